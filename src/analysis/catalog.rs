@@ -1,5 +1,5 @@
-//! Metrics by concept (`metrics.toml`): names on each chip, meaning, advice, thresholds with their sources, and the
-//! better direction.
+//! Catalog of metrics by concept (`metrics.toml`): names on each chip, meaning, advice, thresholds with their sources,
+//! and the better direction.
 
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
@@ -66,16 +66,16 @@ pub struct Concept {
     pub label: Option<String>,
     #[serde(default)]
     pub meaning: Option<String>,
-    /// Advice.
+    /// Advice for users.
     #[serde(default)]
     pub hint: Option<String>,
     /// Data to look at next.
     #[serde(default)]
     pub next: Option<String>,
-    /// Caveats.
+    /// Caveats on the interpretation.
     #[serde(default)]
     pub note: Option<String>,
-    /// Better direction; `None` if there is none.
+    /// Better direction; `None` if neither is better.
     #[serde(default)]
     pub better: Option<Better>,
     #[serde(default, rename = "threshold")]
@@ -89,7 +89,7 @@ struct File {
 
 #[derive(Debug, Default)]
 pub struct Catalog {
-    /// In the order of the file.
+    /// Concepts in the order of the file.
     pub concepts: Vec<Concept>,
     by_name: HashMap<String, usize>,
     by_id: HashMap<String, usize>,
@@ -114,18 +114,19 @@ pub fn builtin_catalog() -> &'static Catalog {
 }
 
 impl Catalog {
-    /// The concept that a metric belongs to.
+    /// Returns the concept of a metric.
     pub fn of_metric(&self, name: &str) -> Option<&Concept> {
         self.by_name.get(name).and_then(|&at| self.concepts.get(at))
     }
 
-    /// A concept by its identifier.
+    /// Finds a concept by its identifier.
     pub fn find_concept(&self, id: &str) -> Option<&Concept> {
         self.by_id.get(id).and_then(|&at| self.concepts.get(at))
     }
 }
 
-/// Returns the better direction of a metric: its concept's, or else a guess from its name. `None` if neither is better.
+/// Returns the better direction of a metric: the concept's direction, or else a guess from the name. `None` if neither
+/// is better.
 pub fn better_direction(name: &str) -> Option<Better> {
     if let Some(concept) = builtin_catalog().of_metric(name) {
         return concept.better;

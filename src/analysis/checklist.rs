@@ -15,7 +15,7 @@ pub enum Tick {
     Partly,
     /// Not done yet.
     Open,
-    /// There is nothing to do.
+    /// Not necessary.
     NotNeeded,
 }
 
@@ -24,7 +24,7 @@ pub struct Item {
     /// Title of the item.
     pub what: &'static str,
     pub tick: Tick,
-    /// Data that the session has for it.
+    /// Data of the session for this item.
     pub have: String,
     /// Next step, unless the item is done.
     pub next: String,
@@ -39,7 +39,7 @@ pub struct Part<'a> {
     pub joined: Vec<(u32, Arc<Metrics>, usize)>,
 }
 
-/// Number of kernels that count as hot: those with the most time.
+/// Number of kernels with the most time that count as hot.
 const HOT: usize = 3;
 
 /// A hot kernel's name, its share of the time, and its results.

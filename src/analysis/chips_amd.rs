@@ -6,7 +6,7 @@ pub struct Product {
     name: &'static str,
     /// Published memory bandwidth, bytes/s.
     pub memory: f64,
-    /// Fraction of it that AMD's own benchmark reaches, if measured.
+    /// Fraction of the published bandwidth that AMD's own benchmark reaches, if measured.
     pub reached: Option<f64>,
 }
 

@@ -50,7 +50,7 @@ impl Counts {
         self.stalls.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     }
 
-    /// Returns the most frequent stall reason other than being issued, and its share of the samples here in percent.
+    /// Returns the most frequent stall reason other than being issued, and its share of these samples in percent.
     pub fn top_stall(&self) -> Option<(&Arc<str>, f64)> {
         let (reason, n) = self.stalls.iter().find(|s| !matches!(&*s.0, "selected" | ISSUING))?;
         (self.samples > 0.0).then(|| (reason, n / self.samples * 100.0))
@@ -61,7 +61,7 @@ impl Counts {
 pub struct Instruction {
     /// Address at the time of profiling.
     pub address: u64,
-    /// Enclosing function, and the offset in it.
+    /// Enclosing function, and the offset from its start.
     pub place: Option<(Arc<str>, u64)>,
     /// Disassembled text, if available.
     pub text: Option<Arc<str>>,
@@ -80,7 +80,7 @@ pub struct Line {
     pub name: String,
     /// The line's text, when the file's text is known.
     pub text: Option<String>,
-    /// Sums over its instructions.
+    /// Sums over the line's instructions.
     pub counts: Counts,
     pub instructions: usize,
 }
@@ -102,7 +102,7 @@ enum Counter<'a> {
     Other(&'a mut Option<f64>),
 }
 
-/// Pseudo stall reason of a wave that nothing keeps waiting, in AMD's thread traces.
+/// Pseudo stall reason of a wave that does not wait, in AMD's thread traces.
 const ISSUING: &str = "issuing";
 const STALL: &str = "smsp__pcsamp_warps_issue_stalled_";
 
@@ -121,7 +121,7 @@ pub fn build_listing(metrics: &Metrics, result: usize, details: &Details, code: 
         let Some(name) = metrics.names.get(*id as usize) else { continue };
         let stall = name.strip_prefix(STALL).filter(|s| !s.ends_with("_not_issued"));
         let field: fn(&mut Counts) -> Counter<'_> = match &**name {
-            // Older versions have `group` metrics instead of a count: the reasons add up to it.
+            // Older versions have `group` metrics instead of a count: their reasons add up to the count.
             "smsp__pcsamp_sample_count" | "group:smsp__pcsamp_warp_stall_reasons" => |c| Counter::Samples(&mut c.samples),
             "inst_executed" | "Hitcount" => |c| Counter::Other(&mut c.executed),
             // AMD thread traces: wave cycles before the instruction and at it, and the stalled part of the latter.
@@ -168,7 +168,7 @@ pub fn build_listing(metrics: &Metrics, result: usize, details: &Details, code: 
             }
         }
     }
-    // Reports omit the zeros of collected metrics.
+    // Reports omit zero values of collected metrics.
     let fields: [fn(&mut Counts) -> &mut Option<f64>; 4] =
         [|c| &mut c.executed, |c| &mut c.threads, |c| &mut c.excess_l2, |c| &mut c.excess_shared];
     for field in fields {
@@ -238,7 +238,7 @@ pub fn build_listing(metrics: &Metrics, result: usize, details: &Details, code: 
 const CONTEXT: u32 = 4;
 const GAP: u32 = 40;
 
-/// Adds the source lines around and between those with instructions, for reading in code order.
+/// Adds the source lines around and between lines with instructions, for reading in code order.
 fn add_context_lines(lines: &mut Vec<Line>, texts: &[Vec<&str>]) {
     let mut by_file: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for line in lines.iter() {
@@ -269,7 +269,7 @@ fn compare_hotness(a: &Counts, b: &Counts) -> std::cmp::Ordering {
     b.samples.total_cmp(&a.samples).then(b.executed.unwrap_or(0.0).total_cmp(&a.executed.unwrap_or(0.0)))
 }
 
-/// A path without its folders.
+/// Returns the file name of a path.
 fn base_name(path: &str) -> String {
     path.rsplit(['/', '\\']).next().unwrap_or(path).to_owned()
 }

@@ -12,11 +12,11 @@ use std::sync::Arc;
 pub enum Change {
     Better,
     Worse,
-    /// Different, but neither direction is better, or too few launches were measured to rule out chance.
+    /// Different, but neither direction is better, or there were too few launches to rule out chance.
     Different,
     /// Within measurement noise.
     Same,
-    /// Only one of the two has it.
+    /// Only one of the two results has the metric.
     Alone,
 }
 
@@ -42,20 +42,21 @@ pub struct Row {
 const SAME_PERCENT: f64 = 1.0;
 const SAME_POINTS: f64 = 0.1;
 
-/// Probability from which a difference may be chance: among 200 metrics of a comparison, two pass by accident.
+/// Probability from which a difference may be chance: in a comparison of 200 metrics, we expect two below it by
+/// accident.
 const CHANCE: f64 = 0.01;
-/// Maximum number of repeated results read per side.
+/// Maximum number of repeated results to read per side.
 const MOST_LIKE: usize = 64;
-/// Name similarity from which a kernel may be a rewrite of the other.
+/// Name similarity from which one kernel may be a rewrite of the other.
 const ALIKE: f64 = 0.5;
 
-/// Identity of a kernel that survives a rebuild; symbols may contain a hash.
+/// Identity of a kernel that stays the same after a rebuild; symbols may contain a hash.
 fn kernel_identity(result: &ResultMetrics) -> (&str, Option<[u32; 3]>, Option<[u32; 3]>) {
     (result.kernel.function(), result.grid, result.block)
 }
 
-/// Returns the results of a report with the same kernel, grid and block, including the given one: their spread is
-/// chance.
+/// Returns the results of a report with the same kernel, grid and block, including the given one. Differences between
+/// them are chance.
 pub fn repeated_results(metrics: &Metrics, at: usize) -> Vec<usize> {
     let Some(own) = metrics.results.get(at) else { return Vec::new() };
     let same = |r: &ResultMetrics| kernel_identity(r) == kernel_identity(own) && !r.failed;
@@ -65,15 +66,15 @@ pub fn repeated_results(metrics: &Metrics, at: usize) -> Vec<usize> {
     out
 }
 
-/// Returns the results to compare on each side: all repetitions, or only the two given ones if both belong to one group
-/// of launches, which cannot be tested against itself.
+/// Returns the results to compare on each side: all repetitions, or only the two given results if both belong to one
+/// group of launches, which we cannot test against itself.
 pub fn comparable_results(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize) -> (Vec<usize>, Vec<usize>) {
     let (like_a, like_b) = (repeated_results(a, at_a), repeated_results(b, at_b));
     if std::ptr::eq(a, b) && like_a.contains(&at_b) { (vec![at_a], vec![at_b]) } else { (like_a, like_b) }
 }
 
-/// Distance between two results, smallest is nearest: same kernel, then same grid and block, then another report before
-/// the same one (before and after a change); other kernels follow by name similarity.
+/// Distance between two results for sorting, smallest first: the same kernel, then the same grid and block, then
+/// another report before the same one (to compare before and after a change). Other kernels follow by name similarity.
 pub fn result_distance(own: &ResultMetrics, other: &ResultMetrics, same_report: bool) -> u32 {
     let (a, b) = (own.kernel.function(), other.kernel.function());
     if a == b {
@@ -118,7 +119,7 @@ pub fn compare_metrics(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filte
         let rank = match row.change {
             Change::Better | Change::Worse if builtin_catalog().of_metric(&row.name).is_some() => 0,
             Change::Better | Change::Worse => 1,
-            // Samples are few, and more of them only mean that the kernel took longer.
+            // Samples are few, and more samples only mean that the kernel took longer.
             Change::Different if row.name.starts_with("smsp__pcsamp_") => 3,
             Change::Different if builtin_catalog().of_metric(&row.name).is_some() => {
                 if comparison_direction(&row.name).is_some() {
@@ -139,7 +140,7 @@ pub fn compare_metrics(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filte
     out.into_iter().map(|(_, _, row)| row).collect()
 }
 
-/// Lookups for a sample's results, without the result at `at`.
+/// Lookups for the sample's results, except the one at `at`.
 fn sample_lookups<'a>(metrics: &'a Metrics, at: usize, sample: &[usize]) -> Vec<Lookup<'a>> {
     sample.iter().filter(|i| **i != at).filter_map(|i| Some(Lookup::new(metrics, metrics.results.get(*i)?))).collect()
 }
@@ -150,9 +151,9 @@ fn are_equal(x: Option<&Value>, y: Option<&Value>) -> bool {
     x == y || nan(x) && nan(y)
 }
 
-/// Better direction of a metric between two results; `None` for utilization and sample counts. Utilization shows the
-/// limiting unit, not the quality of a kernel: one that does the same with less traffic is better. Sample counts grow
-/// with the duration.
+/// Better direction of a metric between two results; `None` for utilization and sample counts. Utilization indicates
+/// the limiting unit, not the quality of a kernel: a kernel that does the same work with less traffic is better. Sample
+/// counts grow with the duration.
 fn comparison_direction(name: &str) -> Option<Better> {
     let busy = name.contains(".pct_of_peak_sustained") && !name.contains("warps_active");
     if busy || name.starts_with("smsp__pcsamp_") { None } else { better_direction(name) }

@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 pub enum Fate {
     /// In both runs.
     Both,
-    /// Only in the second.
+    /// Only in the second run.
     New,
-    /// Only in the first.
+    /// Only in the first run.
     Gone,
-    /// Names differ, but they and the launch counts are so similar that it is probably the same kernel.
+    /// The names differ, but names and launch counts are so similar that this is probably the same kernel.
     Renamed,
 }
 
@@ -51,16 +51,16 @@ impl From<&GroupRow> for Side {
     }
 }
 
-/// A kernel, or another group, in both runs.
+/// A kernel, or another group, with its data in both runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub fate: Fate,
-    /// In the first run.
+    /// Data of the first run.
     pub before: Option<Side>,
-    /// In the second run.
+    /// Data of the second run.
     pub after: Option<Side>,
-    /// Probability that the durations of single launches differ as much by chance (Mann–Whitney); `None` if there are
-    /// none or too few.
+    /// Probability that the durations of single launches differ as much by chance (Mann–Whitney); `None` without enough
+    /// launches.
     pub p: Option<f64>,
     /// Launches that `p` and `each` refer to.
     pub work: Work,
@@ -104,13 +104,13 @@ impl Row {
         }
     }
 
-    /// Returns the predicted gain and the saved fraction, if the kernel changed by enough to matter.
+    /// Returns the predicted gain and the saved fraction, if the change is large enough to matter.
     pub fn hint_outcome(&self) -> Option<(&Promise, f64)> {
         let (promise, saved) = (self.promise.as_ref()?, self.saved_fraction()?);
         (saved.abs() * 100.0 >= MATTERS && self.p.is_none_or(|p| p < CHANCE)).then_some((promise, saved))
     }
 
-    /// Returns true if the launch durations changed by more than chance and by enough to matter.
+    /// Returns true if the change of the launch durations is significant and large enough to matter.
     pub fn is_significant(&self) -> bool {
         self.p.is_some_and(|p| p < CHANCE) && self.each_percent().is_some_and(|c| c.abs() >= MATTERS)
     }
@@ -118,7 +118,7 @@ impl Row {
 
 /// Probability below which a difference is significant. 1 in 1,000, since a table compares hundreds of kernels at once.
 pub const CHANCE: f64 = 0.001;
-/// Change of the median in percent below which a difference does not matter, however significant: clocks alone vary as
+/// Change of the median in percent below which a difference does not matter, even if significant: clocks alone vary as
 /// much.
 pub const MATTERS: f64 = 1.0;
 /// Similarity of names, and of launch counts, from which a kernel counts as renamed.

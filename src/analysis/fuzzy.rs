@@ -10,7 +10,7 @@ pub struct Fuzzy {
 }
 
 impl Fuzzy {
-    /// A matcher for a pattern; blanks separate words that must all match.
+    /// Creates a matcher for a pattern; blanks separate words that must all match.
     pub fn new(pattern: &str) -> Self {
         Self { matcher: SkimMatcherV2::default().smart_case(), words: pattern.split_whitespace().map(str::to_owned).collect() }
     }
@@ -52,8 +52,8 @@ pub fn nearest_match<'a>(word: &str, candidates: impl IntoIterator<Item = &'a st
     candidates.into_iter().map(|c| (edit_distance(word, c), c)).filter(|(d, _)| *d <= limit).min_by_key(|(d, _)| *d).map(|(_, c)| c)
 }
 
-/// Similarity of two names, 0 to 1: the part of the longer one that need not be changed (Levenshtein). Only the
-/// beginning of very long names is compared.
+/// Similarity of two names, 0 to 1: the unchanged part of the longer one (Levenshtein). Only the beginning of very long
+/// names is compared.
 pub fn name_similarity(a: &str, b: &str) -> f64 {
     const MOST: usize = 300;
     let cut = |t: &str| t.chars().take(MOST).collect::<String>();

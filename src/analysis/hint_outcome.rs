@@ -22,7 +22,7 @@ pub enum Outcome {
     Less,
     /// More than predicted, within the bound.
     More,
-    /// More than the bound: the hint was wrong, or more was changed than it advised.
+    /// More than the bound: the hint was wrong, or the change went beyond its advice.
     Beyond,
 }
 
@@ -38,7 +38,7 @@ impl Outcome {
     }
 }
 
-/// Tolerance of a predicted gain, as a share of the kernel's time: clocks and replay passes vary by that.
+/// Tolerance of a predicted gain, as a share of the kernel's time: clocks and replay passes vary by as much.
 const SLACK: f64 = 0.02;
 
 impl Promise {
@@ -67,8 +67,8 @@ impl Promise {
     }
 }
 
-/// Predictions by each of the kernels' names, from the longest result of a kernel. Healthy kernels, and kernels with
-/// too little data, have none.
+/// Predictions by kernel name, in each form of the name, from the longest result of a kernel. Healthy kernels, and
+/// kernels with too little data, have none.
 pub fn predicted_gains(profile: &Profile) -> HashMap<String, Promise> {
     let profile = profile.measured.as_deref().unwrap_or(profile);
     let Some(metrics) = &profile.metrics else { return HashMap::new() };
@@ -102,7 +102,7 @@ pub struct Kept {
     pub promise: Option<Promise>,
 }
 
-/// Kernels with counters in a report, those with the most time first.
+/// Kernels with counters in a report, longest time first.
 pub fn measured_kernels(profile: &Profile) -> Vec<Kept> {
     let promises = predicted_gains(profile);
     let profile = profile.measured.as_deref().unwrap_or(profile);

@@ -1,5 +1,5 @@
 //! *nth*: the number of earlier launches of the same function in the same process. It is counted only here, over all
-//! launches of the profile, listed or not, so that it does not depend on the display.
+//! launches of the profile, listed or not, so that *nth* does not depend on the display.
 
 use crate::model::Profile;
 use rustc_hash::FxHashMap;
@@ -10,7 +10,7 @@ pub struct Nth<'a> {
     profile: &'a Profile,
     /// Function number of each kernel, shared by kernels of the same function name.
     functions: Vec<u32>,
-    /// By process and function.
+    /// Number of launches by process and function.
     counts: FxHashMap<(Option<u32>, u32), u32>,
 }
 

@@ -19,7 +19,7 @@ pub struct Detail {
     pub pids: Counted<Option<u32>>,
     /// NVTX paths; `None` is outside every range. Empty when paths are not known.
     pub paths: Counted<Option<u32>>,
-    /// First launch.
+    /// First launch of the group.
     pub first: Option<LaunchId>,
     pub slowest: Option<LaunchId>,
     /// Kernels with their time, ns, longest first; empty if there is only one.

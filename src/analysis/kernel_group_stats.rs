@@ -11,10 +11,10 @@ pub struct Sums {
     pub kernel_launches: Vec<u32>,
 }
 
-/// Minimum number of launches that is split over several threads.
+/// Minimum number of launches for using several threads.
 const MANY: usize = 200_000;
 
-/// Minimum number of launches of one group that is split over several threads.
+/// Minimum number of launches of one group for using several threads on that group.
 const ALONE: usize = 1 << 20;
 
 /// Counts of one thread over its part of the launches.
@@ -107,10 +107,10 @@ fn all_stats<T: Copy + Ord + Send + Sync + Into<i64>>(values: &mut [T], counts: 
         rest = tail;
     }
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    // The longest groups first, so that the last thread to finish is not left with the longest.
+    // Process the longest groups first, so that the last thread does not get the longest one.
     slices.sort_by_key(|(_, s)| s.len());
     let mut stats = vec![None; counts.len()];
-    // A group with most of the launches is processed by all threads.
+    // All threads share a group with very many launches.
     while let Some((g, slice)) = slices.pop_if(|(_, s)| threads > 1 && s.len() >= ALONE) {
         stats[g] = Stats::of_many(slice, threads);
     }

@@ -1,4 +1,4 @@
-//! Groups launches in nine ways and ranks the groups.
+//! Groups launches by nine criteria and ranks the groups.
 
 use super::kernel_group_stats::{Sums, compute_sums};
 use super::readable::readable_name;
@@ -105,7 +105,7 @@ pub struct GroupRow {
     pub name: String,
     /// Kernel of the group, the one with the most time if there are several; `None` if groups are not kernels.
     pub kernel: Option<KernelId>,
-    /// The exact name of that kernel.
+    /// Exact name of that kernel.
     pub exact: Option<Arc<str>>,
     /// Distinct kernels in the group.
     pub kernels: u32,
@@ -136,9 +136,9 @@ pub struct Grouping {
     /// Summed duration of all launches in ns.
     pub total_ns: i64,
     pub launches: u64,
-    /// Reason for having launches but no groups.
+    /// Reason why the launches could not be grouped.
     pub unavailable: Option<&'static str>,
-    /// Window of launch starts that the grouping is limited to, ns: from, to.
+    /// Window of launch starts that limits the grouping, ns: from, to.
     pub window: Option<(i64, i64)>,
     key: Key,
     /// Value of the key column → index into `rows`; the last entry is for launches without a value.
@@ -218,7 +218,7 @@ impl Grouping {
             GroupBy::Device => Groups::by_name(profile.places.iter().map(|p| device_name(profile, p)), None),
             GroupBy::Process => Groups::by_name(profile.places.iter().map(|p| process_name(profile, p)), None),
             GroupBy::Nvtx => {
-                // A path without launches of its own needs no name.
+                // Only paths with launches need names.
                 let mut used = vec![false; paths.map_or(0, |p| p.nodes.len())];
                 for &path in column {
                     if let Some(used) = used.get_mut(path as usize) {
@@ -261,8 +261,8 @@ impl Grouping {
         let Sums { stats, kernel_ns, kernel_launches } = match (self.window, launches.short_durations()) {
             (None, Some(short)) => compute_sums(column, n, kernels, |_, v| Some(group(v)), |row| short[row]),
             (None, None) => {
-                // If only some launches lack times, their durations are unknown and they are skipped; if all do, they
-                // are counted.
+                // If only some launches lack times, skip them, since their durations are unknown; if all launches lack
+                // times, count them.
                 let some = profile.coverage.untimed > 0;
                 let known = |row: usize, v: u32| (!some || launches.has_duration(row)).then(|| group(v));
                 compute_sums(column, n, kernels, known, |row| launches.duration(row))
@@ -324,7 +324,7 @@ impl Grouping {
         GroupRow { name, kernel, exact, kernels, stats, share_percent, family, name_rank: 0 }
     }
 
-    /// Builds rows from totals, for a report without launches. Only names can group them.
+    /// Builds rows from totals, for a report without launches. Totals can only be grouped by name.
     fn fill_from_totals(&mut self, profile: &Profile) {
         if !matches!(self.by, GroupBy::Kernel | GroupBy::Demangled | GroupBy::Name) {
             self.unavailable = Some("the report has per-kernel totals only");
@@ -355,7 +355,7 @@ impl Grouping {
                 histogram: None,
             };
             match at.get(&name) {
-                // Median and deviation of a union cannot be derived from those of its parts.
+                // The median and deviation of a union do not follow from the values of its parts.
                 Some(&i) => {
                     let (_, kernel, kernels, s) = &mut merged[i];
                     if stats.total > s.total {
@@ -409,14 +409,14 @@ impl Grouping {
     }
 }
 
-/// True if a row's name, or a name of its kernel in another form, contains a word in lower case.
+/// Returns true if a row's name, or another form of its kernel's name, contains `word`, which is in lower case.
 pub fn is_named(kernels: &[Kernel], row: &GroupRow, word: &str) -> bool {
     let kernel = row.kernel.and_then(|k| kernels.get(k.0 as usize));
     let names = kernel.map(|k| [k.function(), k.demangled()]).into_iter().flatten();
     std::iter::once(row.name.as_str()).chain(names).any(|n| n.to_lowercase().contains(word))
 }
 
-/// Orders rows; equal ones by name.
+/// Sorts rows; ties are in order of their names.
 pub fn sort_rows(rows: &[GroupRow], which: &[u32], by: SortBy, ascending: bool) -> Vec<u32> {
     let mut out = which.to_vec();
     let number = |row: &GroupRow| -> f64 {

@@ -78,7 +78,7 @@ pub(super) fn split_arguments(text: &str) -> Vec<&str> {
     out
 }
 
-/// Parts that a label shows.
+/// Parts to include in a label.
 #[derive(Clone, Copy)]
 struct Shown {
     template: bool,
@@ -180,7 +180,7 @@ fn all_distinct(labels: &[String]) -> bool {
     labels.iter().all(|l| seen.insert(l))
 }
 
-/// Replaces equal labels by their longer names, and numbers those that are still equal.
+/// Replaces equal labels by their longer names, and numbers labels that are still equal.
 fn tell_apart<'a>(labels: &mut [String], name: impl Fn(usize) -> &'a str) {
     for longer in [true, false] {
         let mut count: HashMap<&str, u32> = HashMap::new();
@@ -223,7 +223,7 @@ fn take_tail(text: &str, columns: usize) -> &str {
     text
 }
 
-/// A text cut at its end, with `…` where something is missing.
+/// Cuts a text at its end, marked by `…`.
 pub fn cut_end(text: &str, columns: usize) -> String {
     if display_width(text) <= columns {
         return text.to_owned();
@@ -330,7 +330,7 @@ fn cut_around(text: &str, at: usize, columns: usize) -> String {
         return cut_end(text, columns);
     }
     let start = take_head(text, columns / 3);
-    // A few characters before the difference make it readable.
+    // A few characters of context before the difference.
     let from = text[..at.min(text.len())].grapheme_indices(true).rev().nth(2).map_or(0, |(i, _)| i).max(start.len());
     let rest = &text[from..];
     let room = columns - display_width(start) - 1;

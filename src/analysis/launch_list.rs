@@ -14,7 +14,7 @@ pub const PLOT_BINS: usize = 120;
 /// Sort key of launches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LaunchSort {
-    /// Launch order, in which a re-run counts.
+    /// Launch order, which re-runs use to count launches.
     Launch,
     Start,
     Duration,
@@ -77,7 +77,7 @@ pub struct Facets {
     /// Device index.
     pub device: Option<Option<u32>>,
     pub pid: Option<Option<u32>>,
-    /// NVTX path of the innermost range: launches in paths below it are excluded.
+    /// NVTX path of the innermost range; launches in nested paths are excluded.
     pub path: Option<Option<u32>>,
 }
 
@@ -115,11 +115,11 @@ pub enum JumpTo {
     Median,
     /// Shortest duration.
     Fastest,
-    /// First in launch order.
+    /// First launch.
     First,
     /// The nth launch of its function in its process, from 0.
     Nth(u32),
-    /// The next one with an ncu result.
+    /// Next launch with an ncu result.
     Profiled,
 }
 
@@ -128,11 +128,11 @@ pub enum JumpTo {
 pub struct LaunchList {
     /// (launch, number of earlier launches of the same function in the same process).
     pub rows: Vec<(u32, u32)>,
-    /// Statistics of their durations.
+    /// Statistics of the launches' durations.
     pub stats: Option<Stats>,
-    /// Histogram of durations in bins of equal ratio, with least and greatest.
+    /// Histogram of durations in bins of equal ratio, minimum, and maximum.
     pub histogram: (Vec<u64>, i64, i64),
-    /// Least and greatest duration in each slice of time.
+    /// Minimum and maximum duration in each slice of time.
     pub over_time: Vec<Option<(i64, i64)>>,
     /// Start of the first and of the last launch.
     pub time: Option<(i64, i64)>,
@@ -142,11 +142,11 @@ pub struct LaunchList {
     pub slowest: Option<u32>,
     /// The launch with the shortest duration.
     pub fastest: Option<u32>,
-    /// The launch nearest to the median.
+    /// The launch with the duration nearest to the median.
     pub median: Option<u32>,
-    /// The first in launch order.
+    /// The first launch in launch order.
     pub first: Option<u32>,
-    /// Filter that the list was made with.
+    /// Filter that produced this list.
     pub facets: Facets,
     /// True if NVTX paths were known when the list was made.
     pub with_paths: bool,
@@ -174,8 +174,8 @@ fn most_frequent<T>(mut values: Counted<T>) -> Counted<T> {
 const LOOK: usize = 1 << 16;
 
 impl LaunchList {
-    /// Lists the launches of a group that pass the filter, sorted. `before` is the list shown now: if only the order
-    /// changes, the rest of it is reused. `None` if cancelled.
+    /// Lists the launches of a group that pass the filter, sorted. `before` is the current list: if only the order
+    /// changes, its other contents are reused. `None` if cancelled.
     pub fn from_group(
         profile: &Profile,
         paths: Option<&Paths>,
@@ -201,8 +201,8 @@ impl LaunchList {
         self.rows.iter().position(|r| r.0 == launch)
     }
 
-    /// Returns the row of a jump target. `profiled` tells if a launch has results; that search starts below row `from`
-    /// and wraps around.
+    /// Returns the row of a jump target. `profiled` returns true for launches with results; the search for such a
+    /// launch starts below row `from` and wraps around.
     pub fn find_jump_target(&self, to: JumpTo, from: usize, profiled: impl Fn(u32) -> bool) -> Option<usize> {
         let launch = match to {
             JumpTo::Slowest => self.slowest,
@@ -273,7 +273,7 @@ fn build_list(
         with_paths: paths.is_some(),
     };
     let duration = |r: &(u32, u32)| launches.duration(r.0 as usize);
-    // Ties: the first one.
+    // For equal durations, take the first launch.
     out.slowest = rows.iter().rev().max_by_key(|r| duration(r)).map(|r| r.0);
     out.fastest = rows.iter().min_by_key(|r| duration(r)).map(|r| r.0);
     let middle = out.stats.as_ref().and_then(|s| s.median).unwrap_or_default();

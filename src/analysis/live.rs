@@ -9,14 +9,14 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Number of seconds shown.
+/// Number of seconds in the display.
 pub const SECONDS: usize = 120;
 const KEPT: i64 = 120;
-/// Seconds that the table of kernels calls "now".
+/// Length of the period that the table of kernels labels "now", seconds.
 pub const NOW: usize = 10;
 /// Maximum number of kernels listed.
 const KERNELS: usize = 400;
-/// Age from which data is complete, ns: operations are reported once they have ended and CUPTI's buffers were read,
+/// Age from which data is complete, ns. We receive an operation after it has ended and CUPTI's buffers have been read,
 /// once a second.
 const SETTLES: i64 = 1_500_000_000;
 
@@ -24,7 +24,7 @@ const SECOND: i64 = 1_000_000_000;
 
 #[derive(Clone, Debug, Default)]
 struct Second {
-    /// True if a process reported during this second that it is recorded (`open`), or that it is not (`closed`).
+    /// True if a process reported in this second that recording is on (`open`) or off (`closed`).
     open: bool,
     closed: bool,
     launches: u64,
@@ -34,21 +34,21 @@ struct Second {
     kernels: FxHashMap<u32, (u64, i64)>,
 }
 
-/// Returns for each second if its activity is known: something ran, or a process reported that it was recorded. Reports
-/// arrive about once a second, so those of neighbouring seconds count.
+/// Returns for each second if its activity is known: something ran, or a process reported that recording was on.
+/// Reports arrive about once a second, so reports of neighbouring seconds also count.
 fn known_seconds(seconds: &[&Second]) -> Vec<bool> {
     let open = |i: usize| seconds.get(i).is_some_and(|s| s.open);
     let near = |i: usize| open(i) || open(i + 1) || i.checked_sub(1).is_some_and(open);
     seconds.iter().enumerate().map(|(i, s)| s.launches > 0 || (s.open || !s.closed) && near(i)).collect()
 }
 
-/// Activity of a GPU that is not added up yet, and the progress of adding it up.
+/// Activity of a GPU that is not added up yet, and the progress of the addition.
 #[derive(Clone, Debug, Default)]
 struct Device {
     waiting: Vec<(i64, i64)>,
     /// Time up to which activity is added up.
     settled: i64,
-    /// End of the activity that was added up; may be later than `settled`.
+    /// End of the activity added up so far; may be later than `settled`.
     covered: i64,
 }
 
@@ -60,7 +60,7 @@ pub struct Meter {
     devices: Vec<Device>,
     /// Consecutive seconds, latest last.
     seconds: VecDeque<Second>,
-    /// Number of the first second, counted from 1970.
+    /// Start of the first second, in seconds since 1970.
     first: i64,
     /// Count and time, ns, of each kernel since the start.
     all: Vec<(u64, i64)>,
@@ -105,7 +105,7 @@ pub struct Live {
     pub devices: Vec<DeviceNow>,
     /// Launches in each second, the latest last; `None` while the recording was closed.
     pub launches: Vec<Option<u64>>,
-    /// Kernels, those with the most time in the last seconds first.
+    /// Kernels by time in the last seconds, longest first.
     pub kernels: Vec<KernelNow>,
     /// Kernel time of the last seconds, and since the start, ns.
     pub recent_ns: i64,
@@ -114,40 +114,40 @@ pub struct Live {
     pub count: u64,
     /// Number of different kernels that ran in the last seconds.
     pub different: usize,
-    /// Number of the last seconds that were recorded: fewer at the beginning.
+    /// Number of recorded seconds among the last seconds: fewer at the beginning of a run.
     pub seconds: usize,
     /// Start of the first process, and start of the sums, ns since 1970.
     pub began: i64,
     pub since: i64,
     pub recorders: Vec<Recorder>,
-    /// Trace bytes per second, and tracer time as a share of one core, over the last seconds. `None` after the first
-    /// poll.
+    /// Trace bytes per second, and tracer time as a share of one core, over the last seconds. `None` if there was only
+    /// one poll.
     pub bytes: Option<f64>,
     pub cost: Option<f64>,
-    /// Bytes of the trace that are not read yet.
+    /// Bytes of the trace not read yet.
     pub behind: u64,
     /// Time of the last poll, ns since 1970.
     pub now: i64,
     pub judged: Option<Judged>,
     /// Results of the live measurement since the start.
     pub measured: Option<Arc<Results>>,
-    /// Metrics of the server that the program is, over the last seconds; `None` if they are not sampled.
+    /// For a server, its metrics over the last seconds; `None` if they are not sampled.
     pub server: Option<ServerSummary>,
 }
 
 impl Live {
-    /// Time since the start of the program, or its length if it has ended, ns.
+    /// Time since the start of the program or, if the program has ended, its total time, ns.
     pub fn running_time(&self) -> i64 {
         let last = self.recorders.iter().map(|r| r.time).max().filter(|_| self.has_ended());
         last.unwrap_or(self.now) - self.began
     }
 
-    /// Returns true if there were processes and all of them have ended.
+    /// Returns true if the program had processes, and all have ended.
     pub fn has_ended(&self) -> bool {
         !self.recorders.is_empty() && self.recorders.iter().all(|r| r.ended)
     }
 
-    /// Number of kernels recorded since the start, including those that were not read here.
+    /// Number of kernels recorded since the start, including kernels that this program did not read.
     pub fn recorded_kernels(&self) -> u64 {
         self.recorders.iter().map(|r| r.kernels).sum::<u64>().max(self.count)
     }
@@ -231,7 +231,7 @@ impl Meter {
         if ran.start >= device.settled {
             device.waiting.push((ran.start, end));
         } else {
-            // A long operation, or one reported late: seconds that are done get at most their full length.
+            // An operation that is long or reported late also fills earlier seconds, each up to its full length.
             self.add_busy_time(ran.device as usize, ran.start, end, true);
         }
     }
@@ -372,7 +372,7 @@ mod tests {
         Ran { start, duration, device: 0, kernel }
     }
 
-    /// Reports each operation once it has ended, with a poll each second.
+    /// State after polls each second; the trace contains each operation once it has ended.
     fn metered(all: &[Ran], looks: i64) -> Live {
         let mut meter = Meter::default();
         let recorders = vec![Recorder { started: BEGAN - SECOND, open: true, ..Recorder::default() }];
@@ -440,7 +440,7 @@ mod tests {
         }
         let live = meter.current_state();
         let unknown = live.devices[0].busy.iter().filter(|b| b.is_none()).count();
-        // In the first of them, something ran before the recording was closed.
+        // In the first of these seconds, something ran before the recording was closed.
         assert!((3..=4).contains(&unknown), "{:?}", live.devices[0].busy);
         assert!(live.busy_share().unwrap() > 0.2, "{:?}", live.busy_share());
     }

@@ -14,7 +14,8 @@ pub struct MeasuredNow {
     pub result: usize,
     /// Number of measured launch configurations.
     pub configurations: usize,
-    /// Number of launches whose counters are in that result; for kernels that are measured repeatedly, the last ones.
+    /// Number of launches whose counters are in that result; for kernels that are measured repeatedly, the latest
+    /// launches.
     pub launches: usize,
     /// Throughput, percent of the peak.
     pub compute: Option<f64>,

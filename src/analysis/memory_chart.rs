@@ -22,7 +22,7 @@ pub struct Edge {
     pub rate: Option<f64>,
     /// Percent of the peak rate.
     pub percent: Option<f64>,
-    /// Metric that it was read from.
+    /// Source metric.
     pub metric: String,
 }
 
@@ -158,8 +158,8 @@ impl Flow {
     }
 }
 
-/// A table: column titles, and rows of a label and one expression per column. An expression lists alternative metrics,
-/// the first present one counts (`a|b`), or a ratio of two (`a/b`; with a leading `%`, in percent).
+/// A table: column titles, and rows of a label and one expression per column. An expression is a list of alternative
+/// metrics, of which the first present one counts (`a|b`), or a ratio of two (`a/b`; with a leading `%`, in percent).
 pub struct Table {
     pub columns: Vec<&'static str>,
     pub rows: Vec<(&'static str, Vec<String>)>,

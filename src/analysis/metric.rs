@@ -1,5 +1,5 @@
-//! Presentation of a metric: its value in a suitable unit, a name if a layout has none, and an explanation of its
-//! computation, from the words in its name.
+//! Presentation of a metric: its value in a suitable unit, a display name if the layout lacks one, and an explanation
+//! of its computation from the words in its name.
 
 use crate::model::{Metrics, ResultMetrics, Value, units};
 use std::collections::HashMap;
@@ -42,7 +42,7 @@ impl<'a> Lookup<'a> {
         id.and_then(|n| self.metrics.units.get(n)).map_or("", |u| u)
     }
 
-    /// Index into the report's names, for instances.
+    /// Index of a metric among the report's names, for looking up its instances.
     pub fn id(&self, name: &str) -> Option<u32> {
         match self.by_name.get(name) {
             Some(&i) => self.result.values.get(i).map(|v| v.0),
@@ -52,7 +52,7 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// Returns true if a name stands for a list of other metrics.
+/// Returns true if a name is a list of other metrics.
 pub fn is_list(name: &str) -> bool {
     ["breakdown:", "group:", "regex:"].iter().any(|p| name.starts_with(p))
 }
@@ -103,7 +103,7 @@ pub fn format_value(value: &Value, unit: &str) -> Shown {
     }
 }
 
-/// Unit to display: reports give stall reasons the unit of the counter they are derived from, and samples the unit of
+/// Unit to display: reports give stall reasons the unit of the underlying counter, and samples the unit of
 /// the sampled object.
 pub fn unit_of<'a>(name: &str, unit: &'a str) -> &'a str {
     if name.starts_with("smsp__pcsamp_") && matches!(unit, "inst" | "warp" | "") {
@@ -135,7 +135,7 @@ pub fn human_number(value: f64, unit: &str) -> Shown {
         "flop/second" => format_scaled(value, "FLOP/s"),
         "op/second" => format_scaled(value, "OP/s"),
         "" | "inst" | "warp" | "thread" | "block" | "cycle" | "sector" | "request" | "sample" => {
-            // Counts stay whole up to seven digits: they are compared by eye.
+            // Counts below 1e8 stay whole: users compare them by eye.
             if value.abs() >= 1e8 { format_scaled(value, unit) } else { (format_plain(value), unit.to_owned()) }
         }
         _ if unit.ends_with("/second") && value.abs() >= 1e3 => format_scaled(value, &format!(" {}", unit.replace("/second", "/s"))),
@@ -190,7 +190,7 @@ const UNITS: [(&str, &str, &str); 30] = [
 ];
 
 fn split_name(name: &str) -> (&str, &str, &str) {
-    // `SM.TriageA.l1tex__…`: the counter follows.
+    // In `SM.TriageA.l1tex__…`, the counter follows the prefix.
     let plain = match name.split_once(".Triage") {
         Some((_, rest)) => rest.split_once('.').map_or(name, |(_, counter)| counter),
         None => name,

@@ -86,7 +86,7 @@ impl Page<'_> {
             let row = match self.format_cell(&entry.metric, &entry.label) {
                 Some(cell) => Row::Metric(cell),
                 None => {
-                    // Named by the section but missing in the report: shown without a value.
+                    // The section lists this metric, but the report lacks it: show it without a value.
                     let label = if entry.label.is_empty() { metric::display_title(&entry.metric) } else { entry.label.to_string() };
                     Row::Metric(Cell { name: entry.metric.clone(), label, ..Cell::default() })
                 }
@@ -195,7 +195,7 @@ impl Page<'_> {
                     self.rows.append(&mut rows);
                 }
             }
-            // These have screens of their own.
+            // These have their own screens.
             Item::Roofline { .. } | Item::Lines { .. } => {}
         }
     }
@@ -264,7 +264,7 @@ impl Page<'_> {
         for entry in entries {
             if is_list(&entry.metric) {
                 folded |= entry.metric.starts_with("breakdown:");
-                // `breakdown:2:metric` goes two levels down; its list is that of the metric.
+                // `breakdown:2:metric` goes two levels down; the metric itself contains the list.
                 let list = self.lookup.value(&entry.metric).or_else(|| {
                     let (kind, rest) = entry.metric.split_once(':')?;
                     let plain = rest.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches(':');
@@ -362,7 +362,7 @@ impl Page<'_> {
         self.shown.clear();
     }
 
-    /// Adds the first hints, so that users need not search for them.
+    /// Adds the first hints, so that users see them without a search.
     fn first_hints(&mut self) {
         if self.wish.hints > 0 {
             self.add_title("hints", "Hints", "The first of the hints that this program derives from the metrics of this result. The screen of hints has all of them, each with its figures and what to change.");
@@ -422,7 +422,7 @@ impl Page<'_> {
         }
     }
 
-    /// Adds metrics outside all sections, so that everything in the report is reachable.
+    /// Adds metrics outside all sections, so that users can reach everything in the report.
     fn add_remaining(&mut self) {
         let names: Vec<Arc<str>> =
             self.lookup.result.values.iter().filter_map(|(n, _)| self.lookup.metrics.names.get(*n as usize)).cloned().collect();

@@ -1,4 +1,4 @@
-//! Rows of the metrics screen, and the settings they are made with.
+//! Rows of the metrics screen, and the settings for building them.
 
 use super::memory_chart;
 use crate::model::sections::{Piece, Verdict};
@@ -11,7 +11,7 @@ pub enum Chart {
     Memory(Box<memory_chart::Flow>),
     /// Values over another quantity, with the position of this launch.
     Curve {
-        /// (x, y), by x.
+        /// Points (x, y), ordered by x.
         points: Vec<(f64, f64)>,
         here: Option<f64>,
         axis: String,
@@ -32,14 +32,14 @@ pub enum Row {
         name: Arc<str>,
         /// Description of the section.
         about: Arc<str>,
-        /// Gravest verdict of the tool's rules on the section.
+        /// Most severe verdict of the tool's rules on the section.
         verdict: Option<Verdict>,
     },
     /// A list within a section that can be opened and closed.
     Fold {
         key: String,
         label: String,
-        /// Number of rows in it.
+        /// Number of rows in the list.
         count: usize,
         open: bool,
     },
@@ -48,7 +48,7 @@ pub enum Row {
     Metric(Cell),
     /// A metric as a bar among similar ones.
     Bar {
-        /// The metric; empty for an instance of one.
+        /// The metric; empty for an instance of a metric.
         cell: Cell,
         /// Length, 0 to 1.
         share: f64,

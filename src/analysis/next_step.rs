@@ -11,7 +11,7 @@ use crate::model::{KernelId, Nanos, NoteKind, Profile, Severity, units};
 const IDLE_PERCENT: f64 = 30.0;
 /// Share of the span from which copies that take longer than kernels are the first thing to look at ("transfer-heavy").
 const COPY_PERCENT: f64 = 15.0;
-/// Mean duration below which launching costs as much as running: a launch takes the host 3–8 µs.
+/// Mean duration below which launching costs as much as running: a launch takes 3–8 µs on the host.
 const SHORT_NS: f64 = 5_000.0;
 
 /// Delimiters of an action's name in a sentence, which is shown as the bound key. Names in reports do not contain these
@@ -54,7 +54,7 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
         {
             let takes =
                 if results == 1 { "one result".to_owned() } else { format!("{:.0}% of the time measured by ncu", top.share_percent) };
-            // The key first: on a narrow terminal the end of the sentence is cut off.
+            // Put the key first: a narrow terminal cuts off the end of the sentence.
             return format!("{name}, {takes}: why? ({}) {}", key_of("hints"), hint.headline);
         }
         return if results == 1 {

@@ -1,4 +1,4 @@
-//! NVTX ranges that enclose a launch: those open on the launching thread when the launch API is called.
+//! NVTX ranges that enclose a launch: the ranges open on the launching thread when it calls the launch API.
 //!
 //! Push/pop ranges nest, so a launch has a path from the outermost to the innermost. A launch outside all of them
 //! belongs to the latest start/end range that is open in its process.
@@ -25,10 +25,10 @@ pub struct Paths {
     pub of_launch: Arc<Vec<u32>>,
 }
 
-/// An open range while the sweep goes over a thread's time.
+/// An open range during the sweep over a thread's time.
 struct Open {
     end: i64,
-    /// The earliest end of this range and those below it.
+    /// The earliest end of this range and the ranges below it.
     earliest: i64,
     name: u32,
     path: Option<u32>,
@@ -148,7 +148,7 @@ fn sweep_threads(profile: &Profile, launches: &FxHashMap<(u32, u32), Vec<u32>>, 
         let Some(launches) = ranges.threads.get(thread).and_then(|t| launches.get(t)) else {
             continue;
         };
-        // Outer before inner when two start together.
+        // Outer before inner if two ranges start together.
         let key = |&i: &u32| {
             let r = ranges.get(i as usize);
             (r.start, std::cmp::Reverse(r.end))
@@ -171,7 +171,8 @@ fn sweep_threads(profile: &Profile, launches: &FxHashMap<(u32, u32), Vec<u32>>, 
             while stack.last().is_some_and(|o| o.end < call) {
                 stack.pop();
             }
-            // A range below the top that has ended was popped out of order: it does not enclose this launch.
+            // A range below the top of the stack that has ended was popped out of order: it does not enclose this
+            // launch.
             if stack.last().is_some_and(|o| o.earliest < call) {
                 stack.retain(|o| o.end >= call);
                 let mut earliest = i64::MAX;
@@ -207,7 +208,7 @@ fn sweep_processes(profile: &Profile, launches: &FxHashMap<u32, Vec<u32>>, inter
             continue;
         };
         list.sort_unstable();
-        // Open ranges by start, and their ends in order: a launch drops ended ranges and takes the one that started
+        // Open ranges by start, and their ends in order: each launch drops ended ranges and gets the one that started
         // last.
         let mut open: BTreeMap<usize, u32> = BTreeMap::new();
         let mut ends: BinaryHeap<Reverse<(i64, usize)>> = BinaryHeap::new();

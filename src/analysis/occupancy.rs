@@ -40,7 +40,7 @@ pub type Limits = Vec<(Limiter, Option<u32>)>;
 pub struct Occupancy {
     /// Blocks that fit on an SM at once.
     pub blocks_per_sm: u32,
-    /// Warps that are then resident.
+    /// Resident warps with that many blocks.
     pub warps_per_sm: u32,
     /// Resident warps over the SM's maximum, in percent.
     pub percent: f64,
@@ -48,7 +48,7 @@ pub struct Occupancy {
     pub limiters: Vec<Limiter>,
     /// Blocks per SM that each resource allows; `None` for a resource that the launch does not use.
     pub limits: Limits,
-    /// Grid size over the blocks that all SMs hold at once.
+    /// Grid size divided by the number of blocks that all SMs hold at once.
     pub waves: Option<f64>,
     /// Vendor of the GPU.
     pub maker: Vendor,

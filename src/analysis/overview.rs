@@ -15,9 +15,9 @@ pub struct Overview {
     /// Share of the span in which a kernel ran, in percent: the union of kernel intervals of each device, averaged over
     /// the devices in use.
     pub busy_percent: Option<f64>,
-    /// Share of the span in which a copy or set ran, averaged likewise.
+    /// Share of the span in which a copy or set ran, in percent, also averaged over the devices in use.
     pub copy_percent: Option<f64>,
-    /// Share of the span in which nothing ran on a GPU, averaged likewise.
+    /// Share of the span in which a GPU was idle, in percent, also averaged over the devices in use.
     pub idle_percent: Option<f64>,
     /// Gaps longer than [`GAP_NS`] between two operations of a device.
     pub gaps: u64,
@@ -26,7 +26,7 @@ pub struct Overview {
     /// Devices that ran something.
     pub devices_used: usize,
     pub copied_bytes: u64,
-    /// Copies that had pageable host memory at one end.
+    /// Copies from or to pageable host memory.
     pub pageable_copies: u64,
 }
 
@@ -68,8 +68,8 @@ impl Overview {
     /// Walks the device activity in a window, ns: operations are clipped to it.
     pub fn from_window(profile: &Profile, window: Option<(i64, i64)>) -> Self {
         let launches = &profile.launches;
-        // Results lack times, or were measured one by one with the profiler at work in between: their span says
-        // nothing.
+        // Results lack times, or were measured one by one with the profiler at work in between: their span is
+        // meaningless.
         if !launches.is_empty() && profile.metrics.is_some() {
             return Self::default();
         }

@@ -1,4 +1,4 @@
-//! Workflow from a hot kernel to a change that helped, and the progress on it.
+//! Workflow from a hot kernel to a successful change, and the user's progress.
 
 use super::hints::{Depth, Subject};
 
@@ -11,8 +11,8 @@ pub struct Step {
     pub now: bool,
 }
 
-/// Steps for a kernel. Progress follows from the collected data; `compared` and `others` tell if another result is
-/// shown beside it, or could be.
+/// Steps for a kernel. Progress follows from the collected data. `compared` is true if another result is shown beside
+/// this one, `others` if one is available.
 pub fn workflow_steps(subject: &Subject, compared: bool, others: bool) -> [Step; 6] {
     let measured = subject.depth >= Depth::Basic && subject.roofs;
     let traced = subject.is_amd() && subject.depth == Depth::Full;

@@ -1,6 +1,6 @@
-//! Readable kernel names: wrappers such as `vectorized_elementwise_kernel` or `device_kernel` are named by their
-//! template arguments, and generated names are put in order. For display only: re-runs select kernels by their exact
-//! names.
+//! Readable kernel names: wrappers such as `vectorized_elementwise_kernel` or `device_kernel` get names from their
+//! template arguments, and the parts of generated names are put in order. For display only: re-runs select kernels by
+//! their exact names.
 //!
 //! Follows the naming rules of PyTorch (`aten/src/ATen/native/cuda`), CUTLASS (`device_kernel.h`), CUB and Thrust,
 //! rocPRIM, Composable Kernel, Inductor (`torch/_inductor/codegen/triton.py`), NCCL (`generate.py`) and Tensile
@@ -11,7 +11,7 @@ use super::labels::{Parts, split_arguments, split_name};
 use crate::model::Kernel;
 use std::borrow::Cow;
 
-/// Function templates that run the operation they are instantiated for.
+/// Function templates that run the operation in their template arguments.
 const WRAPPERS: &[&str] = &[
     "device_kernel",
     "Kernel",
@@ -37,7 +37,7 @@ const WRAPPERS: &[&str] = &[
     "trampoline_kernel",
 ];
 
-/// Templates that are named by their arguments.
+/// Templates that get their readable names from their arguments.
 const TRANSPARENT: &[&str] = &[
     "enable_sm80_to_sm89",
     "enable_sm90",
@@ -116,10 +116,10 @@ const PLAIN: &[&str] = &[
     "LoadWithCast",
     "StoreWithCast",
 ];
-/// Suffixes of the names of such arguments.
+/// Suffixes of the names of plain arguments.
 const PLAIN_ENDS: &[&str] = &["Metadata", "OffsetCalculator", "_config", "iterator", "Iterator", "_t", "Policy", "policy_hub", "Array"];
 
-/// Prefixes and suffixes of the operation in the names of PyTorch's functors and of the functions around its lambdas.
+/// Prefixes and suffixes around the operation, in names of PyTorch's functors and of functions with lambdas.
 const BEFORE: &[&str] = &["CUDAFunctorOnSelf_", "CUDAFunctorOnOther_", "CUDAFunctor_"];
 const BEHIND: &[&str] = &[
     "CUDAKernelImpl",
@@ -153,10 +153,10 @@ const GENERATED: &[(&str, Rule)] = &[
     ("kernel_cutlass_", parse_cute),
 ];
 
-/// End of the names that leave something out.
+/// End of a name that omits something.
 const LOSSY: &str = "\u{0})";
 
-/// Maximum nesting of arguments that is searched.
+/// Maximum depth of nested arguments in which to search.
 const DEEPEST: usize = 8;
 
 /// Returns the name to show: `gelu (vectorized_elementwise_kernel)`, `gemm 64x8 TNT (nvjet_sm90_tst …)`, or the
@@ -176,8 +176,8 @@ fn apply_rules(function: &str, demangled: &str) -> Option<String> {
     Some(append_hash(named, function))
 }
 
-/// Adds a four-digit hash to a name that leaves something out, so that different functions get different names, in this
-/// report and in others: only a part of a generated name is parsed. FNV-1a, folded to 16 bits.
+/// Adds a four-digit hash (FNV-1a, folded to 16 bits) to a name that omits something. We parse only a part of a
+/// generated name, but different functions must have different names, within a report and across reports.
 fn append_hash(name: String, function: &str) -> String {
     let Some(told) = name.strip_suffix(LOSSY) else { return name };
     let hash = function.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
@@ -194,7 +194,7 @@ fn find_operation(arguments: &[&str], depth: usize) -> Option<String> {
     found.iter().find(|m| !m.weak).or(found.first()).map(|m| m.text.clone())
 }
 
-/// Meaning of an argument; weak if it is only the shape of an operation.
+/// Meaning of an argument; weak if the argument is only the shape of an operation.
 struct Meaning {
     text: String,
     weak: bool,
@@ -206,7 +206,7 @@ fn parse_argument(argument: &str, depth: usize) -> Option<Meaning> {
     if argument.is_empty() || is_value {
         return None;
     }
-    // A lambda is named by the function around it.
+    // A lambda gets the name of the function around it.
     let lambda = argument.contains("lambda");
     let path = strip_parameters(argument);
     if !lambda && (argument.ends_with(['*', '&']) || argument[path.len()..].trim_start().starts_with('(')) {
@@ -215,7 +215,7 @@ fn parse_argument(argument: &str, depth: usize) -> Option<Meaning> {
     let path = path.trim_end_matches("::operator").trim_end_matches("::operator ");
     let segments = split_segments(path);
     let (mut name, template) = parse_segment(segments.last()?);
-    // Thrust names all of its functors so.
+    // Thrust uses this name for all of its functors.
     if name == "functor" && segments.len() > 1 {
         name = parse_segment(segments[segments.len() - 2]).0.trim_start_matches('_');
     }

@@ -1,4 +1,4 @@
-//! Roofline of results: work per second over work per byte, with ceilings at the clocks that were really used.
+//! Roofline of results: work per second over work per byte, with ceilings at the measured clocks.
 //!
 //! Formulas are those of NVIDIA's `SpeedOfLight_*RooflineChart.section` files, with two corrections: FP16 on the CUDA
 //! cores counts two operations per packed instruction lane (files up to 2024.4 count one), and tensor work is taken
@@ -36,9 +36,9 @@ pub struct Point {
     pub memory_bound: bool,
     /// Duration, ns; determines the size on the plot.
     pub duration: f64,
-    /// True for points of the selected result.
+    /// True if the point belongs to the selected result.
     pub own: bool,
-    /// True if the user marked its kernel.
+    /// True if the user marked the kernel.
     pub marked: bool,
 }
 
@@ -54,7 +54,7 @@ impl Point {
 pub struct Plot {
     /// Work and traffic of the selected result.
     pub placed: Placed,
-    /// Points of the selected result first, then those of the others.
+    /// Points of the selected result, then points of other results.
     pub points: Vec<Point>,
 }
 
@@ -81,7 +81,7 @@ pub fn place_result(metrics: &Metrics, result: &ResultMetrics) -> Placed {
         let base = found.copied().unwrap_or_default();
         let rate = get(&format!("{base}.sum.per_second")).or_else(|| Some(get(&format!("{base}.sum"))? / seconds?));
         let peak = get(&format!("{base}.sum.peak_sustained")).zip(clock).map(|(p, c)| p * c * bytes);
-        // Corrupt or absurd values are dropped.
+        // Drop corrupt or absurd values.
         let real = |v: Option<f64>| v.filter(|v| REAL.contains(v));
         Traffic { level, formula, achieved: rate.map(|r| r * bytes).filter(|r| *r == 0.0 || REAL.contains(r)), peak: real(peak) }
     };
@@ -123,13 +123,13 @@ pub fn place_result(metrics: &Metrics, result: &ResultMetrics) -> Placed {
     out
 }
 
-/// Share of the FP16 peak below which FMAs without any add or product are taken for loads of constants: in the
+/// Share of the FP16 peak below which we assume that FMAs without any add or multiply only load constants: in the
 /// available reports, kernels that compute nothing in FP16 reach at most 0.04% of it.
 const LOADED_CONSTANTS: f64 = 0.002;
 
 fn cuda_cores(lookup: &Lookup<'_>, (smsp, sm, seconds): (Option<f64>, Option<f64>, Option<f64>), out: &mut Placed) {
     let kinds = [
-        // Letter of the instructions, operations per add, section that has them.
+        // Precision, letter in the instructions' names, operations per add, and section with the metrics.
         (Precision::Single, 'f', 1.0, "SpeedOfLight_RooflineChart"),
         (Precision::Double, 'd', 1.0, "SpeedOfLight_RooflineChart"),
         (Precision::Half, 'h', 2.0, "SpeedOfLight_HierarchicalHalfRooflineChart"),
@@ -141,10 +141,10 @@ fn cuda_cores(lookup: &Lookup<'_>, (smsp, sm, seconds): (Option<f64>, Option<f64
             let rate = lookup.finite_number(&format!("{}.per_cycle_elapsed", executed(op))).zip(smsp).map(|(n, clock)| n * clock);
             rate.or_else(|| Some(lookup.finite_number(&executed(op))? / seconds?))
         });
-        // Datacentre Blackwell chips have an FFMA on two pairs: four operations each.
+        // Datacentre Blackwell chips have an FFMA2 instruction on two pairs of values: four operations each.
         let pairs = lookup.finite_number("smsp__sass_thread_inst_executed_op_ffma2_pred_on.sum.per_cycle_elapsed").zip(smsp);
         let pairs = pairs.filter(|_| letter == 'f').map_or(0.0, |(n, clock)| 4.0 * n * clock);
-        // Without one of the three the sum would be too small.
+        // If one of the three is missing, the sum would be too small.
         let achieved = match ops {
             [Some(add), Some(mul), Some(fma)] => Some(each * (add + mul + 2.0 * fma) + pairs),
             _ => None,
@@ -180,18 +180,18 @@ fn cuda_cores(lookup: &Lookup<'_>, (smsp, sm, seconds): (Option<f64>, Option<f64
 
 const AT_MOST: &str = "(≤) is an upper bound: each instruction of the pipe counts as a multiply-add, integer ones on the same pipe, too. A launch that is measured by its number (M) has its operations counted.";
 
-/// Upper bound of a kernel's operations in a precision on the CUDA cores, from the instructions of the pipe that
-/// executes them, which the hardware counts without a change of the code. Among 69 kernels on an H100 whose operations
-/// were counted as well, none exceeded it, and half of them reached at least half of it.
+/// Upper bound of a kernel's operations in a precision on the CUDA cores, from the instruction count of the executing
+/// pipe, which the hardware provides without instrumenting the code. Among 69 kernels on an H100 with both counts, none
+/// exceeded this bound, and half of them reached at least half of it.
 fn at_most(lookup: &Lookup<'_>, precision: Precision) -> Option<f64> {
     let threads = |pipe: &str| lookup.finite_number(&format!("smsp__thread_inst_executed_pipe_{pipe}_pred_on.sum"));
-    // FP16 on the FMA pipe, on chips without an FP16 pipe (Turing, GA100).
+    // FP16 runs on the FMA pipe on chips without an FP16 pipe (Turing, GA100).
     let half = threads("fma_type_fp16").unwrap_or(0.0);
     match precision {
         Precision::Single => {
             let all = (threads("fma")? - half).max(0.0);
-            // The half of the pipe without an integer multiplier gets at least half of the FP32 instructions: 0.50 to
-            // 1.00 of them in those kernels.
+            // The half of the pipe without an integer multiplier executes at least half of the FP32 instructions: a
+            // share of 0.50 to 1.00 in those 69 kernels.
             let hopper = lookup.result.compute_capability == Some((9, 0));
             let float = threads("fmalite").filter(|_| hopper && half == 0.0).map_or(all, |lite| all.min(2.0 * lite));
             Some(2.0 * float)
@@ -243,8 +243,8 @@ impl Plot {
         let placed = place_result(metrics, result);
         let mut out = Self { points: result_points(metrics, at, result, &placed, true, marked.contains(&at)), placed };
         out.points.sort_by(|a, b| b.achieved.total_cmp(&a.achieved).then(a.level.cmp(&b.level)));
-        // Other results show their main work over device memory, longest first. Results of another chip have other
-        // roofs.
+        // Plot other results by their main work over device memory. Results of another chip are left out, because their
+        // roofs differ.
         let mut others: Vec<Point> = Vec::new();
         let mut rest: Vec<(usize, &ResultMetrics)> =
             metrics.results.iter().enumerate().filter(|(i, o)| *i != at && same_chip(o, result)).collect();
@@ -262,7 +262,7 @@ impl Plot {
             }
             others.extend(all.into_iter().filter(|p| p.level == Level::Dram).max_by(|a, b| a.achieved.total_cmp(&b.achieved)));
         }
-        // Each point's shares refer to roofs at its own launch's clock; the lines are at this result's clock.
+        // Each point's shares refer to roofs at the clock of its own launch; the lines use this result's clock.
         if let Some((own, (low, high))) = out
             .placed
             .clock
@@ -281,8 +281,8 @@ impl Plot {
         out
     }
 
-    /// All known roofs, the highest first, with a flag for work under them: less than a hundredth of this result's main
-    /// work does not count.
+    /// All known roofs, the highest first, each with a flag that is set if there is work under it; less than a
+    /// hundredth of this result's main work does not count.
     pub fn known_roofs(&self) -> Vec<Roof<'_>> {
         let main = self.placed.work.iter().filter_map(|w| w.achieved).fold(0.0, f64::max);
         let plotted = |w: &Work| self.points.iter().any(|p| p.precision == w.precision);
@@ -311,10 +311,10 @@ pub struct Roof<'a> {
     pub counted: bool,
 }
 
-/// Maximum number of other results on the plot: a key must be answered within 16 ms.
+/// Maximum number of other results on the plot, because the screen must respond to a key within 16 ms.
 const MOST_OTHERS: usize = 100;
 
-/// Relative difference up to which SM clocks count as equal: a chart of 100 columns does not show it.
+/// Relative difference up to which SM clocks count as equal: a chart of 100 columns cannot resolve it.
 const CLOCKS_ALIKE: f64 = 0.02;
 
 fn same_chip(a: &ResultMetrics, b: &ResultMetrics) -> bool {
@@ -359,8 +359,8 @@ mod tests {
         assert!((p.intensity - 674.5).abs() < 0.1 && !p.memory_bound, "{p:?}");
     }
 
-    /// The lines of the chart are at one launch's clock: a launch at another clock gets a remark, a difference of 1%
-    /// does not.
+    /// The lines of the chart use the clock of one launch: a launch at another clock gets a remark, but a difference of
+    /// 1% does not matter.
     #[test]
     fn other_clocks_are_said() {
         let names = [
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(said(584e6), [one]);
     }
 
-    /// Sparse work has a roof of its own, and work that a report counts twice is not added up.
+    /// Sparse work has its own roof, and work that a report counts twice is not added up.
     #[test]
     fn sparse_work_and_work_by_instruction() {
         let metrics = result(&[

@@ -1,5 +1,5 @@
-//! Roofline of kernels on AMD GPUs: work and traffic by rocprof-compute's formulas; roofs as AMD's benchmark reached
-//! them on that machine (`roofline.csv`), or else at the GPU's highest clock.
+//! Roofline of kernels on AMD GPUs. Work and traffic follow rocprof-compute's formulas. Roofs are rates that AMD's
+//! benchmark reached on that machine (`roofline.csv`), or else peaks at the GPU's highest clock.
 //!
 //! Source of work and traffic: `0400_roofline.yaml` and `roofline_calc.py` of rocprofiler-compute (ROCm/rocm-systems).
 
@@ -40,7 +40,7 @@ const KINDS: [Kind; 9] = [
     matrix_kind("F6F4 MFMA", "MFMA FLOPs (F6F4)", "MFMAF6Flops", "F6F4"),
 ];
 
-/// GPU of a result, as far as it was reported.
+/// GPU of a result, as far as the report describes it.
 struct Gpu {
     chip: Option<&'static Chip>,
     /// Compute units × clocks per second, and number of dies.

@@ -2,7 +2,7 @@
 
 use crate::model::Vendor;
 
-/// Plausible rates of a chip, per second: values outside are corrupt. Any two values within have a ratio that can be
+/// Plausible rates of a chip, per second; other values are corrupt. The ratio of any two plausible rates can be
 /// printed.
 pub(super) const REAL: std::ops::Range<f64> = 1e-3..1e24;
 
@@ -28,7 +28,7 @@ impl Level {
     }
 }
 
-/// Unit and type of the work: each has a roof of its own.
+/// Unit and type of the work: each combination has its own roof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Precision {
     /// FP64 on the CUDA cores.
@@ -77,7 +77,7 @@ pub struct Work {
     pub precision: Precision,
     /// Operations per second; `None` if they were not counted.
     pub achieved: Option<f64>,
-    /// An upper bound if only the instructions of its pipe were counted, rather than its operations.
+    /// An upper bound if only the instructions of the pipe were counted, and not the operations.
     pub amount: Amount,
     /// Peak of the chip at the measured clock, operations per second.
     pub peak: Option<f64>,

@@ -9,11 +9,11 @@ use std::collections::BTreeSet;
 /// Result of a selector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selected {
-    /// These kernels: one, or those that share a function name.
+    /// These kernels: one, or several with the same function name.
     Kernels(BTreeSet<KernelId>),
-    /// More than one name matches: these.
+    /// More than one name matches; these are the names.
     Ambiguous(Vec<String>),
-    /// Nothing matches.
+    /// No name matches.
     Nothing,
 }
 

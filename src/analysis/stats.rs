@@ -1,4 +1,4 @@
-//! Statistics of durations, with the definitions of `nsys stats` if it has them.
+//! Statistics of durations, as defined by `nsys stats` if it has them.
 
 /// Bars of the small histogram in a table.
 pub const BINS: usize = 12;
@@ -97,7 +97,7 @@ impl Stats {
         let counts: Vec<usize> = (0..SLOTS).map(|at| seconds.iter().map(|s| s.1[at]).sum()).collect();
         let ranks = [(n / 2).saturating_sub(1), n / 2, (n * 99).div_ceil(100).max(1) - 1];
         let slots = [locate_rank(&counts, ranks[0])?, locate_rank(&counts, ranks[1])?, locate_rank(&counts, ranks[2])?];
-        // Narrow each range, at first that of the slot, until only one value is left.
+        // Narrow each range, beginning with the slot, until only one value is left.
         let mut near = slots.map(|(at, before)| Near { from: slot_start(at), to: slot_start(at + 1), before });
         while near.iter().any(|r| r.to - r.from > 1) {
             let counts = map_parts(values, part, |part| {
@@ -131,7 +131,7 @@ impl Stats {
     }
 }
 
-/// Values are counted in slots: 2¹⁰ of equal width between a power of two and the next.
+/// Values are counted in slots. Between a power of two and the next, there are 2¹⁰ slots of equal width.
 const SLOT_BITS: u32 = 10;
 const SLOTS: usize = 65 << SLOT_BITS;
 
@@ -139,7 +139,7 @@ const SLOTS: usize = 65 << SLOT_BITS;
 fn value_slot(value: u64) -> usize {
     let bits = 64 - value.leading_zeros();
     let shift = bits.saturating_sub(SLOT_BITS + 1);
-    // Below 2¹¹, each value has a slot of its own.
+    // Below 2¹¹, each value has its own slot.
     ((u64::from(shift) << SLOT_BITS) + (value >> shift)) as usize
 }
 
@@ -152,7 +152,7 @@ fn slot_start(slot: usize) -> u64 {
     }
 }
 
-/// Number of parts that a range is split into when it is narrowed.
+/// Number of parts of a range in each narrowing step.
 const CLOSER: usize = 1 << 12;
 
 /// Range of values that contains the value of a rank, and the number of values before the range.

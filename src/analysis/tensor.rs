@@ -56,7 +56,7 @@ fn parse_counter(base: &str) -> Option<Counter<'_>> {
     let plain = rest.trim_end_matches("_sparsity_on").trim_end_matches("_sparsity_off");
     let (src, dst) = plain.split_once("_dst_").unwrap_or((plain, ""));
     let word = TYPES.iter().find(|(t, _)| *t == src).map(|(_, word)| *word)?;
-    // Chips with half the rate for FP32 accumulation have a counter for each type.
+    // Chips with half the rate for FP32 accumulation have a counter for each accumulator type.
     let sums = if dst == "fp16" { ", FP16 sums" } else { "" };
     Some(Counter { base, op, kind: format!("{word} tensor{sums}"), sparsity })
 }
@@ -98,7 +98,7 @@ pub(super) fn add_tensor_work(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Opt
             let peaks = [false, true].into_iter().flat_map(|op| of(op, sparsity)).filter_map(|c| peak(c.base));
             peaks.fold(None, |m: Option<f64>, p| Some(m.map_or(p, |m| m.max(p))))
         };
-        // Counters by sparsity are preferred to totals, and totals of all instructions to those of one.
+        // Prefer counters by sparsity to totals, and totals of all instructions to totals of one instruction.
         let dense = sum(false, Some(false)).or_else(|| sum(true, Some(false)));
         let sparse = sum(false, Some(true)).or_else(|| sum(true, Some(true)));
         let total = sum(false, None).or_else(|| sum(true, None));

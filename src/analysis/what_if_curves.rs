@@ -1,12 +1,12 @@
-//! Predicted effect of faster kernels on a run, for the functions with the most time: the recorded run is replayed with
-//! each of them shortened.
+//! Predicted effect of faster kernels on a run, for the functions with the most time: we replay the recorded run
+//! with each function shortened.
 
 use super::readable::readable_name;
 use super::what_if_replay::{Run, Worth};
 use crate::model::{Cancel, Profile};
 use std::collections::HashMap;
 
-/// Maximum number of functions evaluated: a table does not show more at a time.
+/// Maximum number of functions to evaluate: a table does not have more rows on a screen.
 const MOST: usize = 30;
 /// Shares of a function's time that are saved; values in between are interpolated.
 const STEPS: [f64; 4] = [0.25, 0.5, 0.75, 1.0];
@@ -55,8 +55,8 @@ impl Worths {
         Self::for_names(profile, &names, MOST, cancel).unwrap_or_default()
     }
 
-    /// Replays the run under other names of the kernels, for up to `most` of them; `None` if it is unknown what the run
-    /// waits for.
+    /// Replays the run under other names of the kernels, for up to `most` of them; `None` if the run cannot be
+    /// replayed.
     pub fn for_names(profile: &Profile, names: &[&str], most: usize, cancel: &Cancel) -> Option<Self> {
         if profile.coverage.is_inconclusive() || profile.recorded.len() > 1 {
             return None;
@@ -76,7 +76,7 @@ impl Worths {
         longest.sort_unstable_by(|a, b| b.cmp(a));
         let mut out = HashMap::new();
         for (at, (ns, function)) in longest.into_iter().take(most).enumerate() {
-            // Each takes seven passes, while three are counted.
+            // Each function takes seven replays, while `can_afford` counts three.
             if cancel.is_cancelled() || !run.can_afford(3 * at) {
                 break;
             }

@@ -1,9 +1,10 @@
 //! Replay of a recorded run with one kernel's launches scaled, to predict how much shorter the run would be.
 //!
-//! An operation waits for its call and for the operation that ended last before it on its device; one that fills the
-//! device also waits for the last blocks of another that does. A process that is blocked in a call waits for the
-//! operation that ended last during it. All other delays keep their recorded length. Time that a kernel saves is lost
-//! again if the host is not ready or other work runs concurrently. Without scaling, all times are the recorded ones.
+//! An operation starts after its call, and after the operation on its device that ended last before it. A kernel that
+//! fills the device also waits for the last blocks of another such kernel. A process that is blocked in a call waits
+//! for the operation that ended last during the call. All other delays keep their recorded length. The time that a
+//! kernel saves is lost again if the host is not ready or if other work runs concurrently. Without scaling, the replay
+//! reproduces the recorded times.
 
 use super::triage::device_ops::{Class, DeviceOp, DeviceOps, Row};
 use crate::model::{CallKind, Device, Kernel, Profile};
@@ -12,30 +13,30 @@ use std::collections::BinaryHeap;
 
 /// Maximum number of kernels that a GPU runs concurrently (CUDA Programming Guide, resident grids per device).
 const CONCURRENT: usize = 128;
-/// Maximum number of operations of a run that can be replayed: 64 bytes each, and 80 more during preparation.
+/// Maximum number of operations in a run that we replay. Each takes 64 bytes, and 80 more during preparation.
 const MOST: usize = 3_000_000;
-/// Maximum number of operations over all replays, a few seconds' work.
+/// Maximum number of operations over all replays, for a few seconds' work.
 const PASSED: usize = 30_000_000;
-/// A call that returns within this time after an operation's end was blocked by it, ns. On an H200's host under a
+/// Maximum time from the end of an operation to the return of a call that it blocked, ns. On an H200's host under a
 /// profiler, a synchronising call returns 5 to 20 µs after the end of the kernel.
 const RETURNS_NS: i64 = 50_000;
-/// Fraction of the saved time by which the remaining operations may get faster: caches are shared.
+/// Fraction of the saved time by which the remaining operations may get faster, because caches are shared.
 const VARIES: f64 = 0.1;
-/// Fraction of the saved time by which the remaining operations may get slower if power limits the clocks: they draw
-/// more on average. Clocks follow power with an exponent of about 0.4; a kernel that draws a third of the limit gives
-/// 0.4 · 2/3. On an H100, matrix products took 8% longer in a loop without pauses for the GPU, and gains of 14.3% and
-/// 8.4% were measured after removing kernels of 18.6% and 11.9%.
+/// Fraction of the saved time by which the remaining operations may get slower if power limits the clocks, because they
+/// draw more power on average. Clocks follow power with an exponent of about 0.4; a kernel that draws a third of the
+/// limit gives 0.4 · 2/3. On an H100, matrix products took 8% longer in a loop without pauses for the GPU, and removing
+/// kernels of 18.6% and 11.9% gained 14.3% and 8.4%.
 const POWER: f64 = 0.3;
-/// Maximum device time of a queued or graph launch beyond its recorded time, ns: 1 to 2 µs from kernel to kernel on an
-/// H200.
+/// Maximum device time of a queued or graph launch beyond its recorded time, ns. An H200 takes 1 to 2 µs from one
+/// kernel to the next.
 const PAUSE_NS: i64 = 3_000;
-/// Fraction of their time that device-filling kernels take from each other while they run concurrently.
+/// Slowdown that device-filling kernels cause each other while they run concurrently, as a fraction of their time.
 const SHARED: f64 = 0.5;
-/// Maximum host time before a launch that is charged to it, as a multiple of the median over all launches.
+/// Maximum host time that counts as preparation of a launch, as a multiple of the median over all launches.
 const PREPARES: i64 = 2;
 
-/// A kernel that fills the device starts as the blocks of another one end: it waited for that one even if they overlap
-/// for up to this part (one tenth) of its time.
+/// Divisor of a kernel's time. One device-filling kernel waited for another even if both overlap by up to this part
+/// (one tenth), because a kernel starts while the last blocks of its predecessor still run.
 const TAIL: i64 = 10;
 
 /// An operation on a device; times in ns.
@@ -43,7 +44,7 @@ const TAIL: i64 = 10;
 struct Step {
     start: i64,
     end: i64,
-    /// Start of its call, or its own start if that is unknown.
+    /// Start of its call, or its own start if the call is unknown.
     call: i64,
     /// Kernel; `u32::MAX` for copies and graphs.
     kernel: u32,
@@ -51,10 +52,10 @@ struct Step {
     process: u32,
     /// Time in which nothing else ran on the device, ns.
     alone: i64,
-    /// True if it has blocks for at least half of the SMs.
+    /// True if the operation has blocks for at least half of the SMs.
     fills: bool,
-    /// Time saved with the launch if it is left out, beyond its duration, ns: its call and the host's preparation of
-    /// it, the device's own part if it was queued, and the refill of the cache.
+    /// Time that leaving out the launch saves beyond its duration, ns: its call, the host's preparation, the device's
+    /// own part if the launch was queued, and the refill of the cache.
     cost: i64,
 }
 
@@ -84,7 +85,7 @@ pub struct Run {
 pub struct Worth {
     /// Summed durations of the kernel, as a share of the run's length.
     pub share: f64,
-    /// Share of the run that would be saved if the kernel took no time: its part of the critical path.
+    /// Share of the run that would be saved without the kernel: its part of the critical path.
     pub critical: f64,
     /// Lower and upper bound of the share of the run that the gain saves; `None` without a gain.
     pub saves: Option<(f64, f64)>,
@@ -170,7 +171,7 @@ impl Run {
             (pid, tid, start, start.saturating_add(calls.duration[c].max(0)), usize::MAX)
         }));
         compute_launch_costs(&mut steps, ops.units.len(), calls_of);
-        // With most calls missing, it is unknown which operations waited for the host.
+        // If most calls are missing, we cannot tell which operations waited for the host.
         if called * 2 < steps.len() {
             return None;
         }
@@ -187,14 +188,14 @@ impl Run {
         Some(Self { steps, blocks, units: ops.units.len(), processes: processes.len(), whole })
     }
 
-    /// Merges kernels: each is renumbered to the entry of `kernels` at its own number.
+    /// Merges kernels: `kernels` contains the new number of each kernel.
     pub fn merge_kernels(&mut self, kernels: &[u32]) {
         for step in &mut self.steps {
             step.kernel = kernels.get(step.kernel as usize).copied().unwrap_or(u32::MAX);
         }
     }
 
-    /// Returns true if this many kernels can be evaluated without a long wait: each takes three replays.
+    /// Returns true if evaluating this many kernels stays within `PASSED` operations: each kernel takes three replays.
     pub fn can_afford(&self, kernels: usize) -> bool {
         kernels < PASSED / (3 * self.steps.len().max(1)) + 1
     }
@@ -220,9 +221,9 @@ impl Run {
     }
 
     /// Lower and upper bound of the time saved, ns, if a kernel took no time. The lower bound counts only time in which
-    /// nothing else ran, and lets only waiting calls hold the host. The upper bound is the time in which the kernel
-    /// ran, or may have run in a graph that was recorded as a whole, plus the savings of not launching it: its calls,
-    /// the host's time before each, and the device's own part of a launch.
+    /// nothing else ran, and assumes that only waiting calls block the host. The upper bound is the time in which the
+    /// kernel ran, or may have run in a graph that was recorded as a whole, plus the savings of not launching it: its
+    /// calls, the host's time before each call, and the device's own part of a launch.
     fn removal_bounds(&self, kernel: u32, beside: &[i64]) -> (i64, i64) {
         let predicted = self.replay_scaled(kernel, 0.0, beside, false);
         let mut until = vec![i64::MIN; self.units];
@@ -257,7 +258,7 @@ impl Run {
                     _ => {}
                 }
             }
-            // A device does not run more at a time.
+            // A device does not run more kernels at a time.
             if running.len() == CONCURRENT {
                 running.remove(0);
             }
@@ -274,8 +275,8 @@ impl Run {
         self.replay_scaled(kernel, factor, &self.kernel_overlap(kernel), false)
     }
 
-    /// Time saved for each of these gains, given as shares of the kernel's time, and bounds of the time saved without
-    /// the kernel.
+    /// Returns the time saved for each of the given gains (shares of the kernel's time), and bounds of the time saved
+    /// without the kernel.
     pub fn savings_curve(&self, kernel: u32, gains: &[f64]) -> (Vec<i64>, (i64, i64)) {
         let beside = self.kernel_overlap(kernel);
         let saved = gains.iter().map(|gain| self.replay_scaled(kernel, 1.0 - gain, &beside, false)).collect();
@@ -283,13 +284,13 @@ impl Run {
     }
 
     /// Replays the run and returns the time saved, ns. With `least`, only time in which nothing else ran counts, and
-    /// only waiting calls hold the host.
+    /// only waiting calls block the host.
     fn replay_scaled(&self, kernel: u32, factor: f64, beside: &[i64], least: bool) -> i64 {
         // Running operations by device (recorded end, new end, and the tail in which a successor may already start),
         // and the operation that ended last.
         let mut running: Vec<BinaryHeap<Reverse<(i64, i64, i64)>>> = vec![BinaryHeap::new(); self.units];
         let mut ended: Vec<Option<(i64, i64)>> = vec![None; self.units];
-        // Lead of each process over the recording, ns, by the time from which it holds.
+        // Time by which each process is ahead of the recording, ns, with the time from which this applies.
         let mut early: Vec<Vec<(i64, i64)>> = vec![Vec::new(); self.processes];
         let mut unit_of: Vec<Vec<usize>> = vec![Vec::new(); self.processes];
         let mut blocks = self.blocks.iter().peekable();
@@ -361,8 +362,8 @@ fn device_of<'a>(profile: &'a Profile, op: &DeviceOp) -> Option<&'a Device> {
     profile.devices.get(place.device? as usize)
 }
 
-/// Returns true if a launch has blocks for at least half of its device's SMs, if both are known. Libraries start large
-/// products with one block less than there are SMs.
+/// Returns true if a launch has blocks for at least half of its device's SMs, if both numbers are known. Libraries
+/// launch large matrix products with one block fewer than SMs.
 fn fills_device(profile: &Profile, op: &DeviceOp) -> bool {
     let Row::Launch(row) = op.row else { return false };
     let launches = &profile.launches;
@@ -371,29 +372,30 @@ fn fills_device(profile: &Profile, op: &DeviceOp) -> bool {
     grid.zip(sms).is_some_and(|(grid, sms)| grid.iter().map(|&n| u64::from(n)).fold(2, u64::saturating_mul) >= u64::from(sms))
 }
 
-/// Time to fill the L2 of a launch's device from memory, ns: later operations miss as much of it as the kernel can
-/// touch in its time. Leaving out a kernel of 5 µs between products of 32 MiB saved 7 to 11 µs on an H200 and an H100.
+/// Time to refill the L2 cache of a launch's device from memory, ns. Later operations miss at most the data that the
+/// kernel can touch in its time. Leaving out a kernel of 5 µs between products of 32 MiB saved 7 to 11 µs on an H200
+/// and an H100.
 fn cache_refill_time(profile: &Profile, op: &DeviceOp) -> i64 {
     let device = device_of(profile, op).and_then(|d| d.l2.zip(d.memory_bandwidth));
     device.map_or(0, |(l2, per_second)| (l2.0 as f64 / per_second.max(1) as f64 * 1e9) as i64)
 }
 
-/// Computes the time saved with each launch that is left out. `calls`: process, thread, start, end and operation of all
-/// calls outside graphs, and of waiting calls, which do not have an operation.
+/// Computes the time that leaving out each launch saves. `calls`: process, thread, start, end and operation of all
+/// calls outside graphs, and of waiting calls, which have no operation.
 fn compute_launch_costs(steps: &mut [Step], units: usize, mut calls: Vec<(u32, u32, i64, i64, usize)>) {
     let mut ended = vec![i64::MIN; units];
     for step in steps.iter_mut() {
         let before = std::mem::replace(&mut ended[step.unit as usize], i64::MIN);
-        // An idle device waited for the call: it has no pause before the launch.
+        // The idle device waited for the call, so there was no pause before the launch.
         if before >= step.call {
             step.cost += PAUSE_NS;
         }
         ended[step.unit as usize] = before.max(step.end);
     }
-    // A call may be listed twice: for its operation, and because it waits.
+    // A waiting call may be listed twice if it also has an operation.
     calls.sort_unstable();
     calls.dedup_by(|next, first| (first.0, first.1, first.2, first.3) == (next.0, next.1, next.2, next.3) && next.4 == usize::MAX);
-    // Some tools do not report graph nodes; those share a call.
+    // Some tools do not mark graph nodes, but the nodes of a graph share a call.
     let shared = |a: &(u32, u32, i64, i64, usize), b: &(u32, u32, i64, i64, usize)| (a.0, a.1, a.2) == (b.0, b.1, b.2);
     let before = |w: &[(u32, u32, i64, i64, usize)]| (w[0].0, w[0].1) == (w[1].0, w[1].1) && !shared(&w[0], &w[1]);
     let mut gaps: Vec<i64> = calls.windows(2).filter(|w| before(w) && w[1].4 != usize::MAX).map(|w| (w[1].2 - w[0].3).max(0)).collect();
@@ -412,7 +414,7 @@ fn compute_launch_costs(steps: &mut [Step], units: usize, mut calls: Vec<(u32, u
     }
 }
 
-/// Computes for each operation, in order of start, how long nothing else ran on its device.
+/// Computes for each operation, in order of start, the time in which nothing else ran on its device.
 fn compute_alone_times(steps: &mut [Step], units: usize) {
     // By device: the operation that ends last so far, and the time at which all others had ended.
     let mut last: Vec<Option<(usize, i64)>> = vec![None; units];
@@ -438,7 +440,8 @@ fn compute_alone_times(steps: &mut [Step], units: usize) {
 mod tests {
     use super::*;
 
-    /// Launches of kernel 0 of 100 ns each; the host calls every `every` ns and waits after each `block` launches.
+    /// `many` launches of kernel 0, 100 ns each. The host launches every `every` ns and waits after every `block`
+    /// launches.
     fn run(many: i64, every: i64, block: i64) -> Run {
         let (mut steps, mut blocks, mut host, mut device) = (Vec::new(), Vec::new(), 0, 0);
         for at in 1..=many {
@@ -464,12 +467,12 @@ mod tests {
 
     #[test]
     fn a_busy_device_gives_all_a_waiting_one_nothing() {
-        // The host is far ahead: half the time of 50 launches.
+        // The host is far ahead: half of the time of all 50 launches is saved.
         let ahead = run(50, 10, 50);
         assert_eq!(ahead.time_saved(0, 0.5), 50 * 50);
-        // The host calls every 300 ns: only the last launch's time shows.
+        // The host launches every 300 ns: only the last launch's time is saved.
         assert_eq!(run(50, 300, 50).time_saved(0, 0.5), 50);
-        // Between them: each launch of 100 ns, called every 90 ns, can only be 10 ns shorter in the long run.
+        // In between: launches of 100 ns, called every 90 ns, can only be 10 ns shorter each in the long run.
         let between = run(50, 90, 50).time_saved(0, 0.5);
         assert!((450..=600).contains(&between), "{between}");
     }
@@ -518,19 +521,19 @@ mod tests {
             let ((least, most), predicted) = (run.savings_curve(0, &[]).1, run.time_saved(0, 0.0));
             assert!(least <= predicted && predicted <= most && most == 5_500, "{every} {block}: {least} {predicted} {most}");
         }
-        // A thread that waits in a copy may be held by something else.
+        // A thread in a copy may wait for something other than the copy.
         let mut copies = run(50, 10, 1);
         copies.blocks.iter_mut().for_each(|b| b.waits = false);
-        // With the kernel at zero time, the host's own 5 ns from launch to wait count.
+        // If the kernel takes no time, the host's own 5 ns from launch to wait remain.
         assert_eq!((copies.savings_curve(0, &[]).1.0, copies.time_saved(0, 0.0)), (70, 49 * 95 + 100));
-        // A graph recorded as a whole may contain the kernel, too.
+        // A graph recorded as a whole may also contain the kernel.
         copies.whole = 700;
         assert_eq!(copies.savings_curve(0, &[]).1.1, 6_270);
     }
 
     #[test]
     fn who_waits_for_the_device_gains_with_it() {
-        // A wait after each launch: the host is late, and gets earlier by the time that the kernel saves.
+        // The host waits after each launch, so it proceeds earlier by the time that the kernel saves.
         assert_eq!(run(50, 10, 1).time_saved(0, 0.5), 50 * 50);
     }
 
@@ -540,10 +543,10 @@ mod tests {
         let long = Step { start: 6, end: 1_500, call: 1, kernel: 1, unit: 0, process: 0, alone: 0, fills: true, cost: 0 };
         both.steps.insert(1, long);
         both.blocks.clear();
-        // The other kernel has few blocks: it is not slowed down.
+        // The other kernel has few blocks, so that it does not slow down.
         both.steps[1].fills = false;
         assert_eq!(both.time_saved(0, 0.5), 0);
-        // With one block per SM, it had half of the device for 1,000 ns.
+        // With one block per SM, the other kernel had half of the device for 1,000 ns.
         both.steps.iter_mut().for_each(|s| (s.alone, s.fills) = (0, true));
         compute_alone_times(&mut both.steps, 1);
         assert_eq!((both.time_saved(0, 0.5), both.time_saved(0, 0.0)), (250, 500));

@@ -1,4 +1,4 @@
-//! Comparison of a kernel's launches in two runs that do the same work, as far as their grids and blocks tell.
+//! Comparison of a kernel's launches in two runs. Launches with the same grid and block count as the same work.
 
 use super::mann_whitney::mann_whitney;
 use crate::model::{ConfigId, LaunchConfig, Profile};
@@ -20,7 +20,7 @@ pub enum Work {
     /// Equal numbers of launches, with a single grid and block in each run, which differ: the same work if the launch
     /// configuration was changed, otherwise different work.
     Reshaped,
-    /// None: the runs do not have any grid and block in common.
+    /// None: the runs do not share any grid and block.
     Other,
 }
 
@@ -40,8 +40,8 @@ impl Work {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Found {
     pub work: Work,
-    /// Probability that durations differ as much by chance (Mann–Whitney); with several configurations, the least one
-    /// times their number (Bonferroni).
+    /// Probability that durations differ as much by chance (Mann–Whitney); with several configurations, the smallest
+    /// one times their number (Bonferroni).
     pub p: Option<f64>,
     /// Change of the median duration in percent; with several configurations, the mean, weighted by their time before.
     pub each: Option<f64>,

@@ -19,7 +19,7 @@ pub fn request_checklist(app: &mut App, asked: u64) -> Vec<Effect> {
             Some(Part { profile: r.profile.clone()?, triage: r.whole_triage().cloned(), joined })
         })
         .collect();
-    // Any loaded report will do: the work covers all of them.
+    // The request needs one report, but covers all of them: use any loaded report.
     let about = session.reports.iter().enumerate().find_map(|(i, r)| Some((i, r.generation, r.profile.clone()?)));
     let Some((report, generation, profile)) = about else {
         return apply_response(app, asked, Response::open_overlay(Page::Checklist(Arc::default())));

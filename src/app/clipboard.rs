@@ -1,12 +1,12 @@
-//! Copy menus, and the forms of copied text
+//! Copy menus and formats of copied text
 
 use super::overlay::{CopyWhat, Item, PickAction, PickList};
 use crate::model::NameForm;
 use crate::model::text::escape_unsafe;
 
-/// Table width for copied text: unlimited, but cleaned as for a terminal.
+/// Table width for copied text: unlimited, but text is escaped as for a terminal.
 pub const TO_PASTE: Option<usize> = Some(usize::MAX);
-/// Maximum number of table rows to copy: a terminal's clipboard is not made for more.
+/// Maximum number of table rows to copy: terminal clipboards are not made for more.
 pub const MOST_COPIED: usize = 10_000;
 
 /// Builds a copy menu.
@@ -45,8 +45,8 @@ pub fn timeline_menu() -> PickList {
     ])
 }
 
-/// Removes control characters from text for the clipboard, because a terminal would obey them when it is pasted. Only
-/// rows and multi-line commands keep their line ends.
+/// Removes control characters from text for the clipboard, because a terminal would execute them on paste. Only rows
+/// and multi-line commands keep their line ends.
 pub fn sanitize_copy(what: CopyWhat, text: &str) -> String {
     let one = matches!(what, CopyWhat::Name(_) | CopyWhat::MetricName | CopyWhat::MetricValue);
     if one { escape_unsafe(text).into_owned() } else { text.split('\n').map(escape_unsafe).collect::<Vec<_>>().join("\n") }

@@ -1,4 +1,4 @@
-//! Deep links: from a place named on the command line to its screen, and from a screen to the command that reopens it
+//! Deep links: open the location named on the command line, and format the command that reopens the current location
 
 use super::actions::KeyScope;
 use super::msg::Effect;
@@ -22,18 +22,18 @@ fn result_view(show: Show) -> Option<ResultView> {
     })
 }
 
-/// Progress towards the place.
+/// Result of one attempt to reach the location.
 enum Step {
     /// Required data is not loaded yet.
     Wait,
-    /// An intermediate step: its effects lead further.
+    /// Intermediate step: effects that must take place before the next attempt.
     Way(Vec<Effect>),
     There(Vec<Effect>),
-    /// The place does not exist; the reason.
+    /// The location does not exist, for this reason.
     Lost(String),
 }
 
-/// Moves on towards the place named on the command line, as far as the loaded data allows.
+/// Continues to the location named on the command line, as far as the loaded data allows.
 pub fn resume_deep_link(app: &mut App) -> Vec<Effect> {
     let Some(address) = app.session.address.clone() else { return Vec::new() };
     match resolve_address(app, &address) {
@@ -69,7 +69,7 @@ fn resolve_address(app: &mut App, address: &Location) -> Step {
     });
     let timed = report.is_timeline();
     if let (true, Some(window)) = (timed && show != Show::Timeline, address.window) {
-        // Only once: the user may leave the window again.
+        // Apply the time filter only once: the user may clear it later.
         if let Some(address) = &mut app.session.address {
             address.window = None;
         }
@@ -89,7 +89,7 @@ fn resolve_address(app: &mut App, address: &Location) -> Step {
         let Some(known) = report.groups.grouping.clone() else { return Step::Wait };
         let Some(kernels) = app.kernels_screen_mut(AT) else { return Step::Wait };
         if !kernels.select_by_name(name) {
-            // The table takes over a new grouping only with the next message.
+            // The table adopts a new grouping only with the next message.
             let listed = kernels.selected_name().is_some() || known.rows.is_empty();
             return if listed { Step::Lost(format!("no kernel is called {name}")) } else { Step::Wait };
         }
@@ -117,7 +117,7 @@ fn resolve_address(app: &mut App, address: &Location) -> Step {
         Show::Ranges => Step::There(navigate_to(app, table, Navigate::Ranges(address.range.clone()))),
         Show::Timeline => go_to_timeline(app, AT, address),
         Show::Launches | Show::Rerun => to_launch(app, AT, address, show == Show::Rerun),
-        // A kernel by name: its result is known once results and launches are joined.
+        // Kernel by name: its result is known once results and launches are joined.
         _ => {
             let best = app.selection(table).result;
             match (best, result_view(show)) {
@@ -129,7 +129,7 @@ fn resolve_address(app: &mut App, address: &Location) -> Step {
     }
 }
 
-/// Goes to a result of the report, or of the part of it that holds measurements.
+/// Opens a result of the report, or of the report that contains its measurements.
 fn go_to_result(app: &mut App, at: usize, number: usize, view: ResultView) -> Step {
     let part = app.session.reports.iter().position(|r| r.part_of == Some(at));
     let from = if app.session.metrics(at).is_some() { Some(at) } else { part };
@@ -147,7 +147,7 @@ fn go_to_result(app: &mut App, at: usize, number: usize, view: ResultView) -> St
     Step::There(open_result(app, from, (from, number, None), view, view))
 }
 
-/// Goes to the timeline, at a window or a launch.
+/// Opens the timeline at a time window or a launch.
 fn go_to_timeline(app: &mut App, at: usize, address: &Location) -> Step {
     let Some(profile) = app.session.reports.get(at).and_then(|r| r.profile.clone()) else { return Step::Wait };
     let event = address.launch.map(Event::Launch);
@@ -171,7 +171,7 @@ fn resolve_window(profile: &Profile, (from, to): (i64, i64)) -> (i64, i64) {
     (from, if to == i64::MAX { last.max(from.saturating_add(1)) } else { to })
 }
 
-/// Goes to a launch in the list of its group, and to its re-run once the list is loaded.
+/// Opens a launch in the list of its group; with `rerun`, opens the re-run screen once the list is loaded.
 fn to_launch(app: &mut App, at: usize, address: &Location, rerun: bool) -> Step {
     let table = app.kernels_id(at);
     if app.session.reports[at].profile.as_ref().is_some_and(|p| p.launches.is_empty()) {
@@ -202,11 +202,11 @@ fn to_launch(app: &mut App, at: usize, address: &Location, rerun: bool) -> Step 
         return Step::Wait;
     }
     let effects = launches_at(app, at, launch);
-    // Without a screen, `launches_at` has told the user why.
+    // If no screen opened, `launches_at` has already told the user why.
     if app.find_screen::<LaunchesScreen>(Some(at)).is_none() { Step::There(effects) } else { Step::Way(effects) }
 }
 
-/// Returns the command that reopens what is on the screen; `None` if the screen belongs to no report.
+/// Returns the command that reopens the current location; `None` if the screen belongs to no report.
 pub fn reopen_command(app: &App) -> Option<String> {
     let session = &app.session;
     let shown = session.report()?;
@@ -218,7 +218,7 @@ pub fn reopen_command(app: &App) -> Option<String> {
     let result = app
         .result_screen(session.active)
         .filter(|_| matches!(place, KeyScope::Metrics | KeyScope::Hints | KeyScope::Roofline | KeyScope::Compare | KeyScope::Source));
-    // The report of this place is the first argument.
+    // Name the report of this location as the first argument.
     let mut first = own;
     address.show = Some(match place {
         KeyScope::Overview => Show::Overview,

@@ -1,4 +1,4 @@
-//! Dispatch of actions: the top screen handles its own, all others have a common implementation.
+//! Dispatch of actions: the top screen handles its own actions, all others have a common implementation.
 
 use super::actions::table::Action;
 use super::actions::{ACTIONS, ActionId, KeyScope};
@@ -72,7 +72,7 @@ pub fn scroll_top(app: &mut App, by: isize) -> Vec<Effect> {
     ask_top(app, |screen, cx| screen.scroll(by, cx))
 }
 
-/// Calls a closure with the top screen, and applies its answer.
+/// Calls a closure with the top screen, and applies the response.
 pub fn ask_top(app: &mut App, ask: impl FnOnce(&mut dyn Screen, &mut ScreenContext<'_>) -> Response) -> Vec<Effect> {
     let Some(asked) = app.top_entry().map(|e| e.id) else { return Vec::new() };
     app.with_screen(asked, ask).map(|answer| apply_response(app, asked, answer)).unwrap_or_default()
@@ -148,13 +148,13 @@ fn run_common_action(app: &mut App, asked: u64, id: ActionId) -> Vec<Effect> {
         ActionId::Redraw => vec![Effect::Redraw],
         ActionId::Suspend => vec![Effect::Suspend],
         ActionId::Quit => request_quit(app),
-        // Actions of other screens.
+        // Actions that only other screens handle.
         _ => Vec::new(),
     }
 }
 
-/// Measures the selected kernel with the built-in tracer: its next launches if the program that is being traced
-/// launches it, else this very launch in a new run.
+/// Measures the selected kernel with the built-in tracer: its next launches in the program that is being traced, or
+/// else this launch in a new run.
 fn measure_selection(app: &mut App, asked: u64) -> Vec<Effect> {
     let (at, selection) = (app.report_of(asked), app.selection(asked));
     let profile = app.session.reports.get(at).and_then(|r| r.profile.as_deref());
@@ -193,7 +193,7 @@ fn cycle_name_form(app: &mut App) -> Vec<Effect> {
     let Some(report) = app.session.reports.get_mut(at) else { return Vec::new() };
     report.groups.form = report.groups.form.next();
     let word = report.groups.form.as_str();
-    // Only kernels have names in several forms.
+    // Only kernel names have several forms.
     if let Some(profile) = report.profile.clone().filter(|_| report.groups.by.is_kernel()) {
         report.groups.rebuild_labels(&profile);
     }
@@ -208,7 +208,7 @@ fn switch_report(app: &mut App, by: isize) -> Vec<Effect> {
     if n < 2 {
         return set_status(app, "only one report is open; name several on the command line", false);
     }
-    // Screens that belong to no report would hide the switch.
+    // Screens without a report would cover the new report.
     app.close_common();
     let at = app.session.active;
     let name = app.kernels_screen(at).and_then(|k| k.selected_name()).map(str::to_owned);
@@ -225,8 +225,8 @@ fn switch_report(app: &mut App, by: isize) -> Vec<Effect> {
 /// Width of the key column in the list of actions.
 const KEYS: usize = 9;
 
-/// All actions available on this screen: most used first, then the screen's own in the order of its key bar. Movement
-/// comes last, because its keys are well known.
+/// All actions available on this screen: the most used first, then the screen's own in footer order. Movement comes
+/// last, because its keys are well known.
 fn list_actions(app: &App) -> PickList {
     let here = app.current_scope();
     let mut all: Vec<&Action> = ACTIONS.iter().filter(|a| a.on.applies_to(here) && a.id != ActionId::Palette).collect();
@@ -244,7 +244,7 @@ fn list_actions(app: &App) -> PickList {
     PickList::by_typing("actions", items.collect())
 }
 
-/// Themes, previewed as the selection moves.
+/// List of themes; each is previewed when it is selected.
 fn list_themes(app: &App) -> PickList {
     let settings = &app.session.settings;
     let current = PickAction::Theme(settings.theme.clone());

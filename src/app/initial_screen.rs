@@ -9,8 +9,8 @@ use crate::config::First;
 /// Minimum terminal height for the overview.
 const LEAST_ROWS: u16 = 20;
 
-/// Shows the initial screen of a report that has just been read, unless it is the kernel table or the user is already
-/// working there.
+/// Opens the initial screen of a report that has just been read, unless that is the kernel table, or the user has
+/// already started to work with the report.
 pub fn show_initial_screen(app: &mut App, report: usize) -> Vec<Effect> {
     let overview = app.session.settings.first == First::Overview && app.session.size.1 >= LEAST_ROWS;
     let Some(r) = app.session.reports.get_mut(report).filter(|r| !r.greeted && r.is_timeline() && (r.has_device_work() || r.has_memory()))

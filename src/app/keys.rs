@@ -36,16 +36,16 @@ pub fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
         return handle_filter_key(app, event);
     }
     match app.session.settings.keymap.find_action(key, app.current_scope()) {
-        // Esc has its own handler, because other keys for `Back` must leave a run alone.
+        // Esc has its own handler, because other keys bound to `Back` must not stop a run.
         Some(ActionId::Back) if event.code == KeyCode::Esc && app.session.reading.is_none() => ask_top(app, |screen, cx| screen.escape(cx)),
         Some(id) => dispatch_action(app, id),
-        // As in vi and less, if the screen does not use it.
+        // `g` works as in vi and less, unless the screen uses it.
         None if event.code == KeyCode::Char('g') && event.modifiers.is_empty() => dispatch_action(app, ActionId::First),
         None => Vec::new(),
     }
 }
 
-/// Returns true while the user is asked about the run before quitting.
+/// Returns true while the question about the run before quitting is open.
 fn asked_before_quit(app: &App) -> bool {
     let quits = PickAction::Run(RunChoice::StopAndQuit);
     matches!(&app.over, Some(Overlay { what: OverlayKind::Pick(list), .. }) if list.items.iter().any(|i| i.choice == quits))
@@ -57,7 +57,7 @@ fn takes_text(app: &mut App) -> bool {
     app.with_screen(asked, |screen, _| screen.finder().is_some_and(|f| f.typing)).unwrap_or(false)
 }
 
-/// Handles a key while a filter is typed.
+/// Handles a key while the filter has the focus.
 fn handle_filter_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     let page = app.session.page_rows();
     ask_top(app, |screen, cx| match screen.finder().map_or(Typed::Nothing, |f| f.handle_key(event)) {
@@ -69,7 +69,7 @@ fn handle_filter_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     })
 }
 
-/// Inserts pasted text into the filter, and applies it once.
+/// Inserts pasted text into the filter, and applies the filter once.
 pub fn on_paste(app: &mut App, text: &str) -> Vec<Effect> {
     if app.over.is_some() {
         overlay_input::paste_text(app, text);

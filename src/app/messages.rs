@@ -4,7 +4,7 @@ use crate::library::Run;
 use crate::rerun::Selects;
 use std::path::PathBuf;
 
-/// Run to be started.
+/// Run to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Start {
     /// The profiler with its options, the program and its arguments.
@@ -14,7 +14,7 @@ pub struct Start {
     pub tool: String,
     /// Recipe name, or a substitute such as `re-run`.
     pub recipe: Option<String>,
-    /// Working directory; for a re-run the recorded one.
+    /// Working directory; a re-run uses the recorded one.
     pub directory: Option<PathBuf>,
     /// True if the report goes into the run's own folder.
     pub own: bool,
@@ -24,7 +24,7 @@ pub struct Start {
     pub named: String,
     /// Report whose launches are profiled again.
     pub from: Option<PathBuf>,
-    /// Selected launches, as `rerun` gives them.
+    /// Selected launches, from the `rerun` module.
     pub selects: Vec<Selects>,
 }
 
@@ -36,13 +36,13 @@ pub struct News {
     /// Incomplete last line.
     pub open: String,
     pub run: Box<Run>,
-    /// True if nothing more will come.
+    /// True if this is the last update.
     pub ended: bool,
     /// Current time, milliseconds since 1970.
     pub now_ms: i64,
 }
 
-/// Launches that a re-run's result belongs to.
+/// Launches of a re-run, to which its result belongs.
 #[derive(Clone, Debug)]
 pub struct Origin {
     /// Index of the report whose launches are profiled again.
@@ -53,8 +53,8 @@ pub struct Origin {
 /// Progress of the current step.
 #[derive(Clone, Debug)]
 pub enum StepNews {
-    /// It printed a line.
+    /// The step printed a line.
     Line(String),
-    /// It ended; the error is a sentence.
+    /// The step ended; the error is a sentence for the user.
     Ended(Result<(), String>),
 }

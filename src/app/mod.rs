@@ -1,8 +1,8 @@
-//! The explorer's state and how it changes: `update(&mut App, Msg) -> Vec<Effect>`, without any I/O.
+//! The explorer's state and its changes: `update(&mut App, Msg) -> Vec<Effect>`, without any I/O.
 //!
-//! A message goes to the top screen, whose answer holds effects and navigation; `update` applies it. Modules use only
-//! those below them: update, keys → answering, act, runs → open → state → screens → screen → session, work, over,
-//! actions.
+//! A message goes to the top screen, whose response contains effects and navigation; `update` applies both. Modules use
+//! only those below them: `update`, `keys` → `overlay_input` → `dispatch`, `run_events` → `navigation` → `state` →
+//! `screens` → `screen` → `session`, `jobs`, `overlay`, `actions`.
 
 pub mod actions;
 mod checklist;

@@ -18,9 +18,9 @@ pub enum Msg {
     /// A key was pressed.
     Key(KeyEvent),
     Paste(String),
-    /// The mouse did something on the screen.
+    /// Mouse event, with its target on the screen.
     Mouse(Mouse),
-    /// The terminal's size in columns and rows.
+    /// The terminal was resized to these columns and rows.
     Resize(u16, u16),
     /// A report is being read.
     Progress(usize, Progress),
@@ -29,17 +29,17 @@ pub enum Msg {
     /// An analysis is done.
     Done {
         report: usize,
-        /// Generation of the report that the analysis is about.
+        /// Generation of the analysed report.
         generation: u64,
-        /// Window to which the report was narrowed when the analysis was requested, ns.
+        /// Time filter of the report when the analysis was requested, ns.
         window: Option<(i64, i64)>,
         done: JobResult,
     },
-    /// Something failed: message for the user.
+    /// Error message for the user.
     Trouble(String),
-    /// Something was copied or saved: message for the user.
+    /// Outcome of copying or saving, as a message for the user.
     Copied(Result<String, String>),
-    /// A result was read, to be compared with the selected launches.
+    /// A result was read, for comparison with the selected launches.
     Verified {
         report: usize,
         selects: Vec<Selects>,
@@ -48,7 +48,7 @@ pub enum Msg {
     },
     /// The details of a result were read.
     Details {
-        /// Report whose screen asked.
+        /// Report whose screen requested the details.
         report: usize,
         /// Report that contains the result.
         from: usize,
@@ -58,7 +58,7 @@ pub enum Msg {
     },
     /// The code of a result was read.
     Code {
-        /// Report whose screen asked.
+        /// Report whose screen requested the code.
         report: usize,
         /// Report that contains the result.
         from: usize,
@@ -66,7 +66,7 @@ pub enum Msg {
         /// The code, or why it could not be read.
         outcome: Result<Arc<Code>, String>,
     },
-    /// Obstacles to a run found by preflight: sentences, and whether each is a blocker.
+    /// Problems that preflight found: a sentence each, and true if it prevents the run.
     Preflight(Vec<(String, bool)>),
     /// A run has started, or could not.
     Started(Result<Box<Run>, String>),
@@ -76,13 +76,13 @@ pub enum Msg {
     Gpu(Option<i64>, Option<Busy>),
     /// State of a traced program, with the run's number if it has one.
     Live(Option<i64>, Box<Live>),
-    /// The last seconds of a trace were saved (the file, and whether it is new), or could not be.
+    /// Outcome of saving the last seconds of a trace: the file, and true if it is new.
     Snapshot(Result<(PathBuf, bool), String>),
-    /// Update about the guided step that runs beside this run.
+    /// Update about a guided step during this run.
     Step(i64, StepNews),
     /// Runs of the library, and the current time in milliseconds since 1970.
     Library(Result<(Vec<Run>, i64), String>),
-    /// Last lines printed by a run of the library, and what its hints promised.
+    /// Last lines printed by a run of the library, and the gains that its hints predicted.
     Printed(i64, Vec<String>, Vec<(&'static str, String)>),
     /// A signal asked the program to terminate.
     Terminate,
@@ -99,11 +99,11 @@ pub enum Mouse {
     Item(usize),
     /// Press on the name of an action.
     Action(ActionId),
-    /// Hit area of a chart: row and column. Becomes a [`Pointer`] event.
+    /// Hit area of a chart: row and column. It is translated to a [`Pointer`] event.
     Spot(usize, usize),
     /// Pointer event on a chart.
     Point(Pointer),
-    /// Press elsewhere.
+    /// Press outside of all targets.
     Elsewhere,
     /// Wheel turned; down is positive.
     Wheel(isize),
@@ -112,9 +112,9 @@ pub enum Mouse {
 /// Pointer event on a chart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pointer {
-    /// Press: row, column, and whether to start a selection there.
+    /// Press: row, column, and true if it starts a selection.
     Press(usize, usize, bool),
-    /// Drag: column, and whether to extend the selection to it.
+    /// Drag: column, and true if it extends the selection.
     Drag(usize, bool),
     /// Wheel turned at a column; down is positive.
     Wheel(usize, isize),
@@ -128,8 +128,8 @@ pub enum Effect {
     Demo,
     Cancel(usize),
     Work(Box<Work>),
-    /// Debounced analysis: starts once the cursor rests, and a newer request replaces an older one. A held key then
-    /// causes little output, which matters on a slow line.
+    /// Debounced analysis: starts once the cursor rests, and a newer request replaces an older one. Holding a key down
+    /// then causes little output on a slow connection.
     Rest(Box<Work>),
     /// Copy a text; the second string describes it.
     Copy(String, String),
@@ -137,7 +137,7 @@ pub enum Effect {
     Save(PathBuf, String),
     /// Save the screen as a file; the extension selects the format.
     SaveView(PathBuf),
-    /// Read a profiler's result, to compare it with the selected launches.
+    /// Read a profiler's result for comparison with the selected launches.
     Verify {
         report: usize,
         path: PathBuf,
@@ -145,7 +145,7 @@ pub enum Effect {
     },
     /// Read the details of a result.
     Details {
-        /// Report whose screen asks.
+        /// Report whose screen requests the details.
         report: usize,
         /// Report that contains the result.
         from: usize,
@@ -153,13 +153,13 @@ pub enum Effect {
     },
     /// Read the code of a result.
     Code {
-        /// Report whose screen asks.
+        /// Report whose screen requests the code.
         report: usize,
         /// Report that contains the result.
         from: usize,
         result: usize,
     },
-    /// The report added last is part of this report's file.
+    /// Use this report's file as the source of the report added last.
     Part(usize),
     /// Read reports that were added to the session.
     Open(Vec<PathBuf>),
@@ -169,9 +169,9 @@ pub enum Effect {
     Start(Box<Start>),
     /// Watch a run of the library.
     Follow(i64),
-    /// Watch traces that another process writes: their path without process id and suffix.
+    /// Watch traces written by another process, given their path without process id and suffix.
     FollowTraces(PathBuf),
-    /// Open or close the recording of the watched program.
+    /// Turn the recording of the watched program on or off.
     Gate(bool),
     /// Measure counters of a kernel's next launches in the watched program.
     Measure(String),
@@ -179,7 +179,7 @@ pub enum Effect {
     Snapshot {
         whole: bool,
     },
-    /// Ask the run of this program to stop, or escalate to the next stage of stopping.
+    /// Ask the run that was started here to stop, or escalate a stop in progress.
     StopRun,
     /// Detach the run from this program.
     DetachRun,
@@ -196,7 +196,7 @@ pub enum Effect {
         run: i64,
         /// Number of finished steps.
         done: usize,
-        /// True if the last of them was skipped.
+        /// True if the last finished step was skipped.
         left_out: bool,
     },
     Library,
@@ -208,7 +208,7 @@ pub enum Effect {
     /// Set a run's note.
     Note(i64, String),
     Redraw,
-    /// Hand the terminal back to the shell for a while.
+    /// Return the terminal to the shell until the program is continued.
     Suspend,
     Quit,
 }

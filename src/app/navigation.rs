@@ -1,4 +1,4 @@
-//! Navigation: applies the answers of screens and opens screens
+//! Navigation: applies the responses of screens, and opens screens
 
 use super::actions::{ActionId, KeyScope};
 use super::jobs::JobRequest;
@@ -20,7 +20,7 @@ use crate::rerun::match_results::Pair;
 use crate::rerun::{Choose, Profiler, Within, shell};
 use std::path::PathBuf;
 
-/// Applies the answer of a screen.
+/// Applies the response of a screen.
 pub fn apply_response(app: &mut App, asked: u64, answer: Response) -> Vec<Effect> {
     let Response { mut effects, say, over, go } = answer;
     if say.is_some() {
@@ -42,7 +42,7 @@ pub fn set_status(app: &mut App, text: impl Into<String>, error: bool) -> Vec<Ef
     Vec::new()
 }
 
-/// Sends news to all screens of a report and those of no report.
+/// Broadcasts an event to all screens of a report and to the screens without a report.
 pub fn broadcast_to_report(app: &mut App, report: usize, news: ScreenEvent<'_>) -> Vec<Effect> {
     let audience = app.screen_ids_of(report);
     broadcast_to(app, &audience, news)
@@ -63,7 +63,7 @@ fn broadcast_to(app: &mut App, audience: &[u64], news: ScreenEvent<'_>) -> Vec<E
     effects
 }
 
-/// Status for a report that cannot be judged as a run.
+/// Status message for a report without launch times.
 const NO_TIMELINE: &str = "this report has no timeline: its launches have no times";
 
 /// Returns true if the report has a timeline, or may still get one.
@@ -71,7 +71,7 @@ fn may_have_timeline(app: &App, report: usize) -> bool {
     app.session.reports.get(report).is_none_or(|r| r.profile.is_none() || r.is_timeline())
 }
 
-/// Navigates from the screen with that number.
+/// Navigates from the screen with the number `asked`.
 pub fn navigate_to(app: &mut App, asked: u64, go: Navigate) -> Vec<Effect> {
     let at = app.report_of(asked);
     match go {
@@ -156,7 +156,8 @@ pub fn navigate_to(app: &mut App, asked: u64, go: Navigate) -> Vec<Effect> {
     }
 }
 
-/// Opens a screen about the timeline as a whole. If it is on top, closes it; if it is below, goes back to it.
+/// Toggles a screen about the timeline as a whole: closes it if it is on top, goes back to it if it is below, or else
+/// opens it.
 fn toggle_screen<K: Kind + Into<Open>>(app: &mut App, report: usize, make: impl FnOnce(u64) -> K) -> Vec<Effect> {
     match app.find_screen::<K>(Some(report)) {
         Some(id) if app.top_entry().is_some_and(|e| e.id == id) => {
@@ -187,7 +188,7 @@ fn open_timeline(app: &mut App, asked: u64) -> Vec<Effect> {
         return set_status(app, NO_TIMELINE, false);
     }
     let selection = app.selection(asked);
-    // A kernel's longest launch if it is known, else its first.
+    // Use a kernel's longest launch if it is known, else its first.
     let of_group = || {
         let (grouping, row) = selection.group.as_ref()?;
         let kernel = grouping.rows.get(*row)?.kernel?;
@@ -246,13 +247,13 @@ pub fn launches_at(app: &mut App, at: usize, launch: u32) -> Vec<Effect> {
     open_screen(app, id)
 }
 
-/// Lets a screen that has just been opened request its data.
+/// Notifies a screen that it was opened, so that it can request its data.
 pub fn open_screen(app: &mut App, id: u64) -> Vec<Effect> {
     let answer = app.with_screen(id, |screen, cx| screen.opened(cx));
     answer.map(|a| apply_response(app, id, a)).unwrap_or_default()
 }
 
-/// Selects a kernel by name, and asks for its details.
+/// Selects a kernel by name, and requests its details.
 fn select_kernel(app: &mut App, report: usize, name: &str) -> Vec<Effect> {
     let Some(kernels) = app.kernels_screen_mut(report) else { return Vec::new() };
     if !kernels.select_by_name(name) {
@@ -287,8 +288,8 @@ pub fn show_result(app: &mut App, report: usize, (from, result, sure): Best, vie
     open_screen(app, id)
 }
 
-/// Opens the result of the selection; without one, the advice derived from the launch alone, or else tells the user how
-/// to get a result.
+/// Opens the result of the selection. Without a result, opens advice based on the launch alone, or explains how to get
+/// a result.
 fn open_selected_result(app: &mut App, asked: u64, view: ResultView) -> Vec<Effect> {
     let (at, selection) = (app.report_of(asked), app.selection(asked));
     if let Some(best) = selection.result {
@@ -303,7 +304,7 @@ fn open_selected_result(app: &mut App, asked: u64, view: ResultView) -> Vec<Effe
     no_metrics(app)
 }
 
-/// Tells the user how to get metrics.
+/// Explains how to get metrics.
 pub fn no_metrics(app: &mut App) -> Vec<Effect> {
     let (rerun, measure) = (app.session.key_label(ActionId::Rerun), app.session.key_label(ActionId::MeasureNow));
     let amd = app.session.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.is_amd());
@@ -311,7 +312,7 @@ pub fn no_metrics(app: &mut App) -> Vec<Effect> {
     set_status(app, format!("no metrics: {rerun} shows the command that profiles it{how}"), false)
 }
 
-/// Opens the command that profiles the selected launch again, or a typical launch of each selected or marked group.
+/// Opens the re-run screen for the selected launch, or for a typical launch of each selected or marked group.
 fn open_rerun(app: &mut App, asked: u64, run: bool, in_place: bool) -> Vec<Effect> {
     let (at, selection) = (app.report_of(asked), app.selection(asked));
     let place = app.entry(asked).map(|e| e.open.screen().place());
@@ -347,7 +348,7 @@ fn open_rerun(app: &mut App, asked: u64, run: bool, in_place: bool) -> Vec<Effec
         if let Some(range) = selection.inside {
             screen.request.options.within = Within::Range(range, None);
         }
-        // Sections that the hint asks for.
+        // Collect the sections that the hint needs.
         if let Some(options) = selection.collect {
             screen.request.options = options;
         }
@@ -360,12 +361,12 @@ fn open_rerun(app: &mut App, asked: u64, run: bool, in_place: bool) -> Vec<Effec
     open_screen(app, id)
 }
 
-/// Goes from a result to its launch in a timeline opened beside it, and back.
+/// Jumps from a result to its launch in another open timeline, and back.
 pub fn jump_to_pair(app: &mut App, asked: u64) -> Vec<Effect> {
     let (at, selection) = (app.report_of(asked), app.selection(asked));
     let Some((from, result, _)) = selection.result else { return no_metrics(app) };
     let on_result = selection.collect.is_some();
-    // Opened by way of a launch, which is below this screen.
+    // The result was opened from a launch, whose screen is below this one.
     if from != at && on_result {
         return match app.session.reports.get(at).and_then(|r| r.launch_of(from, result)) {
             Some(pair) => to_launch(app, at, pair),
@@ -382,7 +383,7 @@ pub fn jump_to_pair(app: &mut App, asked: u64) -> Vec<Effect> {
     }
 }
 
-/// Selects the launch of a pair in its timeline.
+/// Selects the launch that matches a result in its timeline.
 fn to_launch(app: &mut App, timeline: usize, pair: Pair) -> Vec<Effect> {
     app.close_common();
     app.close_all_of(timeline);
@@ -397,7 +398,7 @@ fn to_launch(app: &mut App, timeline: usize, pair: Pair) -> Vec<Effect> {
     effects
 }
 
-/// Shows reports, opening those that are not open yet.
+/// Shows reports, and opens them if necessary.
 fn open_reports(app: &mut App, files: &[PathBuf]) -> Vec<Effect> {
     let new: Vec<PathBuf> = files.iter().filter(|f| app.session.find_report(f).is_none()).cloned().collect();
     let effects = add_reports(app, new);
@@ -425,7 +426,7 @@ fn open_changes(app: &mut App, before: usize, after: usize) -> Vec<Effect> {
     open_screen(app, id)
 }
 
-/// Shows the run that is watched.
+/// Shows the watched run.
 pub fn show_watched_run(app: &mut App) {
     if let Some(id) = app.find_screen::<RunScreen>(None) {
         app.close_screen(id);
@@ -433,7 +434,7 @@ pub fn show_watched_run(app: &mut App) {
     app.push_common(RunScreen);
 }
 
-/// Shows the output of a run of the library; follows it if the run is live.
+/// Shows the output of a run of the library; follows the output of a live run.
 fn follow_run(app: &mut App, run: &Run) -> Vec<Effect> {
     let id = run.id;
     let mut watched = Watched::new(shell::command_line(&run.argv), Some(Box::new(run.clone())), false);
@@ -458,7 +459,7 @@ pub fn request_quit(app: &mut App) -> Vec<Effect> {
     }
     let begun = app.running.watched.as_ref().is_some_and(|s| s.run.is_some());
     let mut items = vec![Item::new("stay", "", 'b', PickAction::Run(RunChoice::Nothing))];
-    // A run that has not begun cannot be detached.
+    // A run that has not started cannot be detached.
     if begun {
         let hint = "the run continues; `warpscope attach` shows it again";
         items.push(Item::new("detach it and quit", hint, 'd', PickAction::Run(RunChoice::DetachAndQuit)));

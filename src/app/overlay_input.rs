@@ -1,5 +1,5 @@
-//! Input handling for overlays. Answers go to the screen that opened the overlay, even if another one is on top by
-//! then.
+//! Input handling for overlays. An answer goes to the screen that opened the overlay, even if another screen is on top
+//! by then.
 
 use super::actions::{ActionId, KeyScope};
 use super::clipboard;
@@ -16,7 +16,7 @@ use crate::config::keys::Key;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use tui_input::backend::crossterm::EventHandler;
 
-/// Status if the screen that opened the overlay is closed.
+/// Status message if the screen that opened the overlay was closed.
 const GONE: &str = "the screen that this was about is closed; nothing was changed";
 
 pub fn handle_key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
@@ -38,7 +38,7 @@ pub fn handle_key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
                 (_, Some(ActionId::First)) => isize::MIN / 2,
                 (_, Some(ActionId::Last)) => isize::MAX / 2,
                 (_, Some(ActionId::Copy)) => {
-                    // An explanation copies from the screen below; other pages offer the names.
+                    // On an explanation, copying opens the screen's own copy menu; on other pages, the menu of names.
                     let screen = over.screen;
                     let explain = matches!(what, Page::Explain);
                     app.over = None;
@@ -109,7 +109,7 @@ pub fn begin_tour(app: &mut App) -> Vec<Effect> {
     }
 }
 
-/// Returns true for actions that close a page; the key that opened a page closes it, too.
+/// Returns true for actions that close a page, which include the actions that open pages.
 fn is_close_action(action: ActionId) -> bool {
     matches!(
         action,

@@ -1,4 +1,4 @@
-//! Handlers of run events: runs start, print, end, and leave reports that are opened beside their launches
+//! Handlers of run events: start, output, end, and reports, which are opened beside the launches that they belong to
 
 use super::actions::ActionId;
 use super::messages::{News, StepNews};
@@ -15,12 +15,12 @@ use crate::model::text::escape_unsafe;
 use crate::rerun::{Found, Verdict, shell, verify};
 use std::path::PathBuf;
 
-/// Handles the findings of preflight, each with whether it blocks: starts the run, or asks.
+/// Handles preflight findings, which are true if they prevent the run: starts the run, or asks the user.
 pub fn handle_preflight(app: &mut App, found: &[(String, bool)]) -> Vec<Effect> {
     if app.running.starting.is_none() {
         return Vec::new();
     }
-    // Do not interrupt typing or another question: the next letter would answer this one.
+    // Do not interrupt typing or another question: the next letter would answer this question.
     if app.over.is_some() {
         app.running.checked = Some(found.to_vec());
         return Vec::new();
@@ -56,7 +56,7 @@ fn start_run(app: &mut App) -> Vec<Effect> {
     vec![Effect::Start(Box::new(start))]
 }
 
-/// Handles the start of a run, or its failure.
+/// Handles the outcome of starting a run.
 pub fn handle_started(app: &mut App, outcome: Result<Box<Run>, String>) -> Vec<Effect> {
     match outcome {
         Ok(run) => {
@@ -83,7 +83,7 @@ fn close_run_screen(app: &mut App) {
     }
 }
 
-/// Handles an update about the run; opens its reports at the end.
+/// Handles an update about the run; opens its reports when it has ended.
 pub fn handle_news(app: &mut App, news: &News) -> Vec<Effect> {
     let Some(watched) = app.running.watched.as_mut().filter(|s| s.run.as_ref().is_some_and(|r| r.id == news.run.id)) else {
         return Vec::new();
@@ -118,9 +118,9 @@ pub fn handle_news(app: &mut App, news: &News) -> Vec<Effect> {
         (_, Some(why)) => why,
     };
     match origin {
-        // The launch's report stays on the screen until the result is joined.
+        // Keep the launch's report on the screen until the result is joined.
         Some(origin) => app.running.awaited = Some((origin, first)),
-        // Do not switch reports under an overlay that is about another one.
+        // An open overlay may refer to another report: do not switch.
         None if app.over.is_none() => app.session.active = first,
         None => {}
     }
@@ -150,7 +150,7 @@ pub fn open_snapshot(app: &mut App, outcome: Result<(PathBuf, bool), String>) ->
     }
 }
 
-/// Continues with the queue after a run: starts the next, or drops the rest and says so.
+/// Continues the queue after a run: starts the next run, or drops the rest and tells the user.
 fn go_on(app: &mut App, run: &Run) -> Vec<Effect> {
     let queue = &mut app.running.queue;
     let Some((at, total)) = queue.finish_run(run.id) else { return Vec::new() };
@@ -173,8 +173,8 @@ fn go_on(app: &mut App, run: &Run) -> Vec<Effect> {
 /// Beginning of the note that explains why a trace has no measurements.
 const NOTHING_MEASURED: &str = "Nothing was measured";
 
-/// Handles an awaited result that was read or joined: verifies that it is of the selected launch, and opens its hints.
-/// Waits while an overlay is open.
+/// Handles an awaited result that was read or joined: verifies that it belongs to the selected launch, and opens its
+/// hints. Does nothing while an overlay is open.
 pub fn check_awaited(app: &mut App) -> Vec<Effect> {
     if app.over.is_some() {
         return Vec::new();
@@ -187,7 +187,7 @@ pub fn check_awaited(app: &mut App) -> Vec<Effect> {
     if report.is_reading() {
         return Vec::new();
     }
-    // Measurements of the built-in tracer are a report of their own, beside the timeline they were taken in.
+    // The built-in tracer's measurements are a separate report beside their timeline.
     let new = app.session.reports.iter().position(|r| r.part_of == Some(new)).unwrap_or(new);
     let Some(metrics) = app.session.metrics(new).cloned() else {
         app.running.awaited = None;
@@ -225,7 +225,7 @@ pub fn check_awaited(app: &mut App) -> Vec<Effect> {
     effects
 }
 
-/// Applies a choice about a run; the list was opened on the screen with that number.
+/// Applies a choice about a run; `asked` is the screen that opened the list.
 pub fn apply_run_choice(app: &mut App, asked: u64, choice: RunChoice) -> Vec<Effect> {
     match choice {
         RunChoice::Start => {
@@ -247,7 +247,7 @@ pub fn apply_run_choice(app: &mut App, asked: u64, choice: RunChoice) -> Vec<Eff
         }
         RunChoice::Nothing => Vec::new(),
         RunChoice::StopAndQuit => {
-            // A stop in progress continues by itself: asking again would cut the writing of the report short.
+            // A stop in progress continues by itself: another request would interrupt the writing of the report.
             let running = app.running.stop_stage() == Some(Stage::Running);
             running.then_some(Effect::StopRun).into_iter().chain(quit_now(app)).collect()
         }
@@ -255,7 +255,7 @@ pub fn apply_run_choice(app: &mut App, asked: u64, choice: RunChoice) -> Vec<Eff
     }
 }
 
-/// Handles an update about the step that runs beside a run.
+/// Handles an update about a guided step during a run.
 pub fn handle_step_news(app: &mut App, run: i64, news: &StepNews) -> Vec<Effect> {
     let Some(watched) = app.running.watched.as_mut().filter(|s| s.run.as_ref().is_some_and(|r| r.id == run)) else { return Vec::new() };
     let role = watched.next_step().map(|s| s.role.clone()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Profiler runs as the session sees them: watched, starting, queued, and awaited ones
+//! State of profiler runs: watched, starting, queued, and awaited ones
 
 use super::messages::{News, Origin, Start};
 use super::msg::Effect;
@@ -19,13 +19,13 @@ pub const MOST_LINES: usize = 5_000;
 #[derive(Clone, Debug, Default)]
 pub struct Traced {
     pub live: Option<Box<Live>>,
-    /// Selected kernel, which stays selected as the order changes. `None` selects the one with the most time.
+    /// Selected kernel, kept as the order changes; `None` selects the kernel with the most time.
     pub kernel: Option<Arc<str>>,
     /// Roofline with the selected kernel's result.
     pub plot: Option<Arc<Plot>>,
     /// True while the view is frozen.
     pub paused: bool,
-    /// True if its output is shown instead.
+    /// True if the program's output is shown instead of its GPU work.
     pub printing: bool,
 }
 
@@ -36,7 +36,6 @@ impl Traced {
         live.kernels.iter().position(|k| k.name == *name).unwrap_or(0)
     }
 
-    /// The selected kernel.
     pub fn selected_kernel(&self) -> Option<&KernelNow> {
         self.live.as_ref()?.kernels.get(self.selected_index())
     }
@@ -61,10 +60,10 @@ impl Traced {
     }
 }
 
-/// A run with its output.
+/// Watched run with its output.
 #[derive(Clone, Debug)]
 pub struct Watched {
-    /// The run, once it has begun.
+    /// The run, once it has started.
     pub run: Option<Box<Run>>,
     /// The command, on one line.
     pub command: String,
@@ -78,23 +77,23 @@ pub struct Watched {
     pub back: usize,
     /// True if the run ends with this program.
     pub mine: bool,
-    /// True if nothing more will come.
+    /// True if no more updates follow.
     pub ended: bool,
-    /// Launches that its result belongs to.
+    /// Launches of a re-run, to which the result belongs.
     pub origin: Option<Origin>,
-    /// True if its reports are opened when it ends.
+    /// True if the run's reports are opened when the run ends.
     pub opens: bool,
     /// Current time, milliseconds since 1970.
     pub now_ms: i64,
-    /// Number of finished steps, as far as this program knows.
+    /// Number of steps finished in this program; the run may record more.
     pub step: usize,
-    /// Start of the current step.
+    /// Start of the current step, milliseconds since 1970.
     pub doing: Option<i64>,
     /// Utilization samples of each GPU, the latest last.
     pub gpus: BTreeMap<u32, VecDeque<Busy>>,
-    /// The program, if this program traces it.
+    /// Live view of the program, if the built-in tracer records it.
     pub traced: Traced,
-    /// Path, without process id and suffix, of traces that were not started here.
+    /// Path, without process id and suffix, of traces that another process started.
     pub outside: Option<PathBuf>,
 }
 
@@ -102,7 +101,7 @@ pub struct Watched {
 const MOST_SAMPLES: usize = 600;
 
 impl Watched {
-    /// A run that is about to start, or exists already.
+    /// Creates the state of a run that is about to start, or already exists.
     pub fn new(command: String, run: Option<Box<Run>>, mine: bool) -> Self {
         Self {
             run,
@@ -125,7 +124,7 @@ impl Watched {
         }
     }
 
-    /// Traces that another process writes.
+    /// Creates the state for traces written by another process.
     pub fn from_traces(output: PathBuf) -> Self {
         let command = format!("traces {}.*", output.display());
         Self { outside: Some(output), ..Self::new(command, None, false) }
@@ -141,9 +140,9 @@ impl Watched {
         self.traced.move_selection(by);
     }
 
-    /// Takes over the state of the traced program.
+    /// Updates the state of the traced program.
     fn update_live(&mut self, live: Box<Live>) {
-        // Traces without a run end with their processes.
+        // Traces without a run have ended when their processes have.
         if self.outside.is_some() && live.has_ended() {
             self.ended = true;
         }
@@ -159,7 +158,7 @@ impl Watched {
         !self.ended
     }
 
-    /// Stage that a stop has reached.
+    /// Current stage of stopping the run.
     pub fn stop_stage(&self) -> Stage {
         self.run.as_ref().and_then(|r| Stage::from_name(&r.stage)).unwrap_or(Stage::Running)
     }
@@ -190,7 +189,7 @@ impl Watched {
         for line in &news.lines {
             if let Some(found) = line.as_deref().and_then(progress::parse_progress) {
                 self.progress = Some(found);
-                // A progress bar that is redrawn counts as one line.
+                // A redrawn progress bar replaces its previous line.
                 let again = |l: &Option<String>| {
                     l.as_deref().is_some_and(|l| l.starts_with('[')) && line.as_deref().is_some_and(|l| l.starts_with('['))
                 };
@@ -242,7 +241,7 @@ impl Watched {
     }
 }
 
-/// Runs that are still to be started.
+/// Runs that are waiting to start.
 #[derive(Clone, Debug, Default)]
 pub struct Queue {
     waiting: VecDeque<(Start, Option<Origin>)>,
@@ -255,24 +254,24 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Queue of these runs, the first of which is about to start.
+    /// Creates a queue of `all` runs, the first of which is about to start.
     pub fn after_first(all: usize, rest: Vec<(Start, Option<Origin>)>) -> Self {
         Self { waiting: rest.into(), total: all, ..Self::default() }
     }
 
-    /// Records that this run of the queue has begun.
+    /// Records that this run of the queue has started.
     pub fn set_current(&mut self, run: i64) {
         self.current = Some(run);
     }
 
-    /// Position and total of the current run, if there are several.
+    /// Position of the current run, and the total, if there are several runs.
     pub fn current_position(&self) -> Option<(usize, usize)> {
         (self.total > 1).then(|| (self.total - self.waiting.len(), self.total))
     }
 
     /// Records the end of a run; returns its position and the total if it was the queue's current run.
     pub fn finish_run(&mut self, run: i64) -> Option<(usize, usize)> {
-        // Other runs may end as well, and a declined run never began.
+        // Runs outside of the queue may end, too, and a declined run never started.
         let at = self.current_position().filter(|_| self.current == Some(run))?;
         self.current = None;
         Some(at)
@@ -287,12 +286,12 @@ impl Queue {
         std::mem::take(self).waiting.len()
     }
 
-    /// Keeps a message about that.
+    /// Keeps a message about dropped runs.
     pub fn keep_message(&mut self, text: String) {
         self.given_up = Some(text);
     }
 
-    /// Takes the pending message. It is shown with the last result, whose own message must not hide it.
+    /// Takes the pending message, to show it together with the message about the last result.
     pub fn take_message(&mut self) -> Option<String> {
         self.given_up.take()
     }
@@ -300,15 +299,14 @@ impl Queue {
 
 #[derive(Clone, Debug, Default)]
 pub struct Running {
-    /// The run that is watched.
     pub watched: Option<Watched>,
-    /// Run that is about to start, with the launches that its result belongs to.
+    /// Run that is about to start, with the launches of a re-run.
     pub starting: Option<(Start, Option<Origin>)>,
     /// Preflight findings, kept while an overlay is open.
     pub checked: Option<Vec<(String, bool)>>,
-    /// Run that preflight objected to; the user is asked.
+    /// Run with preflight problems, awaiting the user's confirmation.
     pub doubted: Option<(Start, Option<Origin>)>,
-    /// Runs that follow the watched one.
+    /// Runs that start after the watched run.
     pub queue: Queue,
     /// Re-run whose result is being read: its launches, and the index of the report.
     pub awaited: Option<(Origin, usize)>,
@@ -335,14 +333,14 @@ impl Running {
         }
     }
 
-    /// Keeps the state of a traced program.
+    /// Updates the state of the watched program.
     pub fn update_live(&mut self, run: Option<i64>, live: Box<Live>) {
         if let Some(watched) = self.watched.as_mut().filter(|w| w.is_live() && w.run.as_ref().map(|r| r.id) == run) {
             watched.update_live(live);
         }
     }
 
-    /// Queues runs; the first is checked before it starts.
+    /// Queues runs; returns the preflight check of the first.
     pub fn enqueue_runs(&mut self, mut all: Vec<(Start, Option<Origin>)>) -> Option<Effect> {
         if all.is_empty() {
             return None;
@@ -355,7 +353,7 @@ impl Running {
         Some(Effect::Preflight(Box::new(start)))
     }
 
-    /// Stage that stopping the watched run has reached.
+    /// Current stage of stopping the watched run.
     pub fn stop_stage(&self) -> Option<Stage> {
         self.watched.as_ref().map(Watched::stop_stage)
     }

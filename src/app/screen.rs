@@ -1,4 +1,4 @@
-//! Screens: their trait, their context, and their answers
+//! The `Screen` trait, the context of screens, and their responses
 
 use super::actions::{ActionId, KeyScope};
 use super::jobs::JobResult;
@@ -23,11 +23,11 @@ pub struct Status {
     pub error: bool,
 }
 
-/// State that a screen works on.
+/// State that a screen can access.
 pub struct ScreenContext<'a> {
     pub session: &'a mut Session,
     pub running: &'a mut Running,
-    /// Index of the screen's report; for a screen of no report, the active one.
+    /// Index of the screen's report; the active report if the screen has none.
     pub report: usize,
     /// Number of the screen.
     pub screen: u64,
@@ -46,15 +46,15 @@ impl ScreenContext<'_> {
 /// A place in a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct At {
-    /// ns.
+    /// Start, ns.
     pub start: i64,
-    /// ns.
+    /// End, ns.
     pub end: i64,
     /// Event at this place.
     pub event: Option<Event>,
 }
 
-/// Selection of a screen, which the common actions apply to.
+/// Selection of a screen, for the common actions.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// A row of a grouping of the screen's report.
@@ -62,9 +62,9 @@ pub struct Selection {
     /// A launch of the screen's report.
     pub launch: Option<u32>,
     pub result: Option<Best>,
-    /// Options of a re-run from here, if not the defaults.
+    /// Re-run options for this selection, if not the defaults.
     pub collect: Option<Options>,
-    /// Range whose launches are meant.
+    /// Range to which a re-run is limited.
     pub inside: Option<RangeName>,
     /// Place in time.
     pub at: Option<At>,
@@ -123,19 +123,19 @@ pub enum Navigate {
     Memory,
     /// Toggle the ranks of the session's reports.
     Ranks,
-    /// Show reports, opening those that are not open yet.
+    /// Show reports, and open them if necessary.
     Reports(Vec<PathBuf>),
     /// Show the changes between two reports.
     Changes {
         before: usize,
         after: usize,
     },
-    /// Like `Changes`, by file.
+    /// Like `Changes`, with files instead of indices.
     ChangesOf {
         before: PathBuf,
         after: PathBuf,
     },
-    /// Start these runs one after another; the first is checked first.
+    /// Start these runs one after another; preflight checks the first.
     Record(Vec<(Start, Option<Origin>)>),
     /// Run the command of this re-run screen, if it is still on top.
     RunHere,
@@ -149,7 +149,7 @@ pub enum Navigate {
     Quit,
 }
 
-/// Response of a screen to user input or news.
+/// Response of a screen to user input or an event.
 #[derive(Clone, Debug, Default)]
 pub struct Response {
     pub effects: Vec<Effect>,
@@ -159,7 +159,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// Does nothing.
+    /// Response without any effect.
     pub fn none() -> Self {
         Self::default()
     }
@@ -200,16 +200,16 @@ impl From<Navigate> for Response {
     }
 }
 
-/// Something that was read or computed, broadcast to screens.
+/// Event that is broadcast to screens.
 #[derive(Clone, Copy, Debug)]
 pub enum ScreenEvent<'a> {
     /// An analysis of the screen's report is done.
     Done(&'a JobResult),
-    /// A report was read, or could not be.
+    /// A report was read, or reading it failed.
     Loaded,
-    /// The report was narrowed to a window, or widened.
+    /// The report's time filter changed.
     Window,
-    /// Names are shown in another form.
+    /// The form of kernel names changed.
     Names,
     /// The pinned metrics changed.
     Pins,
@@ -221,11 +221,11 @@ pub enum ScreenEvent<'a> {
     Verified { selects: &'a [Selects], found: &'a Result<Vec<Found>, String> },
     /// Runs of the library, and the current time in milliseconds since 1970.
     Library(&'a Result<(Vec<Run>, i64), String>),
-    /// Last lines printed by a run of the library, and what its hints promised, as title and text.
+    /// Last lines printed by a run of the library, and the gains that its hints predicted, as titles and texts.
     Printed(i64, &'a [String], &'a [(&'static str, String)]),
 }
 
-/// A screen: a list or a chart of one subject with its actions. `None` leaves an action to the caller.
+/// A screen: a list or a chart of one subject, with its actions.
 pub trait Screen {
     /// Scope in which actions are looked up while the screen is on top.
     fn place(&self) -> KeyScope;
@@ -239,13 +239,13 @@ pub trait Screen {
         Selection::default()
     }
 
-    /// Performs an action; `None` if it is not one of the screen's own.
+    /// Performs an action; `None` leaves it to the caller.
     fn act(&mut self, id: ActionId, cx: &mut ScreenContext<'_>) -> Option<Response>;
 
     /// Moves the selection by a number of rows.
     fn scroll(&mut self, by: isize, cx: &mut ScreenContext<'_>) -> Response;
 
-    /// Handles a press on a row: the first selects it, one on the selected row opens it.
+    /// Handles a press on a row: selects the row, or opens it if it is already selected.
     fn press(&mut self, row: usize, cx: &mut ScreenContext<'_>) -> Response;
 
     /// Handles a pointer event on a chart.
@@ -278,7 +278,7 @@ pub trait Screen {
         Response::none()
     }
 
-    /// Handles news.
+    /// Handles an event.
     fn take(&mut self, _news: ScreenEvent<'_>, _cx: &mut ScreenContext<'_>) -> Response {
         Response::none()
     }
@@ -298,7 +298,7 @@ pub trait Screen {
     }
 }
 
-/// Moves a selection within a number of rows.
+/// Moves a selection, clamped to the number of rows.
 pub fn move_selection(at: usize, by: isize, rows: usize) -> usize {
     at.saturating_add_signed(by).min(rows.saturating_sub(1))
 }

@@ -9,10 +9,10 @@ use super::screens::{DiffScreen, KernelsScreen, Kind, LaunchesScreen, LibraryScr
 use super::session::{Report, Session, Settings};
 use std::path::PathBuf;
 
-/// Terminal size below which a single line asks for a larger one.
+/// Minimum terminal size; on a smaller terminal, a single line asks for a larger one.
 pub const SMALLEST: (u16, u16) = (60, 16);
 
-/// An open screen and its number, which is never reused.
+/// Open screen with its number, which is never reused.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub id: u64,
@@ -23,27 +23,27 @@ pub struct Entry {
 pub struct App {
     pub session: Session,
     pub running: Running,
-    /// Screens of each report: the table of kernels, and those opened from it.
+    /// Screens of each report: the table of kernels, and the screens opened from it.
     stacks: Vec<Vec<Entry>>,
-    /// Screens of no report, above those of the reports.
+    /// Screens without a report, above those of the reports.
     common: Vec<Entry>,
-    /// Closed screens, not freed yet: to free the launches of one can take longer than a frame.
+    /// Closed screens, to be freed later: freeing the launches of one may take longer than a frame.
     closed: Vec<Entry>,
     /// Overlay on top of the screens.
     pub over: Option<Overlay>,
     /// Last message for the user.
     pub status: Option<Status>,
-    /// Number of the screen opened last.
+    /// Number of the last opened screen.
     last: u64,
     /// State of the ranks screen while it is closed.
     ranks: Option<RanksScreen>,
 }
 
 impl App {
-    /// Creates a session of reports that are not read yet; the effects read them.
+    /// Creates a session of unread reports; the effects read the reports.
     pub fn new(files: Vec<PathBuf>, settings: Settings, size: (u16, u16)) -> (Self, Vec<Effect>) {
         let pins = settings.pins.iter().map(|p| p.as_str().into()).collect();
-        // Digests have only the ranks screen.
+        // Digests are only for the ranks screen.
         let digests = !files.is_empty() && files.iter().all(|f| f.extension().is_some_and(|e| e == "wsd"));
         let reports: Vec<Report> = files.into_iter().map(|f| Report::new(f, &settings)).collect();
         let effects = (0..reports.len()).map(Effect::Load).collect();
@@ -67,7 +67,7 @@ impl App {
         (app, effects)
     }
 
-    /// Takes the screens closed since the last call, to be freed outside of the event loop.
+    /// Takes the screens closed since the last call, to free them outside of the event loop.
     pub fn take_closed(&mut self) -> Vec<Entry> {
         std::mem::take(&mut self.closed)
     }
@@ -105,18 +105,18 @@ impl App {
         self.entries().find(|e| e.id == id)
     }
 
-    /// Index of the report that a screen belongs to; for a screen of no report, the active one.
+    /// Index of a screen's report; the active report if the screen has none.
     pub fn report_of(&self, id: u64) -> usize {
         self.stacks.iter().position(|s| s.iter().any(|e| e.id == id)).unwrap_or(self.session.active)
     }
 
-    /// Number of the first screen of a type, of a report or of no report.
+    /// Number of the first screen of a type, on the stack of a report or among those without a report.
     pub fn find_screen<K: Kind>(&self, report: Option<usize>) -> Option<u64> {
         let stack = report.map_or(Some(&self.common), |r| self.stacks.get(r))?;
         stack.iter().find(|e| K::of(&e.open).is_some()).map(|e| e.id)
     }
 
-    /// First screen of a type of a report.
+    /// First screen of a type on a report's stack.
     pub fn report_screen<K: Kind>(&self, report: usize) -> Option<&K> {
         self.stacks.get(report)?.iter().find_map(|e| K::of(&e.open))
     }
@@ -149,7 +149,7 @@ impl App {
         self.common.iter().find_map(|e| Kind::of(&e.open))
     }
 
-    /// Report that is shown.
+    /// The active report.
     pub fn report(&self) -> Option<&Report> {
         self.session.report()
     }
@@ -177,7 +177,7 @@ impl App {
         Some(ask(entry.open.screen_mut(), &mut cx))
     }
 
-    /// Numbers of a report's screens and of those of no report.
+    /// Numbers of a report's screens and of the screens without a report.
     pub fn screen_ids_of(&self, report: usize) -> Vec<u64> {
         self.stacks.get(report).into_iter().flatten().chain(&self.common).map(|e| e.id).collect()
     }
@@ -197,14 +197,14 @@ impl App {
         id
     }
 
-    /// Opens a screen of no report.
+    /// Opens a screen without a report.
     pub fn push_common(&mut self, screen: impl Into<Open>) -> u64 {
         let id = self.next_id();
         self.common.push(Entry { id, open: screen.into() });
         id
     }
 
-    /// Closes a screen and those opened from it, but not the table of kernels.
+    /// Closes a screen and the screens opened from it; the table of kernels stays open.
     pub fn close_screen(&mut self, id: u64) {
         if let Some(at) = self.common.iter().position(|e| e.id == id) {
             self.closed.extend(self.common.drain(at..));
@@ -235,19 +235,19 @@ impl App {
         self.stacks.get(report).map_or(0, Vec::len)
     }
 
-    /// Closes all screens of no report except those of a type.
+    /// Closes all screens without a report, except those of a type.
     pub fn close_common_but<K: Kind>(&mut self) {
         self.common.retain(|e| K::of(&e.open).is_some());
     }
 
-    /// Closes all screens of no report.
+    /// Closes all screens without a report.
     pub fn close_common(&mut self) {
-        // The ranks screen keeps its state while closed.
+        // Keep the state of the ranks screen while it is closed.
         self.ranks = self.common.iter().find_map(|e| RanksScreen::of(&e.open)).cloned().or_else(|| self.ranks.take());
         self.common.clear();
     }
 
-    /// Takes the ranks screen in the state in which it was closed.
+    /// Takes the kept state of the ranks screen.
     pub fn kept_ranks(&mut self) -> RanksScreen {
         self.ranks.take().unwrap_or_default()
     }

@@ -3,7 +3,7 @@
 use super::actions::{ACTIONS, ActionId, KeyScope};
 use super::state::App;
 
-/// A step: its screen, and its text, in which an action's name in braces stands for the key.
+/// A step: its screen, and its text with action names in braces, which are replaced by keys.
 struct Step {
     at: KeyScope,
     text: &'static str,
@@ -34,7 +34,7 @@ const STEPS: [Step; 5] = [
     },
 ];
 
-/// Starts the tour, or ends it; returns the action that opens its first screen, if that is not on top.
+/// Starts or ends the tour; returns the action that opens its first screen, if that screen is not on top.
 pub fn toggle(app: &mut App) -> Option<ActionId> {
     if app.session.tour.take().is_some() {
         return None;
@@ -43,11 +43,11 @@ pub fn toggle(app: &mut App) -> Option<ActionId> {
     (app.current_scope() != STEPS[0].at).then_some(ActionId::Overview)
 }
 
-/// Follows the user: the screen of a later step begins that step; leaving the last screen ends the tour.
+/// Follows the user: opening the screen of a later step begins that step; leaving the last screen ends the tour.
 pub fn update_step(app: &mut App) {
     let Some(at) = app.session.tour else { return };
     let here = app.current_scope();
-    // A shortcut, such as ⏎ on a finding, continues with the step that it leads to.
+    // After a shortcut, such as ⏎ on a finding, continue with the step of the new screen.
     if let Some((next, _)) = STEPS.iter().enumerate().skip(at + 1).find(|(_, step)| step.at == here) {
         app.session.tour = Some(next);
     } else if at + 1 == STEPS.len() && here != STEPS[at].at {
@@ -55,7 +55,7 @@ pub fn update_step(app: &mut App) {
     }
 }
 
-/// Current text of the tour; on another screen, the way back.
+/// Current text of the tour; on a screen that is not part of the step, the way back.
 pub fn current_text(app: &App) -> Option<String> {
     let at = app.session.tour?;
     let step = STEPS.get(at)?;

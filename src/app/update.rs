@@ -1,4 +1,4 @@
-//! Effects of each message on the state
+//! Handling of messages
 
 use super::deep_link::resume_deep_link;
 use super::initial_screen::show_initial_screen;
@@ -13,7 +13,7 @@ use super::state::App;
 use super::tour;
 use std::sync::Arc;
 
-/// Updates the state with a message.
+/// Updates the state with a message, and returns the effects.
 pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
     let effects = handle_message(app, msg);
     tour::update_step(app);
@@ -76,9 +76,9 @@ fn handle_message(app: &mut App, msg: Msg) -> Vec<Effect> {
     }
 }
 
-/// Handles a finished analysis: first in the report, then in its screens.
+/// Handles a finished analysis: first in the report, then in the screens.
 fn handle_done(app: &mut App, report: usize, state: (u64, Option<(i64, i64)>), done: &JobResult) -> Vec<Effect> {
-    // A page is text for the screen that asked and refers to no rows, so it stays valid if the profile has changed.
+    // A page is text for one screen and does not refer to rows, so it stays valid if the profile has changed.
     let page = matches!(done, JobResult::Advice(..) | JobResult::Checklist(..));
     let taken = app.session.reports.get_mut(report).and_then(|r| r.apply_result(report, state, done));
     let Some(mut effects) = taken.or(page.then(Vec::new)) else { return Vec::new() };
@@ -107,7 +107,7 @@ fn is_on_top(app: &App, screen: u64) -> bool {
     app.over.is_none() && app.top_entry().is_some_and(|e| e.id == screen)
 }
 
-/// Requests the floating-point work of the run, from results that are joined with its launches.
+/// Requests the floating-point work of the run, from results joined with its launches.
 fn request_flops(app: &mut App, index: usize) -> Vec<Effect> {
     let session = &app.session;
     let Some(report) = session.reports.get(index) else { return Vec::new() };
@@ -117,7 +117,7 @@ fn request_flops(app: &mut App, index: usize) -> Vec<Effect> {
     if joined.is_empty() { Vec::new() } else { report.request_work(index, JobRequest::Work { window, joined }) }
 }
 
-/// Adds the counters in the file of a timeline as a report of their own, and joins it to the timeline.
+/// Adds the counters in a timeline's file as a separate report, and joins it to the timeline.
 fn add_measurements(app: &mut App, of: usize) -> Vec<Effect> {
     let Some(profile) = app.session.reports.get(of).and_then(|r| r.profile.as_ref()).and_then(|p| p.measured.clone()) else {
         return Vec::new();
@@ -133,7 +133,7 @@ fn add_measurements(app: &mut App, of: usize) -> Vec<Effect> {
     effects
 }
 
-/// Requests the matches between launches and results, of a report that was read and of all others.
+/// Requests the matches between the launches and results of a new report and of all others.
 fn request_joins(app: &App, new: usize) -> Vec<Effect> {
     let session = &app.session;
     let timeline = |i: usize| session.reports.get(i).filter(|_| session.is_complete_timeline(i));

@@ -9,7 +9,7 @@ use crate::model::{Code, Details, Metrics};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Opens the report of the metrics, and fails if the file changed since.
+/// Opens the report of the metrics, and fails if the file has changed since the metrics were read.
 fn open_unchanged(open: impl FnOnce() -> Result<Input, ImportError>, metrics: &Metrics) -> Result<Input, ImportError> {
     let input = open()?;
     if metrics.size > 0 && input.size != metrics.size {

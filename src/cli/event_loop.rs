@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time for a cancelled reader to stop its child before the program ends without it.
+/// Time for a cancelled reader to stop its child process before the program exits anyway.
 const LAST_WAIT: Duration = Duration::from_secs(6);
 
 /// Source of a report.
@@ -166,7 +166,7 @@ impl Explorer {
             print::error(&said);
         }
         match outcome? {
-            // Exit code of a program ended by a signal, as in shells; without a message.
+            // Exit code 128 + signal, as in shells, without a message.
             Some(signal) => Err(Failure { text: String::new(), code: 128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)) }),
             None => Ok(()),
         }
@@ -351,7 +351,7 @@ impl Explorer {
                 Effect::Redraw => self.screen.reset(self.app.session.size).map_err(|e| Failure::hung_up(&e))?,
                 Effect::Suspend => self.suspend()?,
                 Effect::Quit => return Ok(true),
-                // All other effects concern runs.
+                // The recorder performs the remaining effects, which concern runs.
                 effect => self.recorder.perform_effect(effect),
             }
         }
@@ -367,7 +367,7 @@ impl Explorer {
             let last = Mutex::new(("", 0));
             let tell = |progress: Progress| {
                 if let Progress::Stage { name, done, total } = progress {
-                    // One percent is the smallest step that a bar can show.
+                    // A progress bar cannot display steps below one percent.
                     let now = (name, done.saturating_mul(100).checked_div(total).unwrap_or(0));
                     let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
                     if *last == now {
@@ -394,7 +394,7 @@ impl Explorer {
         }));
     }
 
-    /// Reads a profiler's result on another thread: it may be large.
+    /// Reads a profiler's result on another thread, because the result may be large.
     fn verify_result(&self, report: usize, path: PathBuf, selects: Vec<Selects>) {
         let send = self.send.clone();
         std::thread::spawn(move || {
@@ -451,7 +451,7 @@ impl Explorer {
         self.resume()
     }
 
-    /// Continues after a stop, regardless of its cause: the shell has used the terminal in between.
+    /// Continues after a stop of the process: the shell has used the terminal in between.
     fn resume(&mut self) -> Result<(), Failure> {
         self.screen.resume_terminal().map_err(|e| Failure::hung_up(&e))?;
         let size = crossterm::terminal::size().map_err(|e| Failure::hung_up(&e))?;

@@ -16,7 +16,7 @@ pub enum Wake {
     Terminal(Event),
     /// Result of background work.
     Message(Msg),
-    /// A run that this program now holds.
+    /// A run that this program now owns.
     Held(Box<Started>),
     /// A terminating signal.
     Signal(i32),

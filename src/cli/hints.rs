@@ -13,8 +13,8 @@ use std::path::PathBuf;
 /// Prints the hints on the kernels of a report.
 pub fn print_hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let profile = interrupt::open_report(&args.file, nsys, Wants::LAUNCHES.with(Parts::MEMOPS))?;
-    // Counters are more precise than the timeline they were measured in; the timeline is needed to estimate the run's
-    // gain.
+    // Counters are more precise than the timeline in which they were measured; the timeline serves to estimate the
+    // run's gain.
     let measured = profile.measured.clone().filter(|_| args.launch.is_none());
     let run = Run::from_profile(&profile);
     let timeline = run.as_ref().map(|run| (&profile, run));
@@ -51,7 +51,7 @@ pub fn print_hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
             )));
         }
     }
-    // Omit notes that apply to every ncu report: they do not affect hints, and the explorer shows them.
+    // Omit notes that apply to every ncu report: they do not affect hints, and the explorer displays them.
     print::notes(&file.to_string(), profile.notes.iter().filter(|n| n.severity > Severity::Info));
     let width = print::terminal_width();
     let subjects = places.into_iter().filter_map(|p| p.diagnose_kernel(profile));

@@ -13,8 +13,8 @@ use std::time::Duration;
 /// Time for a reader to clean up.
 pub const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Filters signals to those that end the program. A shell that starts a background program in a script makes it
-/// ignore SIGINT, and `nohup` SIGHUP: signals that were ignored at start-up stay ignored.
+/// Filters signals to those that end the program. Signals that were ignored at start-up stay ignored: a shell script
+/// starts background programs with SIGINT ignored, and `nohup` ignores SIGHUP.
 pub fn active_signals(signals: &[i32]) -> Vec<i32> {
     let ignored = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored_mask(&status));
     signals.iter().copied().filter(|signal| ignored >> (signal - 1) & 1 == 0).collect()
@@ -73,8 +73,8 @@ fn signal_listener() -> Result<Arc<Heard>, Failure> {
     Ok(ears)
 }
 
-/// Reads a file. A signal cancels the reader and then ends the program with the exit code that shells expect. Before
-/// and after, signals end the program as usual.
+/// Reads a file. A signal cancels the reader and then ends the program with the exit code that shells expect. Outside
+/// of this function, signals end the program as usual.
 pub fn read_cancellable<T>(file: &Path, read: impl FnOnce(Cancel) -> Result<T, ImportError>) -> Result<T, Failure> {
     let ears = signal_listener()?;
     let cancel = Cancel::default();

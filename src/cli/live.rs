@@ -18,12 +18,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const EVERY: Duration = Duration::from_secs(1);
 /// Poll interval until the first data arrive.
 const FIRST: Duration = Duration::from_millis(200);
-/// Analysed window, ns, and its maximum number of kernels.
+/// Length of the analysed window, ns.
 const WINDOW: i64 = 10_000_000_000;
 /// Interval of the summary of a server's metrics, ns.
 const SERVER: i64 = 10_000_000_000;
+/// Maximum number of kernels in the analysed window.
 const MOST: u64 = 200_000;
-/// The analysis is idle at least this many times its own duration.
+/// The analysis pauses for at least this many times its own duration.
 const RARELY: u32 = 80;
 /// Length of a snapshot, ns.
 pub const SNAPSHOT: i64 = 30_000_000_000;
@@ -59,7 +60,7 @@ fn now_ns() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX))
 }
 
-/// Fails with the first process that did not answer.
+/// Returns an error about the first process that did not answer.
 fn check_answers(answers: &[(u32, tracer::Answer)]) -> Result<(), String> {
     let none = answers.iter().find_map(|(pid, answer)| answer.as_ref().err().map(|why| (pid, why)));
     none.map_or(Ok(()), |(pid, why)| Err(format!("process {pid}: {why}")))
@@ -99,7 +100,7 @@ pub fn snapshot_path(output: &Path) -> PathBuf {
 
 /// Flushes completed records, and saves the last `ns` nanoseconds, or everything.
 pub fn save_snapshot(follow: &mut Follow, output: &Path, ns: Option<i64>, to: &Path) -> Result<(), String> {
-    // A process that does not answer has ended or hangs: its written data are still available.
+    // A process that does not answer has ended or hangs, but its written data are still available.
     let _ = tracer::send_command(output, "flush");
     let failed = |e: std::io::Error| match e.kind() {
         std::io::ErrorKind::AlreadyExists => format!("{} already exists; name another file", to.display()),
@@ -197,7 +198,7 @@ fn judge_recent(follow: &Follow, output: &Path, at: i64, enough: &Cancel) -> Jud
         add_samples(profile, read_recent_samples(output, at, WINDOW * 2));
     }
     let triage = profile.and_then(|p| triage_profile(&p, &Scope::default(), enough));
-    // A short capture is expected here and not a verdict.
+    // A short capture is expected here, so it is not a useful verdict.
     let triage = triage.filter(|t| t.verdict().is_none_or(|f| f.id != Verdict::ShortCapture));
     Judged { triage: triage.map(Arc::new), at }
 }

@@ -121,7 +121,7 @@ fn run_command(args: &Args) -> Result<(), Failure> {
     let ascii = |chosen: Option<bool>| chosen.unwrap_or_else(|| !crate::config::utf8_locale(variable));
     print::set_ascii(ascii(args.ascii));
     match &args.command {
-        // These commands do not read the configuration: a mistake in it must not stop a run.
+        // These commands do not read the configuration: an invalid configuration must not stop a run.
         Some(Command::Supervise { run, detached, kept: true }) => return runs::supervisor::supervise_run(*run, *detached),
         Some(Command::Supervise { run, detached, kept: false }) => return runs::supervisor::keep_supervisor(*run, *detached),
         Some(Command::SampleMetrics { pid, url, started, detached: false }) => {
@@ -134,7 +134,7 @@ fn run_command(args: &Args) -> Result<(), Failure> {
         Some(Command::Help { topic }) => return help::print_help(topic.as_deref()),
         Some(Command::Completions { shell }) => return completions::print_completions(*shell),
         Some(Command::Man(args)) => return completions::print_man(args),
-        // Replaces this process by the program.
+        // Replaces this process with the program.
         Some(Command::Trace(args)) => return Err(trace::exec_traced(args)),
         _ => {}
     }

@@ -114,7 +114,7 @@ pub fn lines(lines: &[String]) -> Result<(), Failure> {
     to_stdout(|out| lines.iter().try_for_each(|l| writeln!(out, "{l}")))
 }
 
-/// Prints notes that make the figures incomplete to stderr, since scripts that read CSV do not see notes.
+/// Prints notes that make the figures incomplete to stderr, since CSV does not contain notes.
 pub fn warn(profile: &crate::model::Profile) {
     use crate::model::{NoteKind, Severity};
     let matters = |n: &&crate::model::Note| {
@@ -142,7 +142,7 @@ pub fn notes<'a>(file: &str, notes: impl Iterator<Item = &'a crate::model::Note>
 pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let between = args.between.to_window().map_err(Failure::wrong)?;
     let parts = if between.is_some() { wants_for_grouping(args.by).with(Parts::STARTS) } else { wants_for_grouping(args.by) };
-    // The prediction also needs the calls and copies that kernels wait for; it is not made for a part of the run.
+    // The prediction also needs the calls and copies that kernels wait for, and exists only for the whole run.
     let predicts = format_or_default(args.format) == Format::Json && args.by.is_kernel() && between.is_none();
     let parts = if predicts { Wants { names: parts.names, ..Wants::LAUNCHES }.with(Parts::MEMOPS) } else { parts };
     let profile = interrupt::open_report(&args.file, nsys, parts)?;
@@ -168,7 +168,7 @@ pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
     })
 }
 
-/// Predicts the effect of faster kernels on the run, by the names used in the rows.
+/// Predicts how much faster kernels would speed up the run, by the kernel names used in the rows.
 fn predict_worths(profile: &Profile, by: GroupBy, rows: usize) -> Option<Worths> {
     let name = |k: &'_ Kernel| -> String {
         match by {

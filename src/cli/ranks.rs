@@ -17,7 +17,7 @@ use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Extensions of a rank's reports, in order of preference: a digest precedes the report it was made from.
+/// Extensions of a rank's reports, in order of preference: a digest is preferred to its original report.
 const REPORTS: [&str; 12] = [
     ".wsd",
     ".wstrace",
@@ -116,13 +116,13 @@ fn decode_digests(files: &[PathBuf]) -> Vec<Option<Result<Vec<Digest>, Failure>>
         let one = |f: &PathBuf| is_digest(f).then(|| decode_digest(f).map(|d| vec![d]));
         let all: Vec<_> =
             files.chunks(piece).map(|part| (part.len(), scope.spawn(move || part.iter().map(one).collect::<Vec<_>>()))).collect();
-        // Results of a panicked thread are read later.
+        // Files of a panicked thread are read later.
         let parts = all.into_iter().map(|(n, thread)| thread.join().unwrap_or_else(|_| (0..n).map(|_| None).collect()));
         parts.flatten().map(|d| d.map(|d| d.map_err(Failure::wrong))).collect()
     })
 }
 
-/// Reads the digests of a file: a digest itself, or computed from a report.
+/// Returns the digests of a file: reads a digest file, or computes digests from a report.
 fn read_digests(file: &Path, nsys: Option<&Path>) -> Result<Vec<Digest>, Failure> {
     let shown = file.display().to_string();
     if is_digest(file) {
@@ -132,7 +132,7 @@ fn read_digests(file: &Path, nsys: Option<&Path>) -> Result<Vec<Digest>, Failure
     of_profile(&profile, &shown)
 }
 
-/// Returns an empty list if nothing ran on a GPU, as in the launcher of a job's ranks.
+/// Computes the digests of a profile; empty if nothing ran on a GPU, as in the launcher of a job's ranks.
 fn of_profile(profile: &Profile, shown: &str) -> Result<Vec<Digest>, Failure> {
     if profile.metrics.is_some() {
         let tool = &profile.source.tool;
@@ -164,7 +164,7 @@ pub fn compare_ranks(args: &Ranks, nsys: Option<&Path>) -> Result<(), Failure> {
                 all.extend(found);
             }
             Err(e) if e.code > 128 => return Err(e),
-            // A damaged report must not hide the others.
+            // Continue after a damaged report.
             Err(e) => failed.push(e),
         }
     }
@@ -203,7 +203,7 @@ pub fn compare_ranks(args: &Ranks, nsys: Option<&Path>) -> Result<(), Failure> {
     if !fail.is_empty() {
         return Err(Failure { text: format!("found: {}", fail.join(", ")), code: FAILED });
     }
-    // The other reports were printed, but scripts must notice that some failed.
+    // The other reports were printed, but the exit code must report the failure to scripts.
     if failed.is_empty() {
         Ok(())
     } else {
@@ -217,7 +217,8 @@ fn launcher_rank() -> (Option<u32>, Option<u32>) {
     LAUNCHERS.iter().find_map(|(rank, world)| Some((Some(number(rank)?), number(world)))).unwrap_or_default()
 }
 
-/// Returns the path of a digest: the given name, by default next to the report. `{rank}` is replaced by the rank.
+/// Returns the output path of a digest: the given name, by default next to the report. `{rank}` is replaced by the
+/// rank.
 fn goes_to(args: &DigestArgs, digest: &Digest, at: usize, several: bool) -> Result<PathBuf, Failure> {
     let known = digest.rank.map(|r| r.to_string());
     let asked = args.output.as_ref().is_some_and(|o| o.to_string_lossy().contains("{rank}"));

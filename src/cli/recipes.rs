@@ -96,7 +96,7 @@ fn show_recipe(recipe: &Recipe<'_>, prepared: &Prepared, args: &Recipes) -> Resu
     let terminal = std::io::stdout().is_terminal();
     let format = args.format.unwrap_or(if terminal { RerunFormat::Text } else { RerunFormat::Shell });
     if format == RerunFormat::Shell {
-        // Print notes to stderr, because scripts may run the command without showing it.
+        // Print notes to stderr, because scripts may run the command without printing it.
         for note in &prepared.notes {
             print::error(&format!("note: {note}"));
         }

@@ -77,7 +77,7 @@ impl Recorder {
         }
     }
 
-    /// Returns a message for the end of the explorer.
+    /// Stops following runs at the end of the explorer; returns a final message.
     pub fn last_word(&mut self) -> Option<String> {
         self.enough.cancel();
         let held = self.held.as_mut()?;
@@ -270,7 +270,7 @@ impl Recorder {
                     }
                 };
                 let now_ms = store::now_ms();
-                // The clock on the screen shows seconds.
+                // The clock on the screen has a resolution of one second.
                 let now = (
                     news.open.clone(),
                     run.state,
@@ -301,7 +301,7 @@ fn exec_command() -> std::io::Result<[OsString; 3]> {
     Ok([std::env::current_exe()?.into_os_string(), EXEC.into(), std::process::id().to_string().into()])
 }
 
-/// Asks a run that this process does not hold to stop.
+/// Requests a stop of a run that another process owns.
 fn stop_run(id: i64) -> Result<(), Failure> {
     let run = Library::open()?.run(id)?;
     let Some((pid, started)) = run.holder.filter(|_| run.state.is_live()) else {
@@ -317,7 +317,7 @@ fn begin_run(start: &Start, nsys: Option<&Path>) -> Result<Started, Failure> {
     start::start_run(&mut library, false, |_, folder| complete_run(start, folder, nsys).map(|new| NewRun { parent, ..new }))
 }
 
-/// Returns the run of a report.
+/// Returns the run to which a report belongs.
 fn find_parent(runs: &[Run], report: &Path) -> Option<i64> {
     let real = |p: &Path| std::fs::canonicalize(p).unwrap_or_else(|_| p.to_owned());
     let wanted = real(report);

@@ -38,7 +38,7 @@ pub fn print_rerun(args: &Rerun, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let terminal = std::io::stdout().is_terminal();
     let format = args.format.unwrap_or(if terminal { RerunFormat::Text } else { RerunFormat::Shell });
     if format == RerunFormat::Shell {
-        // Print warnings to stderr, because scripts may run the command without showing it.
+        // Print warnings to stderr, because scripts may run the command without printing it.
         for command in &plan.commands {
             for w in &command.warnings {
                 print::error(&format!("{}: {}", w.severity.as_str(), w.to_sentence()));
@@ -92,7 +92,7 @@ fn parse_options(args: &Rerun, amd: bool) -> Result<Options, Failure> {
                 "`{name}` is a section of ncu; of AMD's GPUs `--section` names counters of rocprofv3, such as SQ_WAVES"
             )));
         }
-        // ncu profiles nothing with an unknown set, and only warns about it.
+        // With an unknown set, ncu only prints a warning and profiles nothing.
         if !amd && !known.contains(&name.as_str()) && !name.starts_with("regex:") {
             let near = nearest_match(&name, known.iter().copied());
             let hint = near.map_or_else(|| format!("ncu has {}", known.join(", ")), |n| format!("did you mean `{n}`?"));
@@ -218,7 +218,7 @@ fn resolve_target(args: &Rerun, profile: &Profile, options: &Options) -> Result<
             }
             picked.extend(found);
         }
-        // By default a typical launch.
+        // Default: the median launch.
         if args.median || picked.is_empty() {
             picked.extend(select_launches::median(profile, &launches));
         }
@@ -232,7 +232,7 @@ fn resolve_target(args: &Rerun, profile: &Profile, options: &Options) -> Result<
 /// Compares results with the selected launches.
 fn verify_results(plan: &Plan, results: &[PathBuf]) -> Result<(), Failure> {
     let mut found = Vec::new();
-    // Several results of one run repeat the same notes.
+    // Results of one run repeat the same notes.
     let mut said = std::collections::BTreeSet::new();
     for result in results {
         let metrics = open::read_results(result, &Job::new(Wants::ALL, &|_| {}))?;

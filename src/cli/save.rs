@@ -69,7 +69,7 @@ pub fn write_atomically(
     let file = tempfile::Builder::new().prefix(".warpscope").tempfile_in(folder).map_err(|e| failed(&e.kind()))?;
     let mut out = BufWriter::with_capacity(1 << 20, file.reopen().map_err(|e| failed(&e.kind()))?);
     fill(&mut out).and_then(|()| out.flush()).map_err(|e| failed(&e))?;
-    // Use the mode of ordinary files, not owner-only: a job's files are collected by others.
+    // Use the mode of ordinary files, not owner-only: other users may collect the files of a job.
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     file.as_file().set_permissions(mode).map_err(|e| failed(&e))?;
     if replace {

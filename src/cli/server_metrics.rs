@@ -1,4 +1,4 @@
-//! Samples the metrics of a traced inference server, in a process of its own: the traced program is not touched.
+//! Samples the metrics of a traced inference server in a separate process, without any change to the traced program.
 
 use super::{Failure, print};
 use crate::import::server_metrics::{format_sample, header_line, metrics_path, parse_prometheus};
@@ -18,14 +18,14 @@ use std::time::{Duration, Instant};
 pub const SAMPLE: &str = "__sample-metrics";
 /// Interval between samples.
 const EVERY: Duration = Duration::from_secs(1);
-/// Interval between searches for the page of a server that has not opened it yet.
+/// Interval between searches for a metrics page that the server has not opened yet.
 const SEARCH: Duration = Duration::from_secs(2);
-/// Failures in a row after which the page is searched for again.
+/// Number of consecutive failures after which the sampler searches for the page again.
 const FAILURES: u32 = 5;
-/// Word for a page that is to be found by itself.
+/// URL argument that requests an automatic search for the page.
 pub const AUTO: &str = "auto";
 
-/// Starts sampling for the program that this process is about to become. Without it, the program runs all the same.
+/// Starts sampling for the program that this process is about to execute. If sampling fails, the program still runs.
 pub fn start_sampling(url: &str, output: &Path) {
     let path = metrics_path(output);
     if let Err(why) = spawn_sampler(url, &path) {
@@ -33,8 +33,9 @@ pub fn start_sampling(url: &str, output: &Path) {
     }
 }
 
-/// The sampler's parent ends at once, so that the program does not see a child that it did not start (in a container whose
-/// first process is the program, it does: orphans are its children there). The file is the sampler's stdout.
+/// Starts the sampler with the file as its stdout. The sampler's parent exits at once, so that the program does not get
+/// an unexpected child. (If the program is the first process of a container, it still does, because orphans become its
+/// children.)
 fn spawn_sampler(url: &str, path: &Path) -> std::io::Result<()> {
     let mut file = open_locked_output(path)?;
     file.set_len(0)?;
@@ -47,7 +48,7 @@ fn spawn_sampler(url: &str, path: &Path) -> std::io::Result<()> {
     if ended.success() { Ok(()) } else { Err(std::io::Error::other(format!("the process that samples them ended with {ended}"))) }
 }
 
-/// `__sample-metrics PID URL --started TIME`: continues in a process without a parent.
+/// `__sample-metrics PID URL --started TIME`: continues in a background process, whose parent exits.
 pub fn sample_in_background(pid: u32, url: &str, started: u64) -> Result<(), Failure> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args([SAMPLE, &pid.to_string(), url, "--started", &started.to_string(), "--detached"]);
@@ -56,8 +57,8 @@ pub fn sample_in_background(pid: u32, url: &str, started: u64) -> Result<(), Fai
     Ok(())
 }
 
-/// Start time of a process in clock ticks since boot: a process id may be reused. `None` if it has ended, also if its parent
-/// has not waited for it.
+/// Start time of a process in clock ticks since boot: a process id may be reused. `None` if the process has ended, even
+/// if it is still a zombie.
 fn start_time(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
@@ -65,9 +66,10 @@ fn start_time(pid: u32) -> Option<u64> {
     fields.nth(18)?.parse().ok().filter(|_| !matches!(state, "Z" | "X"))
 }
 
-/// Writes a sample per second to stdout until the program ends. A page that does not answer costs its sample.
+/// Writes a sample per second to stdout until the program ends. If the page does not answer, that sample is missing.
 pub fn sample_until_end(pid: u32, url: &str, started: u64) -> Result<(), Failure> {
-    // Leads no group yet, so this succeeds; else keys pressed in the terminal end it early.
+    // Succeeds because the sampler is not a group leader. Without a session, keys pressed in the terminal could end the
+    // sampler early.
     let _ = start_session();
     let mut file = std::io::stdout();
     let (mut known, mut failures) = ((url != AUTO).then(|| url.to_owned()), 0);
@@ -76,12 +78,12 @@ pub fn sample_until_end(pid: u32, url: &str, started: u64) -> Result<(), Failure
         let candidates: Vec<String> = known.clone().map_or_else(|| find_metrics_urls(pid), |url| vec![url]);
         let found = candidates.into_iter().find_map(|url| {
             let text = fetch_page(&url).ok()?;
-            // The state is that of the answer, not of the question.
+            // Use the time of the answer, not of the request.
             Some((parse_prometheus(&text, now_ms().saturating_mul(1_000_000))?, url))
         });
         match found {
             Some((sample, url)) => {
-                // One write per line, so that readers see whole lines.
+                // Write each line at once, so that readers never get partial lines.
                 file.write_all(format!("{}\n", format_sample(&sample)).as_bytes())?;
                 file.flush()?;
                 (known, failures) = (Some(url), 0);
@@ -103,7 +105,7 @@ pub fn copy_samples(output: &Path, snapshot: &Path) {
     if let Ok(bytes) = crate::launch::open::read_regular(&metrics_path(output))
         && let Ok(mut file) = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)
     {
-        // A snapshot without the server's metrics is a snapshot.
+        // Ignore errors: a snapshot is useful even without the server's metrics.
         let _ = file.write_all(&bytes);
     }
 }

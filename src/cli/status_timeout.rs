@@ -30,7 +30,7 @@ impl Message {
         self.0.as_ref().map(|m| m.1)
     }
 
-    /// Removes the message if it expired; returns true if it did.
+    /// Removes an expired message; returns true if the message was removed.
     pub fn clear_expired(&mut self, app: &mut App) -> bool {
         let over = self.expires_at().is_some_and(|until| until <= Instant::now());
         if over {

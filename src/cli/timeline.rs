@@ -64,7 +64,7 @@ fn clamp_window(between: Option<(i64, i64)>, timeline: &Timeline, file: &Path) -
         let ends = [span.0, span.1].map(|t| report::timeline::describe::format_time(t, 1_000_000));
         return Err(Failure::wrong(format!("{}: nothing is recorded then; it covers {} to {}", file.display(), ends[0], ends[1])));
     }
-    // A missing end is replaced by the report's.
+    // The report's bounds replace missing ones.
     Ok((if from == i64::MIN { span.0 } else { from }, if to == i64::MAX { span.1 } else { to }))
 }
 

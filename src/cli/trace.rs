@@ -14,7 +14,7 @@ fn range_gate(named: &str, nth: Option<u32>) -> Result<Gate, Failure> {
     Ok(Gate::Nvtx { domain, text, nth })
 }
 
-/// Replaces this process by the program. Returns only on failure.
+/// Replaces this process with the program. Returns only on failure.
 pub fn exec_traced(args: &Trace) -> Failure {
     match start_tracer(args) {
         Err(failure) => failure,
@@ -24,7 +24,7 @@ pub fn exec_traced(args: &Trace) -> Failure {
 
 fn start_tracer(args: &Trace) -> Result<std::convert::Infallible, Failure> {
     let ms = |s: f64| (s * 1000.0).max(1.0) as u64;
-    // The argument group admits only one of them.
+    // The argument group allows only one of these options.
     let gate = match args {
         Trace { profiler_api: true, .. } => Some(Gate::ProfilerApi),
         Trace { closed: true, .. } => Some(Gate::ByHand),
@@ -53,7 +53,7 @@ fn start_tracer(args: &Trace) -> Result<std::convert::Infallible, Failure> {
     };
     let failed = |e: crate::launch::tracer::Unable| Failure { text: e.to_string(), code: FAILED };
     let object = write_object(&cache::default_folder()).map_err(failed)?;
-    // Always required: the user may request a kernel while the program runs.
+    // Always write a plan: the user may request a kernel while the program runs.
     let survey = args.survey.map_or(0, super::values::to_thousandths);
     let measure = Measure {
         survey,
@@ -72,7 +72,7 @@ fn start_tracer(args: &Trace) -> Result<std::convert::Infallible, Failure> {
         all.insert(0, crate::launch::tracer::Library { path: std::path::absolute(path)?, of: "named" });
     }
     let mut command = traced_command(&record, &args.program, &object, &all).map_err(failed)?;
-    // A program that cannot be started must not empty the samples of an earlier one.
+    // Start no sampler for a program that cannot be started: sampling would overwrite the samples of an earlier run.
     let starts = words.first().is_some_and(|w| w.contains('/') && Path::new(w).is_file() || find_on_path(w).is_some());
     if let Some(url) = args.metrics.as_ref().filter(|_| starts) {
         super::server_metrics::start_sampling(url, &record.output);

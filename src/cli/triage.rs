@@ -10,7 +10,7 @@ use crate::report::ranks::Together;
 use crate::report::{self, Format};
 use std::path::Path;
 
-/// Returns the times at which the devices worked on ranges of that name.
+/// Returns the time windows in which the devices worked on ranges of that name.
 fn ranges_called(profile: &Profile, file: &str, name: &str) -> Result<Vec<(i64, i64)>, Failure> {
     let found = triage::range_windows(profile, name);
     if !found.is_empty() {

@@ -18,7 +18,7 @@ pub fn parse_seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A type of another layer with named values on the command line.
+/// A type from another layer whose values have names on the command line.
 pub trait Words: Clone + Send + Sync + 'static {
     /// Returns all values with their names, in the order of the help text.
     fn all() -> Vec<(Self, &'static str)>;
@@ -131,7 +131,7 @@ pub fn check_kernel(text: &str) -> Result<String, String> {
 pub fn parse_metrics_url(text: &str) -> Result<String, String> {
     let named = |rest: &str| !rest.is_empty() && !rest.starts_with('/') && !rest.contains(char::is_whitespace);
     if text == "auto" || text.strip_prefix("http://").is_some_and(named) {
-        // The page that Prometheus reads by default.
+        // Default to the page that Prometheus reads.
         let path = text.strip_prefix("http://").is_none_or(|rest| rest.trim_end_matches('/').contains('/'));
         Ok(if path { text.to_owned() } else { format!("{}/metrics", text.trim_end_matches('/')) })
     } else {

@@ -9,7 +9,7 @@ use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of threads: reports are read on all processors, and concurrent analyses share the memory.
+/// Maximum number of threads: importers already use all processors, and concurrent analyses share the memory.
 const MOST: usize = 4;
 
 /// Waiting and running work.
@@ -55,7 +55,7 @@ fn lock_queue(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
 }
 
 impl Workers {
-    /// Starts threads that send their results: at least two, so that urgent work need not wait for long work.
+    /// Starts threads that send their results: at least two, so that urgent work can overtake long work.
     pub fn new(send: &Sender<Wake>) -> Self {
         let shared = Arc::<(Mutex<Queue>, Condvar)>::default();
         let threads = std::thread::available_parallelism().map_or(2, NonZero::get).clamp(2, MOST);

@@ -1,8 +1,8 @@
-//! Textual form of keys: `q`, `ctrl-c`, `shift-tab`, `f1`, `enter`
+//! Textual form of keys: `q`, `ctrl-c`, `shift-tab`, `f1`, `enter`.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// A key with its modifiers. Shift is a modifier of arrows only; for a letter it is part of the character.
+/// A key with modifiers. Shift is a modifier of arrows only; a shifted letter is a different character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     code: KeyCode,
@@ -30,7 +30,7 @@ const NAMES: [(&str, KeyCode); 15] = [
 ];
 
 impl Key {
-    /// Parses a key's name.
+    /// Parses a key's textual form.
     pub fn parse(text: &str) -> Option<Self> {
         let (mut rest, mut ctrl, mut alt) = (text, false, false);
         let mut shift = false;
@@ -56,7 +56,7 @@ impl Key {
         Some(Self { code, ctrl, alt, shift })
     }
 
-    /// Returns the key of an event.
+    /// Converts a terminal key event.
     pub fn from_event(event: &KeyEvent) -> Self {
         let shifted_tab = event.code == KeyCode::Tab && event.modifiers.contains(KeyModifiers::SHIFT);
         Self {
@@ -67,7 +67,7 @@ impl Key {
         }
     }
 
-    /// Returns the key without shift, if it is an arrow with shift.
+    /// Returns the key without shift; `None` unless it has shift.
     pub fn without_shift(self) -> Option<Self> {
         self.shift.then_some(Self { shift: false, ..self })
     }

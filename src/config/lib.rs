@@ -1,4 +1,4 @@
-//! Settings, keys and recipes of the user.
+//! The user's settings, keys and recipes.
 
 #[path = "mod.rs"]
 pub mod config;

@@ -1,5 +1,5 @@
-//! The user's configuration file: `$XDG_CONFIG_HOME/warpscope/config.toml`. The command line takes precedence over it,
-//! and it takes precedence over the defaults.
+//! The user's configuration file: `$XDG_CONFIG_HOME/warpscope/config.toml`. It overrides the defaults, and the command
+//! line overrides the file.
 
 pub mod keys;
 pub mod recipes;
@@ -14,33 +14,32 @@ use std::path::{Path, PathBuf};
 /// Contents of the configuration file. Everything is optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Name of a theme.
     pub theme: Option<String>,
-    /// Grouping that a report opens with.
+    /// Initial grouping of a report's kernels.
     pub group: Option<GroupBy>,
-    /// Order that a report opens with.
+    /// Initial sort order of a report's kernels.
     pub sort: Option<SortBy>,
     pub color: Option<ColorMode>,
     /// Draw with ASCII characters only.
     pub ascii: Option<bool>,
-    /// The `nsys` executable that exports reports.
+    /// Path of the `nsys` executable, for exporting reports.
     pub nsys: Option<PathBuf>,
-    /// Screen that a timeline opens with.
+    /// Initial screen of a timeline.
     pub first: Option<First>,
     /// Metrics pinned to the top of every result.
     pub pins: Vec<String>,
     /// Keys by action name.
     pub keys: BTreeMap<String, Vec<String>>,
-    /// The user's own recipes, by name. They are validated on use.
+    /// The user's own recipes, by name; validated on use.
     pub recipes: BTreeMap<String, recipes::Written>,
 }
 
 /// Initial screen of a timeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum First {
-    /// Overview of what limits the run.
+    /// Overview of the run's bottlenecks.
     Overview,
-    /// The table of kernels.
+    /// Kernel table.
     #[default]
     Kernels,
 }
@@ -53,13 +52,13 @@ impl First {
 /// Colour depth of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ColorMode {
-    /// None: bold, reverse and underline only.
+    /// No colours: bold, reverse and underline only.
     None,
-    /// The terminal's own 16.
+    /// The terminal's 16 colours.
     Sixteen,
     /// The 256-colour palette.
     Indexed,
-    /// 24 bits.
+    /// 24-bit colours.
     True,
 }
 
@@ -68,7 +67,6 @@ impl ColorMode {
     pub const ALL: [(&'static str, Self); 4] =
         [("none", Self::None), ("16", Self::Sixteen), ("256", Self::Indexed), ("truecolor", Self::True)];
 
-    /// Parses the name of a mode.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().find(|(w, _)| *w == word).map(|(_, m)| *m)
     }
@@ -103,13 +101,13 @@ const MOST_BYTES: u64 = 1 << 20;
 
 const KEYS: [&str; 10] = ["theme", "first", "group", "sort", "color", "ascii", "nsys", "pins", "keys", "recipes"];
 
-/// Configuration folder.
+/// `$XDG_CONFIG_HOME/warpscope`; `None` without a home directory.
 pub fn config_folder() -> Option<PathBuf> {
     etcetera::choose_base_strategy().ok().map(|b| b.config_dir().join("warpscope"))
 }
 
 impl Config {
-    /// Reads a file; a missing one means an empty configuration, unless the user named it.
+    /// Reads the configuration file. A missing file is an empty configuration, unless the user named the file.
     pub fn load(named: Option<&Path>) -> Result<Self, String> {
         let Some(path) = named.map(Path::to_owned).or_else(|| config_folder().map(|f| f.join("config.toml"))) else {
             return Ok(Self::default());
@@ -121,7 +119,7 @@ impl Config {
         }
     }
 
-    /// Parses the text of a file. Errors are one sentence.
+    /// Parses the text of the file. An error is one sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let table: toml::Table = text.parse().map_err(|e: toml::de::Error| e.to_string().trim().replace('\n', " "))?;
         let mut config = Self::default();
@@ -179,7 +177,7 @@ fn one_of<T: Copy, const N: usize>(key: &str, word: &str, all: [(&'static str, T
     }
 }
 
-/// Error message for an unknown word, with the nearest known one as a suggestion.
+/// Error message for an unknown word, with the closest known word as a suggestion.
 pub fn unknown_word<const N: usize>(what: &str, word: &str, known: [&str; N]) -> String {
     match nearest_match(word, known) {
         Some(near) => format!("unknown {what} `{word}`; did you mean `{near}`?"),
@@ -187,7 +185,7 @@ pub fn unknown_word<const N: usize>(what: &str, word: &str, known: [&str; N]) ->
     }
 }
 
-/// Names and texts of the user's own themes: the TOML files in the folder `themes` beside the configuration file.
+/// Names and contents of the user's own themes: TOML files in the folder `themes` beside the configuration file.
 pub fn load_themes(folder: Option<&Path>) -> Vec<(String, String)> {
     let entries = folder.and_then(|f| std::fs::read_dir(f.join("themes")).ok());
     let files = entries.into_iter().flatten().flatten().map(|e| e.path());

@@ -1,27 +1,27 @@
-//! `[recipes.NAME]`: the user's own recipes for recording a program, as plain data that is interpreted on use
+//! Recording recipes of the user (`[recipes.NAME]`), as plain data that is interpreted on use.
 
 use super::{parse_string, unknown_word};
 use std::collections::BTreeMap;
 
-/// A recipe as written in the file.
+/// A recipe, as written in the configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     pub tool: String,
     pub about: String,
-    /// Situations in which the recipe is the right one.
+    /// Situations in which to use the recipe.
     pub when: String,
     pub cost: String,
-    /// The command before the program.
+    /// Profiler command that precedes the program.
     pub argv: Vec<String>,
     /// Environment variables, sorted by name.
     pub env: Vec<(String, String)>,
-    /// Reports that it writes.
+    /// Reports written by the recipe.
     pub reports: Vec<String>,
 }
 
 const KEYS: [&str; 7] = ["tool", "about", "when", "cost", "argv", "env", "reports"];
 
-/// Parses the table `recipes`. Errors are one sentence with the location.
+/// Parses the table `recipes`. An error is one sentence with the location.
 pub(super) fn parse(value: toml::Value) -> Result<BTreeMap<String, Written>, String> {
     let toml::Value::Table(recipes) = value else {
         return Err("`recipes` must contain tables: [recipes.NAME]".to_owned());

@@ -1,19 +1,19 @@
-//! Memory limit for reading a report, derived from its file size: an untrusted file of a few kilobytes must not cost
-//! gigabytes, however it is compressed or written.
+//! Memory limit for reading a report, derived from its file size: a malicious file of a few kilobytes must not use
+//! gigabytes.
 
 use super::error::ImportError;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Allowance of every report, bytes.
+/// Minimum budget of a report, bytes.
 const BASE: u64 = 64 << 20;
-/// Limit as a multiple of the file's size on disk, both for unpacked bytes and for memory kept. Real
-/// reports compress 3 to 40 times.
+/// Limit as a multiple of the file's size on disk, for unpacked bytes and for allocated memory. Real reports compress
+/// 3- to 40-fold.
 const STORED_TIMES: u64 = 200;
-/// Limit as a multiple of the unpacked size. Real reports keep between a tenth of it and five times as much.
+/// Limit as a multiple of the unpacked size. In memory, real reports take 0.1 to 5 times their unpacked size.
 const PLAIN_TIMES: u64 = 16;
 
-/// Bytes that may still be kept of a report, shared by its reader threads.
+/// Memory budget of a report, shared by the threads that read it.
 #[derive(Debug)]
 pub struct Budget {
     path: PathBuf,
@@ -24,12 +24,12 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Budget of a file of `stored` bytes on disk.
+    /// Creates the budget of a file of `stored` bytes on disk.
     pub fn from_stored_size(path: &Path, stored: u64) -> Self {
         Self::with_limit(path, stored, BASE.saturating_add(stored.saturating_mul(STORED_TIMES)))
     }
 
-    /// Budget of a file of `stored` bytes that unpacks to `plain` bytes.
+    /// Creates the budget of a file of `stored` bytes that unpacks to `plain` bytes.
     pub fn from_plain_size(path: &Path, stored: u64, plain: u64) -> Self {
         let out = Self::from_stored_size(path, stored);
         out.lower_limit(plain);
@@ -40,12 +40,12 @@ impl Budget {
         Self { path: path.to_owned(), stored, most: AtomicU64::new(most), left: AtomicU64::new(most) }
     }
 
-    /// Budget of a table's rows: they cannot take more bytes than the file has.
+    /// Creates the budget of a table's rows, which cannot take more bytes than the file.
     pub fn of_rows(path: &Path, size: u64) -> Self {
         Self::with_limit(path, size, size)
     }
 
-    /// Lowers the limit once the unpacked size is known. Bytes already spent stay spent.
+    /// Lowers the limit once the unpacked size is known. Bytes already spent still count.
     pub fn lower_limit(&self, plain: u64) {
         let most = BASE.saturating_add(plain.saturating_mul(PLAIN_TIMES));
         let spent = self.total_bytes().saturating_sub(self.bytes_left());
@@ -62,12 +62,12 @@ impl Budget {
         self.left.load(Ordering::Relaxed)
     }
 
-    /// Takes bytes from the budget; returns false if too few are left.
+    /// Takes bytes from the budget; returns false if the budget is exceeded.
     pub fn try_spend(&self, bytes: u64) -> bool {
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }
 
-    /// Takes bytes from the budget, or returns the error of a report that needs too much memory.
+    /// Takes bytes from the budget; returns an error if the budget is exceeded.
     pub fn charge_bytes(&self, bytes: u64) -> Result<(), ImportError> {
         if self.try_spend(bytes) { Ok(()) } else { Err(self.exceeded_error()) }
     }
@@ -82,7 +82,7 @@ impl Budget {
     }
 }
 
-/// Upper bound of the memory of a parsed JSON text, bytes, from its number of objects, lists and items.
+/// Upper bound of the memory of a parsed JSON text in bytes, from its number of objects, lists and items.
 pub fn estimate_json(text: &[u8]) -> u64 {
     const OBJECT: u64 = 160;
     const ITEM: u64 = 32;
@@ -108,7 +108,7 @@ mod tests {
             sentence,
             "x: 1000 bytes that need more than 67 MB of memory; no profiler writes such a report: copy it again from where it was recorded"
         );
-        // Bytes that were spent before the size was known stay spent.
+        // Bytes spent before the size was known still count.
         let budget = Budget::from_stored_size(path, 1 << 20);
         assert!(budget.try_spend(100));
         budget.lower_limit(1_000);

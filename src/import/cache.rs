@@ -12,7 +12,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{Error, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// `$XDG_CACHE_HOME/warpscope`, or without a home directory, this user's folder below the temporary directory.
+/// `$XDG_CACHE_HOME/warpscope`; without a home directory, a per-user folder in the temporary directory.
 pub fn default_folder() -> PathBuf {
     match etcetera::choose_base_strategy() {
         Ok(base) => base.cache_dir().join("warpscope"),
@@ -33,7 +33,7 @@ fn entry_name(path: &Path, meta: &Metadata, what: &str) -> String {
     format!("{stem}-{:016x}.{what}", hasher.finish())
 }
 
-/// Returns the cached file made from `path` by `make`, which is called on a miss with a path that does not exist yet.
+/// Returns the cached file made from `path`. On a miss, calls `make` with a path that does not exist yet.
 pub fn get_or_make(
     folder: &Path,
     path: &Path,
@@ -47,7 +47,7 @@ pub fn get_or_make(
         what: format!("the cache folder {} cannot be written ({e})", folder.display()),
         next: "set XDG_CACHE_HOME to a writable folder with enough space".to_owned(),
     };
-    // Check the folder's owner and mode before its contents are trusted.
+    // Check the folder's owner and mode before trusting its contents.
     private_files::create_folder(folder).map_err(unwritable)?;
     if std::fs::metadata(&target).is_ok_and(|m| m.len() > 0) {
         return Ok(target);
@@ -61,10 +61,10 @@ pub fn get_or_make(
     Ok(target)
 }
 
-/// Maximum total size of all entries, bytes; beyond it the oldest are removed, since they can be made again.
+/// Maximum total size of all entries, bytes. If exceeded, the oldest entries are removed; they can be made again.
 const MOST_BYTES: u64 = 16 << 30;
 
-/// Returns true for a file name that [`entry_name`] can produce.
+/// Returns true for file names in the format of [`entry_name`].
 fn is_entry(name: &str) -> bool {
     let stem = name.rsplit_once('.').map_or("", |(s, _)| s);
     stem.rsplit_once('-').is_some_and(|(_, hash)| hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
@@ -85,14 +85,14 @@ fn make_room(folder: &Path, newest: &Path, most: u64) {
         if total <= most {
             break;
         }
-        // Readers keep the file open, and another process may have removed it already.
+        // Readers of the file keep it open. Another process may have removed it already.
         if std::fs::remove_file(path).is_ok() {
             total -= bytes;
         }
     }
 }
 
-/// Prefix of the temporary folders in which entries are made.
+/// Prefix of temporary folders for creating entries.
 const MAKING: &str = ".making-";
 /// Age after which a temporary folder belongs to a killed process.
 const LEFT_BEHIND: std::time::Duration = std::time::Duration::from_hours(24);
@@ -108,7 +108,7 @@ fn remove_leftovers(folder: &Path) {
     }
 }
 
-/// Copies everything to a new file until cancelled; returns the number of bytes.
+/// Copies a reader to a new file, unless cancelled; returns the number of bytes.
 pub fn copy_until_cancelled(reader: &mut dyn Read, to: &Path, cancel: &Cancel) -> std::io::Result<u64> {
     let mut out = File::create_new(to)?;
     let mut buffer = vec![0; 1 << 18];

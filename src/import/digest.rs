@@ -1,5 +1,4 @@
-//! Rank digests (`warpscope digest`): kernel totals and the figures that ranks of a job are
-//! compared by, without launches.
+//! Rank digests (`warpscope digest`): kernel totals and the figures for comparing the ranks of a job, without launches.
 
 use super::input::Bytes;
 use super::{ImportError, Importer, Input, Job};
@@ -10,7 +9,7 @@ use crate::model::{Device, Kernel, KernelId, KernelTotal, Nanos, Note, NoteKind,
 use std::io::Read;
 use std::sync::Arc;
 
-/// Maximum bytes read of a digest file; a digest is below 1 MiB for a report of any length.
+/// Maximum bytes read of a digest file. Real digests are below 1 MiB, regardless of the report's length.
 const MOST: u64 = 64 << 20;
 
 pub struct WarpscopeDigest;

@@ -1,24 +1,24 @@
-//! Errors of opening a file: one sentence each, with the file, the place and the next step.
+//! Errors of opening a file. Each message is one sentence with the file, the location and the next step.
 
 use std::path::{Path, PathBuf};
 
-/// Reason that a file could not be opened.
+/// Error that prevented opening a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// The operating system refused.
+    /// Error from the operating system.
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
-    /// The file is recognised as one that cannot be read.
+    /// The file was recognised, but cannot be read.
     #[error("{}: {what}; {next}", path.display())]
     Refused { path: PathBuf, what: String, next: String },
-    /// None of the importers knows these bytes.
+    /// No importer recognises the contents.
     #[error("{}: not a profile that warpscope knows (tried {tried}); it starts with {head}", path.display())]
     Unknown {
         path: PathBuf,
         /// Names of the formats that were tried.
         tried: String,
-        /// First bytes.
+        /// First bytes of the file, as text or in hexadecimal.
         head: String,
     },
     /// The file is damaged.
@@ -26,11 +26,11 @@ pub enum ImportError {
     Damaged {
         path: PathBuf,
         place: String,
-        /// Message of the reader.
+        /// Error message of the parser.
         reason: String,
         next: String,
     },
-    /// An external tool that is needed to read the file failed.
+    /// An external tool required to read the file failed.
     #[error("{}: {what}; {next}", path.display())]
     Tool { path: PathBuf, what: String, next: String },
     /// The user cancelled the job.
@@ -39,17 +39,17 @@ pub enum ImportError {
 }
 
 impl ImportError {
-    /// Returns the error for an operating-system error on a file.
+    /// Wraps an operating-system error on a file.
     pub fn io(path: &Path, source: std::io::Error) -> Self {
         Self::Io { path: path.to_owned(), source }
     }
 
-    /// Returns the error for a file that is known to be unreadable.
+    /// Returns the error for a recognised but unreadable file.
     pub fn refused(path: &Path, what: impl Into<String>, next: impl Into<String>) -> Self {
         Self::Refused { path: path.to_owned(), what: what.into(), next: next.into() }
     }
 
-    /// Returns the error for damage found in a part of a file.
+    /// Returns the error for a damaged part of a file.
     pub fn damaged(path: &Path, place: &str, reason: impl std::fmt::Display) -> Self {
         Self::Damaged {
             path: path.to_owned(),

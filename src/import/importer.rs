@@ -1,28 +1,28 @@
-//! The importer trait.
+//! Interface of all importers.
 
 use super::error::ImportError;
 use super::input::Input;
 use super::job::Job;
 use crate::model::Profile;
 
-/// Reads one file format.
+/// Importer of one file format.
 pub trait Importer: Sync {
-    /// Name of the format, as shown to users.
+    /// Name of the format, for display.
     fn name(&self) -> &'static str;
 
-    /// File name suffixes, or the commands that print such files, as `--help` lists them.
+    /// File name suffixes, or commands that print such files, for `--help`.
     fn files(&self) -> &'static [&'static str];
 
-    /// Returns true for bytes, or files of a folder, of this format: judged by contents (tables, producers),
-    /// not by the container alone.
+    /// Returns true if the bytes, or the files of a folder, have this format. Implementations check the contents
+    /// (tables, producers), not only the container.
     fn knows(&self, input: &Input) -> bool;
 
-    /// Returns true if a truncated compressed file can be read up to its end.
+    /// Returns true if a truncated compressed file can be read up to the truncation.
     fn salvages(&self) -> bool {
         false
     }
 
-    /// Returns true if a file that is still being written can be read.
+    /// Returns true if the importer can read a file that is still being written.
     fn grows(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! A file whose format is not yet known: first bytes, size, and the unpacked bytes of `.gz` and `.zst`.
+//! A file of unknown format: first bytes, size, and the unpacked contents of `.gz` and `.zst`.
 
 use super::budget::Budget;
 use super::cache;
@@ -14,30 +14,30 @@ use std::time::SystemTime;
 /// Bytes read to detect the format. Some tools write 26 KB of metadata before a trace's events.
 const HEAD: usize = 1 << 16;
 
-/// Location of the bytes.
+/// Source of the contents.
 #[derive(Clone, Debug)]
 pub enum Bytes {
-    /// The user's own file, or its unpacked copy.
+    /// The user's file, or an unpacked copy.
     File(PathBuf),
     BuiltIn(&'static [u8]),
 }
 
-/// A file that has been inspected but not read.
+/// A file that was inspected, but not read yet.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// Path as the user named it, for errors and titles.
+    /// Path as given by the user, for errors and titles.
     pub path: PathBuf,
-    /// Location of the unpacked bytes.
+    /// Unpacked contents.
     pub bytes: Bytes,
-    /// First unpacked bytes.
+    /// First bytes of the unpacked contents.
     pub head: Vec<u8>,
-    /// Size of the unpacked bytes.
+    /// Size of the unpacked contents, bytes.
     pub size: u64,
-    /// Size of the named file on disk, or of all files of a folder.
+    /// Size on disk of the given file, or of all files of a folder, bytes.
     stored: u64,
-    /// Files of a folder that may form one report; `head` is empty then.
+    /// Files of a folder that may form one report; empty for a single file. With members, `head` is empty.
     pub members: Vec<Member>,
-    /// Size and modification time of `bytes`, to detect a file that changes while it is read.
+    /// Size and modification time of `bytes`, to detect changes during reading.
     stamp: Option<(u64, Option<SystemTime>)>,
 }
 
@@ -45,29 +45,29 @@ pub struct Input {
 #[derive(Clone, Debug)]
 pub struct Member {
     pub path: PathBuf,
-    /// First bytes, not unpacked.
+    /// First bytes of the file, as stored.
     pub head: Vec<u8>,
     pub size: u64,
 }
 
-/// Callbacks that decide whether a file is read at all.
+/// Format checks, for rejecting a file before it is unpacked.
 #[derive(Clone, Copy)]
 pub struct Kinds<'a> {
-    /// Returns true if an importer reads the file.
+    /// Returns true if an importer supports the file.
     pub knows: &'a dyn Fn(&Input) -> bool,
     /// Returns true if a truncated compressed file can be read up to its end.
     pub salvages: &'a dyn Fn(&Input) -> bool,
     pub refusal: &'a dyn Fn(&Input) -> ImportError,
 }
 
-/// Maximum depth of subfolders searched: rocprofv3 writes one for each host.
+/// Maximum depth of searched subfolders; rocprofv3 creates one per host.
 const DEEPEST: usize = 2;
-/// Maximum number of files of a folder.
+/// Maximum number of files read from a folder.
 const MOST_MEMBERS: usize = 4_096;
 /// Bytes read of each member.
 const MEMBER_HEAD: u64 = 4_096;
 
-/// Compression formats that are unpacked before the format is detected.
+/// Compression formats, unpacked before the file format is detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packing {
     Gzip,
@@ -83,7 +83,7 @@ fn detect_packing(head: &[u8]) -> Option<Packing> {
 }
 
 impl Input {
-    /// Inspects a file or folder, and unpacks a compressed file into the cache if an importer reads it.
+    /// Inspects a file or folder. Unpacks a compressed file into the cache if an importer supports it.
     pub fn open(path: &Path, job: &Job<'_>, kinds: Kinds<'_>) -> Result<Self, ImportError> {
         let io = |e| ImportError::io(path, e);
         let meta = match std::fs::metadata(path) {
@@ -120,7 +120,7 @@ impl Input {
         Ok(Self { path: path.to_owned(), bytes: Bytes::File(unpacked), head, size, stored: meta.len(), members: Vec::new(), stamp: None })
     }
 
-    /// Traces written by `warpscope trace -o PREFIX`, one per process, if no file has the name itself.
+    /// Opens the traces written by `warpscope trace -o PREFIX`, one per process, if `PREFIX` itself is not a file.
     fn open_traces(prefix: &Path, kinds: Kinds<'_>) -> Option<Self> {
         let start = format!("{}.", prefix.file_name()?.to_str()?);
         let folder = prefix.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -132,7 +132,7 @@ impl Input {
         (!input.members.is_empty() && (kinds.knows)(&input)).then_some(input)
     }
 
-    /// A folder whose files may form one report.
+    /// Opens a folder of files that may form one report.
     fn open_folder(path: &Path, kinds: Kinds<'_>) -> Result<Self, ImportError> {
         let mut members = Vec::new();
         collect_files(path, DEEPEST, &|_| true, &mut members).map_err(|e| ImportError::io(path, e))?;
@@ -141,7 +141,7 @@ impl Input {
         if (kinds.knows)(&input) {
             return Ok(input);
         }
-        // Each traced dispatch has its own folder.
+        // Each dispatch in a thread trace has its own folder.
         let traced: Vec<String> = input
             .members
             .iter()
@@ -168,17 +168,16 @@ impl Input {
         Self { path: path.to_owned(), bytes: Bytes::BuiltIn(&[]), head: Vec::new(), size: 0, stored, members, stamp: None }
     }
 
-    /// Size of the named file on disk.
+    /// Size on disk, bytes.
     pub fn stored_size(&self) -> u64 {
         self.stored
     }
 
-    /// Memory budget for reading it.
     pub fn memory_budget(&self) -> Budget {
         Budget::from_plain_size(&self.path, self.stored, if self.members.is_empty() { self.size } else { self.stored })
     }
 
-    /// Opens one file of a report of several files, without unpacking.
+    /// Opens one file of a multi-file report, without unpacking.
     pub fn open_part(path: &Path) -> Result<Self, ImportError> {
         let io = |e| ImportError::io(path, e);
         let size = std::fs::metadata(path).map_err(io)?.len();
@@ -186,14 +185,14 @@ impl Input {
         Ok(Self { path: path.to_owned(), bytes: Bytes::File(path.to_owned()), head, size, stored: size, members: Vec::new(), stamp: None })
     }
 
-    /// An input that is built into the program, with its display name.
+    /// Creates an input from bytes built into the program; `name` is for display.
     pub fn built_in(name: &str, bytes: &'static [u8]) -> Self {
         let head = bytes[..bytes.len().min(HEAD)].to_vec();
         let size = bytes.len() as u64;
         Self { path: PathBuf::from(name), bytes: Bytes::BuiltIn(bytes), head, size, stored: size, members: Vec::new(), stamp: None }
     }
 
-    /// The same report, read from a file exported from it.
+    /// Returns the same input with the contents of an exported file.
     pub fn with_export(&self, file: &Path) -> Result<Self, ImportError> {
         let meta = std::fs::metadata(file).map_err(|e| ImportError::io(file, e))?;
         let head = read_head(file).map_err(|e| ImportError::io(file, e))?;
@@ -202,7 +201,7 @@ impl Input {
         Ok(Self { path, bytes, head, size, stored: size, members: Vec::new(), stamp: None })
     }
 
-    /// Returns an error if the file changed while it was read: it is still being written.
+    /// Returns an error if the file changed during reading, which means that it is still being written.
     pub fn check_unchanged(&self) -> Result<(), ImportError> {
         let (Some(before), Bytes::File(path)) = (&self.stamp, &self.bytes) else {
             return Ok(());
@@ -219,7 +218,7 @@ impl Input {
     }
 }
 
-/// Collects regular files in a folder and below it whose names match; skips unreadable ones.
+/// Collects the regular files with matching names in a folder and its subfolders; skips unreadable ones.
 fn collect_files(folder: &Path, deeper: usize, wanted: &dyn Fn(&str) -> bool, out: &mut Vec<Member>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let Ok(entry) = entry else { continue };
@@ -265,7 +264,7 @@ fn unpack_file(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, ki
             if job.cancel.is_cancelled() {
                 return ImportError::Cancelled { path: path.to_owned() };
             }
-            // A quota or a shell limit is not the file's fault either.
+            // A full disk, a quota or a shell limit does not mean that the file is damaged.
             if matches!(e.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge) {
                 return ImportError::Tool {
                     path: path.to_owned(),
@@ -280,7 +279,7 @@ fn unpack_file(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, ki
                 next: "copy it again, or compress it again".to_owned(),
             }
         };
-        // Detect the format first, before the disk is filled.
+        // Detect the format before unpacking to disk.
         let mut head = Vec::with_capacity(HEAD);
         (&mut reader).take(HEAD as u64).read_to_end(&mut head).map_err(damaged)?;
         let probe = Input {
@@ -296,7 +295,7 @@ fn unpack_file(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, ki
             return Err((kinds.refusal)(&probe));
         }
         let most = Budget::from_stored_size(path, meta.len()).total_bytes();
-        // One byte more than allowed shows that the limit was exceeded.
+        // Copy one byte more than allowed, to detect that the limit is exceeded.
         match cache::copy_until_cancelled(&mut probe.head.chain(reader).take(most + 1), out, &job.cancel) {
             Ok(bytes) if bytes > most => Err(ImportError::refused(
                 path,

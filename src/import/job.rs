@@ -9,24 +9,24 @@ use std::sync::Arc;
 pub enum Names {
     /// All three forms, which distinguish kernels.
     All,
-    /// Only the demangled form, if a table needs nothing else.
+    /// Only the demangled form, which suffices for a table.
     Demangled,
 }
 
 bitflags::bitflags! {
-    /// Parts of a report; only requested ones are read.
+    /// Parts of a report; only requested parts are read.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Parts: u32 {
         /// Start times of launches on the device. Implied by `DETAILS`.
         const STARTS = 1;
         /// Launch configurations, streams, devices and graph nodes.
         const DETAILS = 1 << 1;
-        /// Host API calls, and with them the launch order. Needs `DETAILS`.
+        /// Host API calls, which determine the launch order. Requires `DETAILS`.
         const CALLS = 1 << 2;
         const MEMOPS = 1 << 3;
         /// NVTX ranges, or a framework's operators.
         const RANGES = 1 << 4;
-        /// Colours, categories and payloads of ranges, shapes of operators. Needs `RANGES`.
+        /// Colours, categories and payloads of ranges, shapes of operators. Requires `RANGES`.
         const RANGE_DETAILS = 1 << 5;
         /// Synchronisation of devices and streams.
         const WAITS = 1 << 6;
@@ -40,12 +40,12 @@ bitflags::bitflags! {
         const COLLECTIVES = 1 << 11;
         /// Overhead of the profiler itself.
         const OVERHEAD = 1 << 12;
-        /// Python functions with their times. Needs `RANGES`.
+        /// Python functions with their times. Requires `RANGES`.
         const PYTHON = 1 << 13;
     }
 }
 
-/// Requested contents of a report. Reading less is faster; unread parts are absent from the profile.
+/// Requested contents of a report. Fewer parts are faster to read; unread parts are absent from the profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wants {
     pub names: Names,
@@ -53,12 +53,12 @@ pub struct Wants {
 }
 
 impl Wants {
-    /// Everything that an importer can read.
+    /// All parts.
     pub const ALL: Self = Self { names: Names::All, parts: Parts::all() };
-    /// Everything that the explorer shows.
+    /// Parts used by the explorer.
     pub const EXPLORER: Self =
         Self { names: Names::All, parts: Self::TRIAGE.parts.union(Parts::COUNTERS).union(Parts::MEMORY).union(Parts::COLLECTIVES) };
-    /// Everything that a triage verdict needs, including what threads did outside of CUDA.
+    /// Parts required by the triage, including thread activity outside CUDA.
     pub const TRIAGE: Self = Self {
         names: Names::All,
         parts: Self::LAUNCHES
@@ -69,23 +69,23 @@ impl Wants {
             .union(Parts::THREADS)
             .union(Parts::OVERHEAD),
     };
-    /// Launches with their order and ranges, as a re-run needs them.
+    /// Launches with their order and ranges, as required for a re-run.
     pub const LAUNCHES: Self =
         Self { names: Names::All, parts: Parts::STARTS.union(Parts::DETAILS).union(Parts::CALLS).union(Parts::RANGES) };
-    /// Only the contents of the kernel table.
+    /// Only the data of the kernel table.
     pub const TABLE: Self = Self { names: Names::All, parts: Parts::empty() };
 
-    /// Returns true if all of these parts are requested.
+    /// Returns true if all given parts are requested.
     pub fn has_parts(self, parts: Parts) -> bool {
         self.parts.contains(parts)
     }
 
-    /// Returns a copy without these parts.
+    /// Returns a copy without the given parts.
     pub fn without(self, parts: Parts) -> Self {
         Self { parts: self.parts.difference(parts), ..self }
     }
 
-    /// Returns a copy with these parts added.
+    /// Returns a copy with the given parts added.
     pub fn with(self, parts: Parts) -> Self {
         Self { parts: self.parts.union(parts), ..self }
     }
@@ -101,7 +101,7 @@ pub struct Preview {
 /// Progress of a running job.
 #[derive(Clone, Debug)]
 pub enum Progress {
-    /// A stage and its progress, in its own units.
+    /// Progress of a stage, in units of the stage.
     Stage {
         /// Name of the part being read.
         name: &'static str,
@@ -112,30 +112,30 @@ pub enum Progress {
     },
     /// The kernel table so far.
     Preview(Preview),
-    /// A profile that can be shown while the rest is being read.
+    /// Partial profile, for display while the rest is being read.
     Snapshot(Arc<Profile>),
 }
 
-/// Request and environment of a read, beside the file.
+/// Parameters of reading a file.
 #[derive(Clone)]
 pub struct Job<'a> {
     pub wants: Wants,
     pub cancel: Cancel,
     /// Progress callback; called from several threads.
     pub hear: &'a (dyn Fn(Progress) + Sync),
-    /// True if the caller uses previews and snapshots.
+    /// True if the caller wants previews and snapshots.
     pub staged: bool,
     /// Maximum number of threads.
     pub threads: usize,
     /// Path of `nsys` chosen by the user.
     pub nsys: Option<PathBuf>,
-    /// Folder for files made from reports.
+    /// Folder for cached files made from reports.
     pub cache: PathBuf,
-    /// True if pages of plain SQLite tables may be decoded without SQLite.
+    /// True if the built-in decoder may read pages of plain SQLite tables, without SQLite.
     pub pages: bool,
 }
 
-/// Environment variable that, set to `library`, disables the built-in decoder of SQLite pages.
+/// Environment variable; the value `library` disables the built-in decoder of SQLite pages.
 pub const SQLITE: &str = "WARPSCOPE_SQLITE";
 
 impl<'a> Job<'a> {

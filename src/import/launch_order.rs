@@ -1,9 +1,9 @@
-//! Host launch order, as a re-run counts launches.
+//! Host launch order, in which a re-run counts launches.
 
 use crate::model::{LaunchOrder, Launches};
 
-/// Sorts the launches into host launch order and returns the basis of the order. `missing` launches have no call;
-/// `None` if no calls were read.
+/// Sorts launches into host launch order and returns the kind of order. `missing` is the number of launches without a
+/// call, `None` if calls were not read.
 pub fn sort_launches(launches: Launches, missing: Option<u64>) -> (Launches, LaunchOrder) {
     let order = match missing {
         None => LaunchOrder::Device,

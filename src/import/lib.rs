@@ -1,4 +1,4 @@
-//! Imports profiles from the files of all supported tools.
+//! Importers for the files of all supported tools.
 
 #[path = "mod.rs"]
 pub mod import;

@@ -1,4 +1,4 @@
-//! Reads files into a [`Profile`](crate::model::Profile). Formats are detected by contents, never by file name.
+//! Reads files into a [`Profile`](crate::model::Profile). Formats are detected by content, never by file name.
 
 pub mod budget;
 pub mod cache;

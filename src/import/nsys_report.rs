@@ -1,5 +1,5 @@
-//! Nsight Systems reports (`.nsys-rep`, `.qdrep`). The format is not public: the user's `nsys`
-//! exports them once, into the cache.
+//! Nsight Systems reports (`.nsys-rep`, `.qdrep`). The format is not public, so the user's `nsys` exports a report once
+//! into the cache.
 
 use super::{ImportError, Importer, Input, Job, cache, input::Bytes, nsys};
 use crate::launch::{self, Tool, Version, locate_tools};
@@ -30,11 +30,11 @@ impl Importer for NsysReport {
         let recorded = Version::find_in(&String::from_utf8_lossy(&input.head));
         let read = nsys::NsysSqlite.read(&input.with_export(&export)?, job);
         if let Err(ImportError::Damaged { .. } | ImportError::Refused { .. }) = &read {
-            // Remove a broken export from the cache, so that it is made again.
+            // Remove a broken export from the cache, so that the next read makes a new one.
             let _ = std::fs::remove_file(&export);
         }
         let mut profile = read?;
-        // The export names the exporter's version; the report itself names the recorder's.
+        // The export has the version of the exporting nsys, the report that of the recording nsys.
         if let Some(recorded) = recorded {
             profile.source.version = Some(recorded.to_string());
         }
@@ -42,7 +42,7 @@ impl Importer for NsysReport {
     }
 }
 
-/// Returns the export of a report, from the cache if it is there.
+/// Returns the export of a report, cached if possible.
 pub fn cached_export(input: &Input, job: &Job<'_>) -> Result<PathBuf, ImportError> {
     let Bytes::File(report) = &input.bytes else {
         return Err(ImportError::refused(&input.path, "a report built into the program", "open a file"));
@@ -51,7 +51,7 @@ pub fn cached_export(input: &Input, job: &Job<'_>) -> Result<PathBuf, ImportErro
     cache::get_or_make(&job.cache, report, &meta, "sqlite", |out| run_export(input, report, out, job))
 }
 
-/// Chooses the tool for the export: the first that is at least as new as the report, or an error that explains.
+/// Chooses the `nsys` for the export: the first that is at least as new as the report.
 fn choose_tool(path: &Path, recorded: Option<&Version>, job: &Job<'_>) -> Result<Tool, ImportError> {
     let candidates = locate_tools::find_nsys(job.nsys.as_deref());
     let wanted = recorded.map_or_else(|| "any version from its year on".to_owned(), |v| format!("{v} or newer"));
@@ -120,7 +120,7 @@ fn run_export(input: &Input, report: &Path, out: &Path, job: &Job<'_>) -> Result
         )
         .map_err(|e| ImportError::io(&tool.path, e))
     };
-    // Include payloads of NVTX ranges, in which NCCL names its collectives. Older releases reject the option at once.
+    // Include payloads of NVTX ranges, which contain NCCL's collectives. Older releases reject the option immediately.
     let mut ended = run(true)?;
     if !ended.status.success()
         && !ended.cancelled
@@ -137,7 +137,7 @@ fn run_export(input: &Input, report: &Path, out: &Path, job: &Job<'_>) -> Result
     }
     let version = tool.version.as_ref().map_or_else(String::new, |v| format!(" {v}"));
     let (what, next) = explain_failure(&ended.log, &version, ended.status.code());
-    // A damaged file is not a failure of the tool.
+    // Report a damaged file as such, not as a tool failure.
     Err(if finds_damage(&ended.log).is_some() {
         ImportError::refused(path, what, next)
     } else {
@@ -145,12 +145,12 @@ fn run_export(input: &Input, report: &Path, out: &Path, job: &Job<'_>) -> Result
     })
 }
 
-/// Returns the absolute path: nsys runs in another folder, and would parse a leading dash as an option.
+/// Returns the absolute path, because nsys runs in another folder and would parse a leading dash as an option.
 fn absolute_path(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// The last percentage in a line of nsys' progress bar.
+/// Parses the last percentage in a line of nsys's progress bar.
 fn parse_percent(line: &str) -> Option<u64> {
     let before = line.rsplit_once('%')?.0;
     let digits = before.len() - before.trim_end_matches(|c: char| c.is_ascii_digit()).len();
@@ -160,7 +160,7 @@ fn parse_percent(line: &str) -> Option<u64> {
 /// Returns the line in which nsys reports a damaged file.
 fn finds_damage(log: &[String]) -> Option<&String> {
     const WORDS: [&str; 5] = ["magic number mismatch", "truncated", "end of file", "Wire format", "corrupt"];
-    // A missing library or a full disk is the cause, whatever nsys says about the report.
+    // With a missing library or a full disk, ignore nsys's messages about the report.
     let other = ["cannot open shared object", "error while loading shared libraries", "newer than your current version", "No space left"];
     if log.iter().any(|l| other.iter().any(|w| l.contains(w))) {
         return None;
@@ -168,7 +168,7 @@ fn finds_damage(log: &[String]) -> Option<&String> {
     log.iter().find(|l| WORDS.iter().any(|w| l.contains(w)))
 }
 
-/// Error and next step for the output that nsys printed.
+/// Derives the error and the next step from nsys's output.
 fn explain_failure(log: &[String], version: &str, code: Option<i32>) -> (String, String) {
     let line_with = |words: &[&str]| log.iter().find(|l| words.iter().any(|w| l.contains(w)));
     let missing = Cell::new(None);

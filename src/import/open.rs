@@ -1,4 +1,4 @@
-//! Opens a file of any known format. Adding a format is one file with an [`Importer`] and one row in [`IMPORTERS`].
+//! Opens files of any known format. A new format requires an [`Importer`] and a row in [`IMPORTERS`].
 
 use super::error::ImportError;
 use super::importer::Importer;
@@ -12,7 +12,7 @@ use crate::model::{Metrics, NoteKind, Profile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Every supported format, in detection order.
+/// All supported formats, in detection order.
 pub static IMPORTERS: &[&dyn Importer] = &[
     &nsys::NsysSqlite,
     &nsys_report::NsysReport,
@@ -36,7 +36,7 @@ pub static IMPORTERS: &[&dyn Importer] = &[
     &chrome_perfetto::PerfettoTrace,
 ];
 
-/// Maximum number of GPUs of a report: per-GPU analyses compare each with all others.
+/// Maximum number of GPUs of a report; limited because some analyses compare each GPU with all others.
 const MOST_DEVICES: usize = 4_096;
 
 fn refuse_input(input: &Input) -> ImportError {
@@ -44,28 +44,28 @@ fn refuse_input(input: &Input) -> ImportError {
     unsupported::unsupported_error(input, &supported_formats(), &tried)
 }
 
-/// Supported formats as text: `Nsight Systems SQLite export (.sqlite), …`.
+/// Lists the supported formats as text: `Nsight Systems SQLite export (.sqlite), …`.
 pub fn supported_formats() -> String {
     IMPORTERS.iter().map(|i| format!("{} ({})", i.name(), i.files().join(", "))).collect::<Vec<_>>().join(", ")
 }
 
-/// File name suffixes of supported formats, or the commands that print them.
+/// File name suffixes of the supported formats, or commands that print such files.
 pub fn supported_files() -> Vec<&'static str> {
     IMPORTERS.iter().flat_map(|i| i.files()).copied().collect()
 }
 
-/// Inspects a file or folder, and unpacks it if an importer reads it.
+/// Inspects a file or folder, and unpacks it if an importer supports it.
 pub fn open_input(path: &Path, job: &Job<'_>) -> Result<Input, ImportError> {
     input_if(path, job, &|input| IMPORTERS.iter().any(|i| i.knows(input)))
 }
 
-/// Like [`open_input`], for the formats that `knows` accepts.
+/// Like [`open_input`], but only for formats accepted by `knows`.
 pub fn input_if(path: &Path, job: &Job<'_>, knows: &dyn Fn(&Input) -> bool) -> Result<Input, ImportError> {
     let salvages = |input: &Input| IMPORTERS.iter().any(|i| i.salvages() && i.knows(input));
     Input::open(path, job, Kinds { knows, salvages: &salvages, refusal: &refuse_input })
 }
 
-/// Reads the metrics that ncu or rocprofv3 measured for single kernels.
+/// Reads the metrics of individual kernels, measured by ncu or rocprofv3.
 pub fn read_results(path: &Path, job: &Job<'_>) -> Result<Metrics, ImportError> {
     let amd: [&dyn Importer; 4] = [&rocm::Rocpd, &rocm::RocprofWorkload, &rocm::RocmCsv, &rocm::RocmJson];
     let found = input_if(path, job, &|input| amd.iter().any(|i| i.knows(input)));
@@ -77,12 +77,12 @@ pub fn read_results(path: &Path, job: &Job<'_>) -> Result<Metrics, ImportError> 
     profile.metrics.map(Arc::unwrap_or_clone).ok_or_else(refused)
 }
 
-/// Opens a file of any known format.
+/// Opens and reads a file of any known format.
 pub fn open_profile(path: &Path, job: &Job<'_>) -> Result<Profile, ImportError> {
     read_profile(&open_input(path, job)?, job)
 }
 
-/// Returns the SQLite export of a timeline: the file itself, unpacked, or the one that nsys makes of a report.
+/// Returns the path of a timeline's SQLite export: the (unpacked) file itself, or nsys's export of a report.
 pub fn export_path(path: &Path, job: &Job<'_>) -> Result<PathBuf, ImportError> {
     let input = open_input(path, job)?;
     if nsys_report::NsysReport.knows(&input) {
@@ -94,20 +94,20 @@ pub fn export_path(path: &Path, job: &Job<'_>) -> Result<PathBuf, ImportError> {
     }
 }
 
-/// File size up to which API calls are read along with the kernel table: they reveal launches without
-/// records, at negligible cost.
+/// File size up to which API calls are read along with the kernel table: this detects launches without records, at
+/// negligible cost.
 const SMALL: u64 = 128 << 20;
 
-/// Extends the requested parts by those that are cheap to read.
+/// Adds parts that are cheap to read to the requested parts.
 fn extend_wants(input: &Input, wants: Wants) -> Wants {
     let of_table = Parts::STARTS | Parts::DETAILS;
     if input.size <= SMALL && of_table.contains(wants.parts) { wants.with(of_table | Parts::CALLS) } else { wants }
 }
 
-/// Adds the notes of the coverage ledger, ahead of others of the same severity.
+/// Adds the notes about coverage, ahead of other notes of the same severity.
 fn add_coverage_notes(profile: &mut Profile) {
     let mut notes = profile.coverage.notes(&profile.source.tool, profile.maker());
-    // Other notes explain a report without kernels better; PyTorch's traces have none of those.
+    // For a report without kernels, other notes are more helpful; only PyTorch traces lack such notes.
     if profile.source.tool != "torch" && profile.launches.is_empty() {
         notes.retain(|n| n.kind != NoteKind::Lost);
     }
@@ -117,7 +117,7 @@ fn add_coverage_notes(profile: &mut Profile) {
     }
 }
 
-/// Reads an input that is already open, or built into the program.
+/// Reads an opened or built-in input.
 pub fn read_profile(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     for importer in IMPORTERS {
         if importer.knows(input) {

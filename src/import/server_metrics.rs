@@ -1,13 +1,13 @@
-//! Metrics of an inference server: its Prometheus text, and the CSV that is kept beside a trace.
+//! Metrics of an inference server: its Prometheus text, and the CSV file beside a trace.
 
 use crate::launch::open;
 use crate::model::{Histogram, ServerSample};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Suffix of the file beside the traces `NAME.PID.wstrace`: `NAME.metrics.csv`.
+/// Suffix of the CSV file beside the traces `NAME.PID.wstrace`: `NAME.metrics.csv`.
 pub const SUFFIX: &str = ".metrics.csv";
-/// Columns of the file. Times are ns since 1970; empty if the server does not export the metric.
+/// Columns of the CSV file. Times are ns since 1970; a cell is empty if the server does not export the metric.
 const COLUMNS: [&str; 9] = [
     "time_ns",
     "requests_running",
@@ -19,9 +19,9 @@ const COLUMNS: [&str; 9] = [
     "per_token_seconds_sum",
     "per_token_count",
 ];
-/// Maximum number of bytes read, from the end of the file: more than a day of a sample per second.
+/// Maximum number of bytes read from the end of the file; enough for more than a day with one sample per second.
 const MOST: u64 = 16 << 20;
-/// Times and values that a sample may have: this century, ns since 1970, and less than 1e15.
+/// Valid times (ns since 1970, this century) and values (below 1e15) of a sample.
 const TIMES: std::ops::Range<i64> = 1_000_000_000_000_000_000..4_000_000_000_000_000_000;
 const VALUES: std::ops::Range<f64> = 0.0..1e15;
 
@@ -33,13 +33,13 @@ const TOKENS: &[&str] = &["generation_tokens_total"];
 const FIRST_TOKEN: &[&str] = &["time_to_first_token_seconds"];
 const PER_TOKEN: &[&str] = &["inter_token_latency_seconds", "time_per_output_token_seconds"];
 
-/// Servers by the prefix of their metrics.
+/// Prefixes of the metric names of supported servers.
 const PREFIXES: [&str; 2] = ["vllm:", "sglang:"];
 
-/// Labels by which a server exports the same requests several times: once per rank of a model that is split over GPUs.
+/// Labels of ranks: a server exports the same requests once per rank of a model that is split over GPUs.
 const RANK_LABELS: [&str; 3] = ["tp_rank", "pp_rank", "moe_ep_rank"];
 
-/// Returns labels without those of ranks.
+/// Returns the labels without [`RANK_LABELS`].
 fn labels_without_ranks(labels: &str) -> String {
     let mut out = labels.to_owned();
     for label in RANK_LABELS {
@@ -52,7 +52,7 @@ fn labels_without_ranks(labels: &str) -> String {
     out
 }
 
-/// Adds a series; of several that differ in ranks only, the largest counts.
+/// Adds a series; of series that differ only in ranks, keeps the largest value.
 fn add_series<'t>(series: &mut Vec<(&'t str, String, f64)>, name: &'t str, labels: String, value: f64) {
     match series.iter_mut().rev().find(|s| s.0 == name && s.1 == labels) {
         Some(known) => known.2 = known.2.max(value),
@@ -60,8 +60,8 @@ fn add_series<'t>(series: &mut Vec<(&'t str, String, f64)>, name: &'t str, label
     }
 }
 
-/// Parses Prometheus text. Series of one metric that differ in labels (engines, models) are added up; the used share of
-/// the KV cache is the largest. Returns `None` if no metric of a known server is in it.
+/// Parses Prometheus text. Series of a metric with different labels (engines, models) are summed; for the used share of
+/// the KV cache, the maximum is taken. Returns `None` without a metric of a supported server.
 pub fn parse_prometheus(text: &str, time: i64) -> Option<ServerSample> {
     let mut series: Vec<(&str, String, f64)> = Vec::new();
     for line in text.lines().filter(|l| !l.starts_with('#')) {
@@ -75,7 +75,7 @@ pub fn parse_prometheus(text: &str, time: i64) -> Option<ServerSample> {
         };
         add_series(&mut series, name, labels_without_ranks(labels), value);
     }
-    // The first name that is exported counts: servers export old and new names of one metric side by side.
+    // Use the first exported name, because servers export old and new names of a metric side by side.
     let values = |names: &[&str], suffix: &str| {
         let of = |name: &&str| {
             let found: Vec<f64> = series.iter().filter(|s| s.0.strip_suffix(suffix) == Some(name)).map(|s| s.2).collect();
@@ -97,12 +97,12 @@ pub fn parse_prometheus(text: &str, time: i64) -> Option<ServerSample> {
     (sample.requests_running.is_some() || sample.generated_tokens.is_some()).then_some(sample)
 }
 
-/// Returns the first line of the file.
+/// Returns the header line of the CSV file.
 pub fn header_line() -> String {
     COLUMNS.join(",")
 }
 
-/// Formats a sample as a line of the file.
+/// Formats a sample as a line of the CSV file.
 pub fn format_sample(s: &ServerSample) -> String {
     let fields = [
         s.requests_running,
@@ -117,7 +117,7 @@ pub fn format_sample(s: &ServerSample) -> String {
     fields.iter().fold(s.time.to_string(), |line, v| line + "," + &v.map_or_else(String::new, |v| v.to_string()))
 }
 
-/// Parses the file. Lines that are not samples, such as one that is being written, are skipped.
+/// Parses the CSV file; skips incomplete and invalid lines.
 pub fn parse_samples(text: &[u8]) -> Vec<ServerSample> {
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text);
     let Ok(header) = reader.headers().cloned() else { return Vec::new() };
@@ -144,38 +144,38 @@ pub fn parse_samples(text: &[u8]) -> Vec<ServerSample> {
     out
 }
 
-/// Returns the file of the traces with this prefix.
+/// Path of the CSV file for the traces with this prefix.
 pub fn metrics_path(prefix: &Path) -> PathBuf {
     let mut path = prefix.as_os_str().to_owned();
     path.push(SUFFIX);
     PathBuf::from(path)
 }
 
-/// Reads the file of the traces with this prefix; without one there are no samples.
+/// Reads the CSV file for the traces with this prefix; returns an empty list without a file.
 pub fn read_samples(prefix: &Path) -> Vec<ServerSample> {
     read_tail(prefix, MOST).map(|bytes| parse_samples(&bytes)).unwrap_or_default()
 }
 
-/// Reads the end of the file of the traces with this prefix, as a file with a header.
+/// Reads the end of the CSV file for the traces with this prefix, and prepends a header if needed.
 fn read_tail(prefix: &Path, most: u64) -> std::io::Result<Vec<u8>> {
     let mut file = open::open_regular(&metrics_path(prefix))?;
     let from = file.metadata()?.len().saturating_sub(most);
     file.seek(SeekFrom::Start(from))?;
-    // The first line read is then a part of a line.
+    // The first line read may be incomplete; a newline separates it from the header.
     let mut bytes = if from > 0 { format!("{}\n", header_line()).into_bytes() } else { Vec::new() };
     file.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Returns true if the traces with this prefix have such a file.
+/// Returns true if a CSV file exists for the traces with this prefix.
 pub fn is_sampled(prefix: &Path) -> bool {
     open::open_regular(&metrics_path(prefix)).is_ok()
 }
 
-/// Bytes from the end of the file that hold the last seconds.
+/// Number of bytes at the end of the file that contain the last seconds.
 const RECENT: u64 = 4096;
 
-/// Reads the samples of the last `ns` nanoseconds before `now` (ns since 1970).
+/// Reads the samples within `ns` nanoseconds before `now` (ns since 1970).
 pub fn read_recent_samples(prefix: &Path, now: i64, ns: i64) -> Vec<ServerSample> {
     let mut samples = read_tail(prefix, RECENT).map(|bytes| parse_samples(&bytes)).unwrap_or_default();
     samples.retain(|s| s.time >= now.saturating_sub(ns));

@@ -1,6 +1,6 @@
 //! `nsys stats` CSV: `cuda_gpu_trace` (a row per launch) and `cuda_gpu_kern_sum` (a row per kernel).
 //!
-//! Columns are found by header text, as order and units differ between versions.
+//! Columns are identified by header text, because order and units differ between versions.
 
 use super::input::Bytes as Where;
 use super::{ImportError, Importer, Input, Job};
@@ -22,7 +22,7 @@ enum Kind {
     Summary,
 }
 
-/// Finds the header line and the report type. Other lines may precede it (`Processing […]`).
+/// Finds the header line and the report type. Other lines (`Processing […]`) may precede the header.
 fn find_header(text: &str) -> Option<(usize, Kind)> {
     text.lines().take(20).enumerate().find_map(|(at, line)| {
         let line = line.trim_start_matches('\u{feff}').trim_end().replace('"', "");
@@ -76,7 +76,7 @@ impl Importer for NsysStatsCsv {
     }
 }
 
-/// A CSV with columns found by header text, and the number of unusable rows.
+/// A CSV file with named columns, and the number of unusable rows.
 struct Table<'a> {
     csv: csv::Reader<Box<dyn Read>>,
     headers: Vec<String>,
@@ -97,7 +97,7 @@ impl<'a> Table<'a> {
         Ok(Self { csv, headers, input, job, skipped, rows: 0, bad: 0, first_bad: 0 })
     }
 
-    /// Index and unit of the column whose header, without its unit, is `name`.
+    /// Finds the column with header `name` (apart from the unit); returns its index and unit.
     fn find_column(&self, name: &str) -> Option<(usize, String)> {
         self.headers.iter().enumerate().find_map(|(i, h)| {
             let (word, unit) = h.split_once(" (").unwrap_or((h, ""));
@@ -134,7 +134,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Nanoseconds in one of the units that `nsys stats --timeunit` prints.
+/// Returns the length of a unit of `nsys stats --timeunit` in ns.
 fn unit_ns(unit: &str) -> Option<f64> {
     match unit {
         "ns" | "nsec" | "" => Some(1.0),
@@ -150,7 +150,7 @@ fn cell_text(record: &csv::ByteRecord, at: usize) -> Option<String> {
     if field.is_empty() { None } else { Some(String::from_utf8_lossy(field).into_owned()) }
 }
 
-/// A number with `.` as its decimal mark; `,` only between groups of three digits.
+/// Parses a number with decimal point; `,` is allowed only between groups of three digits.
 fn parse_number(record: &csv::ByteRecord, at: usize) -> Option<f64> {
     let text = cell_text(record, at)?;
     let (whole, _) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
@@ -166,10 +166,10 @@ fn parse_integer(record: &csv::ByteRecord, at: usize) -> Option<u32> {
     cell_text(record, at)?.trim().parse().ok()
 }
 
-/// Times beyond a century are invalid, ns.
+/// Limit of valid times, ns: about a century.
 const MOST_NS: f64 = 3.2e18;
 
-/// A time in ns. Integers stay exact.
+/// Parses a time into ns; integers stay exact.
 fn parse_time(record: &csv::ByteRecord, (at, scale): (usize, f64)) -> Option<i64> {
     let text = cell_text(record, at)?;
     if (scale - 1.0).abs() < f64::EPSILON
@@ -181,7 +181,7 @@ fn parse_time(record: &csv::ByteRecord, (at, scale): (usize, f64)) -> Option<i64
     (value.abs() < MOST_NS).then_some(value.round() as i64)
 }
 
-/// Interns kernels by name; such reports have one form only.
+/// Interns kernels by name; these reports contain only one name form.
 #[derive(Default)]
 struct Kernels {
     ids: HashMap<String, u32>,
@@ -340,7 +340,8 @@ fn memop_kind(what: &str) -> MemOpKind {
     MemOpKind::Copy { kind, from: None, to: None }
 }
 
-/// A summary has no launches: its rows become the profile's totals, and everything that needs launches stays absent.
+/// Reads a summary, which has no launches, into the profile's kernel totals. All data that requires launches stays
+/// absent.
 fn read_summary(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), ImportError> {
     let scaled = |(at, unit): (usize, String)| {
         unit_ns(&unit).map(|s| (at, s)).ok_or_else(|| ImportError::damaged(&table.input.path, "its header", format!("unit `{unit}`")))

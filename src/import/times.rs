@@ -1,24 +1,23 @@
-//! Implausible times, judged over the whole report: launches without a time or outside of the run, and
-//! kernels that overlap later ones of their own stream. Decided once here, so that all screens agree;
-//! the ledger records the result.
+//! Correction of implausible times: launches without a time or outside the run, and kernels that overlap a later kernel
+//! of the same stream. This happens once per report, so that all screens agree; `Coverage` contains the counts.
 
 use crate::model::memop::MemOps;
 use crate::model::{Launches, Profile};
 use rustc_hash::FxHashMap;
 
-/// Maximum clock difference of host and GPU, ns: a kernel that starts earlier than this before
-/// its launch has no valid time.
+/// Maximum clock difference between host and GPU, ns. A kernel that starts even earlier before its launch has an
+/// invalid time.
 const SKEW_NS: i64 = 1_000_000_000;
-/// Minimum distance outside the run of an invalid time, ns. The run's own length applies if larger (ten times it at
-/// the end, as queues are long).
+/// Minimum distance of an invalid time from the run, ns. If larger, the length of the run is used; after the end, ten
+/// times that length, because queues may be long.
 const AWAY_NS: i64 = 60_000_000_000;
-/// Maximum overlap of two kernels of one stream, ns; in real traces at most 13 µs.
+/// Tolerated overlap of two kernels of one stream, ns; real traces have at most 13 µs.
 const OVERLAP_NS: i64 = 100_000;
-/// Shares of the launches above which the cause is systematic, not single damaged records.
+/// Shares of affected launches above which the cause is systematic instead of individual damaged records.
 const MOST_UNTIMED: f64 = 0.5;
 const MOST_OVERRUN: f64 = 0.05;
 
-/// Corrects times that can be corrected, and counts them in the ledger.
+/// Corrects implausible times and counts them in the profile's coverage.
 pub fn fix_times(profile: &mut Profile) {
     if profile.metrics.is_some() || profile.ranges.is_hardware() {
         return;
@@ -36,7 +35,7 @@ pub fn fix_times(profile: &mut Profile) {
     cut_overrun(profile);
 }
 
-/// Generous time span of the program: around its calls, or around the middle of its kernels.
+/// Generous time span of the run, extended from its calls, or without calls from the middle of its kernels.
 fn run_span(profile: &Profile) -> (i64, i64) {
     let launches = &profile.launches;
     let called = (0..launches.len()).filter_map(|row| launches.call(row)).map(|c| c.0);
@@ -46,7 +45,7 @@ fn run_span(profile: &Profile) -> (i64, i64) {
     (first.saturating_sub(length), last.saturating_add(length.saturating_mul(10)))
 }
 
-/// The 20th and 80th percentile of the starts.
+/// Returns the 20th and 80th percentile of the start times.
 fn middle_starts(launches: &Launches) -> (i64, i64) {
     let mut starts: Vec<i64> = (0..launches.len()).filter(|&r| launches.has_duration(r)).map(|r| launches.start(r)).collect();
     let n = starts.len();
@@ -67,13 +66,13 @@ fn fix_untimed(profile: &mut Profile, run: (i64, i64)) {
     };
     let mut bad: Vec<usize> = (0..launches.len()).filter(|&row| without(row) || away(row)).collect();
     if bad.len() as f64 > launches.len() as f64 * MOST_UNTIMED {
-        // If it is the majority, the clocks disagree: keep these times.
+        // If most are affected, the clocks disagree: keep these times.
         bad.retain(|&row| without(row));
     }
     if bad.is_empty() || bad.len() == launches.len() {
         return;
     }
-    // Place them at the end of their call, or at the first valid time, so that the run is not extended.
+    // Move invalid starts to the end of the call, or to the first valid time, so that the run is not extended.
     let mut sound = bad.iter().copied().peekable();
     let first = (0..launches.len()).filter(|row| sound.next_if_eq(row).is_none()).map(|row| launches.start(row)).min().unwrap_or_default();
     let at = |row: usize| launches.call(row).map_or(first, |(call, cost)| call.saturating_add(cost).max(first));
@@ -96,7 +95,7 @@ fn untimed_copies(profile: &mut Profile, run: (i64, i64)) {
 /// Process, device, context and stream.
 type Lane = (Option<u32>, Option<u32>, Option<u32>, u32);
 
-/// The kernel of a stream with the latest end so far, and the start of its successor.
+/// Kernel with the latest end so far in a stream, and the start of the kernel after it.
 #[derive(Clone, Copy)]
 struct Open {
     row: usize,
@@ -104,12 +103,12 @@ struct Open {
     next: Option<i64>,
 }
 
-/// Truncates kernels that still run after a later one of their stream has ended. Graph nodes run in
-/// branches, whatever stream is recorded, and a kernel launched early (programmatic dependent launch) ends
-/// after the one that it waits for.
+/// Truncates kernels that end after a later kernel of the same stream. Graph nodes are exempt because they run in
+/// branches, regardless of the recorded stream. Programmatic dependent launch needs no exemption: a kernel launched
+/// early ends after the kernel that it waits for.
 fn cut_overrun(profile: &mut Profile) {
     let launches = &profile.launches;
-    // Tracks of other tools nest slices.
+    // Other tools' tracks contain nested slices.
     if !matches!(profile.source.tool.as_str(), "nsys" | "torch" | "trace" | "rocprofv3" | "rpd") {
         return;
     }

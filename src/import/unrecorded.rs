@@ -1,25 +1,25 @@
-//! Calls whose work has no record in the report: by process, kind of work, thread and time.
+//! Detection of calls that have no record of their GPU work, by process, kind of work, thread and time.
 
 use crate::model::coverage::{Stretch, Unrecorded, Work};
 use crate::model::{CallKind, Profile};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// Maximum number of queued launches of a stream before a call blocks: as many may not have
-/// run when the recording stops.
+/// Maximum number of queued launches in a stream before a call blocks. Up to this many launches may not have run when
+/// the recording stops.
 const QUEUE: usize = 1024;
-/// A non-empty queue at the end of the recording waits for one kernel. Its duration is at most this multiple of the
-/// longest recorded one, but this many ns are always plausible.
+/// If a queue is non-empty at the end of the recording, it waits for a running kernel. That kernel is assumed to take
+/// at most `LONGER` times the longest recorded kernel, or `LONG_NS`.
 const LONGER: i64 = 10;
 const LONG_NS: i64 = 10_000_000;
 /// Maximum number of preceding launches searched for an enclosing call.
 const BACK: usize = 64;
-/// The edge of a snapshot is this fraction of its time (1/EDGE).
+/// The first 1/EDGE of a snapshot's time may contain calls without kernels.
 const EDGE: i64 = 10;
-/// Maximum number of threads kept.
+/// Maximum number of stored threads.
 const MOST_THREADS: usize = 64;
 
-/// A call without a record.
+/// A call without a GPU record.
 #[derive(Clone, Copy)]
 struct Lost {
     start: i64,
@@ -28,7 +28,7 @@ struct Lost {
     name: u32,
 }
 
-/// One process.
+/// Calls of one process.
 #[derive(Default)]
 struct Process {
     lost: [Vec<Lost>; Work::ALL.len()],
@@ -43,16 +43,16 @@ struct Process {
     last_call: Option<i64>,
     last_end: Option<i64>,
     longest: i64,
-    /// Starts of kernels whose call is unknown.
+    /// Start times of kernels without a known call.
     uncalled: Vec<i64>,
-    /// Spans of stream capture: work launched within runs later, if at all.
+    /// Periods of stream capture; captured work runs later, if at all.
     captures: Vec<(i64, i64)>,
     captured: bool,
     instantiated: bool,
     syncs: Vec<i64>,
 }
 
-/// Adds calls without records to the ledger. `copies` is false if copies were not read, so that theirs are unknown.
+/// Adds calls without records to the profile's coverage. `copies` is false if copies were not read.
 pub fn find_unrecorded(profile: &mut Profile, copies: bool) {
     let calls = &profile.calls;
     let of = |kind: CallKind| calls.names.iter().any(|n| n.kind == kind);
@@ -84,7 +84,7 @@ pub fn find_unrecorded(profile: &mut Profile, copies: bool) {
     profile.coverage.started = started;
 }
 
-/// The last time of any event, ns.
+/// Latest time of any event, ns.
 fn last_time(profile: &Profile) -> i64 {
     let calls = &profile.calls;
     let host = calls.start.iter().zip(&calls.duration).map(|(s, d)| s.saturating_add(*d)).max();
@@ -92,7 +92,7 @@ fn last_time(profile: &Profile) -> i64 {
     host.max(device).unwrap_or_default()
 }
 
-/// Calls that start work and were not joined to any record.
+/// Finds calls that start work, but were not matched to any record.
 fn find_unmatched(profile: &Profile) -> FxHashMap<u32, Process> {
     let calls = &profile.calls;
     let whole: FxHashSet<(u32, i64)> = profile
@@ -111,7 +111,7 @@ fn find_unmatched(profile: &Profile) -> FxHashMap<u32, Process> {
         match calls.kind(row) {
             CallKind::Launch => process.lost[Work::Kernels as usize].push(lost),
             CallKind::GraphLaunch if whole.contains(&(pid, start)) => process.found[Work::Graphs as usize] += 1,
-            // Graphs whose only nodes are copies.
+            // Launches of graphs that contain only copies.
             CallKind::GraphLaunch if moved.contains(&u32::try_from(row).unwrap_or(u32::MAX)) => process.found[Work::Graphs as usize] += 1,
             CallKind::GraphLaunch => process.lost[Work::Graphs as usize].push(lost),
             CallKind::Copy | CallKind::Set if moved.contains(&u32::try_from(row).unwrap_or(u32::MAX)) => {
@@ -138,7 +138,8 @@ fn find_unmatched(profile: &Profile) -> FxHashMap<u32, Process> {
     out
 }
 
-/// Time spans in which at least one stream was captured. A capture may begin before the report and end after it.
+/// Merges captures into periods with at least one active capture. A capture may begin before the report or end after
+/// it.
 fn merge_captures(mut ends: Vec<(i64, bool)>) -> Vec<(i64, i64)> {
     ends.sort_unstable();
     let (mut out, mut depth, mut since) = (Vec::new(), 0_u32, i64::MIN);
@@ -160,7 +161,7 @@ fn merge_captures(mut ends: Vec<(i64, bool)>) -> Vec<(i64, i64)> {
     out
 }
 
-/// Counts calls that have records, and updates their times.
+/// Counts calls with records, and updates the first and last times.
 fn count_recorded(profile: &Profile, processes: &mut FxHashMap<u32, Process>) {
     let launches = &profile.launches;
     let mut last: FxHashMap<u32, i64> = FxHashMap::default();
@@ -184,7 +185,7 @@ fn count_recorded(profile: &Profile, processes: &mut FxHashMap<u32, Process>) {
         let node = launches.graph_node(row).is_some();
         let of = if node { Work::Graphs } else { Work::Kernels } as usize;
         process.last[of] = process.last[of].max(Some(call));
-        // Nodes of one graph launch share its call, and are adjacent.
+        // Nodes of one graph launch share a call and are adjacent, so count the call once.
         if !node || last.insert(pid, call) != Some(call) {
             process.found[of] += 1;
         }
@@ -204,16 +205,16 @@ fn count_recorded(profile: &Profile, processes: &mut FxHashMap<u32, Process>) {
 }
 
 impl Process {
-    /// Removes calls with an explanation other than a lost record.
+    /// Removes calls that lack a record for a legitimate reason.
     fn remove_explained(&mut self, profile: &Profile, pid: u32, end: i64) {
-        // Graphs were captured from streams at unknown times.
+        // Graphs were instantiated, but the times of their stream captures are unknown.
         if self.instantiated && !self.captured {
             self.lost[Work::Kernels as usize].clear();
         }
         let mut captures = std::mem::take(&mut self.captures);
         captures.sort_unstable();
         for lost in &mut self.lost {
-            // A thread captures one stream at a time: the last capture that begins before the call decides.
+            // A thread captures one stream at a time, so check only the last capture that began before the call.
             lost.retain(|l| captures[..captures.partition_point(|c| c.0 <= l.start)].last().is_none_or(|c| c.1 < l.start));
             lost.sort_unstable_by_key(|l| l.start);
         }
@@ -222,7 +223,8 @@ impl Process {
         self.lost[Work::Graphs as usize].retain(|l| !nested(l));
         for work in [Work::Graphs, Work::Kernels] {
             let lost = &mut self.lost[work as usize];
-            // Kernels with unknown calls may belong to these; if they outnumber the rest, nothing is certain.
+            // Kernels with unknown calls may belong to the lost calls. If such kernels outnumber the remaining lost
+            // calls, the result is uncertain.
             let uncalled = lost.first().map_or(0, |l| self.uncalled.len() - self.uncalled.partition_point(|&u| u < l.start));
             let left = lost.len().saturating_sub(uncalled);
             if work == Work::Graphs && uncalled > 0 || uncalled > left {
@@ -231,7 +233,7 @@ impl Process {
             self.found[work as usize] += lost.len().saturating_sub(left) as u64;
             lost.truncate(left);
         }
-        // In a snapshot, calls begin a little earlier than kernels.
+        // In a snapshot, the recorded calls begin slightly before the recorded kernels.
         if profile.source.tool == "trace" && profile.capture.gate.is_some() {
             let calls = [self.first_call, self.last_call].into_iter().flatten().chain(self.lost.iter().flatten().map(|l| l.start));
             let (first, last) = calls.fold((i64::MAX, i64::MIN), |(a, b), t| (a.min(t), b.max(t)));
@@ -248,8 +250,8 @@ impl Process {
         }
     }
 
-    /// Returns true if the last calls may belong to work that had not run when the recording stopped: they fit into a
-    /// queue, nothing waited for them, and the first would not run longer than is plausible.
+    /// Returns true if the last calls may have started work that was still queued when the recording stopped: the calls
+    /// fit into a queue, no synchronization waited for them, and the running kernel's duration would be plausible.
     fn in_flight(&self, end: i64) -> bool {
         let (Some(last_call), Some(last_end)) = (self.last_call, self.last_end) else { return false };
         let after = |lost: &[Lost]| lost.len() - lost.partition_point(|l| l.start <= last_call);
@@ -296,7 +298,7 @@ impl Process {
     }
 }
 
-/// Returns true if a call was made inside another call that has a record, as runtime calls contain driver calls.
+/// Returns true if a call is nested in another call that has a record, such as a driver call in a runtime call.
 fn inside_another(profile: &Profile, pid: u32, lost: &Lost) -> bool {
     let launches = &profile.launches;
     let (mut low, mut high) = (0, launches.len());

@@ -1,4 +1,4 @@
-//! Recognised but unsupported formats, each with its own error message.
+//! Recognised but unsupported formats, with error messages.
 
 use super::error::ImportError;
 use super::input::Input;
@@ -89,8 +89,8 @@ static KNOWN: &[Known] = &[
     Known { is: json_like, what: "JSON that is not a profile warpscope knows", next: "" },
 ];
 
-/// Returns the error for a file that no importer reads. `reads` lists the supported formats with their
-/// suffixes, `tried` by name only.
+/// Returns the error for a file without a matching importer. `reads` lists the supported formats with suffixes, `tried`
+/// only their names.
 pub fn unsupported_error(input: &Input, reads: &str, tried: &str) -> ImportError {
     match KNOWN.iter().find(|k| (k.is)(&input.head)) {
         Some(Known { what, next: "", .. }) => ImportError::refused(&input.path, *what, format!("this version reads {reads}")),
@@ -99,7 +99,7 @@ pub fn unsupported_error(input: &Input, reads: &str, tried: &str) -> ImportError
     }
 }
 
-/// The first bytes as text if they are printable, else in hexadecimal.
+/// Formats the first bytes as text if printable, else in hexadecimal.
 fn head_for_people(head: &[u8]) -> String {
     let first = &head[..head.len().min(16)];
     match std::str::from_utf8(first) {

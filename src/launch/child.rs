@@ -1,5 +1,5 @@
-//! Runs a child to its end: argv without a shell, a process group of its own, both outputs read so that it cannot
-//! block, a bounded log, and INT, TERM and KILL in turn on cancellation.
+//! Runs a child process to completion, without a shell and in its own process group. Reads both outputs, so that the
+//! child cannot block on a full pipe, keeps a bounded log, and on cancellation sends INT, TERM and KILL in turn.
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -22,22 +22,22 @@ const PATIENCE: [(Signal, Duration); 3] =
 /// Polling interval of a running child.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Result of a child that has ended.
+/// Result of a finished child process.
 #[derive(Clone, Debug)]
 pub struct Ended {
     pub status: ExitStatus,
     /// Last lines of both outputs, in order of arrival.
     pub log: Vec<String>,
-    /// The caller cancelled it.
+    /// The caller cancelled the child.
     pub cancelled: bool,
 }
 
-/// Command prefix for tools: this program as an intermediate launcher. The id of the process with whose end the tool
-/// ends is appended.
+/// Command prefix for tools: this program as an intermediate launcher. The id of this process is appended: when this
+/// process ends, the kernel ends the tool.
 static STARTER: OnceLock<Vec<OsString>> = OnceLock::new();
 
-/// Makes queried tools end with this program, however it ends. Only the program itself knows how it is started; tests
-/// are another executable and do without.
+/// Makes queried tools end when this program ends, for any reason. The program passes its own command line; tests are a
+/// different executable and pass none.
 pub fn end_tools_with_us(words: Vec<OsString>) {
     // The first call wins.
     let _ = STARTER.set(words);
@@ -57,8 +57,9 @@ fn wrap_in_starter(command: &Command) -> Option<Command> {
     Some(out)
 }
 
-/// Working folder for queries of profilers and disassemblers: ncu and nsys obey files of their current folder
-/// (`config.ncu-cfg`, `config.ini`, `pyvenv.cfg`), and the user's current folder may contain a stranger's.
+/// Working folder for queries of profilers and disassemblers: ncu and nsys read configuration files from their current
+/// folder (`config.ncu-cfg`, `config.ini`, `pyvenv.cfg`), and another user may have put such files into the user's
+/// current folder.
 const NEUTRAL: &str = "/";
 
 /// Like [`run_child`], for a tool that is only queried: it runs in a folder that only the administrator can write to. Paths
@@ -98,7 +99,7 @@ pub fn run_child(command: &mut Command, mut line: impl FnMut(&str), cancelled: i
     let status = loop {
         match lines.recv_timeout(TICK) {
             Ok(text) => keep(text),
-            // Closed outputs do not mean that the child has ended.
+            // The child may close its outputs before it ends.
             Err(RecvTimeoutError::Disconnected) => std::thread::park_timeout(TICK),
             Err(RecvTimeoutError::Timeout) => {}
         }
@@ -109,13 +110,13 @@ pub fn run_child(command: &mut Command, mut line: impl FnMut(&str), cancelled: i
             && stopping.is_none_or(|until| Instant::now() >= until)
             && let Some((signal, patience)) = signals.next()
         {
-            // Signals the group, so that the child's children end too. It may have ended just now, so errors are
+            // Signals the group, so that the child's children end too. The group may already be gone, so errors are
             // ignored.
             let _ = killpg(group, signal);
             stopping = Some(Instant::now() + patience);
         }
     };
-    // The child's last output may still be in the pipes; a grandchild that keeps a pipe open is not waited for.
+    // The child's last output may still be in the pipes; do not wait for a grandchild that keeps a pipe open.
     let until = Instant::now() + Duration::from_millis(500);
     while let Ok(text) = lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
         keep(text);

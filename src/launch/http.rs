@@ -1,4 +1,4 @@
-//! Reads the metrics page of a server on this machine: one bounded request, never longer than a second.
+//! Reads the metrics page of a server on this machine: one bounded request of at most one second.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 /// Timeout of a request, s.
 const TIMEOUT: u64 = 1;
-/// Maximum size of a page, bytes: vLLM's has some 200 kB.
+/// Maximum size of a page, bytes: vLLM's page has about 200 kB.
 const MOST: usize = 4 << 20;
 /// Maximum size of the headers, bytes.
 const HEADERS: usize = 16 << 10;
@@ -19,7 +19,7 @@ const USUAL_PORTS: [u16; 2] = [8000, 30000];
 ///
 /// # Errors
 ///
-/// A sentence, if the server does not answer in time, does not answer with 200, or sends too much.
+/// Returns a sentence if the server does not answer in time, does not answer with 200, or sends too much.
 pub fn fetch_page(url: &str) -> Result<String, String> {
     let begun = Instant::now();
     let request = minreq::get(url)
@@ -37,7 +37,7 @@ pub fn fetch_page(url: &str) -> Result<String, String> {
     for byte in response {
         let (byte, _) = byte.map_err(|e| e.to_string())?;
         bytes.push(byte);
-        // A server that sends a byte now and then is not waited for.
+        // Do not wait for a server that only trickles bytes.
         if bytes.len() > MOST || bytes.len() % 4096 == 0 && begun.elapsed().as_secs() > TIMEOUT {
             return Err(format!("{url} sends too much, or too slowly"));
         }
@@ -48,7 +48,7 @@ pub fn fetch_page(url: &str) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| format!("{url} does not send text"))
 }
 
-/// Returns the words of a process, empty if it cannot be read.
+/// Returns the command line of a process; empty if it cannot be read.
 fn command_words(pid: u32) -> Vec<String> {
     let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     bytes.split(|b| *b == 0).map(|w| String::from_utf8_lossy(w).into_owned()).collect()
@@ -68,7 +68,7 @@ fn ports_in(words: &[String]) -> Vec<u16> {
     out
 }
 
-/// Returns the processes below a process, itself first.
+/// Returns a process and all its descendants; the process itself comes first.
 fn process_tree(root: u32) -> Vec<u32> {
     let mut tree = vec![root];
     let mut at = 0;
@@ -87,7 +87,7 @@ fn process_tree(root: u32) -> Vec<u32> {
     tree
 }
 
-/// Returns the inodes of sockets that a process has open.
+/// Returns the inodes of a process's open sockets.
 fn socket_inodes(pid: u32) -> Vec<u64> {
     let inode = |link: &Path| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
     let files = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
@@ -97,7 +97,7 @@ fn socket_inodes(pid: u32) -> Vec<u64> {
 /// A listening socket: the address under which this machine reaches it, and its inode.
 type Listening = (SocketAddr, u64);
 
-/// Parses `/proc/PID/net/tcp` and `tcp6`: addresses are words in the machine's byte order.
+/// Parses `/proc/PID/net/tcp` and `tcp6`: addresses are 32-bit words in host byte order.
 fn parse_listening(table: &str) -> Vec<Listening> {
     let row = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -112,15 +112,15 @@ fn parse_listening(table: &str) -> Vec<Listening> {
             (_, Ok(sixteen)) => Ipv6Addr::from(sixteen).to_canonical(),
             _ => return None,
         };
-        // A socket for all addresses takes IPv4 as well, unless its program forbids it.
+        // A socket bound to all addresses also accepts IPv4, unless the program disables that.
         let reached = if address.is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { address };
         Some((SocketAddr::new(reached, u16::from_str_radix(port, 16).ok()?), fields.get(9)?.parse().ok()?))
     };
     table.lines().skip(1).filter_map(row).collect()
 }
 
-/// Returns the metrics pages that a program or its children may serve: on ports that its words name, or that servers use
-/// by default, if one of its processes listens there.
+/// Returns the URLs of the metrics pages that a program or its children may serve: on ports named in its command line
+/// and on the servers' default ports, if one of its processes listens on them.
 pub fn find_metrics_urls(root: u32) -> Vec<String> {
     let tree = process_tree(root);
     let named = tree.iter().flat_map(|pid| ports_in(&command_words(*pid)));
@@ -150,7 +150,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
-    /// Serves one connection with these bytes, and holds it open.
+    /// Serves one connection with these bytes, and keeps it open.
     fn serve(answer: &'static [u8]) -> (String, u16) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -158,7 +158,7 @@ mod tests {
             let (mut stream, _) = listener.accept().unwrap();
             let _ = stream.read(&mut [0; 1024]);
             let _ = stream.write_all(answer);
-            // Ends when the client gives up.
+            // Blocks until the client gives up.
             let _ = stream.read(&mut [0; 1]);
         });
         (format!("http://127.0.0.1:{port}/metrics"), port)
@@ -194,7 +194,7 @@ mod tests {
             let local = listener.local_addr().unwrap();
             let reached = if local.ip().is_unspecified() { SocketAddr::new(Ipv4Addr::LOCALHOST.into(), local.port()) } else { local };
             assert_eq!(listening_addresses(own, &[own], &[1, local.port(), local.port()]), [reached], "{bound}");
-            // The port is open, but not by the program.
+            // The port is open, but by a process outside the tree.
             assert!(listening_addresses(own, &[1], &[local.port()]).is_empty());
         }
         assert!(process_tree(std::process::id()).contains(&std::process::id()));

@@ -19,7 +19,7 @@ const INSTALLS: [(&str, &str, &[&str]); 6] = [
     ("/opt/nvidia/nsight-systems", "", &["bin/nsys", "target-linux-x64/nsys", "target-linux-sbsa-armv8/nsys"]),
     ("/opt/nvidia/nsight-systems-cli", "", &["bin/nsys", "target-linux-x64/nsys", "target-linux-sbsa-armv8/nsys"]),
     ("/usr/local", "cuda", &["bin/nsys"]),
-    // Nsight Compute ships an nsys of its own.
+    // Nsight Compute includes its own nsys.
     ("/opt/nvidia/nsight-compute", "", &["host/target-linux-x64/nsys", "host/target-linux-sbsa-armv8/nsys"]),
     ("/usr/local", "cuda", &["nsight-compute/host/target-linux-x64/nsys"]),
 ];
@@ -61,7 +61,7 @@ pub fn find_on_path(name: &str) -> Option<PathBuf> {
 pub fn find_installed(name: &str) -> Option<PathBuf> {
     let (base, prefix, inside, otherwise) = match name {
         "ncu" => ("/opt/nvidia/nsight-compute", "", "ncu", "/usr/local/cuda/bin/ncu"),
-        // /opt/rocm is a link to the version in use, if the installer was asked for one.
+        // /opt/rocm is an optional link to the version in use.
         "rocprofv3" => ("/opt", "rocm-", "bin/rocprofv3", "/opt/rocm/bin/rocprofv3"),
         _ => return None,
     };
@@ -87,7 +87,7 @@ pub fn find_tool(name: &str) -> Option<PathBuf> {
 /// Time limit for a tool to print its version: some start from a slow network disk.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Asks a tool for its version, until it has answered, the caller cancels or the time limit is reached.
+/// Queries a tool's version; gives up if the caller cancels or the time limit is reached.
 pub fn query_version(path: &Path, cancelled: &dyn Fn() -> bool) -> Tool {
     let until = Instant::now() + PATIENCE;
     let mut version = None;

@@ -1,5 +1,5 @@
-//! Folders and files of this user only: reports contain environments and commands, which others must not read, and
-//! files in a place that others can write to may be theirs.
+//! Private folders and files: reports contain environment variables and command lines, which other users must not read,
+//! and files in a shared folder may be another user's.
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat, renameat};
@@ -45,7 +45,7 @@ pub struct Folder {
 
 impl Folder {
     /// Creates the folder and its parents with access for this user only. Fails if it exists and belongs to another
-    /// user, or is a link that others could have made.
+    /// user, or is a symlink that another user could have created.
     pub fn create_private(path: &Path) -> Result<Self> {
         if let Some(above) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
             DirBuilder::new().recursive(true).mode(0o700).create(above)?;
@@ -69,8 +69,8 @@ impl Folder {
         std::fs::read_link(own).or_else(|_| std::fs::canonicalize(&self.path))
     }
 
-    /// Resolved path of the folder, if only this user and root can replace any part of it: programs load the files in
-    /// it. Fails with the folder that others can write to.
+    /// Returns the resolved path of the folder if only this user and root can replace any part of it, because programs
+    /// load files from the folder. The error names the folder that others can write to.
     pub fn resolve_unshared(&self) -> Result<PathBuf> {
         let real = self.resolved_path()?;
         let mut below = self.dir.metadata()?;
@@ -92,7 +92,7 @@ impl Folder {
         Ok(real)
     }
 
-    /// Fails if its file system is mounted noexec.
+    /// Fails if the folder's file system is mounted noexec.
     pub fn check_loadable(&self) -> Result<()> {
         let flags = nix::sys::statvfs::fstatvfs(&self.dir)?.flags();
         if flags.contains(FsFlags::ST_NOEXEC) {
@@ -102,13 +102,14 @@ impl Folder {
         }
     }
 
-    /// Writes a file, which gets its name only when it is complete: other programs may be reading it.
+    /// Writes a temporary file and renames it once complete, because other programs may be reading the old file.
     pub fn write_file(&self, name: &str, bytes: &[u8], mode: u32) -> Result<()> {
         if self.read_own_file(name, bytes.len()).is_some_and(|there| there == bytes) {
             return Ok(());
         }
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        // Programs on other machines or in other containers may have the same process id.
+        // Processes on other machines or in other containers may have the same id, so the name also contains a random
+        // number.
         let made = (0..ATTEMPTS).find_map(|_| {
             let own = format!("{name}.{:016x}", RandomState::new().hash_one(std::process::id()));
             match openat(&self.dir, own.as_str(), flags, Mode::from_bits_truncate(mode)) {
@@ -126,7 +127,7 @@ impl Folder {
         kept
     }
 
-    /// Reads this user's own file of that name, if it has that size.
+    /// Reads a file of this user if its size is `size`.
     fn read_own_file(&self, name: &str, size: usize) -> Option<Vec<u8>> {
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let file = File::from(openat(&self.dir, name, flags, Mode::empty()).ok()?);
@@ -138,7 +139,7 @@ impl Folder {
     }
 }
 
-/// Opens a folder. A link in its place is followed only if no other user could have made it.
+/// Opens a folder. Follows a symlink only if no other user could have created it.
 fn open_folder(path: &Path) -> Result<File> {
     let open = |flags: OFlag| OpenOptions::new().read(true).custom_flags((flags | OFlag::O_DIRECTORY).bits()).open(path);
     match open(OFlag::O_NOFOLLOW) {
@@ -155,7 +156,7 @@ fn is_errno(e: &Error, errno: Errno) -> bool {
     e.raw_os_error() == Some(errno as i32)
 }
 
-/// Returns true for root's group if root is its only member: in some containers every user is in it.
+/// Returns true for root's group if root is its only member: in some containers every user is in that group.
 fn is_root_only_group(gid: u32) -> bool {
     let member = || getgid().as_raw() == 0 || getgroups().map_or(true, |all| all.iter().any(|g| g.as_raw() == 0));
     gid == 0 && (getuid().is_root() || !member())
@@ -216,8 +217,8 @@ pub fn write_private_file(folder: &Path, name: &str, bytes: &[u8], mode: u32) ->
     Ok(folder.join(name))
 }
 
-/// Opens a file of this user for writing in a folder that others may write to, and locks it, as long as any process has it
-/// open. Links, pipes and files of others are refused; a file that is locked is in use by another process.
+/// Opens this user's file for writing in a folder that others may write to, and locks it until all processes have
+/// closed it. Refuses symlinks, pipes, files of other users, and files locked by another process.
 pub fn open_locked_output(path: &Path) -> Result<File> {
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     let file = OpenOptions::new().create(true).truncate(false).append(true).mode(0o600).custom_flags(flags.bits()).open(path)?;
@@ -233,7 +234,8 @@ pub fn open_locked_output(path: &Path) -> Result<File> {
     }
 }
 
-/// Opens a lock file, creating it if needed. Anything else in its place is refused (a pipe, for example, would block).
+/// Opens a lock file, creating it if needed. Refuses everything but a regular file: opening a pipe, for example, would
+/// block.
 pub fn open_lock_file(path: &Path) -> Result<File> {
     let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).custom_flags(OFlag::O_NONBLOCK.bits()).open(path);
     // A pipe without a reader.
@@ -277,7 +279,7 @@ mod tests {
         assert_eq!(std::fs::metadata(&ours).unwrap().mode() & 0o777, 0o700);
         let link = home.path().join("link");
         symlink(&ours, &link).unwrap();
-        // In a folder that only this user writes to, the link is this user's.
+        // Only this user can write to the folder, so the link is trusted.
         create_folder(&link).unwrap();
         allow(&ours, 0o755);
         for shared in [0o777, 0o1777, 0o770] {
@@ -298,7 +300,8 @@ mod tests {
         let shared = home.path().join("shared");
         let own = Folder::create_private(&shared.join("own")).unwrap();
         assert_eq!(own.resolve_unshared().unwrap(), std::fs::canonicalize(shared.join("own")).unwrap());
-        // A user who may write there can replace the folder; in a sticky folder, only entries of their own.
+        // Users with write permission can replace the folder; in a sticky folder they can replace only their own
+        // entries.
         for (mode, refused) in [(0o777, true), (0o1777, false), (0o755, false), (0o1775, false), (0o702, true)] {
             allow(&shared, mode);
             assert_eq!(own.resolve_unshared().is_err(), refused, "{mode:o}");
@@ -355,7 +358,7 @@ mod tests {
             assert!(meta.is_file() && meta.mode() & OTHERS_WRITE == 0, "{before}");
         }
         assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "theirs");
-        // Writes go to the folder that was opened, even if its name now belongs to another one.
+        // Writes go to the opened folder, even after another folder gets its name.
         std::fs::rename(home.path().join("f"), home.path().join("moved")).unwrap();
         symlink(home.path(), home.path().join("f")).unwrap();
         folder.write_file("y", b"1", 0o600).unwrap();

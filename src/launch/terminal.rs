@@ -1,5 +1,5 @@
 //! The explorer's terminal: reads its bytes with a timeout, and restores its modes through a separate process if the
-//! explorer ends without a chance to do so (killed, out of memory, aborted by a library).
+//! explorer ends without doing so (killed, out of memory, aborted by a library).
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal, killpg};
@@ -17,19 +17,19 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Keys(File);
 
-/// Stops the process group, like the terminal's own key: a script that waits for this program stops as well, and its
-/// shell gets the terminal.
+/// Stops the process group, like Ctrl-Z: a script that waits for this program also stops, and its shell gets the
+/// terminal.
 pub fn stop_group() -> io::Result<()> {
     Ok(killpg(getpgrp(), Signal::SIGSTOP)?)
 }
 
-/// Leaves the terminal's session, and closes all inherited descriptors above stderr: keys pressed in the terminal send no
-/// signal to this process, and it keeps no pipe open.
+/// Leaves the terminal's session, and closes all inherited descriptors above stderr: keys pressed in the terminal send
+/// no signal to this process, and no inherited pipe stays open.
 pub fn start_session() -> io::Result<()> {
     nix::unistd::setsid()?;
     let open: Vec<i32> = std::fs::read_dir("/proc/self/fd")?.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect();
     for descriptor in open.into_iter().filter(|d| *d > 2) {
-        // The folder that was listed is closed already.
+        // The list contains the descriptor used for listing, which is already closed.
         let _ = nix::unistd::close(descriptor);
     }
     Ok(())
@@ -71,7 +71,7 @@ impl Keys {
     }
 }
 
-/// Messages to the guard: the terminal was taken, or given back.
+/// Messages to the guard: the explorer took over the terminal, or restored it.
 const TAKEN: u8 = b't';
 const GIVEN: u8 = b'g';
 
@@ -80,8 +80,9 @@ const GIVEN: u8 = b'g';
 pub struct Guard(ChildStdin);
 
 impl Guard {
-    /// Starts it: `words` are the arguments with which this program runs [`restore_on_exit`]; the terminal's current modes are
-    /// appended. The explorer also works without it (at the process limit, for example).
+    /// Starts the guard. `words` are the arguments with which this program runs [`restore_on_exit`]; the terminal's
+    /// current modes are appended. Returns `None` on failure (at the process limit, for example): the explorer also
+    /// works without a guard.
     pub fn spawn_guard(program: &Path, words: &[&str]) -> Option<Self> {
         let modes = format_modes(&termios::tcgetattr(io::stdin()).ok()?);
         let child = Command::new(program)
@@ -89,26 +90,26 @@ impl Guard {
             .args([modes, getpgrp().as_raw().to_string()])
             .stdin(Stdio::piped())
             .stderr(Stdio::null())
-            // Keeps the terminal's signals away from it.
+            // Keeps the terminal's signals away from the guard.
             .process_group(0)
             .spawn();
-        // It is not waited for: it ends with this process.
+        // No need to wait: the guard ends after this process.
         child.ok()?.stdin.map(Self)
     }
 
-    /// Notes that the terminal is taken from now on.
+    /// Tells the guard that the explorer has taken over the terminal.
     pub fn notify_taken(&mut self) {
         // A write error means that the guard has ended.
         let _ = self.0.write_all(&[TAKEN]);
     }
 
-    /// Notes that the terminal was given back.
+    /// Tells the guard that the explorer has restored the terminal.
     pub fn notify_restored(&mut self) {
         let _ = self.0.write_all(&[GIVEN]);
     }
 }
 
-/// Waits until the process at the other end of stdin is gone; if it had the terminal then, restores it: writes
+/// Waits until the process at the other end of stdin ends. If that process still had the terminal, restores it: writes
 /// `escape`, and sets `modes` unless a shell with job control (a foreground group other than `group`) already has the
 /// terminal.
 pub fn restore_on_exit(modes: &str, group: i32, escape: &[u8]) -> io::Result<()> {
@@ -145,7 +146,7 @@ fn format_modes(modes: &Termios) -> String {
     flags.into_iter().chain(characters).map(|n| format!("{n:x}")).collect::<Vec<_>>().join(":")
 }
 
-/// Parses such a word, on top of the current modes; `None` if it is malformed.
+/// Parses the output of [`format_modes`] on top of the current modes; `None` if it is malformed.
 fn parse_modes(word: &str, now: Termios) -> Option<Termios> {
     let mut numbers = word.split(':').map(|n| u32::from_str_radix(n, 16).ok());
     let mut next = || numbers.next().flatten();

@@ -16,8 +16,8 @@ impl Version {
         })
     }
 
-    /// Returns true if a tool of this version can read such a report: same or newer release. The third and later
-    /// numbers are builds of one release.
+    /// Returns true if a tool of this version can read a report of version `report`: same or newer release. The third
+    /// and later numbers are builds of one release.
     pub fn can_read(&self, report: &Self) -> bool {
         self.0[..2] >= report.0[..2]
     }

@@ -1,5 +1,5 @@
-//! Export from the library: a run's files, and copies of timelines without the environment that nsys records of every
-//! process
+//! Exports from the library: a run's files, and copies of timelines without the processes' environment variables, which
+//! nsys records.
 
 use super::LibraryError;
 use super::record::Report;
@@ -11,14 +11,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Expands a pattern: a path with at most one `*`, which stands for any text without `/`. Only files written since the
-/// run began count, with two seconds of tolerance for coarse file system timestamps.
+/// Expands a pattern: a path with at most one `*`, which matches any text without `/`. Only files written since the
+/// start of the run match, with two seconds of tolerance for coarse file system timestamps.
 fn expand_pattern(pattern: &str, since_ms: i64) -> Vec<PathBuf> {
     let since = UNIX_EPOCH + Duration::from_millis(u64::try_from(since_ms - 2000).unwrap_or(0));
     let fresh = |p: &PathBuf| p.metadata().is_ok_and(|m| m.is_file() && m.modified().is_ok_and(|t| t >= since));
     let Some((head, tail)) = pattern.split_once('*') else { return vec![PathBuf::from(pattern)].into_iter().filter(fresh).collect() };
     let (folder, head) = head.rsplit_once('/').map_or((".", head), |(f, h)| (if f.is_empty() { "/" } else { f }, h));
-    // The star may be in a folder's name, too.
+    // The star may also be in a folder's name.
     let (tail, below) = tail.split_once('/').map_or((tail, None), |(t, b)| (t, Some(b)));
     let named = |name: &str| name.len() >= head.len() + tail.len() && name.starts_with(head) && name.ends_with(tail);
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -31,30 +31,30 @@ fn expand_pattern(pattern: &str, since_ms: i64) -> Vec<PathBuf> {
     out
 }
 
-/// Files that a run left, out of those expected.
+/// Returns the files of a run that match its expected patterns.
 pub fn find_reports(patterns: &[String], folder: &Path, since_ms: i64) -> Vec<Report> {
     let mut seen = BTreeSet::new();
     let files = patterns.iter().flat_map(|p| expand_pattern(p, since_ms)).filter(|p| seen.insert(p.clone()));
     files.map(|p| describe_report(p, folder)).collect()
 }
 
-/// Describes a file as it is now; the library owns it if it is in the folder.
+/// Describes the current state of a file; the library owns files in the run's folder.
 pub fn describe_report(path: PathBuf, folder: &Path) -> Report {
     let bytes = path.metadata().map_or(0, |m| m.len());
     let owned = path.starts_with(folder);
     Report { path, bytes, owned }
 }
 
-/// Variables removed from a copy.
+/// Environment variables removed from a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
     /// Number of variables whose values were removed.
     pub variables: usize,
-    /// Variables whose values still occur in other data: the working directory, the program's arguments.
+    /// Names of variables whose values still occur in other data, such as the working directory or program arguments.
     pub elsewhere: Vec<String>,
 }
 
-/// `NAME=value` pairs of a text, divided by a separator; values may be in quotes (`NAME="value"`).
+/// Parses `NAME=value` pairs, divided by a separator; values may be quoted (`NAME="value"`).
 fn parse_pairs(text: &str, separator: char) -> impl Iterator<Item = (String, String)> + '_ {
     text.split(separator).filter_map(|pair| {
         let (name, value) = pair.split_once('=')?;
@@ -63,15 +63,15 @@ fn parse_pairs(text: &str, separator: char) -> impl Iterator<Item = (String, Str
     })
 }
 
-/// Minimum length of a value to search for: shorter ones occur by chance.
+/// Minimum length of a value to search for; shorter values occur by chance.
 pub const TELLING: usize = 8;
 
-/// Copies an SQLite export of nsys without the environment of its processes, and verifies, in every cell and byte by
-/// byte, that no variable with its value is in the copy; pairs shorter than [`TELLING`] are not searched for. The copy
-/// must not exist yet. Intermediate files are in `scratch`.
+/// Copies an SQLite export of nsys without the environment of its processes. Verifies, in every cell and byte by byte,
+/// that the copy contains no `NAME=value` pair; pairs shorter than [`TELLING`] are not searched for. The copy must not
+/// exist yet. Intermediate files are written to `scratch`.
 ///
-/// nsys writes the environment to three places: rows of `META_DATA_CAPTURE`, `TARGET_INFO_SYSTEM_ENV`, and texts of
-/// `StringIds` in which NUL separates the variables (or that are a single variable).
+/// nsys writes the environment to three places: rows of `META_DATA_CAPTURE`, rows of `TARGET_INFO_SYSTEM_ENV`, and
+/// texts of `StringIds` with NUL-separated variables (or a single variable).
 pub fn clean_export(export: &Path, copy: &Path, scratch: &Path) -> Result<Cleaned, LibraryError> {
     let wrong = |source| LibraryError::Database { path: export.display().to_string(), source };
     let file = |path: &Path, source| LibraryError::File { path: path.display().to_string(), source };
@@ -89,12 +89,12 @@ pub fn clean_export(export: &Path, copy: &Path, scratch: &Path) -> Result<Cleane
             return Err(LibraryError::Refused(what));
         }
         let variables = take_out(&db).map_err(wrong)?;
-        // Deleted data remains in free pages: a fresh file has none.
+        // Deleted data remains in free pages, so write a fresh file.
         db.execute("VACUUM INTO ?1", [second.to_string_lossy()]).map_err(wrong)?;
         variables
     };
     let mut left = search_file(&second, &variables).map_err(|e| file(&second, e))?;
-    // A long text may be stored in pieces.
+    // Also search cells: SQLite may split a long text, which the byte search then misses.
     search_cells(&open_untrusted(&second, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(wrong)?, &variables, &mut left).map_err(wrong)?;
     if let Some(name) = left.pairs.first() {
         return Err(LibraryError::Refused(format!(
@@ -107,7 +107,7 @@ pub fn clean_export(export: &Path, copy: &Path, scratch: &Path) -> Result<Cleane
     Ok(Cleaned { variables: variables.iter().map(|v| &v.0).collect::<BTreeSet<_>>().len(), elsewhere })
 }
 
-/// Opens a database from an untrusted source: nothing in it is executed.
+/// Opens an untrusted database without executing its triggers or views.
 fn open_untrusted(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let db = Connection::open_with_flags(path, flags)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
@@ -145,7 +145,7 @@ fn take_out(db: &Connection) -> rusqlite::Result<BTreeSet<(String, String)>> {
     if has("StringIds", "value")? {
         let blocks = "instr(CAST(value AS BLOB), X'00') > 0 AND instr(CAST(value AS BLOB), X'3D') > 0";
         take(&format!("SELECT CAST(value AS BLOB) FROM StringIds WHERE {blocks}"), '\0')?;
-        // The row stays, because others refer to it.
+        // Keep the row, because other rows refer to its id.
         db.execute(&format!("UPDATE StringIds SET value = '' WHERE {blocks}"), [])?;
         // The block of a process with a single variable contains no NUL.
         for (name, value) in &found {
@@ -160,8 +160,8 @@ fn take_out(db: &Connection) -> rusqlite::Result<BTreeSet<(String, String)>> {
     Ok(found)
 }
 
-/// Columns that refer to a text by its id (nsys 2022 to 2025). Other numbers (correlationId, deviceId …) only look like
-/// one.
+/// Columns with ids of texts (nsys 2022 to 2025). Other integer columns (correlationId, deviceId …) may contain equal
+/// numbers by chance.
 const REFERENCES: [&str; 12] = [
     "nameId",
     "textId",
@@ -176,11 +176,11 @@ const REFERENCES: [&str; 12] = [
     "name",
     "value",
 ];
-/// Parts of variable names whose values are secrets, even if a row refers to them.
+/// Substrings of names of secret variables, whose values are removed even if a row refers to them.
 const SECRETS: [&str; 8] = ["TOKEN", "SECRET", "PASS", "CREDENTIAL", "KEY", "PRIVATE", "AUTH", "_PAT"];
 
-/// Removes texts that are a single variable with its value and to which no row refers: the environment of a process
-/// with one variable contains no NUL. A range may legitimately be called `step=5`.
+/// Removes unreferenced texts of the form `NAME=value`: the environment of a process with a single variable contains no
+/// NUL. Referenced texts stay, since a range may be named `step=5`.
 fn take_out_single(db: &Connection, found: &mut BTreeSet<(String, String)>) -> rusqlite::Result<()> {
     let mut statement = db.prepare("SELECT id, value FROM StringIds WHERE value GLOB '[A-Za-z_]*=?*'")?;
     let rows = statement.query_map([], |r| Ok((r.get::<_, i64>(0)?, r.get_ref(1)?.as_bytes_or_null()?.unwrap_or_default().to_vec())))?;
@@ -225,12 +225,12 @@ fn take_out_single(db: &Connection, found: &mut BTreeSet<(String, String)>) -> r
     Ok(())
 }
 
-/// Remains of the environment in a copy.
+/// Environment variables still found in a copy.
 #[derive(Debug, Default)]
 struct Left {
-    /// Names of variables whose `NAME=value` pair remains.
+    /// Names of variables with a remaining `NAME=value` pair.
     pairs: BTreeSet<String>,
-    /// Names of variables whose value remains.
+    /// Names of variables with a remaining value.
     values: BTreeSet<String>,
 }
 
@@ -239,7 +239,7 @@ impl Left {
     fn search_bytes(&mut self, bytes: &[u8], variables: &BTreeSet<(String, String)>) {
         let holds = |needle: &str| memchr::memmem::find(bytes, needle.as_bytes()).is_some();
         for (name, value) in variables {
-            // Short pairs (`A=1`) may be anything.
+            // Short pairs (`A=1`) may occur by chance.
             let telling = name.len() + value.len() >= TELLING && !value.is_empty() && !self.pairs.contains(name);
             if telling && (holds(&format!("{name}={value}")) || holds(&format!("{name}=\"{value}\""))) {
                 self.pairs.insert(name.clone());
@@ -264,12 +264,12 @@ fn search_file(path: &Path, variables: &BTreeSet<(String, String)>) -> std::io::
         if got == 0 {
             return Ok(left);
         }
-        // A match across two windows is found in the next one.
+        // Keep the tail, so that a match across two windows is found.
         window.drain(..window.len().saturating_sub(longest));
     }
 }
 
-/// Searches every text and every blob.
+/// Searches every text and blob of the database.
 fn search_cells(db: &Connection, variables: &BTreeSet<(String, String)>, left: &mut Left) -> rusqlite::Result<()> {
     let tables: Vec<String> = db
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")?
@@ -337,7 +337,7 @@ mod tests {
         let (from, to) = (folder.path().join("a.sqlite"), folder.path().join("b.sqlite"));
         export(&from);
         let pristine = std::fs::read(&from).unwrap();
-        // Short, and long enough to be stored in pieces: with each length, another part of the pair is at a page
+        // A short text, and texts long enough to be split: each length puts a different part of the pair at a page
         // boundary.
         for padding in [1, 4_000, 4_010, 4_020, 4_030, 4_040, 4_050, 4_060, 8_120, 8_130, 8_140] {
             std::fs::write(&from, &pristine).unwrap();

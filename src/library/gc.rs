@@ -1,5 +1,5 @@
-//! Cleanup: removes old runs and packs reports. It touches only files that warpscope wrote, or that a profiler wrote
-//! into the run's own folder on its behalf; all other files stay.
+//! Cleanup: removes old runs and packs reports. It touches only files written by warpscope, or written by a profiler
+//! into the run's own folder; all other files stay.
 
 use super::record::{Report, Run};
 use super::{Library, LibraryError, export};
@@ -11,20 +11,20 @@ use std::path::{Path, PathBuf};
 
 /// Folder of the profiler's temporary files, within a run's own folder.
 pub const TEMPORARY: &str = "tmp";
-/// A run with this tag is never removed.
+/// Tag of runs that are never removed.
 pub const KEEP: &str = "keep";
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wish {
     /// Number of newest runs to keep.
     pub runs: Option<usize>,
-    /// Total size up to which reports of the newest runs are kept, in bytes.
+    /// Maximum total size of kept reports in bytes, newest runs first.
     pub bytes: Option<u64>,
     /// Age in days beyond which reports are packed.
     pub pack_days: Option<u32>,
 }
 
-/// Planned actions.
+/// Planned removals and packings.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub remove: Vec<Run>,
@@ -32,7 +32,8 @@ pub struct Plan {
     pub pack: Vec<(i64, Report)>,
 }
 
-/// Plans the cleanup, from the newest run on. Live runs and those that are tagged `keep` stay and are not counted.
+/// Plans the cleanup, starting from the newest run. Live runs and runs tagged `keep` stay and do not count toward the
+/// limits.
 pub fn plan_cleanup(runs: &[Run], wish: Wish, now_ms: i64) -> Plan {
     let mut plan = Plan::default();
     let (mut kept, mut bytes) = (0_usize, 0_u64);
@@ -62,31 +63,30 @@ fn file_error(path: &Path) -> impl Fn(io::Error) -> LibraryError + '_ {
     |source| LibraryError::File { path: path.display().to_string(), source }
 }
 
-/// Prefix of files into which reports are packed; an existing one is left over from a program that was killed.
+/// Prefix of temporary files for packing; an existing one was left by a killed process.
 const PACKING: &str = ".warpscope-packing-";
 
-/// Returns true if a file is inside a run's own folder, and neither `..` nor a symbolic link of a parent folder leads
-/// elsewhere.
+/// Returns true if a file is really inside a run's own folder, without `..` and with symbolic links resolved.
 fn is_inside(folder: &Path, file: &Path) -> bool {
     let real = |p: &Path| std::fs::canonicalize(p).ok();
     let plain = file.starts_with(folder) && !file.components().any(|c| c == std::path::Component::ParentDir);
     plain && file.parent().and_then(real).zip(real(folder)).is_some_and(|(parent, folder)| parent.starts_with(folder))
 }
 
-/// Returns true if a report of the library is sound: one that the library owns must be a regular file in the run's
-/// folder. Reports that the user placed elsewhere are the user's responsibility.
+/// Returns true if a report is safe to open: owned reports must be regular files in the run's folder. Reports outside
+/// are the user's responsibility.
 pub fn is_sound(folder: &Path, report: &Report) -> bool {
     !report.owned || (is_inside(folder, &report.path) && report.path.symlink_metadata().is_ok_and(|m| m.is_file()))
 }
 
-/// Removes a run: its files, its folder if nothing else is in it, and its row. Returns the number of freed bytes, and
-/// the files that stay.
+/// Removes a run: its files, its row, and its folder if then empty. Returns the number of freed bytes and the remaining
+/// files.
 pub fn remove_run(library: &Library, run: &Run) -> Result<(u64, Vec<PathBuf>), LibraryError> {
     if run.state.is_live() {
         return Err(LibraryError::Refused(format!("run {} is still running: stop it first (`warpscope attach {}`)", run.id, run.id)));
     }
     let folder = library.run_folder(run.id);
-    // A symbolic link in place of the folder leads to files that are not the library's.
+    // If the folder was replaced by a symlink, the files behind it are not the library's.
     let ours = folder.symlink_metadata().is_ok_and(|m| m.is_dir());
     let mut free = 0;
     let mut left = Vec::new();
@@ -101,7 +101,7 @@ pub fn remove_run(library: &Library, run: &Run) -> Result<(u64, Vec<PathBuf>), L
                 Err(e) => return Err(file_error(file)(e)),
             }
         }
-        // Left over if nothing was running to remove it.
+        // Left over if the supervisor was killed.
         let temporary = folder.join(TEMPORARY);
         if temporary.symlink_metadata().is_ok_and(|m| m.is_dir()) {
             std::fs::remove_dir_all(&temporary).map_err(file_error(&temporary))?;
@@ -112,24 +112,24 @@ pub fn remove_run(library: &Library, run: &Run) -> Result<(u64, Vec<PathBuf>), L
     Ok((free, left))
 }
 
-/// Removes empty folders from the inside out; collects the files that keep the others.
+/// Removes empty folders from the inside out; collects the remaining files.
 fn remove_empty(folder: &Path, left: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|t| t.is_dir()) {
             remove_empty(&entry.path(), left);
         } else if entry.file_name().to_string_lossy().starts_with(PACKING) {
-            // Useless remains of an interrupted packing.
+            // Left by an interrupted packing.
             let _ = std::fs::remove_file(entry.path());
         } else {
             left.push(entry.path());
         }
     }
-    // Fails if the folder is not empty, which is intended.
+    // Fails intentionally if the folder is not empty.
     let _ = std::fs::remove_dir(folder);
 }
 
-/// Packs a report with zstd; the explorer opens it as before. Returns the number of freed bytes. The packed file is
-/// read back and compared before the original is removed.
+/// Compresses a report with zstd; the explorer can still open it. Returns the number of freed bytes. The compressed
+/// file is read back and compared before the original is removed.
 pub fn pack_report(library: &Library, id: i64, report: &Report) -> Result<u64, LibraryError> {
     let folder = library.run_folder(id);
     if !report.owned || !is_inside(&folder, &report.path) || !report.path.symlink_metadata().is_ok_and(|m| m.is_file()) {
@@ -157,7 +157,7 @@ pub fn pack_report(library: &Library, id: i64, report: &Report) -> Result<u64, L
     let mut reports = library.run(id)?.reports;
     reports.retain(|r| r.path != report.path);
     reports.push(export::describe_report(target, &folder));
-    // Update the row first: a superfluous file is better than a row without its file.
+    // Update the row first: after a crash, a superfluous file is better than a row without a file.
     library.set_reports(id, &reports)?;
     std::fs::remove_file(&report.path).map_err(file_error(&report.path))?;
     Ok(report.bytes.saturating_sub(bytes))

@@ -1,19 +1,19 @@
-//! Measured kernels of a run, with the gain that the first hint on each predicted. Later runs of the program are
-//! compared with them.
+//! Measured kernels of a run, with the gain predicted by each kernel's first hint, for comparison with later runs of
+//! the program.
 
 use super::store::Library;
 use super::{LibraryError, Run};
 use rusqlite::params;
 
-/// Maximum number of kernels stored per run: those that take the most time.
+/// Maximum number of kernels stored per run; those with the most time are stored.
 const MOST: usize = 200;
 
-/// A kernel as measured in a run.
+/// Measurement of a kernel in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// Function name of the kernel.
     pub kernel: String,
-    /// Method of measurement: times of different methods are not compared.
+    /// Measurement method; times of different methods are not compared.
     pub way: String,
     /// Mean time of a launch, ns.
     pub ns: f64,
@@ -22,19 +22,19 @@ pub struct Measured {
     pub hint: Option<Hint>,
 }
 
-/// Prediction of the first hint on a kernel.
+/// Predicted gain of the first hint on a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hint {
-    /// Id of the diagnosis.
+    /// Diagnosis id.
     pub id: String,
-    /// Maximum share of the time that the change saves, 0 to 1.
+    /// Upper bound of the saved share of the time, 0 to 1.
     pub at_most: f64,
-    /// Expected range of that share, if it was estimated.
+    /// Expected range of the saved share, if estimated.
     pub expected: Option<(f64, f64)>,
 }
 
 impl Library {
-    /// Stores the measured kernels of a run, in place of those stored before.
+    /// Stores the measured kernels of a run; replaces any stored earlier.
     pub fn keep_kernels(&self, run: i64, kernels: &[Measured]) -> Result<(), LibraryError> {
         let keep = || -> rusqlite::Result<()> {
             let change = self.db.unchecked_transaction()?;
@@ -84,8 +84,8 @@ impl Library {
         read().map_err(|e| self.database_error(e))
     }
 
-    /// For each of a run's kernels, finds the measurement in the latest earlier run of the program (with the same
-    /// arguments and folder) that used the same method and had a hint.
+    /// For each kernel of a run, finds the latest measurement with a hint by the same method, in an earlier run of the
+    /// program with the same arguments and folder.
     pub fn promised_before(&self, run: &Run, kernels: &[Measured]) -> Result<Vec<(i64, Measured)>, LibraryError> {
         let earlier: Vec<i64> = self
             .runs()?

@@ -1,4 +1,4 @@
-//! Library of recorded runs
+//! Library of recorded runs.
 
 #[path = "mod.rs"]
 pub mod library;

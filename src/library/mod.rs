@@ -1,5 +1,5 @@
-//! The run library: commands, places, outcomes and reports of runs. It is one SQLite file and a folder for each run,
-//! under `$XDG_DATA_HOME/warpscope`. Several programs may use it at once.
+//! The run library: commands, environments, outcomes and reports of runs. It consists of one SQLite file and a folder
+//! per run, under `$XDG_DATA_HOME/warpscope`. Several processes may use it at once.
 
 pub mod export;
 pub mod gc;
@@ -12,7 +12,7 @@ pub use kernels::{Hint, Measured};
 pub use record::{NewRun, Report, Run, State, Step};
 pub use store::Library;
 
-/// Advice for a database that cannot be used.
+/// Advice on an unusable database.
 fn recovery_advice(source: &rusqlite::Error) -> &'static str {
     match source.sqlite_error_code() {
         Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
@@ -23,7 +23,7 @@ fn recovery_advice(source: &rusqlite::Error) -> &'static str {
     }
 }
 
-/// Error of the library, as one sentence.
+/// Error of the library, formatted as one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
     #[error("the run library {path}: {source}{}", recovery_advice(source))]
@@ -35,7 +35,7 @@ pub enum LibraryError {
         /// Error from the operating system.
         source: std::io::Error,
     },
-    /// A newer warpscope wrote it.
+    /// The database was written by a newer warpscope.
     #[error(
         "the run library {path} was written by a newer warpscope (schema {found}, this one supports {known}); use that version, or set XDG_DATA_HOME to another folder"
     )]

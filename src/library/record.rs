@@ -1,4 +1,4 @@
-//! Record of a run
+//! Database record of a run.
 
 use crate::launch::runs::Finding;
 use std::path::PathBuf;
@@ -9,12 +9,12 @@ pub enum State {
     /// Not started yet.
     Starting,
     Running,
-    /// Ended successfully and left a report.
+    /// Ended successfully, with a report.
     Done,
     Failed,
     /// Stopped by the user.
     Stopped,
-    /// The supervisor disappeared: it was killed, or the machine went down.
+    /// The supervisor was killed, or the machine went down.
     Lost,
 }
 
@@ -33,7 +33,7 @@ impl State {
         Self::ALL.iter().find(|(s, _)| *s == self).map_or("", |(_, w)| w)
     }
 
-    /// Parses a name; an unknown one, of a newer program, counts as lost.
+    /// Parses a state's name; unknown names, from a newer version, become `Lost`.
     pub fn parse(word: &str) -> Self {
         Self::ALL.iter().find(|(_, w)| *w == word).map_or(Self::Lost, |(s, _)| *s)
     }
@@ -44,16 +44,16 @@ impl State {
     }
 }
 
-/// One step of a guided run: an action of the user beside it, as a command.
+/// One step of a guided run: a command that the user runs in parallel.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Step {
-    /// Purpose in one word: wait, warm-up, open, load, close, stop.
+    /// Purpose of the step: wait, warm-up, open, load, close or stop.
     pub role: String,
     pub what: String,
-    /// The command; empty for `stop`, which stops the run like any other.
+    /// The command; empty for `stop`, which stops the run in the usual way.
     pub argv: Vec<String>,
     pub why: String,
-    /// True if the user skipped it.
+    /// True if the user skipped the step.
     #[serde(default)]
     pub left_out: bool,
 }
@@ -67,28 +67,28 @@ pub struct NewRun {
     pub argv: Vec<String>,
     /// The program and its arguments.
     pub program: Vec<String>,
-    /// Environment variables set for it.
+    /// Environment variables set for the run.
     pub env: Vec<(String, String)>,
     pub directory: PathBuf,
-    /// Files that it will leave: full paths with at most one `*`, which stands for any text without `/`. If none of
-    /// them is in the run's own folder, the user named another place.
+    /// Expected report files: full paths with at most one `*`, which matches any text without `/`. If all are outside
+    /// the run's own folder, the user chose another location.
     pub patterns: Vec<String>,
-    /// Files that warpscope wrote into the run's folder for it.
+    /// Helper files that warpscope wrote into the run's folder.
     pub support: Vec<PathBuf>,
-    /// Run that this one is a re-run of.
+    /// Original run, if this is a re-run.
     pub parent: Option<i64>,
-    /// Launches that a re-run profiles, as JSON.
+    /// Launches to profile in a re-run, as JSON.
     pub selects: Option<String>,
     pub tags: Vec<String>,
-    /// Notes for the user while it runs.
+    /// Notes for the user during the run.
     pub notes: String,
-    /// Steps for the user while it runs.
+    /// Steps for the user during the run.
     pub steps: Vec<Step>,
-    /// True if it outlives the explorer.
+    /// True if the run outlives the explorer.
     pub detached: bool,
 }
 
-/// A file that a run left.
+/// A file produced by a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     pub path: PathBuf,
@@ -103,14 +103,14 @@ pub struct Run {
     pub id: i64,
     /// Start, milliseconds since 1970.
     pub started_ms: i64,
-    /// End, milliseconds since 1970; `None` for a lost run whose end was not observed.
+    /// End, milliseconds since 1970; `None` for a live run, and for a lost run without an observed end.
     pub ended_ms: Option<i64>,
-    /// Last change of its log or reports, if it was lost without an end.
+    /// Last modification of the log or the reports, for a lost run without an observed end; milliseconds since 1970.
     pub last_seen_ms: Option<i64>,
     pub state: State,
-    /// Stage that a stop has reached, by its name in [`crate::launch::runs::Stage`].
+    /// Current stage of stopping the run, a name of [`crate::launch::runs::Stage`].
     pub stage: String,
-    /// True if it outlives the explorer.
+    /// True if the run outlives the explorer.
     pub detached: bool,
     pub tool: String,
     pub tool_version: Option<String>,
@@ -118,23 +118,23 @@ pub struct Run {
     pub argv: Vec<String>,
     /// The program and its arguments.
     pub program: Vec<String>,
-    /// Environment variables set for it.
+    /// Environment variables set for the run.
     pub env: Vec<(String, String)>,
     pub directory: PathBuf,
-    /// Patterns of the files that it was to leave.
+    /// Patterns of the expected report files.
     pub patterns: Vec<String>,
-    /// Files that warpscope wrote into the run's folder for it.
+    /// Helper files that warpscope wrote into the run's folder.
     pub support: Vec<PathBuf>,
     pub host: Option<String>,
-    /// Boot and PID namespace of the machine, within which the holder's process id is valid.
+    /// Identity of the machine's boot and PID namespace, within which the holder's process id is valid.
     pub machine: Option<String>,
-    /// Commit of the working directory.
+    /// Git commit of the working directory.
     pub git_commit: Option<String>,
-    /// True if the working directory had changes on top of the commit.
+    /// True if the working directory had uncommitted changes.
     pub git_dirty: Option<bool>,
     /// Names of all environment variables.
     pub env_names: Vec<String>,
-    /// Environment variables whose values contain no secrets.
+    /// Environment variables that contain no secrets, with values.
     pub env_values: Vec<(String, String)>,
     pub devices: Option<String>,
     pub driver: Option<String>,
@@ -142,48 +142,48 @@ pub struct Run {
     pub clocks_start: Option<String>,
     /// SM clocks at the end, MHz.
     pub clocks_end: Option<String>,
-    /// Process that holds the run (the supervisor), and its start time in clock ticks.
+    /// Process that holds the run (the supervisor), and the process's start time in clock ticks.
     pub holder: Option<(i32, u64)>,
     pub profiler: Option<i32>,
     pub exit_code: Option<i32>,
-    /// Signal that ended it.
+    /// Signal that ended the profiler.
     pub exit_signal: Option<i32>,
     /// Reasons for the outcome.
     pub findings: Vec<Finding>,
-    /// Run that this one is a re-run of.
+    /// Original run, if this is a re-run.
     pub parent: Option<i64>,
-    /// Launches that it was to profile, as JSON.
+    /// Launches to profile in a re-run, as JSON.
     pub selects: Option<String>,
     pub notes: String,
-    /// Steps for the user while it runs.
+    /// Steps for the user during the run.
     pub steps: Vec<Step>,
     /// Number of finished steps.
     pub step: usize,
     /// Tags, in alphabetical order.
     pub tags: Vec<String>,
     pub reports: Vec<Report>,
-    /// Reports and support files that did not exist any more when the run was read.
+    /// Reports and support files that no longer existed when the record was read.
     pub gone: Vec<PathBuf>,
 }
 
 impl Run {
-    /// Duration in milliseconds: until now for a live run, until the last sign of life if the end was not observed.
+    /// Duration in milliseconds: up to now for a live run, up to the last observed activity for a run without an end.
     pub fn duration_ms(&self, now_ms: i64) -> i64 {
         let until = self.ended_ms.unwrap_or(if self.state.is_live() { now_ms } else { self.last_seen_ms.unwrap_or(self.started_ms) });
         until.saturating_sub(self.started_ms).max(0)
     }
 
-    /// Total size of its reports, in bytes.
+    /// Total size of the reports, in bytes.
     pub fn total_bytes(&self) -> u64 {
         self.reports.iter().map(|r| r.bytes).sum()
     }
 
-    /// Reports that the explorer opens; other files of the profiler are left out.
+    /// Reports that the explorer can open, without other files of the profiler.
     pub fn openable_reports(&self) -> impl Iterator<Item = &Report> {
         self.reports.iter().filter(|r| is_openable(&r.path))
     }
 
-    /// Returns true if all words occur in the run's data.
+    /// Returns true if the run's data contains all words.
     pub fn matches_words(&self, words: &str) -> bool {
         let text = format!(
             "#{} {} {} {} {} {} {} {} {}",
@@ -202,7 +202,7 @@ impl Run {
     }
 }
 
-/// Returns true if the explorer opens a file that a profiler left, by its name.
+/// Returns true if the explorer can open a file, judging by its name.
 pub fn is_openable(path: &std::path::Path) -> bool {
     const KINDS: [&str; 12] =
         [".nsys-rep", ".ncu-rep", ".sqlite", ".qdrep", ".csv", ".json", ".wstrace", ".db", ".pftrace", ".pickle", ".wsd", ".rpd"];
@@ -211,7 +211,7 @@ pub fn is_openable(path: &std::path::Path) -> bool {
     KINDS.iter().any(|k| bare.ends_with(k))
 }
 
-/// Environment variables whose values describe the run and contain no secrets; a name may end in `*`.
+/// Environment variables that describe the run and contain no secrets; a name may end in `*`.
 pub const PLAIN_VARIABLES: &[&str] = &[
     "CUDA_VISIBLE_DEVICES",
     "CUDA_DEVICE_ORDER",

@@ -1,8 +1,8 @@
-//! Tables of the database, and the migration from each version to the next. A released step never changes.
+//! Database schema, and the migration from each version to the next. A released step must never change.
 
 use rusqlite::{Connection, TransactionBehavior};
 
-/// Step N migrates from schema N to N + 1; `user_version` is the version of the schema.
+/// Step N migrates from schema N to N + 1. SQLite's `user_version` contains the schema version.
 static STEPS: &[&str] = &[
     "
 CREATE TABLE runs (
@@ -74,7 +74,7 @@ CREATE TABLE kernels (
 ",
 ];
 
-/// Migrates a database to the newest schema. `Err(Ok(n))` means schema n, written by a newer program.
+/// Migrates a database to the newest schema. Returns `Err(Ok(n))` for an unknown schema n of a newer version.
 pub fn migrate(db: &mut Connection) -> Result<(), Result<i64, rusqlite::Error>> {
     let version = |db: &Connection| db.query_row("PRAGMA user_version", [], |r| r.get::<_, i64>(0)).map_err(Err);
     let newest = STEPS.len();
@@ -82,7 +82,7 @@ pub fn migrate(db: &mut Connection) -> Result<(), Result<i64, rusqlite::Error>> 
     if known(version(db)?)? == newest {
         return Ok(());
     }
-    // Another program may migrate at the same time: the second one finds it done.
+    // Another process may be migrating: the second one finds the work done.
     let change = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(Err)?;
     let at = known(version(&change)?)?;
     for step in &STEPS[at..] {

@@ -1,4 +1,4 @@
-//! Reads and writes the library.
+//! Access to the library's database.
 
 use super::record::{NewRun, Report, Run, State};
 use super::{LibraryError, schema};
@@ -14,7 +14,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Time that one program waits for another's change.
+/// Maximum wait for another process's transaction.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -43,7 +43,8 @@ fn make_private(folder: &Path) -> Result<(), LibraryError> {
     private_files::create_folder(folder).map_err(|source| LibraryError::File { path: folder.display().to_string(), source })
 }
 
-/// Prevents a foreign database in the library's place from running code: its tables must be real tables.
+/// Prevents a foreign database in the library's place from running code: triggers are disabled, and tables must be real
+/// tables.
 fn harden_connection(db: &Connection) -> rusqlite::Result<()> {
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
@@ -57,13 +58,13 @@ fn to_json<T: serde::Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// Parses JSON; text of another program that is not readable becomes the default.
+/// Parses JSON; invalid text becomes the default value.
 fn from_json<T: serde::de::DeserializeOwned + Default>(text: &str) -> T {
     serde_json::from_str(text).unwrap_or_default()
 }
 
 impl Library {
-    /// Opens the user's library, and creates it if it does not exist.
+    /// Opens the user's library; creates it if needed.
     pub fn open() -> Result<Self, LibraryError> {
         Self::open_at(&library_folder()?)
     }
@@ -72,9 +73,9 @@ impl Library {
     pub fn open_at(folder: &Path) -> Result<Self, LibraryError> {
         let file = folder.join("runs.db");
         if file.is_file() {
-            // The folder contains commands and logs, and names programs that are run again.
+            // The folder contains commands that are run again, and logs.
             match private_files::check_not_shared(folder) {
-                // Open it read-only.
+                // Another user's library: open it read-only.
                 Err(_) if !private_files::is_mine(folder) => return Self::open_read_only(folder, &file),
                 other => other.map_err(|source| LibraryError::File { path: folder.display().to_string(), source })?,
             }
@@ -83,8 +84,8 @@ impl Library {
             make_private(&folder.join("runs"))?;
         }
         let wrong = |source| LibraryError::Database { path: file.display().to_string(), source };
-        // SQLite does not wait for others while it changes the journal mode or the schema: programs that start at once
-        // take turns here.
+        // SQLite does not wait for other processes while changing the journal mode or the schema, so serialize
+        // processes that start at the same time.
         let lock = folder.join("runs.lock");
         let unlocked = |source| LibraryError::File { path: lock.display().to_string(), source };
         let turn = match private_files::open_lock_file(&lock) {
@@ -94,7 +95,7 @@ impl Library {
             }
             other => other.map_err(unlocked)?,
         };
-        // A network disk without file locks relies on those of SQLite, which take longer.
+        // On a network disk without file locks, rely on SQLite's locks, which take longer.
         let until = Instant::now() + PATIENCE;
         while matches!(turn.try_lock(), Err(TryLockError::WouldBlock)) {
             if Instant::now() > until {
@@ -109,8 +110,8 @@ impl Library {
         let mut db = Connection::open(&file).map_err(wrong)?;
         harden_connection(&db).map_err(wrong)?;
         db.busy_timeout(PATIENCE).map_err(wrong)?;
-        // With WAL, readers and a writer do not wait for each other, but WAL needs memory that machines on a shared
-        // disk do not share.
+        // With WAL, readers and a writer do not block each other. But WAL needs shared memory, which machines on a
+        // shared disk lack.
         let journal = if host_identity::is_shared_disk(folder) { "PRAGMA journal_mode = DELETE" } else { "PRAGMA journal_mode = WAL" };
         db.query_row(journal, [], |_| Ok(())).map_err(wrong)?;
         db.execute_batch("PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = NORMAL").map_err(wrong)?;
@@ -121,10 +122,10 @@ impl Library {
         Ok(Self { db, folder: folder.to_owned() })
     }
 
-    /// Opens a library read-only.
+    /// Opens a library that cannot be written.
     fn open_read_only(folder: &Path, file: &Path) -> Result<Self, LibraryError> {
         let wrong = |source| LibraryError::Database { path: file.display().to_string(), source };
-        // The file counts as immutable: no locks are taken, and a leftover journal is not read.
+        // SQLite then takes no locks, and does not read a leftover journal.
         let name = format!("file:{}?immutable=1", file.display().to_string().replace('%', "%25").replace('?', "%3f").replace('#', "%23"));
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(name, flags).map_err(wrong)?;
@@ -144,8 +145,8 @@ impl Library {
         LibraryError::Database { path: self.folder.join("runs.db").display().to_string(), source }
     }
 
-    /// Id above the existing run folders, if a database was created anew beside the runs of another; otherwise `None`,
-    /// and SQLite continues its own numbering.
+    /// Next run id, above all existing run folders, if a new database replaced a lost one; otherwise `None`: SQLite
+    /// continues its own numbering.
     fn above_folders(&self) -> Option<i64> {
         let last: i64 =
             self.db.query_row("SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'runs'", [], |r| r.get(0)).ok()?;
@@ -154,13 +155,13 @@ impl Library {
         (highest > last).then_some(highest + 1)
     }
 
-    /// Folder of a run.
+    /// Folder of a run: `runs/ID`.
     pub fn run_folder(&self, id: i64) -> PathBuf {
         self.folder.join("runs").join(id.to_string())
     }
 
-    /// Adds a new run, held by this process until its supervisor takes over, and creates its folder. `make` completes
-    /// the run once its id and folder are known, because reports may go there.
+    /// Adds a new run, held by this process until its supervisor takes over, and creates its folder. `make` receives
+    /// the id and the folder, for the paths of the reports.
     pub fn begin_run(&mut self, make: impl FnOnce(i64, &Path) -> Result<NewRun, LibraryError>) -> Result<Run, LibraryError> {
         let (pid, ticks) = this_process();
         let environment: Vec<(String, String)> =
@@ -184,7 +185,7 @@ impl Library {
         let new = match made {
             Ok(new) => new,
             Err(e) => {
-                // Nothing ran, so nothing is kept.
+                // The run did not start: remove its row and folder.
                 let _ = self.db.execute("DELETE FROM runs WHERE id = ?1", [id]);
                 let _ = if fresh { std::fs::remove_dir_all(&folder) } else { std::fs::remove_dir(&folder) };
                 return Err(e);
@@ -223,7 +224,7 @@ impl Library {
     fn update_run(&self, id: i64, set: &str, values: &[&dyn rusqlite::ToSql]) -> Result<(), LibraryError> {
         let mut all: Vec<&dyn rusqlite::ToSql> = vec![&id];
         all.extend(values);
-        // `set` is this program's own text; values are bound.
+        // `set` is a constant of this program; values are bound.
         self.db.execute(&format!("UPDATE runs SET {set} WHERE id = ?1"), &all[..]).map_err(|e| self.database_error(e))?;
         Ok(())
     }
@@ -239,7 +240,7 @@ impl Library {
         self.update_run(id, "profiler = ?2, state = 'running'", &[&profiler])
     }
 
-    /// Records the stage that a stop has reached.
+    /// Records the stage of stopping a run.
     pub fn set_stage(&self, id: i64, stage: &str) -> Result<(), LibraryError> {
         self.update_run(id, "stage = ?2", &[&stage])
     }
@@ -249,18 +250,18 @@ impl Library {
         self.update_run(id, "detached = 1", &[])
     }
 
-    /// Records a fact about the machine or the code, once it is determined.
+    /// Records a fact about the machine or the code.
     pub fn set_fact(&self, id: i64, column: &'static str, value: &str) -> Result<(), LibraryError> {
         debug_assert!(["tool_version", "devices", "driver", "clocks_start", "clocks_end", "git_commit"].contains(&column));
         self.update_run(id, &format!("{column} = ?2"), &[&value])
     }
 
-    /// Records whether the working directory had changes.
+    /// Records the presence of uncommitted changes in the working directory.
     pub fn set_dirty(&self, id: i64, dirty: bool) -> Result<(), LibraryError> {
         self.update_run(id, "git_dirty = ?2", &[&dirty])
     }
 
-    /// Records the end of the run.
+    /// Records the end of the run, with its outcome and reports.
     pub fn end_run(&self, id: i64, state: State, exit: Exit, findings: &[Finding], reports: &[Report]) -> Result<(), LibraryError> {
         let findings: Vec<(&str, &str)> = findings.iter().map(|f| (f.what.as_str(), f.fix.as_str())).collect();
         let change = self.db.unchecked_transaction().map_err(|e| self.database_error(e))?;
@@ -301,7 +302,7 @@ impl Library {
         self.update_run(id, "notes = ?2", &[&text])
     }
 
-    /// Records the number of finished steps of a guided run; the last of them may have been skipped.
+    /// Records the number of finished steps of a guided run; `left_out` marks the last one as skipped.
     pub fn set_steps_done(&self, id: i64, done: usize, left_out: bool) -> Result<(), LibraryError> {
         let mut steps = self.run(id)?.steps;
         if let Some(step) = done.checked_sub(1).and_then(|at| steps.get_mut(at)) {
@@ -310,7 +311,7 @@ impl Library {
         self.update_run(id, "step = ?2, steps = ?3", &[&i64::try_from(done).unwrap_or(i64::MAX), &to_json(&steps)])
     }
 
-    /// Adds a tag, or removes it.
+    /// Adds or removes a tag.
     pub fn set_tag(&self, id: i64, tag: &str, add: bool) -> Result<(), LibraryError> {
         self.run(id)?;
         if add {
@@ -321,7 +322,7 @@ impl Library {
         Ok(())
     }
 
-    /// Deletes the record of a run; its files are left to the caller.
+    /// Deletes the record of a run, but not its files.
     pub fn delete_run(&self, id: i64) -> Result<(), LibraryError> {
         self.db.execute("DELETE FROM runs WHERE id = ?1", [id]).map_err(|e| self.database_error(e))?;
         Ok(())
@@ -348,7 +349,7 @@ impl Library {
         Ok(run)
     }
 
-    /// Adds tags and reports. A live run without a holder is lost, whatever was written last.
+    /// Adds tags and reports. A live run without a holder is marked as lost.
     fn complete_run(&self, run: &mut Run) -> Result<(), LibraryError> {
         let read = || -> rusqlite::Result<(Vec<String>, Vec<Report>)> {
             let mut tags = self.db.prepare_cached("SELECT tag FROM tags WHERE run = ?1 ORDER BY tag")?;
@@ -363,8 +364,8 @@ impl Library {
             ))
         };
         (run.tags, run.reports) = read().map_err(|e| self.database_error(e))?;
-        // On a home directory shared by several machines, only the run's own machine can tell; after a reboot it holds
-        // no runs.
+        // If several machines share the home directory, only the run's own machine can check the holder. After a
+        // reboot, its runs have no holder.
         let here = match &run.machine {
             Some(machine) => {
                 *machine == host_identity::pid_scope()
@@ -386,7 +387,7 @@ impl Library {
     }
 }
 
-/// Checks that a text is a valid tag.
+/// Returns an error unless the tag is one word without commas and control characters.
 fn check_tag(tag: &str) -> Result<(), LibraryError> {
     if tag.is_empty() || tag.contains(|c: char| c.is_control() || c.is_whitespace() || c == ',') {
         return Err(LibraryError::Refused(format!("{tag:?} is not a valid tag: write one word without spaces or commas")));

@@ -1,8 +1,8 @@
 //! CUDA or HIP runtime and driver calls on the host.
 //!
 //! Calls that launched kernels are stored with their launches ([`Launches::call`](super::Launches::call)). Cheap
-//! queries such as `cuKernelGetName` are only counted: a report may contain one for every launch, and single ones are
-//! of no interest.
+//! queries such as `cuKernelGetName` are only counted: a report may contain one per launch, and individual queries are
+//! irrelevant.
 
 use super::Nanos;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub enum CallKind {
     Launch,
     GraphLaunch,
-    /// Blocks the thread until work on a device is done.
+    /// Blocks the thread until device work is done.
     Sync,
     Copy,
     Set,
@@ -20,7 +20,7 @@ pub enum CallKind {
     Free,
     /// Loads or unloads code.
     Module,
-    /// Records events, or has a stream wait for one.
+    /// Records an event, or makes a stream wait for one.
     Event,
     /// Creates or captures graphs.
     Graph,
@@ -28,13 +28,13 @@ pub enum CallKind {
     HostFunction,
     /// Starts or stops the capture.
     Profiler,
-    /// Only queries; a report may contain one for every launch.
+    /// Only queries; a report may contain one per launch.
     Query,
     Other,
 }
 
-/// Prefixes of names without `cuda`, `cu` or `hip`, and the kinds of such calls. The first match wins: longer before
-/// shorter.
+/// Name prefixes (after `cuda`, `cu` or `hip`) and the kind of call. The first match wins, so longer prefixes come
+/// first.
 const KINDS: &[(&str, CallKind)] = &[
     // A host function is not a kernel.
     ("LaunchHostFunc", CallKind::HostFunction),
@@ -106,17 +106,17 @@ const KINDS: &[(&str, CallKind)] = &[
 impl CallKind {
     /// Determines the kind from a call's name, with or without the version suffix that CUPTI adds.
     pub fn from_name(name: &str) -> Self {
-        // Names of the runtime begin with `cuda`, those of the driver with `cu` and a capital letter.
+        // Runtime names begin with `cuda`, driver names with `cu` and a capital letter.
         let bare = ["cuda", "hip", "cu"].iter().find_map(|p| name.strip_prefix(p)).unwrap_or(name);
         KINDS.iter().find(|(begins, _)| bare.starts_with(begins)).map_or(Self::Other, |(_, kind)| *kind)
     }
 
-    /// Returns true if such a call can have started a kernel, memcpy or memset: others have correlation ids, too.
+    /// Returns true if such a call can start a kernel, memcpy or memset. A correlation id alone does not prove that.
     pub fn may_start_work(self) -> bool {
         !matches!(self, Self::Sync | Self::Event | Self::Module | Self::Profiler)
     }
 
-    /// Returns true if calls of this kind are kept one by one.
+    /// Returns true if calls of this kind are stored individually, not only counted.
     pub fn is_kept(self) -> bool {
         self != Self::Query
     }
@@ -125,7 +125,7 @@ impl CallKind {
 /// Totals of the calls with one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallName {
-    /// Without its version suffix (`cudaMalloc`, not `cudaMalloc_v3020`).
+    /// Name without version suffix (`cudaMalloc`, not `cudaMalloc_v3020`).
     pub name: Arc<str>,
     pub kind: CallKind,
     pub count: u64,
@@ -143,8 +143,8 @@ impl CallName {
 /// Marks a value that is not in the report.
 pub const NONE: u32 = u32::MAX;
 
-/// Totals per name for all calls; and, in columns (28 bytes a call), the calls of interest on a timeline that launched
-/// no kernel, in file order.
+/// Totals per name for all calls, and columns (28 bytes per call) of the timeline calls that launched no kernel, in
+/// file order.
 #[derive(Clone, Debug, Default)]
 pub struct HostCalls {
     /// By total time, longest first.
@@ -159,7 +159,7 @@ pub struct HostCalls {
     pub name: Vec<u32>,
     /// Index into `threads`.
     pub thread: Vec<u32>,
-    /// Correlation id shared by a call and its work, unique in its process; [`NONE`] if the report has none.
+    /// Correlation id shared by a call and its GPU work, unique within the process; [`NONE`] if not in the report.
     pub correlation: Vec<u32>,
 }
 
@@ -176,17 +176,17 @@ impl HostCalls {
         self.call_name(call).map_or(CallKind::Other, |n| n.kind)
     }
 
-    /// Name of the call, with the totals of that name.
+    /// Name of the call, and the totals of all calls with that name.
     pub fn call_name(&self, call: usize) -> Option<&CallName> {
         self.names.get(*self.name.get(call)? as usize)
     }
 
-    /// Process and thread id.
+    /// Process id and thread id of a call.
     pub fn thread_of(&self, call: usize) -> (u32, u32) {
         self.thread.get(call).and_then(|&t| self.threads.get(t as usize)).copied().unwrap_or_default()
     }
 
-    /// Bytes of the columns per call.
+    /// Memory of the columns per call, bytes.
     pub fn bytes_per_call() -> usize {
         8 + 8 + 4 + 4 + 4
     }

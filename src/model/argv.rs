@@ -1,7 +1,7 @@
-//! Command line of a profiler as stored in its report: the options, and the program that it ran.
+//! Command line of a profiler, as stored in its report: options and profiled program.
 //!
-//! Nsight Compute stores one line: words joined by blanks, without quotes. A word with a blank becomes two words, so
-//! the result is only trusted if the program matches the one that the report names elsewhere.
+//! Nsight Compute stores one line: words joined by blanks, without quotes. An argument with a blank becomes two words,
+//! so the result is trusted only if the program matches the process name in the report.
 
 /// Options without a value.
 const FLAGS: [&str; 19] = [
@@ -112,7 +112,7 @@ const VALUED: [&str; 82] = [
     "--kernel-regex-base",
 ];
 
-/// Options with which ncu leaves out launches.
+/// Options that make ncu skip launches.
 const CHOOSING: [&str; 16] = [
     "-k",
     "--kernel-name",
@@ -135,13 +135,13 @@ const CHOOSING: [&str; 16] = [
 /// A command line split into options with values, and the program with its arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandLine {
-    /// Options in order, by their full names, with their values.
+    /// Full names of the options, in order, with their values.
     pub options: Vec<(&'static str, Option<String>)>,
     /// The program and its arguments.
     pub program: Vec<String>,
 }
 
-/// Resolves an option: an exact match, or the only one with that prefix.
+/// Resolves an option: an exact match, or the only option with that prefix.
 fn resolve_option(word: &str) -> Option<(&'static str, bool)> {
     let all = || FLAGS.iter().map(|f| (*f, false)).chain(VALUED.iter().map(|v| (*v, true)));
     if let Some(found) = all().find(|(name, _)| *name == word) {
@@ -177,13 +177,13 @@ pub fn parse_command_line(argv: &[String]) -> Option<CommandLine> {
 }
 
 impl CommandLine {
-    /// Returns true if the profiler was told to leave out launches.
+    /// Returns true if the options make the profiler skip launches.
     pub fn filters_launches(&self) -> bool {
         self.options.iter().any(|(name, _)| CHOOSING.contains(name))
     }
 }
 
-/// Tests whether a program is the executable of a process: `python3` matches `/usr/bin/python3.12`.
+/// Returns true if a program is the executable of a process: `python3` matches `/usr/bin/python3.12`.
 pub fn same_program(program: &str, process: &str) -> bool {
     let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     let (program, process) = (base(program), base(process));

@@ -1,4 +1,4 @@
-//! Cancellation of a job, and a count of the work done until then.
+//! Cancellation of a job, and a counter of the work done.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ impl Cancel {
         self.0.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Returns true if the job was asked to stop.
+    /// Returns true if the job was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.stop.load(Ordering::Relaxed)
     }
 
-    /// Steps that the job has done, in [`Pace`]s that have ended: unlike seconds, equal on every machine.
+    /// Steps counted by all finished [`Pace`]s of the job: unlike seconds, equal on every machine.
     pub fn steps_done(&self) -> u64 {
         self.0.steps.load(Ordering::Relaxed)
     }
@@ -36,11 +36,11 @@ impl Cancel {
     }
 }
 
-/// Steps between two checks of the flag: a step takes less than a microsecond.
+/// Steps between two checks of the flag; a step takes less than a microsecond.
 const LOOK: u64 = 1 << 14;
 
-/// Counts the steps of a loop, and checks from time to time whether the job was asked to stop. A step is one byte, row
-/// or value that is visited; the steps of inner loops count, too.
+/// Counts the steps of a loop and periodically checks for cancellation. A step is one visited byte, row or value, also
+/// in inner loops.
 #[derive(Debug)]
 pub struct Pace {
     cancel: Cancel,
@@ -49,7 +49,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Counts steps; returns false if the job was asked to stop.
+    /// Counts steps; returns false if the job was cancelled.
     #[inline]
     pub fn count_steps(&self, steps: usize) -> bool {
         let since = self.since.get().saturating_add(steps as u64);

@@ -1,4 +1,4 @@
-//! Clock of a report's times, and its rank in a job.
+//! Clock of a report, and the rank of its process in a job.
 
 /// Relation of the session's clock to wall-clock time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,6 +18,6 @@ pub struct Rank {
     pub host: Option<String>,
 }
 
-/// Environment variables of launchers (torchrun, Slurm, Open MPI, MPICH) for the rank and the number of ranks.
+/// Environment variables with the rank and the number of ranks, by launcher: torchrun, Slurm, Open MPI, MPICH.
 pub const LAUNCHERS: [(&str, &str); 4] =
     [("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE")];

@@ -1,15 +1,14 @@
-//! Code of a kernel: functions with their instructions and the corresponding source lines.
+//! Code of a kernel: functions, instructions and source lines.
 
 use std::sync::Arc;
 
-/// A source file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceFile {
     /// Path at compilation.
     pub name: Arc<str>,
-    /// Contents: stored in the report, or read from disk.
+    /// Contents, from the report or from disk.
     pub text: Option<Arc<str>>,
-    /// The text is from disk, and may have changed since.
+    /// True if the text is from disk, where it may have changed since compilation.
     pub from_disk: bool,
 }
 
@@ -19,11 +18,11 @@ pub struct Function {
     pub name: Arc<str>,
     /// Address at the time of profiling.
     pub address: u64,
-    /// Bytes of its code.
+    /// Code size in bytes.
     pub size: u64,
-    /// Line table: offset from which on instructions belong to a file (from 1) and line (from 1); by offset.
+    /// Line table, sorted by offset: offset of the first instruction, file number (from 1) and line (from 1).
     pub lines: Vec<(u64, u32, u32)>,
-    /// Offset and text of its instructions, if disassembled; by offset.
+    /// Instructions as (offset, text), sorted by offset; empty if not disassembled.
     pub instructions: Vec<(u64, Arc<str>)>,
 }
 
@@ -32,14 +31,14 @@ pub struct Function {
 pub struct Code {
     /// Files, numbered from 1 as in [`Function::lines`].
     pub files: Vec<SourceFile>,
-    /// By address.
+    /// Functions, sorted by address.
     pub functions: Vec<Function>,
-    /// Remarks on missing parts and their reasons.
+    /// Remarks on missing parts, with reasons.
     pub remarks: Vec<String>,
 }
 
 impl Code {
-    /// Function at an address, and the offset in it.
+    /// Function at an address, and the offset within the function.
     pub fn find_function(&self, address: u64) -> Option<(&Function, u64)> {
         let next = self.functions.partition_point(|f| f.address <= address);
         let function = self.functions.get(next.checked_sub(1)?)?;

@@ -22,34 +22,34 @@ pub struct Collective {
     /// Name of the process group or communicator.
     pub group: Arc<str>,
     pub group_size: Option<u32>,
-    /// Its ranks, in the report's format.
+    /// Ranks of the group, in the report's format.
     pub ranks: Arc<str>,
-    /// Sequence number in its group; equal numbers on all ranks belong together.
+    /// Sequence number in the group; the same number on all ranks identifies one collective.
     pub sequence: Option<u64>,
-    /// Start, ns; on the device if the report has that time.
+    /// Start, ns; device time if the report has it.
     pub start: i64,
     /// Duration, ns.
     pub duration: i64,
-    /// Launch that executed it.
+    /// Index of the launch that executed the collective.
     pub launch: Option<u32>,
 }
 
-/// Arguments of an NCCL call, from the payload of its NVTX range. Communicators are identified by a hash that is the
-/// same on all their ranks.
+/// Arguments of an NCCL call, from the payload of its NVTX range. A communicator is identified by a hash that is equal
+/// on all of its ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NcclCall {
     /// A rank joins a communicator.
     Init { communicator: u64, ranks: u32, rank: u32 },
-    /// A collective or point-to-point transfer. Bytes are those that this rank sends, or receives for `ncclRecv`.
+    /// A collective or point-to-point transfer. `bytes` is the number that this rank sends, or receives for `ncclRecv`.
     Message { communicator: Option<u64>, bytes: u64, peer: Option<u32> },
 }
 
 impl NcclCall {
-    /// Parses the payload of a range in NCCL's domain, by the name of the function.
+    /// Parses the payload of a range in NCCL's domain; `function` determines the format.
     ///
     /// The structures of NCCL's `nvtx_payload_schemas.h`:
-    /// `{u64 communicator, size_t bytes, int operation | root | peer}`, without the last 4 bytes for functions without
-    /// any of these; before NCCL 2.26 the communicator was missing.
+    /// `{u64 communicator, size_t bytes, int operation | root | peer}`; functions without operation, root or peer omit
+    /// the last 4 bytes. Before NCCL 2.26 the communicator was missing.
     /// `ncclCommInitRank`: `{u64 communicator, int ranks, int rank, …}`.
     pub fn from_payload(function: &str, payload: &[u8]) -> Option<Self> {
         let long = |at: usize| Some(u64::from_le_bytes(payload.get(at..at + 8)?.try_into().ok()?));
@@ -71,7 +71,7 @@ impl NcclCall {
     }
 }
 
-/// Bytes of an element, by PyTorch's name of its type.
+/// Size of an element in bytes, by PyTorch's type name.
 pub fn element_bytes(dtype: &str) -> Option<u64> {
     let dtype = dtype.rsplit("::").next().unwrap_or(dtype);
     match dtype {

@@ -6,7 +6,7 @@ use super::Bytes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConfigId(pub u32);
 
-/// One launch configuration. Grids are in blocks, blocks in threads, as in CUDA.
+/// A launch configuration. Grid sizes are in blocks, block sizes in threads, as in CUDA.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LaunchConfig {
     /// Blocks in x, y, z.
@@ -15,21 +15,21 @@ pub struct LaunchConfig {
     pub block: Option<[u32; 3]>,
     /// Registers per thread.
     pub registers: Option<u32>,
-    /// Shared memory that the kernel declares, per block.
+    /// Shared memory declared by the kernel, per block.
     pub static_shared: Option<Bytes>,
-    /// Shared memory that the launch asks for, per block.
+    /// Shared memory requested by the launch, per block.
     pub dynamic_shared: Option<Bytes>,
-    /// Shared memory that the driver reserved on an SM for this launch (the carve-out).
+    /// Shared memory reserved by the driver on an SM for this launch (the carve-out).
     pub shared_carveout: Option<Bytes>,
-    /// Local memory per thread: spills and arrays that did not fit in registers.
+    /// Local memory per thread: register spills, and arrays that did not fit in registers.
     pub local_per_thread: Option<Bytes>,
     /// Blocks per cluster in x, y, z (compute capability 9.0 and later).
     pub cluster: Option<[u32; 3]>,
-    /// A cooperative launch: all blocks must be resident at once.
+    /// True for a cooperative launch: all blocks must be resident at once.
     pub cooperative: bool,
 }
 
-/// `132×8×1`, without trailing ones: `132×8`, `132`.
+/// Formats dimensions without trailing ones: `132×8×4`, `132×8`, `132`.
 pub fn format_dim3(dims: [u32; 3]) -> String {
     match dims {
         [x, 1, 1] => x.to_string(),

@@ -1,4 +1,4 @@
-//! Values over time: metrics of a GPU, memory in use, clocks, power.
+//! Counters over time: GPU metrics, memory in use, clocks, power.
 
 use std::sync::Arc;
 
@@ -11,6 +11,6 @@ pub struct CounterTrack {
     pub unit: Arc<str>,
     /// Timestamps, ns, ascending.
     pub times: Vec<i64>,
-    /// One per timestamp.
+    /// One value per timestamp.
     pub values: Vec<f64>,
 }

@@ -1,5 +1,5 @@
-//! Account of the recording: work that the host started without a record in the report, and damaged records. It is
-//! built when a report is read; every analysis consults it and uses its sentences.
+//! Coverage of the recording: calls whose GPU work has no record in the report, and damaged records. Built when a
+//! report is read; all analyses take their wording from here.
 
 use super::units::{format_count, format_grouped};
 use super::{Nanos, Note, NoteKind, Severity, Vendor};
@@ -25,7 +25,7 @@ impl Work {
         }
     }
 
-    /// Noun for one call of it.
+    /// Noun for one call that starts this work.
     pub fn noun(self) -> &'static str {
         match self {
             Self::Kernels => "kernel launch",
@@ -35,14 +35,14 @@ impl Work {
     }
 }
 
-/// Part of a process' run that contains the calls without records.
+/// Part of a process's run in which calls have no records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stretch {
-    /// The whole run: no call has a record.
+    /// The whole run.
     All,
-    /// Only the end, from some time on.
+    /// Only the end of the run.
     End,
-    /// Several parts.
+    /// Several parts of the run.
     Parts,
 }
 
@@ -57,23 +57,23 @@ impl Stretch {
     }
 }
 
-/// Calls of one process that start one kind of work, some of them without a record on a GPU.
+/// Calls of one process that start one kind of work, where some have no GPU record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unrecorded {
     pub pid: u32,
     pub work: Work,
-    /// Function called by most of them.
+    /// Function of most of the lost calls.
     pub name: Arc<str>,
-    /// Calls that should have a record.
+    /// Number of calls that should have a GPU record.
     pub calls: u64,
-    /// Number of these without one.
+    /// Number of calls without a GPU record.
     pub lost: u64,
     /// Threads that made the lost calls.
     pub threads: Vec<u32>,
     /// Other threads of the process have records.
     pub other_threads: bool,
     pub stretch: Stretch,
-    /// Start of the first and of the last, ns.
+    /// Start of the first and last lost call, ns.
     pub first: i64,
     pub last: i64,
 }
@@ -81,53 +81,54 @@ pub struct Unrecorded {
 /// Missing and damaged records of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// The host's calls were read: otherwise work without a record cannot be detected.
+    /// True if host calls were read; otherwise work without a record cannot be detected.
     pub calls: bool,
-    /// By process and kind of work.
+    /// Lost calls by process and kind of work.
     pub unrecorded: Vec<Unrecorded>,
-    /// All calls that start a kind of work, indexed as [`Work::ALL`]; counted if some have no record.
+    /// Number of calls that start each kind of work, indexed like [`Work::ALL`]; only counted if some have no record.
     pub started: [u64; Work::ALL.len()],
-    /// Kernels whose times are missing, negative or outside the run: they count as launches, without their times.
+    /// Kernels with times that are missing, negative or outside the run. They count as launches without a duration.
     pub untimed: u64,
-    /// Copies and sets with such times, which are left out.
+    /// Memcpys and memsets with such times; they are dropped.
     pub untimed_copies: u64,
-    /// Kernels recorded as overlapping later ones of their own stream, cut at the overlap.
+    /// Kernels that overlapped a later kernel of the same stream and were truncated at the overlap.
     pub overrun: u64,
-    /// Total time cut off, ns.
+    /// Total time removed by the truncation, ns.
     pub overrun_ns: i64,
 }
 
-/// Share of calls without a record that is worth reporting: fewer are launches that failed, or ran when the recording
-/// stopped.
+/// Minimum share of calls without a record that is reported. A smaller share comes from launches that failed, or that
+/// were running when the recording stopped.
 const SAID: f64 = 0.01;
-/// Share from which the recorded work no longer represents the run.
+/// Share of missing records above which the recorded work no longer represents the run.
 const HOLLOW: f64 = 0.05;
 /// Maximum number of processes listed by name.
 const MOST_NAMED: usize = 4;
 
 impl Coverage {
-    /// Number of calls of a kind without a record, and of all.
+    /// Number of lost calls that start a kind of work, and number of all such calls.
     pub fn lost_calls(&self, work: Work) -> (u64, u64) {
         (self.unrecorded.iter().filter(|u| u.work == work).map(|u| u.lost).sum(), self.started[work as usize])
     }
 
-    /// Share of a kind of work without a record.
+    /// Share of lost calls for a kind of work, 0 to 1.
     pub fn lost_share(&self, work: Work) -> f64 {
         let (lost, calls) = self.lost_calls(work);
         lost as f64 / calls.max(1) as f64
     }
 
     fn reported_work(&self) -> impl Iterator<Item = Work> + '_ {
-        // A copy may be the host's own work (host to host, or zero bytes): only kernels and graphs prove a loss.
+        // Copies without a record may be legitimate (host to host, or zero bytes): only kernels and graphs prove a
+        // loss.
         [Work::Graphs, Work::Kernels].into_iter().filter(|&w| self.lost_calls(w).0 > 0 && self.lost_share(w) >= SAID)
     }
 
-    /// Returns true if so much has no record that idle time, limits and shares are unknown.
+    /// Returns true if so many records are missing that idle time, limits and shares are unknown.
     pub fn is_inconclusive(&self) -> bool {
         self.reported_work().any(|w| self.lost_share(w) >= HOLLOW)
     }
 
-    /// Describes the work without a record in one sentence; `None` if none is worth reporting.
+    /// Describes the missing records in one sentence; `None` if they are below the threshold.
     pub fn describe_losses(&self) -> Option<String> {
         let parts: Vec<String> = self.reported_work().map(|w| self.describe_work(w)).collect();
         (!parts.is_empty()).then(|| parts.join("; "))
@@ -153,7 +154,7 @@ impl Coverage {
         format!("{what}{}", describe_spread(&of, lost, calls))
     }
 
-    /// Advice on recording it, for the tool that made the report.
+    /// Advice on how to record the missing work with the tool that made the report.
     pub fn recording_advice(&self, tool: &str, maker: Vendor) -> String {
         let graphs = self.reported_work().next() == Some(Work::Graphs);
         let processes = self.unrecorded.iter().any(|u| u.work != Work::Copies && u.stretch == Stretch::All)
@@ -183,7 +184,7 @@ impl Coverage {
         .to_owned()
     }
 
-    /// Notes for the reader.
+    /// Notes about missing and damaged records.
     pub fn notes(&self, tool: &str, maker: Vendor) -> Vec<Note> {
         let mut out = Vec::new();
         if let Some(sentence) = self.describe_losses() {
@@ -220,7 +221,7 @@ fn format_copies(n: u64) -> String {
     if n == 1 { "1 copy or set".to_owned() } else { format!("{} copies and sets", format_grouped(i64::try_from(n).unwrap_or(i64::MAX))) }
 }
 
-/// Describes the processes, thread or time to which calls without a record are limited.
+/// Describes the processes, thread or part of the run with the lost calls.
 fn describe_spread(of: &[&Unrecorded], lost: u64, calls: u64) -> String {
     if lost == calls && of.len() < 2 {
         return String::new();

@@ -2,24 +2,24 @@
 
 use super::Bytes;
 
-/// Vendor of a GPU, which determines the profiler that can measure it.
+/// Vendor of a GPU; determines the applicable profiler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Vendor {
-    /// The report does not say.
+    /// Not in the report.
     #[default]
     Unknown,
-    /// NVIDIA: ncu.
+    /// Measured by ncu.
     Nvidia,
-    /// AMD: rocprofv3.
+    /// Measured by rocprofv3.
     Amd,
-    /// Another vendor (Intel, Huawei, Apple …): this program knows no tool for it.
+    /// Another vendor (Intel, Huawei, Apple …), without a supported profiler.
     Other,
 }
 
 /// A vendor's terms for the parts of its GPUs.
 #[derive(Debug)]
 pub struct Words {
-    /// Processor that runs blocks.
+    /// Processor that runs thread blocks.
     pub unit: &'static str,
     pub units: &'static str,
     pub warp: &'static str,
@@ -27,12 +27,12 @@ pub struct Words {
     pub block: &'static str,
     pub blocks: &'static str,
     pub shared: &'static str,
-    /// API that programs call.
+    /// Host API of the vendor.
     pub api: &'static str,
 }
 
 impl Vendor {
-    /// Terms of CUDA, or of `ROCm`.
+    /// Terms of `ROCm` for AMD, otherwise of CUDA.
     pub fn vendor_terms(self) -> &'static Words {
         match self {
             Self::Amd => &Words {
@@ -59,10 +59,10 @@ impl Vendor {
     }
 }
 
-/// A GPU as described by the report. Limits that the report lacks are `None`.
+/// A GPU as described by the report. Limits that are not in the report are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Device {
-    /// Index of the GPU in the tool's numbering on this machine.
+    /// GPU index in the tool's numbering on this machine.
     pub id: u32,
     pub maker: Vendor,
     /// Marketing name, e.g. `NVIDIA H200`.
@@ -81,13 +81,13 @@ pub struct Device {
     /// Peak memory bandwidth in bytes per second.
     pub memory_bandwidth: Option<u64>,
     pub memory: Option<Bytes>,
-    /// L2 cache.
+    /// Size of the L2 cache.
     pub l2: Option<Bytes>,
     /// Threads in a warp or wavefront.
     pub warp_size: Option<u32>,
-    /// Resident warps per SM.
+    /// Maximum number of resident warps per SM.
     pub max_warps_per_sm: Option<u32>,
-    /// Resident blocks per SM.
+    /// Maximum number of resident blocks per SM.
     pub max_blocks_per_sm: Option<u32>,
     /// 32-bit registers per SM.
     pub registers_per_sm: Option<u32>,

@@ -1,7 +1,7 @@
-//! Digest of a rank, small enough to be sent and compared with hundreds of others: a file `.wsd`.
+//! Digest of a rank (a `.wsd` file), small enough to send and to compare with hundreds of other ranks.
 //!
 //! A file consists of [`MAGIC`] and the zstd-compressed protobuf message [`Digest`]; fields of later versions are
-//! skipped. Times are in ns on the report's own clock. Columns of differences begin at 0.
+//! skipped. Times are in ns on the report's own clock. Delta-encoded columns start from 0.
 
 use prost::Message;
 use std::collections::HashMap;
@@ -10,11 +10,11 @@ use std::collections::HashMap;
 pub const MAGIC: &[u8; 4] = b"WSD1";
 /// Largest plausible time, ns: 104 days.
 const FAR: i64 = 1 << 53;
-/// Maximum size of an unpacked message: the largest of ours has about two MiB. Columns take up to sixteen times as much
-/// memory as bytes.
+/// Maximum size of an unpacked message; our largest is about 2 MiB. In memory, columns take up to sixteen times their
+/// encoded size.
 const MOST: u64 = 8 << 20;
-/// Limits on unpacking: `BASE` bytes for any message, or `PACKED_TIMES` the size of its file. Real ones shrink two to five
-/// times.
+/// Limits on unpacking: `BASE` bytes for any message, or `PACKED_TIMES` the size of its file. Real digests compress
+/// two- to fivefold.
 const BASE: u64 = 1 << 20;
 const PACKED_TIMES: u64 = 64;
 /// Maximum numbers of fields of a message, and of kinds of collectives.
@@ -24,7 +24,7 @@ const MOST_KINDS: usize = 256;
 /// One rank of a job, or one GPU of a process that drives several.
 #[derive(Clone, PartialEq, Message)]
 pub struct Digest {
-    /// File name of the report it was made from.
+    /// File name of the source report.
     #[prost(string, tag = "1")]
     pub file: String,
     #[prost(string, tag = "2")]
@@ -38,7 +38,7 @@ pub struct Digest {
     pub world: Option<u32>,
     #[prost(uint32, optional, tag = "6")]
     pub pid: Option<u32>,
-    /// Index of its GPU.
+    /// Index of the rank's GPU.
     #[prost(uint32, optional, tag = "7")]
     pub device: Option<u32>,
     #[prost(string, optional, tag = "8")]
@@ -46,22 +46,22 @@ pub struct Digest {
     /// Nanoseconds since 1970 at time 0 of the report.
     #[prost(sint64, optional, tag = "9")]
     pub epoch: Option<i64>,
-    /// Start of the first and end of the last operation.
+    /// Start of the first operation and end of the last one.
     #[prost(sint64, tag = "10")]
     pub start: i64,
     #[prost(sint64, tag = "11")]
     pub end: i64,
-    /// The analysed window, and the part of it that was judged.
+    /// The analysed window, and the time within it that the verdict covers.
     #[prost(sint64, tag = "12")]
     pub window_start: i64,
     #[prost(sint64, tag = "13")]
     pub window_end: i64,
     #[prost(sint64, tag = "14")]
     pub judged: i64,
-    /// Time breakdown of the GPU in the window: the categories of the triage, in their order.
+    /// Time breakdown of the GPU in the window, by triage category in triage order.
     #[prost(sint64, repeated, tag = "15")]
     pub parts: Vec<i64>,
-    /// Time of collectives in the window, hidden or not.
+    /// Time of collectives in the window, overlapped by compute or not.
     #[prost(sint64, tag = "16")]
     pub collective_time: i64,
     /// Summed durations of all kernels except collectives, in the whole report.
@@ -82,7 +82,7 @@ pub struct Digest {
     /// Missing records, and their consequences.
     #[prost(string, repeated, tag = "24")]
     pub missing: Vec<String>,
-    /// Work without a record, if so much that idle time and shares are unknown.
+    /// Description of work without a record, if there is so much that idle time and shares are unknown.
     #[prost(string, optional, tag = "25")]
     pub unrecorded: Option<String>,
 }
@@ -104,7 +104,6 @@ pub struct Steps {
     /// Time in which only collectives ran.
     #[prost(sint64, repeated, tag = "5")]
     pub exposed: Vec<i64>,
-    /// Idle time.
     #[prost(sint64, repeated, tag = "6")]
     pub idle: Vec<i64>,
 }
@@ -127,7 +126,7 @@ pub struct Kernel {
     pub bucket: Vec<u32>,
     #[prost(uint64, repeated, tag = "7")]
     pub filled: Vec<u64>,
-    /// A collective, guessed from its name.
+    /// True if the kernel's name looks like that of a collective.
     #[prost(bool, tag = "8")]
     pub collective: bool,
 }
@@ -135,13 +134,13 @@ pub struct Kernel {
 /// Collectives of one kind in one group.
 #[derive(Clone, PartialEq, Message)]
 pub struct Kind {
-    /// `all_reduce`, `send_recv`; taken from NCCL's kernel if the framework gives none.
+    /// `all_reduce`, `send_recv`; from the NCCL kernel's name if the framework does not report it.
     #[prost(string, tag = "1")]
     pub name: String,
     /// Process group or communicator; if the report has none, the index among the rank's streams with collectives.
     #[prost(string, tag = "2")]
     pub group: String,
-    /// Ranks of the group, as far as the report lists them.
+    /// Ranks of the group, if the report lists them.
     #[prost(uint32, repeated, tag = "3")]
     pub ranks: Vec<u32>,
     #[prost(uint32, optional, tag = "4")]
@@ -166,18 +165,18 @@ pub struct Collectives {
     /// Index into [`Digest::kinds`].
     #[prost(uint32, repeated, tag = "1")]
     pub kind: Vec<u32>,
-    /// Sequence number in its group; difference from the previous one of the same group.
+    /// Sequence number in the group, as the difference from the group's previous collective.
     #[prost(sint64, repeated, tag = "2")]
     pub sequence: Vec<i64>,
-    /// Difference from the start of the previous one.
+    /// Difference from the start of the previous collective.
     #[prost(sint64, repeated, tag = "3")]
     pub start: Vec<i64>,
     #[prost(sint64, repeated, tag = "4")]
     pub duration: Vec<i64>,
-    /// Bytes that each rank sends or receives, the larger of the two; 0 if unknown.
+    /// Bytes that each rank sends or receives, the larger of the two counts; 0 if unknown.
     #[prost(uint64, repeated, tag = "5")]
     pub bytes: Vec<u64>,
-    /// Sampling interval: only collectives whose number is a multiple of it are kept.
+    /// Sampling interval: only collectives whose sequence number is a multiple of this value are kept.
     #[prost(uint32, tag = "6")]
     pub each: u32,
     /// Number of the enclosing step, as given by the program or its framework, plus 1; 0 for none. Empty if no
@@ -200,7 +199,7 @@ pub struct Finding {
     pub severity: String,
 }
 
-/// A collective of a rank, on its own clock.
+/// A collective of one rank, timed by that rank's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collective {
     /// Index into [`Digest::kinds`].
@@ -217,7 +216,7 @@ impl Collective {
     }
 }
 
-/// A step of a rank, on its own clock.
+/// A step of one rank, timed by that rank's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     pub number: u32,
@@ -239,7 +238,7 @@ impl Digest {
         [&MAGIC[..], &zstd::bulk::compress(message, 6).unwrap_or_default()].concat()
     }
 
-    /// Recognizes a file by its first bytes, also one of a later version.
+    /// Recognizes a digest file of any version by its first bytes.
     pub fn is_digest(head: &[u8]) -> bool {
         head.starts_with(&MAGIC[..3]) && head.get(3).is_some_and(u8::is_ascii_digit)
     }
@@ -266,7 +265,7 @@ impl Digest {
         Self::decode(&unpacked[..]).map(Self::clamp_values).map_err(|e| format!("damaged: {e}"))
     }
 
-    /// Limits times and counts, so that they can be summed without overflow.
+    /// Clamps times and counts, so that sums do not overflow.
     fn clamp_values(mut self) -> Self {
         let fit = |n: &mut i64| *n = (*n).clamp(-FAR, FAR);
         let all = [&mut self.start, &mut self.end, &mut self.window_start, &mut self.window_end, &mut self.judged];
@@ -291,7 +290,7 @@ impl Digest {
         self
     }
 
-    /// Collectives by start, without damaged ones.
+    /// Valid collectives, ordered by start.
     pub fn collectives(&self) -> impl Iterator<Item = Collective> + '_ {
         let c = self.collectives.as_ref();
         let (mut start, mut before) = (0i64, vec![0i64; self.kinds.len()]);
@@ -309,7 +308,7 @@ impl Digest {
         })
     }
 
-    /// Stores collectives, ordered by start, in their columns.
+    /// Stores collectives, which must be ordered by start.
     pub fn set_collectives(&mut self, list: &[Collective], each: u32) {
         let group = |kind: usize| {
             let of = self.kinds.get(kind);
@@ -344,14 +343,14 @@ impl Digest {
         }
     }
 
-    /// Sets the steps of the collectives, in the order of [`Self::set_collectives`].
+    /// Sets the step number of each collective, in the order passed to [`Self::set_collectives`].
     pub fn set_steps_of_collectives(&mut self, list: &[Option<u32>]) {
         if let Some(of) = self.collectives.as_mut().filter(|c| c.kind.len() == list.len() && list.iter().any(Option::is_some)) {
             of.step = list.iter().map(|s| s.map_or(0, |s| s.saturating_add(1))).collect();
         }
     }
 
-    /// Steps by start.
+    /// Steps, ordered by start.
     pub fn steps(&self) -> Vec<Step> {
         let Some(s) = &self.steps else { return Vec::new() };
         let mut start = 0i64;
@@ -387,7 +386,8 @@ impl Digest {
     }
 }
 
-/// Counts the top-level fields of a message: each may take far more memory than bytes. `None` if it is damaged.
+/// Counts the top-level fields of a message, since a decoded field may take far more memory than its encoding. `None`
+/// if the message is damaged.
 fn count_fields(message: &[u8]) -> Option<usize> {
     let (mut rest, mut n) = (message, 0usize);
     while !rest.is_empty() {
@@ -442,7 +442,7 @@ mod tests {
     #[test]
     fn a_small_file_holds_no_large_message() {
         let columns = |n: usize| Digest { parts: vec![0; n], ..Digest::default() };
-        // As many zeros as the steps of the largest digest have.
+        // As many zeros as the largest digest has steps.
         for (n, taken) in [(1 << 19, true), (1 << 21, false), (60 << 20, false)] {
             let bytes = columns(n).to_bytes();
             assert!(bytes.len() < 10_000);

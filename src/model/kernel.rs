@@ -1,4 +1,4 @@
-//! A kernel and the forms of its name.
+//! Kernels and the forms of their names.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KernelId(pub u32);
 
-/// Forms of a kernel's name in profilers, with the names of `ncu --kernel-name-base`.
+/// Forms of a kernel's name, as in `ncu --kernel-name-base`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NameForm {
-    /// The last identifier only: no namespaces, template arguments or parameters.
+    /// Last identifier, without namespaces, template arguments and parameters.
     Function,
-    /// The full C++ signature in nvcc's spelling.
+    /// Full C++ signature in nvcc's spelling.
     Demangled,
     Mangled,
 }
@@ -26,7 +26,7 @@ impl NameForm {
         }
     }
 
-    /// Next form, cyclically.
+    /// Next form, wrapping around.
     pub fn next(self) -> Self {
         match self {
             Self::Function => Self::Demangled,
@@ -36,7 +36,7 @@ impl NameForm {
     }
 }
 
-/// A kernel, with the names in the report. Any of them may be missing.
+/// A kernel, with its names in the report. Any name may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kernel {
     /// Last identifier (`nsys` `shortName`, `ncu` base *function*).
@@ -44,8 +44,8 @@ pub struct Kernel {
     /// Full signature (`nsys` `demangledName`, `ncu` base *demangled*, unsimplified).
     pub demangled: Option<Arc<str>>,
     pub mangled: Option<Arc<str>>,
-    /// Full signature in the spelling of another demangler (PyTorch's is c++filt's), for display only: ncu compares
-    /// nvcc's.
+    /// Full signature in another demangler's spelling (PyTorch uses c++filt's), for display only, because ncu matches
+    /// nvcc's spelling.
     pub spelled: Option<Arc<str>>,
 }
 
@@ -53,7 +53,7 @@ pub struct Kernel {
 pub const UNNAMED: &str = "(unnamed kernel)";
 
 impl Kernel {
-    /// Function name, or the best substitute.
+    /// Function name, or the best fallback.
     pub fn function(&self) -> &str {
         match (&self.function, self.demangled.as_ref().or(self.spelled.as_ref()), &self.mangled) {
             (Some(name), ..) => name,
@@ -63,17 +63,17 @@ impl Kernel {
         }
     }
 
-    /// Demangled name, or the best substitute. `nsys stats` groups by it, too.
+    /// Demangled name, or the best fallback; `nsys stats` also groups by this name.
     pub fn demangled(&self) -> &str {
         self.demangled.as_deref().or(self.spelled.as_deref()).or(self.function.as_deref()).or(self.mangled.as_deref()).unwrap_or(UNNAMED)
     }
 
-    /// Mangled name, or the best substitute.
+    /// Mangled name, or the best fallback.
     pub fn mangled(&self) -> &str {
         self.mangled.as_deref().unwrap_or_else(|| self.demangled())
     }
 
-    /// Name in one form, or the best substitute.
+    /// Name in a form, or the best fallback.
     pub fn name(&self, form: NameForm) -> &str {
         match form {
             NameForm::Function => self.function(),
@@ -83,14 +83,14 @@ impl Kernel {
     }
 }
 
-/// A kernel whose name the tool truncated, and complete names in the report that begin like it.
+/// A kernel with a name truncated by the tool, and complete names in the report that have the same prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortened {
     pub kernel: KernelId,
     pub candidates: Vec<Arc<str>>,
 }
 
-/// Prefix of a name that nsys shortened to `PREFIX_NUMBER...`, else `None`. Names of kernels never end in three dots.
+/// Prefix of a name that nsys shortened to `PREFIX_NUMBER...`, else `None`. Kernel names never end in three dots.
 pub fn truncated_prefix(name: &str) -> Option<&str> {
     let rest = name.strip_suffix("...")?;
     let bare = rest.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -98,11 +98,11 @@ pub fn truncated_prefix(name: &str) -> Option<&str> {
     (!prefix.is_empty()).then_some(prefix)
 }
 
-/// Extracts the last identifier of a demangled C++ name, which nsys calls `shortName`.
+/// Extracts the last identifier of a demangled C++ name (nsys: `shortName`).
 ///
-/// Cuts the parameters (the first `(` outside brackets), then trailing template arguments, then everything up to the
-/// last `::` or blank outside brackets. Anonymous namespaces are bracketed words in both spellings
-/// (`<unnamed>`, `(anonymous namespace)`) and go with the rest of the namespaces.
+/// Cuts the parameters (from the first `(` outside brackets), then trailing template arguments, then everything up to
+/// the last `::` or blank outside brackets. Both spellings of anonymous namespaces (`<unnamed>`,
+/// `(anonymous namespace)`) are bracketed and are removed with the other namespaces.
 pub fn function_of(demangled: &str) -> &str {
     const ANONYMOUS: &str = "(anonymous namespace)";
     let bytes = demangled.as_bytes();

@@ -1,4 +1,4 @@
-//! Places of launches: process, thread, device, context and stream, interned together.
+//! Launch sites: interned combinations of process, thread, device, context and stream.
 
 /// Index into [`Profile::places`](super::Profile::places).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -10,11 +10,11 @@ pub struct LaunchSite {
     pub pid: Option<u32>,
     /// Index into [`Profile::devices`](super::Profile::devices), if the report identifies the GPU.
     pub device: Option<u32>,
-    /// Device ordinal as the process saw it (`CUDA_VISIBLE_DEVICES` applies).
+    /// Device ordinal within the process, after `CUDA_VISIBLE_DEVICES`.
     pub ordinal: Option<u32>,
     pub context: Option<u32>,
     pub stream: Option<u32>,
-    /// Operating-system id of the thread that called the launch API.
+    /// OS id of the launching thread.
     pub thread: Option<u32>,
 }
 
@@ -22,8 +22,8 @@ pub struct LaunchSite {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
     pub pid: u32,
-    /// Executable, as the report names it.
+    /// Name of the executable, as in the report.
     pub name: Option<String>,
-    /// Its rank, if the report contains several ranks of a job.
+    /// Rank of the process, if the report contains several ranks of a job.
     pub rank: Option<u32>,
 }

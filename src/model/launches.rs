@@ -1,22 +1,22 @@
-//! Kernel launches in columns: a report may contain tens of millions, so each takes at most 40 bytes.
+//! Kernel launches in columns, at most 40 bytes each: a report may contain tens of millions.
 //!
-//! Columns are behind `Arc`, so that a later stage of reading can add columns without copying the ones already shown.
+//! Columns are behind `Arc`, so that a later reading stage can add columns without copying those on display.
 
 use super::{ConfigId, KernelId, LaunchSite, PlaceId};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A launch: its position in launch order, from 0, over the whole profile.
+/// Position of a launch in launch order, from 0, over the whole profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LaunchId(pub u32);
 
-/// Marks a value of a 32-bit column that does not fit; the value itself is in a side table.
+/// Marks a value that does not fit into its 32-bit column and is in a side table.
 const WIDE: u32 = u32::MAX;
 /// Marks a launch whose API call is not in the report.
 const NO_CALL: u32 = u32::MAX - 1;
 
-/// A column of non-negative times. Nearly all fit in 32 bits (4.29 s); the others are in a side table.
+/// A column of non-negative times, ns. Nearly all fit into 32 bits (4.29 s); the rest are in a side table.
 #[derive(Clone, Debug, Default)]
 struct ShortTimes {
     short: Arc<Vec<u32>>,
@@ -53,7 +53,7 @@ impl ShortTimes {
     }
 }
 
-/// Builds one short-time column row by row.
+/// Builds a [`ShortTimes`] column row by row.
 #[derive(Debug, Default)]
 pub struct TimesBuilder {
     short: Vec<u32>,
@@ -61,12 +61,12 @@ pub struct TimesBuilder {
 }
 
 impl TimesBuilder {
-    /// A builder with room for `rows`.
+    /// Creates a builder with capacity for `rows`.
     pub fn with_capacity(rows: usize) -> Self {
         Self { short: Vec::with_capacity(rows), wide: BTreeMap::new() }
     }
 
-    /// Creates a builder from values already squeezed, and a side table of the ones that were too wide.
+    /// Creates a builder from squeezed values, and a side table of the values that were too wide.
     pub fn from_parts(short: Vec<u32>, wide: BTreeMap<u32, i64>) -> Self {
         Self { short, wide }
     }
@@ -105,8 +105,8 @@ pub struct LaunchColumns {
     pub kernel: Vec<u32>,
 }
 
-/// All launches of a profile. 36 bytes a launch with every column: start 8, and 4 each for duration, kernel,
-/// configuration, place, time since the call, cost of the call and graph node.
+/// All launches of a profile. With every column, a launch takes 36 bytes: 8 for the start, and 4 each for duration,
+/// kernel, configuration, place, time since the call, duration of the call and graph node.
 #[derive(Clone, Debug, Default)]
 pub struct Launches {
     start: Arc<Vec<i64>>,
@@ -124,12 +124,12 @@ pub struct Launches {
 pub const NO_NODE: u32 = u32::MAX;
 
 impl Launches {
-    /// Creates launches with the columns that the first table needs.
+    /// Creates launches with the columns of the first table.
     pub fn new(columns: LaunchColumns) -> Self {
         Self { start: Arc::new(columns.start), duration: columns.duration.build(), kernel: Arc::new(columns.kernel), ..Self::default() }
     }
 
-    /// Adds configurations and places (and graph nodes: index into `nodes`, or [`NO_NODE`]).
+    /// Adds configurations, places and graph nodes; `graph_node` has indices into `nodes`, or [`NO_NODE`].
     pub fn set_details(&mut self, config: Vec<u32>, place: Vec<u32>, graph_node: Vec<u32>, nodes: Vec<u64>) {
         self.config = Arc::new(config);
         self.place = Arc::new(place);
@@ -142,13 +142,13 @@ impl Launches {
         self.place = Arc::new(place);
     }
 
-    /// Adds the launching calls: device start minus call start, and the call's own duration.
+    /// Adds the launching calls: device start minus call start, and the duration of the call.
     pub fn set_calls(&mut self, since_call: TimesBuilder, cost: TimesBuilder) {
         self.since_call = since_call.build();
         self.call_cost = cost.build();
     }
 
-    /// Replaces the start, and the duration if given, of rows; the times of their calls stay unchanged.
+    /// Replaces the start, and optionally the duration, of some rows. The times of their calls do not change.
     pub fn set_times(&mut self, rows: &[(u32, i64, Option<i64>)]) {
         let calls: Vec<Option<i64>> = rows.iter().map(|r| self.call(r.0 as usize).map(|c| c.0)).collect();
         let start = Arc::make_mut(&mut self.start);
@@ -160,7 +160,7 @@ impl Launches {
         }
     }
 
-    /// Subtracts `origin` from all starts; calls are stored relative to them.
+    /// Subtracts `origin` from all starts; this also moves the calls, which are stored relative to the starts.
     pub fn move_origin(&mut self, origin: i64) {
         for start in Arc::make_mut(&mut self.start) {
             *start = start.saturating_sub(origin);
@@ -210,24 +210,24 @@ impl Launches {
         KernelId(self.kernel.get(row).copied().unwrap_or_default())
     }
 
-    /// Launch configuration, once read.
+    /// Launch configuration; `None` until read.
     pub fn config(&self, row: usize) -> Option<ConfigId> {
         self.config.get(row).copied().map(ConfigId)
     }
 
-    /// Process, thread, device and stream of the launch, once read.
+    /// Process, thread, device and stream of the launch; `None` until read.
     pub fn place(&self, row: usize) -> Option<PlaceId> {
         self.place.get(row).copied().map(PlaceId)
     }
 
-    /// Start of the launching API call, ns, and its duration.
+    /// Start and duration of the launching API call, ns.
     pub fn call(&self, row: usize) -> Option<(i64, i64)> {
         let since = self.since_call.get(row)?;
         Some((self.start(row).saturating_sub(since), self.call_cost.get(row).unwrap_or_default()))
     }
 
-    /// Maps calls of some launches, by process and start, to their first launch: a call that launched a graph also
-    /// started its copies.
+    /// Maps the calls of some launches, by process and start, to the first launch of each call. Memory copies in a CUDA
+    /// graph are started by the same call as its kernels.
     pub fn by_call(&self, places: &[LaunchSite], wanted: impl Fn(usize) -> bool) -> FxHashMap<(u32, i64), u32> {
         let mut out = FxHashMap::default();
         for (row, at) in (0..).zip(0..self.len()).filter(|&(_, at)| wanted(at)) {
@@ -238,13 +238,13 @@ impl Launches {
         out
     }
 
-    /// Id of the CUDA graph node that this launch executed.
+    /// Id of the CUDA graph node executed by this launch.
     pub fn graph_node(&self, row: usize) -> Option<u64> {
         let node = *self.graph_node.get(row)?;
         if node == NO_NODE { None } else { self.graph_nodes.get(node as usize).copied() }
     }
 
-    /// First launch that executed the same graph node as this one.
+    /// First launch of the same graph node.
     pub fn first_of_node(&self, row: usize) -> Option<usize> {
         let node = self.graph_node.get(row).filter(|&&n| n != NO_NODE)?;
         self.graph_node.iter().position(|n| n == node)
@@ -255,12 +255,12 @@ impl Launches {
         !self.graph_nodes.is_empty()
     }
 
-    /// Columns for grouping: kernel, configuration and place. The last two are empty until they are read.
+    /// Columns for grouping: kernel, configuration and place. Configuration and place are empty until read.
     pub fn group_keys(&self) -> (&[u32], &[u32], &[u32]) {
         (&self.kernel, &self.config, &self.place)
     }
 
-    /// Returns true if the rows are already in launch order, judged by [`Self::order_key`].
+    /// Returns true if the rows are sorted by [`Self::order_key`].
     pub fn is_in_launch_order(&self) -> bool {
         let mut last = (i64::MIN, i64::MIN);
         (0..self.len()).all(|row| {
@@ -271,13 +271,13 @@ impl Launches {
         })
     }
 
-    /// Sort key of launch order: (start of the launching call, or device start without one; device start).
+    /// Sort key of launch order: start of the launching call (or device start without a call), then device start.
     pub fn order_key(&self, row: usize) -> (i64, i64) {
         let start = self.start(row);
         (self.call(row).map_or(start, |(call, _)| call), start)
     }
 
-    /// Returns the same launches with row `order[i]` at index `i`.
+    /// Returns the launches reordered: row `order[i]` moves to index `i`.
     pub fn with_order(&self, order: &[u32]) -> Self {
         Self {
             start: Arc::new(permute_column(&self.start, order)),
@@ -292,7 +292,7 @@ impl Launches {
         }
     }
 
-    /// Bytes of the columns per launch.
+    /// Memory of the columns per launch, bytes.
     pub fn bytes_per_launch(&self) -> usize {
         let narrow = [
             self.duration.short.len(),

@@ -1,8 +1,8 @@
-//! Data about a program while it is being traced.
+//! Data about a program during tracing.
 
 use std::sync::Arc;
 
-/// Marks a memcpy or a memset among the kernels of [`Ran`].
+/// Value of [`Ran::kernel`] for a memcpy or memset.
 pub const NO_KERNEL: u32 = u32::MAX;
 
 /// An operation that ran on a GPU.
@@ -21,11 +21,11 @@ pub struct Ran {
 /// A launch whose counters are being measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measuring {
-    /// Name of its function.
+    /// Function name of the kernel.
     pub kernel: Arc<str>,
-    /// Time since it was launched, ms.
+    /// Time since the launch, ms.
     pub ms: i64,
-    /// Number of passes, if it is being replayed.
+    /// Number of replay passes, if the kernel is being replayed.
     pub passes: Option<u64>,
 }
 
@@ -36,7 +36,7 @@ pub struct Recorder {
     /// Name of the executable.
     pub program: String,
     pub rank: Option<u32>,
-    /// Time of its last state, ns since 1970; 0 before the first one.
+    /// Time of the last state record, ns since 1970; 0 before the first one.
     pub time: i64,
     /// Start of the process, ns since 1970.
     pub started: i64,
@@ -44,28 +44,28 @@ pub struct Recorder {
     pub open: bool,
     /// The process has ended.
     pub ended: bool,
-    /// Reason for which nothing is recorded.
+    /// Reason why nothing is recorded.
     pub not_recorded: Option<String>,
-    /// Reason for which recording ended although the process may still run: the disk was full, its trace was deleted.
+    /// Reason why recording ended while the process may still be running: the disk was full, or the trace was deleted.
     pub stopped: Option<String>,
-    /// Reason for which counters are not measured, or no longer.
+    /// Reason why counters are not measured, or no longer measured.
     pub not_measured: Option<String>,
-    /// Launches whose counters were measured or whose stall reasons were sampled, and the time added by that, ns.
+    /// Number of launches with measured counters or sampled stall reasons, and the time that this added, ns.
     pub measured: u64,
     pub measuring_ns: i64,
-    /// A measured launch that has not returned for some seconds.
+    /// Measured launch that has been running for some seconds.
     pub measuring: Option<Measuring>,
-    /// Recorded kernels.
+    /// Number of recorded kernels.
     pub kernels: u64,
     /// Bytes written.
     pub bytes: u64,
     /// Time spent packing and flushing on threads of the tracer and of CUPTI, ns.
     pub cost: i64,
-    /// Missing records: dropped by CUPTI, or without a buffer.
+    /// Number of lost records: dropped by CUPTI, or because buffers were unavailable.
     pub lost: u64,
-    /// Start of the available data, ns since 1970, if earlier rows were already removed at the first read; else 0.
+    /// Start of the available data, ns since 1970, if earlier rows were removed before the first read; else 0.
     pub since: i64,
-    /// Length of the kept recording in milliseconds, if only the last seconds are kept.
+    /// Length of the recording window in milliseconds, if only the last seconds are kept.
     pub kept_ms: Option<u64>,
 }
 
@@ -73,16 +73,16 @@ pub struct Recorder {
 #[derive(Clone, Debug, Default)]
 pub struct Fresh {
     pub ran: Vec<Ran>,
-    /// Names of new kernels, whose indices continue the earlier ones.
+    /// Names of new kernels; their indices follow those of earlier reads.
     pub kernels: Vec<Arc<str>>,
-    /// New GPUs, likewise.
+    /// Names of new GPUs; their indices follow those of earlier reads.
     pub devices: Vec<Arc<str>>,
-    /// Times of the processes' states, ns since 1970, and a flag for those that were being recorded.
+    /// State records of the processes: time, ns since 1970, and true if the process was being recorded.
     pub states: Vec<(i64, bool)>,
-    /// All processes.
+    /// State of every traced process.
     pub recorders: Vec<Recorder>,
-    /// Available bytes that were not read yet.
+    /// Bytes available but not yet read.
     pub behind: u64,
-    /// Increases when there are new measurements of counters.
+    /// Increases with every new counter measurement.
     pub measured: u64,
 }

@@ -1,4 +1,4 @@
-//! Copies and sets of device memory.
+//! Memcpys and memsets on a device.
 
 use super::api_call::NONE;
 use super::{Bytes, Nanos, PlaceId};
@@ -11,11 +11,11 @@ pub enum CopyKind {
     DeviceToDevice,
     HostToHost,
     PeerToPeer,
-    /// Moved by unified memory.
+    /// Migration of unified memory.
     Unified,
     /// To or from a CUDA array.
     Array,
-    /// A kind that this program does not know.
+    /// A direction unknown to this program.
     Other,
 }
 
@@ -37,7 +37,7 @@ impl CopyKind {
 /// Kind of memory at one end of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemoryKind {
-    /// Ordinary host memory: an asynchronous copy of it is staged, and in effect synchronous.
+    /// Ordinary host memory; asynchronous copies of it are staged and effectively synchronous.
     Pageable,
     /// Page-locked host memory.
     Pinned,
@@ -49,7 +49,7 @@ pub enum MemoryKind {
 /// Kind of a memory operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemOpKind {
-    /// A copy, with the kind of memory at each end if known.
+    /// A copy, with the kind of memory at each end, if known.
     Copy {
         kind: CopyKind,
         from: Option<MemoryKind>,
@@ -58,7 +58,7 @@ pub enum MemOpKind {
     Set,
 }
 
-/// One row of the columns: a copy or set on a device.
+/// A memcpy or memset on a device, as a row of [`MemOps`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemOp {
     /// Start on the session's clock.
@@ -68,19 +68,19 @@ pub struct MemOp {
     /// Bytes moved or set.
     pub bytes: Option<Bytes>,
     pub place: PlaceId,
-    /// Index into [`HostCalls`](super::HostCalls) of the call that started it.
+    /// Index into [`HostCalls`](super::HostCalls) of the call that started the operation.
     pub call: Option<u32>,
-    /// A launch of the same call, if the call launched kernels, too, and so is stored with them: all are nodes of one
-    /// graph.
+    /// A kernel launch of the same call, if both are nodes of one graph launch; the call is then stored with its
+    /// launches.
     pub launch: Option<u32>,
-    /// Id of the CUDA graph node that it executed.
+    /// Id of the executed CUDA graph node.
     pub graph_node: Option<u64>,
 }
 
 /// Marks an unknown number of bytes.
 const NO_BYTES: u64 = u64::MAX;
 
-/// Copies and sets by start, in columns: 43 bytes each at most.
+/// Memcpys and memsets in columns, ordered by start; at most 43 bytes each.
 #[derive(Clone, Debug, Default)]
 pub struct MemOps {
     start: Vec<i64>,
@@ -89,9 +89,9 @@ pub struct MemOps {
     bytes: Vec<u64>,
     place: Vec<PlaceId>,
     call: Vec<u32>,
-    /// Empty if none shares its call with a launch.
+    /// Launch of the same call; empty if no operation shares a call with a launch.
     launch: Vec<u32>,
-    /// Index into `nodes`; empty if none belongs to a graph.
+    /// Index into `nodes`; empty if no operation belongs to a graph.
     node: Vec<u32>,
     nodes: Vec<u64>,
 }
@@ -152,7 +152,7 @@ impl MemOps {
         }
     }
 
-    /// Sorts by start; equal ones keep their order.
+    /// Sorts by start (stable).
     pub fn sort_by_start(&mut self) {
         if self.start.is_sorted() {
             return;
@@ -166,7 +166,7 @@ impl MemOps {
         *self = out;
     }
 
-    /// Bytes of the columns per operation.
+    /// Memory of the columns per operation, bytes.
     pub fn bytes_per_op() -> usize {
         8 + 8 + size_of::<MemOpKind>() + 8 + 4 + 4 + 4 + 4
     }

@@ -1,4 +1,4 @@
-//! Allocations and frees over time, and the state of an allocator at the end.
+//! Allocations and frees over time, and the final state of an allocator.
 
 use super::api_call::NONE;
 use super::memop::MemoryKind;
@@ -12,7 +12,7 @@ pub enum MemoryLevel {
     Driver,
     /// Suballocation by a framework's allocator.
     Allocator,
-    /// A freed block becomes reusable: its streams have finished with it.
+    /// A freed block becomes reusable because its streams have finished using it.
     Reusable,
 }
 
@@ -38,7 +38,7 @@ pub struct MemoryEvent {
 pub struct Frame {
     pub function: Arc<str>,
     pub file: Arc<str>,
-    /// From 1; 0 if unknown.
+    /// Line number from 1; 0 if unknown.
     pub line: u32,
 }
 
@@ -52,7 +52,7 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// Adds a stack of indices into `frames` and returns its index, or [`NONE`] without room.
+    /// Adds a stack of indices into `frames` and returns its index, or [`NONE`] if the table is full.
     pub fn push(&mut self, stack: impl IntoIterator<Item = u32>) -> u32 {
         if self.starts.is_empty() {
             self.starts.push(0);
@@ -96,7 +96,7 @@ pub enum BlockState {
     Free,
 }
 
-/// Part of a segment in its final state.
+/// Part of a segment, in the final state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     pub address: u64,
@@ -109,7 +109,7 @@ pub struct Block {
     pub stack: u32,
 }
 
-/// Memory that the allocator has from the driver in one piece.
+/// Contiguous memory that the allocator got from the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Index into [`Profile::devices`](super::Profile::devices).
@@ -118,11 +118,11 @@ pub struct Segment {
     /// Bytes.
     pub size: u64,
     pub stream: u64,
-    /// Belongs to the pool for small blocks.
+    /// True for a segment of the small-block pool.
     pub small: bool,
-    /// Can grow (`expandable_segments`).
+    /// True if the segment can grow (`expandable_segments`).
     pub expandable: bool,
-    /// Id of its pool; (0, 0) is the default one, others belong to CUDA graphs and `MemPool`s.
+    /// Pool id: (0, 0) is the default pool, others belong to CUDA graphs and `MemPool`s.
     pub pool: (u64, u64),
     /// Range in [`MemoryState::blocks`].
     pub blocks: (usize, usize),
@@ -134,7 +134,7 @@ pub struct MemoryState {
     pub segments: Vec<Segment>,
     /// By segment, then by address.
     pub blocks: Vec<Block>,
-    /// Segments of the history that were returned to the driver before the end, without blocks.
+    /// Segments that were returned to the driver before the end, without their blocks.
     pub former: Vec<Segment>,
     /// Settings of the allocator that differ from its defaults.
     pub settings: Vec<(Arc<str>, Arc<str>)>,
@@ -149,23 +149,23 @@ pub struct Refused {
     pub device: Option<u32>,
     /// Bytes.
     pub asked: u64,
-    /// Free bytes of the device.
+    /// Free memory of the device, bytes.
     pub free: Option<u64>,
     /// Stream and pool of the request; `None` if unknown.
     pub stream: Option<u64>,
     pub pool: Option<(u64, u64)>,
     /// Index into [`MemoryEvents::stacks`], or [`NONE`].
     pub stack: u32,
-    /// Number of earlier events.
+    /// Number of events before the failure.
     pub after: usize,
 }
 
-/// Memory events by time, with additional data from the allocators.
+/// Memory events ordered by time, with additional data from the allocators.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryEvents {
     pub events: Vec<MemoryEvent>,
-    /// Bytes that a framework's allocator had given out (`Total Allocated`) and held (`Total Reserved`) after the event
-    /// with that index, if reported.
+    /// Event index, and the bytes allocated (`Total Allocated`) and reserved (`Total Reserved`) by the framework's
+    /// allocator after that event, if reported.
     pub totals: Vec<(u32, u64, u64)>,
     /// Names of allocators or pools, if in the report.
     pub pools: Vec<Arc<str>>,
@@ -173,14 +173,14 @@ pub struct MemoryEvents {
     pub stack_of: Vec<u32>,
     pub stacks: Stacks,
     pub refused: Vec<Refused>,
-    /// The report has no times: times are then event numbers, by device.
+    /// True if the report has no times; `time` is then the event's number on its device.
     pub untimed: bool,
     /// Final state of the allocator, if the report is a snapshot.
     pub state: Option<MemoryState>,
 }
 
 impl MemoryEvents {
-    /// Returns true if the report has no data about memory.
+    /// Returns true if the report has no memory data.
     pub fn is_empty(&self) -> bool {
         self.events.is_empty() && self.state.is_none()
     }

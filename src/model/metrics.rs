@@ -1,22 +1,21 @@
-//! Metrics of profiled launches, as collected by Nsight Compute: many names, the same for most results, each with one
-//! value.
+//! Metrics of profiled launches, as collected by Nsight Compute. Most results share the same metric names.
 
 use super::sections::Details;
 use super::value::Value;
 use super::{Device, Kernel, LaunchConfig, Nanos, Note, Source};
 use std::sync::Arc;
 
-/// [`Source::tool`] of measurements that the built-in tracer made while the program ran.
+/// [`Source::tool`] of measurements by the built-in tracer during the run.
 pub const IN_PLACE: &str = "CUPTI range profiler";
 
-/// Metric of such results: numbers, from 1, of the measured launches of their kernel, grid and block, as text separated
-/// by blanks.
+/// Metric of [`IN_PLACE`] results: the measured launches, as blank-separated numbers from 1 among the launches with the
+/// same kernel, grid and block.
 pub const MEASURED_LAUNCHES: &str = "profiler__measured_launches";
 
 /// Launches whose stall reasons were sampled, in the format of [`MEASURED_LAUNCHES`].
 pub const SAMPLED_LAUNCHES: &str = "profiler__sampled_launches";
 
-/// Subject of a result.
+/// Kind of workload that a result measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultKind {
     /// One launch of a kernel.
@@ -27,19 +26,19 @@ pub enum ResultKind {
     Graph,
 }
 
-/// Location of a message in a report, from which more of it can be read on demand.
+/// Location of a message in a report, for reading it on demand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
-    /// First byte.
+    /// Offset of the first byte.
     pub at: u64,
-    /// Number of bytes.
+    /// Length in bytes.
     pub length: u64,
 }
 
-/// A kernel's binary and sources, which are read on demand.
+/// Location of a kernel's binary and sources, which are read on demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceAt {
-    /// Reference used by results. Several entries may share one: one contains the binary, another the files' texts.
+    /// Reference used by results. Entries may share a reference: one has the binary, another the source files.
     pub reference: u64,
     pub place: Extent,
 }
@@ -48,35 +47,35 @@ pub struct SourceAt {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResultMetrics {
     pub kind: ResultKind,
-    /// Names of the kernel; for a range or graph, that word as the function.
+    /// Names of the kernel; for other kinds, the function is `range`, `graph` or `cmdlist`.
     pub kernel: Kernel,
     /// Blocks in x, y, z; `None` if the launch failed, and for ranges and graphs.
     pub grid: Option<[u32; 3]>,
     /// Threads per block in x, y, z.
     pub block: Option<[u32; 3]>,
     pub pid: Option<u32>,
-    /// Index of the device in the tool's numbering.
+    /// Device index in the tool's numbering.
     pub device: Option<u64>,
     /// Compute capability of the device.
     pub compute_capability: Option<(u64, u64)>,
     pub context: Option<u64>,
     pub stream: Option<u64>,
-    /// The tool could not profile it.
+    /// True if the tool could not profile this launch.
     pub failed: bool,
-    /// The tool held the GPU's clocks at their base while it measured.
+    /// True if the tool locked the GPU's clocks to base during the measurement.
     pub clocks_locked: Option<bool>,
-    /// Configuration and device of the launch, if a timeline recorded them.
+    /// Configuration and device of the launch, if known from a timeline.
     pub launched: Option<Arc<(LaunchConfig, Device)>>,
-    /// Samples of its instructions, if taken while the program ran.
+    /// PC samples of the launch, if taken during the run.
     pub sampled: Option<Arc<Sampled>>,
-    /// Location in the report; `None` if it was read from text.
+    /// Location in the report; `None` if the result was read from text.
     pub place: Option<Extent>,
-    /// Index into [`Metrics::names`] and value, in the order of the file; each name once.
+    /// Pairs of index into [`Metrics::names`] and value, in file order, without duplicate names.
     pub values: Vec<(u32, Value)>,
 }
 
 impl ResultMetrics {
-    /// Creates the result of a kernel launch with these values and nothing else known.
+    /// Creates the result of a kernel launch of which only these values are known.
     pub fn from_values(values: Vec<(u32, Value)>) -> Self {
         Self {
             kind: ResultKind::Kernel,
@@ -98,23 +97,23 @@ impl ResultMetrics {
     }
 }
 
-/// PC samples of a launch, taken while the program ran.
+/// PC samples of a launch, taken during the run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sampled {
-    /// Values per instruction; the sources are the modules that contain them.
+    /// Values per instruction; `sources` refers to the modules that contain the instructions.
     pub details: Details,
-    /// Its functions, by module and name.
+    /// Sampled functions, by module and name.
     pub functions: Vec<SampledFunction>,
 }
 
 /// A function with samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampledFunction {
-    /// Reference to its module.
+    /// Reference to the module.
     pub module: u64,
-    /// Its mangled name.
+    /// Mangled name.
     pub name: Arc<str>,
-    /// Base address of its instructions' keys: CUPTI has offsets only.
+    /// Base address used in the keys of the function's instructions, because CUPTI reports only offsets.
     pub address: u64,
 }
 
@@ -125,20 +124,20 @@ pub struct Metrics {
     pub names: Vec<Arc<str>>,
     /// Base unit of each metric, in ncu's spelling (`byte/second`); empty for a plain number.
     pub units: Vec<Arc<str>>,
-    /// Results, in the order in which they were collected.
+    /// Results, in collection order.
     pub results: Vec<ResultMetrics>,
-    /// Size of the report's (unpacked) bytes, to detect another file in its place; 0 for a text.
+    /// Unpacked size of the report in bytes, to detect that the file was replaced; 0 for text.
     pub size: u64,
     /// Binaries and sources of the kernels.
     pub sources: Vec<SourceAt>,
-    /// The tool's own command line, if in the report. Private: never shown unless asked for.
+    /// The tool's command line, if in the report. Private: shown only on request.
     pub tool_argv: Vec<String>,
-    /// The program and its arguments, if in the report. Private, too.
+    /// The program and its arguments, if in the report. Also private.
     pub program: Vec<String>,
-    /// Name of the profiled process, as in the report. Private, too.
+    /// Name of the profiled process, as in the report. Also private.
     pub process: Option<String>,
     pub directory: Option<String>,
-    /// Notes for the reader.
+    /// Warnings and remarks to display.
     pub notes: Vec<Note>,
 }
 
@@ -153,10 +152,10 @@ impl Metrics {
         self.value(result, name)?.as_number()
     }
 
-    /// Duration of a result on the device, under the tool's own conditions (locked clocks, flushed caches, one replay
-    /// pass); `None` if not collected. `gpu__time_duration` is in ns.
+    /// Device duration of a result under the tool's conditions (locked clocks, flushed caches, one replay pass); `None`
+    /// if not collected. `gpu__time_duration` is in ns.
     pub fn duration(&self, result: &ResultMetrics) -> Option<Nanos> {
-        // The last two are printed on details pages: by ncu since 2022, and by earlier versions.
+        // The last two are labels of details pages: of ncu since 2022, and of earlier versions.
         let names = [
             "gpu__time_duration.sum",
             "gpu__time_duration.avg",

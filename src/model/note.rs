@@ -1,10 +1,10 @@
-//! Notes on a report that the reader should know before trusting it: warnings of the tool, and guesses of ours.
+//! Notes on the reliability of a report: the tool's warnings, and guesses by the importer.
 
 /// Importance of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     Info,
-    /// May change the meaning of the numbers.
+    /// The numbers may be misleading.
     Warning,
     /// Something is missing or failed.
     Error,
@@ -26,7 +26,7 @@ impl Severity {
 pub enum NoteKind {
     /// The profiler's own warning or error.
     Tool,
-    /// Explains why the report contains no kernels, or fewer than expected.
+    /// Reason why the report contains no kernels, or fewer than expected.
     Empty,
     /// Kernels inside CUDA graphs are not listed one by one.
     Graphs,
@@ -37,7 +37,7 @@ pub enum NoteKind {
     Order,
     /// Part of the file is damaged or was skipped.
     Damaged,
-    /// The importer had to guess, or the format cannot tell.
+    /// The importer guessed, because the format does not contain the information.
     Guess,
 }
 
@@ -57,14 +57,13 @@ impl NoteKind {
     }
 }
 
-/// A note on a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     pub severity: Severity,
     pub kind: NoteKind,
     /// One or two sentences.
     pub text: String,
-    /// Advice: usually one flag.
+    /// Advice, usually one command-line flag.
     pub fix: Option<String>,
 }
 

@@ -1,15 +1,15 @@
-//! Moves the origin of a report's times: times since 1970 leave little room below 2^63 ns, and lose precision as
-//! floating-point numbers.
+//! Moves the origin of a report's times to the start of the session: times since 1970 are close to the limit of 2^63
+//! ns, and lose precision as floating-point numbers.
 
 use super::Profile;
 
-/// Longest plausible session that counts from its own start, ns: eleven days.
+/// Maximum plausible time relative to the start of a session, ns: eleven days.
 const OLDEST_NS: i64 = 1_000_000_000_000_000;
-/// Smallest plausible time since 1970, ns (in 2001); times since a boot are smaller.
+/// Minimum plausible time since 1970, ns (in 2001); times since boot are smaller.
 const EPOCH_NS: i64 = 1_000_000_000_000_000_000;
 
 impl Profile {
-    /// Makes absolute times relative to the start of the session, which the clock records.
+    /// Makes absolute times relative to the start of the session, and stores that start in the clock.
     pub fn count_from_session(&mut self) {
         let launches = &self.launches;
         let launched =
@@ -20,7 +20,7 @@ impl Profile {
             self.graphs.iter().map(|g| g.start.0).min(),
             self.ranges.iter().map(|r| r.start).min(),
         ];
-        // Single wrong times are left to the coverage: the calls decide, or else the kernels.
+        // Decide by the calls, or without calls by the kernels; individual wrong times are handled by the coverage.
         let first = launched.into_iter().chain(others.into_iter().flatten()).filter(|&t| t > OLDEST_NS).min();
         let (Some(first), Some(all)) = (first, others[0].or(launched)) else { return };
         if all <= OLDEST_NS {

@@ -1,8 +1,8 @@
-//! Activity of threads outside of CUDA: system calls, scheduling, Python.
+//! Thread activity outside CUDA: system calls, scheduling, Python.
 
 use std::sync::Arc;
 
-/// Calls of the OS runtime, by start. 24 bytes each.
+/// OS runtime calls, ordered by start; 24 bytes each.
 #[derive(Clone, Debug, Default)]
 pub struct OsCalls {
     pub names: Vec<Arc<str>>,
@@ -22,7 +22,7 @@ pub enum ThreadState {
     Running,
     /// Off the CPU.
     Off,
-    /// Running for part of the time: the sampling interval was too long to tell when.
+    /// Running for part of the time; the sampling interval was too long to determine when.
     Partly,
 }
 
@@ -58,10 +58,10 @@ pub struct Samples {
     pub samples: Vec<Sample>,
 }
 
-/// [`Overhead::name`] of periods in which counters were measured while the program ran: kernels are serialized then.
+/// [`Overhead::name`] of periods with counter measurements during the run, in which kernels are serialized.
 pub const MEASURING: &str = "measuring counters";
 
-/// Time taken by the profiler itself on a thread.
+/// Time used by the profiler itself on a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overhead {
     /// ns.

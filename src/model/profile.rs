@@ -1,4 +1,4 @@
-//! Data of a whole report.
+//! Contents of a report.
 
 use super::digest::Digest;
 use super::{
@@ -11,19 +11,20 @@ use std::sync::Arc;
 /// Meaning of the order of [`LaunchId`](super::LaunchId)s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaunchOrder {
-    /// By the start of the launching API call, then by device start: the order in which a re-run counts.
+    /// By the start of the launching API call, then by device start; a re-run counts launches in this order.
     Host,
-    /// As `Host`, but this many launches have no API call and are placed by their device start.
+    /// As `Host`, except that this many launches have no API call and are sorted by device start.
     Partly(u64),
-    /// By device start alone: the report has no API calls.
+    /// By device start alone, because the report has no API calls.
     Device,
-    /// Order of the report, whose tool was told to leave launches out: others may precede, separate and follow them.
+    /// Report order; the tool was told to skip launches, so unrecorded launches may come before, between and after
+    /// these.
     Chosen,
-    /// Unknown: only the part of the report that a table needs was read.
+    /// Unknown, because only the data of the kernel table was read.
     Unread,
 }
 
-/// Granularity of the tracing of CUDA graphs.
+/// Granularity of CUDA graph tracing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GraphMode {
     /// One record per graph launch; the kernels inside are not listed.
@@ -37,16 +38,16 @@ pub enum GraphMode {
 pub enum CaptureRange {
     /// `cudaProfilerStart` / `cudaProfilerStop`.
     ProfilerApi,
-    /// An NVTX range: the first one entered.
+    /// The first NVTX range entered.
     Nvtx,
     /// A delay from the start of the program.
     Delay(Nanos),
-    /// The capture began after the program, for a reason that the report does not give: a delay, a hot key, `nsys
-    /// start`.
+    /// The capture began after the program started; the report does not contain the reason, such as a delay, a hot key
+    /// or `nsys start`.
     Late,
 }
 
-/// Settings of the capture, as far as the report contains them.
+/// Settings of the capture that the report contains.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capture {
     /// The program and its arguments.
@@ -58,7 +59,7 @@ pub struct Capture {
     pub gate: Option<CaptureRange>,
 }
 
-/// One launch of a CUDA graph traced as a whole.
+/// One launch of a CUDA graph, traced as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GraphLaunch {
     /// Start on the device.
@@ -68,11 +69,11 @@ pub struct GraphLaunch {
     pub graph: u64,
     /// Index into [`Profile::places`].
     pub place: u32,
-    /// Start of the call that launched it, ns.
+    /// Start of the launching call, ns.
     pub call: Option<i64>,
 }
 
-/// Sums over all launches of a kernel, from a report without single launches.
+/// Totals of a kernel, from a report that does not list individual launches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelTotal {
     pub kernel: KernelId,
@@ -89,7 +90,7 @@ pub struct KernelTotal {
     pub stddev_ns: Option<f64>,
 }
 
-/// A report that was read; immutable.
+/// Contents of a report, immutable once read.
 #[derive(Clone, Debug)]
 pub struct Profile {
     pub source: Source,
@@ -105,7 +106,7 @@ pub struct Profile {
     pub places: Vec<LaunchSite>,
     /// Kernel launches, in launch order.
     pub launches: Launches,
-    /// Sums per kernel, for a report that has only these.
+    /// Totals per kernel, for a report without individual launches.
     pub totals: Vec<KernelTotal>,
     pub order: LaunchOrder,
     pub memops: MemOps,
@@ -119,38 +120,38 @@ pub struct Profile {
     pub states: Vec<StateChange>,
     pub samples: Samples,
     pub counters: Vec<CounterTrack>,
-    /// Metrics of the inference server that the program is, in order of time.
+    /// Metrics of the program, if it is an inference server, ordered by time.
     pub server: Vec<ServerSample>,
     pub memory: MemoryEvents,
     /// By start.
     pub collectives: Vec<Collective>,
     /// Time taken by the profiler.
     pub overhead: Vec<Overhead>,
-    /// Recorded periods, ns, in order, if a gate excluded others; empty if the whole run was recorded.
+    /// Recorded periods, ns, ordered by time, if a capture gate excluded the rest; empty if the whole run was recorded.
     pub recorded: Vec<(i64, i64)>,
     pub clock: Clock,
     pub rank: Rank,
     /// Present if the file is a digest of a report.
     pub digest: Option<Arc<Digest>>,
     pub ranges: Ranges,
-    /// CUDA graphs that were traced as a whole, in the order of the calls that launched them.
+    /// Launches of CUDA graphs traced as a whole, in the order of the launching calls.
     pub graphs: Vec<GraphLaunch>,
-    /// Metrics of results, in which case launch `i` is result `i`.
+    /// Metrics of profiled launches, if any; launch `i` is then result `i`.
     pub metrics: Option<Arc<Metrics>>,
-    /// Counters of some launches, measured in the same run, as a report of their own.
+    /// Counters of some launches, measured in the same run, as a separate report.
     pub measured: Option<Arc<Profile>>,
     /// Kernels whose names are truncated.
     pub shortened: Vec<Shortened>,
-    /// Account of the recorded, missing and damaged work.
+    /// Counts of missing and damaged records.
     pub coverage: Coverage,
-    /// Notes for the reader.
+    /// Warnings and remarks to display.
     pub notes: Vec<Note>,
-    /// False while only the stages for the first table have been read.
+    /// False while only the data of the first table has been read.
     pub complete: bool,
 }
 
 impl Profile {
-    /// Creates an empty profile of a file.
+    /// Creates an empty profile.
     pub fn new(source: Source) -> Self {
         Self {
             source,
@@ -190,7 +191,7 @@ impl Profile {
         }
     }
 
-    /// Returns true if any of its GPUs is made by AMD.
+    /// Returns true if any of the GPUs is from AMD.
     pub fn is_amd(&self) -> bool {
         self.devices.iter().any(|d| d.maker == super::Vendor::Amd)
     }
@@ -200,12 +201,12 @@ impl Profile {
         self.source.file.file_name().map_or_else(|| self.source.file.display().to_string(), |n| n.to_string_lossy().into_owned())
     }
 
-    /// Vendor of its GPUs: that of the first one.
+    /// Vendor of the first GPU.
     pub fn maker(&self) -> super::Vendor {
         self.devices.first().map_or(super::Vendor::Unknown, |d| d.maker)
     }
 
-    /// Device of a place.
+    /// GPU of a launch site, if known.
     pub fn device_of(&self, place: &LaunchSite) -> Option<&Device> {
         self.devices.get(place.device? as usize)
     }

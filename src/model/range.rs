@@ -1,4 +1,4 @@
-//! Ranges marked by a program or a framework, in columns: a report may contain millions.
+//! Ranges marked by a program or a framework, stored in columns because a report may contain millions.
 
 use super::collective::NcclCall;
 
@@ -9,15 +9,15 @@ use std::sync::Arc;
 /// Label of a range whose text is not in the report.
 pub const UNNAMED: &str = "(unnamed range)";
 
-/// Mechanism that made a range, which decides the launches it encloses.
+/// Mechanism that created a range; determines the launches that the range encloses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RangeKind {
-    /// Push/pop: belongs to one thread and nests.
+    /// Push/pop range: belongs to one thread and nests.
     PushPop,
-    /// Start/end: belongs to the process and may overlap others.
+    /// Start/end range: belongs to the process and may overlap other ranges.
     StartEnd,
-    /// A framework's own: an operator or `record_function` of PyTorch. Belongs to one thread and nests; not NVTX, so
-    /// ncu does not see it.
+    /// Range of a framework: an operator or `record_function` of PyTorch. Belongs to one thread and nests. Invisible to
+    /// ncu, because it is not NVTX.
     Annotation,
 }
 
@@ -33,14 +33,14 @@ pub enum RangeOrigin {
     /// A Python function.
     Python,
     Roctx,
-    /// Activity of a wave in a thread trace: on the GPU, not in the program.
+    /// Activity of a wave on the GPU, from a thread trace.
     Wave,
     /// An instruction that a wave executed.
     Instruction,
 }
 
 impl RangeOrigin {
-    /// Returns true for activity on the GPU, which encloses nothing that the program did.
+    /// Returns true for activity on the GPU, which does not enclose host activity.
     pub fn is_hardware(self) -> bool {
         matches!(self, Self::Wave | Self::Instruction)
     }
@@ -57,7 +57,7 @@ pub enum Payload {
     Nccl(NcclCall),
 }
 
-/// One row of the columns.
+/// One range, as a row of [`Ranges`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     /// Start, ns.
@@ -75,15 +75,16 @@ pub struct Range {
 /// PyTorch's data about an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operator {
-    /// External id, shared with the calls that the operator made; [`NONE`] if the trace has none.
+    /// External id, shared with the calls made by the operator; [`NONE`] if not in the trace.
     pub external: u32,
-    /// Joins a backward operator to its forward one; [`NONE`] without one.
+    /// Sequence number shared by a forward operator and its backward operator; [`NONE`] if not in the trace.
     pub sequence: u32,
-    /// Shapes and types of its inputs as text: index into [`Ranges::texts`], or [`NONE`].
+    /// Shapes and types of the inputs as text: index into [`Ranges::texts`], or [`NONE`].
     pub shapes: u32,
 }
 
-/// All ranges of a report, in file order. 26 bytes each; 32 for NVTX with colours and categories, 38 for operators.
+/// All ranges of a report, in file order. A range takes 26 bytes; 32 for NVTX with colours and categories, 38 for
+/// operators.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
     /// Distinct (domain, text) pairs. The default domain is `None`.
@@ -102,7 +103,7 @@ pub struct Ranges {
     category: Vec<u16>,
     /// Distinct categories: their numbers or names.
     pub categories: Vec<Arc<str>>,
-    /// By row; few ranges have one.
+    /// Payloads by row; few ranges have one.
     pub payloads: BTreeMap<u32, Payload>,
     /// One per range for operators, else empty.
     operators: Vec<Operator>,
@@ -135,7 +136,7 @@ impl Ranges {
         self.thread.push(range.thread);
         self.kind.push(range.kind);
         self.origin.push(range.origin);
-        // Columns in use get an entry for every range.
+        // Optional columns are either empty or have an entry for every range.
         if !self.color.is_empty() {
             self.color.push(0);
         }
@@ -166,14 +167,14 @@ impl Ranges {
         }
     }
 
-    /// Sets the operator of the last range; earlier ranges without one get an empty entry.
+    /// Sets the operator of the last range; earlier ranges without an operator get an empty entry.
     pub fn set_operator(&mut self, operator: Operator) {
         let none = Operator { external: NONE, sequence: NONE, shapes: NONE };
         self.operators.resize(self.len().saturating_sub(1), none);
         self.operators.push(operator);
     }
 
-    /// Returns the range in that row; an empty range if there is none.
+    /// Returns the range in a row, or an empty range if the row does not exist.
     pub fn get(&self, row: usize) -> Range {
         let at = |column: &[u32]| column.get(row).copied().unwrap_or(NONE);
         Range {
@@ -195,7 +196,7 @@ impl Ranges {
         self.color.get(row).copied().filter(|&c| c != 0)
     }
 
-    /// Returns true for waves and their instructions in a thread trace: then all ranges are of this kind.
+    /// Returns true for the ranges of a thread trace, all of which are waves or instructions.
     pub fn is_hardware(&self) -> bool {
         !self.is_empty() && self.get(0).origin.is_hardware()
     }
@@ -213,17 +214,17 @@ impl Ranges {
         self.texts.get(self.operator(row)?.shapes as usize)
     }
 
-    /// Returns true for a framework's operators, as opposed to NVTX.
+    /// Returns true if the ranges are a framework's operators instead of NVTX ranges.
     pub fn has_annotations(&self) -> bool {
         self.kind.first() == Some(&RangeKind::Annotation)
     }
 
-    /// Plural noun for display.
+    /// Plural noun for these ranges, for display.
     pub fn noun(&self) -> &'static str {
         if self.has_annotations() { "operators" } else { "NVTX ranges" }
     }
 
-    /// Text for display: `domain:text`, or only the text in the default domain.
+    /// Text for display: `domain:text`, or only the text for the default domain.
     pub fn label(&self, name: u32) -> String {
         match self.names.get(name as usize) {
             Some((Some(domain), text)) => format!("{domain}:{text}"),
@@ -232,7 +233,7 @@ impl Ranges {
         }
     }
 
-    /// Bytes of the columns per range.
+    /// Memory of the columns per range, bytes.
     pub fn bytes_per_range(&self) -> usize {
         let plain = 8 + 8 + 4 + 4 + 1 + 1;
         let extra = |there: bool, bytes: usize| if there { bytes } else { 0 };

@@ -1,6 +1,7 @@
-//! A metrics tool's presentation of a result: sections with tables and charts, its own rules, and values per instance.
+//! A metrics tool's presentation of a result: sections with tables and charts, the tool's rules, and values per
+//! instance.
 //!
-//! All of it is in the report next to the values, and read on demand.
+//! This data is stored in the report next to the values and read on demand.
 
 use super::Value;
 use std::collections::HashMap;
@@ -9,15 +10,15 @@ use std::sync::Arc;
 /// A metric in a section, with a label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// The metric; may also be `breakdown:…`, `group:…` or `regex:…`, whose value lists the members.
+    /// Name of the metric, or `breakdown:…`, `group:…` or `regex:…`, whose value lists the member metrics.
     pub metric: Arc<str>,
-    /// Label for display; empty for the metric's own name.
+    /// Label for display; if empty, the metric's name is shown.
     pub label: Arc<str>,
-    /// Unit that the section requests; empty for the metric's own.
+    /// Unit requested by the section; if empty, the metric's own unit is used.
     pub unit: Arc<str>,
 }
 
-/// A work or traffic value of a roofline.
+/// Work or memory traffic of a roofline.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RoofValue {
     Constant(f64),
@@ -39,17 +40,17 @@ pub enum Item {
     Bars {
         label: Arc<str>,
         entries: Vec<Entry>,
-        /// Ranked, the largest first.
+        /// Sort with the largest value first.
         largest_first: bool,
     },
-    /// Values of one metric's instances.
+    /// Distribution of one metric over its instances.
     Histogram { label: Arc<str>, entry: Entry },
-    /// Metrics over a variable: the curves of the occupancy calculator.
+    /// Line chart of metrics over a variable, as in the occupancy calculator.
     Curves {
         label: Arc<str>,
         /// Label of the horizontal axis.
         axis: Arc<str>,
-        /// The curves: each metric's instances are (x, y).
+        /// Curves; each instance of a metric is an (x, y) point.
         entries: Vec<Entry>,
         /// Metric that gives this launch's position on the axis.
         here: Option<Entry>,
@@ -66,19 +67,18 @@ pub enum Item {
     Lines { label: Arc<str>, entries: Vec<Entry> },
     /// Values over time within the kernel.
     Timeline {
-        /// Rows, each with its metrics.
+        /// Row labels, each with the metrics of the row.
         rows: Vec<(Arc<str>, Vec<Entry>)>,
     },
     /// A metric with many suffixes: (suffix, label) pairs and base metrics.
     Suffixes {
         label: Arc<str>,
-        /// Suffixes and their labels.
         suffixes: Vec<(Arc<str>, Arc<str>)>,
         bases: Vec<Entry>,
     },
     /// Chart of the memory system.
     MemoryChart,
-    /// A table of the memory system whose metrics are not listed in the layout.
+    /// A table of the memory system; the report's layout does not list its metrics.
     Memory(MemoryTable),
 }
 
@@ -88,12 +88,11 @@ pub enum MemoryTable {
     Shared,
     /// L1/TEX cache.
     L1,
-    /// L2 cache.
     L2,
     Dram,
 }
 
-/// A section, shown as a unit.
+/// A section of the report page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Section {
     /// Identifier, as in `--section`.
@@ -104,7 +103,7 @@ pub struct Section {
     pub order: u32,
     /// Parent section.
     pub extends: Option<Arc<str>>,
-    /// Metrics at its top.
+    /// Metrics in the section's header.
     pub header: Vec<Entry>,
     pub items: Vec<Item>,
 }
@@ -129,9 +128,9 @@ pub enum Piece {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     None,
-    /// All is well, or for information.
+    /// Informational, or without a problem.
     Info,
-    /// Something can be made faster.
+    /// Opportunity for optimization.
     Optimization,
     Warning,
     Error,
@@ -140,7 +139,7 @@ pub enum Verdict {
 /// Scope of an estimated speed-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Part of the kernel that the rule examines.
+    /// Only the part of the kernel that the rule examines.
     Local,
     Global,
 }
@@ -153,36 +152,33 @@ pub struct Message {
     pub text: Vec<Piece>,
     /// Estimated speed-up in percent: an upper bound, by the tool's own formula.
     pub speedup: Option<(Scope, f64)>,
-    /// Metrics that led to it, with their values.
+    /// Metrics that triggered the message, with their values.
     pub because: Vec<(String, f64)>,
 }
 
-/// Messages of one of the tool's rules about a result.
+/// Messages of one rule about a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuleResult {
-    /// Identifier of the rule.
     pub id: String,
     pub name: String,
-    /// Section that it belongs to.
+    /// Section that the rule belongs to.
     pub section: String,
     pub messages: Vec<Message>,
-    /// Locations in the code that it refers to.
+    /// Locations in the code that the rule refers to.
     pub markers: Vec<Marker>,
 }
 
 /// A location in the code that a rule refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marker {
-    /// A source line, or the address of an instruction.
     pub place: MarkerPlace,
     /// Message shown at this location.
     pub text: String,
 }
 
-/// Location of a marker.
+/// Location of a marker: a source line or the address of an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MarkerPlace {
-    /// Address of an instruction.
     Address(u64),
     Line(Option<String>, u32),
 }
@@ -190,7 +186,7 @@ pub enum MarkerPlace {
 /// Key that distinguishes the instances of a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InstanceKey {
-    /// Without a key: instances are only numbered.
+    /// Instances are only numbered.
     None,
     /// An address, a time, a number.
     Number(u64),
@@ -198,19 +194,19 @@ pub enum InstanceKey {
     Text(Arc<str>),
 }
 
-/// Instances of a metric, in the order of the report.
+/// Instances of a metric, in report order.
 pub type Instances = Vec<(InstanceKey, Value)>;
 
 /// Data about a result beyond its values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Details {
-    /// Sections in the order of the report.
+    /// Sections, in report order.
     pub sections: Vec<Section>,
     pub rules: Vec<RuleResult>,
     /// Values per instance, by index into [`Metrics::names`](super::Metrics::names).
     pub instances: HashMap<u32, Instances>,
     /// NVTX ranges around the launch, outermost first, as `domain:range`.
     pub nvtx: Vec<String>,
-    /// References to its binary and sources.
+    /// References to the kernel's binary and sources.
     pub sources: Vec<u64>,
 }

@@ -1,4 +1,4 @@
-//! Metrics of an inference server, sampled about once a second from its Prometheus endpoint while it was traced.
+//! Metrics of an inference server, sampled about once per second from its Prometheus endpoint during tracing.
 
 /// Sum and number of observations of a Prometheus histogram.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -8,7 +8,7 @@ pub struct Histogram {
     pub count: f64,
 }
 
-/// One sample. Fields are `None` if the server does not export the metric.
+/// One sample. A field is `None` if the server does not export the metric.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ServerSample {
     /// ns, on the clock of the profile.
@@ -26,17 +26,17 @@ pub struct ServerSample {
 }
 
 impl ServerSample {
-    /// True if the server had neither running nor waiting requests; false if it does not say how many run.
+    /// Returns true if no requests were running or waiting; false if the number of running requests is unknown.
     pub fn is_without_requests(&self) -> bool {
         self.requests_running == Some(0.0) && self.requests_waiting.unwrap_or(0.0) == 0.0
     }
 }
 
-/// Interval between samples beyond which the time between them is unknown, ns: three times the sampling interval.
+/// Maximum distance between two samples for which the state in between is assumed known, ns: three sampling intervals.
 const LONGEST_INTERVAL: i64 = 3_000_000_000;
 
-/// Returns the time without requests, ns, in order: between samples without requests, if no token was generated between
-/// them.
+/// Returns the periods without requests, ns, in order. A period lies between samples without requests that have the
+/// same token count.
 pub fn times_without_requests(samples: &[ServerSample]) -> Vec<(i64, i64)> {
     let mut out: Vec<(i64, i64)> = Vec::new();
     for pair in samples.windows(2) {
@@ -54,12 +54,12 @@ pub fn times_without_requests(samples: &[ServerSample]) -> Vec<(i64, i64)> {
     out
 }
 
-/// Means between the first and the last of some samples.
+/// Averages over a range of samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ServerSummary {
     pub requests_running: Option<f64>,
     pub requests_waiting: Option<f64>,
-    /// Largest used share of the KV cache, 0 to 1.
+    /// Maximum used share of the KV cache, 0 to 1.
     pub kv_cache_used: Option<f64>,
     pub tokens_per_second: Option<f64>,
     /// Seconds.
@@ -69,7 +69,7 @@ pub struct ServerSummary {
 }
 
 impl ServerSummary {
-    /// The figures in words, such as `12 running, 3 waiting, KV cache 43%`; empty without any.
+    /// Formats the summary, such as `12 running, 3 waiting, KV cache 43%`; empty if all values are missing.
     pub fn to_text(&self) -> String {
         let count = |n: f64| if n < 10.0 && n.fract() > 0.05 { format!("{n:.1}") } else { format!("{n:.0}") };
         let ms = |s: f64| super::Nanos::format_ns(s * 1e9);
@@ -93,7 +93,7 @@ pub fn summarize_samples(samples: &[ServerSample]) -> ServerSummary {
     };
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return ServerSummary::default() };
     let seconds = last.time.saturating_sub(first.time) as f64 / 1e9;
-    // A counter that falls belongs to a server that was restarted.
+    // A decreasing counter means that the server was restarted.
     let rate = first.generated_tokens.zip(last.generated_tokens).filter(|(a, b)| b >= a && seconds > 0.0).map(|(a, b)| (b - a) / seconds);
     let between = |of: fn(&ServerSample) -> Option<Histogram>| {
         let (a, b) = (of(first)?, of(last)?);

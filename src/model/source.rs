@@ -1,11 +1,11 @@
-//! Source of a report.
+//! Origin of a report.
 
 use std::path::PathBuf;
 
-/// Tool that made a report, and file that it was read from.
+/// Tool that made a report, and the report's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
-    /// Name of the tool, e.g. `nsys`.
+    /// Tool name, e.g. `nsys`.
     pub tool: String,
     /// Version of the tool, if in the report.
     pub version: Option<String>,

@@ -1,4 +1,4 @@
-//! Synchronization: synchronizing calls as seen by the device, and streams that wait for events.
+//! Device-side records of synchronizing calls, and of streams that wait for events.
 
 use super::PlaceId;
 
@@ -7,7 +7,7 @@ use super::PlaceId;
 pub enum WaitKind {
     /// A thread waits for an event.
     Event,
-    /// A stream waits for an event of another.
+    /// A stream waits for an event of another stream.
     StreamForEvent,
     /// A thread waits for a stream.
     Stream,
@@ -24,11 +24,11 @@ pub struct Waits {
     /// ns.
     pub duration: Vec<i64>,
     pub kind: Vec<WaitKind>,
-    /// Stream that waits or is waited for.
+    /// The stream that waits, or that a thread waits for.
     pub place: Vec<PlaceId>,
-    /// Correlation id shared with its call; [`NONE`](super::api_call::NONE) if the report has none.
+    /// Correlation id shared with the call; [`NONE`](super::api_call::NONE) if not in the report.
     pub correlation: Vec<u32>,
-    /// Event that is waited for; [`NONE`](super::api_call::NONE) without one.
+    /// Id of the awaited event; [`NONE`](super::api_call::NONE) without an event.
     pub event: Vec<u32>,
 }
 

@@ -24,7 +24,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// Returns the id of a thread, adding it if needed.
+    /// Returns the id of a thread, adding the thread if needed.
     pub fn get_or_insert(&mut self, pid: u32, tid: u32) -> ThreadId {
         let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
         let id = *self.ids.entry((pid, tid)).or_insert(next);
@@ -34,12 +34,12 @@ impl Threads {
         ThreadId(id)
     }
 
-    /// Returns true if a thread has an id already.
+    /// Returns true if the thread was added.
     pub fn is_known(&self, pid: u32, tid: u32) -> bool {
         self.ids.contains_key(&(pid, tid))
     }
 
-    /// Names a thread; the first name wins.
+    /// Names a thread; the first name is kept.
     pub fn set_name(&mut self, pid: u32, tid: u32, name: Arc<str>) {
         let ThreadId(id) = self.get_or_insert(pid, tid);
         if let Some(thread) = self.list.get_mut(id as usize) {

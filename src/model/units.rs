@@ -1,8 +1,8 @@
-//! Times and sizes as types with a unit, and their format for display.
+//! Types for times and sizes, and their display formats.
 
 use std::fmt;
 
-/// A time or duration in nanoseconds. Times may be negative: they count from the start of the session.
+/// A time or duration in nanoseconds. Times are relative to the start of the session and may be negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(pub i64);
 
@@ -10,7 +10,7 @@ pub struct Nanos(pub i64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
 
-/// Formats three significant digits: `1.23`, `12.3`, `123`, with thousands separators beyond.
+/// Formats three significant digits: `1.23`, `12.3`, `123`; larger values get thousands separators.
 fn three_digits(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude >= 999.5 {
@@ -46,7 +46,7 @@ pub fn format_count(n: impl TryInto<i64>, noun: &str) -> String {
     format!("{} {}", format_grouped(n), plural_noun(n, noun))
 }
 
-/// Inflects a noun for a number.
+/// Returns the singular or plural of a noun, depending on a number.
 pub fn plural_noun(n: impl TryInto<i64>, noun: &str) -> String {
     if n.try_into().is_ok_and(|n| n == 1) {
         return noun.to_owned();
@@ -64,7 +64,7 @@ impl Nanos {
         self.0 as f64 / 1e9
     }
 
-    /// Formats a duration of a (possibly fractional) number of nanoseconds.
+    /// Formats a duration in (possibly fractional) nanoseconds.
     pub fn format_ns(ns: f64) -> String {
         let magnitude = ns.abs();
         let (value, unit) = if magnitude < 999.5 {
@@ -107,7 +107,7 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// Formats a share of a whole: one decimal, and `<0.1%` instead of a `0.0%` that is not zero.
+/// Formats a percentage with one decimal; positive values that would round to `0.0%` become `<0.1%`.
 pub fn format_percent(percent: f64) -> String {
     if percent > 0.0 && percent < 0.05 { "<0.1%".to_owned() } else { format!("{percent:.1}%") }
 }

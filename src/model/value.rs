@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-/// Value of a metric. Metrics that the tool did not collect are absent from the list, never zero.
+/// Value of a metric. Metrics that were not collected are absent, never zero.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Integer(u64),
-    /// A measured or derived number; may be NaN, which differs from absent and from zero.
+    /// A measured or derived number; may be NaN, which is distinct from absent and from zero.
     Float(f64),
     /// Text, such as a device's name.
     Text(Arc<str>),
 }
 
 impl Value {
-    /// The value as a number, unless it is text.
+    /// Returns the value as a number; `None` for text.
     pub fn as_number(&self) -> Option<f64> {
         match self {
             Self::Integer(n) => Some(*n as f64),
@@ -23,7 +23,7 @@ impl Value {
     }
 }
 
-/// Formats the raw value, in its base unit, for a file or a script.
+/// Formats the raw value in its base unit, for files and scripts.
 impl std::fmt::Display for Value {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

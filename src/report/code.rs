@@ -7,11 +7,11 @@ use crate::model::units::format_grouped;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// A line or an instruction with its counters; `None` for those not collected.
+/// A line or an instruction with its counters; `None` if a counter was not collected.
 #[derive(Clone, Debug, Serialize)]
 pub struct Hot {
     pub result: usize,
-    /// File name without folders; for an instruction, that of its line.
+    /// File name without folders; for an instruction, the file of its line.
     pub file: Option<String>,
     /// Line number, from 1.
     pub line: Option<u32>,
@@ -28,7 +28,7 @@ pub struct Hot {
     pub threads: Option<f64>,
     /// The most frequent stall reason.
     pub stall: Option<String>,
-    /// Its share of the samples here, in percent.
+    /// Share of that stall reason in the samples of this line or instruction, in percent.
     pub stall_percent: Option<f64>,
     /// L2 sectors beyond what coalesced accesses need.
     pub excess_l2_sectors: Option<f64>,

@@ -29,7 +29,7 @@ struct UnrecordedJson<'a> {
 pub struct CoverageJson<'a> {
     /// True if host calls were read; without them, unrecorded work cannot be detected.
     calls_read: bool,
-    /// True if enough was recorded to determine idle time, limits and shares; `null` if the calls were not read.
+    /// True if enough was recorded to determine idle time, limits and shares; `null` if the host calls were not read.
     enough: Option<bool>,
     text: Option<String>,
     fix: Option<String>,

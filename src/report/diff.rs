@@ -38,7 +38,7 @@ struct RowJson<'a> {
     p: Option<f64>,
     significant: bool,
     promise: Option<PromiseJson>,
-    /// Launches covered by the change and its probability, if not all of them.
+    /// Launches that the comparison covers, if not all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     compared: Option<String>,
 }
@@ -97,7 +97,7 @@ fn finding_ids(t: &Triage) -> Vec<&'static str> {
     t.findings.iter().map(|f| f.id.id()).collect()
 }
 
-/// Minimum change of a time category, in points of the window, to be listed.
+/// Minimum change of a listed time category, in percentage points of the window.
 const POINTS: f64 = 1.0;
 
 /// Writes the changes of the time breakdown and of the findings, for people: "launching went from 61% to 8%".
@@ -206,7 +206,7 @@ fn percent_cell(p: Option<f64>) -> Cell {
     p.map_or_else(Cell::default, |p| Cell::with_raw(format!("{p:.3}"), shown(p)))
 }
 
-/// Launches covered by the change and its probability, if not all of them.
+/// Launches that the comparison covers, if not all of them.
 fn compared_launches(r: &Row) -> Option<String> {
     r.work.describe_work().filter(|_| r.before.is_some() && r.after.is_some())
 }

@@ -15,8 +15,8 @@ pub enum Format {
     Md,
 }
 
-/// Serializes a value to JSON that is safe to print on a terminal: characters with an effect there that JSON itself
-/// does not escape (C1 controls, marks that reorder text) are escaped too. Only strings can contain them.
+/// Serializes a value to JSON that is safe to print on a terminal: also escapes characters with an effect on a terminal
+/// that JSON does not escape (C1 controls, marks that reorder text). Only strings can contain such characters.
 pub fn json_text(value: &impl serde::Serialize) -> io::Result<String> {
     let text = serde_json::to_string(value).map_err(io::Error::from)?;
     let obeyed = |c: char| {

@@ -101,7 +101,7 @@ struct RunJson {
 /// The recorded run, if there is one.
 pub type Timeline<'a> = Option<(&'a Profile, &'a Run)>;
 
-/// Effect on the run of the gain of the first hint above healthy.
+/// Effect on the run if the gain of the first hint above "healthy" were realised.
 fn run_worth(timeline: Timeline<'_>, at: usize, s: &Subject) -> Option<Worth> {
     let (profile, run) = timeline.filter(|(_, run)| run.can_afford(at))?;
     let hint = s.hints.first().filter(|h| h.severity > Severity::Healthy)?;
@@ -242,7 +242,7 @@ fn gain_text(h: &Hint) -> String {
     }
 }
 
-/// Reason for the lack of hints.
+/// Reason why a kernel has no hints.
 pub fn no_hints_reason(s: &Subject) -> String {
     match s.sections_to_collect() {
         _ if s.is_amd() => s.not_counted.clone().unwrap_or_else(|| TOO_LITTLE.to_owned()),
@@ -273,7 +273,7 @@ pub fn format_threshold(e: &Evidence) -> Option<String> {
 #[derive(Clone, Debug)]
 pub struct Advice {
     pub subject: Subject,
-    /// The ncu command that confirms each hint, in the order of the hints; `None` if there is nothing to collect.
+    /// The ncu command that confirms each hint, in the order of the hints; `None` if a hint needs no metrics.
     pub commands: Vec<Option<String>>,
     /// Reasoning behind the hints, in sentences.
     pub reasoning: Vec<String>,

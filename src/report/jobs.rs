@@ -10,7 +10,7 @@ use crate::rerun::jobs::{Checked, File, Finding};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Selection of each job in a report, or the reason that it is unknown; `None` for jobs that select nothing.
+/// Selection of each job in a report, or the reason why the selection is unknown; `None` for jobs that select nothing.
 pub type InReport = Vec<Option<Result<Selected, String>>>;
 
 #[derive(Serialize)]

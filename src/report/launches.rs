@@ -48,7 +48,7 @@ pub fn launch_rows<'a>(
     numbered_launches(profile, kernels).map(|(row, nth)| launch_json(profile, paths, row as usize, u64::from(nth)))
 }
 
-/// One launch; `nth` is the number of earlier launches like it.
+/// One launch; `nth` is the number of earlier launches of the same function in the process.
 pub fn launch_json<'a>(profile: &'a Profile, paths: &Paths, row: usize, nth: u64) -> LaunchJson<'a> {
     let launches = &profile.launches;
     let (function, demangled) = profile.kernels.get(launches.kernel(row).0 as usize).map_or(("", ""), |k| (k.function(), k.demangled()));
@@ -77,7 +77,7 @@ pub fn launch_json<'a>(profile: &'a Profile, paths: &Paths, row: usize, nth: u64
     }
 }
 
-/// Basis of the launch numbers, in words.
+/// Describes the order in which launches are numbered.
 fn order_word(order: LaunchOrder) -> &'static str {
     match order {
         LaunchOrder::Host => "host",

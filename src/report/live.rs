@@ -1,4 +1,4 @@
-//! State of a traced program: a line for people, an object for scripts.
+//! State of a traced program, as a line for people or an object for scripts.
 
 use crate::analysis::live::Live;
 use crate::analysis::triage::{TimeCategory, Triage};

@@ -23,7 +23,8 @@ impl<'a> Shown<'a> {
         let (names, units) = (&self.metrics.names, &self.metrics.units);
         let named =
             result.values.iter().filter_map(|(n, v)| Some((&**names.get(*n as usize)?, units.get(*n as usize).map_or("", |u| u), v)));
-        // Lists of members for the layout of a section, not measurements; ncu does not print them either.
+        // Exclude lists of members, which describe the layout of a section and are not measurements; ncu does not print
+        // them either.
         let lists = ["breakdown:", "group:", "regex:"];
         named.filter(move |(name, ..)| !lists.iter().any(|l| name.starts_with(l)) && name.to_lowercase().contains(&self.filter))
     }
@@ -128,7 +129,7 @@ pub fn print_rows<'a>(
 ) -> io::Result<()> {
     let mut columns: Vec<Column> =
         COLUMNS.iter().map(|&(field, title, right, machine_only, rank)| Column { field, title, right, machine_only, rank }).collect();
-    // With several results, each row must show its result.
+    // With several results, each row must contain its result's number.
     if let Some(number) = columns.first_mut().filter(|_| shown.metrics.results.len() > 1) {
         number.rank = 0;
     }
@@ -163,7 +164,7 @@ fn format_number(f: f64) -> String {
         format!("{f:.2e}")
     } else if size >= 1_000.0 && f.is_finite() {
         let cents = format!("{:.2}", size.fract());
-        // 0.999 is rounded up to the next whole number.
+        // For example, 0.999 becomes 1.00, a carry into the whole number.
         let (whole, cents) = if cents.starts_with('1') { (size.trunc() + 1.0, "0.00") } else { (size.trunc(), &*cents) };
         format!("{}{}{}", if f < 0.0 { "-" } else { "" }, units::format_grouped(whole as i64), &cents[1..])
     } else {
@@ -178,7 +179,7 @@ fn row_cells(at: usize, r: &ResultMetrics, name: &str, unit: &str, value: &Value
     let value = match value {
         Value::Integer(n) => Cell::with_raw(n, i64::try_from(*n).map_or_else(|_| n.to_string(), units::format_grouped)),
         Value::Float(f) => Cell::with_raw(f, format_number(*f)),
-        // Lists of launches are long: cut them.
+        // Truncate long lists of launches.
         Value::Text(t) => Cell::with_raw(t, labels::cut_end(t, LONGEST)),
     };
     vec![

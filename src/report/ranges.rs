@@ -40,7 +40,7 @@ struct RowJson<'a> {
 /// Maximum levels of a written path, and of indentation of a tree.
 const DEEPEST: usize = 32;
 
-/// Word for the origin of a range.
+/// Name of a range's origin.
 pub fn origin_word(origin: RangeOrigin) -> &'static str {
     match origin {
         RangeOrigin::Nvtx => "nvtx",
@@ -53,7 +53,7 @@ pub fn origin_word(origin: RangeOrigin) -> &'static str {
     }
 }
 
-/// Nodes in tree order, down to a depth; with a filter, only those whose name contains it, ignoring case.
+/// Nodes in tree order, down to a depth; with a filter, only nodes whose name contains the filter, ignoring case.
 pub fn listed_nodes(tree: &RangeTree, depth: Option<u32>, filter: &str) -> Vec<u32> {
     let needle = filter.to_lowercase();
     let mut out = Vec::new();
@@ -137,12 +137,12 @@ const COLUMNS: &[(&str, &str, bool, u8)] = &[
     ("origin", "by", false, 9),
 ];
 
-/// Share of the peak that a node's floating-point work reaches, from its first to its last operation on the devices.
+/// Floating-point rate of a node, from its first to its last operation on the devices, as a share of the peak.
 pub fn mfu(n: &Node, peak: Option<f64>) -> Option<f64> {
     Some(n.flops_per_second()? / peak.filter(|p| *p > 0.0)?)
 }
 
-/// The name of a node with its count: `decode # ×16`.
+/// Name of a node with its count: `decode # ×16`.
 pub fn node_label(n: &Node) -> String {
     let backward = if n.backward { "backward: " } else { "" };
     let count =

@@ -30,8 +30,8 @@ impl<'a> From<&'a Step> for StepJson<'a> {
     }
 }
 
-/// JSON form of a recipe's command. `files` and `reports` are paths relative to the output folder; a `*` in
-/// `reports` stands for any text.
+/// JSON form of a recipe's command. `files` and `reports` are paths relative to the output folder; a `*` in `reports`
+/// matches any text.
 #[derive(Debug, Serialize)]
 struct RecipeJson<'a> {
     recipe: &'a str,
@@ -96,7 +96,7 @@ fn setup_commands(prepared: &Prepared, folder: Option<&str>) -> String {
     }
     for (path, text) in &prepared.files {
         let path = folder.map_or_else(|| format!("./{path}"), |f| format!("{f}/{path}"));
-        // The end marker must not be a line of the text.
+        // Choose an end marker that is not a line of the text.
         let mut end = "END_OF_FILE".to_owned();
         while text.lines().any(|l| l == end) {
             end.push('_');
@@ -141,7 +141,8 @@ pub fn write_script(
         let _ = writeln!(text, "{exec}{}", command_text(prepared, true));
         return print_text(out, &text, for_terminal);
     }
-    // TERM, since a shell starts background processes with interrupts ignored. nsys forwards it and writes its report.
+    // Send TERM, since a shell starts background processes with interrupts ignored. nsys forwards TERM and writes its
+    // report.
     let _ = write!(text, "{} &\nserver=$!\ntrap 'kill -TERM \"$server\" 2>/dev/null || :' EXIT\n", command_text(prepared, true));
     for step in &prepared.steps {
         if !step.argv.is_empty() {

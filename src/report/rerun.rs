@@ -136,7 +136,7 @@ impl<'a> From<&'a Rerun> for CommandJson<'a> {
 struct PlanJson<'a> {
     #[serde(flatten)]
     first: Option<CommandJson<'a>>,
-    /// The commands after the first, if one cannot select everything.
+    /// The remaining commands, if one command cannot select all launches.
     more: Vec<CommandJson<'a>>,
     /// Directory for the reports of several commands; it must exist.
     folder: Option<&'a str>,
@@ -170,7 +170,7 @@ pub fn shell_lines(out: &mut dyn Write, plan: &Plan, for_terminal: bool) -> io::
 /// Maximum number of selected launches listed for people.
 const MOST_SELECTED: usize = 12;
 
-/// Short statement of how exactly a command selects the wanted launches.
+/// Short statement about the exactness of a command's selection.
 fn exactness_text(command: &Rerun) -> &'static str {
     if command.selects.is_empty() {
         "a range, not a launch"
@@ -195,7 +195,7 @@ fn format_grouped(n: impl TryInto<i64>) -> String {
     units::format_grouped(n.try_into().unwrap_or(i64::MAX))
 }
 
-/// Cost of a command on one line; `None` if it is unknown.
+/// Cost of a command on one line; `None` if the cost is unknown.
 pub fn cost_text(c: &Cost) -> Option<String> {
     let (passes, seconds, bytes) = (c.passes?, c.seconds?, c.bytes?);
     let most = if c.at_most { "at most " } else { "" };
@@ -233,7 +233,7 @@ pub fn explain_parts(out: &mut dyn Write, title: &str, parts: &[Part], columns: 
     if !title.is_empty() {
         writeln!(out, "{}\n", escape_unsafe(title))?;
     }
-    // A part may have an explanation without a word of its own: the name inside --kernel-id.
+    // A part may have an explanation but no words, such as the name inside --kernel-id.
     let pieces: Vec<&Part> = parts.iter().filter(|p| !p.words.is_empty()).collect();
     let last = pieces.len().saturating_sub(1);
     for (n, part) in pieces.iter().enumerate() {

@@ -36,7 +36,7 @@ pub struct Promised {
     pub promise: Promise,
 }
 
-/// Outcome of a gain that an earlier run's hint predicted.
+/// Outcome of an earlier run's prediction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Came {
     /// Number of the earlier run.
@@ -304,8 +304,8 @@ pub fn run_facts(run: &Run, command: &str, now_ms: i64) -> Vec<(&'static str, St
     out
 }
 
-/// Outcomes of earlier predictions and predictions of this run, as title and text; kernels with the most time
-/// to save come first.
+/// Outcomes of earlier predictions and predictions of this run, as title and text; kernels with the largest savings
+/// come first.
 pub fn outcome_facts(promised: &[Promised], came: &[Came]) -> Vec<(&'static str, String)> {
     let saved = |c: &Came| (c.before_ns - c.after_ns).abs();
     let mut came: Vec<&Came> = came.iter().collect();
@@ -324,7 +324,7 @@ pub fn outcome_facts(promised: &[Promised], came: &[Came]) -> Vec<(&'static str,
     came.chain(promised).collect()
 }
 
-/// Prints everything that is known about a run.
+/// Prints all details of a run.
 pub fn print_run(
     out: &mut dyn Write,
     run: &Run,

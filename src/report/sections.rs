@@ -23,7 +23,7 @@ pub struct Shown {
     /// Label of the metric for people.
     pub label: String,
     pub metric: String,
-    /// Its value; `None` if it was not collected.
+    /// Value of the metric; `None` if it was not collected.
     pub value: Option<String>,
     pub unit: String,
 }
@@ -34,7 +34,7 @@ pub struct Ruled {
     pub result: usize,
     /// Identifier of the rule.
     pub rule: String,
-    /// Identifier of its section.
+    /// Identifier of the rule's section.
     pub section: String,
     /// `INF`, `WRN`, `ERR` or `OPT`, as ncu prints them.
     pub kind: &'static str,
@@ -45,7 +45,7 @@ pub struct Ruled {
     pub speedup_type: Option<&'static str>,
     /// Estimated speedup in percent, by NVIDIA's formula: an upper bound.
     pub speedup_percent: Option<f64>,
-    /// Sections and pages that it links to.
+    /// Sections and pages that the message links to.
     pub links: Vec<String>,
 }
 
@@ -169,7 +169,7 @@ pub fn print_rules(out: &mut dyn Write, rows: &[Ruled], format: Format, width: O
         make_column("title", false, false, 0),
         make_column("text", false, false, 0),
     ];
-    // For people, the largest estimate comes first; machines get the report's own order.
+    // Tables for people begin with the largest estimate; formats for machines keep the report's order.
     let mut rows: Vec<&Ruled> = rows.iter().collect();
     if format == Format::Table {
         let key = |r: &Ruled| (r.speedup_type == Some("local"), r.speedup_percent.unwrap_or(-1.0));

@@ -16,7 +16,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// Creates a cell with the same text for both.
+    /// Creates a cell with the same text for people and machines.
     pub fn text(text: impl Into<String>) -> Self {
         let raw = text.into();
         Self { human: raw.clone(), raw }
@@ -36,7 +36,7 @@ pub struct Column {
     pub title: &'static str,
     /// Aligned to the right, for numbers.
     pub right: bool,
-    /// Omitted from tables for people: it repeats another column in a longer form.
+    /// Omitted from tables for people, because the column repeats another one in a longer form.
     pub machine_only: bool,
     /// Drop order in a narrow terminal: the highest first, 0 never.
     pub rank: u8,
@@ -56,8 +56,8 @@ impl Table {
     }
 }
 
-/// Prints rows as they come, in a format other than JSON: there may be millions. `width` is that of the
-/// terminal, if there is one: the first text column shrinks, and columns are dropped.
+/// Streams rows in a format other than JSON, since there may be millions. `width` is the terminal's width, if there is
+/// a terminal: the first text column shrinks, and columns are dropped.
 pub fn print_rows(
     columns: &[Column],
     rows: impl Iterator<Item = Vec<Cell>>,
@@ -72,8 +72,8 @@ pub fn print_rows(
     }
 }
 
-/// Prevents CSV injection (OWASP): a text that a spreadsheet would take for a formula, and that is not a
-/// number, gets a leading `'`, as spreadsheets themselves write it.
+/// Prevents CSV injection (OWASP): a text that a spreadsheet would interpret as a formula gets a leading `'`, the
+/// spreadsheets' own escape, unless the text is a number.
 pub fn no_formula(text: &str) -> Cow<'_, str> {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err() {
         Cow::Owned(format!("'{text}"))
@@ -82,7 +82,7 @@ pub fn no_formula(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Makes a text safe to print on a terminal later: control characters are made visible, except for tabs and
+/// Makes a text safe to print on a terminal later: replaces control characters with visible ones, except for tabs and
 /// line ends, which CSV quotes.
 fn obeyed_by_no_terminal(text: &str) -> Cow<'_, str> {
     let obeyed = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r');
@@ -169,7 +169,7 @@ fn write_markdown(columns: &[Column], rows: impl Iterator<Item = Vec<Cell>>, out
     Ok(())
 }
 
-/// Number of rows that determine the column widths; later rows are fitted to them.
+/// Number of rows that determine the column widths; later rows use the same widths.
 const SAMPLE: usize = 5_000;
 
 fn write_aligned(
@@ -182,7 +182,7 @@ fn write_aligned(
     let sample: Vec<Vec<Cell>> = rows.by_ref().take(SAMPLE).collect();
     let mut shown = for_people(columns);
     let cell = |row: &[Cell], i: usize| escape_unsafe(&row[i].human).into_owned();
-    // A single huge text must not pad all other rows: it overflows its column instead.
+    // A single huge text must not pad all other rows: such a text overflows its column instead.
     let longest = |i: usize| sample.iter().map(|r| labels::display_width(&escape_unsafe(&r[i].human))).max().unwrap_or(0).min(MOST_NAME);
     let widest = |i: usize| longest(i).max(labels::display_width(columns[i].title));
     let flexible = shown.iter().copied().find(|&i| !columns[i].right);
@@ -191,7 +191,7 @@ fn write_aligned(
     let limit = width.unwrap_or(usize::MAX);
     if let Some(at) = flexible {
         let others = |shown: &[usize]| shown.iter().filter(|&&i| i != at).map(|&i| widths[i] + GAP).sum::<usize>();
-        // Columns are dropped by rank until a name is readable.
+        // Drop columns by rank until names have enough room.
         while limit.saturating_sub(others(&shown)) < LEAST_NAME.min(widths[at]) {
             match shown.iter().copied().filter(|&i| columns[i].rank > 0).max_by_key(|&i| (columns[i].rank, i)) {
                 Some(worst) => shown.retain(|&i| i != worst),
@@ -200,7 +200,7 @@ fn write_aligned(
         }
         let room = limit.saturating_sub(others(&shown)).clamp(LEAST_NAME, MOST_NAME);
         if widths[at] > room {
-            // Rows may share a name: only different names must not look alike.
+            // Rows may share a name, but different names must remain distinguishable.
             let names: BTreeSet<String> = sample.iter().map(|r| cell(r, at)).collect();
             let names: Vec<String> = names.into_iter().collect();
             let fitted = labels::fit_labels(&names, room);

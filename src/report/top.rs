@@ -73,7 +73,8 @@ struct RowJson<'a> {
     count: u64,
     total_ns: i64,
     share_percent: f64,
-    /// Share of the row's kernels in the run, and the time saved if they took none; `null` if the model cannot tell.
+    /// Share of the row's kernels in the run, and the time saved if they took no time; `null` if the model does not
+    /// apply.
     run: Option<RunJson>,
     avg_ns: f64,
     median_ns: Option<f64>,
@@ -117,7 +118,7 @@ pub struct TopJson<'a> {
     notes: Vec<NoteJson<'a>>,
 }
 
-/// Demangled name of a row's kernel; of several kernels, of the one with the most time.
+/// Demangled name of a row's kernel; for several kernels, of the one with the most time.
 fn demangled_name<'a>(profile: &'a Profile, row: &GroupRow) -> Option<&'a str> {
     row.kernel.and_then(|k| profile.kernels.get(k.0 as usize)).map(crate::model::Kernel::demangled)
 }

@@ -72,8 +72,8 @@ impl Draft<'_> {
         out
     }
 
-    /// Returns the command that measures the same launches with the built-in tracer while the program runs, if it
-    /// can.
+    /// Returns the command that measures the same launches with the built-in tracer while the program runs; `None` if
+    /// the tracer cannot.
     fn in_place(&self, mine: &Rerun) -> Option<Alternative> {
         if mine.wrapper.is_some() || self.options.whole_graph || self.as_range {
             return None;

@@ -67,12 +67,12 @@ pub struct Selects {
 /// A command that the user may prefer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alternative {
-    /// Condition under which it is preferable.
+    /// Condition under which this command is preferable.
     pub why: String,
     pub argv: Vec<String>,
-    /// Options that produce it, as a starting point for further changes.
+    /// Options that produce this command, as a starting point for further changes.
     pub options: Options,
-    /// True if it is preferable for this report.
+    /// This command is preferable for this report.
     pub better: bool,
 }
 
@@ -82,13 +82,13 @@ pub struct Rerun {
     pub tool: &'static str,
     /// Parts of the command line.
     pub parts: Vec<Part>,
-    /// Directory to run it in, if known.
+    /// Working directory of the command, if known.
     pub directory: Option<String>,
     /// Selected launches, in the order of the results.
     pub selects: Vec<Selects>,
     /// Form of the compared name: the requested one, unless the report or the selection requires another.
     pub base: NameForm,
-    /// Reasons for which it may select other launches, or fail.
+    /// Reasons why the command may select other launches, or fail.
     pub warnings: Vec<Warning>,
     pub alternatives: Vec<Alternative>,
     pub cost: Cost,
@@ -131,19 +131,19 @@ impl Rerun {
         shell::command_lines(&self.parts.iter().map(|p| p.words.clone()).collect::<Vec<_>>())
     }
 
-    /// Returns true if it selects exactly the requested launches, provided that the program repeats its launches and
-    /// no warning says otherwise.
+    /// Returns true if the command selects exactly the requested launches, provided that the program repeats its
+    /// launches and no warning applies.
     pub fn is_exact(&self) -> bool {
         // A range does not select a launch.
         !self.selects.is_empty() && !self.warnings.iter().any(|w| w.inexact)
     }
 
-    /// Returns true if it overwrites an existing report.
+    /// Returns true if the command overwrites an existing report.
     pub fn overwrites_report(&self) -> bool {
         self.parts.iter().any(|p| p.id == PartId::Output && p.words.iter().any(|w| w == "--force-overwrite"))
     }
 
-    /// Returns true if it can be run as is: the program is known.
+    /// Returns true if the command can be run as is: the program is known.
     pub fn is_runnable(&self) -> bool {
         self.wrapper.is_none() && !self.parts.iter().any(|p| p.words.iter().any(|w| w == program::PLACEHOLDER))
     }

@@ -17,7 +17,7 @@ pub fn confirm_options(confirm: &Confirm) -> Option<Options> {
     Some(Options { collect: Collect::Sections(sections), import_source: confirm.source, ..Options::default() })
 }
 
-/// Returns the command. Errors are sentences that say why there is none.
+/// Returns the command. An error is a sentence with the reason why no command exists.
 pub fn confirm_command(profile: &Profile, launch: u32, confirm: &Confirm) -> Result<Rerun, String> {
     let options = confirm_options(confirm).ok_or_else(|| "nothing to collect with ncu".to_owned())?;
     let plan = plan(profile, &Target::Launches(vec![LaunchId(launch)]), &options)?;
@@ -25,7 +25,7 @@ pub fn confirm_command(profile: &Profile, launch: u32, confirm: &Confirm) -> Res
 }
 
 /// Profile in which the launches of a report's results are counted. Results measured in a run cover only a few of its
-/// launches, so these are counted in the run's timeline.
+/// launches, so launches are counted in the run's timeline.
 pub struct Counted<'a> {
     profile: &'a Profile,
     /// Launches of the run, by result index.

@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Population {
     /// Only launches inside this range.
     pub cover: Option<Cover>,
-    /// Excludes launches without a recorded call: they were made before the capture opened, and a filter that opens
-    /// at the same place in the re-run excludes them, too.
+    /// Excludes launches without a recorded call: the program made them before the capture opened, and a filter that
+    /// opens at the same place in the re-run excludes them, too.
     pub only_called: bool,
     /// Excludes graph nodes: graphs are profiled whole.
     pub without_nodes: bool,
@@ -48,7 +48,7 @@ impl Population {
     }
 }
 
-/// Returns the name of a kernel in the form that ncu compares; `None` if the report lacks it.
+/// Returns the name of a kernel in the form that ncu compares; `None` if the report lacks that form.
 pub fn compared_name(kernel: &Kernel, base: NameForm) -> Option<&str> {
     let given = match base {
         // The function name can be extracted from the demangled one, but not from a mangled one alone, unless that is
@@ -70,7 +70,7 @@ pub fn compared_name(kernel: &Kernel, base: NameForm) -> Option<&str> {
 pub enum Unit {
     /// Launches of the marked kernels, by kernel id.
     Kernels(Vec<bool>),
-    /// Graph launches; the first node of each represents it. Kernels named `graph` are counted with them.
+    /// Graph launches; the first node of each represents it. Kernels named `graph` count as well.
     Graphs(Vec<bool>),
 }
 
@@ -108,7 +108,7 @@ impl Unit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Threads {
     pub count: usize,
-    /// True if they launch concurrently: their calls overlap, or they alternate after a few launches each.
+    /// The threads launch concurrently: their calls overlap, or they alternate after a few launches each.
     pub race: bool,
 }
 
@@ -274,7 +274,7 @@ enum Effect {
     None,
 }
 
-/// Counts launch calls before a given time in some processes that ran no kernel although no graph was being captured:
+/// Counts launch calls without a kernel, made before a given time in some processes while no graph was being captured:
 /// the report lost these kernels. Calls between `cudaStreamBeginCapture` and `cudaStreamEndCapture` never launch
 /// directly.
 pub fn calls_without_kernel(profile: &Profile, pids: &BTreeSet<u32>, before: i64) -> u64 {

@@ -146,8 +146,8 @@ pub struct Launched {
     pub variable: &'static str,
 }
 
-/// Returns the launcher of a command and the number of words that name it, if any. `python -m torch.distributed.run`
-/// is torchrun.
+/// Returns the launcher of a command and the number of words that make up its name, if any. `python -m
+/// torch.distributed.run` is torchrun.
 fn find_launcher(argv: &[String]) -> Option<(&'static Launcher, usize)> {
     let base = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
     let name = base(argv.first()?);

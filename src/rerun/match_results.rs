@@ -110,8 +110,8 @@ fn same_kernel(result: &Kernel, launch: &Kernel) -> bool {
     }
 }
 
-/// Returns true if launches can be counted and distinguished by their order: the timeline has all of them, made by a
-/// single process, thread and device.
+/// Returns true if launches can be counted and distinguished by their order: the timeline is complete and has a single
+/// process, thread and device.
 fn is_countable(profile: &Profile, metrics: &Metrics) -> bool {
     let distinct = |mut values: Vec<u32>| {
         values.sort_unstable();
@@ -155,7 +155,7 @@ pub fn join_results(profile: &Profile, metrics: &Metrics) -> Join {
         let fits = classes_of.entry((kernel, config)).or_insert_with(|| {
             let Some(name) = profile.kernels.get(kernel as usize) else { return Vec::new() };
             let config = config.and_then(|c| profile.configs.get(c as usize));
-            // A value missing on one side is not a mismatch; AMD counter tables hold only the product of the
+            // A value missing on one side is not a mismatch; AMD counter tables contain only the product of the
             // dimensions.
             let product = |d: [u32; 3]| d.iter().map(|&n| u64::from(n)).product::<u64>();
             let agrees = |a: Option<[u32; 3]>, b: Option<[u32; 3]>| match (a, b) {
@@ -188,7 +188,7 @@ pub fn join_results(profile: &Profile, metrics: &Metrics) -> Join {
         return out;
     }
     if metrics.source.tool == IN_PLACE {
-        // Counters of another run can be distinguished only by the launches they were measured on.
+        // Counters of another run can be distinguished only by the numbers of their launches.
         let own = metrics.source.file == profile.source.file;
         for (_, results, rows) in &classes {
             for &result in results {
@@ -253,7 +253,7 @@ fn by_dispatch(profile: &Profile, metrics: &Metrics) -> Vec<Option<u32>> {
     metrics.results.iter().map(|r| number(r).filter(|n| *n >= 1.0).map(|n| n as u32 - 1)).collect()
 }
 
-/// Returns the launches selected by the recorded ncu command line, if it is understood.
+/// Returns the launches selected by the recorded ncu command line, if it can be parsed.
 fn by_command(profile: &Profile, metrics: &Metrics) -> Option<Vec<u32>> {
     let selection = Selection::from_metrics(metrics)?;
     let range = match &selection.range {

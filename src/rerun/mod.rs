@@ -1,4 +1,4 @@
-//! From launches of a report to the command that profiles exactly those launches again. Pure: no I/O, no terminal.
+//! Builds the command that profiles exactly the selected launches of a report again. Pure: no I/O, no terminal.
 //!
 //! The same [`Rerun`] value is displayed, copied, saved and run. ncu's launch selection was measured on an H200 with
 //! ncu 2025.3; its rules are in [`launch_skip`] and [`nvtx`], its limits in [`warnings`].

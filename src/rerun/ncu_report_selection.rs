@@ -1,6 +1,6 @@
-//! Launch selection in ncu reports. An ncu report holds only the launches that ncu was told to profile. If its
-//! command line is recorded and understood, results are counted as that command counted them; otherwise the number of
-//! earlier launches is unknown, and the re-run says so.
+//! Launch selection in ncu reports. An ncu report contains only the launches that ncu was told to profile. If its
+//! command line is recorded and can be parsed, results are counted as that command counted them; otherwise the number
+//! of earlier launches is unknown, and the re-run has a warning.
 
 use super::facts::Facts;
 use super::warning::{Warning, warning};
@@ -23,9 +23,9 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Returns the selection of the command that produced these results. Returns `None` if the command is missing
-    /// from the report, selects by other options, or may be split incorrectly: ncu joins the words with blanks and
-    /// quotes nothing, so a different word would be taken for the program.
+    /// Returns the selection of the command that produced these results. Returns `None` if the command is missing from
+    /// the report, selects by other options, or may be split incorrectly: ncu joins the words with blanks and quotes
+    /// nothing, so a different word could be mistaken for the program.
     pub fn from_metrics(metrics: &Metrics) -> Option<Self> {
         let line = argv::parse_command_line(&metrics.tool_argv)?;
         let known = metrics.program.first().or(metrics.process.as_ref())?;
@@ -154,7 +154,7 @@ mod tests {
         // A value may equal the program's name, and short options may be joined with their values.
         let s = of("ncu -o app -k gemm -s100 -c1 ./app").unwrap();
         assert_eq!((s.name.as_deref(), s.skip, s.count), (Some("gemm"), 100, Some(1)));
-        // A name with a blank was split: its remainder is in the program's position.
+        // A name with a blank was split: its second part is in the program's position.
         assert_eq!(of("ncu -k regex:void foo -s 3 ./app"), None);
         assert_eq!(of("ncu --kernel-id ::x:3 ./app"), None);
         assert_eq!(of("ncu --nvtx-include a/ --nvtx-include b/ ./app"), None);

@@ -1,8 +1,9 @@
-//! NVTX ranges as ncu's filters see them: ranges around a launch, launches inside a range, and filter expressions.
+//! NVTX ranges as ncu's filters interpret them: ranges around a launch, launches inside a range, and filter
+//! expressions.
 //!
-//! ncu checks the ranges when the launching API call is made. A push/pop range (`NAME/`) encloses the calls of its
-//! own thread, a start/end range (`NAME`) those of its whole process. Nesting is not used: `NAME/` matches the range
-//! at any depth of the thread's stack.
+//! ncu checks the ranges when the launching API call is made. A push/pop range (`NAME/`) encloses the calls of its own
+//! thread, and a start/end range (`NAME`) encloses all calls of its process. Nesting is not used: `NAME/` matches the
+//! range at any depth of the thread's stack.
 
 use super::shell;
 use crate::model::range::UNNAMED;
@@ -25,7 +26,7 @@ pub struct Enclosing {
     pub instance: u32,
     /// Number of ranges of this name in its process in the report.
     pub of: u32,
-    /// True if all of them are on the thread of this one: their numbers are then the same in every run.
+    /// All ranges of this name are on one thread, so their numbers are the same in every run.
     pub one_thread: bool,
     /// Start, ns.
     pub start: i64,
@@ -52,8 +53,8 @@ pub(super) fn escape(text: &str) -> String {
 pub fn filter_expression(profile: &Profile, range: RangeName) -> Option<String> {
     let (domain, text) = profile.ranges.names.get(range.name as usize)?;
     let element = |text: &str| {
-        // `regex:` starts a regular expression. A literal name that begins with it can be written as one unless it
-        // needs both kinds of escapes.
+        // `regex:` starts a regular expression. A literal name with that prefix can be written as a regular expression
+        // unless it needs both kinds of escapes.
         if text.starts_with("regex:") {
             let plain = !text.contains(['@', ',', '[', ']', '/', '*', '+', '\\']);
             return plain.then(|| format!("regex:^{}$", shell::escape_regex(text)));
@@ -125,7 +126,7 @@ pub fn enclosing_ranges(profile: &Profile, row: usize) -> Vec<Enclosing> {
 }
 
 impl Enclosing {
-    /// Returns its number for `--range-filter`, from 1, if a number is required and stable between runs.
+    /// Returns the range's number for `--range-filter`, from 1, if a number is required and stable between runs.
     pub fn filter_number(&self) -> Option<u32> {
         (self.of > 1 && self.one_thread).then_some(self.instance + 1)
     }

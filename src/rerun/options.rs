@@ -36,7 +36,7 @@ pub enum CacheControl {
 /// `--replay-mode` for a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Replay {
-    /// The kernel runs again for every pass, its memory restored between them: ncu's default.
+    /// The kernel runs again for every pass, with its memory restored in between: ncu's default.
     #[default]
     Kernel,
     /// The whole program runs again for every pass.
@@ -98,7 +98,7 @@ pub struct Options {
     pub within: Within,
     /// Profiles the whole CUDA graph of the launch.
     pub whole_graph: bool,
-    /// Rank of the process to profile if several run concurrently; `None` guesses it.
+    /// Rank of the process to profile if several run concurrently; `None` guesses the rank.
     pub rank: Option<u32>,
 }
 

@@ -1,5 +1,5 @@
-//! Turns selected launches into commands: one if it can select them all, otherwise several with a directory for their
-//! reports.
+//! Turns selected launches into one command if it can select all of them, otherwise into several commands and a
+//! directory for their reports.
 
 use super::capture_range::{self, Gate};
 use super::launch_skip::compared_name;
@@ -38,7 +38,7 @@ pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Pla
         }
         Target::Launches(wanted) => wanted,
     };
-    // Results measured in a run cover only a few of its launches; their position is counted in the run's timeline.
+    // Results measured in a run cover only a few of its launches; the timeline is needed to count their position.
     if profile.metrics.as_deref().is_some_and(|m| m.source.tool == IN_PLACE) {
         return Err("these results were measured in a run: choose a launch in its timeline, the report before this one".to_owned());
     }

@@ -1,6 +1,6 @@
 //! Reports of several processes. ncu counts across all processes that it follows, which is deterministic if they take
-//! turns and racy if they run concurrently. In the latter case one process is selected by its executable or by its
-//! launcher's rank.
+//! turns and racy if they run concurrently. For concurrent processes, the command selects one by its executable or by
+//! its launcher's rank.
 
 use super::launch_skip::{self, Count};
 use super::launchers::{self, Launched};
@@ -112,8 +112,8 @@ impl Scope {
 /// Rank variables of common launchers, in order of precedence.
 const RANKS: &str = "${RANK:-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-}}}}";
 
-/// Returns a script to start in place of the program: runs the selected rank under the profiler and the others
-/// unchanged.
+/// Returns a script to start in place of the program. The script runs the selected rank under the profiler and the
+/// others unchanged.
 pub fn wrapper_script(ncu: &[Part], rank: u32) -> String {
     let groups: Vec<Vec<String>> = ncu.iter().filter(|p| p.id != PartId::Program).map(|p| p.words.clone()).collect();
     let command = shell::command_lines(&groups).replace("\n    ", "\n        ");

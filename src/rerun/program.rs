@@ -3,8 +3,8 @@
 use super::Options;
 use crate::model::Profile;
 
-/// Placeholder for an unknown program. It is quoted as a single word that does not name a program, so ncu refuses it
-/// before it starts anything.
+/// Placeholder for an unknown program. Quoted as a single word that is not a program's name, so ncu fails before it
+/// starts anything.
 pub const PLACEHOLDER: &str = "<PROGRAM AND ITS ARGUMENTS>";
 
 /// Source of the program's command line.

@@ -3,8 +3,8 @@
 use crate::analysis::Family;
 use crate::model::{Kernel, LaunchConfig, Profile};
 
-/// Returns the reason for which a kernel cannot be replayed alone, if any: collectives and one-sided communication
-/// wait for their peers.
+/// Returns the reason why a kernel cannot be replayed alone, if any: collectives and one-sided communication wait for
+/// their peers.
 ///
 /// Device functions of NCCL, RCCL, NVSHMEM and `DeepEP` are recognised by name. A custom all-reduce of a serving
 /// framework (`…all_reduce…`, `…allreduce…`) counts only if several GPUs are used.

@@ -1,4 +1,4 @@
-//! From a selection of launches in groups to commands.
+//! Converts a selection of launches in groups to commands.
 
 use super::capture_range::opened_by;
 use super::processes::Scope;
@@ -43,7 +43,7 @@ pub struct Picked {
     pub node: bool,
     /// Start of the capture, from the report or set by the user.
     pub opened: Option<OpenedBy>,
-    /// The capture did not begin with the program, according to the report.
+    /// According to the report, the capture began after the program's start.
     pub gated: bool,
     /// Number of CUDA graphs that were traced as a whole.
     pub graphs: usize,

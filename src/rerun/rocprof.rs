@@ -1,10 +1,10 @@
 //! AMD GPUs: the rocprofv3 command that collects counters or a thread trace of exactly the selected launches. The
 //! rules come from rocprofv3's sources (`ROCm` 6.2 to 7.14) and its unit tests; no re-run was tested on an AMD GPU.
 //!
-//! rocprofv3 counts launches per kernel symbol, code object and GPU, from 1, in the order of `dispatch_id`, across
-//! all threads of a process. Its name filter searches the name as printed under its own options. Its regular
-//! expression engine changed with `ROCm` 7.1, so only escaped letters between `^` and `$` mean the same in all
-//! releases.
+//! rocprofv3 counts launches per kernel symbol, code object and GPU, from 1, in the order of `dispatch_id`, across all
+//! threads of a process. Its name filter searches the kernel name in the form that its options select for output. Its
+//! regular expression engine changed with `ROCm` 7.1, so only an escaped literal between `^` and `$` has the same
+//! meaning in all releases.
 
 use super::program::{self, Program};
 use super::warning::{Warning, warning};
@@ -293,8 +293,8 @@ impl<'a> Group<'a> {
         out
     }
 
-    /// Returns the `rocprof-compute profile` command for the same launches. It searches the names (joined with `|`)
-    /// in the demangled name, and passes `--dispatch A:B` to rocprofv3 as the range `[A+1-B]`
+    /// Returns the `rocprof-compute profile` command for the same launches. `rocprof-compute` searches the names
+    /// (joined with `|`) in the demangled name, and passes `--dispatch A:B` to rocprofv3 as the range `[A+1-B]`
     /// (`profiler_rocprof_v3.py`) or `[A-B]` (`profiler_rocprofiler_sdk.py` of 2026): `n-1:n` includes the `n`-th
     /// launch in both.
     fn rocprof_compute_argv(&self, stem: &str, program: &Program) -> Option<Vec<String>> {
@@ -395,7 +395,7 @@ fn has_ids(profile: &Profile) -> bool {
     profile.source.tool == "rocprofv3"
 }
 
-/// Returns the GPU to count on if only names are known: each GPU has its own symbols.
+/// Returns the GPU whose launches count if only names are known: each GPU has its own symbols.
 fn counted_on(profile: &Profile, row: usize) -> Option<u32> {
     let place = profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize));
     place.and_then(|p| p.device).filter(|_| !has_ids(profile))

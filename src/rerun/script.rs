@@ -26,7 +26,7 @@ fn push_description(out: &mut String, command: &Rerun) {
     }
 }
 
-/// Returns the command over several lines; an unknown program is replaced by the script's own arguments.
+/// Returns the command over several lines; the script's own arguments replace an unknown program.
 fn command_lines(command: &Rerun) -> String {
     if command.is_runnable() {
         return command.shell_lines();
@@ -35,8 +35,8 @@ fn command_lines(command: &Rerun) -> String {
     format!("{} \\\n    \"$@\"", shell::command_lines(&groups))
 }
 
-/// Returns the script. `made_from` names the report. If the report lacks the program, the script's arguments are used
-/// instead.
+/// Returns the script. `made_from` is the name of the report. If the report lacks the program, the script uses its
+/// arguments instead.
 pub fn shell_script(plan: &Plan, made_from: &str) -> String {
     if let [Rerun { wrapper: Some(wrapper), .. }] = &plan.commands[..] {
         let mut out = String::new();

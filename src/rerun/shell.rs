@@ -9,8 +9,8 @@ fn is_bare(word: &str) -> bool {
 }
 
 /// Quotes a word for a POSIX shell. Uses single quotes only, because `$`, `` ` ``, `\` and `!` are special within
-/// double quotes. Control and invisible characters are produced by `printf` at run time: pasted literally, they could
-/// end a bracketed paste and inject key presses.
+/// double quotes. `printf` produces control and invisible characters at run time: literal ones could end a bracketed
+/// paste and inject key presses.
 pub fn quote(word: &str) -> String {
     if is_bare(word) {
         return word.to_owned();

@@ -2,7 +2,7 @@
 //! `warpscope trace --measure NAME#N`. Only these launches are replayed, and the command also records a timeline.
 //!
 //! The tracer counts launches of a function or symbol per process, from 1, in the order of their calls. Kernels
-//! launched by a CUDA graph are not counted: they have no calls of their own.
+//! launched by a CUDA graph do not count, since they have no separate calls.
 
 use super::launch_skip::{self, Unit};
 use super::ncu_builder::Draft;

@@ -13,9 +13,9 @@ pub struct Found {
     pub mangled: Option<String>,
     pub grid: Option<[u32; 3]>,
     pub block: Option<[u32; 3]>,
-    /// The profiler failed to measure it.
+    /// The profiler failed to measure this launch.
     pub failed: bool,
-    /// Grid and block may be the product of all dimensions, in x: rocprofv3's CSV has only that.
+    /// Grid and block may have the product of all dimensions in x, since rocprofv3's CSV contains only the product.
     pub products: bool,
 }
 
@@ -67,8 +67,8 @@ fn format_dims(d: Option<[u32; 3]>) -> String {
     d.map_or_else(|| "?".to_owned(), config::format_dim3)
 }
 
-/// Compares kernel, grid and block of the selected launches with the results, in order. Values missing on one side
-/// are not compared, but a result without any comparable value is not accepted as proof.
+/// Compares kernel, grid and block of the selected launches with the results, in order. Skips values missing on one
+/// side, but rejects a result without any comparable value.
 pub fn verify(selects: &[Selects], found: &[Found]) -> Verdict {
     if found.is_empty() {
         return Verdict::Differs(vec!["the report has no results: no launch was selected".to_owned()]);
@@ -139,7 +139,7 @@ fn name_differs(want: &Selects, have: &Found) -> Option<String> {
         let names = (want.demangled.as_deref().unwrap_or(a), if have.name.is_empty() { b } else { &have.name });
         return Some(format!("kernel {} instead of {}", names.1, names.0));
     }
-    // The name is mangled if ncu was told to print it so.
+    // ncu prints mangled names on request.
     if want.mangled.as_deref() == Some(have.name.as_str()) || want.demangled.as_deref() == Some(have.name.as_str()) {
         return None;
     }
@@ -147,7 +147,7 @@ fn name_differs(want: &Selects, have: &Found) -> Option<String> {
     if kernel::function_of(&have.name) != want.kernel {
         return differ();
     }
-    // Overloads: a printed name loses namespaces, but not the types of its parameters.
+    // Distinguish overloads: a printed name lacks namespaces, but has the types of its parameters.
     match (parameter_list(&have.name), want.demangled.as_deref().and_then(parameter_list)) {
         (Some(a), Some(b)) if a != b => differ(),
         _ => None,

@@ -1,5 +1,5 @@
 //! Checks for re-runs that may select another launch, or fail. Each check is a function and a row in [`CHECKS`], and
-//! returns `None` unless the report gives cause.
+//! returns `None` if the risk does not apply.
 
 use super::capture_range;
 use super::facts::Facts;
@@ -111,7 +111,7 @@ fn check_processes(f: &Facts<'_>) -> Option<Warning> {
     }
 }
 
-/// The file name ends in a number that may be that of a range.
+/// The number at the end of the file name may be a range's number.
 fn numbered_range(f: &Facts<'_>) -> Option<Warning> {
     let n = capture_range::range_of_file(f.profile).filter(|&n| n > 1 && f.options.opened_by.is_none())?;
     let api = f.gate.api.is_some();
@@ -129,8 +129,8 @@ fn numbered_range(f: &Facts<'_>) -> Option<Warning> {
     })
 }
 
-/// The profiler reported lost events. The importer does not classify nsys' usual message about a capture that ends
-/// before its program as lost events.
+/// The profiler reported lost events. nsys' usual message about a capture that ends before its program does not count:
+/// the importer classifies it otherwise.
 fn lost_events(f: &Facts<'_>) -> Option<Warning> {
     let lost = |n: &&crate::model::Note| {
         n.kind == NoteKind::Lost
@@ -189,7 +189,7 @@ fn shortened_name(f: &Facts<'_>) -> Option<Warning> {
     Some(warning("shortened-name", Severity::Warning, text).with_fix(fix).mark_inexact())
 }
 
-/// Kernels without a name in the compared form: ncu knows their names, the report does not.
+/// Kernels without a name in the compared form: ncu has their names, but the report does not.
 fn names_missing(f: &Facts<'_>) -> Option<Warning> {
     let named = super::launch_skip::compared_name(f.kernel, f.base).is_some();
     let n = f.profile.kernels.iter().filter(|k| super::launch_skip::compared_name(k, f.base).is_none()).count();
@@ -311,7 +311,7 @@ fn check_cooperative(f: &Facts<'_>) -> Option<Warning> {
     })
 }
 
-/// Number of block shapes of a Triton kernel before the selected launch from which it looks like autotuning.
+/// Minimum number of block shapes of a Triton kernel before the selected launch that indicates autotuning.
 const TUNED_SHAPES: usize = 3;
 
 fn check_autotuning(f: &Facts<'_>) -> Option<Warning> {
@@ -401,7 +401,7 @@ fn program_unknown(f: &Facts<'_>) -> Option<Warning> {
     })
 }
 
-/// A range is to be measured, but the report has no enclosing range.
+/// The user wants to measure a range, but the report has no enclosing range.
 pub fn no_range() -> Warning {
     warning(
         "no-range",

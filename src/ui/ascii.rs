@@ -2,7 +2,7 @@
 
 use ratatui::buffer::Buffer;
 
-/// Spells out key symbols without an ASCII lookalike.
+/// Replaces key symbols without an ASCII lookalike by words.
 pub fn spell_out_keys(text: &str) -> String {
     text.replace('⏎', "enter").replace("↑↓", "up/down")
 }
@@ -118,7 +118,7 @@ pub fn to_ascii(text: &str) -> String {
 
 /// Replaces all non-ASCII characters in the buffer.
 pub fn asciify_buffer(buffer: &mut Buffer) {
-    // `≥ 80` becomes `>=80`: the `=` takes the following blank, since `>` alone would change the meaning.
+    // Replace `≥ 80` by `>=80`: the `=` occupies the following blank, since `>` alone would change the meaning.
     for at in 0..buffer.content.len().saturating_sub(1) {
         let first = match buffer.content[at].symbol() {
             "≥" => ">",

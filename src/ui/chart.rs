@@ -35,8 +35,8 @@ fn sum_neighbours(values: &[u64], n: usize) -> Vec<u64> {
     out
 }
 
-/// Vertical extents in braille, top row first: each slice of `extents` becomes a dot column from its least to its
-/// greatest value on a logarithmic scale between `low` and `high`.
+/// Vertical extents in braille, top row first: each slice of `extents` becomes a dot column from its minimum to its
+/// maximum on a logarithmic scale between `low` and `high`.
 pub fn extent_lines(extents: &[Option<(i64, i64)>], columns: usize, rows: usize, (low, high): (i64, i64)) -> Vec<String> {
     // Dots of a braille character, by column and by row from the top.
     const DOTS: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
@@ -53,7 +53,7 @@ pub fn extent_lines(extents: &[Option<(i64, i64)>], columns: usize, rows: usize,
             let Some((least, greatest)) = *extent else {
                 continue;
             };
-            // Fewer slices than dots leave gaps, more are drawn over each other.
+            // With fewer slices than dots there are gaps; with more, slices overlap.
             let x = (i * wide / extents.len()).min(wide - 1);
             for y in height(least)..=height(greatest) {
                 let from_top = dots - 1 - y;
@@ -67,7 +67,7 @@ pub fn extent_lines(extents: &[Option<(i64, i64)>], columns: usize, rows: usize,
         .collect()
 }
 
-/// Values in order as one line of eighths; neighbours are averaged to fit.
+/// Values in order as a line of eighth blocks; neighbours are averaged to fit.
 pub fn spark_line(values: &[f64], columns: usize) -> String {
     const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let n = columns.min(values.len());
@@ -124,7 +124,7 @@ impl<S: Copy> Canvas<S> {
         }
     }
 
-    /// Characters of a row with their styles.
+    /// Characters of a row, with their styles.
     pub fn row_cells(&self, row: usize) -> impl Iterator<Item = (char, Option<S>)> + '_ {
         let cells = self.cells.get(row * self.columns..(row + 1) * self.columns).unwrap_or_default();
         cells.iter().map(|&(dots, style)| (if dots == 0 { ' ' } else { char::from_u32(0x2800 + dots).unwrap_or(' ') }, style))

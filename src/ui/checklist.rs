@@ -1,4 +1,4 @@
-//! Checklist overlay: completed and remaining steps of the analysis in this session.
+//! Checklist overlay: completed and remaining analysis steps of this session.
 
 use super::text::{align_left, wrap_text};
 use super::{Role, Theme};

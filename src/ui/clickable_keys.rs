@@ -1,4 +1,4 @@
-//! Makes key names clickable: finds text on the screen that has the colour of keys and names one.
+//! Makes key names clickable: finds text on the screen in the style of keys that names a key.
 
 use super::view::View;
 use super::{Role, Theme};
@@ -7,13 +7,13 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
-/// Back arrow, drawn before the name of a screen's subject.
+/// Back arrow before the name of a screen's subject.
 const BACK: &str = "‹";
 
-/// Finds the key names that were drawn. Other click targets at the same place stay on top.
+/// Finds the drawn key names. Other click targets at the same position take precedence.
 pub fn find_keys(buffer: &Buffer, app: &App, view: &mut View, theme: &Theme) {
     let here = app.current_scope();
-    // Overlays have keys of their own.
+    // Overlays have their own keys.
     if app.over.is_some() {
         return;
     }
@@ -34,7 +34,7 @@ pub fn find_keys(buffer: &Buffer, app: &App, view: &mut View, theme: &Theme) {
                 x += 1;
             }
             let action = match text.as_str() {
-                // Most of the screen is not a key.
+                // Skip blank cells quickly, since most of the screen contains no keys.
                 "" => None,
                 BACK => Some(ActionId::Back),
                 text => named(text),
@@ -49,7 +49,7 @@ pub fn find_keys(buffer: &Buffer, app: &App, view: &mut View, theme: &Theme) {
     view.hits = found;
 }
 
-/// Returns true if a cell has the colour and the weight of the style.
+/// Returns true if a cell has the colour and the boldness of the style.
 fn has_style(cell: Style, style: Style) -> bool {
     let bold = |s: Style| s.add_modifier.contains(Modifier::BOLD);
     cell.fg.filter(|c| *c != ratatui::style::Color::Reset) == style.fg && bold(cell) == bold(style)

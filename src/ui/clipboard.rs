@@ -1,11 +1,11 @@
-//! Copies text through the terminal (OSC 52), which works over ssh; inside tmux and screen the sequence is
-//! wrapped so that it is passed through. If the terminal has no clipboard access, the text is saved to a
-//! file, and the user is told its path.
+//! Copies text through the terminal (OSC 52), which works over ssh; inside tmux and screen, the sequence is wrapped so
+//! that they pass it through. If the terminal has no clipboard access, the text is saved to a file, and the user gets
+//! its path.
 
 use crossterm::Command;
 use crossterm::clipboard::CopyToClipboard;
 
-/// Sequence length in bytes that every terminal accepts; some silently drop longer ones.
+/// Maximum sequence length in bytes; some terminals silently drop longer ones.
 const MOST: usize = 74_000;
 /// Maximum number of bytes that screen passes through at once.
 const SCREEN_CHUNK: usize = 512;
@@ -44,7 +44,7 @@ pub enum Plan {
     Save(&'static str),
 }
 
-/// Decides how to copy.
+/// Decides if a text can be sent to the terminal, or must be saved to a file.
 pub fn plan_copy(text: &str, term: &str, between: Between) -> Plan {
     if without_clipboard(term) {
         return Plan::Save("this terminal has no clipboard access");
@@ -57,8 +57,8 @@ pub fn plan_copy(text: &str, term: &str, between: Between) -> Plan {
     match between {
         Between::Nothing => out.extend(sequence.bytes()),
         Between::Tmux => {
-            // Passed through to the outer terminal if that is allowed, and handled by tmux itself if
-            // `set-clipboard` is on.
+            // tmux passes the wrapped sequence through to the outer terminal if that is allowed, and handles the plain
+            // sequence itself if `set-clipboard` is on.
             out.extend(b"\x1bPtmux;");
             out.extend(sequence.replace('\x1b', "\x1b\x1b").bytes());
             out.extend(b"\x1b\\");

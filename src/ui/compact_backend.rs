@@ -1,5 +1,5 @@
-//! Compact ratatui backend for slow connections: groups cells by style across the whole screen, and sends
-//! only what changes between styles.
+//! Compact ratatui backend for slow connections: groups cells by style across the whole screen, and sends only the
+//! differences between styles.
 
 use crate::analysis::labels::display_width;
 use ratatui::backend::{Backend, ClearType, CrosstermBackend, WindowSize};
@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// Longest gap, in cells, between two pieces of one style that is resent instead of skipped: a cursor move
-/// takes as many bytes.
+/// Longest gap, in cells, between two pieces of the same style that is resent instead of skipped: a cursor move costs
+/// as many bytes.
 const NEAR: u16 = 5;
 
 /// SGR codes (ECMA-48 8.3.117) of the modifiers: set, unset.
@@ -26,7 +26,6 @@ const MODIFIERS: [(Modifier, u8, u8); 8] = [
     (Modifier::CROSSED_OUT, 9, 29),
 ];
 
-/// Style of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pen {
     fg: Color,
@@ -76,7 +75,7 @@ impl Pen {
     }
 }
 
-/// SGR parameters of a colour: foreground, or background if `ground` is 10.
+/// SGR parameters of a foreground colour, or of a background colour if `ground` is 10.
 fn color_parameters(color: Color, ground: u8) -> String {
     let basic = |code: u8| (code + ground).to_string();
     match color {
@@ -102,11 +101,11 @@ fn color_parameters(color: Color, ground: u8) -> String {
     }
 }
 
-/// Crossterm's backend with its own way of sending cells.
+/// Crossterm's backend with a compact encoding of cells.
 pub struct CompactBackend<W: Write> {
     inner: CrosstermBackend<W>,
     size: (u16, u16),
-    /// Cells shown by the terminal, row by row.
+    /// Current cells of the terminal, row by row.
     shown: Vec<Cell>,
 }
 
@@ -197,7 +196,7 @@ impl<W: Write> Backend for CompactBackend<W> {
 
     fn draw<'a, I: Iterator<Item = (u16, u16, &'a Cell)>>(&mut self, content: I) -> io::Result<()> {
         let content: Vec<(u16, u16, &Cell)> = content.collect();
-        // Overwriting half of a wide character erases the other half: rows with wide characters are cleared and resent.
+        // Overwriting half of a wide character erases the other half: clear and resend rows with wide characters.
         let mut wide: BTreeSet<u16> = content.iter().filter(|c| is_wide(c.2)).map(|c| c.1).collect();
         let rows: BTreeSet<u16> = content.iter().map(|c| c.1).collect();
         wide.extend(rows.into_iter().filter(|y| self.shown_row(*y).iter().any(is_wide)));
@@ -248,7 +247,8 @@ impl<W: Write> Backend for CompactBackend<W> {
                     }
                 }
                 out.push_str(cell.symbol());
-                // Terminals disagree on the width of characters that are not one column wide.
+                // Terminals disagree on the width of characters that are not one column wide: the cursor is then
+                // unknown.
                 let one = cell.symbol().len() == 1 || display_width(cell.symbol()) == 1;
                 cursor = (one && x + 1 < self.size.0).then_some((x + 1, y));
             }
@@ -263,7 +263,7 @@ impl<W: Write> Backend for CompactBackend<W> {
     }
 
     fn clear_region(&mut self, kind: ClearType) -> io::Result<()> {
-        // The effect of the clear is not tracked: mark all cells as unknown, so that everything is resent.
+        // The cleared region is not tracked: mark all cells as unknown, so that everything is resent.
         let mut unknown = Cell::EMPTY;
         unknown.modifier = Modifier::all();
         self.shown.fill(unknown);
@@ -329,7 +329,7 @@ mod tests {
         }
     }
 
-    /// Text, or a blank, in one of a few styles, at a position.
+    /// Text or a blank at a position, in one of a few styles.
     fn pieces() -> impl Strategy<Value = Vec<(u16, u16, String, usize)>> {
         prop::collection::vec((0..SIZE.0, 0..SIZE.1, "[a-c ]{1,9}|│|█|漢", 0_usize..STYLES.len()), 0..14)
     }

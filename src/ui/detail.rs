@@ -1,4 +1,4 @@
-//! Details of the selected group: full name, launch configuration, limiting factor, and places where it ran.
+//! Details of the selected group: full name, launch configuration, limiting factor, and ranges.
 
 use super::panel::Panel;
 use super::text::wrap_text;
@@ -17,7 +17,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders};
 
-/// Maximum number of configurations and ranges listed; the rest are only counted.
+/// Maximum number of configurations and ranges listed; the others are only counted.
 const LISTED: usize = 6;
 
 /// Draws the pane to the right of the table, with charts, or below it in two columns.
@@ -28,7 +28,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (below, bordered): (bool, bool), 
     let uncut = name == whole;
     let reading = app.session.reading;
     let inner = if bordered {
-        // The panel's border is drawn once the number of lines is known.
+        // Draw the panel's border later, when the number of lines is known.
         Rect { x: area.x + 2, y: area.y + 1, width: area.width.saturating_sub(4), height: area.height.saturating_sub(2) }
     } else {
         let border = theme.style(if reading.is_some() { Role::Key } else { Role::Border });
@@ -90,13 +90,12 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (below, bordered): (bool, bool), 
     }
 }
 
-/// Row shown by the pane. While the cursor moves, the pane keeps the row where it last rested, including its name.
+/// Row of the pane. While the cursor moves, the pane keeps the row and the name of the last rest.
 fn shown_row(app: &App, report: &Report, screen: u64) -> Option<usize> {
     let (grouping, selected) = app.selection(screen).group?;
     Some(report.detail.as_ref().filter(|(by, ..)| *by == grouping.by).map_or(selected, |d| d.1))
 }
 
-/// Title of the pane.
 fn pane_title(app: &App, report: &Report, screen: u64) -> Option<String> {
     let selection = app.selection(screen);
     if let Some(launch) = selection.launch {
@@ -115,7 +114,7 @@ fn selected_kernel(report: &Report, selection: &Selection) -> Option<KernelId> {
     grouping.rows.get(*row)?.kernel
 }
 
-/// The three names of the selected kernel on a screen, one below the other.
+/// The three names of the selected kernel on a screen, one per line.
 pub fn name_lines(app: &App, report: &Report, screen: u64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     let selection = app.selection(screen);
@@ -146,7 +145,7 @@ pub fn lines(app: &App, report: &Report, screen: u64, columns: usize, theme: &Th
     let launches = app.entry(screen).and_then(|e| LaunchesScreen::of(&e.open));
     let selection = app.selection(screen);
     let Some((grouping, selected)) = &selection.group else { return Vec::new() };
-    // While the cursor moves, the pane keeps the row where it last rested; the overlay shows the selected row.
+    // While the cursor moves, the pane keeps the row of its last rest; the overlay shows the selected row.
     let on_top = app.over.as_ref().is_some_and(|o| matches!(o.what, OverlayKind::Page(Page::Details, _)));
     let rested = report.detail.as_ref().filter(|(by, ..)| *by == grouping.by && launches.is_none() && !on_top).map(|d| d.1);
     let row = rested.unwrap_or(*selected);
@@ -179,7 +178,7 @@ pub fn lines(app: &App, report: &Report, screen: u64, columns: usize, theme: &Th
     out.out
 }
 
-/// Builder of lines of a given width.
+/// Builder of lines with a given width.
 struct Lines<'a> {
     out: Vec<Line<'static>>,
     columns: usize,

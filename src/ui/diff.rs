@@ -1,5 +1,5 @@
-//! Comparison of two runs: time breakdown of both, and the kernels table with its differences, largest change first.
-//! Colours mark better or worse only where the durations of single launches differ by more than chance.
+//! Comparison of two runs: time breakdown of both, and the kernels table with the differences, largest change first.
+//! Colours mark better or worse only if the durations of single launches differ by more than chance.
 
 use super::diff_sides;
 use super::panel::{Panel, fits_borders, split_top};
@@ -45,16 +45,16 @@ const BAR: (usize, usize) = (25, 7);
 /// Width of the selected kernel's panel, and minimum screen width to show it beside the table.
 const SIDE: u16 = 58;
 const WIDE: u16 = 160;
-/// Minimum rows of that panel below a short table.
+/// Minimum rows of the selected kernel's panel below a short table.
 const SELECTED: u16 = 14;
 /// Minimum rows of the table below the time breakdown.
 const TABLE: u16 = 16;
 const GAP: usize = 2;
 const FATE: usize = 8;
 const NAME: usize = 24;
-/// Percent below which an insignificant change is dimmed: the usual variation between runs.
+/// Threshold in percent below which an insignificant change is dimmed: the usual variation between runs.
 const QUIET: f64 = 1.0;
-/// Percent by which launch counts may differ between two runs of the same work.
+/// Maximum difference of launch counts, in percent, between two runs of the same work.
 const AS_MANY: f64 = 1.0;
 
 fn launch_counts(r: &Row) -> String {
@@ -76,7 +76,7 @@ fn report_file_name(app: &App, report: usize) -> String {
 pub fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
     let dim = theme.style(Role::Dim);
     let (before, after) = (report_file_name(app, screen.before), report_file_name(app, screen.after));
-    // Library reports share a file name: distinguish them by their folders.
+    // Library reports share a file name: add their folders.
     let apart = |i: usize, name: String| {
         let path = app.session.reports.get(i).map(|r| r.file.display().to_string()).unwrap_or_default();
         match path.split_once("/warpscope/runs/").and_then(|(_, rest)| rest.split_once('/')) {
@@ -98,7 +98,7 @@ pub fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usiz
     ];
     let mut second = Vec::new();
     if let Some(diff) = &screen.diff {
-        // The step time is what a change is meant to improve.
+        // The main result of a comparison is the step time.
         if let Some((was, is)) = diff_sides::median_steps(app, screen) {
             let change = (is - was) as f64 / was.max(1) as f64 * 100.0;
             second.push(part(
@@ -136,8 +136,8 @@ pub fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usiz
     [fit_parts(first, &Span::styled(" · ", theme.style(Role::Faint)), columns), fit_parts(second, &Span::raw("   "), columns)]
 }
 
-/// Colour of a change: better or worse only if the launches prove it. A change of the total also requires
-/// equal launch counts: less work is not an improvement.
+/// Colour of a change: better or worse only if the launches prove the change. A change of the total also requires equal
+/// launch counts: less work is not an improvement.
 fn change_role(row: &Row, whole: bool) -> Role {
     let count = |s: &Option<crate::analysis::diff::Side>| s.as_ref().map_or(0, |s| s.count) as f64;
     let (a, b) = (count(&row.before), count(&row.after));
@@ -154,7 +154,7 @@ fn change_role(row: &Row, whole: bool) -> Role {
     }
 }
 
-/// Labels of the two runs: before and after only if their timestamps confirm the order.
+/// Labels of the two runs: `before` and `after` only if their timestamps confirm the order.
 pub fn run_labels(app: &App, screen: &DiffScreen) -> (&'static str, &'static str) {
     let began = |i: usize| app.session.reports.get(i).and_then(Report::clock_start);
     match (began(screen.before), began(screen.after)) {
@@ -184,7 +184,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, v
         }
         let rows = u16::try_from(diff.rows.len() + 3).unwrap_or(u16::MAX);
         if rest.width < WIDE && rest.height >= rows.saturating_add(SELECTED) {
-            // A short table leaves room for the selected kernel.
+            // A short table leaves room for the panel of the selected kernel.
             let main = split_top(&mut rest, rows.max(6));
             diff_sides::draw_selected(frame, rest, app, screen, words, theme);
             rest = main;
@@ -216,7 +216,7 @@ fn draw_kernels(
     let fate_width = if diff.rows.iter().any(|r| r.fate != Fate::Both) { FATE } else { 0 };
     let shown = table::fit_columns(&COLUMNS, columns.saturating_sub(fate_width + NAME), GAP, |_| true);
     let rest = columns.saturating_sub(fate_width + table::total_width(&COLUMNS, &shown, GAP));
-    // Show a bar if the names leave room for it.
+    // Show a bar only if the names leave room for it.
     let longest = diff.rows.iter().map(|r| display_width(r.name())).max().unwrap_or(0).min(NAME * 2);
     let bars = (columns / BAR.1).min(BAR.0) | 1;
     let bars = if rest >= longest.min(NAME) + bars + 2 * GAP { bars } else { 0 };

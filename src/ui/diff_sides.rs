@@ -18,15 +18,15 @@ use ratatui::text::{Line, Span};
 
 /// Width of the labels before the bars.
 const WORD: usize = 9;
-/// Width of a time category with its shares in both runs.
+/// Width of a time category, with its shares in both runs.
 const PART: usize = 40;
-/// Minimum percent of a window for a category to be shown.
+/// Minimum share of a time category to be listed, in percent of the window.
 const LEAST: f64 = 0.5;
 
 /// Formats a figure.
 type Figure = fn(&Side) -> String;
 
-/// Width of the figures, and minimum panel width to show charts to their right.
+/// Width of the figures, and minimum panel width to show charts beside them.
 const FIGURES: usize = 44;
 const BESIDE: usize = 96;
 
@@ -38,7 +38,7 @@ fn both_triages<'a>(app: &'a App, screen: &DiffScreen) -> Option<(&'a Triage, &'
     Some((of(screen.before)?, of(screen.after)?))
 }
 
-/// Median steps of both runs, ns.
+/// Median step times of both runs, ns.
 pub fn median_steps(app: &App, screen: &DiffScreen) -> Option<(i64, i64)> {
     let (was, is) = both_triages(app, screen)?;
     Some((was.step_stats()?.median, is.step_stats()?.median))
@@ -56,7 +56,7 @@ fn parts_per_row(columns: u16) -> usize {
     (usize::from(columns.saturating_sub(4)) / PART).max(1)
 }
 
-/// Rows of the time breakdown of both runs; 0 if one of them was not analysed.
+/// Number of rows of the time breakdown; 0 if one of the runs was not analysed.
 pub fn times_height(app: &App, screen: &DiffScreen, columns: u16) -> u16 {
     both_triages(app, screen)
         .map_or(0, |(was, is)| u16::try_from(changed_parts(was, is).len().div_ceil(parts_per_row(columns))).unwrap_or(0) + 6)
@@ -164,7 +164,7 @@ pub fn draw_selected(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &Diff
         let figures = if columns >= BESIDE { FIGURES } else { columns };
         out.extend(wrap_text(&promise.describe_outcome(got), figures).into_iter().map(|l| Line::styled(l, theme.style(role))));
     }
-    // Distributions below the figures, or to their right in a wide panel.
+    // Draw distributions below the figures, or to the right of them in a wide panel.
     let beside = columns >= BESIDE;
     let wide = if beside { (columns - FIGURES) / 2 - 2 } else { columns };
     let mut right_of = Rect { x: inner.x + FIGURES as u16, width: wide as u16, ..inner };

@@ -55,7 +55,7 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                 .iter()
                 .filter(|a| a.on.applies_to(here))
                 .filter(|a| match (a.id, here) {
-                    // Requires ncu results.
+                    // These actions require ncu results.
                     (ActionId::Open, KeyScope::Launches) | (ActionId::Metrics, _) => measured,
                     // Several reports with collectives are probably ranks of one job.
                     (ActionId::Ranks, KeyScope::Overview | KeyScope::Kernels | KeyScope::Timeline) => {
@@ -70,7 +70,7 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                     | (ActionId::Back, KeyScope::Kernels)
                     | (ActionId::Open, KeyScope::Run)
                     | (ActionId::Library, KeyScope::Library)
-                    // These are reachable from the screen itself.
+                    // The screen itself already leads to these actions.
                     | (ActionId::Timeline | ActionId::Kernels | ActionId::Hints | ActionId::Copy | ActionId::Overview | ActionId::Ranges, KeyScope::Timeline)
                     | (ActionId::Overview | ActionId::Kernels, KeyScope::Overview) => false,
                     (ActionId::Step | ActionId::SkipStep, _) => watched.is_some_and(|w| w.next_step().is_some()),
@@ -80,7 +80,7 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                     (ActionId::Timeline, KeyScope::Hints | KeyScope::Source | KeyScope::Metrics | KeyScope::Roofline | KeyScope::Compare) => {
                         app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.ranges.is_hardware())
                     }
-                    // An empty library can only open the demo.
+                    // In an empty library, only the demo can be opened.
                     (ActionId::RunAgain | ActionId::RunCompare | ActionId::RunOrigin | ActionId::RunLog | ActionId::RunFacts
                     | ActionId::RunTags | ActionId::RunNote | ActionId::RunDelete | ActionId::FindRun | ActionId::Copy, KeyScope::Library) => {
                         !matches!(app.top_entry().map(|e| &e.open), Some(Open::Library(s)) if s.runs.as_ref().is_none_or(Vec::is_empty))

@@ -1,6 +1,6 @@
-//! Glossary of signs and terms on the screens, as shown by `?` and the README.
+//! Glossary of signs and terms on the screens, for `?` and the README.
 
-/// Sign or term and its meaning; a test compares the entries with the README.
+/// Signs and terms with their meanings; a test compares the entries with the README.
 pub const GLOSSARY: &[(&str, &str)] = &[
     ("◆", "metrics of exactly this launch: ncu's command counts to it, or no other launch could be meant"),
     ("◇", "metrics of a similar launch: same kernel, grid and block, but which of several identical launches ncu measured is unknown"),

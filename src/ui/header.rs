@@ -42,7 +42,7 @@ fn format_count(n: u64) -> String {
     units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
-/// Devices that ran something, or all if none did: `1× H200`, `2× A100, 1× L4`.
+/// Names and counts of the devices with work, or of all devices if there was none: `1× H200`, `2× A100, 1× L4`.
 fn device_names(profile: &Profile) -> String {
     let used: Vec<&Device> =
         profile.devices.iter().zip(0..).filter(|(_, i)| profile.places.iter().any(|p| p.device == Some(*i))).map(|(d, _)| d).collect();
@@ -71,7 +71,7 @@ fn first_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line
             vec![Span::styled(format!("{} of {}", app.session.active + 1, app.session.reports.len()), theme.style(Role::Warn))],
         ));
     }
-    // Failures of other reports of the session are shown on every report.
+    // Every report shows the failures of the session's other reports.
     for (at, failed) in app.session.reports.iter().enumerate() {
         if at != app.session.active && matches!(failed.stage, Stage::Failed(_)) && failed.profile.is_none() {
             let name = failed.file.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
@@ -100,12 +100,12 @@ fn first_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line
     fit_parts(parts, &Span::styled(" · ", theme.style(Role::Faint)), columns)
 }
 
-/// Returns true if a report contains only memory events, and no GPU activity.
+/// Returns true if a report contains memory events, but no GPU activity.
 fn only_memory(report: &Report) -> bool {
     report.has_memory() && !report.has_device_work()
 }
 
-/// Counts of allocations, frees, and refused allocations.
+/// Numbers of allocations, frees, and refused allocations.
 fn memory_counts(profile: &Profile, theme: &Theme) -> Vec<Span<'static>> {
     let memory = &profile.memory;
     let own = |more: bool| memory.events.iter().filter(|e| e.level != MemoryLevel::Reusable && (e.bytes > 0) == more).count();
@@ -155,7 +155,7 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
             ],
         ));
     }
-    // The overview shows the steady state: label figures of the whole report, which would otherwise seem to
+    // The overview shows the steady state. Label the figures of the whole report, which would otherwise seem to
     // contradict it.
     let on_overview = matches!(app.top_entry().map(|e| &e.open), Some(Open::Overview(_)));
     if on_overview && report.window.is_none() && report.overview.as_ref().is_some_and(|o| o.span.is_some()) {
@@ -181,7 +181,7 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
             parts.push(part(4, vec![Span::styled("copies ", dim), Span::styled(units::format_percent(copies), text)]));
         }
         match report.triage.as_ref().and_then(Option::as_ref) {
-            // The overview draws it in full.
+            // The overview contains the full time breakdown.
             Some(triage) if !on_overview => {
                 parts.push(part(4, super::time_breakdown::small_strip(triage, theme)));
                 parts.push(part(2, super::time_breakdown::idle_causes(triage, theme)));

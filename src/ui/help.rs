@@ -1,4 +1,4 @@
-//! Help page: keys of this screen, global keys, and the glossary, side by side if there is room.
+//! Help page: keys of this screen, global keys, and the glossary, in two columns if there is room.
 
 use super::glossary::GLOSSARY;
 use super::text::{align_left, wrap_text};
@@ -13,7 +13,7 @@ use ratatui::text::{Line, Span};
 const TWO: usize = 92;
 /// Width of the key column.
 const KEYS: usize = 9;
-/// Maximum number of keys listed per action; `warpscope help keys` lists all.
+/// Maximum number of keys listed per action; `warpscope help keys` lists all of them.
 const NAMED: usize = 3;
 
 /// Actions with their keys and a short description.

@@ -1,23 +1,24 @@
 //! Parser from terminal input bytes to events.
 //!
-//! crossterm's own reader waits indefinitely for the rest of a sequence that never comes (`ESC [ ?`, a
-//! truncated mouse report, a paste without its end), and swallows every key until then. This parser drops a
-//! broken sequence, and ends an unfinished one if nothing follows for a while ([`Input::idle`]).
+//! crossterm's own reader waits indefinitely for the rest of an incomplete sequence (`ESC [ ?`, a truncated mouse
+//! report, a paste without its end), and swallows every key until then. This parser drops a broken sequence, and ends
+//! an unfinished one if nothing follows for a while ([`Input::idle`]).
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use std::time::Duration;
 
-/// Timeout for the rest of a key sequence: terminals send it at once, networks split it at most between two packets.
+/// Timeout for the rest of a key sequence: terminals send a sequence at once, networks split it at most into two
+/// packets.
 const KEY: Duration = Duration::from_millis(50);
-/// Timeout after a lone Escape, which is a key of its own: less than a frame.
+/// Timeout after a lone Escape, which is also a key: less than a frame.
 const ESCAPE: Duration = Duration::from_millis(10);
-/// Timeout within a paste: over a poor connection it arrives in pieces.
+/// Timeout within a paste: over a poor connection, a paste arrives in pieces.
 const PASTE: Duration = Duration::from_secs(3);
 /// Maximum length of a sequence, in bytes.
 const LONGEST: usize = 64;
 /// Maximum length of a terminal response, in bytes.
 const LONGEST_ANSWER: usize = 4096;
-/// Minimum burst, in bytes, that is taken for the rest of an abandoned paste: faster than anyone types.
+/// Minimum length in bytes of input that is regarded as the rest of an abandoned paste: faster than any user types.
 const BURST: usize = 12;
 
 const CTRL_C: &[u8] = b"\x03";
@@ -30,7 +31,7 @@ pub struct Input {
     bytes: Vec<u8>,
     /// Text of an unfinished paste.
     paste: Option<Vec<u8>>,
-    /// A paste was ended by a timeout.
+    /// True if a timeout has ended a paste.
     given_up: bool,
 }
 
@@ -50,11 +51,11 @@ fn key_event(code: KeyCode, modifiers: KeyModifiers) -> Event {
 impl Input {
     /// Adds bytes and returns the events that they complete.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Event> {
-        // Users press Ctrl-C if the keyboard seems dead; terminals never pass it through in a paste.
+        // Users press Ctrl-C if the keyboard seems dead; terminals never send it within a paste.
         if self.paste.is_some() && bytes == CTRL_C {
             return self.idle();
         }
-        // Rest of the end marker of a paste that was abandoned after the marker's first byte.
+        // Skip the rest of the end marker of a paste that was abandoned after the marker's first byte.
         let bytes = bytes.strip_prefix(&PASTE_END[1..]).filter(|_| self.given_up).unwrap_or(bytes);
         if self.given_up && self.bytes.is_empty() {
             // A single sequence, such as a mouse report, is not part of a paste.
@@ -77,7 +78,7 @@ impl Input {
                 text.extend(self.bytes.drain(..at));
                 self.bytes.drain(..PASTE_END.len());
                 let text = self.paste.take().unwrap_or_default();
-                // The rest of an abandoned paste is discarded.
+                // Discard the rest of an abandoned paste.
                 if !std::mem::take(&mut self.given_up) {
                     out.push(Event::Paste(String::from_utf8_lossy(&text).into_owned()));
                 }
@@ -100,19 +101,19 @@ impl Input {
         }
     }
 
-    /// Time to wait before [`Input::idle`]; `None` if nothing is unfinished.
+    /// Timeout before [`Input::idle`]; `None` if there is no unfinished input.
     pub fn idle_timeout(&self) -> Option<Duration> {
         match self.paste {
-            // A lone ESC is the Escape key, which ends a paste as well.
+            // A lone ESC is the Escape key, which also ends a paste.
             Some(_) if self.bytes == b"\x1b" => Some(KEY),
             Some(_) => Some(PASTE),
-            // Nearly always a real key press: respond quickly.
+            // This is nearly always a real key press: respond quickly.
             None if self.bytes == b"\x1b" => Some(ESCAPE),
             None => (!self.bytes.is_empty()).then_some(KEY),
         }
     }
 
-    /// Handles a timeout: unfinished input is the Escape key, a paste that ends here, or dropped.
+    /// Handles a timeout: unfinished input becomes the Escape key or a paste, or is dropped.
     pub fn idle(&mut self) -> Vec<Event> {
         if let Some(mut text) = self.paste.take() {
             text.append(&mut self.bytes);
@@ -125,7 +126,7 @@ impl Input {
         let bytes = std::mem::take(&mut self.bytes);
         match bytes[..] {
             [0x1b] => vec![key_event(KeyCode::Esc, KeyModifiers::NONE)],
-            // Alt with a key that also begins a sequence.
+            // Alt with a key that can also begin a sequence.
             [0x1b, c @ (b'[' | b'O' | b']' | b'P' | b'_' | b'^' | b'X')] => {
                 vec![key_event(KeyCode::Char(char::from(c)), KeyModifiers::ALT)]
             }
@@ -140,9 +141,9 @@ fn next(bytes: &[u8]) -> Next {
         [0x1b, b'[', rest @ ..] => parse_csi(bytes, rest),
         [0x1b, b'O', b'M', ..] => Next::Event(Some(key_event(KeyCode::Enter, KeyModifiers::NONE)), 3),
         [0x1b, b'O', last, ..] => Next::Event(function_key(*last).map(|code| key_event(code, KeyModifiers::NONE)), 3),
-        // Escape, followed by another sequence.
+        // Escape key, followed by another sequence.
         [0x1b, 0x1b, ..] => Next::Event(Some(key_event(KeyCode::Esc, KeyModifiers::NONE)), 1),
-        // Late responses of the terminal (colours, its name), not typed by the user.
+        // Late responses of the terminal, such as colours or its name, which the user did not type.
         [0x1b, b']' | b'P' | b'_' | b'^' | b'X', rest @ ..] => match response_length(rest) {
             Some(length) => Next::Event(None, 2 + length),
             None if rest.len() > LONGEST_ANSWER => Next::Event(None, bytes.len()),
@@ -191,7 +192,7 @@ fn parse_utf8(bytes: &[u8], first: u8) -> Next {
         0xc2..=0xdf => 2,
         0xe0..=0xef => 3,
         0xf0..=0xf4 => 4,
-        // Not the first byte of a character.
+        // Invalid first byte of a character: skip it.
         _ => return Next::Event(None, 1),
     };
     let there = bytes.len().min(length);
@@ -218,7 +219,7 @@ fn parse_csi(bytes: &[u8], rest: &[u8]) -> Next {
     let (parameters, last) = (&rest[..at], rest[at]);
     let taken = 2 + at + 1;
     if at > LONGEST || !(0x40..=0x7e).contains(&last) {
-        // Broken off: parsing resumes with the unexpected byte.
+        // The sequence is broken off: resume parsing with the unexpected byte.
         return Next::Event(None, 2 + at);
     }
     if bytes.starts_with(PASTE_BEGIN) {
@@ -240,7 +241,7 @@ fn parse_csi(bytes: &[u8], rest: &[u8]) -> Next {
         let report = if parameters[0] == b'<' && matches!(last, b'M' | b'm') { number(0).zip(number(1)).zip(number(2)) } else { None };
         return Next::Event(report.and_then(|((b, x), y)| mouse_event(b, x, y, last == b'm')), taken);
     }
-    // Mouse reports of terminals that write them in decimal, but without the `<` marker.
+    // Some terminals write mouse reports in decimal, but without the `<` marker.
     if let (b'M', Some(button), Some(column), Some(row)) = (last, number(0), number(1), number(2)) {
         let button = button.saturating_sub(32);
         return Next::Event(mouse_event(button, column, row, button & 0b110_0011 == 3), taken);
@@ -249,7 +250,7 @@ fn parse_csi(bytes: &[u8], rest: &[u8]) -> Next {
     let code = match last {
         b'~' => number(0).and_then(editing_key),
         b'Z' => Some(KeyCode::BackTab),
-        // Keys of terminals that report each one by its code.
+        // Some terminals report each key by its code.
         b'u' => number(0).and_then(|n| char::from_u32(n.into())).map(|c| match c {
             '\r' => KeyCode::Enter,
             '\t' => KeyCode::Tab,
@@ -272,7 +273,7 @@ fn decode_modifiers(n: u16) -> KeyModifiers {
         .fold(KeyModifiers::NONE, |all, (_, m)| all | m)
 }
 
-/// Key of a sequence, by its final letter.
+/// Function or cursor key of a sequence, by its final letter.
 fn function_key(last: u8) -> Option<KeyCode> {
     Some(match last {
         b'A' => KeyCode::Up,
@@ -303,7 +304,7 @@ fn editing_key(number: u16) -> Option<KeyCode> {
     }
 }
 
-/// Columns and rows of the report are 1-based.
+/// Creates a mouse event. Columns and rows of the report are 1-based.
 fn mouse_event(button: u16, column: u16, row: u16, released: bool) -> Option<Event> {
     let which = match button & 3 {
         0 => MouseButton::Left,
@@ -423,7 +424,7 @@ mod tests {
         assert_eq!(shown(input.feed(b"\x1b[200~abc")), [""; 0]);
         assert_eq!(input.idle_timeout(), Some(PASTE));
         assert_eq!(shown(input.idle()), ["paste abc"]);
-        // The rest of the paste, much later, must not be taken for `R` and Enter.
+        // The rest of the paste, much later, must not be parsed as `R` and Enter.
         assert_eq!(shown(input.feed(b"R\rmore of the text\x1b[201~j")), ["j"]);
         let mut input = Input::default();
         input.feed(b"\x1b[200~abc");

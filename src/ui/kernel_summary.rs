@@ -68,7 +68,7 @@ fn panel_contents(app: &App, report: &Report, columns: usize, ascii: bool, theme
     out
 }
 
-/// Share of kernel time by diagnosis, over the measured kernels only.
+/// Shares of kernel time by diagnosis, for the measured kernels only.
 fn diagnosis_lines(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(grouping) = report.groups.grouping.as_ref().filter(|g| g.by.is_kernel() && !report.diagnosed.is_empty()) else {
         return Vec::new();

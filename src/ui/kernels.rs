@@ -1,4 +1,4 @@
-//! The table of kernels, or of other groups of launches.
+//! Table of kernels, or of other groups of launches.
 
 use super::panel::{Panel, split_top};
 use super::table::{self, Column, Head, Rows};
@@ -37,7 +37,7 @@ const COLUMNS: [Column<Cell>; 8] = [
     Column { title: "max", width: 8, rank: 6, cell: |r| Nanos(r.stats.max).to_string() },
     Column { title: "spread", width: 6, rank: 8, cell: |r| r.stats.spread_percent().map(|s| format!("{s:.0}%")).unwrap_or_default() },
 ];
-/// Sort orders selected by the headers of these columns.
+/// Sort orders that the headers of these columns select.
 const SORTS: [SortBy; 8] =
     [SortBy::Total, SortBy::Count, SortBy::Avg, SortBy::Median, SortBy::P99, SortBy::Min, SortBy::Max, SortBy::Spread];
 /// Rank of the histogram among the columns.
@@ -46,7 +46,7 @@ const HISTOGRAM_WIDTH: usize = BINS;
 /// Width of the number, the mark and the family's swatch.
 const NUMBER: usize = 6;
 const SHARE_TEXT: usize = 6;
-/// Minimum rows of the table if panels are drawn below it.
+/// Minimum rows of the table if there are panels below it.
 const LEAST_TABLE: u16 = 12;
 const GAP: usize = 1;
 
@@ -56,7 +56,7 @@ struct Layout {
     bar: usize,
     shown: Vec<usize>,
     histogram: bool,
-    /// Width of the first hint of each kernel; 0 if there are none.
+    /// Width of the first hint of each kernel; 0 without hints.
     diagnosis: usize,
 }
 
@@ -66,9 +66,9 @@ const DIAGNOSIS: usize = 25;
 const NARROW_DIAGNOSIS: usize = 22;
 
 fn fit_layout(width: usize, diagnosed: bool) -> Layout {
-    // The name gets a readable width before less important columns are added.
+    // Reserve a readable width for the name before adding less important columns.
     let name_least = match width {
-        // With a diagnosis, which is more useful than the end of a long name.
+        // A diagnosis is more useful than the end of a long name.
         0..=77 if diagnosed => 22,
         0..=99 => 26,
         _ => 34,
@@ -94,7 +94,7 @@ fn fit_layout(width: usize, diagnosed: bool) -> Layout {
     let mut shown = Vec::new();
     for (_, i, width) in ranks {
         if left < width {
-            // A less important column must not take the place of a more important one that did not fit.
+            // Do not let a less important column replace a more important one that did not fit.
             break;
         }
         left -= width;
@@ -106,7 +106,7 @@ fn fit_layout(width: usize, diagnosed: bool) -> Layout {
     Layout { name: name_least + left, bar, shown, histogram, diagnosis }
 }
 
-/// Draws the table, with filter, grouping and order in its title.
+/// Draws the table; its title contains filter, grouping and order.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &KernelsScreen, view: &mut View, theme: &Theme) {
     let Some(report) = app.report() else { return };
     let mut title = control_line(report, screen, theme, usize::from(area.width.saturating_sub(6))).spans;
@@ -114,14 +114,14 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen
         let word = if report.groups.by.is_kernel() { "Kernels" } else { "Groups" };
         title.splice(0..0, [Span::styled(word, theme.style(Role::Title)), Span::raw("  ")]);
     }
-    // A short table leaves room below it. The filter is ignored here, so that the layout does not jump while typing.
+    // A short table leaves room below. Ignore the filter here, so that the layout does not jump while typing.
     let all = report.groups.grouping.as_ref().map_or(usize::MAX, |g| g.rows.len());
     let wanted = u16::try_from(all.saturating_add(3)).unwrap_or(u16::MAX).max(LEAST_TABLE);
     let mut rest = area;
     let area = if bordered && wanted < area.height { split_top(&mut rest, wanted) } else { split_top(&mut rest, area.height) };
     super::kernel_summary::draw(frame, rest, app, report, view.ascii, theme);
     let inner = Panel::new(title).with_focus(app.session.reading.is_none()).draw(frame, area, bordered, theme);
-    // A group of several kernels has no diagnosis of its own: that of one launch would mislead.
+    // Groups of several kernels have no diagnosis of their own: the diagnosis of one launch would mislead.
     let diagnosed = !report.diagnosed.is_empty() && report.groups.grouping.as_ref().is_some_and(|g| g.by.is_kernel());
     let layout = fit_layout(inner.width.into(), diagnosed);
     let rows = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
@@ -136,7 +136,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen
     }
 }
 
-/// Filter, grouping, order, number of rows.
+/// Filter, grouping, order, and number of rows, in one line.
 fn control_line(report: &Report, kernels: &KernelsScreen, theme: &Theme, columns: usize) -> Line<'static> {
     let groups = &report.groups;
     let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
@@ -222,7 +222,7 @@ fn rows_of(
         draw_empty(frame, area, (report, kernels), back, theme);
         return;
     }
-    // Rows of the grouping are sorted by total, regardless of the order of the table.
+    // The grouping's rows are sorted by total, regardless of the order of the table.
     let longest = grouping.rows.first().map_or(0.0, |r| r.share_percent);
     let fuzzy = (!kernels.finder.text().trim().is_empty()).then(|| Fuzzy::new(kernels.finder.text()));
     let rows = Rows { list: "kernels", count: kernels.shown.len(), selected: kernels.selected };
@@ -247,10 +247,10 @@ fn rows_of(
     });
 }
 
-/// Colour swatch of a kernel's family, drawn before its name.
+/// Colour swatch of a kernel's family, to the left of the name.
 fn family_swatch(family: Option<Family>, theme: &Theme) -> Span<'static> {
     match family.map(|f| theme.family_style(f)) {
-        // Without colours it has no meaning.
+        // The swatch is meaningless without colours.
         Some(style) if style.fg.is_some() => Span::styled("▌", style),
         _ => Span::raw(" "),
     }
@@ -264,7 +264,7 @@ struct Shown<'a> {
     sort: SortBy,
     marked: bool,
     fuzzy: Option<&'a Fuzzy>,
-    /// One column: marks kernels with ncu results.
+    /// Mark of a kernel with ncu results, one column wide.
     profiled: &'static str,
     /// First hint of the kernel's longest result.
     verdict: Option<&'a FirstHint>,

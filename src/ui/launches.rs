@@ -16,7 +16,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// One launch with everything that its cells need.
+/// A launch with the data for its cells.
 struct One<'a> {
     profile: &'a Profile,
     list: &'a LaunchList,
@@ -61,13 +61,13 @@ const COLUMNS: [Column<Cell>; 14] = [
     Column { title: "pid", width: 8, rank: 9, cell: |o| format_number(o.place.and_then(|p| p.pid)) },
 ];
 
-/// Sort order selected by the header of a column.
+/// Sort order that the header of a column selects.
 fn sort_of(title: &str) -> Option<LaunchSort> {
     LaunchSort::ALL.into_iter().find(|s| s.display_name() == title)
 }
 
-/// ncu's own duration of this launch, or of a similar one: taken with another clock, so it is kept apart from
-/// the timeline's.
+/// Duration that ncu measured for this launch or a similar one. ncu runs at another clock frequency, so the value is
+/// separate from the timeline's duration.
 fn ncu_duration(o: &One<'_>) -> String {
     let Some((other, pair)) = u32::try_from(o.row).ok().and_then(|row| o.report.find_pair(row)) else {
         return String::new();
@@ -98,9 +98,9 @@ fn occupancy_percent(o: &One<'_>) -> String {
     o.config.zip(device).and_then(|(c, d)| Occupancy::from_config(c, d)).map(|o| format!("{:.0}%", o.percent)).unwrap_or_default()
 }
 
-/// Minimum width of a kernel's name if launches of several kernels are listed.
+/// Minimum width of a kernel's name if the list contains several kernels.
 const KERNEL_LEAST: usize = 24;
-/// Minimum width of the NVTX path to get a column.
+/// Minimum width of a column for the NVTX path.
 const PATH_LEAST: usize = 14;
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &LaunchesScreen, view: &mut View, theme: &Theme) {
@@ -163,7 +163,7 @@ fn heading_line(report: &Report, screen: &LaunchesScreen, back: &str, theme: &Th
             ],
         ));
     }
-    // A list keeps the window that it was opened with, even if the report's own is widened.
+    // A list keeps its initial time filter, even if the report's filter is cleared.
     if let Some(window) = screen.grouping.window.filter(|w| report.window != Some(*w)) {
         tail.push(part(0, vec![Span::styled(format!("only {}", describe::format_window(window)), theme.style(Role::Mark))]));
     } else if screen.grouping.window.is_none() && report.window.is_some() {
@@ -212,8 +212,8 @@ fn summary_line(profile: &Profile, screen: &LaunchesScreen, list: &LaunchList, t
     fit_parts(parts, &Span::raw("  "), columns)
 }
 
-/// Histogram on the left, durations over time on the right; axes below each. The selected launch (start and duration,
-/// ns) is marked in both.
+/// Draws a histogram on the left, and durations over time on the right, with axes below. Marks the selected launch
+/// (start and duration, ns) in both.
 fn draw_plots(frame: &mut Frame<'_>, area: Rect, list: &LaunchList, chosen: Option<(i64, i64)>, theme: &Theme) {
     let [bars, _, points] = Layout::horizontal([Constraint::Ratio(1, 3), Constraint::Length(3), Constraint::Min(10)]).areas(area);
     let (bins, least, greatest) = &list.histogram;
@@ -263,11 +263,12 @@ struct Shown<'a> {
 fn rows_of(frame: &mut Frame<'_>, (head, area): (Rect, Rect), shown: &Shown<'_>, view: &mut View, theme: &Theme) {
     let &Shown { report, screen, profile, list } = shown;
     let width = usize::from(area.width);
-    // With several kernels, the name matters more than the launch configuration, and a common median is meaningless.
+    // With several kernels, the name is more important than the launch configuration, and a common median is
+    // meaningless.
     let group = screen.grouping.rows.get(screen.row);
     let mixed = !screen.grouped_by().is_kernel() || group.is_some_and(|g| g.kernels > 1);
     let several = |i: usize| match COLUMNS[i].title {
-        // Columns with the same value for every launch only take room.
+        // Omit columns with the same value for every launch.
         "gpu" => profile.devices.len() > 1,
         "pid" => profile.processes.len() > 1,
         "vs p50" => !mixed,
@@ -278,7 +279,7 @@ fn rows_of(frame: &mut Frame<'_>, (head, area): (Rect, Rect), shown: &Shown<'_>,
     let room = if mixed { width.saturating_sub(KERNEL_LEAST + 1) } else { width };
     let columns = table::fit_columns(&COLUMNS, room, 1, several);
     let room = room.saturating_sub(table::total_width(&COLUMNS, &columns, 1));
-    // Remaining room goes to the kernel's name first, then to the path.
+    // The remaining room is for the kernel's name first, then for the path.
     let kernel = mixed.then(|| if room >= PATH_LEAST + 20 { KERNEL_LEAST + 20 } else { KERNEL_LEAST + room });
     let room = kernel.map_or(room, |k| (room + KERNEL_LEAST).saturating_sub(k));
     let with_path =

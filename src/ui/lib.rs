@@ -1,4 +1,4 @@
-//! Draws the explorer.
+//! Drawing of the explorer.
 
 #[path = "mod.rs"]
 pub mod ui;

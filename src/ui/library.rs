@@ -76,10 +76,10 @@ pub fn header_lines(screen: &LibraryScreen, theme: &Theme, columns: usize) -> [L
     [fit_parts(parts, &Span::styled(" · ", theme.style(Role::Faint)), columns), fit_parts(second, &Span::raw("   "), columns)]
 }
 
-/// Rows of the list above the facts of the selected run, and minimum width to show those beside it.
+/// Maximum rows of the list above the facts of the selected run, and minimum width to show the facts beside the list.
 const LIST: u16 = 10;
 const BESIDE: u16 = 170;
-/// Width of that panel beside the list.
+/// Width of the facts beside the list.
 const SIDE: u16 = 76;
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, view: &mut View, theme: &Theme) {
@@ -106,9 +106,9 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen
     draw_list(frame, inner, screen, view, theme);
     let Some(run) = screen.selected_run() else { return };
     let known = run_facts(run, &shell::command_line(&run.argv), screen.now_ms);
-    // The title shows its number and state.
+    // The title already contains the run's number and state.
     let known = known.into_iter().filter(|f| !matches!(f.0, "run" | "state"));
-    // Outcomes of earlier predictions come first, current predictions last.
+    // List outcomes of earlier predictions first, current predictions last.
     let (came, promised): (Vec<_>, Vec<_>) = screen.outcomes_of(run).iter().cloned().partition(|k| k.0 == "outcome");
     let mut known: Vec<_> = came.into_iter().take(OUTCOMES).chain(known).chain(promised).collect();
     let titles: Vec<&str> = known.iter().map(|k| k.0).collect();
@@ -135,7 +135,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen
 /// Maximum number of outcomes above the other facts of a run.
 const OUTCOMES: usize = 3;
 
-/// Draws the last output lines of the selected run; `None` while they are read.
+/// Draws the last output lines of the selected run; `None` while they are being read.
 fn draw_output(frame: &mut Frame<'_>, area: Rect, app: &App, printed: Option<&[String]>, theme: &Theme) {
     let key = app.session.key_label(ActionId::RunLog);
     let title = vec![Span::styled("Output", theme.style(Role::Title)), Span::styled("  its last lines", theme.style(Role::Dim))];
@@ -200,7 +200,7 @@ fn draw_list(frame: &mut Frame<'_>, inner: Rect, screen: &LibraryScreen, view: &
     });
 }
 
-/// Draws a message instead of the list, with the reason.
+/// Draws a message with the reason for an empty list.
 fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, theme: &Theme) {
     let columns = usize::from(area.width).min(100);
     let mut lines = vec![Line::default()];

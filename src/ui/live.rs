@@ -18,7 +18,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// Maximum number of GPUs drawn.
+/// Maximum number of GPUs with a chart.
 const GPUS: usize = 4;
 /// Width of the label before a chart, and of the figure after it.
 const NAME: usize = 11;
@@ -27,12 +27,12 @@ const FIGURE: usize = 9;
 const BESIDE: u16 = 100;
 /// Maximum rows of a chart.
 const HIGH: usize = 4;
-/// The range of the sums is shown if they begin this much later than the recording, ns.
+/// Minimum delay, ns, between the start of the recording and the start of the sums, for their time range to be shown.
 const LATE: i64 = 3_000_000_000;
 /// Rows of the verdict: headline, bar, legend.
 const VERDICT: u16 = 6;
 
-/// Draws the screen before there is a process.
+/// Draws the screen before the first process appears.
 pub fn draw_waiting(frame: &mut Frame<'_>, area: Rect, output: &std::path::Path, theme: &Theme) {
     let text = format!(
         "No process is being traced here yet: nothing called {}.PID.wstrace is there. A trace begins with the first use of CUDA.",
@@ -47,7 +47,7 @@ pub fn draw_waiting(frame: &mut Frame<'_>, area: Rect, output: &std::path::Path,
     );
 }
 
-/// Draws a panel with a title and a dimmed note after it.
+/// Draws a panel with a title, followed by a dimmed note.
 fn draw_framed(frame: &mut Frame<'_>, area: Rect, (title, note): (&str, String), bordered: bool, theme: &Theme) -> Rect {
     let title = vec![Span::styled(title.to_owned(), theme.style(Role::Title)), Span::styled(note, theme.style(Role::Dim))];
     Panel::new(title).draw(frame, area, bordered, theme)
@@ -97,7 +97,8 @@ fn recent_interval(live: &Live) -> String {
     if live.seconds == 1 { "second".to_owned() } else { format!("{} s", live.seconds) }
 }
 
-/// Utilisation of each GPU and launches over time, as high as there is room, and the memory that nvidia-smi reports.
+/// Utilisation of each GPU and launches over time, as tall as there is room, and the memory use that nvidia-smi
+/// reports.
 fn over_time(watched: &Watched, live: &Live, (columns, rows): (usize, usize), theme: &Theme) -> Vec<Line<'static>> {
     if live.devices.is_empty() {
         return vec![Line::styled("no kernel has ended yet", theme.style(Role::Dim))];
@@ -144,7 +145,7 @@ fn area_rows(shares: impl DoubleEndedIterator<Item = Option<f64>>, columns: usiz
     all.reverse();
     let piece = |row: usize| {
         let part = move |share: f64| (share * rows as f64 - (rows - 1 - row) as f64).clamp(0.0, 1.0);
-        // Only the lowest row distinguishes zero, a small share, and an unknown one.
+        // Only the lowest row distinguishes zero, a small share, and a missing one.
         let lowest = row + 1 == rows;
         share_sparkline(all.iter().map(|s| s.map(part).filter(|p| lowest || *p > 0.0)), columns)
     };
@@ -162,7 +163,7 @@ fn format_rate(n: f64) -> String {
     }
 }
 
-/// Metrics of the server, and memory, power and clocks of the GPUs, if they are known.
+/// Metrics of the server, and memory, power and clocks of the GPUs, if available.
 fn memory_lines(watched: &Watched, live: &Live, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let of = |(index, samples): (&u32, &std::collections::VecDeque<crate::launch::doctor::smi::Busy>)| {
         let last = samples.back()?;
@@ -240,8 +241,8 @@ fn time_shares(triage: &Triage, theme: &Theme) -> Vec<Share> {
     TimeCategory::ALL.into_iter().map(share).filter(|s| s.share >= 0.005).collect()
 }
 
-/// Columns of a kernel's figures: recent share, launches per second, mean time, share since the start, time
-/// since the start.
+/// Titles and widths of a kernel's figures: recent share, launches per second, mean time, share and time since the
+/// start.
 const COLUMNS: [(&str, usize); 5] = [("now", 6), ("launches/s", 12), ("mean", 10), ("all", 7), ("time", 10)];
 const BAR: usize = 12;
 /// Minimum width of a name.
@@ -264,7 +265,7 @@ fn fit_widths(columns: usize, live: &Live) -> Widths {
     let sum = |n: usize| COLUMNS[..n].iter().map(|c| c.1).sum::<usize>();
     let hint = live.measured.is_some() && LEAST + sum(1) + HINT <= columns;
     let rest = if hint { columns - HINT } else { columns };
-    // Less important columns are dropped first.
+    // Drop less important columns first.
     let figures = (1..=COLUMNS.len()).rev().find(|&n| LEAST + BAR + sum(n) <= rest).unwrap_or(1);
     let bar = if LEAST + BAR + sum(figures) <= rest { BAR } else { 0 };
     let longest = live.kernels.iter().map(|k| display_width(&k.name) + 2).max().unwrap_or(LEAST).max(LEAST);
@@ -279,7 +280,7 @@ fn draw_kernels(frame: &mut Frame<'_>, area: Rect, watched: &Watched, live: &Liv
         head.push_str("   measured: first hint");
     }
     let mut out = vec![Line::styled(head, theme.style(Role::Head))];
-    // If nothing ran recently, rows are compared by the time since the start.
+    // If there was no recent kernel, compare rows by the time since the start.
     let time = |k: &KernelNow| if live.recent_ns == 0 { k.all.1 } else { k.recent.1 };
     let most = live.kernels.first().map_or(1, time).max(1);
     let rows = usize::from(area.height).saturating_sub(1);
@@ -327,7 +328,7 @@ fn kernel_line(kernel: &KernelNow, live: &Live, share: f64, wide: Widths, theme:
     Line::from(spans)
 }
 
-/// Notes on the tracer's activity, its overhead, and missing data.
+/// Notes on the tracer's state, its overhead, and missing data.
 fn remark_lines(live: &Live, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let dim = theme.style(Role::Dim);
     let mut out = Vec::new();
@@ -375,7 +376,7 @@ fn remark_lines(live: &Live, columns: usize, theme: &Theme) -> Vec<Line<'static>
                 None => format!("a measured launch of {name} has been running for {seconds} s: does it wait for another kernel?"),
             });
         }
-        // Only the first of several ranks is measured.
+        // The tracer measures only the first of several ranks.
         if let Some(why) = r.not_measured.as_ref().filter(|_| r.rank.is_none_or(|rank| rank == 0)) {
             let what = if r.measured > 0 { "no longer measured" } else { "not measured" };
             doubt(format!("process {} is {what}: {}", r.pid, escape_unsafe(why)));

@@ -16,7 +16,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// Minimum rows of the table for the panel to be shown below it, and the fraction of them that it takes.
+/// Minimum rows of the table to show the panel below it, and the panel's fraction of these rows.
 const LEAST: u16 = 20;
 const PART: (u16, u16) = (11, 24);
 /// Maximum rows of the panel.
@@ -26,12 +26,12 @@ const GAUGES: usize = 100;
 /// Minimum width to show the roofline beside the hint.
 const WIDE: u16 = 90;
 
-/// Rows of the panel; 0 if it does not fit, or if nothing was measured.
+/// Number of rows of the panel; 0 if there is no room, or nothing was measured.
 pub fn panel_rows(live: &Live, area: Rect) -> u16 {
     if live.measured.is_none() || area.height < LEAST { 0 } else { (area.height * PART.0 / PART.1).min(MOST) }
 }
 
-/// Describes the measurement.
+/// Describes the extent of the measurement.
 fn measurement_note(of: &MeasuredNow) -> String {
     let launches = if of.launches > 0 { format!(" in {}", units::format_count(of.launches as u64, "launch")) } else { String::new() };
     let others = match of.configurations {
@@ -87,7 +87,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (watched, results): (&Watched, &R
     draw_lines(frame, left, said);
 }
 
-/// The first hint with its headline, and unit utilisation.
+/// Lines of the first hint with its headline, and of the unit utilisation.
 fn hint_lines(of: &MeasuredNow, results: &Results, (columns, rows): (usize, usize), theme: &Theme) -> Vec<Line<'static>> {
     let Some(result) = results.metrics.results.get(of.result) else { return Vec::new() };
     let measures = gauge_lines(&results.metrics, result, columns.min(GAUGES), theme);

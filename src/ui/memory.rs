@@ -1,5 +1,5 @@
-//! Memory screen: use over time with the allocator's reserve above it, the holders at a chosen time, their
-//! stack, and the allocator's segments.
+//! Memory screen: use over time with the allocator's reserve above it, the owners at a chosen time, their stack, and
+//! the allocator's segments.
 
 use super::panel::{Panel, draw_panel, fits_borders, split_top};
 use super::table::{self, Head, Rows};
@@ -23,14 +23,14 @@ use ratatui::text::{Line, Span};
 const SCALE: usize = 9;
 /// Minimum and maximum rows of the curve.
 const CURVE: (u16, u16) = (5, 14);
-/// Widths of a size, of a share's bar, and of a category.
+/// Widths of a size, of the bar of a share, and of a category.
 const SIZE: usize = 9;
 const BAR: usize = 8;
 const FOR: usize = 16;
 /// Minimum width to show the segments beside the table.
 pub const WIDE: u16 = 100;
 
-/// Time from the beginning of the curve, or the event number if the report has no times.
+/// Time since the start of the curve, or the event number if the report has no times.
 fn format_since(device: &DeviceUsage, time: i64, begin: i64) -> String {
     device.ledger.format_time(if device.ledger.timed { time - begin } else { time })
 }
@@ -67,7 +67,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &MemoryScreen,
     let framed = fits_borders(area);
     let mut rest = area;
     let found = finding_lines(device, usize::from(inner.width.saturating_sub(2)), if area.height >= 30 { 6 } else { 2 }, theme);
-    // Without a border, the title takes a row.
+    // A title without a border needs one row.
     let border = if framed { 2 } else { 1 };
     let top = split_top(&mut rest, u16::try_from(found.len()).unwrap_or(2) + border);
     let title = vec![
@@ -115,7 +115,7 @@ fn other_devices(known: &MemoryView, app: &App) -> String {
     }
 }
 
-/// Findings as sentences, with advice for the first.
+/// Findings as sentences, with the advice of the first.
 fn finding_lines(device: &DeviceUsage, columns: usize, most: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     let role = match (device.findings.is_empty(), device.ledger.times.is_empty()) {
@@ -139,7 +139,7 @@ fn finding_lines(device: &DeviceUsage, columns: usize, most: usize, theme: &Them
     }
     if out.len() > most.max(1) {
         out.truncate(most.max(1));
-        // Mark that there is more.
+        // Mark the truncation.
         if let Some(last) = out.pop() {
             let text: String = last.spans.iter().map(|s| s.content.as_ref()).collect();
             out.push(Line::styled(cut_end(&format!("{text} …"), columns), last.style));
@@ -224,7 +224,7 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, device: 
     }
     let mut marks = vec![if ascii { '-' } else { '─' }; columns];
     for &step in &steps {
-        // Steps closer than a column cannot be distinguished.
+        // Steps less than two columns apart on average are indistinguishable.
         if steps.len() * 2 <= columns {
             marks[step] = if ascii { '+' } else { '┴' };
         }
@@ -249,7 +249,7 @@ fn format_signed(bytes: i64) -> String {
     }
 }
 
-/// Difference in held memory from the other report.
+/// Difference in allocated memory from the other report, as text.
 fn comparison_text(screen: &MemoryScreen) -> String {
     let Some((_, Some(beside))) = &screen.beside else { return String::new() };
     let there = if screen.at_end() { beside.end.1 } else { beside.peak.1 };
@@ -257,7 +257,7 @@ fn comparison_text(screen: &MemoryScreen) -> String {
     format!(", {} against {}", format_signed(more), escape_unsafe(&beside.name))
 }
 
-/// Memory of the other report that the rows do not show.
+/// Memory of the other report that is missing in the rows.
 fn only_there(app: &App, screen: &MemoryScreen) -> Option<String> {
     let (Some((_, Some(beside))), Some((_, gone))) = (&screen.beside, &screen.changes) else { return None };
     let (bytes, when) = if screen.at_end() { (beside.end.1, "end") } else { (beside.peak.1, "peak") };
@@ -270,7 +270,7 @@ fn only_there(app: &App, screen: &MemoryScreen) -> Option<String> {
     Some(format!("{} held {} at its {when}, {gone}; {key} takes the next report, or none", escape_unsafe(&beside.name), format_size(bytes)))
 }
 
-/// Draws the holders of memory at the selected time.
+/// Draws the owners of memory at the selected time.
 fn draw_holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &Memory<'_>, framed: bool, view: &mut View, theme: &Theme) {
     let (_, time) = screen.cursor_position();
     let begin = screen.whole_curve().map_or(0, |c| c.span.0);
@@ -294,7 +294,7 @@ fn draw_holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &M
     }
     let columns = usize::from(area.width);
     let [heads, list] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
-    // The change takes precedence over memory that is kept to the end.
+    // The change is more important than the memory that is still held at the end.
     let changes = screen.changes.as_ref().map(|c| &c.0);
     let kept = if columns >= 90 || changes.is_some() { SIZE + 2 } else { 0 };
     let heading = if changes.is_some() { "change" } else { "to the end" };
@@ -334,7 +334,7 @@ fn draw_holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &M
     });
 }
 
-/// Draws the stack of the selected row, the program's own frames before the others.
+/// Draws the stack of the selected row, starting with the program's own frames.
 fn stack_panel(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &Memory<'_>, theme: &Theme) {
     let at = draw_panel(frame, area, vec![Span::styled("Stack", theme.style(Role::Title))], true, theme);
     let columns = usize::from(at.width);
@@ -356,7 +356,8 @@ fn stack_panel(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &Me
     super::panel::draw_lines(frame, at, out);
 }
 
-/// Draws the allocator's segments, those with the most free bytes between blocks first, each as a line of its blocks.
+/// Draws the allocator's segments, each as a strip of its blocks, starting with the segments that have the most free
+/// bytes between blocks.
 fn draw_segments(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -378,7 +379,7 @@ fn draw_segments(
     let at = if framed { at } else { Rect { x: at.x + 1, width: at.width.saturating_sub(2), ..at } };
     let columns = usize::from(at.width).saturating_sub(SIZE + 1);
     let mut sorted: Vec<&&Segment> = list.iter().collect();
-    // Segments with holes are the interesting ones.
+    // Segments with free gaps are the most interesting.
     let holes = |s: &Segment| {
         let blocks = segment_blocks(profile, s);
         let used = blocks.iter().any(|b| b.state != BlockState::Free);
@@ -403,7 +404,7 @@ fn segment_blocks<'a>(profile: &'a Profile, segment: &Segment) -> &'a [Block] {
     profile.memory.state.as_ref().and_then(|s| s.blocks.get(segment.blocks.0..segment.blocks.1)).unwrap_or_default()
 }
 
-/// Blocks of a segment as cells; the state of most of a cell determines its glyph.
+/// Strip of the blocks in a segment; the glyph of a cell is the state of its larger part.
 fn block_strip(blocks: &[Block], segment: &Segment, columns: usize, ascii: bool, theme: &Theme) -> Vec<Span<'static>> {
     let mut used = vec![0.0_f64; columns];
     let cell = segment.size.max(1) as f64 / columns.max(1) as f64;

@@ -1,5 +1,5 @@
-//! Draws the application state. Drawing is read-only, except for the [`View`], which keeps scroll positions
-//! and click targets.
+//! Drawing of the application state. Drawing is read-only, except for the [`View`], which keeps scroll positions and
+//! click targets.
 
 pub mod advice;
 pub mod ascii;
@@ -112,7 +112,7 @@ fn draw_layout(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, th
             }
             _ => (body, None),
         };
-        // One arm per screen.
+        // Each screen has one arm.
         match top {
             Some(Open::Kernels(screen)) => kernels::draw(frame, main, panel::fits_borders(body), app, screen, view, theme),
             Some(Open::Launches(screen)) => launches::draw(frame, main, panel::fits_borders(body), app, screen, view, theme),
@@ -145,8 +145,8 @@ fn draw_layout(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, th
     overlay::draw(frame, area, app, view, theme);
 }
 
-/// Rows of the details below the table: rows that the table leaves over, but at least a third (up to 13) and
-/// at most half (up to 22).
+/// Number of rows of the details below the table: the rows that the table does not need, but at least a third (up to
+/// 13) and at most half (up to 22) of the body.
 fn below_height(top: Option<&Open>, body: u16) -> u16 {
     let rows = if let Some(Open::Kernels(screen)) = top { screen.shown.len() } else { usize::MAX };
     let table = u16::try_from(rows.saturating_add(3)).unwrap_or(u16::MAX);

@@ -1,4 +1,4 @@
-//! The `next:` line, and the message shown if a report could not be read.
+//! The `next:` line, and the message about a report that could not be read.
 
 use super::text::wrap_text;
 use super::{Role, Theme};
@@ -22,7 +22,7 @@ fn next_step_text(app: &App) -> Option<String> {
     }
     let open = &app.top_entry()?.open;
     let report = app.report();
-    // The screen shows only a part of the report, for this reason.
+    // The report is incomplete, for this reason.
     if let (true, Some((Stage::Failed(why), true))) = (app.on_report(), report.map(|r| (&r.stage, r.profile.is_some()))) {
         return Some(why.clone());
     }
@@ -44,13 +44,13 @@ fn next_step_text(app: &App) -> Option<String> {
 
 /// Kernels table: an action for the selected row, then the limit of the run.
 fn of_kernels(app: &App, report: &Report, screen: &KernelsScreen) -> Option<String> {
-    // An empty table has a message of its own.
+    // An empty table contains its own message.
     let grouping = report.groups.grouping.as_ref().filter(|g| !g.rows.is_empty());
     let run = grouping.and(report.next.as_deref()).map(|next| app.session.settings.keymap.spell_links(next));
     let kernel = grouping.is_some_and(|g| g.by.is_kernel());
     let own = screen.selected_row().filter(|_| kernel && !report.is_reading()).and_then(|row| {
         let key = |id| app.session.key_link(id);
-        // A kernel without measurements adds nothing to the advice for the run.
+        // For a kernel without measurements, the advice for the run is enough.
         report.diagnosed.get(&row).map(|hint| format!("{} shows what limits this kernel: {}", key(ActionId::Hints), hint.id.id()))
     });
     match (own, run) {
@@ -59,7 +59,7 @@ fn of_kernels(app: &App, report: &Report, screen: &KernelsScreen) -> Option<Stri
     }
 }
 
-/// Re-run screen: the most severe warning, a better command, or what to do with this one.
+/// Re-run screen: the most severe warning, a better command, or the keys for this command.
 fn of_rerun(app: &App, screen: &RerunScreen) -> String {
     let key = |id| app.session.key_link(id);
     let Some(rerun) = screen.current_rerun() else {
@@ -68,7 +68,7 @@ fn of_rerun(app: &App, screen: &RerunScreen) -> String {
     if let Some((text, good)) = &screen.verdict {
         return if *good { "the result matches this launch's kernel, grid and block".to_owned() } else { text.clone() };
     }
-    // A wide screen shows warnings in full: repeat them only if they prevent the run.
+    // A wide screen contains the full warnings: repeat them only if they prevent the run.
     let wide = app.session.size.0 >= super::rerun::WIDE;
     let least = if wide { Severity::Error } else { Severity::Warning };
     if let Some(w) = rerun.warnings.iter().filter(|w| w.severity >= least).max_by_key(|w| w.severity) {
@@ -113,7 +113,7 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
                 result.map_or(0, |r| r.values.len()),
                 key(ActionId::Open)
             );
-            // Screens that would be empty are not offered.
+            // Do not offer empty screens.
             if result.is_some_and(|r| roofline::place_result(&screen.metrics, r).work.iter().any(|w| w.achieved.is_some_and(|a| a > 0.0))) {
                 text = format!("{text}, {}: roofline", key(ActionId::Roofline));
             }
@@ -161,7 +161,7 @@ fn of_hints(app: &App, screen: &ResultScreen) -> String {
     let Some(hint) = screen.hints.selected_hint().or(Some(0)).and_then(|i| screen.subject.hints.get(i)) else {
         return format!("{rerun} collects what is missing; open the result alongside this report");
     };
-    // Threshold and metric of the selected number, for which a narrow screen has no room.
+    // Threshold and metric of the selected number, because a narrow screen has no room for them.
     if let Some(Line::Evidence(i, e)) = screen.hints.lines.get(screen.hints.selected)
         && let Some(e) = screen.subject.hints.get(*i).and_then(|h| h.evidence.get(*e))
     {
@@ -191,7 +191,8 @@ fn of_hints(app: &App, screen: &ResultScreen) -> String {
     }
 }
 
-/// Percent of every roof below which none of them limits a kernel: NVIDIA's speed-of-light rule calls it latency-bound.
+/// Percent of every roof below which no roof limits a kernel: NVIDIA's speed-of-light rule calls such a kernel
+/// latency-bound.
 const UNDER_ALL: f64 = 60.0;
 
 /// Distance of a point from its roof, and the nearest roof for the same work.
@@ -199,7 +200,7 @@ fn of_point(plot: &roofline::Plot, p: &roofline::Point, screen: &ResultScreen, o
     let share = |p: &roofline::Point| p.achieved / p.attainable * 100.0;
     let roof = |p: &roofline::Point| if p.memory_bound { plot.placed.level_name(p.level) } else { "the compute peak" };
     let nearest = plot.points.iter().filter(|o| o.own && o.work == p.work).max_by(|a, b| share(a).total_cmp(&share(b))).unwrap_or(p);
-    // A chart of two roofs does not cover the other units; the diagnosis does, and both must agree.
+    // The chart's two roofs do not cover all units, but the diagnosis does: the two must agree.
     let more = if share(nearest) < UNDER_ALL {
         match screen.subject.hints.first() {
             Some(hint) => format!("no roof of this chart is the limit; {}: {}", hint.id.id(), hint.headline),
@@ -213,7 +214,7 @@ fn of_point(plot: &roofline::Plot, p: &roofline::Point, screen: &ResultScreen, o
     format!("{:.0}% of what {} allows at this intensity; {more}", share(p), roof(p))
 }
 
-/// Launches screen: ratio of the slowest launch to the median, and the key that selects it.
+/// Launches screen: ratio of the slowest launch to the median, and the key that selects the slowest one.
 fn of_launches(app: &App, profile: &Profile, screen: &LaunchesScreen) -> Option<String> {
     let list = screen.list.as_ref()?;
     let (slowest, stats) = (list.slowest?, list.stats.as_ref()?);
@@ -232,10 +233,10 @@ fn of_launches(app: &App, profile: &Profile, screen: &LaunchesScreen) -> Option<
     Some(format!("the slowest is launch {name}: {}{compared} ({there})", Nanos(duration)))
 }
 
-/// Lines of the next step: one, or two if there is room.
+/// Number of lines of the next step: one, or two if there is room.
 pub fn next_height(app: &App, width: u16) -> u16 {
     let columns = usize::from(width.saturating_sub(8)).max(20);
-    // The height is the same with and without a message, so that the screen does not move.
+    // A message must not change the height, so that the screen does not move.
     let lines = next_step_text(app).map_or(1, |s| wrap_text(&s, columns).len());
     if app.session.size.1 >= 22 { u16::try_from(lines.clamp(1, 2)).unwrap_or(1) } else { 1 }
 }
@@ -259,7 +260,7 @@ pub fn next(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme, ascii: 
     }
     let lines = lines.into_iter().enumerate().map(|(i, line)| {
         let mut spans = vec![Span::styled(if i == 0 { "next: " } else { "      " }, theme.style(Role::Dim))];
-        // Keys are enclosed in `LINK` marks.
+        // Keys are enclosed in `LINK` characters.
         let pieces = line.split(LINK).enumerate();
         spans.extend(pieces.map(|(i, piece)| Span::styled(piece.to_owned(), theme.style(if i % 2 == 1 { Role::Key } else { Role::Next }))));
         Drawn::from(spans)
@@ -267,7 +268,7 @@ pub fn next(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme, ascii: 
     frame.render_widget(lines.collect::<Text<'_>>(), Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area });
 }
 
-/// Draws a message for a few seconds in place of the next step, which follows from what was done.
+/// Draws a message in place of the next step for a few seconds.
 fn draw_message(frame: &mut Frame<'_>, area: Rect, status: &Status, theme: &Theme, ascii: bool) {
     let columns = usize::from(area.width.saturating_sub(4)).max(20);
     let text = if ascii { super::ascii::spell_out_keys(&status.text) } else { status.text.clone() };
@@ -286,14 +287,14 @@ fn draw_message(frame: &mut Frame<'_>, area: Rect, status: &Status, theme: &Them
     frame.render_widget(lines.collect::<Text<'_>>(), Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area });
 }
 
-/// Draws why a report could not be read.
+/// Draws the reason why a report could not be read.
 pub fn draw_failure(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let Some(Stage::Failed(why)) = app.report().map(|r| &r.stage) else {
         return;
     };
     let columns = usize::from(area.width.saturating_sub(8)).clamp(20, 100);
     let mut lines = vec![Drawn::styled("This report could not be opened.", theme.style(Role::Bad)), Drawn::default()];
-    // The sentence ends with the next step, which gets a line of its own.
+    // The sentence ends with the next step: put it on its own line.
     let why = escape_unsafe(why);
     let (what, next) = why.rsplit_once("; ").unwrap_or((&why, ""));
     lines.extend(wrap_text(what, columns).into_iter().map(|l| Drawn::styled(l, theme.style(Role::Text))));

@@ -18,7 +18,7 @@ use ratatui::widgets::{Block, BorderType, Clear};
 use std::collections::BTreeMap;
 use tui_input::Input;
 
-/// Draws the open overlay, if any.
+/// Draws the open overlay.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &Theme) {
     let columns = usize::from(area.width.saturating_sub(8)).min(100);
     let Some(over) = &app.over else { return };
@@ -40,7 +40,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
     }
 }
 
-/// Title and lines of a page, for the screen and the report that it was opened on.
+/// Title and lines of a page, for the screen and report on which it was opened.
 fn page_lines(app: &App, over: &Overlay, what: &Page, columns: usize, theme: &Theme) -> (&'static str, Vec<Line<'static>>) {
     let report = app.session.reports.get(over.report);
     match what {
@@ -59,7 +59,7 @@ fn page_lines(app: &App, over: &Overlay, what: &Page, columns: usize, theme: &Th
     }
 }
 
-/// Draws a text input; a long line is scrolled to the cursor.
+/// Draws a text input; a long line scrolls to the cursor.
 fn draw_input(frame: &mut Frame<'_>, area: Rect, what: LineOf, input: &Input, theme: &Theme) {
     let room = usize::from(area.width.saturating_sub(8)).clamp(20, 100);
     let inner = draw_popup(frame, area, (room, 1), what.title(), theme);
@@ -76,12 +76,12 @@ fn draw_input(frame: &mut Frame<'_>, area: Rect, what: LineOf, input: &Input, th
     frame.render_widget(line, Rect { height: inner.height.min(1), ..inner });
 }
 
-/// Draws a centred frame and returns its inside.
+/// Draws a centred frame; returns its inner area.
 fn draw_popup(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize), title: &str, theme: &Theme) -> Rect {
     let w = u16::try_from(columns + 4).unwrap_or(u16::MAX).min(area.width);
     let h = u16::try_from(rows + 2).unwrap_or(u16::MAX).min(area.height.saturating_sub(2));
     let outer = Rect { x: area.x + (area.width - w) / 2, y: area.y + (area.height - h) / 2, width: w, height: h };
-    // A margin of a few columns would show stray characters of the screen below.
+    // Clear narrow margins, too: stray characters of the screen below would be confusing.
     let bare = if outer.width + 12 >= area.width { Rect { x: area.x, width: area.width, ..outer } } else { outer };
     frame.render_widget(Clear, bare);
     frame.buffer_mut().set_style(bare, theme.style(Role::Text));
@@ -95,7 +95,7 @@ fn draw_popup(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize)
     Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
 }
 
-/// Draws lines in a centred frame, and returns how far they can be scrolled.
+/// Draws lines in a centred frame, and returns the maximum scroll offset.
 fn draw_page(frame: &mut Frame<'_>, area: Rect, title: &str, lines: &[Line<'static>], at: usize, theme: &Theme) -> usize {
     let columns = lines.iter().map(Line::width).max().unwrap_or(0).max(display_width(title) + 2).max(24);
     let inner = draw_popup(frame, area, (columns, lines.len()), title, theme);
@@ -160,7 +160,7 @@ fn recording_facts(profile: &Profile) -> Vec<(&'static str, String)> {
         (None, None) => " of unknown version".to_owned(),
     };
     out.push(("tool", format!("{}{version}", source.tool)));
-    // The program's command in an ncu report is private: it is shown only on the re-run screen, where it is needed.
+    // The program's command in an ncu report is private: only the re-run screen, which needs it, shows it.
     if !profile.capture.argv.is_empty() && profile.metrics.is_none() {
         out.push(("command", profile.capture.argv.join(" ")));
     }
@@ -209,7 +209,7 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, pick: &PickList, view: &mut View
     let letters = pick.items.iter().any(|i| i.letter.is_some());
     let lead = if letters { LETTER } else { 0 };
     let room = usize::from(area.width.saturating_sub(8));
-    // Below the list of themes, sample widgets are drawn in the selected theme.
+    // Below the list of themes, draw sample widgets in the selected theme.
     let themes = pick.items.first().is_some_and(|i| matches!(i.choice, PickAction::Theme(_)));
     let (below, wide) = if themes && usize::from(area.height) > pick.items.len() + usize::from(theme_sample::SIZE.0) + 4 {
         theme_sample::SIZE

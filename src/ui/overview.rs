@@ -19,7 +19,7 @@ use ratatui::text::{Line, Span, Text};
 
 /// Minimum width to show the selected finding beside the list.
 const BESIDE: u16 = 110;
-/// Minimum width for a truncated sentence to be useful.
+/// Minimum width of a useful truncated sentence.
 const SENTENCE: usize = 32;
 /// Maximum lines of the headline.
 const HEADLINE: usize = 3;
@@ -65,14 +65,14 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScree
     } else {
         (rest, None)
     };
-    // Kernels keep their place at the bottom; findings shrink.
+    // Reserve rows for the kernels at the bottom; the findings get the rest.
     let kernel_rows = if kernels > 0 { kernels + edge } else { 0 };
     let room = list.height.saturating_sub(kernel_rows).max(edge + 1);
-    // Beside the details, the list has room for notes on missing data.
+    // With the details beside the list, there is room for notes on missing data.
     let remarks = if bordered {
         missing_lines(report, triage, usize::from(list.width.saturating_sub(6)), theme)
     } else {
-        // Doubts about the triage and memory findings are always shown.
+        // Always show doubts about the triage, and memory findings.
         let columns = usize::from(list.width.saturating_sub(2));
         let most = usize::from(room.saturating_sub(findings + edge)).clamp(1, 2);
         let wrong = say::warnings(triage).into_iter().next();
@@ -95,7 +95,8 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScree
     draw_lines(frame, Rect { y: inner.y + shown, height: inner.height.saturating_sub(shown), ..inner }, remarks);
     if kernels > 0 && list.height > edge {
         let title = vec![Span::styled("Kernels", theme.style(Role::Title)), family_shares(triage, usize::from(list.width), theme)];
-        // Beside the details, the kernels get the rest of the column; without borders, at most three rows.
+        // With the details beside the list, the kernels get the rest of the column; without borders, at most three
+        // rows.
         let all = u16::try_from(triage.kernels.len().min(KERNELS)).unwrap_or(0) + edge;
         let wanted = if beside {
             list.height
@@ -121,7 +122,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScree
         let title = vec![Span::styled(format!("{glyph} {}", finding.id.id()), theme.style(role))];
         let inner = draw_panel(frame, area, title, bordered, theme);
         let mut text = detail_lines(finding, triage.window.0, usize::from(inner.width), theme);
-        // If text is cut, name the key that shows all of it.
+        // Name the key that shows the full text if the text is truncated.
         let height = usize::from(inner.height);
         if text.len() > height && height > 1 {
             text.truncate(height - 1);
@@ -169,7 +170,7 @@ fn kernel_details(
     out
 }
 
-/// Draws a message before the analysis is available.
+/// Draws a message until the analysis is available.
 fn draw_waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, theme: &Theme) {
     let table = app.session.key_label(ActionId::Kernels);
     let text = match (&report.triage, report.is_reading()) {
@@ -225,7 +226,7 @@ fn finding_rows(frame: &mut Frame<'_>, area: Rect, triage: &Triage, selected: us
     for (y, (at, f)) in (0..area.height).zip(triage.findings.iter().enumerate().skip(top)) {
         let (glyph, role) = severity_mark(f.severity);
         let room = usize::from(area.width).saturating_sub(3 + 2 + 19 + 5 + 2);
-        // A few letters of a sentence are meaningless: show the confidence instead.
+        // The first letters of a sentence are meaningless: show the confidence instead.
         let tail = if room >= SENTENCE { cut_end(&escape_unsafe(&f.headline), room) } else { f.sure.as_str().to_owned() };
         let spans = vec![
             Span::styled(format!("{} ", align_right(&(at + 1).to_string(), 2)), theme.style(Role::Faint)),
@@ -240,10 +241,10 @@ fn finding_rows(frame: &mut Frame<'_>, area: Rect, triage: &Triage, selected: us
     }
 }
 
-/// Data that was not recorded and would have helped.
+/// Warnings about the triage, the measured work, and data that was not recorded.
 fn missing_lines(report: &Report, triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
-    // Shapes of operators cover the whole window, results only the kernels that ncu measured.
+    // Operator shapes cover the whole window; results cover only the kernels that ncu measured.
     let measured = report.work.as_ref().filter(|_| triage.flops.is_none()).map(say::work_sentence);
     let wrong = say::warnings(triage);
     for text in wrong.iter().chain(&measured).chain(&say::remarks(triage)[wrong.len()..]) {
@@ -277,7 +278,7 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
     let shown = triage.kernels.len().min(KERNELS);
     let at = selected.saturating_sub(triage.findings.len()).min(shown.saturating_sub(1));
     let top = view.scroll_to("overview kernels", at, shown, area.height.into());
-    // First hint of each kernel's longest result, if ncu measured one.
+    // First hint of the kernel's longest result, if there is one.
     let hint = |name: &str| {
         let row = report.groups.grouping.as_ref()?.rows.iter().position(|r| r.name == name)?;
         report.diagnosed.get(&row).map(|h| h.id.id())
@@ -285,7 +286,7 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
     let function = |kernel: u32| profile.kernels.get(kernel as usize);
     let listed = || triage.kernels.iter().take(KERNELS).filter_map(|k| Some((k, function(k.0)?)));
     let hinted = listed().filter_map(|(_, k)| hint(&readable_name(k))).map(display_width).max().map_or(0, |w| w + 2);
-    // Less important columns are dropped first if a name has no room.
+    // Drop less important columns first if there is no room for the names.
     let room = wide.saturating_sub(3 + 9 + 6);
     let columns = [(9, 9, hinted), (0, 9, hinted), (0, 0, hinted), (0, 0, 0)];
     let (counts, times, hints) = columns.into_iter().find(|c| room >= NAME + c.0 + c.1 + c.2).unwrap_or_default();
@@ -310,7 +311,7 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
     }
 }
 
-/// Complete description of a finding: numbers, places, remedies, and how to confirm it.
+/// Complete description of a finding: numbers, places, remedies, and a way to confirm it.
 pub fn detail_lines(f: &Finding, begin: i64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out: Vec<Line<'static>> = Vec::new();
     let (text, dim) = (theme.style(Role::Text), theme.style(Role::Dim));

@@ -7,14 +7,14 @@ use ratatui::style::{Color, Modifier, Stylize};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, BorderType};
 
-/// Minimum rows for panels to have borders.
+/// Minimum rows of a body for panels with borders.
 pub const BORDERED: u16 = 28;
 
-/// Minimum columns for panels to have borders.
+/// Minimum columns of a body for panels with borders.
 const BORDERED_COLUMNS: u16 = 100;
 
-/// Returns true if a body of that size has room for borders. In a smaller one a single panel fills the
-/// screen, and only side panels are missing.
+/// Returns true if a body of this size has room for borders. In a smaller body, a single panel fills the screen,
+/// without side panels.
 pub fn fits_borders(body: Rect) -> bool {
     body.height >= BORDERED && body.width >= BORDERED_COLUMNS
 }
@@ -34,7 +34,7 @@ impl Panel {
         Self { title, ..Self::default() }
     }
 
-    /// Sets the note at the right end of the upper edge.
+    /// Sets the note at the right end of the top edge.
     pub fn note(self, note: Vec<Span<'static>>) -> Self {
         Self { note, ..self }
     }
@@ -49,7 +49,7 @@ impl Panel {
         Self { focused, ..self }
     }
 
-    /// Draws a border, or a heading if room is short. Returns the inside.
+    /// Draws a border, or only a heading if room is short. Returns the inner area.
     pub fn draw(self, frame: &mut Frame<'_>, area: Rect, bordered: bool, theme: &Theme) -> Rect {
         let padded = |spans: Vec<Span<'static>>| {
             let mut all = vec![Span::raw(" ")];
@@ -77,12 +77,12 @@ impl Panel {
     }
 }
 
-/// Draws a panel with only a title.
+/// Draws a panel that has only a title.
 pub fn draw_panel(frame: &mut Frame<'_>, area: Rect, title: Vec<Span<'static>>, bordered: bool, theme: &Theme) -> Rect {
     Panel::new(title).draw(frame, area, bordered, theme)
 }
 
-/// Splits rows off the top of an area.
+/// Splits rows off the top of an area, and returns them.
 pub fn split_top(area: &mut Rect, rows: u16) -> Rect {
     let rows = rows.min(area.height);
     let out = Rect { height: rows, ..*area };

@@ -14,12 +14,12 @@ use ratatui::text::{Line, Span};
 
 /// Rows of the histogram, and of the chart of durations over time.
 const ROWS: usize = 3;
-/// Maximum number of kernels and diagnoses of a group.
+/// Maximum number of listed kernels and diagnoses of a group.
 const LISTED: usize = 5;
 /// Maximum lines of a headline.
 const HEADLINE: usize = 3;
 
-/// The first hint with its headline.
+/// Lines of the first hint with its headline.
 fn verdict_lines(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(hint) = report.diagnosed.get(&row) else { return Vec::new() };
     let (mark, role) = severity_glyph(hint.severity);
@@ -35,14 +35,14 @@ fn verdict_lines(report: &Report, row: usize, columns: usize, theme: &Theme) -> 
     out
 }
 
-/// Effect of a faster kernel on the run.
+/// Effect of a faster kernel on the duration of the run.
 fn of_run(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let (Some(profile), Some(grouping)) = (&report.profile, &report.groups.grouping) else { return Vec::new() };
     let Some(group) = grouping.rows.get(row).filter(|g| matches!(grouping.by, GroupBy::Kernel | GroupBy::Name) || g.kernels == 1) else {
         return Vec::new();
     };
     let Some(kernel) = group.kernel.and_then(|k| profile.kernels.get(k.0 as usize)) else { return Vec::new() };
-    // A curve covers all kernels of a readable name; a row may cover only some of them, or more.
+    // A curve covers all kernels with the same readable name; a row may cover only some of them, or more.
     let name = if grouping.by == GroupBy::Kernel { group.name.as_str().into() } else { readable_name(kernel) };
     let alike = || profile.kernels.iter().filter(|k| k.function() == kernel.function() && readable_name(k) == name).count();
     let whole = grouping.by == GroupBy::Kernel || alike() == group.kernels as usize;
@@ -51,7 +51,7 @@ fn of_run(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Lin
     wrap_text(&worth.describe_effect(), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect()
 }
 
-/// ncu measurements of a launch: first hint and unit utilisation. Empty if it was not profiled.
+/// ncu measurements of a launch: first hint and unit utilisation. Empty if ncu did not profile the launch.
 pub fn of_launch(app: &App, report: &Report, launch: u32, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some((other, pair)) = report.find_pair(launch) else { return Vec::new() };
     let mut out = Vec::new();
@@ -65,20 +65,20 @@ pub fn of_launch(app: &App, report: &Report, launch: u32, columns: usize, theme:
     out
 }
 
-/// Measurements of an ncu result, relative to the peaks.
+/// Unit utilisation measured by ncu, relative to the peaks.
 fn measured_gauges(app: &App, (from, result): (usize, usize), columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some((metrics, result)) = app.session.metrics(from).and_then(|m| Some((m, m.results.get(result)?))) else { return Vec::new() };
     gauge_lines(metrics, result, columns, theme)
 }
 
-/// Marker of a duration, below the histogram.
+/// Marker of a duration below the histogram.
 pub fn duration_marker(group: &GroupRow, duration: i64, columns: usize, theme: &Theme) -> Option<Line<'static>> {
     let ln = |v: i64| (v.max(1) as f64).ln();
     let (low, high) = (ln(group.stats.min), ln(group.stats.max));
     let share = (high > low).then(|| (ln(duration) - low) / (high - low))?;
     let text = Nanos(duration).to_string();
     let at = ((share * columns as f64) as usize).min(columns.saturating_sub(1));
-    // The figure is on the side that has room.
+    // Put the figure on the side that has room.
     let right_side = at + 2 + labels::display_width(&text) <= columns;
     let line = if right_side {
         format!("{}▲ {text}", " ".repeat(at))
@@ -114,7 +114,7 @@ fn over_time(detail: &Detail, group: &GroupRow, columns: usize, theme: &Theme) -
     out
 }
 
-/// Kernels of a group of several, and their diagnoses, by time: one launch does not represent them.
+/// Kernels of a group and their diagnoses, sorted by time: a single launch does not represent several kernels.
 fn group_lines(report: &Report, detail: &Detail, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(profile) = &report.profile else { return Vec::new() };
     let total = detail.kernels.iter().map(|k| k.1).fold(0, i64::saturating_add).max(1) as f64;
@@ -179,12 +179,12 @@ fn axis_labels(low: &str, middle: &str, high: &str, columns: usize, theme: &Them
     ])
 }
 
-/// Charts of a table row, one below the other.
+/// Charts of a table row, one below another.
 pub fn lines(app: &App, report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(grouping) = &report.groups.grouping else { return Vec::new() };
     let Some(group) = grouping.rows.get(row) else { return Vec::new() };
     let detail = report.detail.as_ref().filter(|(by, r, _)| *by == grouping.by && *r == row).map(|d| &d.2);
-    // A row of several kernels shows all of them.
+    // For a row of several kernels, list all of them.
     let group_of = detail.filter(|d| !d.kernels.is_empty() && !grouping.by.is_kernel());
     let single = grouping.by.is_kernel();
     let blocks = [

@@ -1,4 +1,4 @@
-//! Tree of ranges, with the devices' time.
+//! Tree of ranges, with device times.
 
 use super::table::{self, Column, Head, Rows};
 use super::text::{align_left, align_right, bar, fit_parts, part, wrap_text};
@@ -19,7 +19,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span, Text};
 
-/// Formats a cell of a node; the second argument is the peak of the devices in FLOP/s.
+/// Formats a cell of a node; the second argument is the peak rate of the devices, FLOP/s.
 type Cell = fn(&Node, Option<f64>) -> String;
 
 fn format_count(n: u64) -> String {
@@ -41,13 +41,13 @@ const COLUMNS: [Column<Cell>; 12] = [
     Column { title: RATE, width: 12, rank: 4, cell: |n, _| n.flops_per_second().map_or_else(String::new, format_flops) },
     Column { title: "MFU", width: 6, rank: 4, cell: |n, peak| mfu(n, peak).map_or_else(String::new, |u| format_percent(u * 100.0)) },
 ];
-/// Rate of operators with shapes, from the first to the last operation that they launched.
+/// Title of the rate of operators with shapes, over the time from the first to the last operation that they launched.
 const RATE: &str = "FLOP/s";
 const GAP: usize = 1;
 const BAR: usize = 8;
 const NAME: usize = 30;
 
-/// Title of the column that the tree is sorted by.
+/// Title of the sorted column.
 fn sort_title(by: RangeSort) -> &'static str {
     match by {
         RangeSort::Busy => "GPU busy",
@@ -83,7 +83,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen,
     let mut heads = vec![head(align_left("range", name), screen.sort == RangeSort::Name), Head::label_only(" ".repeat(GAP + BAR))];
     heads.extend(shown.iter().map(|&i| head(align_right(COLUMNS[i].title, COLUMNS[i].width + GAP), COLUMNS[i].title == by)));
     table::draw_heads(frame, line(1), heads, view, theme);
-    // GPU time inside a range is relative to all GPU work.
+    // GPU time inside a range is shown relative to all GPU work.
     let most = tree.outside.1.max(1) as f64;
     let rows = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
     let of = Rows { list: "ranges", count: screen.shown.len(), selected: screen.selected };
@@ -157,7 +157,7 @@ fn control_line(app: &App, screen: &RangesScreen, theme: &Theme, columns: usize)
     fit_parts(parts, &Span::raw("   "), columns)
 }
 
-/// Draws a message instead of a tree.
+/// Draws a message in place of a missing tree.
 fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, theme: &Theme) {
     let reading = app.report().is_some_and(crate::app::Report::is_reading);
     let text = if reading || screen.tree.is_none() {

@@ -1,5 +1,5 @@
-//! Ranks screen: a row per rank with its time breakdown, the time it waits and is waited for, and a chart of
-//! these by step.
+//! Ranks screen: a row per rank with its time breakdown, its waiting time, the time that others wait for it, and a
+//! chart of both by step.
 
 use super::panel::{Panel, fits_borders, split_top};
 use super::table::{self, Head, Rows};
@@ -19,19 +19,19 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// Widths of a rank's number with its mark, of its host, and of a time.
+/// Widths of a rank's number with its mark, of a host, and of a time.
 const NUMBER: usize = 6;
 const HOST: usize = 12;
 const TIME: usize = 9;
 /// Width of the bar: minimum, and divisor of the screen's width.
 const BAR: (usize, usize) = (16, 5);
-/// Minimum width of the steps; with less room they are omitted.
+/// Minimum width of the chart by step, which is omitted otherwise.
 const STEPS: usize = 12;
 /// Maximum width of a step.
 const CELL: usize = 4;
-/// Rows of the panels below.
+/// Rows of the panels below the table.
 const BELOW: u16 = 15;
-/// Shades of a share from none to full; the second set is for ASCII.
+/// Shades of a share from none to full; the second set is ASCII.
 const SHADES: [&str; 5] = [" ", "░", "▒", "▓", "█"];
 const PLAIN: [&str; 5] = [" ", ".", ":", "+", "#"];
 
@@ -121,7 +121,7 @@ fn step_words(screen: &RanksScreen, ranks: &Ranks) -> String {
     }
 }
 
-/// Steps shown in a column.
+/// Range of steps in a column of the chart.
 fn step_bucket(column: usize, columns: usize, steps: usize) -> std::ops::Range<usize> {
     if steps <= columns {
         column..(column + 1).min(steps)
@@ -140,7 +140,7 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ra
     let room = columns.saturating_sub(fixed);
     let heat = if room >= STEPS && !ranks.steps.is_empty() { room } else { 0 };
     let shown = heat.min(ranks.steps.len().max(1));
-    // With few steps, cells are wide.
+    // If there are few steps, the cells are wide.
     let cell = (heat / shown.max(1)).clamp(1, CELL);
     let at = screen.step.and_then(|s| (0..shown).find(|&c| step_bucket(c, shown, ranks.steps.len()).contains(&s)));
     let mut title = format!("{}{}{}  ", align_left("  rank", NUMBER), align_left("host", host), align_left("", bar));
@@ -156,7 +156,7 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ra
         None => title.push_str(&cut_end(words, heat)),
     }
     table::draw_heads(frame, heads, vec![Head::label_only(title)], view, theme);
-    // Shades compare ranks with the worst step of all.
+    // The shades are relative to the worst step of all ranks.
     let late = |row: usize, c: usize| {
         let cells = step_bucket(c, shown, ranks.steps.len());
         let n = cells.len().max(1) as f64;
@@ -172,7 +172,7 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ra
     };
     let most = (0..ranks.job.ranks.len()).flat_map(|r| (0..shown).map(move |c| (r, c))).map(|(r, c)| late(r, c)).fold(0.0, f64::max);
     let usual = ranks.job.ranks.iter().filter_map(|m| m.step).max().unwrap_or(0) as f64;
-    // Delays that are small relative to a step (2 %) get light shades.
+    // The scale is at least 2 % of a step: smaller delays get light shades.
     let scale = most.max(usual * 0.02).max(1.0);
     let ascii = view.ascii;
     let of = Rows { list: "ranks", count: ranks.job.ranks.len(), selected: screen.selected };
@@ -244,7 +244,7 @@ const PAIRS: usize = 5;
 /// Width of a key.
 const KEY: usize = 12;
 
-/// Key and value, wrapped to at most three lines.
+/// Lines of a key and its value, at most three.
 fn pair_lines(key: &str, value: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let line = |(at, text): (usize, String)| {
         let key = if at == 0 { key } else { "" };

@@ -1,5 +1,5 @@
-//! Collectives of all ranks on the common clock: a row per rank, a bar for its part in each collective, and
-//! lines through all rows where all ranks had entered the selected collective, and where they left it.
+//! Collectives of all ranks on the common clock: a row per rank with a bar for each collective. For the selected
+//! collective, vertical lines mark the times when all ranks have entered and left it.
 
 use super::panel::{Panel, draw_lines, draw_panel, fits_borders, split_top};
 use super::table::{self, Head, Rows};
@@ -20,11 +20,11 @@ use ratatui::text::{Line, Span};
 /// Widths of a rank's number and of a time.
 const NUMBER: usize = 6;
 const TIME: usize = 9;
-/// Rows of the panel below.
+/// Rows of the panel below the chart.
 const BELOW: u16 = 5;
-/// Minimum rows to list the longest waits.
+/// Minimum rows for the list of the longest waits.
 const LONGEST: u16 = 6;
-/// Waiting, transfer, guide line, blank; the second set is for ASCII.
+/// Waiting, transfer, guide line, blank; the second set is ASCII.
 const GLYPHS: [char; 4] = ['░', '█', '│', ' '];
 const PLAIN: [char; 4] = ['.', '#', '|', ' '];
 
@@ -47,7 +47,7 @@ impl Scale {
         })
     }
 
-    /// First and last column of an interval, clipped to the range.
+    /// First and last column of an interval, clipped to the range of the scale.
     fn column_span(&self, start: i64, end: i64) -> Option<(usize, usize)> {
         if end < self.from || start >= self.to {
             return None;
@@ -56,7 +56,7 @@ impl Scale {
     }
 }
 
-/// Glyph of a cell, and true if it belongs to the selected collective.
+/// Index of a cell's glyph, and true if the cell belongs to the selected collective.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Cell {
     kind: usize,
@@ -82,7 +82,7 @@ fn rank_cells(bars: &[Bar], moments: &[Moment], selected: usize, scale: &Scale) 
         }
         paint(ready, bar.end.max(ready), 1);
     }
-    // Guide lines, drawn only over blank cells.
+    // Draw guide lines only over blank cells.
     if let Some(m) = moments.get(selected) {
         for column in [scale.column_at(m.ready), scale.column_at(m.end)].into_iter().flatten() {
             if cells[column].kind == 3 {
@@ -169,7 +169,7 @@ fn draw_longest_waits(frame: &mut Frame<'_>, area: Rect, ranks: &Ranks, of: &Col
     draw_lines(frame, inner, out);
 }
 
-/// Rank that arrived last.
+/// Number of the rank that arrived last.
 fn last_rank(ranks: &Ranks, together: &Together) -> u32 {
     let start = |a: &&crate::analysis::ranks::Arrival| ranks.job.find_member(a.rank).map_or(a.start, |r| r.clock.common_time(a.start));
     together.arrivals.iter().max_by_key(start).map_or(0, |a| ranks.job.rank_number(a.rank))
@@ -291,14 +291,14 @@ mod tests {
         rank_cells(&bars, &moments, 0, &Scale { from: 0, to: 100, columns: 10 }).iter().map(|c| PLAIN[c.kind]).collect()
     }
 
-    /// A rank that waits, one that arrives last, and one of another group: lines where all had arrived, and
-    /// where they left.
+    /// A waiting rank, the last rank, and a rank of another group: vertical lines mark the times when all had arrived
+    /// and when they left.
     #[test]
     fn bars_and_lines() {
         assert_eq!(drawn(&[(0, 60, 0), (70, 90, 1)]), "....###.##");
         assert_eq!(drawn(&[(40, 60, 0)]), "    ###   ");
         assert_eq!(drawn(&[]), "    | |   ");
-        // Shorter than a column, and outside the range.
+        // A bar shorter than a column, and a bar outside the range.
         assert_eq!(drawn(&[(39, 41, 0), (-50, -10, 1)]), "   .# |   ");
     }
 }

@@ -1,5 +1,5 @@
-//! Re-run screen: the selected launches, the command with the part of the selected field highlighted, its
-//! explanation, and the fields.
+//! Re-run screen: the selected launches, the command with the words of the selected field highlighted, an explanation
+//! of the field, and all fields.
 
 use super::panel::{self, Panel};
 use super::table::{self, Rows};
@@ -57,8 +57,8 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, 
         let why = explanation_lines(screen, theme, columns);
         let rows = screen.rows().len().max(1);
         let height = usize::from(body.height);
-        // The rows keep at least five lines, and the explanation of the selected row three; a warning or an
-        // alternative command gets up to eight.
+        // Reserve at least five lines for the rows and three for the explanation of the selected row; the text of a
+        // warning or an alternative command may have up to eight.
         let whole = !matches!(screen.selected_row(), Some(Row::Field(_)));
         let why_rows = if whole { why.len().clamp(3, 8) } else { 3 }.min(height.saturating_sub(8).max(1));
         let command_rows = lines.len().min(height.saturating_sub(why_rows + 1 + rows.min(5)).max(3));
@@ -82,10 +82,10 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, 
     }
 }
 
-/// Minimum rows for a chart to be useful.
+/// Minimum rows of a useful chart.
 const LEAST_PICTURE: u16 = 7;
 
-/// Draws the duration of the selected launch among those of its kernel.
+/// Draws the selected launch's duration in the distribution of its kernel's durations.
 fn draw_distribution(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, profile: &Profile, theme: &Theme) {
     let Some(launch) = screen.picked.as_ref().and_then(|p| p.launches.first()).map(|l| l.0 as usize) else { return };
     if launch >= profile.launches.len() || !profile.launches.has_start_times() {
@@ -104,7 +104,7 @@ fn draw_distribution(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, pr
     frame.render_widget(Text::from(all), inner);
 }
 
-/// Truncates lines, and marks that more would follow.
+/// Truncates lines, and marks the truncation.
 fn truncate_lines(mut lines: Vec<Line<'static>>, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
     if lines.len() > rows {
         lines.truncate(rows);
@@ -208,7 +208,7 @@ fn command_lines(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Lin
         let pieces = hard_wrap(&text, columns.saturating_sub(indent + 2).max(10));
         let ends = pieces.len().saturating_sub(1);
         for (i, text) in pieces.into_iter().enumerate() {
-            // A word that is broken only to fit the screen continues without the indent of a new word.
+            // A word broken only to fit the screen continues without the indent of a new word.
             let mut spans = vec![Span::raw(" ".repeat(indent)), Span::styled(text, theme.style(role))];
             if i == ends && n != last {
                 spans.push(Span::styled(" \\", theme.style(Role::Faint)));
@@ -219,7 +219,7 @@ fn command_lines(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Lin
     out
 }
 
-/// Wraps code at blanks if possible, keeping leading blanks.
+/// Wraps code at blanks if possible; keeps leading blanks.
 fn hard_wrap(text: &str, columns: usize) -> Vec<String> {
     let lead: String = text.chars().take_while(|c| *c == ' ').collect();
     if display_width(text) <= columns {
@@ -286,7 +286,7 @@ fn warning_lines(rerun: Option<&Rerun>, theme: &Theme, columns: usize) -> Vec<Li
     out
 }
 
-/// Launches that a command selects, if there are several.
+/// List of the launches that a command selects, if there are several.
 fn result_lines(rerun: Option<&Rerun>, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let Some(rerun) = rerun.filter(|r| r.selects.len() > 1) else {
         return Vec::new();

@@ -28,7 +28,7 @@ pub fn state_role(state: State) -> Role {
 /// Width of the labels of facts.
 const WORD: usize = 13;
 
-/// Facts of a run.
+/// Lines of facts about a run.
 pub fn fact_lines(facts: &[(&'static str, String)], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let line = |(title, text): &(&'static str, String)| {
         let role = match *title {
@@ -111,7 +111,7 @@ pub fn header_lines(app: &App, screen: &Watched, theme: &Theme, columns: usize) 
     [fit_parts(parts, &separator, columns), progress_line(app, screen, theme, columns)]
 }
 
-/// Progress of the run.
+/// Progress bar of the run.
 fn progress_line(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> Line<'static> {
     let dim = theme.style(Role::Dim);
     let track = |share: f64| {
@@ -146,7 +146,7 @@ fn progress_line(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> 
         Some(Progress::Kernel { name, result, of, percent, passes }) => {
             let done = f64::from(*percent) / 100.0;
             let (text, share) = match of {
-                // `i` is the 1-based number of this result among those that ncu will take.
+                // `i` is the 1-based number of this result, `n` the expected number of ncu results.
                 Some((i, n)) if *n > 0 => (format!("{i} of {n} "), (i.saturating_sub(1) as f64 + done) / *n as f64),
                 _ => (format!("result {result} "), done),
             };
@@ -203,13 +203,13 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &Watched, stop: &str, the
     let framed = fits_borders(area);
     let gpus = framed && area.width >= BESIDE && !screen.gpus.is_empty();
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
-    // A border takes a column and a blank on each side.
+    // A border needs one column and one blank on each side.
     let columns = usize::from(if framed { area.width.saturating_sub(4) } else { inner.width });
     let beside = if gpus { columns.saturating_sub(usize::from(GPUS)) } else { columns };
     let mut top = command_lines(screen, beside, usize::from(area.height / 5).max(1), theme);
     let mut steps = note_lines(screen, theme, beside);
     steps.extend(super::run_steps::lines(screen, stop, theme, beside));
-    // A blank line, if there is room.
+    // Add a blank line if there is room.
     if !steps.is_empty() && area.height > 30 {
         steps.insert(0, Line::default());
     }
@@ -267,7 +267,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &Watched, stop: &str, the
     }
 }
 
-/// The command in at most `most` lines.
+/// Command, truncated to `most` lines.
 fn command_lines(screen: &Watched, columns: usize, most: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut lines = wrap_text(&one_line(&screen.command), columns);
     if lines.len() > most {
@@ -278,7 +278,7 @@ fn command_lines(screen: &Watched, columns: usize, most: usize, theme: &Theme) -
     lines.into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect()
 }
 
-/// Lines that are shown in `height` rows: the first, the last, and the total number.
+/// Visible lines in `height` rows: first, last (exclusive), and the total number.
 fn visible_range(screen: &Watched, height: usize) -> (usize, usize, usize) {
     let total = screen.lines.len() + usize::from(!screen.open.is_empty());
     let end = total.saturating_sub(screen.back.min(total.saturating_sub(height)));
@@ -315,7 +315,7 @@ fn note_lines(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'stat
     lines.map(|l| Line::styled(cut_end(&escape_unsafe(l), columns), theme.style(Role::Warn))).collect()
 }
 
-/// A line of the output; `None` stands for dropped lines.
+/// Line of the output; `None` is a mark for dropped lines.
 pub fn output_line(line: Option<String>, columns: usize, theme: &Theme) -> Line<'static> {
     let Some(line) = line else {
         return Line::styled("… lines dropped: the output is too fast to show in full", theme.style(Role::Warn));

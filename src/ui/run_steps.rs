@@ -12,7 +12,7 @@ use ratatui::text::{Line, Span};
 /// Maximum lines of the next step's command.
 const COMMAND: usize = 2;
 
-/// Lines of the steps, with the key that ends one; empty if the run has no steps or has ended.
+/// Lines of the steps, with the key that ends a step; empty if the run has no steps or has ended.
 pub fn lines(screen: &Watched, stop: &str, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let (steps, next) = screen.steps();
     if steps.is_empty() || !screen.is_live() {

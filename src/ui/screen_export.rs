@@ -1,4 +1,4 @@
-//! Exports a screen as a text, HTML or SVG file that looks as in the terminal.
+//! Exports the screen as a text, HTML or SVG file with the appearance of the terminal.
 
 use super::theme::Theme;
 use super::view::View;
@@ -10,7 +10,7 @@ use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
 use std::fmt::Write as _;
 
-/// Formats of the file, by its extension.
+/// Format of an exported file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Text,
@@ -32,12 +32,12 @@ impl Form {
 
 /// Size of a cell of a 14-pixel monospaced font, in pixels.
 const CELL: (f64, f64) = (8.4, 17.0);
-/// Text and background colours for styles that leave them to the terminal, dark and light.
+/// Default text and background colours for dark and light themes, which leave them to the terminal.
 const DARK: [&str; 2] = ["#d7d7d7", "#111418"];
 const LIGHT: [&str; 2] = ["#24292f", "#ffffff"];
 const FONTS: &str = "'DejaVu Sans Mono','Menlo','Consolas',monospace";
 
-/// Renders the current screen in a format.
+/// Renders the current screen in the format `form`.
 pub fn export_screen(app: &App, view: &mut View, theme: &Theme, light: bool, form: Form) -> String {
     let (columns, rows) = app.session.size;
     let Ok(mut terminal) = Terminal::new(TestBackend::new(columns, rows));
@@ -50,7 +50,7 @@ pub fn export_screen(app: &App, view: &mut View, theme: &Theme, light: bool, for
     }
 }
 
-/// Cells of a row, without those covered by a wide character.
+/// Cells of a row, without the cells covered by a wide character.
 fn row_cells(buffer: &Buffer, y: u16) -> Vec<(u16, &Cell)> {
     let area = buffer.area;
     let (mut out, mut x) = (Vec::new(), area.left());
@@ -129,7 +129,7 @@ fn cell_look(cell: &Cell, own: [&str; 2]) -> Look {
     Look { text, ground, modifier }
 }
 
-/// Pieces of a row with the same style: first column, width, text, style.
+/// Pieces of a row, each with one style: first column, width, text, style.
 fn styled_pieces(buffer: &Buffer, y: u16, own: [&str; 2]) -> Vec<(u16, u16, String, Look)> {
     let mut out: Vec<(u16, u16, String, Look)> = Vec::new();
     for (x, cell) in row_cells(buffer, y) {
@@ -186,7 +186,7 @@ fn to_html(buffer: &Buffer, light: bool) -> String {
     out + "</pre>\n"
 }
 
-/// Text between runs of blanks, with its first column: not all viewers preserve blanks.
+/// Splits text at runs of blanks, because not all viewers preserve blanks; each piece has its first column.
 fn split_words(text: &str) -> Vec<(usize, &str)> {
     let mut out = Vec::new();
     let (mut column, mut rest) = (0, text);
@@ -230,7 +230,7 @@ fn to_svg(buffer: &Buffer, light: bool) -> String {
                 }
             }
             for (skipped, words) in split_words(&text) {
-                // A position for each character keeps the columns aligned in any font and viewer.
+                // Positions of all characters keep the columns aligned in any font and viewer.
                 let mut at = left + skipped as f64 * CELL.0;
                 let mut places = String::new();
                 for c in words.chars() {

@@ -7,17 +7,17 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-/// A column; `F` makes a cell from a row.
+/// Column of a table; `F` formats a cell from a row.
 pub struct Column<F> {
     pub title: &'static str,
     pub width: usize,
-    /// Drop order when room is short: the lowest rank stays longest.
+    /// Drop order if room is short: the highest rank is dropped first.
     pub rank: u8,
     pub cell: F,
 }
 
-/// Columns that fit, by rank; each takes `gap` more than its width. A less important column never takes the
-/// place of a more important one that did not fit.
+/// Chooses columns that fit, by rank; each needs `gap` columns more than its width. A less important column never
+/// replaces a more important one that did not fit.
 pub fn fit_columns<F>(columns: &[Column<F>], mut room: usize, gap: usize, applies: impl Fn(usize) -> bool) -> Vec<usize> {
     let mut ranked: Vec<usize> = (0..columns.len()).filter(|&i| applies(i)).collect();
     ranked.sort_by_key(|&i| columns[i].rank);
@@ -36,7 +36,8 @@ pub fn total_width<F>(columns: &[Column<F>], shown: &[usize], gap: usize) -> usi
     shown.iter().map(|&i| columns[i].width + gap).sum()
 }
 
-/// A column header: padded text, index if a click sorts by it, and true if the table is sorted by it.
+/// Column header: padded text, index of the sort order that a click selects, and true if the table is sorted by this
+/// column.
 pub struct Head {
     pub text: String,
     pub number: Option<usize>,
@@ -59,7 +60,7 @@ pub fn draw_heads(frame: &mut Frame<'_>, area: Rect, heads: Vec<Head>, view: &mu
             view.hits.push((Rect { x, width, ..area }, Mouse::Head(number)));
         }
         x = x.saturating_add(width);
-        // Only the word is underlined, not its padding.
+        // Underline only the word, without its padding.
         let word = head.text.trim_start();
         spans.push(Span::raw(head.text[..head.text.len() - word.len()].to_owned()));
         let tail = word.len() - word.trim_end().len();
@@ -77,7 +78,7 @@ pub struct Rows {
     pub selected: usize,
 }
 
-/// Draws the rows that fit, scrolling as little as possible; `row` makes one.
+/// Draws the visible rows, scrolling as little as possible; `row` builds a line.
 pub fn draw_rows(
     frame: &mut Frame<'_>,
     area: Rect,

@@ -1,4 +1,4 @@
-//! Terminal screen: taken over, drawn to, and restored on every exit path.
+//! Terminal screen: entered at the start, and restored on every exit path.
 
 use super::View;
 use super::compact_backend::CompactBackend;
@@ -15,22 +15,22 @@ use std::mem::ManuallyDrop;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Buffer size: a frame of some kilobytes is sent by one write.
+/// Buffer size: a frame of some kilobytes needs a single write.
 const BUFFER: usize = 64 << 10;
 
-/// True while the terminal is taken over.
+/// True while the terminal is in use by this program.
 static TAKEN: AtomicBool = AtomicBool::new(false);
-/// Restores the terminal if this process is killed.
+/// Guard that restores the terminal if this process is killed.
 static GUARD: Mutex<Option<Guard>> = Mutex::new(None);
 
-/// Sets the guard that restores the terminal if this process cannot.
+/// Sets the guard, which restores the terminal if this process cannot.
 pub fn set_guard(by: Option<Guard>) {
     if let Ok(mut guard) = GUARD.lock() {
         *guard = by;
     }
 }
 
-/// Notifies the guard, unless a panic occurs during a notification.
+/// Notifies the guard; does nothing if the guard is locked, as in a panic during a notification.
 fn notify_guard(what: fn(&mut Guard)) {
     if let Ok(mut guard) = GUARD.try_lock()
         && let Some(guard) = guard.as_mut()
@@ -47,14 +47,14 @@ pub fn restore_sequence() -> Vec<u8> {
     out
 }
 
-/// The terminal while it is taken over. Dropping it restores the terminal.
+/// The terminal in use. Dropping it restores the terminal.
 pub struct Screen {
-    /// Never dropped: its drop writes to the terminal once more, and panics if both that and stderr are gone.
+    /// Never dropped: its drop would write to the terminal again, and panic if both the terminal and stderr are gone.
     terminal: ManuallyDrop<Terminal<CompactBackend<BufWriter<Stdout>>>>,
 }
 
 impl Screen {
-    /// Takes over the terminal.
+    /// Enters raw mode and the alternate screen.
     pub fn take_over(size: (u16, u16)) -> io::Result<Self> {
         enter_terminal()?;
         Ok(Self { terminal: ManuallyDrop::new(create_terminal(size)?) })
@@ -68,24 +68,24 @@ impl Screen {
         Write::flush(self.terminal.backend_mut())
     }
 
-    /// Clears the screen and sets a new size, so that the next frame draws everything.
+    /// Clears the screen and sets a new size; the next frame draws everything.
     pub fn reset(&mut self, size: (u16, u16)) -> io::Result<()> {
-        // Not `Terminal::clear`: it queries the cursor, and waits seconds for a terminal that does not answer.
+        // Do not use `Terminal::clear`: it queries the cursor, and waits seconds if the terminal does not answer.
         execute!(self.terminal.backend_mut(), Clear(ClearType::All))?;
         drop(ManuallyDrop::into_inner(std::mem::replace(&mut self.terminal, ManuallyDrop::new(create_terminal(size)?))));
         Ok(())
     }
 
-    /// Restores the terminal and stops the process group, including a surrounding script, until the shell continues it.
+    /// Restores the terminal and stops the process group, including a calling script, until the shell continues it.
     pub fn suspend(&mut self) -> io::Result<()> {
         restore();
         stop_group()
     }
 
-    /// Takes over the terminal again after a stop.
+    /// Enters the terminal again after a stop.
     pub fn resume_terminal(&mut self) -> io::Result<()> {
-        // After SIGSTOP, which gives no chance to restore it, the shell has set its own modes, while
-        // crossterm assumes its own.
+        // SIGSTOP gives no chance to restore the terminal: the shell has then set its own modes, while crossterm still
+        // assumes its own.
         let _ = crossterm::terminal::disable_raw_mode();
         enter_terminal()
     }
@@ -117,7 +117,7 @@ fn enter_terminal() -> io::Result<()> {
     execute!(io::stdout(), EnterAlternateScreen, EnableMouseCapture, EnableBracketedPaste, cursor::Hide, Clear(ClearType::All))
 }
 
-/// Restores the terminal if it is taken over; safe to call again, and from a panic.
+/// Restores the terminal if it is in use; may be called repeatedly, and from a panic.
 pub fn restore() {
     if TAKEN.swap(false, Ordering::SeqCst) {
         // Errors are ignored: the terminal may be gone.
@@ -128,8 +128,8 @@ pub fn restore() {
     }
 }
 
-/// Restores the terminal before a panic of the main thread is reported. A panic of another thread is caught
-/// where the thread was spawned, and shown on the screen; printing it would only garble the screen.
+/// Restores the terminal before a panic of the main thread is reported. Panics of other threads are caught where the
+/// thread was spawned, and appear on the screen; printing them would only garble it.
 pub fn restore_on_panic() {
     let report = std::panic::take_hook();
     let main = std::thread::current().id();

@@ -5,11 +5,11 @@ use crate::analysis::labels::{cut_end, display_width};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-/// A horizontal bar of `columns` columns, filled to `share` (0 to 1) in eighths; the empty part is drawn faintly.
+/// Horizontal bar of `columns` columns, filled to `share` (0 to 1) in eighths; the empty part is faint.
 pub fn bar(share: f64, columns: usize, style: Style, theme: &Theme) -> Vec<Span<'static>> {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (share.clamp(0.0, 1.0) * columns as f64 * 8.0).round() as usize;
-    // A non-zero share is at least one eighth.
+    // Draw at least one eighth for a non-zero share.
     let eighths = if share > 0.0 { eighths.max(1) } else { eighths };
     let (full, part) = (eighths / 8, eighths % 8);
     let filled = format!("{}{}", "█".repeat(full), EIGHTHS[part]);
@@ -17,7 +17,7 @@ pub fn bar(share: f64, columns: usize, style: Style, theme: &Theme) -> Vec<Span<
     vec![Span::styled(filled, style), Span::styled(" ".repeat(rest), theme.style(Role::BarEmpty))]
 }
 
-/// Counts as eighth blocks, one column each, scaled to the largest; non-zero counts are always visible.
+/// Counts as eighth blocks, one column each, relative to the largest; non-zero counts are always visible.
 pub fn sparkline(counts: &[u32]) -> String {
     const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = counts.iter().copied().max().unwrap_or(0);
@@ -27,10 +27,10 @@ pub fn sparkline(counts: &[u32]) -> String {
         .collect()
 }
 
-/// A part of a line; the highest rank is dropped first when room is short.
+/// Part of a line; if room is short, the parts of the highest rank are dropped first.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// Drop order; 0 is never dropped.
+    /// Drop order; a part of rank 0 is never dropped.
     pub rank: u8,
     pub spans: Vec<Span<'static>>,
 }
@@ -44,13 +44,13 @@ fn part_width(part: &Part) -> usize {
     part.spans.iter().map(|s| display_width(&s.content)).sum()
 }
 
-/// Joins parts like [`fit_parts`], and returns the start and the width of each part that was kept.
+/// Joins parts like [`fit_parts`]; also returns the start and the width of each remaining part.
 pub fn fit_placed<T>(parts: Vec<(T, Part)>, separator: &Span<'static>, columns: usize) -> (Line<'static>, Vec<(T, usize, usize)>) {
     let gap = display_width(&separator.content);
     let mut kept = parts;
     let total = |all: &[(T, Part)]| all.iter().map(|p| part_width(&p.1)).sum::<usize>() + gap * all.len().saturating_sub(1);
     while total(&kept) > columns {
-        // Among equal ranks, the last is dropped first.
+        // Among parts of equal rank, drop the last one first.
         let worst = kept.iter().enumerate().max_by_key(|(i, p)| (p.1.rank, *i)).filter(|(_, p)| p.1.rank > 0).map(|(i, _)| i);
         let Some(worst) = worst else { break };
         kept.remove(worst);
@@ -76,7 +76,7 @@ pub fn fit_parts(mut parts: Vec<Part>, separator: &Span<'static>, columns: usize
         if total <= columns {
             break;
         }
-        // Among equal ranks, the last is dropped first.
+        // Among parts of equal rank, drop the last one first.
         let worst = parts.iter().enumerate().max_by_key(|(i, p)| (p.rank, *i)).filter(|(_, p)| p.rank > 0).map(|(i, _)| i);
         match worst {
             Some(i) => {
@@ -101,20 +101,20 @@ pub fn fit_parts(mut parts: Vec<Part>, separator: &Span<'static>, columns: usize
     Line::from(spans)
 }
 
-/// Aligns text to the right of a field.
+/// Right-aligns text in a field; truncates text that is too long.
 pub fn align_right(text: &str, columns: usize) -> String {
     let text = cut_end(text, columns);
     format!("{}{text}", " ".repeat(columns - display_width(&text)))
 }
 
-/// Aligns text to the left of a field.
+/// Left-aligns text in a field; truncates text that is too long.
 pub fn align_left(text: &str, columns: usize) -> String {
     let text = cut_end(text, columns);
     let pad = columns - display_width(&text);
     format!("{text}{}", " ".repeat(pad))
 }
 
-/// Highlights some characters of a text; `at` holds their indices in ascending order.
+/// Highlights some characters of a text; `at` contains their indices in ascending order.
 pub fn highlight_chars(text: &str, at: &[usize], plain: Style, lit: Style) -> Vec<Span<'static>> {
     let mut out: Vec<Span<'static>> = Vec::new();
     let mut run = String::new();
@@ -133,7 +133,7 @@ pub fn highlight_chars(text: &str, at: &[usize], plain: Style, lit: Style) -> Ve
     out
 }
 
-/// Splits a C++ name at possible breaks: after a blank, a comma, an opening bracket or `::`.
+/// Splits a C++ name where it may be wrapped: after a blank, a comma, an opening bracket or `::`.
 fn split_at_breaks(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -150,8 +150,8 @@ fn split_at_breaks(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Breaks text into lines at blanks. A word longer than a line is broken at commas, brackets and `::`, and
-/// elsewhere only if it has none of these.
+/// Wraps text at blanks. A word longer than a line is broken at commas, brackets and `::`, or anywhere if there are
+/// none.
 pub fn wrap_text(text: &str, columns: usize) -> Vec<String> {
     use unicode_segmentation::UnicodeSegmentation;
     let columns = columns.max(1);

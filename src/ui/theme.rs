@@ -1,5 +1,5 @@
-//! Themes: TOML files that give each role a style, with a palette and a theme they inherit from. Code names roles,
-//! never colours.
+//! Themes: TOML files that define the style of each role, with a palette and a parent theme. Code uses roles, never
+//! colours.
 
 use crate::analysis::Family;
 use crate::analysis::fuzzy::nearest_match;
@@ -9,7 +9,7 @@ use crate::config::ColorMode;
 use ratatui::style::{Color, Modifier, Style};
 use std::collections::BTreeMap;
 
-/// Purpose of a piece of the screen, which determines its style.
+/// Purpose of a part of the screen, which determines its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     Text,
@@ -19,14 +19,14 @@ pub enum Role {
     Brand,
     Border,
     Head,
-    /// The header of the column that the table is sorted by.
+    /// Header of the sorted column.
     Sorted,
     Selected,
-    /// A measure.
+    /// Bar of a measurement.
     Bar,
-    /// A measure that has reached its threshold.
+    /// Bar of a measurement that has reached its threshold.
     Peak,
-    /// The empty part of a bar.
+    /// Empty part of a bar.
     BarEmpty,
     /// Letters that match a filter.
     Match,
@@ -35,10 +35,10 @@ pub enum Role {
     Warn,
     Bad,
     Key,
-    /// A suggested next step.
+    /// Suggested next step.
     Next,
     Family(Family),
-    /// A category of a device's time.
+    /// Category of device time.
     Part(TimeCategory),
     /// Precision of floating-point work.
     Work(Precision),
@@ -92,7 +92,7 @@ const ROLES: [(&str, Role); 44] = [
     ("tensor", Role::Work(Precision::Tensor)),
 ];
 
-/// Built-in themes. A new one needs a file and a row here.
+/// Built-in themes. A new theme needs a file and a row here.
 pub static THEMES: &[(&str, &str)] = &[
     ("dark", include_str!("../../themes/dark.toml")),
     ("light", include_str!("../../themes/light.toml")),
@@ -122,7 +122,8 @@ struct Parsed {
 }
 
 impl Library {
-    /// Creates a library of the built-in themes and the user's own (name and text), which may replace them.
+    /// Creates a library of the built-in themes and the user's own (name and text), which override built-in ones of the
+    /// same name.
     pub fn new(own: Vec<(String, String)>) -> Self {
         let mut files: Vec<(String, String)> = THEMES.iter().map(|(n, t)| ((*n).to_owned(), (*t).to_owned())).collect();
         for (name, text) in own {
@@ -136,7 +137,7 @@ impl Library {
         self.files.iter().map(|(n, _)| n.clone()).collect()
     }
 
-    /// Returns a theme by name, reduced to the colours of the terminal.
+    /// Returns a theme by name, reduced to the terminal's colours.
     pub fn theme(&self, name: &str, mode: ColorMode) -> Result<Theme, String> {
         let file = self.load_file(name, 0)?;
         let mut styles = BTreeMap::new();
@@ -145,7 +146,7 @@ impl Library {
             let style = parse_style(text, &file.palette).map_err(|e| format!("theme {name}: {key}: {e}"))?;
             styles.insert(role, reduce_style(style, mode));
         }
-        // Without colours, a selection that is only a background would be invisible.
+        // A selection with only a background colour would be invisible without colours.
         if let Some(selected) = styles.get_mut(&Role::Selected)
             && selected.bg.is_none()
             && selected.fg.is_none()
@@ -223,7 +224,7 @@ const ANSI: [(&str, Color); 16] = [
     ("bright-white", Color::White),
 ];
 
-/// Parses `COLOUR on COLOUR bold underline`, every part optional; `none` is the default style.
+/// Parses `COLOUR on COLOUR bold underline`; every part is optional, and `none` is the default style.
 fn parse_style(text: &str, palette: &BTreeMap<String, String>) -> Result<Style, String> {
     let mut style = Style::default();
     let mut background = false;
@@ -255,12 +256,12 @@ fn parse_color(word: &str) -> Result<Color, String> {
     if let Some((_, color)) = ANSI.iter().find(|(n, _)| *n == word) {
         return Ok(*color);
     }
-    // ratatui's own names mean other colours: its white is the bright one.
+    // ratatui's colour names have other meanings: its white is the bright one.
     let own = word.parse::<Color>().ok().filter(|c| matches!(c, Color::Rgb(..) | Color::Indexed(_)));
     own.ok_or_else(|| format!("unknown colour `{word}`: write #rrggbb, 0–255, a palette name or one of black … bright-white"))
 }
 
-/// Reduces a style to the colours of the terminal.
+/// Reduces a style to the terminal's colours.
 fn reduce_style(style: Style, mode: ColorMode) -> Style {
     let color = |c: Option<Color>| c.and_then(|c| reduce_color(c, mode));
     Style { fg: color(style.fg), bg: color(style.bg), ..style }
@@ -286,7 +287,7 @@ fn color_distance(a: (u8, u8, u8), b: (u8, u8, u8)) -> i32 {
 
 const CUBE: [u8; 6] = [0, 95, 135, 175, 215, 255];
 
-/// Nearest colour of xterm's cube and grey ramp.
+/// Nearest colour of xterm's 256: colour cube and grey ramp.
 fn to_256(r: u8, g: u8, b: u8) -> u8 {
     (16..=255).min_by_key(|&i| color_distance(from_256(i), (r, g, b))).unwrap_or(15)
 }
@@ -324,11 +325,10 @@ const XTERM_16: [(u8, u8, u8); 16] = [
     (255, 255, 255),
 ];
 
-/// Saturation below which a colour counts as grey.
+/// Minimum saturation of a colour that does not count as grey.
 const GREY: f64 = 0.25;
 
-/// Maps a colour by hue, since its meaning matters more than its brightness: the nearest of sixteen to a soft
-/// green is a grey.
+/// Maps a colour by hue, since hue carries the meaning: the nearest of sixteen colours to a soft green would be a grey.
 fn to_16(r: u8, g: u8, b: u8) -> Color {
     let (most, least) = (r.max(g).max(b), r.min(g).min(b));
     if f64::from(most - least) < GREY * f64::from(most.max(100)) {
@@ -363,7 +363,7 @@ impl Theme {
         self.styles.get(&role).copied().unwrap_or_default()
     }
 
-    /// Emphasis of better and worse, for legends.
+    /// Description of the emphasis of better and worse, for legends.
     pub fn accent(&self) -> &'static str {
         if self.style(Role::Bad).fg.is_some() { "in colour" } else { "in bold" }
     }

@@ -11,7 +11,7 @@ use ratatui::text::{Line, Span};
 /// Maximum number of devices drawn separately.
 const DEVICES: usize = 4;
 
-/// Bars of the devices with their legend, and the strip of the run.
+/// Bars of the devices with their legend, and the utilisation over time.
 pub fn lines(triage: &Triage, columns: usize, room: u16, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
     let several = triage.devices.len() > 1;
     let length = triage.length().max(1) as f64;
@@ -58,7 +58,7 @@ pub fn share_bar(triage: &Triage, columns: usize, theme: &Theme) -> Vec<Span<'st
     stacked_spans(&shares, columns, theme)
 }
 
-/// Stacked bar: each part as wide as its share, with its name inside if there is room.
+/// Stacked bar: the width of a part is its share, with its name inside if there is room.
 fn stacked_spans(shares: &[(TimeCategory, f64)], columns: usize, theme: &Theme) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
     let (mut done, mut sum) = (0, 0.0);
@@ -79,12 +79,12 @@ fn stacked_spans(shares: &[(TimeCategory, f64)], columns: usize, theme: &Theme) 
     spans
 }
 
-/// Text on a coloured background; without colours, backgrounds alternate.
+/// Text on a coloured background; without colours, the backgrounds alternate.
 fn filled_spans(text: String, columns: usize, style: Style, at: usize) -> Vec<Span<'static>> {
     let blank = columns - display_width(&text).min(columns);
     let plain = style.fg.is_none();
     if plain && at % 2 == 1 {
-        // Not reversed like its neighbours: drawn as a shade.
+        // Draw a shade to distinguish the part from its reversed neighbours.
         return vec![Span::styled(text, style), Span::styled("░".repeat(blank), style)];
     }
     vec![Span::styled(format!("{text}{}", " ".repeat(blank)), style.add_modifier(Modifier::REVERSED))]
@@ -92,7 +92,7 @@ fn filled_spans(text: String, columns: usize, style: Style, at: usize) -> Vec<Sp
 
 const LEGEND: usize = 37;
 
-/// Every category present, with its time and share over all devices.
+/// All categories with time, each with its time and share over all devices.
 fn legend_lines(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
     let devices = triage.devices.len().max(1) as f64;
     let there: Vec<(TimeCategory, f64, f64)> = TimeCategory::ALL
@@ -127,7 +127,7 @@ fn legend_lines(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> 
         .collect()
 }
 
-/// Glyph of a category: a block of its colour, or its letter without colours or blocks.
+/// Glyph of a category: a block in its colour, or its letter without colours or blocks.
 pub fn part_glyph(part: TimeCategory, block: &'static str, ascii: bool, theme: &Theme) -> &'static str {
     if ascii || theme.style(Role::Part(part)).fg.is_none() { part.letter() } else { block }
 }
@@ -159,11 +159,11 @@ fn strip_lines(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> V
     let text = level_chars(slices, wide);
     let mut out = vec![Line::from(vec![
         Span::styled(align_left("busy", LABEL), theme.style(Role::Dim)),
-        // Kernels and copies together.
+        // This utilisation includes kernels and copies.
         Span::styled(text, theme.style(Role::Bar)),
     ])];
     if triage.why.iter().any(Option::is_some) {
-        // Dominant idle cause of each column.
+        // Find the dominant idle cause of each column.
         let cause = |x: usize| {
             let (from, to) = (x * slices.len() / wide, ((x + 1) * slices.len() / wide).max(x * slices.len() / wide + 1));
             let part = &triage.why[from.min(triage.why.len() - 1)..to.min(triage.why.len()).max(from.min(triage.why.len() - 1) + 1)];
@@ -176,7 +176,7 @@ fn strip_lines(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> V
         }));
         out.push(Line::from(spans));
     }
-    // Ticks closer than every third column are omitted.
+    // Omit ticks that would be closer than every third column.
     if !triage.steps.is_empty() && triage.steps.len() * 3 <= wide {
         let length = triage.length().max(1) as f64;
         let mut ticks = vec![' '; wide];
@@ -211,7 +211,7 @@ pub fn idle_causes(triage: &Triage, theme: &Theme) -> Vec<Span<'static>> {
     if idle.is_empty() {
         return Vec::new();
     }
-    // The other figures of the line cover the whole report.
+    // The other figures in the line cover the whole report.
     let part = triage.length() * 100 < (triage.span.1 - triage.span.0) * 99;
     let word = if part { "steady state idle: " } else { "idle: " };
     let mut spans = vec![Span::styled(word, theme.style(Role::Dim))];

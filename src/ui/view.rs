@@ -1,4 +1,4 @@
-//! State that drawing keeps between frames: scroll positions, fitted names, and click targets.
+//! State between frames: scroll positions, fitted names, and click targets.
 
 use crate::analysis::labels;
 use crate::app::Mouse;
@@ -7,7 +7,7 @@ use ratatui::layout::{Position, Rect};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Names fitted to a width, with their source.
+/// Names fitted to a width, and their source.
 #[derive(Debug, Default)]
 struct Fitted {
     of: Option<Arc<Vec<String>>>,
@@ -17,13 +17,13 @@ struct Fitted {
 
 #[derive(Debug, Default)]
 pub struct View {
-    /// First visible row of each scrolled list, by the list's name.
+    /// First visible row of each scrolled list, by name.
     tops: HashMap<&'static str, usize>,
     /// Maximum scroll offset of the open page.
     pub most_scroll: usize,
-    /// Draw ASCII only.
+    /// True to draw only ASCII characters.
     pub ascii: bool,
-    /// Click targets of the last frame and their actions; later ones are on top.
+    /// Click targets of the last frame, with their actions; later ones are on top.
     pub hits: Vec<(Rect, Mouse)>,
     fitted: Fitted,
 }
@@ -34,7 +34,7 @@ impl View {
         Self { ascii, ..Self::default() }
     }
 
-    /// Click action at a position.
+    /// Mouse event for a click at a position.
     pub fn hit_test(&self, column: u16, row: u16) -> Mouse {
         let position = Position { x: column, y: row };
         match self.hits.iter().rev().find(|(area, _)| area.contains(position)) {
@@ -49,15 +49,15 @@ impl View {
         self.tops.entry(list).or_default()
     }
 
-    /// Scrolls a list so that its selected row is visible, moving as little as possible.
+    /// Scrolls a list to its selected row, as little as possible; returns the first visible row.
     pub fn scroll_to(&mut self, list: &'static str, selected: usize, rows: usize, height: usize) -> usize {
         let top = self.scroll_offset(list);
         *top = scrolled_top(*top, selected, rows, height);
         *top
     }
 
-    /// Fits a name to a width so that it remains distinct. All names are fitted again only if the names or the width
-    /// changed; in a table with too many rows to compare within a frame, each name is fitted by itself.
+    /// Fits a name to a width, distinct from the other names. All names are fitted again only after a change of names
+    /// or width; if the table has too many rows for that, each name is fitted by itself.
     pub fn fit_name(&mut self, names: &Arc<Vec<String>>, width: usize, row: usize) -> String {
         if names.len() > MOST_COMPARED {
             return names.get(row).map_or_else(String::new, |n| labels::cut_middle(n, width));
@@ -70,7 +70,7 @@ impl View {
     }
 }
 
-/// First row to show so that the selected one is visible, moving as little as possible.
+/// First visible row after scrolling to the selected row as little as possible.
 pub fn scrolled_top(top: usize, selected: usize, rows: usize, height: usize) -> usize {
     let most = rows.saturating_sub(height);
     let top = if selected < top {

@@ -6,7 +6,7 @@ use crate::model::{Metrics, Profile};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A launch, and a result of it or of a launch like it.
+/// A launch, and a result of this launch or of a similar one.
 pub type Joined = (u32, Arc<Metrics>, usize);
 
 /// Counted floating-point operations of a result, a lower bound.
@@ -17,13 +17,13 @@ fn of_result(metrics: &Metrics, result: usize) -> Option<f64> {
     let floating = work.iter().filter(|w| !w.name.starts_with("INT") && w.amount == Amount::Counted);
     let counted: Vec<f64> = floating.filter_map(|w| w.achieved).filter(|a| a.is_finite()).collect();
     let flops = counted.iter().sum::<f64>() * seconds;
-    // If nothing was counted and some work has only an upper bound, the total is unknown.
+    // If the count is zero and some work has only an upper bound, the total is unknown.
     let unknown = flops == 0.0 && work.iter().any(|w| w.amount == Amount::AtMost);
     (!counted.is_empty() && flops.is_finite() && !unknown).then_some(flops)
 }
 
-/// Floating-point rate of the devices over a time range, from joined results: a result stands for all launches of its
-/// kernel with the same grid and block. `None` if floating-point work is not counted in any result.
+/// Floating-point rate of the devices over a time range, from joined results: a result represents all launches of its
+/// kernel with the same grid and block. `None` if no result counts floating-point work.
 pub fn of_results(profile: &Profile, joined: &[Joined], (start, end): (i64, i64)) -> Option<Rate> {
     let launches = &profile.launches;
     let key = |row: usize| (launches.kernel(row), launches.config(row));

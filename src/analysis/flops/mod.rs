@@ -16,11 +16,11 @@ pub enum Counted {
     Given,
     /// From the shapes of this many operators.
     Operators(u64),
-    /// From ncu results of kernels that take this share (0 to 1) of the time of all kernels.
+    /// From ncu results of kernels with this share (0 to 1) of the time of all kernels.
     Results(f64),
 }
 
-/// Floating-point work over a time.
+/// Floating-point work over a period.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     /// Operations per second.
@@ -31,8 +31,8 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Model FLOPs utilization (MFU): share of the peak. From ncu results, it is the hardware's (HFU): recomputed work
-    /// counts twice.
+    /// Model FLOPs utilization (MFU): share of the peak. With ncu results, the hardware FLOPs utilization (HFU), which
+    /// counts recomputed work twice.
     pub fn utilization(&self) -> Option<f64> {
         Some(self.per_second / self.peak.filter(|p| *p > 0.0)?)
     }

@@ -1,8 +1,8 @@
 //! Floating-point operations of a framework's operators, from the shapes of their inputs.
 //!
-//! Formulas follow PyTorch's `torch/utils/flop_counter.py`: a multiplication and an addition count as two, and a causal
-//! mask is not subtracted. The only difference: the weights' gradient of a grouped convolution is counted by its
-//! groups, which PyTorch's counter leaves out.
+//! Formulas follow PyTorch's `torch/utils/flop_counter.py`: a multiplication and an addition count as two operations,
+//! and a causal mask is not subtracted. One difference: we account for the groups of a grouped convolution in its
+//! weights' gradient; PyTorch's counter does not.
 
 use crate::model::{Profile, Ranges};
 use rustc_hash::FxHashMap;
@@ -36,13 +36,13 @@ const OPERATORS: &[(&str, Formula)] = &[
     ("aten::convolution_backward", convolution_backward),
 ];
 
-/// `[m, k] × [k, n]`.
+/// Matrix product `[m, k] × [k, n]`.
 fn product_flops(left: &[f64], right: &[f64]) -> Option<f64> {
     let (&[rows, inner], &[_, columns]) = (left, right) else { return None };
     Some(2.0 * rows * inner * columns)
 }
 
-/// `[b, m, k] × [b, k, n]`.
+/// Batched matrix product `[b, m, k] × [b, k, n]`.
 fn batched_flops(left: &[f64], right: &[f64]) -> Option<f64> {
     let (&[batch, rows, inner], &[_, _, columns]) = (left, right) else { return None };
     Some(2.0 * batch * rows * inner * columns)
@@ -54,28 +54,29 @@ fn count_pairs(query: &[f64], key: &[f64], value: &[f64]) -> Option<(f64, f64, f
     Some((2.0 * batch * heads * queries * keys, depth, width))
 }
 
-/// Query `[b, h, q, d]`, key `[b, h, k, d]`, value `[b, h, k, e]`: two products.
+/// Attention with query `[b, h, q, d]`, key `[b, h, k, d]` and value `[b, h, k, e]`: two products.
 fn attention_flops(i: &Inputs) -> Option<f64> {
     let (pairs, depth, width) = count_pairs(i.shape_at(0)?, i.shape_at(1)?, i.shape_at(2)?)?;
     Some(pairs * (depth + width))
 }
 
-/// Five products: the scores again, and the gradients of scores, query, key and value. The output's gradient is the
-/// first input.
+/// Backward attention, five products: the scores again, and the gradients of scores, query, key and value. The output's
+/// gradient is the first input.
 fn attention_backward(i: &Inputs) -> Option<f64> {
     let (pairs, depth, width) = count_pairs(i.shape_at(1)?, i.shape_at(2)?, i.shape_at(3)?)?;
     Some(pairs * (3.0 * depth + 2.0 * width))
 }
 
-/// Each element of `spatial` `[n, c, …]` is multiplied with all weights of one filter `[c, c / groups, …]`.
+/// Convolution: each element of `spatial` `[n, c, …]` is multiplied with all weights of one filter `[c, c / groups,
+/// …]`.
 fn filter_flops(spatial: &[f64], weight: &[f64]) -> Option<f64> {
     let (&[batch, _, ref size @ ..], &[out, inner, ref filter @ ..]) = (spatial, weight) else { return None };
     let all = |sizes: &[f64]| sizes.iter().product::<f64>();
     (size.len() == filter.len() && !size.is_empty()).then(|| 2.0 * batch * all(size) * out * inner * all(filter))
 }
 
-/// `input, weight, bias, stride, padding, dilation, transposed, output_padding, groups`: needs the values, since stride
-/// and padding are not shapes.
+/// Inputs: `input, weight, bias, stride, padding, dilation, transposed, output_padding, groups`. The values are
+/// required, since stride and padding are not shapes.
 fn convolution_flops(i: &Inputs) -> Option<f64> {
     let (input, weight) = (i.shape_at(0)?, i.shape_at(1)?);
     if i.flag_at(6)? {
@@ -92,8 +93,8 @@ fn convolution_flops(i: &Inputs) -> Option<f64> {
     filter_flops(&out, weight).filter(|_| out.len() == input.len())
 }
 
-/// `grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups,
-/// output_mask`: one product for each requested gradient, of input and weights.
+/// Inputs: `grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups,
+/// output_mask`. One product for each requested gradient, of input and weights.
 fn convolution_backward(i: &Inputs) -> Option<f64> {
     let (gradient, input, weight) = (i.shape_at(0)?, i.shape_at(1)?, i.shape_at(2)?);
     let once = filter_flops(if i.flag_at(7)? { input } else { gradient }, weight)?;
@@ -203,7 +204,7 @@ mod tests {
         assert_eq!(of("aten::_scaled_dot_product_flash_attention", qkv), Some(pairs * (64.0 + 32.0)));
         let gradient = "[[4, 16, 512, 32], [4, 16, 512, 64], [4, 16, 256, 64], [4, 16, 256, 32], []]";
         assert_eq!(of("aten::_scaled_dot_product_flash_attention_backward", gradient), Some(pairs * (3.0 * 64.0 + 2.0 * 32.0)));
-        // Callers of these, other shapes, and text that is not a list.
+        // Callers of counted operators, other shapes, and text that is not a list.
         for (name, shapes) in [
             ("aten::linear", "[[2, 3], [4, 3]]"),
             ("aten::mm", "[[2, 3]]"),

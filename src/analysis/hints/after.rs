@@ -1,6 +1,7 @@
 //! Speedup model behind all predicted gains. A kernel takes as long as its busiest unit needs, or as its warps wait. A
-//! change removes some of the demand, and the time after it is that of the remaining demand: demand that no listed
-//! change removes bounds the gain, and demand of the next unit, at the rate that units reach in practice, estimates it.
+//! change removes some of the demand, and the remaining demand determines the time afterwards. Demand that no listed
+//! change removes gives the bound of the gain. Demand of the next unit, at the rate that units reach in practice, gives
+//! the estimate.
 
 use super::limits::{ATTAINABLE, EMPTY_KERNEL_NS, MIXED_ATTAINABLE};
 use super::metric_values::Facts;
@@ -41,16 +42,16 @@ pub fn next(relief: &DemandReduction, case: &Case<'_>) -> f64 {
     case.demand.ranked_units().iter().filter(|b| counts(b.unit)).map(share).fold(overhead_floor(relief, case), f64::max)
 }
 
-/// Share of the kernel's time that starting and ending it takes.
+/// Share of the kernel's time for its start and end.
 fn overhead_floor(relief: &DemandReduction, case: &Case<'_>) -> f64 {
     if relief.fused { 0.0 } else { case.facts.duration_ns().map_or(0.0, |ns| (EMPTY_KERNEL_NS / ns).min(1.0)) }
 }
 
-/// Share of their peak that SM units reach in kernels that they limit: 87 to 95 % (issue slots, FMA, FP64) in the sets
+/// Utilization that SM units reach in kernels limited by them: 87 to 95 % (issue slots, FMA, FP64) in the sets
 /// of `fixtures/hints`.
 const REACHED: f64 = 0.92;
 
-/// Share of its peak that device memory reaches with a kernel's traffic.
+/// Share of device memory's peak that is attainable with a kernel's traffic.
 fn attainable_share(facts: &Facts) -> f64 {
     if facts.has_mixed_traffic() { MIXED_ATTAINABLE } else { ATTAINABLE }
 }
@@ -72,7 +73,7 @@ fn float_work(facts: &Facts) -> Option<f64> {
 const SECTOR: f64 = 32.0;
 
 /// Share of device memory's peak needed by the code's global accesses if each byte is fetched once; at most the
-/// measured traffic. `None` if the report does not count sectors by the code.
+/// measured traffic. `None` if the report lacks sector counts from the code.
 pub fn useful_dram_share(case: &Case<'_>) -> Option<f64> {
     let dram = case.demand.get(Unit::Dram)?;
     let (ideal, bytes) = (case.facts.positive_value("l2_sectors_global_ideal")?, case.facts.dram_bytes()?);

@@ -1,11 +1,11 @@
-//! The limiting unit of a kernel, if there is one: the busiest, at 60 % of its peak or more. At most one, so that a
-//! kernel gets one verdict.
+//! The limiting unit of a kernel, if there is one: the busiest unit, if it reaches at least 60 % of its peak. At most
+//! one, so that a kernel gets one verdict.
 
 use super::limits::{AT_LIMIT, L2_ABOVE_DRAM, MAY_LIMIT};
 use super::rule_context::Case;
 use super::unit_throughput::Unit;
 
-/// The limiting unit, with its share of its peak over the kernel.
+/// The limiting unit, with its utilization over the whole kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bottleneck {
     Dram(f64),
@@ -13,7 +13,7 @@ pub enum Bottleneck {
     /// L1/TEX, shared memory included.
     L1 {
         share: f64,
-        /// Set if shared memory has more than half of it.
+        /// Set if shared memory causes more than half of the load.
         shared: bool,
     },
     /// An arithmetic pipe, the issue slots, or the tensor pipe.
@@ -29,13 +29,13 @@ impl Bottleneck {
     }
 }
 
-/// Margin by which shared memory may be busier than the tensor pipe while it only feeds it.
+/// Maximum margin by which shared memory may be busier than the tensor pipe and still only feed it.
 const FEEDS: f64 = 0.10;
 
 /// Pipes that can be the limit.
 const PIPES: [Unit; 8] = [Unit::Sm, Unit::Tensor, Unit::Fp64, Unit::Xu, Unit::Fma, Unit::FmaHeavy, Unit::Fp16, Unit::Alu];
 
-/// Returns the limiting unit.
+/// Returns the limiting unit; `None` if no unit is busy enough.
 pub fn find_bottleneck(case: &Case<'_>) -> Option<Bottleneck> {
     let d = &case.demand;
     let mut all: Vec<Bottleneck> = Vec::new();
@@ -52,7 +52,7 @@ pub fn find_bottleneck(case: &Case<'_>) -> Option<Bottleneck> {
     all.extend(l1.map(|share| Bottleneck::L1 { share, shared: shared > share / 2.0 }));
     all.extend(PIPES.iter().filter_map(|&u| Some(Bottleneck::Pipe(u, d.get(u)?))));
     let best = all.iter().copied().reduce(|a, b| if b.share() > a.share() { b } else { a })?;
-    // Issue slots can be full of instructions for several pipes, none of which is at its limit.
+    // Instructions for several pipes can fill the issue slots while every pipe is below its limit.
     let limit = AT_LIMIT.value / 100.0;
     let may = MAY_LIMIT.value / 100.0;
     let issue = d.get(Unit::Issue).filter(|i| *i >= limit && best.share() < limit || *i >= may && best.share() < may);

@@ -5,8 +5,8 @@ use super::hint::{Hint, Sure};
 use super::limits::AT_LIMIT;
 use super::rule_context::Case;
 
-/// Percent of a unit's peak from which it may be the limit: NVIDIA's `SpeedOfLight` rule reports latency below, and a
-/// limit from 80 on.
+/// Percent of a unit's peak from which it may be the limit. Below, NVIDIA's `SpeedOfLight` rule reports latency; from 80 on,
+/// it reports a limit.
 const MAY_BIND: f64 = 60.0;
 
 /// Lowers the confidence of hints that the metrics do not fully support:

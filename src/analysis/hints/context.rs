@@ -1,4 +1,4 @@
-//! Advice for a kernel's family, as guessed from its name. It never decides a diagnosis.
+//! Advice for a kernel's family, as guessed from its name. The family never decides a diagnosis.
 
 use super::diagnosis::Diagnosis as D;
 use super::hint::Hint;
@@ -34,7 +34,7 @@ const ADVICE: &[(&[Family], &[D], &str)] = &[
     ),
 ];
 
-/// Adds the advice for the kernel's family to the hints that it fits.
+/// Adds the advice for the kernel's family to the matching hints.
 pub fn add_family_advice(kernel: &Kernel, hints: &mut [Hint]) {
     let family = Family::guess(kernel.function(), kernel.demangled.as_deref().unwrap_or_default());
     for (families, ids, text) in ADVICE {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub struct Subject {
     /// Index of the result; `None` in a timeline.
     pub result: Option<usize>,
-    /// Row of the launch; in a timeline, the one of median duration.
+    /// Row of the launch; in a timeline, the launch of median duration.
     pub launch: u32,
     pub kernel: Kernel,
     pub depth: Depth,
@@ -20,10 +20,10 @@ pub struct Subject {
     pub hints: Vec<Hint>,
     /// Reasoning from the numbers to the hints, in sentences.
     pub reasoning: Vec<String>,
-    /// The tool could not profile it.
+    /// True if the tool could not profile the kernel.
     pub failed: bool,
-    /// Set for a range, a graph or a command list, for which launches are not judged and which cannot be
-    /// profiled again by name.
+    /// Set for a range, a graph or a command list: the launch configuration is not judged, and a re-run cannot select
+    /// these by name.
     pub several: bool,
     /// Vendor of the GPU; AMD's GPUs have separate rules.
     pub maker: Vendor,
@@ -31,9 +31,9 @@ pub struct Subject {
     pub units: Vec<(&'static str, f64)>,
     /// On an AMD GPU: activities of its waves, as shares of their cycles.
     pub waves: Vec<(&'static str, f64)>,
-    /// On an AMD GPU: counters that are 0 although they cannot be, and the remedy.
+    /// On an AMD GPU: counters with an implausible 0, and the remedy.
     pub not_counted: Option<String>,
-    /// Set if the roofs are known; without them, nothing is known to be far from its peak.
+    /// Set if the roofs are known. Otherwise, any unit may be near its peak.
     pub roofs: bool,
 }
 
@@ -52,8 +52,8 @@ impl Subject {
         let undecided_yet = depth <= Depth::Basic || !roofs;
         super::context::add_family_advice(&kernel, &mut hints);
         for hint in &mut hints {
-            // A hint that settles the kernel only needs its own sections; the others need the sections that
-            // decide between causes.
+            // A hint that settles the kernel only needs its own sections; other hints need the sections that
+            // distinguish causes.
             if undecided_yet && !settles_kernel(hint) && !hint.confirm.sections.is_empty() {
                 hint.confirm = deciding_sections();
             }
@@ -98,12 +98,12 @@ impl Subject {
         Some(out)
     }
 
-    /// Returns true if it ran on an AMD GPU.
+    /// Returns true if the kernel ran on an AMD GPU.
     pub fn is_amd(&self) -> bool {
         self.maker == Vendor::Amd
     }
 
-    /// Replaces the hints from ncu's metrics with those of AMD's rules.
+    /// Replaces the hints from ncu's metrics with hints from AMD's rules.
     fn by_amd(&mut self, amd: &Amd<'_>) {
         self.depth = match amd.has_counters() {
             false => Depth::Timeline,
@@ -115,7 +115,7 @@ impl Subject {
         self.facts = std::mem::take(&mut self.facts).with_duration(amd.ns);
         self.hints = amd::diagnose(amd);
         for hint in &mut self.hints {
-            // Counters that were collected do not need another run.
+            // If all counters to confirm a hint were collected, another run is not necessary.
             if !hint.confirm.sections.is_empty() && hint.confirm.sections.iter().all(|c| amd.get(c).is_some()) {
                 hint.confirm = Confirm::default();
             }
@@ -133,13 +133,13 @@ impl Subject {
         }
     }
 
-    /// Returns true if the first hint can be acted on: the data that decides between causes was collected,
-    /// or is not needed.
+    /// Returns true if the user can act on the first hint: the data that distinguishes causes was collected, or is not
+    /// needed.
     pub fn is_decided(&self) -> bool {
         self.depth >= Depth::Detailed || self.hints.first().is_some_and(settles_kernel)
     }
 
-    /// Sections to collect if the hints do not decide; `None` if the depth is sufficient.
+    /// Sections to collect if the cause is still undecided; `None` if the depth is sufficient.
     pub fn sections_to_collect(&self) -> Option<Confirm> {
         let mut confirm = deciding_sections();
         remove_collected(&self.facts, &mut confirm);
@@ -148,16 +148,16 @@ impl Subject {
     }
 }
 
-/// Share of a kernel's time from which a certain cause settles it without more sections; below, most of the time has no
-/// cause yet. A judgement (a kernel of contended atomics showed a certain 7 % of imbalance and nothing else before its
-/// stalls were collected).
+/// Share of a kernel's time from which a certain cause settles the diagnosis without more sections; below, most of the
+/// time is unexplained. Our own judgement: before its stalls were collected, a kernel of contended atomics had 7 % of
+/// imbalance as its only certain cause.
 const SETTLES: f64 = 0.3;
 
 fn settles_kernel(hint: &Hint) -> bool {
     hint.sure == Sure::Certain && !hint.id.is_bound() && hint.stake >= SETTLES
 }
 
-/// Sections, each with a concept that shows that it was collected.
+/// Sections, each with a concept that is present if the section was collected.
 const COLLECTED: [(&str, &str); 8] = [
     ("LaunchStats", "waves_per_sm"),
     ("Occupancy", "achieved_occupancy"),
@@ -169,8 +169,8 @@ const COLLECTED: [(&str, &str); 8] = [
     ("InstructionStats", "instructions_executed"),
 ];
 
-/// Removes sections that the report has already. Collects them again only for the sources, which a report may lack, and
-/// for speed of light, without which the new result could not be read alone.
+/// Removes sections that the report already has, except for source counters if the CUDA sources are needed. Speed of
+/// light alone is not worth another run.
 fn remove_collected(facts: &Facts, confirm: &mut Confirm) {
     let source = confirm.source;
     let has = |s: &str| COLLECTED.iter().any(|(section, concept)| *section == s && facts.get(concept).is_some());
@@ -188,7 +188,7 @@ fn deciding_sections() -> Confirm {
     }
 }
 
-/// Reference to a kernel that can be diagnosed. There may be very many, so they are diagnosed on demand.
+/// Reference to a kernel for diagnosis on demand, because a report may have very many kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A result of a report of ncu.
@@ -213,7 +213,7 @@ impl Place {
         }
     }
 
-    /// Diagnoses the kernel.
+    /// Diagnoses the kernel; `None` if the profile does not contain it.
     pub fn diagnose_kernel(self, profile: &Profile) -> Option<Subject> {
         match self {
             Self::Result(r) => Subject::of_metrics(profile.metrics.as_ref()?, r),
@@ -245,7 +245,7 @@ pub fn list_places(profile: &Profile) -> Vec<Place> {
     kernels.into_iter().map(|(_, launch)| Place::Launch(launch)).collect()
 }
 
-/// Diagnoses all of them.
+/// Diagnoses all kernels of [`list_places`].
 pub fn diagnose_all(profile: &Profile) -> Vec<Subject> {
     list_places(profile).into_iter().filter_map(|p| p.diagnose_kernel(profile)).collect()
 }

@@ -14,7 +14,7 @@ pub enum Diagnosis {
     BankConflicts,
     /// Few of the fetched bytes are used.
     Uncoalesced,
-    /// Waits for loads with no unit near its peak.
+    /// Warps wait for loads, but no unit is near its peak.
     MemoryLatency,
     /// Spills to local memory.
     Spilling,
@@ -26,17 +26,17 @@ pub enum Diagnosis {
     Barriers,
     /// Blocks are smaller than a warp, or not a multiple of it.
     PartialWarps,
-    /// Threads of a warp take different paths.
+    /// Threads of a warp execute different paths.
     Divergence,
     /// Too little instruction-level parallelism to hide fixed latencies.
     Dependencies,
-    /// Registers cap the occupancy, and it hurts.
+    /// Registers limit the occupancy, which costs time.
     OccupancyRegisters,
-    /// Shared memory caps the occupancy, and it hurts.
+    /// Shared memory limits the occupancy, which costs time.
     OccupancyShared,
-    /// The block's size caps the occupancy, and it hurts.
+    /// The block's size limits the occupancy, which costs time.
     OccupancyBlock,
-    /// Barriers cap the occupancy, and it hurts.
+    /// Barriers limit the occupancy, which costs time.
     OccupancyBarriers,
     /// Fewer blocks than the GPU can hold at once.
     SmallGrid,
@@ -46,7 +46,7 @@ pub enum Diagnosis {
     Imbalance,
     /// An arithmetic pipe is near its peak.
     Compute,
-    /// Integer and logic instructions fill the pipe of a kernel that exists for something else.
+    /// Integer and logic instructions fill the pipe of a kernel with another purpose.
     Alu,
     /// The FP64 pipe is the busiest.
     Fp64,
@@ -56,15 +56,15 @@ pub enum Diagnosis {
     Tensor,
     /// Matrix-like work of low precision on the ordinary pipes.
     NoTensor,
-    /// Stalls for instructions to be fetched.
+    /// Warps wait for instruction fetches.
     InstructionCache,
-    /// Too short for the cost of a launch.
+    /// The kernel is too short relative to the cost of its launch.
     LaunchOverhead,
 }
 
 use Diagnosis as D;
 
-/// Diagnoses with ids and meanings. Causes come before their effects, which breaks ties.
+/// Diagnoses with ids and meanings. Causes precede their effects; this order breaks ties.
 pub const DIAGNOSES: [(Diagnosis, &str, &str); 29] = [
     (D::LaunchOverhead, "launch-overhead", "the kernel is too short to amortize its launch cost"),
     (D::SmallGrid, "grid-too-small", "fewer blocks than the GPU can hold at once"),
@@ -116,12 +116,12 @@ impl Diagnosis {
         self.table_row().map_or("", |(_, d)| d.2)
     }
 
-    /// Position among causes and effects: of two with equal cost, the smaller one is named first.
+    /// Position among causes and effects: if two hints cost the same, the smaller position comes first.
     pub fn sort_position(self) -> usize {
         self.table_row().map_or(usize::MAX, |(at, _)| at)
     }
 
-    /// Returns true if it names a unit at its limit, not a waste.
+    /// Returns true if the diagnosis names a unit at its limit, not a waste.
     pub fn is_bound(self) -> bool {
         matches!(
             self,

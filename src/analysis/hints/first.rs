@@ -6,14 +6,15 @@ use super::{Diagnosis, Facts, Severity, diagnose};
 use crate::model::Metrics;
 use std::collections::HashMap;
 
-/// The first hint of a result, for tables.
+/// First hint of a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FirstHint {
     pub id: Diagnosis,
     pub severity: Severity,
     /// One sentence with this kernel's numbers.
     pub headline: String,
-    /// Minimum and maximum gain of its change, as shares of the kernel's time; `None` if the kernel is healthy.
+    /// Minimum and maximum gain of the recommended change, as shares of the kernel's time; `None` if the kernel is
+    /// healthy.
     pub gain: Option<(f64, f64)>,
 }
 

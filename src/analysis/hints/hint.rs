@@ -1,5 +1,5 @@
-//! A hint: a diagnosis with this kernel's own numbers, its cost and the basis of that, remedies, and data that
-//! would confirm it.
+//! A hint: a diagnosis with the kernel's own numbers, the time that it costs and the basis of this estimate, remedies,
+//! and data that would confirm the diagnosis.
 
 use super::diagnosis::Diagnosis;
 use super::speedup_model::{DemandReduction, Gain, whole_percent};
@@ -17,7 +17,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// Stable word for scripts.
+    /// Stable identifier for scripts.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Healthy => "healthy",
@@ -39,9 +39,9 @@ impl Severity {
     }
 }
 
-/// Share of a kernel's time from which a cause ranks before the verdict that the kernel is near its roof. Below
-/// 10 % a change is within the variation of clocks and replay passes (Nsight Compute's Profiling Guide, "Range
-/// and Precision").
+/// Share of a kernel's time from which a cause ranks before the verdict that the kernel is near its roof. A change
+/// below 10 % is within the variation of clocks and replay passes (Nsight Compute's Profiling Guide, "Range and
+/// Precision").
 pub const WORTH: f64 = 0.10;
 
 /// Share of a kernel's time below which a cause is not reported.
@@ -52,7 +52,7 @@ pub const LEAST: f64 = 0.04;
 pub enum Sure {
     /// All deciding numbers were collected, and they agree.
     Certain,
-    /// The numbers indicate it, but another cause could produce them, too.
+    /// The numbers indicate this cause, but another cause could produce them, too.
     Likely,
     /// A guess from little data; collect the sections that the hint names.
     Possible,
@@ -68,7 +68,7 @@ impl Sure {
     }
 }
 
-/// Bound that a value is compared with, and its source.
+/// Bound for a value, and the source of the bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Threshold {
     /// Comparison: `≥`, `>`, `≤` or `<`.
@@ -79,7 +79,7 @@ pub struct Threshold {
 }
 
 impl Threshold {
-    /// Returns true if a value meets the bound. A threshold that is not met is not shown.
+    /// Returns true if a value meets the bound. Only thresholds that are met are displayed.
     pub fn is_met(&self, value: f64) -> bool {
         match self.op {
             "≥" => value >= self.value,
@@ -95,21 +95,22 @@ impl Threshold {
 pub struct Evidence {
     /// Display name.
     pub label: String,
-    /// Concept, as `metrics.toml` names it; empty for a number computed from several.
+    /// Concept id in `metrics.toml`; empty for a number computed from several concepts.
     pub concept: &'static str,
-    /// Metric, as the report names it; empty for values computed from several metrics or from the launch.
+    /// Metric name in the report; empty for values computed from several metrics or from the launch.
     pub metric: String,
     /// The value in its base unit.
     pub value: f64,
     pub unit: String,
-    /// Bound that it was compared with.
+    /// Bound for the value.
     pub threshold: Option<Threshold>,
-    /// Section that shows it, as an argument of `--section`.
+    /// Section that contains the metric, as an argument of `--section`.
     pub section: Option<&'static str>,
 }
 
 impl Evidence {
-    /// A number computed from several metrics, or from the launch; a threshold that is not met is left out.
+    /// Creates evidence from a number computed from several metrics or from the launch; drops a threshold that is not
+    /// met.
     pub fn from_value(label: &str, value: f64, unit: &str, threshold: Option<Threshold>) -> Option<Self> {
         let threshold = threshold.filter(|t| t.is_met(value));
         value.is_finite().then(|| Self {
@@ -124,7 +125,7 @@ impl Evidence {
     }
 }
 
-/// Sections to collect, and the question that they would decide.
+/// Sections to collect, and the question that they answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Confirm {
     /// Sections, as arguments of `--section`.
@@ -144,7 +145,7 @@ pub struct Hint {
     pub evidence: Vec<Evidence>,
     /// Maximum share of the kernel's time that a perfect remedy saves, 0 to 1.
     pub stake: f64,
-    /// Basis of that maximum.
+    /// Basis of the maximum `stake`, in words.
     pub bound: String,
     /// Demand that the change removes.
     pub relief: DemandReduction,
@@ -152,9 +153,9 @@ pub struct Hint {
     pub gain: Gain,
     /// Recommended changes, best first.
     pub actions: Vec<String>,
-    /// Data that would confirm it.
+    /// Data that would confirm the diagnosis.
     pub confirm: Confirm,
-    /// Effects of it that would be hints of their own, with their headlines.
+    /// Effects of this diagnosis that would otherwise be separate hints, with headlines.
     pub effects: Vec<(Diagnosis, String)>,
 }
 
@@ -211,7 +212,7 @@ impl Hint {
         self
     }
 
-    /// Sets the data that would confirm it.
+    /// Sets the data that would confirm the diagnosis.
     pub fn with_confirmation(mut self, sections: &[&'static str], source: bool, why: &str) -> Self {
         self.confirm = Confirm { sections: sections.to_vec(), source, why: why.to_owned() };
         self
@@ -243,7 +244,7 @@ impl Hint {
         }
     }
 
-    /// Description of the bound of the gain.
+    /// Limit that bounds the gain, in words.
     pub fn limit_text(&self) -> &str {
         if self.gain.left.is_empty() { &self.bound } else { &self.gain.left }
     }

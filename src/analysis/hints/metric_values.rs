@@ -24,7 +24,7 @@ pub enum Reading {
 /// A number and its origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// Name of the metric; for computed values, the concept's id.
+    /// Metric name; for computed values, the concept's id.
     pub metric: Arc<str>,
     /// Value in `unit`.
     pub value: f64,
@@ -57,7 +57,7 @@ impl Depth {
     }
 }
 
-/// Concepts that only a single launch has.
+/// Concepts that only apply to a single launch.
 const LAUNCH: [&str; 9] = [
     "grid_size",
     "block_size",
@@ -88,8 +88,8 @@ pub struct Facts {
     readings: HashMap<&'static str, Reading>,
 }
 
-/// Chip of a compute capability, as `metrics.toml` names chips; `None` if unknown. Metrics of an unknown chip have
-/// the usual names.
+/// Chip name in `metrics.toml` for a compute capability; `None` if unknown. For an unknown chip, metrics have the usual
+/// names.
 pub fn chip_name((major, minor): (u64, u64)) -> Option<&'static str> {
     Some(match (major, minor) {
         (7, 0 | 2) => "gv100",
@@ -106,7 +106,7 @@ pub fn chip_name((major, minor): (u64, u64)) -> Option<&'static str> {
     })
 }
 
-/// Titles of sections on ncu's pages, by which details pages in CSV name their metrics.
+/// Section titles on ncu's pages, as prefixes of metric names in CSV details pages.
 const SECTION_TITLES: [(&str, &[&str]); 8] = [
     ("SpeedOfLight", &["GPU Speed Of Light Throughput", "GPU Speed Of Light"]),
     ("MemoryWorkloadAnalysis", &["Memory Workload Analysis"]),
@@ -124,8 +124,8 @@ fn is_plausible(value: f64, unit: &str) -> bool {
     value.is_finite() && (0.0..1.2e18).contains(&value) && (unit != "%" || value <= 1_000.0)
 }
 
-/// Combines the metrics of a list as the concept requires: the `first` one present; the `sum` of all, if all are
-/// present; the sum of `any` of them; the `max`. `Missing` if none is present, or one of a sum is missing.
+/// Combines several metrics as the concept specifies: `first` takes the first one present, `sum` adds up all of them,
+/// `any` adds up those present, and `max` takes the largest. `Missing` if none is present, or if `sum` lacks one.
 fn combine_metrics(lookup: &Lookup<'_>, names: &[String], how: &str) -> Reading {
     let mut seen = false;
     let mut found: Vec<Measured> = Vec::new();
@@ -188,18 +188,18 @@ impl Facts {
             out.readings.insert(&concept.id, read_concept(&lookup, concept, chip));
         }
         if result.kind != ResultKind::Kernel {
-            // A result of several kernels has neither a grid nor an occupancy of its own.
+            // A result of several kernels does not have a single grid or occupancy.
             out.readings.retain(|id, _| !LAUNCH.contains(id) && !id.starts_with("occupancy_limit"));
             return out;
         }
-        // Raw pages with few metrics have the launch configuration in columns of their own, not among the metrics.
+        // Raw pages with few metrics contain the launch configuration in separate columns, not among the metrics.
         let product = |d: Option<[u32; 3]>| d.map(|d| d.iter().map(|&n| f64::from(n)).product::<f64>()).filter(|n| *n > 0.0);
         out.insert_missing("grid_size", product(result.grid), "block");
         out.insert_missing("block_size", product(result.block), "thread");
         let device = |name: &str| lookup.finite_number(&format!("device__attribute_{name}"));
         out.insert_missing("sm_count", device("multiprocessor_count"), "SM");
         if let Some((config, device)) = result.launched.as_deref() {
-            // Kernels that were measured while the program ran have the launch from its record.
+            // For kernels measured in the running program, the record contains the launch configuration.
             for (id, reading) in Self::of_launch(config, device, Nanos(0)).readings {
                 let known = out.get(id).is_some();
                 if !known {
@@ -234,13 +234,13 @@ impl Facts {
         out
     }
 
-    /// Sets the duration in ns, if it is unknown.
+    /// Sets the duration in ns, unless it is known already.
     pub fn with_duration(mut self, ns: Option<f64>) -> Self {
         self.insert_missing("duration", ns, "nsecond");
         self
     }
 
-    /// Values by hand, for tests.
+    /// Builds values from a list, for tests.
     #[cfg(test)]
     pub(crate) fn from_pairs(pairs: &[(&'static str, f64)]) -> Self {
         let mut out = Self::default();
@@ -257,12 +257,12 @@ impl Facts {
         }
     }
 
-    /// Reading of a concept.
+    /// Returns the reading of a concept; `Missing` for an unknown id.
     pub fn reading(&self, id: &str) -> &Reading {
         self.readings.get(id).unwrap_or(&Reading::Missing)
     }
 
-    /// Number of a concept, with its metric.
+    /// Value of a concept with its metric; `None` unless it is a number.
     pub fn measured_value(&self, id: &str) -> Option<&Measured> {
         match self.reading(id) {
             Reading::Is(m) => Some(m),
@@ -274,7 +274,7 @@ impl Facts {
         self.measured_value(id).map(|m| m.value)
     }
 
-    /// A percentage as a share, 0 to 1.
+    /// Value of a percentage as a share, 0 to 1.
     pub fn share(&self, id: &str) -> Option<f64> {
         self.get(id).map(|p| (p / 100.0).clamp(0.0, 1.0))
     }
@@ -284,7 +284,7 @@ impl Facts {
         self.get(id).filter(|v| *v > 0.0)
     }
 
-    /// Amount of data collected.
+    /// Determines the amount of collected data from the concepts present.
     pub fn depth(&self) -> Depth {
         let has = |id: &str| self.get(id).is_some();
         if has("stall_wait") && (has("global_requests") || has("shared_bank_conflicts")) {
@@ -303,32 +303,31 @@ impl Facts {
         self.get("smem_per_block_static") == Some(0.0) && self.get("smem_per_block_dynamic") == Some(0.0)
     }
 
-    /// Bytes between L1 and L2 relative to those of device memory: 1 for a plain stream, more if L2 provides the same
-    /// bytes several times.
+    /// Ratio of the bytes between L1 and L2 to those of device memory: 1 for a plain stream, more if L2 provides the
+    /// same bytes several times.
     pub fn l2_reuse(&self) -> Option<f64> {
         let moved = self.positive_value("l2_sectors_from_l1").map(|s| s * 32.0).or_else(|| self.positive_value("l1_l2_bytes"))?;
         Some(moved / self.dram_bytes()?)
     }
 
-    /// Bytes moved by device memory: from the total, from both directions, or from the rate.
+    /// Bytes transferred by device memory: from the total, the sum of both directions, or the rate.
     pub fn dram_bytes(&self) -> Option<f64> {
         let both = || Some(self.get("dram_bytes_read")? + self.get("dram_bytes_write")?);
         let by_rate = || Some(self.positive_value("dram_bandwidth")? * self.duration_ns()? / 1e9);
         self.positive_value("dram_bytes").or_else(|| both().filter(|b| *b > 0.0)).or_else(by_rate)
     }
 
-    /// Returns true if a quarter to three quarters of device memory's traffic are writes, which costs time.
-    /// False if unknown.
+    /// Returns true if writes are a quarter to three quarters of device memory's traffic: such a mix costs time. False
+    /// if unknown.
     pub fn has_mixed_traffic(&self) -> bool {
         self.get("dram_bytes_write").zip(self.dram_bytes()).is_some_and(|(w, all)| (0.25..0.75).contains(&(w / all)))
     }
 
-    /// Duration in nanoseconds.
     pub fn duration_ns(&self) -> Option<f64> {
         self.positive_value("duration")
     }
 
-    /// Share of the kernel's cycles in which the mean SM had work, 0 to 1; `None` if unknown. Computed as
+    /// Share of the kernel's cycles in which an average SM had work, 0 to 1; `None` if unknown. Computed as
     /// `sm__cycles_active.avg` over `gpc__cycles_elapsed.max`.
     pub fn active_share(&self) -> Option<f64> {
         let (active, elapsed) = (self.get("sm_active_cycles")?, self.positive_value("elapsed_cycles")?);
@@ -346,7 +345,7 @@ impl Facts {
             .or_else(|| Some(self.positive_value("source_threads")? / self.positive_value("source_warps")?))
     }
 
-    /// Same number without threads that were predicated off.
+    /// Mean number of active threads in an executed instruction, without threads that were predicated off.
     pub fn threads_not_off(&self) -> Option<f64> {
         self.positive_value("threads_per_inst_pred")
             .or_else(|| Some(self.positive_value("source_threads_on")? / self.positive_value("source_warps")?))

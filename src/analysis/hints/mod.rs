@@ -41,7 +41,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Hint> {
         }
     }
     if !case.roofs_known() {
-        // An unknown unit may be near its peak, and warps may wait for it.
+        // An unmeasured unit may be near its peak, and warps may wait for it.
         for hint in hints.iter_mut().filter(|h| !h.id.is_bound()) {
             let waits = matches!(
                 hint.id,
@@ -62,7 +62,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Hint> {
     }
     let mut hints = rank::rank_hints(hints);
     if (case.is_short() || facts.duration_ns().is_none()) && facts.depth() > Depth::Timeline {
-        // Percentages of a kernel below 20 µs are not steady; those of a kernel of unknown duration may not be.
+        // Percentages of a kernel below 20 µs are not steady; a kernel of unknown duration may be as short.
         for hint in &mut hints {
             if hint.id != Diagnosis::LaunchOverhead {
                 hint.sure = hint.sure.max(Sure::Likely);

@@ -1,13 +1,13 @@
-//! Order of hints: the costliest first, effects under their causes. For a kernel near its roof that verdict comes
-//! first, unless a cause is worth more than a tenth of its time.
+//! Order of hints: the costliest first, with effects under their causes. The verdict that a kernel is near its roof
+//! comes first, unless a cause is worth more than a tenth of the kernel's time.
 
 use super::diagnosis::Diagnosis as D;
 use super::hint::{Hint, LEAST, Severity, Sure, WORTH};
 
-/// Causes and their effects. An effect is listed under a cause that explains enough of it: at least this fraction of
-/// the effect's gain. Most of it (0.7) if both are ways to fill the GPU; half if the cause is one of several reasons
-/// for the waiting; less if the effect is a unit at its limit, which waste does not have to fill alone. Judgements,
-/// verified by the sets of `fixtures/hints`.
+/// Causes and their effects. A cause lists an effect if it explains at least this fraction of the effect's gain: most
+/// of it (0.7) if both are ways to fill the GPU; half if the cause is one of several reasons for the waiting; less if
+/// the effect is a unit at its limit, because other work may fill it, too. Our own judgements, verified by the sets of
+/// `fixtures/hints`.
 const EFFECTS: &[(D, f64, &[D])] = &[
     (D::LaunchOverhead, 0.7, &[D::SmallGrid, D::MemoryLatency, D::Dependencies, D::Imbalance, D::Tail, D::Barriers, D::InstructionCache]),
     (D::SmallGrid, 0.7, &[D::Imbalance, D::Tail, D::MemoryLatency, D::Dependencies]),
@@ -94,7 +94,7 @@ fn under_causes(hints: Vec<Hint>) -> Vec<Hint> {
             None => kept.push(hint),
         }
     }
-    // The cause of an effect may be an effect itself: the hint goes under the cause of that one.
+    // A cause may itself be an effect: the hint goes under the outermost cause.
     let parent = |mut id: D| {
         for _ in 0..gone.len() {
             match gone.iter().find(|(_, h)| h.id == id) {
@@ -113,8 +113,8 @@ fn under_causes(hints: Vec<Hint>) -> Vec<Hint> {
     kept
 }
 
-/// Puts the verdict of a kernel near its roof first if no cause is worth a tenth of its time; otherwise it follows
-/// those causes and no longer counts as healthy.
+/// Puts the verdict of a kernel near its roof first if no cause is worth a tenth of its time; otherwise, it follows
+/// these causes and no longer counts as healthy.
 fn place_verdict(hints: &mut Vec<Hint>) {
     let Some(at) = hints.iter().position(|h| h.severity == Severity::Healthy) else { return };
     let mut verdict = hints.remove(at);
@@ -140,7 +140,7 @@ mod tests {
         hints.iter().map(|h| h.id.id()).collect()
     }
 
-    /// An effect never brings about its own cause, so that no hint gets lost in a cycle.
+    /// An effect is never the cause of its own cause: hints in such a cycle would get lost.
     #[test]
     fn effects_never_run_in_a_circle() {
         let effects = |cause: D| EFFECTS.iter().filter(move |e| e.0 == cause).flat_map(|e| e.2.iter().copied());

@@ -1,5 +1,5 @@
 //! Reasoning from the numbers to the hints, in sentences: duration, part of the GPU that had work, busiest unit, stall
-//! reasons. The order is that of the questions that a person would ask.
+//! reasons. The order follows the questions that a person would ask.
 
 use super::bottleneck::find_bottleneck;
 use super::limits::{AT_LIMIT, MAY_LIMIT};
@@ -7,7 +7,7 @@ use super::metric_values::Facts;
 use super::rule_context::{Case, format_percent};
 use crate::model::Nanos;
 
-/// Returns the sentences; without the numbers to a question, its sentence names the section to collect.
+/// Returns the sentences. If the numbers for a question are missing, its sentence names the section to collect.
 pub fn reasoning_sentences(facts: &Facts) -> Vec<String> {
     let case = Case::new(facts);
     let mut out = Vec::new();

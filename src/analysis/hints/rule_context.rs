@@ -57,15 +57,15 @@ impl<'a> Case<'a> {
         Demand::waiting_counts(self.peak())
     }
 
-    /// Returns true if both roofs of a kernel are known, by name or in sum. Without them, nothing is known to be
-    /// far from its peak.
+    /// Returns true if both roofs of a kernel are known, by unit or as totals. Otherwise, any unit may be near its
+    /// peak.
     pub fn roofs_known(&self) -> bool {
         let has = |units: &[Unit]| units.iter().any(|u| self.demand.get(*u).is_some());
         let sm = self.facts.get("sm_throughput").is_some() || has(&[Unit::Issue]);
         sm && (self.facts.get("memory_throughput").is_some() || has(&[Unit::Dram, Unit::Memory]))
     }
 
-    /// Gain if waiting that takes a share of the SMs' busy cycles ends: at most that share, and at most until the
+    /// Gain from ending waits that take `share` of the SMs' busy cycles: at most that share, and at most until the
     /// busiest unit is the limit. Waiting for a unit near its peak counts less (see [`Demand::waiting_counts`]).
     pub fn waiting_gain(&self, share: f64) -> f64 {
         self.active * share.min(1.0 - self.peak()).max(0.0) * self.waiting_counts()
@@ -93,12 +93,12 @@ impl<'a> Case<'a> {
         ((share - 0.6) / 0.2).clamp(0.0, 1.0)
     }
 
-    /// Gain if a unit of the SMs works at its peak while they have work; cycles without work have causes of their own.
+    /// Gain if a unit of the SMs works at its peak while they have work; cycles without work have separate causes.
     pub fn headroom(&self, share: f64) -> f64 {
         (self.active - share).max(0.0) * Self::binding_weight(share)
     }
 
-    /// Gain if some units are fully relieved: until the next one is the limit.
+    /// Gain from fully relieving some units, until the next unit is the limit.
     pub fn next_roof(&self, besides: &[Unit]) -> (f64, String) {
         match self.demand.busiest_except(besides) {
             Some(Busy { unit, share, .. }) => {
@@ -113,7 +113,7 @@ impl<'a> Case<'a> {
         let measured = self.facts.measured_value(id)?;
         let concept = builtin_catalog().find_concept(id)?;
         let threshold = threshold.filter(|t| t.is_met(measured.value));
-        // Zero is evidence only if it was compared.
+        // Zero is evidence only with a threshold.
         if measured.value == 0.0 && threshold.is_none() {
             return None;
         }
@@ -122,7 +122,7 @@ impl<'a> Case<'a> {
             concept: &concept.id,
             metric: metric_name(&measured.metric, &concept.id),
             value: measured.value,
-            // Reports give counts of sectors in the unit byte.
+            // Reports use the unit byte for counts of sectors.
             unit: if concept.unit == "sector" { concept.unit.clone() } else { measured.unit.clone() },
             threshold,
             section: concept.section.as_deref(),

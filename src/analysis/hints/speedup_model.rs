@@ -14,8 +14,8 @@ pub struct Gain {
 }
 
 impl Gain {
-    /// Middle of the expected gain, by the geometric mean of both times after the change; half of the bound
-    /// without an estimate.
+    /// Middle of the expected gain, by the geometric mean of both times after the change. Without an estimate, half of
+    /// the bound.
     pub fn expected_middle(&self) -> f64 {
         self.expected.map_or(self.at_most / 2.0, |(least, most)| 1.0 - ((1.0 - least) * (1.0 - most)).sqrt())
     }
@@ -30,7 +30,7 @@ impl Gain {
     }
 }
 
-/// A share in whole percent; at most 99, because some time of every kernel remains.
+/// Converts a share to whole percent; at most 99, because some time of every kernel remains.
 pub fn whole_percent(share: f64) -> f64 {
     (share * 100.0).round().min(99.0)
 }
@@ -42,12 +42,12 @@ pub struct DemandReduction {
     left: Vec<(Unit, f64)>,
     /// Time after the change relative to the time before it, at best and at worst.
     pub time: Option<(f64, f64)>,
-    /// The kernel can be fused with another, which removes its start and end.
+    /// True if the kernel can be fused with another, which removes its start and end.
     pub fused: bool,
 }
 
 impl DemandReduction {
-    /// A change for which only a bound is known.
+    /// Creates a change for which only a bound is known.
     pub fn bound_only() -> Self {
         Self::default()
     }

@@ -1,6 +1,6 @@
-//! Stall reasons of warps, as shares of the cycles between two instructions of a warp. By Little's law the rate of
-//! instructions is the number of warps over these cycles: without a stall that is a share *s* of them, the same warps
-//! issue 1/(1−*s*) times as many.
+//! Stall reasons of warps, as shares of the cycles between two instructions of a warp. By Little's law, the rate of
+//! instructions is the number of warps divided by these cycles: without a stall that takes a share *s* of them, the
+//! same warps issue 1/(1−*s*) times as many instructions.
 
 use super::metric_values::Facts;
 
@@ -31,7 +31,7 @@ pub const REASONS: [&str; 19] = [
 #[derive(Clone, Debug, Default)]
 pub struct Stalls {
     shares: Vec<(&'static str, f64)>,
-    /// Prefix of the concepts that they come from.
+    /// Prefix of the concepts that contain the shares.
     from: &'static str,
 }
 

@@ -1,6 +1,6 @@
-//! Demand per unit: the minimum share of the kernel's time that a unit needs, which is its share of its own peak over
-//! the whole kernel. A unit cannot need more than the kernel takes, and a kernel cannot take less than its busiest unit
-//! needs: this bounds the gain of any change.
+//! Demand per unit: the minimum share of the kernel's time that a unit needs, which equals its utilization over the
+//! whole kernel, relative to its peak. A kernel takes at least as long as its busiest unit needs, which bounds the gain
+//! of any change.
 
 use super::metric_values::Facts;
 
@@ -28,9 +28,9 @@ pub enum Unit {
     /// Special functions, conversions.
     Xu,
     Tensor,
-    /// The busiest unit of the SM, if it was not collected by name.
+    /// The busiest unit of the SM, if the report does not name it.
     Sm,
-    /// The busiest level of memory, if it was not collected by name.
+    /// The busiest level of memory, if the report does not name it.
     Memory,
 }
 
@@ -53,7 +53,7 @@ const UNITS: [(Unit, &str, &str, &str); 15] = [
     (Unit::Memory, "memory_throughput", "some level of memory", "memory"),
 ];
 
-/// Equivalent concepts relative to the SM's active cycles, for reports that lack the others.
+/// Equivalent concepts relative to the SM's active cycles, for reports without the concepts in `UNITS`.
 const ACTIVE: [(Unit, &str); 8] = [
     (Unit::Lsu, "pipe_lsu"),
     (Unit::Issue, "issue_slots_busy"),
@@ -80,9 +80,9 @@ impl Unit {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Busy {
     pub unit: Unit,
-    /// Share of its peak over the whole kernel, 0 to 1.
+    /// Utilization of the unit's peak over the whole kernel, 0 to 1.
     pub share: f64,
-    /// Concept that measures it.
+    /// Concept that provides the share.
     pub concept: &'static str,
 }
 
@@ -107,7 +107,8 @@ impl Demand {
         if let (Some(share), Some(b)) = (facts.share("busy_shared_access"), all.iter_mut().find(|b| b.unit == Unit::Shared)) {
             *b = Busy { unit: Unit::Shared, share, concept: "busy_shared_access" };
         }
-        // A stream passes L2 once: L2's figure, which adds up both directions, adds nothing to that of device memory.
+        // A stream passes L2 once: L2's figure, which adds up both directions, contains no more information than that
+        // of device memory.
         if all.iter().any(|b| b.unit == Unit::Dram && b.share >= TAKES_PART) && Self::is_stream(facts) {
             all.retain(|b| b.unit != Unit::L2);
         }
@@ -160,7 +161,7 @@ impl Demand {
         self.all.iter().filter(|b| !units.contains(&b.unit)).copied().max_by(|a, b| a.share.total_cmp(&b.share))
     }
 
-    /// Share of the busiest unit; 0 if none is known, which bounds nothing.
+    /// Share of the busiest unit; 0 if no unit is known, so that nothing is bounded.
     pub fn peak_share(&self) -> f64 {
         self.busiest_unit().map_or(0.0, |b| b.share)
     }
@@ -173,24 +174,24 @@ impl Demand {
         self.all.iter().map(share).fold(0.0, f64::max)
     }
 
-    /// Weight of waiting, given the share of the busiest unit: 1 up to 60 % of its peak, 0 from 80 % on, linear in
-    /// between. All warps wait for a unit near its peak; such waiting is an effect. Both percentages are from NVIDIA's
-    /// `SpeedOfLight` rule, which calls a kernel with everything below 60 % a latency problem and one from 80 % on a
-    /// throughput problem.
+    /// Weight of waiting as a cause, given the utilization of the busiest unit: 1 up to 60 % of its peak, 0 from 80 %
+    /// on, linear in between. If a unit is near its peak, all warps wait for it, and waiting is only an effect. Both
+    /// percentages are from NVIDIA's `SpeedOfLight` rule, which calls a kernel with everything below 60 % a latency
+    /// problem and one from 80 % on a throughput problem.
     pub fn waiting_counts(peak: f64) -> f64 {
         ((0.8 - peak) / 0.2).clamp(0.0, 1.0)
     }
 }
 
-/// Share of its peak from which device memory contributes to a kernel's waiting; below, its bytes tell nothing
-/// about L2's work.
+/// Share of its peak from which device memory contributes to a kernel's waiting. Below, its bytes do not indicate L2's
+/// work.
 const TAKES_PART: f64 = 0.4;
 
-/// Ratio of L2 bytes to device memory bytes up to which nothing is reused: streams in the available reports have 1.00
-/// to 1.09, kernels that reuse data in L2 have 1.5 and more.
+/// Maximum ratio of L2 bytes to device memory bytes without reuse: streams in the available reports have 1.00 to 1.09,
+/// kernels that reuse data in L2 have 1.5 and more.
 const STREAM: f64 = 1.2;
 
-/// Margin by which a figure over several units may exceed the busiest unit known by name; beyond it, another
+/// Maximum margin of a figure over several units above the busiest unit known by name; with a larger margin, another
 /// unit is the busiest.
 const UNNAMED: f64 = 0.05;
 

@@ -37,11 +37,11 @@ pub fn analyze_usage(profile: &Profile, cancel: &Cancel) -> Option<Usage> {
     (!devices.is_empty()).then_some(Usage { sites, devices })
 }
 
-/// Maximum number of events that are analysed as part of another command: that takes less than half a second.
+/// Maximum number of events to analyse as part of another command, which requires less than half a second.
 const FEW: usize = 500_000;
 
-/// Memory findings, as id and headline, on the device of that number or on all devices; an error message if the
-/// analysis would take long.
+/// Memory findings, as id and headline, on device number `device` or on all devices; an error message if the analysis
+/// would take long.
 pub fn summarize_findings(profile: &Profile, device: Option<u32>, cancel: &Cancel) -> Result<Vec<(&'static str, String)>, String> {
     let events = profile.memory.events.len();
     if events > FEW {

@@ -1,5 +1,5 @@
-//! Purpose of memory, by the allocating code and the lifetime. `PyTorch`'s records do not contain it: these are the
-//! usual heuristics, and a parameter that is created in an unusual way is misclassified.
+//! Purpose of memory, by the allocating code and the lifetime. `PyTorch`'s records do not contain it. We use the usual
+//! heuristics, which misclassify a parameter that is created in an unusual way.
 
 use super::ledger::{Ledger, Life};
 use super::sites::Sites;
@@ -35,7 +35,7 @@ impl Category {
     }
 }
 
-/// Purpose of an allocation that its stack suggests.
+/// Purpose of an allocation as its stack suggests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hint {
     Module,
@@ -45,15 +45,15 @@ enum Hint {
     Nothing,
 }
 
-/// Determines the purpose of allocations.
+/// Determines the purpose of each allocation.
 pub struct Categories<'a> {
     ledger: &'a Ledger,
     steps: &'a Steps,
-    /// Indexed by stack.
+    /// Purpose suggested by each stack, indexed by stack.
     hints: Vec<Hint>,
     /// Lifetime up to which an allocation is temporary, ns.
     soon: i64,
-    /// Time at which autograd's engine is first seen to run; `None` if no stack proves that it did.
+    /// Time of the first stack with autograd's engine; `None` without such a stack.
     backward: Option<i64>,
 }
 
@@ -74,7 +74,7 @@ impl<'a> Categories<'a> {
         let hint = self.hints.get(life.stack as usize).copied();
         let start = (life.start != NONE).then(|| self.ledger.event_time(life.start));
         let end = (life.end != NONE).then(|| self.ledger.event_time(life.end));
-        // True if it is held into another step.
+        // True if the memory is held into another step.
         let across = match (start, end) {
             (Some(start), Some(end)) => self.steps.step_at(start) != self.steps.step_at(end),
             (None, _) | (_, None) => true,
@@ -94,7 +94,7 @@ impl<'a> Categories<'a> {
     }
 }
 
-/// Returns true if a stack shows that gradients are computed: `backward()` itself, or a callee of autograd's engine.
+/// Returns true if a stack computes gradients: it contains `backward()` itself, or a callee of autograd's engine.
 fn goes_back(sites: &Sites, stack: u32) -> bool {
     sites.stacks.frames_of(stack).any(|f| {
         let (file, function) = (&*f.file, &*f.function);

@@ -43,7 +43,7 @@ pub struct MemoryFinding {
     pub evidence: Vec<Evidence>,
     /// Sites with their bytes, the largest first.
     pub sites: Vec<(u32, u64)>,
-    /// Time at which it can be seen, ns.
+    /// Time at which the finding is visible, ns.
     pub time: Option<i64>,
     pub actions: Vec<String>,
 }
@@ -72,7 +72,7 @@ impl MemoryFinding {
         self
     }
 
-    /// Adds evidence with the threshold that it was compared with.
+    /// Adds evidence with its threshold.
     pub fn with_threshold(mut self, name: &str, value: f64, unit: &'static str, than: (&'static str, f64)) -> Self {
         self.evidence.push(Evidence { name: name.to_owned(), value, unit, threshold: Some(than) });
         self

@@ -1,5 +1,5 @@
-//! Distinguishes repetitions within one pass, such as layers and the parameters of an optimizer, from steps: a step
-//! runs all of the code.
+//! Distinguishes repetitions within one pass, such as layers or the parameters of an optimizer, from steps, each of
+//! which runs all of the code.
 
 use super::ledger::Ledger;
 use super::sites::Sites;
@@ -7,10 +7,10 @@ use crate::model::api_call::NONE;
 use crate::model::{Frame, Profile};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Share of the repetitions below which code is run by few of them.
+/// Share of the repetitions below which code counts as run by few of them.
 const FEW: f64 = 1.0 / 3.0;
 
-/// Returns true if a function is the body of a module, by PyTorch's name for it.
+/// Returns true if a function is the body of a module, according to its name in `PyTorch`.
 fn is_forward(frame: &Frame) -> bool {
     frame.function.as_ref() == "forward"
 }
@@ -27,7 +27,7 @@ pub fn is_in_model(sites: &Sites, stack: u32) -> bool {
 }
 
 /// Returns true if repetitions that begin at these times are parts of one pass: they are within one range that PyTorch
-/// marked as a step, more happens outside them than in them, or the last one goes on into code of the same `forward`
+/// marked as a step, more happens outside them than in them, or the last one continues into code of the same `forward`
 /// that the others do not run.
 pub fn of_one_pass(profile: &Profile, sites: &Sites, ledger: &Ledger, starts: &[i64]) -> bool {
     let (Some(&first), Some(&last)) = (starts.first(), starts.last()) else { return false };

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 /// A piece of memory, from its allocation to its free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Life {
-    /// Allocation, as an index into [`Ledger::times`]; [`NONE`] if it was made before the report began.
+    /// Allocation, as an index into [`Ledger::times`]; [`NONE`] for an allocation before the report began.
     pub start: u32,
     /// Free, as an index into [`Ledger::times`]; [`NONE`] if the memory is still held at the end.
     pub end: u32,
@@ -17,17 +17,17 @@ pub struct Life {
 }
 
 impl Life {
-    /// Returns true if the memory is held after the event at that index.
+    /// Returns true if the memory is held after the event with index `at`.
     pub fn is_held_at(&self, at: u32) -> bool {
         (self.start == NONE || self.start <= at) && (self.end == NONE || self.end > at)
     }
 
-    /// Returns true if it was allocated before the report began.
+    /// Returns true if the memory was allocated before the report began.
     pub fn is_older(&self) -> bool {
         self.start == NONE
     }
 
-    /// Returns true if it is still held at the end of the report.
+    /// Returns true if the memory is still held at the end of the report.
     pub fn is_kept(&self) -> bool {
         self.end == NONE
     }
@@ -41,9 +41,9 @@ pub struct Asked {
     pub address: u64,
     /// Negative for a free.
     pub bytes: i64,
-    /// Number of the ledger's events before it.
+    /// Number of the ledger's events before this request.
     pub after: u32,
-    /// Bytes of the allocator's blocks that were allocated or waiting for a stream at that time.
+    /// Bytes of the allocator's blocks that were allocated or waiting for a stream at the time of the request.
     pub active: i64,
 }
 
@@ -57,7 +57,7 @@ pub struct Ledger {
     pub device: Option<u32>,
     /// Source of the events: a framework's allocator if there is one, or else the driver.
     pub level: MemoryLevel,
-    /// True if the report has times; otherwise event numbers stand for them.
+    /// True if the report has times; otherwise event numbers replace them.
     pub timed: bool,
     /// Time of each event, ns.
     pub times: Vec<i64>,
@@ -65,7 +65,7 @@ pub struct Ledger {
     pub bytes: Vec<u64>,
     /// Bytes allocated before the first event.
     pub before: u64,
-    /// Ordered by the index of their start; older ones come first.
+    /// Allocations by index of their start; allocations from before the report come first.
     pub lives: Vec<Life>,
     /// Bytes that a framework's allocator holds from the driver; empty if unknown.
     pub reserved: Vec<Point>,
@@ -82,7 +82,7 @@ impl Ledger {
         let of_events = memory.events.iter().filter(|e| of_gpu(e.kind)).filter_map(|e| e.device);
         let mut devices: Vec<u32> = Vec::new();
         for device in of_events.chain(memory.state.iter().flat_map(|s| &s.segments).filter_map(|s| s.device)) {
-            // Most events are of the same device as the previous one.
+            // Most events are on the same device as the previous one.
             if devices.last() != Some(&device) && !devices.contains(&device) {
                 devices.push(device);
             }
@@ -98,7 +98,7 @@ impl Ledger {
         let level = if framework { MemoryLevel::Allocator } else { MemoryLevel::Driver };
         let mut ledger = Self { device: Some(device), level, timed: !memory.untimed, ..Self::default() };
         let mut open: FxHashMap<u64, usize> = FxHashMap::default();
-        // Freed blocks are inactive at once or, with `Reusable` events, when their streams have finished with them.
+        // Freed blocks become inactive at once or, with `Reusable` events, after their streams have finished with them.
         let waits = own().any(|(_, e)| e.level == MemoryLevel::Reusable);
         let (mut active, mut active_peak) = (0_i64, 0_i64);
         let mut changes: Vec<i64> = Vec::new();
@@ -122,7 +122,7 @@ impl Ledger {
                         if let Some(before) = open.insert(event.address, ledger.lives.len())
                             && let Some(life) = ledger.lives.get_mut(before)
                         {
-                            // Its free is missing in the report, but two blocks cannot share an address.
+                            // The report lacks this block's free, but two blocks cannot share an address.
                             life.end = at;
                             change = change.saturating_sub_unsigned(life.bytes);
                         }
@@ -139,7 +139,7 @@ impl Ledger {
             }
         }
         ledger.at_the_end(profile, device, &open);
-        // Older ones come first; the others are in order.
+        // Allocations from before the report come first; the others are in order.
         if ledger.lives.iter().skip_while(|l| l.is_older()).any(Life::is_older) {
             let (mut first, later): (Vec<Life>, Vec<Life>) = std::mem::take(&mut ledger.lives).into_iter().partition(Life::is_older);
             first.extend(later);
@@ -180,7 +180,7 @@ impl Ledger {
             return u64::try_from(i64::try_from(allocated).unwrap_or(0).saturating_sub(first.bytes)).unwrap_or(0);
         }
         let known = self.lives.iter().filter(|l| l.is_older()).fold(0_u64, |sum, l| sum.saturating_add(l.bytes));
-        // More was freed than allocated, so it was allocated before.
+        // Frees exceed allocations, so the excess was allocated before the first event.
         let (mut sum, mut least) = (0_i64, 0_i64);
         for change in changes {
             sum = sum.saturating_add(*change);
@@ -243,7 +243,7 @@ impl Ledger {
         self.bytes.last().copied().unwrap_or(self.before)
     }
 
-    /// Bytes allocated before the event at that index.
+    /// Bytes allocated before the event with index `at`.
     pub fn bytes_before(&self, at: usize) -> u64 {
         at.checked_sub(1).and_then(|i| self.bytes.get(i)).copied().unwrap_or(self.before)
     }
@@ -273,7 +273,7 @@ impl Ledger {
     }
 }
 
-/// Returns true for memory of the device; an unknown kind counts, too.
+/// Returns true for device memory. An unknown kind counts, too.
 fn of_gpu(kind: Option<MemoryKind>) -> bool {
     !matches!(kind, Some(MemoryKind::Pageable | MemoryKind::Pinned))
 }

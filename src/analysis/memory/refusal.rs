@@ -1,4 +1,4 @@
-//! Reasons for refused requests of memory, as far as the record proves them.
+//! Reasons for refused memory requests, as far as the record proves them.
 
 use super::ledger::Ledger;
 use super::space::{Piece, free_pieces};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Reason for a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// Free pieces of the request's own pool and stream are large enough in sum, but none of them alone.
+    /// The free pieces of the request's own pool and stream suffice in sum, but no piece is large enough.
     Fragmented,
     /// The free memory belongs to private pools.
     PrivatePools,
@@ -21,7 +21,7 @@ pub enum Why {
     Limit,
     /// The device had room; no limit of the process is known.
     Driver,
-    /// The record shows a free block that is large enough, or lacks data.
+    /// The record contains a free block that is large enough, or lacks data.
     Unknown,
 }
 
@@ -46,7 +46,7 @@ pub struct Private {
     pub pool: (u64, u64),
     /// Free bytes in the pool.
     pub free: u64,
-    /// First event of the pool, as an index into all events of the report: its stack shows the creator.
+    /// First event of the pool, as an index into all events of the report: its stack identifies the creator.
     pub first: Option<usize>,
 }
 
@@ -80,11 +80,11 @@ const SMALL: u64 = 1 << 20;
 const UNIT: u64 = 2 << 20;
 const MIDDLE: u64 = 10 << 20;
 const LARGE: u64 = 20 << 20;
-/// Divisor of the request: a cause must hold at least this part of it.
+/// Divisor of the request: a cause must account for at least this part of it.
 const PART: u64 = 2;
 /// Maximum number of private pools whose creator is looked up.
 pub const NAMED: usize = 3;
-/// Minimum number of refusals, at different amounts, that show a limit.
+/// Minimum number of refusals, at different amounts, that indicate a limit.
 const SHOW_LIMIT: usize = 2;
 
 /// Bytes requested from the driver for an allocation.
@@ -147,8 +147,8 @@ impl Room {
         self.private.iter().fold(0, |sum, p| sum.saturating_add(p.free))
     }
 
-    /// Returns true if free pieces would hold the request in sum, together with the device's free memory, but none of
-    /// them alone.
+    /// Returns true if free pieces and the device's free memory together would suffice for the request, but no piece
+    /// alone is large enough.
     pub fn in_pieces(&self) -> bool {
         let free = if self.on_device() { 0 } else { self.free.unwrap_or(0) };
         self.pieces > 1 && self.largest < self.asked && self.own >= self.asked / PART && self.asked <= self.own.saturating_add(free)
@@ -174,8 +174,8 @@ fn find_reason(room: &Room, limited: impl FnOnce() -> bool) -> Why {
     if room.asked > without.saturating_add(private).saturating_add(streams) { Why::TooMuch } else { Why::Unknown }
 }
 
-/// Returns true if the process has a memory limit, according to a setting or to refusals at different amounts: none of
-/// the refused requests would have stayed below the maximum ever held.
+/// Returns true if the process has a memory limit, according to a setting or to refusals at different amounts: each
+/// refused request would have exceeded the maximum ever held.
 fn is_limited(profile: &Profile, ledger: &Ledger) -> bool {
     let settings = profile.memory.state.iter().flat_map(|s| &s.settings);
     let fraction = |text: &str| {

@@ -7,19 +7,19 @@ use crate::model::{Frame, Profile, RangeOrigin, Stacks};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// File name of an operator's frame.
+/// File name in the frames of operators.
 const OPERATOR: &str = "(operator)";
-/// File name of the frame of a range that the program marked.
+/// File name in the frames of ranges that the program marked.
 const RANGE: &str = "(range)";
-/// Maximum characters of a name.
+/// Maximum length of a name, in characters.
 const LONGEST: usize = 100;
-/// Maximum number of ranges kept around an allocation, from the innermost.
+/// Maximum number of ranges kept around an allocation, innermost first.
 const DEEPEST: usize = 64;
 
-/// An allocating line of code, or operator.
+/// A line of code, or an operator, that allocates memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Site {
-    /// `leak (mem.py:7)`, or the best name known instead.
+    /// Name such as `leak (mem.py:7)`, or the best substitute.
     pub name: String,
     /// Callee of the line: a library function or an operator; empty if the line itself allocates.
     pub inner: String,
@@ -91,7 +91,7 @@ pub fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
 
-/// `leak (mem.py:7)`.
+/// Formats the name of a frame: `leak (mem.py:7)`.
 pub fn frame_name(frame: &Frame) -> String {
     let (function, file) = (cut_end(&frame.function, LONGEST), cut_middle(file_name(&frame.file), LONGEST));
     match &*frame.file {
@@ -119,10 +119,10 @@ pub fn is_library(frame: &Frame) -> bool {
             .any(|p| file.contains(p))
 }
 
-/// Returns the innermost frame that is informative, and the innermost frame of the program itself.
+/// Returns the innermost informative frame, and the innermost frame of the program itself.
 fn key_frames(stacks: &Stacks, stack: u32) -> (Option<&Frame>, Option<&Frame>) {
     let own = stacks.frames_of(stack).find(|f| !is_native(f) && !is_library(f));
-    // Among C++ frames, the operator is the one that users know.
+    // Among C++ frames, users recognise the operator.
     let inner =
         stacks.frames_of(stack).find(|f| !is_native(f)).or_else(|| stacks.frames_of(stack).find(|f| f.function.starts_with("at::_ops::")));
     (inner, own)
@@ -145,7 +145,7 @@ fn range_frame(name: &str, origin: RangeOrigin) -> Option<Frame> {
     }
 }
 
-/// Ranges of a thread, in order of start, longest first, and its allocations.
+/// Ranges of a thread, in order of start (the longest first if they start together), and allocations of the thread.
 type OfThread = (Vec<u32>, Vec<u32>);
 
 /// Stacks built from the ranges, operators and Python functions around each allocation.
@@ -156,7 +156,7 @@ fn by_ranges(profile: &Profile) -> (Stacks, Vec<u32>) {
         return (Stacks::default(), Vec::new());
     }
     let mut stacks = Stacks::default();
-    // The frame of each name and origin.
+    // Frame of each name and origin.
     let mut frames: FxHashMap<(u32, RangeOrigin), u32> = FxHashMap::default();
     let mut known: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
     let mut stack_of = vec![NONE; events.len()];

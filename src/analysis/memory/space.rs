@@ -9,13 +9,13 @@ use std::collections::BTreeMap;
 pub struct Piece {
     /// Bytes.
     pub size: u64,
-    /// True if it is a whole segment, which can go back to the driver.
+    /// True for a whole segment, which can go back to the driver.
     pub whole: bool,
-    /// True if there are blocks in use on both sides of it.
+    /// True if there are blocks in use on both sides of the piece.
     pub between: bool,
     pub stream: u64,
     pub pool: (u64, u64),
-    /// True if it is in the pool for small blocks.
+    /// True if the piece is in the pool for small blocks.
     pub small: bool,
 }
 
@@ -39,8 +39,8 @@ impl Owner {
     }
 }
 
-/// Lists the free pieces of a device; `None` if the report lacks the state of its allocator. `after` is an index into
-/// all events of the report: the state before that event; `None` for the end.
+/// Lists the free pieces of a device before the event `after` (an index into all events of the report), or at the end
+/// if that is `None`. Returns `None` if the report lacks the state of its allocator.
 pub fn free_pieces(profile: &Profile, device: Option<u32>, after: Option<usize>) -> Option<Vec<Piece>> {
     let state = profile.memory.state.as_ref()?;
     let mut space = Space::default();

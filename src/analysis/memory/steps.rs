@@ -1,4 +1,4 @@
-//! Repeated steps of a program, as seen in its memory use.
+//! Repeated steps of a program, found from its memory use.
 
 use super::layers;
 use super::ledger::Ledger;
@@ -14,9 +14,9 @@ pub struct Step {
     pub start: i64,
     /// End, ns.
     pub end: i64,
-    /// Maximum of the bytes allocated in it.
+    /// Maximum of the bytes allocated in the step.
     pub peak: u64,
-    /// Minimum of the bytes allocated in it.
+    /// Minimum of the bytes allocated in the step.
     pub valley: u64,
 }
 
@@ -43,8 +43,8 @@ const LEAST: usize = 3;
 const TRIED: usize = 32;
 /// Words in names of ranges around repeated work.
 const WORDS: [&str; 8] = ["step", "iter", "batch", "decode", "token", "epoch", "request", "forward"];
-/// Minimum height of a rise and a fall of a cycle, as a share of the range of memory; the largest with enough cycles is
-/// used.
+/// Minimum rise and fall of a cycle, as a share of the range of memory use. We use the largest value with enough
+/// cycles.
 const SHARES: [f64; 4] = [0.5, 0.3, 0.1, 0.03];
 /// Maximum ratio of the third to the first quartile of cycle lengths.
 const UNEVEN: f64 = 2.0;
@@ -151,7 +151,7 @@ fn by_code(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Option<(u32, Ve
     even.take(TRIED).find(|(_, starts)| !layers::of_one_pass(profile, sites, ledger, starts))
 }
 
-/// Finds steps where memory rises and falls: one begins at each low between two highs.
+/// Finds steps from rises and falls of memory: a step begins at each low between two highs.
 fn by_cycles(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Option<Vec<i64>> {
     let (low, high) = ledger.bytes.iter().fold((ledger.before, ledger.before), |(l, h), &b| (l.min(b), h.max(b)));
     SHARES.iter().find_map(|share| {
@@ -160,14 +160,14 @@ fn by_cycles(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Option<Vec<i6
     })
 }
 
-/// Times of the lows between highs, with each rise and fall at least `height` high.
+/// Times of the lows between highs; each rise and fall is at least `height`.
 fn find_lows(ledger: &Ledger, height: u64) -> Vec<i64> {
     if height == 0 {
         return Vec::new();
     }
     let mut out = Vec::new();
     let mut rising = false;
-    // Lowest point since the last high, and highest since the last low.
+    // Lowest point since the last high, and highest point since the last low.
     let (mut low, mut high) = ((ledger.before, ledger.times.first().copied().unwrap_or(0)), ledger.before);
     for (&bytes, &time) in ledger.bytes.iter().zip(&ledger.times) {
         if rising {

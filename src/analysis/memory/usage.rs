@@ -10,7 +10,7 @@ use crate::model::{Profile, Segment};
 #[derive(Clone, Debug)]
 pub struct Usage {
     pub sites: Sites,
-    /// By device.
+    /// Usage of each device.
     pub devices: Vec<DeviceUsage>,
 }
 
@@ -27,9 +27,9 @@ pub struct DeviceUsage {
     pub reserved: Option<u64>,
     /// Free memory in the allocator's segments; `None` if the report lacks it.
     pub free: Option<Free>,
-    /// Free bytes of each private pool that has any.
+    /// Free bytes by private pool, for pools with free memory.
     pub private: Vec<((u64, u64), u64)>,
-    /// Most important first.
+    /// Findings, most important first.
     pub findings: Vec<MemoryFinding>,
 }
 

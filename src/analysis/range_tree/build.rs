@@ -1,4 +1,4 @@
-//! Construction of the range tree: ranges by thread, operations by the range around their call, and the times of both.
+//! Builds the range tree: assigns ranges to threads and operations to the ranges around their calls, and adds up times.
 
 use super::node::{Node, RangeTree};
 use crate::analysis::flops::Operators;
@@ -10,19 +10,19 @@ use crate::model::{Cancel, Profile, Range, RangeKind, RangeOrigin};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Maximum number of enclosing ranges that an operation counts for: deeper nesting is not a plausible program
+/// Maximum number of enclosing ranges that an operation's time is added to: deeper nesting is not a plausible program
 /// structure.
 const DEEPEST: usize = 256;
 
 /// Operators of the backward pass, as autograd's engine names them.
 const ENGINE: &str = "autograd::engine::evaluate_function";
 
-/// A range while its operations are added up.
+/// A range during the addition of its operations.
 #[derive(Clone, Copy)]
 struct Instance {
     parent: u32,
     node: u32,
-    /// First start and last end of its operations, and the time in between in which any of them ran.
+    /// First start and last end of the range's operations, and the time in between with at least one of them running.
     first: i64,
     until: i64,
     busy: i64,
@@ -71,7 +71,7 @@ impl Backward {
 
     fn link_instances(self, instances: &mut [Instance]) {
         for (sequence, instance, thread) in self.engine {
-            // Without gradients, every operator has number 0; a backward pass runs on a thread of its own.
+            // Without gradients, every operator has number 0; a backward pass runs on another thread.
             if let Some(&(_, first, _)) = self.forward.get(&sequence).filter(|f| f.2 != thread) {
                 (instances[instance as usize].parent, instances[instance as usize].joined) = (first, true);
             }
@@ -86,13 +86,13 @@ impl Instance {
 }
 
 impl RangeTree {
-    /// Builds the tree; `None` if cancelled. Without ranges it is empty.
+    /// Builds the tree, which is empty without ranges; `None` if cancelled.
     pub fn from_profile(profile: &Profile, cancel: &Cancel) -> Option<Self> {
         Self::from_window(profile, None, cancel)
     }
 
-    /// Builds the tree of a window, ns (from, to): ranges that are open in it, their host time clipped to it, and the
-    /// operations that began in it.
+    /// Builds the tree of a window, ns (from, to). The tree contains the ranges that are open in the window, with their
+    /// host time clipped to it, and the operations that began in it.
     pub fn from_window(profile: &Profile, window: Option<(i64, i64)>, cancel: &Cancel) -> Option<Self> {
         let mut builder = Builder::new(profile, window);
         builder.collect_threads();
@@ -196,7 +196,7 @@ impl<'a> Builder<'a> {
             if !list.is_sorted_by_key(key) {
                 list.sort_by_key(key);
             }
-            // End and instance of the open ranges.
+            // End and instance of each open range.
             let mut open: Vec<(i64, u32)> = Vec::new();
             for row in list {
                 let (start, end) = self.range_times(row);
@@ -234,7 +234,7 @@ impl<'a> Builder<'a> {
         (start < to && (end > from || start >= from)).then(|| (start.max(from), end.min(to)))
     }
 
-    /// Returns true if an event that began at `start` counts.
+    /// Returns true if `start` is inside the window.
     fn began_inside(&self, start: i64) -> bool {
         self.window.is_none_or(|(from, to)| (from..to).contains(&start))
     }
@@ -246,7 +246,7 @@ impl<'a> Builder<'a> {
         let rows: Vec<u32> = lists.iter().flatten().map(|&(row, _)| row).collect();
         let mut up = Vec::new();
         for at in 0..rows.len() {
-            // A forward operator may be on a later thread, so go up to an instance that has a node.
+            // A forward operator may be on a later thread, so walk up to an instance with a node.
             let mut instance = at;
             while self.instances[instance].node == NONE {
                 self.instances[instance].node = PENDING;
@@ -290,7 +290,8 @@ impl<'a> Builder<'a> {
         n.last = n.last.max(end);
     }
 
-    /// Assigns every operation to the innermost range around its call, and its time to all ranges around that.
+    /// Assigns every operation to the innermost range around its call, and adds its time to that range and all outer
+    /// ones.
     fn assign_operations(&mut self, cancel: &Cancel) -> Option<(Vec<u32>, (i64, i64))> {
         let ops = DeviceOps::from_profile(self.profile);
         let threads: FxHashMap<(u32, u32), usize> = self.profile.ranges.threads.iter().copied().zip(0..).collect();
@@ -311,7 +312,7 @@ impl<'a> Builder<'a> {
             let found = own.or_else(|| {
                 let c = call?;
                 let list = process.get(&c.pid)?;
-                // The latest one that is still open.
+                // The latest range that is still open.
                 let until = list.partition_point(|r| r.0 <= c.start);
                 list[..until].iter().rev().take(64).find(|r| r.1 >= c.start).map(|r| r.2)
             });
@@ -322,7 +323,8 @@ impl<'a> Builder<'a> {
             if let Row::Launch(row) = op.row {
                 of_launch[row as usize] = self.instances[instance as usize].node;
             }
-            // Above a forward operator: the part of this operation's time that was new to its backward operator.
+            // Above a forward operator, add only the part of this operation's time that its backward operator did not
+            // have yet.
             let mut joined = None;
             for _ in 0..DEEPEST {
                 let Some(i) = self.instances.get_mut(instance as usize) else { break };
@@ -420,7 +422,7 @@ impl<'a> Builder<'a> {
         let list = self.by_thread.get(thread)?;
         let ranges = &self.profile.ranges;
         let until = list.partition_point(|&(row, _)| ranges.get(row as usize).start <= time);
-        // The last one that began or, if it has ended, one of those around it.
+        // The last range that began or, if that one has ended, a range around it.
         let mut at = list.get(until.checked_sub(1)?)?.1;
         let base = list.first()?.1;
         loop {
@@ -458,7 +460,7 @@ impl<'a> Builder<'a> {
         for node in &mut self.nodes {
             node.parent = node.parent.map(number);
             if node.count == 0 {
-                // The range is outside the window; only operations launched in it began inside.
+                // The range itself is outside the window; only some of its operations began inside.
                 (node.first, node.last) = self.window.unwrap_or_default();
             }
         }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 /// A node: ranges under one parent whose names differ only in numbers. Times in ns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Name with its domain; numbers are shown as `#` if ranges of several names are merged.
+    /// Name with its domain; `#` replaces numbers if ranges of several names are merged.
     pub name: String,
     pub origin: RangeOrigin,
     pub kind: RangeKind,
     pub parent: Option<u32>,
-    /// Children, those with the most device time first.
+    /// Children by device time, longest first.
     pub children: Vec<u32>,
     /// Distance from the root.
     pub depth: u32,
@@ -42,7 +42,7 @@ pub struct Node {
     pub example: u32,
     /// True if ranges of several names are merged.
     pub mixed: bool,
-    /// True if it belongs to the backward pass, and is placed under its forward operator.
+    /// True for ranges of the backward pass, which are placed under their forward operators.
     pub backward: bool,
 }
 

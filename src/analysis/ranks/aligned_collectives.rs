@@ -1,4 +1,4 @@
-//! Collectives of a job on the common clock: arrival of each rank, time at which all were there, and end.
+//! Collectives of a job on the common clock, with the first and last arrival and the end of each.
 
 use super::job_result::Job;
 
@@ -9,11 +9,12 @@ pub struct Moment {
     pub at: usize,
     /// Arrival of the first rank.
     pub first: i64,
-    /// Arrival of the last rank; from then on none waits for another.
+    /// Arrival of the last rank, which ends the waiting.
     pub ready: i64,
     /// Time at which the last rank left.
     pub end: i64,
-    /// Set if it counts towards the waits of ranks; collectives at the start of a capture, and accidents, do not.
+    /// True unless the collective is at the start of a capture or an accident: such collectives do not count towards
+    /// the ranks' waits.
     pub judged: bool,
 }
 
@@ -28,7 +29,7 @@ impl Moment {
     }
 }
 
-/// One rank in a collective. Times in ns of the common clock.
+/// A rank's part in a collective. Times in ns of the common clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bar {
     pub start: i64,
@@ -36,7 +37,7 @@ pub struct Bar {
     pub moment: usize,
 }
 
-/// All collectives of a job, in order of the time at which all ranks were there.
+/// All collectives of a job, sorted by the arrival of the last rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Aligned {
     pub list: Vec<Moment>,
@@ -68,7 +69,7 @@ impl Aligned {
         low..high.max(low)
     }
 
-    /// Indices of the collectives with the longest waits, longest first; only of judged ones, if there are any.
+    /// Indices of the collectives with the longest waits, longest first. If any are judged, the others are left out.
     pub fn longest_waits(&self, most: usize) -> Vec<usize> {
         let any = self.list.iter().any(|m| m.judged);
         let mut all: Vec<usize> = (0..self.list.len()).filter(|&i| self.list[i].judged || !any).collect();
@@ -77,21 +78,21 @@ impl Aligned {
         all
     }
 
-    /// Index of the collective whose ready time is nearest to a time.
+    /// Index of the collective whose last arrival is nearest to a time.
     pub fn nearest_index(&self, time: i64) -> Option<usize> {
         let after = self.list.partition_point(|m| m.ready < time);
         let distance = |i: &usize| self.list[*i].ready.abs_diff(time);
         [after.checked_sub(1), Some(after).filter(|&a| a < self.list.len())].into_iter().flatten().min_by_key(distance)
     }
 
-    /// Length of a window that shows a few collectives, ns.
+    /// Length of a window with a few collectives, ns.
     pub fn usual_window(&self) -> i64 {
         let mut gaps: Vec<i64> = self.list.windows(2).map(|w| w[1].ready - w[0].ready).filter(|g| *g > 0).collect();
         gaps.sort_unstable();
         gaps.get(gaps.len() / 2).map_or(1_000_000, |g| g.saturating_mul(6)).max(1_000)
     }
 
-    /// Intervals of a rank in the collectives between two times, in their order.
+    /// A rank's intervals in the collectives between two times, in order.
     pub fn rank_bars(&self, job: &Job, row: usize, from: i64, to: i64) -> Vec<Bar> {
         let Some(member) = job.ranks.get(row) else { return Vec::new() };
         let one = |moment: usize| {

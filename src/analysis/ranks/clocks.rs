@@ -3,7 +3,7 @@
 use super::matching::Together;
 use super::nccl;
 
-/// Offset of a rank's clock from the common one, which is that of the first rank with the most collectives.
+/// Offset of a rank's clock from the common clock, which is the clock of the first rank with the most collectives.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Offset {
     /// Lead of the rank's clock at `at`, ns.
@@ -12,9 +12,10 @@ pub struct Offset {
     pub drift: f64,
     /// Time on the common clock at which `offset` holds, ns.
     pub at: i64,
-    /// Spread of the ends of a collective on the common clock, ns: twice the standard deviation, by the median.
+    /// Spread of the ends of a collective on the common clock, ns: twice the standard deviation, estimated from the
+    /// median.
     pub uncertainty: i64,
-    /// Number of collectives used; 0 if there were none, in which case the reports' clocks are used unchanged.
+    /// Number of collectives used; 0 leaves the report's clock unchanged.
     pub by: usize,
 }
 
@@ -32,11 +33,11 @@ impl Offset {
     }
 }
 
-/// Maximum number of collectives by which two clocks are compared.
+/// Maximum number of collectives used to compare two clocks.
 const LOOKED_AT: usize = 400;
-/// Minimum number of pairs, and minimum time, ns, to distinguish a drift from chance.
+/// Minimum number of pairs, and minimum time span in ns, to distinguish drift from chance.
 const FOR_DRIFT: (usize, i64) = (16, 1_000_000_000);
-/// Maximum drift of a computer's clock in the long run, ns per ns (crystals are within 100 ppm).
+/// Maximum long-term drift of a computer's clock, ns per ns (crystals are within 100 ppm).
 const MOST_DRIFT: f64 = 5e-4;
 /// Minimum uncertainty, ns: ranks leave a collective about this far apart.
 const LEAST: i64 = 1000;
@@ -49,7 +50,7 @@ fn median(values: &mut [f64]) -> f64 {
     *values.select_nth_unstable_by(at, f64::total_cmp).1
 }
 
-/// Fits a clock to another one, from pairs of times of the same moment (the other's, its own): the offset is the
+/// Fits one clock to another from pairs of readings of the same moment (other clock, this clock). The offset is the
 /// median of the differences, the drift the median of all slopes (Theil–Sen), and the spread the median of the
 /// residuals (MAD × 1.4826).
 pub fn fit_offset(pairs: &[(i64, i64)]) -> Option<Offset> {
@@ -84,8 +85,8 @@ pub fn fit_offset(pairs: &[(i64, i64)]) -> Option<Offset> {
     })
 }
 
-/// Clock offsets of `n` ranks. Ranks without a common collective with the others, even by way of a third, keep their
-/// report's clock, by `epochs`.
+/// Clock offsets of `n` ranks. Ranks that share no collectives with the others, directly or through a third rank, keep
+/// their report's clock, aligned by `epochs`.
 pub fn align_clocks(n: usize, list: &[Together], epochs: &[Option<i64>]) -> Vec<Offset> {
     let mut by_rank: Vec<Vec<usize>> = vec![Vec::new(); n];
     for (i, c) in list.iter().enumerate().filter(|(_, c)| nccl::leaves_together(c.kind)) {
@@ -96,7 +97,7 @@ pub fn align_clocks(n: usize, list: &[Together], epochs: &[Option<i64>]) -> Vec<
     let mut out: Vec<Option<Offset>> = vec![None; n];
     let Some(reference) = (0..n).max_by_key(|&r| (by_rank[r].len(), std::cmp::Reverse(r))) else { return Vec::new() };
     out[reference] = Some(Offset { uncertainty: 0, ..Offset::default() });
-    // Proceeds from aligned ranks to those that share collectives with them.
+    // Extend the alignment from aligned ranks to the ranks that share collectives with them.
     let mut known = vec![reference];
     while let Some(from) = known.pop() {
         let own = out[from].unwrap_or_default();
@@ -131,8 +132,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Synthetic ranks with known offsets and drifts, ends that spread by microseconds, and accidents: recovered
-        /// within the stated uncertainty.
+        /// Recovers the known offsets and drifts of synthetic ranks within the stated uncertainty, in spite of
+        /// accidents and ends that spread by microseconds.
         #[test]
         fn offsets_and_drifts_are_recovered(
             offsets in prop::collection::vec((-1_000_000_000_000i64..1_000_000_000_000, -100.0f64..100.0), 1..6),

@@ -1,5 +1,4 @@
-//! Exposed collectives on all ranks: the part that is waiting for others, the part that is transfer, and the
-//! steps concerned.
+//! Exposed collectives on all ranks: time spent waiting for other ranks, time in transfers, and the affected steps.
 
 use super::job_result::{Job, Member};
 use super::nccl;
@@ -12,13 +11,13 @@ use crate::model::digest::Digest;
 /// A rank's exposed time in collectives, as shares of its judged time.
 struct Open {
     rank: u32,
-    /// All of it.
+    /// All exposed time.
     all: f64,
-    /// The part that remains without waiting for other ranks.
+    /// Exposed time other than waiting for other ranks.
     transfer: f64,
 }
 
-/// Share of a rank's collective time in sends and receives, which are bubbles of a pipeline and not collectives.
+/// Share of a rank's collective time in sends and receives, which count as pipeline bubbles and not as collectives.
 fn to_one(digest: &Digest) -> f64 {
     let point: Vec<bool> = digest.kinds.iter().map(|k| nccl::point_to_point(nccl::collective_kind(&k.name))).collect();
     let (mut one, mut any) = (0i64, 0i64);
@@ -40,8 +39,8 @@ fn exposed_shares(member: &Member, digest: &Digest) -> Option<Open> {
     })
 }
 
-/// The step in which ranks spend the largest share in collectives alone: its number, that share, the median of all
-/// steps, and its place on each rank.
+/// The step with the largest share of exposed collectives: its number, that share, the median share of all steps, and
+/// the step's place on each rank.
 fn worst_step(job: &Job, all: &[Digest]) -> Option<(u32, f64, f64, Vec<Place>)> {
     let steps = job.steps_by_number(all);
     let share = |cells: &[Option<super::job_result::StepCell>]| {
@@ -73,7 +72,7 @@ fn worst_step(job: &Job, all: &[Digest]) -> Option<(u32, f64, f64, Vec<Place>)> 
 /// Maximum number of places in a finding.
 const PLACES: usize = 4;
 
-/// Returns the finding, if the transfer alone is worth one; waiting for others is reported by other findings.
+/// Returns a finding if the transfers alone are worth one; other findings report the waiting.
 pub fn find_exposed(all: &[Digest], job: &Job) -> Option<Finding> {
     let ranks: Vec<Open> = job.ranks.iter().filter_map(|m| exposed_shares(m, &all[m.digest])).collect();
     if ranks.len() < 2 || job.matches.list.is_empty() {
@@ -97,7 +96,7 @@ pub fn find_exposed(all: &[Digest], job: &Job) -> Option<Finding> {
     } else {
         String::new()
     };
-    // The kind with the most time shows the bandwidth of its links.
+    // Report the link bandwidth of the kind with the most time.
     let link = job.links.iter().find(|l| !nccl::point_to_point(l.kind) && l.bus.is_some());
     let mut finding = Finding::new(
         Verdict::CommExposed,

@@ -13,36 +13,36 @@ use std::collections::BTreeMap;
 /// Verdicts that concern the ranks of a job together.
 pub const OF_JOBS: [Verdict; 5] =
     [Verdict::Straggler, Verdict::RankImbalance, Verdict::SlowLink, Verdict::PipelineBubble, Verdict::CommExposed];
-/// Minimum share of all waiting that is for the stragglers.
+/// Minimum share of all waiting that the stragglers must cause.
 const MOSTLY: f64 = 0.7;
-/// One of this many ranks may be a straggler; more of them are not an exception.
+/// At most one in this many ranks can be a straggler: a larger part is not an exception.
 const ONE_OF: usize = 8;
-/// Number of time slices.
+/// Number of time slices in which waits are summed.
 const SLICES: i64 = 40;
 /// Minimum share of the slices in which each of several stragglers is late.
 const AGAIN: f64 = 0.25;
-/// Cap of a slice, as a multiple of a usual one: after one long pause a rank is late for some more steps.
+/// Cap of a slice's wait, as a multiple of the usual slice: after one long pause a rank is late for several more steps.
 const FEW: i64 = 4;
-/// Fraction of the lateness that a rank's own kernels must explain for the cause to be computing. A wait spreads over
-/// all that follows it, so that the sum of the waits exceeds the additional time of the kernels.
+/// Fraction of the lateness that a rank's own kernels must explain for the cause to be computing. One delay can cause
+/// several waits, so the waits add up to more than the additional kernel time.
 const BY_KERNELS: f64 = 0.25;
 /// Minimum mean lateness of a straggler, as a share of the window (5 % of a step in triage practice).
 const LATE: f64 = 0.05;
-/// Factor by which a collective takes longer between some ranks than between others to be slow. Our bound: links of one
-/// kind are within a few percent.
+/// Ratio of a collective's duration in one group to its duration in other groups from which the group's link is slow.
+/// Our bound: links of one kind are within a few percent.
 const SLOWER: f64 = 1.5;
 /// Maximum ratio of the sizes of comparable messages.
 const ALIKE: f64 = 1.25;
 /// Minimum number of collectives to judge a link.
 const FOR_LINK: usize = 20;
-/// Minimum share of the window in which a rank only waits for data from others. Our bound: a pipeline of p stages and m
-/// batches idles for (p−1)/(m+p−1) of it.
+/// Minimum share of the window that a rank spends only waiting for data from other ranks. Our bound: a pipeline of p
+/// stages and m batches idles for (p−1)/(m+p−1) of the time.
 const BUBBLE: f64 = 0.10;
 
-/// Fraction of their duration by which the ends of arrivals differ if they were not of the same collective.
+/// Difference between the ends of matched arrivals, as a fraction of their duration, from which they do not belong to
+/// one collective.
 const APART: f64 = 0.5;
 
-/// Adds the findings about a job.
 pub fn add_findings(all: &[Digest], job: &mut Job) {
     let span = shared_time(all, job).max(1) as f64;
     let total = job.waits.total_wait();
@@ -50,7 +50,7 @@ pub fn add_findings(all: &[Digest], job: &mut Job) {
     if !job.matches.list.is_empty() {
         judge_stragglers(all, job, span, total, &mut findings);
         if let Some((mut slow, ranks)) = slow_link(job, span) {
-            // The ranks with the slow link come late everywhere else.
+            // Ranks with a slow link arrive late in all other collectives.
             if job.stragglers.iter().all(|s| s.why == Late::Host && ranks.contains(&s.rank)) {
                 let late = findings.iter().map(|f| f.stake).fold(0.0, f64::max);
                 slow.stake = slow.stake.max(late);
@@ -61,7 +61,7 @@ pub fn add_findings(all: &[Digest], job: &mut Job) {
         }
     }
     findings.extend(find_bubbles(all, job));
-    // Arrivals that do not end together were not of one collective: the match is useless.
+    // Arrivals that do not end together do not belong to one collective: discard the match.
     let unsure = (!job.matches.list.is_empty()).then(|| mismatch_remark(job)).flatten();
     if unsure.is_some() {
         findings.retain(|f| f.id == Verdict::PipelineBubble);
@@ -74,7 +74,7 @@ pub fn add_findings(all: &[Digest], job: &mut Job) {
     job.remarks.extend(unsure.clone());
     job.remarks.extend(single_delays(job, span).filter(|_| unsure.is_none()));
     job.findings = findings;
-    // Causes before effects: the remaining part of the collectives, once it is known which ranks wait for which.
+    // Causes before effects: judge the remaining exposed time after the waits between ranks.
     if unsure.is_none() {
         let mut finding = exposed_communication::find_exposed(all, job);
         if let Some(finding) = &mut finding {
@@ -84,7 +84,7 @@ pub fn add_findings(all: &[Digest], job: &mut Job) {
     }
 }
 
-/// Discards everything derived from waits that are not real.
+/// Discards all results derived from the waits, which a wrong match makes meaningless.
 fn discard_waits(job: &mut Job) {
     job.unsure = true;
     job.waits.pairs.clear();
@@ -96,15 +96,15 @@ fn discard_waits(job: &mut Job) {
     job.links.iter_mut().for_each(|l| l.waited = 0);
 }
 
-/// Time in which the ranks worked together, ns: from the first judged collective to the last. A report also has the
-/// time before, such as the import of libraries and the setup of NCCL, in which ranks do not wait for each other.
+/// Time in which the ranks worked together, ns: from the first judged collective to the last. A report also contains
+/// the time before, such as library imports and NCCL setup, in which ranks do not wait for each other.
 fn shared_time(all: &[Digest], job: &Job) -> i64 {
     let whole = all.iter().map(|d| d.end.saturating_sub(d.start)).max().unwrap_or(1);
     let when = &job.waits.when;
     match (when.first(), when.last()) {
         (Some(first), Some(last)) if last.0 > first.0 => {
-            // The wait of the first one is before its end: there is one more collective than there are
-            // intervals between them.
+            // Add the interval of the first collective, whose wait precedes its end: n ends have n − 1 intervals
+            // between them.
             let ends = 1 + when.windows(2).filter(|w| w[0].0 != w[1].0).count();
             let between = last.0.saturating_sub(first.0) as f64;
             ((between * ends as f64 / (ends - 1) as f64) as i64).min(whole)
@@ -113,12 +113,12 @@ fn shared_time(all: &[Digest], job: &Job) -> i64 {
     }
 }
 
-/// Confidence of the match: collectives are matched by their order unless the reports number them.
+/// Confidence of the match: unless the reports number collectives, their order decides.
 fn match_confidence(job: &Job) -> Sure {
     if job.matches.groups.iter().all(|g| g.numbered) { Sure::Certain } else { Sure::Likely }
 }
 
-/// Remark on single waits that are far longer than the others, and are not held against a rank.
+/// Remark on single waits that are far longer than the others and do not count against a rank.
 fn single_delays(job: &Job, span: f64) -> Option<String> {
     let outliers = &job.waits.outliers;
     let sum = outliers.iter().map(|w| w.2).fold(0, i64::saturating_add);
@@ -136,7 +136,7 @@ fn single_delays(job: &Job, span: f64) -> Option<String> {
     })
 }
 
-/// Remark for a match whose ends do not agree.
+/// Remark on matched collectives that do not end together.
 fn mismatch_remark(job: &Job) -> Option<String> {
     let mut uncertain: Vec<i64> = job.ranks.iter().filter(|m| m.clock.by > 0).map(|m| m.clock.uncertainty).collect();
     uncertain.sort_unstable();
@@ -166,8 +166,8 @@ fn judge_stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findin
         worst.push((row, ns));
     }
     let share = (sum as f64 / span).min(1.0);
-    // Several ranks are stragglers only if each is late repeatedly: accidents happen to all of them. A few long waits
-    // among many are an accident, and time that is hidden by computing costs nothing.
+    // With several candidates, each must be late repeatedly, because accidents happen on any rank. A few long waits
+    // among many are accidents, and time hidden behind computing costs nothing.
     let recurring = |row: usize| job.waits.recurring.as_ref().filter(|r| r.rank as usize == job.ranks[row].digest);
     let steady: f64 =
         worst.iter().map(|&(row, late)| if recurring(row).is_some() { late as f64 } else { capped_wait(job, job.ranks[row].digest) }).sum();
@@ -202,7 +202,8 @@ fn judge_stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findin
     }
 }
 
-/// Share of a mean other rank's time in exposed collectives, without the few longest waits; 1 if unknown.
+/// Average share of time that the other ranks spend in exposed collectives, without the few longest waits; 1 if
+/// unknown.
 fn exposed_share(job: &Job, row: usize) -> f64 {
     let others = job.ranks.iter().enumerate().filter(|(r, m)| *r != row && m.judged > 0);
     let open: Vec<f64> = others.map(|(_, m)| m.exposed.saturating_sub(m.waited_longest).max(0) as f64 / m.judged as f64).collect();
@@ -210,13 +211,13 @@ fn exposed_share(job: &Job, row: usize) -> f64 {
     if known { open.iter().sum::<f64>() / open.len().max(1) as f64 } else { 1.0 }
 }
 
-/// Formats the share of time for which others wait for a rank, and the part of it in which nothing else runs.
+/// Formats the share of time that other ranks wait for a rank, and the part in which nothing else runs.
 fn format_waited(share: f64, alone: f64) -> String {
     let of = format!("{} of the time", format_percent(share));
     if share - alone > 0.01 { format!("{of} (in {} nothing else runs)", format_percent(alone)) } else { of }
 }
 
-/// Time waited for any rank and for this one in each time slice, ns.
+/// Waiting time in each time slice, ns: for any rank, and for this rank.
 fn waits_by_slice(job: &Job, digest: usize) -> (Vec<i64>, Vec<i64>) {
     let when = &job.waits.when;
     let (mut all, mut own) = (vec![0i64; SLICES as usize], vec![0i64; SLICES as usize]);
@@ -232,18 +233,18 @@ fn waits_by_slice(job: &Job, digest: usize) -> (Vec<i64>, Vec<i64>) {
     (all, own)
 }
 
-/// Time waited for a rank, ns; each slice is capped at `FEW` times a usual one.
+/// Time that others waited for a rank, ns, with each slice capped at `FEW` times the usual one.
 fn capped_wait(job: &Job, digest: usize) -> f64 {
     let (all, own) = waits_by_slice(job, digest);
     // Only slices with any waiting: a short capture has few collectives.
     let mut own: Vec<i64> = own.into_iter().zip(all).filter(|(_, all)| *all > 0).map(|(own, _)| own).collect();
     own.sort_unstable();
-    // The wait that a share `AGAIN` of the slices reaches is usual.
+    // A share `AGAIN` of the slices reaches the usual wait.
     let usual = own.get(((1.0 - AGAIN) * own.len() as f64) as usize).copied().unwrap_or(0);
     own.iter().map(|&ns| ns.min(usual.saturating_mul(FEW)) as f64).sum()
 }
 
-/// Share of the time slices in which the others wait for a rank.
+/// Share of the time slices in which others wait for a rank.
 fn late_slice_share(job: &Job, digest: usize) -> f64 {
     let (all, own) = waits_by_slice(job, digest);
     let mean = own.iter().sum::<i64>() as f64 / SLICES as f64;
@@ -255,7 +256,7 @@ fn late_slice_share(job: &Job, digest: usize) -> f64 {
 fn late_cause(all: &[Digest], job: &Job, row: usize, late: i64) -> (Late, i64, String) {
     let member = &job.ranks[row];
     let own = &all[member.digest];
-    // Peers are the ranks that do the same work: other stages of a pipeline, or other experts, do something else.
+    // Peers do the same work; other pipeline stages and other experts do not.
     let peers: Vec<usize> = {
         let groups = job.matches.groups.iter().filter(|g| g.ranks.contains(&u32::try_from(member.digest).unwrap_or(u32::MAX)));
         let widest = groups.max_by_key(|g| g.ranks.len());
@@ -331,10 +332,11 @@ fn straggler_finding(
     }
 }
 
-/// Ranks wait, but not for a single one of them.
+/// Finds waiting that is not for a single rank.
 fn find_imbalance(all: &[Digest], job: &Job, span: f64, total: i64) -> Option<Finding> {
     let worst = job.ranks.iter().max_by_key(|m| m.late)?;
-    // Waiting that is mostly for one rank which is not a straggler is hidden behind computing, or a single delay.
+    // If most waiting is for one rank that is not a straggler, the cause is a single delay, or computing hides the
+    // waiting.
     if worst.late as f64 >= MOSTLY * total as f64 {
         return None;
     }
@@ -382,7 +384,7 @@ struct Timed {
     count: usize,
 }
 
-/// Groups whose collectives take longer than the same collectives of other groups.
+/// Finds groups whose collectives take longer than the same collectives in other groups.
 fn slow_link(job: &Job, span: f64) -> Option<(Finding, Vec<u32>)> {
     // Duration on the last rank to arrive, which does not wait.
     let mut times: BTreeMap<_, (Vec<i64>, Vec<u64>)> = BTreeMap::new();
@@ -402,7 +404,7 @@ fn slow_link(job: &Job, span: f64) -> Option<(Finding, Vec<u32>)> {
         }
     }
     let alike = |a: u64, b: u64| a == b || (a > 0 && b > 0 && a.max(b) as f64 <= ALIKE * a.min(b) as f64);
-    // Median of the same collective in other groups; with two groups it is unknown which one is normal.
+    // Median of the same collective in other groups; between two groups it is unknown which one is normal.
     let usual = |of: &Timed| {
         let same = |g: &&Timed| g.group != of.group && (g.kind, g.size) == (of.kind, of.size) && alike(g.bytes, of.bytes);
         let mut others: Vec<i64> = groups.iter().filter(same).map(|g| g.time).collect();
@@ -440,12 +442,12 @@ fn slow_link(job: &Job, span: f64) -> Option<(Finding, Vec<u32>)> {
     Some((finding, ranks))
 }
 
-/// Ranks that wait for data that others send.
+/// Finds ranks that wait for data from other ranks.
 fn find_bubbles(all: &[Digest], job: &Job) -> Option<Finding> {
     let mut shares: Vec<(f64, u32)> = Vec::new();
     for member in &job.ranks {
         let digest = &all[member.digest];
-        // NCCL's kernel of sends and receives also does all-to-all: only the framework can tell them apart.
+        // NCCL's kernel for sends and receives also runs all-to-all: only the framework's data distinguishes them.
         let point: Vec<bool> = digest
             .kinds
             .iter()
@@ -459,7 +461,7 @@ fn find_bubbles(all: &[Digest], job: &Job) -> Option<Finding> {
             }
         }
         if to_one > 0 && member.judged > 0 {
-            // Exposed time of sends and receives, by their part of the collective time.
+            // Exposed time of sends and receives, estimated from their share of the collective time.
             let exposed = member.exposed as f64 * to_one as f64 / any.max(1) as f64;
             shares.push((exposed / member.judged as f64, member.rank));
         }

@@ -65,7 +65,7 @@ pub fn build_job(all: &[Digest]) -> Job {
     out
 }
 
-/// If the work of GPUs was not recorded on some ranks, adds remarks and lowers all findings to possible.
+/// Adds remarks and lowers all findings to possible if the GPU work of some ranks was not recorded.
 fn note_unrecorded(all: &[Digest], job: &mut Job) {
     let said = job.ranks.iter().filter_map(|m| Some(format!("rank {}: {}", m.rank, all.get(m.digest)?.unrecorded.as_deref()?)));
     let said: Vec<String> = said.collect();

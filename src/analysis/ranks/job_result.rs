@@ -9,15 +9,15 @@ use crate::analysis::triage::text::format_percent;
 use crate::model::digest::Digest;
 use std::collections::BTreeMap;
 
-/// Share of its time that a rank waits for others from which it is mentioned.
+/// Minimum share of its time that a rank must wait for others to be mentioned.
 const NOTICED: f64 = 0.01;
 
 /// Reason why a rank is late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
-    /// Its GPU computes more, or slower.
+    /// The rank's GPU computes more, or more slowly.
     Compute,
-    /// Its host launches late.
+    /// The rank's host launches late.
     Host,
 }
 
@@ -35,14 +35,14 @@ impl Late {
 pub struct Straggler {
     pub rank: u32,
     pub why: Late,
-    /// Time that a mean other rank waited for it, ns.
+    /// Average time that the other ranks waited for this rank, ns.
     pub late: i64,
 }
 
 /// One rank. Times in ns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
-    /// Index of its digest.
+    /// Index of the rank's digest.
     pub digest: usize,
     pub rank: u32,
     /// The median step length.
@@ -57,11 +57,11 @@ pub struct Member {
     pub idle: i64,
     /// Judged time of the report.
     pub judged: i64,
-    /// Time that a mean other rank waited for it in collectives.
+    /// Average time that the other ranks waited for this rank in collectives.
     pub late: i64,
-    /// Time that it waited for others.
+    /// Time that this rank waited for others.
     pub waited: i64,
-    /// Time that it waited in the few longest waits, which are not judged.
+    /// Time in this rank's few longest waits, which are not judged.
     pub waited_longest: i64,
     pub clock: Offset,
 }
@@ -75,14 +75,14 @@ pub struct Link {
     pub count: u64,
     /// The median message size, bytes; `None` if the reports do not state it.
     pub bytes: Option<u64>,
-    /// The median duration on the last rank to arrive, ns, which does not wait for others.
+    /// Median duration on the last rank to arrive, which does not wait for others, ns.
     pub time: i64,
     /// Bus bandwidth, bytes per second: the median of all collectives whose size is known.
     pub bus: Option<f64>,
     /// Bandwidth of the links of these GPUs, bytes per second, and their name, if all ranks are on one machine.
     pub peak: Option<(f64, &'static str)>,
     pub algorithm: String,
-    /// Total time that a mean rank waited for others in them, ns.
+    /// Total waiting time in these collectives, averaged over the ranks, ns.
     pub waited: i64,
 }
 
@@ -94,7 +94,7 @@ pub struct StepCell {
     pub compute: i64,
     pub exposed: i64,
     pub idle: i64,
-    /// Time that the others waited for it in this step.
+    /// Time that the other ranks waited for this rank in the step.
     pub late: i64,
 }
 
@@ -108,11 +108,11 @@ pub struct Job {
     pub links: Vec<Link>,
     /// Ranks that make the others wait, worst first; may be empty.
     pub stragglers: Vec<Straggler>,
-    /// Findings about the ranks together; those of single ranks are in their digests.
+    /// Findings about the ranks together; findings about single ranks are in the ranks' digests.
     pub findings: Vec<Finding>,
     /// Missing data and other problems of the reports.
     pub remarks: Vec<String>,
-    /// True if matched arrivals cannot be of one collective: then it is unknown which ranks wait for which.
+    /// True if matched arrivals cannot belong to one collective, so that the waits between ranks are unknown.
     pub unsure: bool,
 }
 
@@ -121,7 +121,7 @@ impl Job {
         self.ranks.iter().find(|m| m.digest == digest as usize)
     }
 
-    /// The sentence for a job without findings.
+    /// Sentence to display if the job has no findings.
     pub fn nothing_found(&self) -> String {
         if self.matches.list.is_empty() {
             return "no collectives to compare: which rank waits for which is not known".to_owned();
@@ -139,7 +139,7 @@ impl Job {
         )
     }
 
-    /// Number of matched collectives, including those that a listed one stands for.
+    /// Number of matched collectives, including those thinned out of the list.
     pub fn matched_count(&self) -> u64 {
         self.matches.list.len() as u64 * self.matches.each.unsigned_abs()
     }
@@ -149,7 +149,7 @@ impl Job {
         self.find_member(digest).map_or(digest, |m| m.rank)
     }
 
-    /// Steps of all ranks by their number, with the time waited for each rank in them.
+    /// Steps of all ranks by step number, with the time that others waited for each rank.
     pub fn steps_by_number(&self, digests: &[Digest]) -> BTreeMap<u32, Vec<Option<StepCell>>> {
         let mut out: BTreeMap<u32, Vec<Option<StepCell>>> = BTreeMap::new();
         for (row, member) in self.ranks.iter().enumerate() {
@@ -162,7 +162,7 @@ impl Job {
             for &(end, rank, ns) in self.waits.when.iter().filter(|w| w.1 as usize == member.digest) {
                 let own = member.clock.own_time(end);
                 debug_assert_eq!(rank as usize, member.digest);
-                // A collective ends in its own step, or just behind it.
+                // A collective ends in its own step, or just after it.
                 let at = steps.partition_point(|s| s.start <= own.saturating_sub(1));
                 if let Some(cell) = at.checked_sub(1).and_then(|i| cells.get_mut(i)) {
                     cell.late += ns;

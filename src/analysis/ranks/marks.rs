@@ -5,23 +5,22 @@ use crate::analysis::triage::StepSource;
 use crate::model::Profile;
 use rustc_hash::FxHashMap;
 
-/// Ranges of PyTorch's profiler that number steps.
+/// Name pattern of the step ranges of PyTorch's profiler.
 const STEPS: &str = "ProfilerStep#";
 
-/// Ranges that number steps, by process, in order of their starts: start, end, number.
+/// Numbered step ranges by process, sorted by start: start, end, number.
 pub struct Marks {
     of_process: FxHashMap<u32, Vec<(i64, i64, u32)>>,
 }
 
-/// Returns the number in a name that has exactly one.
+/// Returns the number in a name; `None` if the name contains several numbers, or none.
 fn parse_step_number(name: &str) -> Option<u32> {
     let mut all = name.split(|c: char| !c.is_ascii_digit()).filter(|n| !n.is_empty());
     all.next().filter(|_| all.next().is_none())?.parse().ok()
 }
 
 impl Marks {
-    /// Reads step numbers from the ranges of PyTorch's profiler, or, without those, from the ranges by which the
-    /// steps were found.
+    /// Reads step numbers from the ranges of PyTorch's profiler, or else from the ranges that mark the steps.
     pub fn from_profile(profile: &Profile, found: Option<&StepSource>) -> Self {
         let ranges = &profile.ranges;
         let has = |wanted: &str| ranges.names.iter().any(|(_, name)| name_pattern(name) == wanted);
@@ -44,7 +43,7 @@ impl Marks {
         Self { of_process }
     }
 
-    /// Number of the step that a process is in at a time.
+    /// Number of a process's step at a time.
     pub fn step_at(&self, pid: Option<u32>, time: i64) -> Option<u32> {
         let own = pid.and_then(|pid| self.of_process.get(&pid));
         let only = || self.of_process.values().next().filter(|_| self.of_process.len() == 1);

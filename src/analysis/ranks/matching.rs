@@ -21,7 +21,7 @@ impl Arrival {
     }
 }
 
-/// A collective with all ranks that took part in it.
+/// A collective with all participating ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Together {
     /// Index into [`Matches::groups`].
@@ -46,9 +46,9 @@ pub struct Group {
     pub ranks: Vec<u32>,
     /// Number of ranks, including those without a report.
     pub size: usize,
-    /// Set if the reports number its collectives; otherwise they were matched by their order.
+    /// Set if the reports number the group's collectives; otherwise they are matched by order.
     pub numbered: bool,
-    /// NCCL's algorithm and protocol, if the kernels' names have them.
+    /// NCCL's algorithm and protocol, if the kernel names contain them.
     pub algorithm: String,
 }
 
@@ -56,12 +56,12 @@ pub struct Group {
 pub struct Matches {
     pub groups: Vec<Group>,
     pub list: Vec<Together>,
-    /// Number of collectives that each one in the list stands for.
+    /// Number of collectives that each entry of the list represents.
     pub each: i64,
     pub remarks: Vec<String>,
 }
 
-/// Maximum number of collectives in which a group's algorithm is looked for.
+/// Maximum number of collectives searched for a group's algorithm.
 const LOOKED_AT: usize = 200;
 
 /// A group's name, and its ranks according to the report.
@@ -87,11 +87,11 @@ fn in_order_of_numbers(mut own: Own) -> Own {
     own
 }
 
-/// Route of messages: group, the sender's number in it, the receiver's.
+/// Route of messages: group, and the numbers of the sender and the receiver in it.
 type Way = (Key, u32, u32);
 
-/// Messages of each route on both of its ranks, in the order of the host. A rank's number in a group is the one in the
-/// report, else its place among the group's ranks, else its own.
+/// Messages of each route on both of its ranks, in host call order. A rank's number in a group comes from the report,
+/// or else from its place among the group's ranks, or else is the rank number.
 fn message_routes(all: &[Digest], each: i64) -> BTreeMap<Way, Vec<(u32, Own)>> {
     let mut out: BTreeMap<Way, Vec<(u32, Own)>> = BTreeMap::new();
     for (rank, digest) in (0..).zip(all) {
@@ -117,12 +117,12 @@ fn message_routes(all: &[Digest], each: i64) -> BTreeMap<Way, Vec<(u32, Own)>> {
             out.entry(way.clone()).or_default().push((rank, in_order_of_numbers(list)));
         }
     }
-    // Only routes with both sides, and not from a rank to itself.
+    // Keep routes with both sides, except those from a rank to itself.
     out.retain(|way, parts| parts.len() == 2 && way.1 != way.2);
     out
 }
 
-/// Matches collectives by group and number, as far as the reports have them, else by order.
+/// Matches collectives by group and number if the reports contain them, else by order.
 pub fn match_collectives(all: &[Digest]) -> Matches {
     let mut groups: BTreeMap<Key, Vec<u32>> = BTreeMap::new();
     let each = all.iter().filter_map(|d| d.collectives.as_ref()).map(|c| i64::from(c.each.max(1))).max().unwrap_or(1);
@@ -135,7 +135,7 @@ pub fn match_collectives(all: &[Digest]) -> Matches {
         }
     }
     let mut out = Matches { each, ..Matches::default() };
-    // One group at a time: all of them at once would take several times the memory.
+    // One group at a time: all groups at once would take several times the memory.
     for (key, ranks) in groups {
         let mut parts: Vec<(u32, Own)> =
             ranks.into_iter().map(|r| (r, of_group(&all[r as usize], &key, each))).filter(|p| !p.1.is_empty()).collect();
@@ -173,7 +173,7 @@ pub fn match_collectives(all: &[Digest]) -> Matches {
     out
 }
 
-/// Adds the collectives that all ranks of the group have, with the same number and of the same kind.
+/// Adds the collectives that all ranks of the group have with the same number and kind.
 fn gather_common(all: &[Digest], group: u32, parts: &[(u32, Own)], into: &mut Vec<Together>) {
     let Some(((first, own), others)) = parts.split_first() else { return };
     let words: Vec<Vec<&'static str>> =
@@ -196,8 +196,8 @@ fn gather_common(all: &[Digest], group: u32, parts: &[(u32, Own)], into: &mut Ve
     }
 }
 
-/// Numbers the collectives of a group without numbers like those of the rank with the most: captures begin at
-/// different times.
+/// Numbers the collectives of an unnumbered group by aligning each rank with the one that has the most: captures begin
+/// at different times.
 fn in_order(all: &[Digest], parts: &mut Vec<(u32, Own)>, remarks: &mut Vec<String>) {
     let Some(reference) = (0..parts.len()).max_by_key(|&i| (parts[i].1.len(), std::cmp::Reverse(i))) else { return };
     let (rank, longest) = parts[reference].clone();
@@ -214,7 +214,7 @@ fn in_order(all: &[Digest], parts: &mut Vec<(u32, Own)>, remarks: &mut Vec<Strin
             lost.push(*own_rank);
             return false;
         };
-        // Collectives before the other's first and behind its last continue the numbers.
+        // Extrapolate the numbers before the other rank's first collective and after its last.
         let number = |at: i64| match usize::try_from(at).ok().and_then(|at| longest.get(at)) {
             Some(of) => of.sequence,
             None if at < 0 => longest[0].sequence.saturating_add(at.saturating_mul(each)),

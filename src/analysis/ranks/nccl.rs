@@ -1,6 +1,6 @@
 //! Properties of collectives: their kind, their algorithm, the bytes that they move, and the resulting bandwidth.
 
-/// Parts of names and their kinds; longer ones first, because they contain the others.
+/// Parts of names and their kinds; longer parts first, because they contain the shorter ones.
 const KINDS: [(&str, &str); 14] = [
     ("allreduce", "all_reduce"),
     ("allgather", "all_gather"),
@@ -18,7 +18,7 @@ const KINDS: [(&str, &str); 14] = [
     ("generic", "several in one"),
 ];
 
-/// Kind of a collective in the terms of PyTorch's functions, from the name that the report uses.
+/// Kind of a collective, in the terms of PyTorch's functions, from its name in the report.
 pub fn collective_kind(name: &str) -> &'static str {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
     KINDS.iter().find(|k| plain.contains(k.0)).map_or("other", |k| k.1)
@@ -39,7 +39,7 @@ pub fn of_kernel(name: &str) -> (&'static str, String) {
     (collective_kind(words.first().copied().unwrap_or_default()), algorithm.join("_"))
 }
 
-/// Returns true if all ranks leave it at nearly the same time, because each needs data of every other.
+/// Returns true if all ranks leave the collective at nearly the same time, because each needs data from all others.
 pub fn leaves_together(kind: &str) -> bool {
     matches!(kind, "all_reduce" | "all_gather" | "reduce_scatter" | "all_to_all" | "barrier")
 }
@@ -49,7 +49,7 @@ pub fn point_to_point(kind: &str) -> bool {
     matches!(kind, "send" | "recv" | "send_recv")
 }
 
-/// Common word for both sides of an operation: a send and its receive are one.
+/// Kind that is the same on both sides of an operation: a send and its receive are both `send_recv`.
 pub fn common_kind(name: &str) -> &'static str {
     let kind = collective_kind(name);
     if point_to_point(kind) { "send_recv" } else { kind }
@@ -87,9 +87,9 @@ const LINKS: [(&str, f64, &str); 14] = [
 
 /// Bandwidth of a GPU's links to its neighbours in one direction, bytes per second, and the name of the links.
 ///
-/// Sources are NVIDIA's and AMD's product pages: NVLink 3 of the A100 12 × 25 GB/s, NVLink 4 of the H100 and H200
-/// (SXM) 18 × 25 GB/s, NVLink 5 of the B200 and B300 18 × 50 GB/s, NVLink 2 of the V100 6 × 25 GB/s; Infinity Fabric
-/// of the MI300X and MI325X 7 × 64 GB/s, of the MI350X and MI355X 7 × 76.8 GB/s. Names with `PCIe`, and those of other
+/// Sources are NVIDIA's and AMD's product pages: NVLink 3 of the A100 12 × 25 GB/s, NVLink 4 of the H100 and H200 (SXM)
+/// 18 × 25 GB/s, NVLink 5 of the B200 and B300 18 × 50 GB/s, NVLink 2 of the V100 6 × 25 GB/s; Infinity Fabric of the
+/// MI300X and MI325X 7 × 64 GB/s, of the MI350X and MI355X 7 × 76.8 GB/s. Cards with `PCIe` in their name, and other
 /// cards, have no entry.
 pub fn link_bandwidth(device: &str) -> Option<(f64, &'static str)> {
     if device.to_ascii_uppercase().contains("PCIE") {

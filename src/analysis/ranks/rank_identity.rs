@@ -11,9 +11,9 @@ pub enum Told {
     Reports,
     /// File names.
     Names,
-    /// Numbers of the GPUs that they used.
+    /// Numbers of the GPUs that the ranks used.
     Devices,
-    /// Order in which they were given, for lack of anything else.
+    /// Order in which the reports were given, as a last resort.
     Order,
 }
 
@@ -28,7 +28,7 @@ impl Told {
     }
 }
 
-/// Maximum number of ranks in a job.
+/// Maximum plausible number of ranks in a job.
 const MOST_RANKS: u32 = 1 << 20;
 
 /// Rank in a file name, after the word `rank`: `job_rank12.nsys-rep`.
@@ -39,7 +39,8 @@ pub fn in_name(file: &str) -> Option<u32> {
     digits.parse().ok()
 }
 
-/// Numbers in a file name, from the last: `job_rank12.nsys-rep` has 12. A number after `rank` comes first.
+/// Numbers in a file name, last first, except that a number after `rank` precedes all others: 12 for
+/// `job_rank12.nsys-rep`.
 fn parse_numbers(file: &str) -> Vec<u32> {
     let name = file.rsplit('/').next().unwrap_or(file);
     let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
@@ -54,15 +55,13 @@ fn parse_numbers(file: &str) -> Vec<u32> {
     after.chain(all).collect()
 }
 
-/// Returns true if all numbers are different.
 fn are_distinct(list: &[u32]) -> bool {
     let mut sorted = list.to_vec();
     sorted.sort_unstable();
     sorted.windows(2).all(|w| w[0] != w[1])
 }
 
-/// Removes digests of the same report as an earlier one, which may have been named twice or copied. Returns a
-/// remark for each.
+/// Removes duplicate digests of a report that was given twice or copied. Returns a remark for each.
 pub fn without_doubles(all: &mut Vec<Digest>, reports: &mut Vec<usize>) -> Vec<String> {
     let what = |d: &Digest| (d.epoch, d.pid, d.device, d.start, d.end, d.launches, d.kernel_time);
     let mut remarks = Vec::new();
@@ -114,7 +113,7 @@ pub fn identify_ranks(all: &[Digest]) -> (Vec<u32>, Told, Vec<String>) {
     let names: Option<Vec<Vec<u32>>> = all.iter().map(|d| Some(parse_numbers(&d.file)).filter(|n| !n.is_empty())).collect();
     if let Some(names) = names {
         let most = names.iter().map(Vec::len).min().unwrap_or(0);
-        // The first position in which all names differ.
+        // First position at which the numbers of all names differ.
         let found = (0..most).map(|at| names.iter().map(|n| n[at]).collect::<Vec<u32>>()).find(|list| are_distinct(list));
         if let Some(list) = found.filter(|l| l.iter().max().is_some_and(|&m| (m as usize) < l.len().saturating_mul(64))) {
             return (list, Told::Names, remarks);

@@ -1,15 +1,15 @@
-//! Detection of a rank that is late at intervals: a delay that recurs is not an accident.
+//! Detection of a rank that is late at regular intervals: a recurring delay is not an accident.
 
-/// Multiple of the median wait from which a wait stands out.
+/// Multiple of the median wait from which a wait counts as long.
 const STANDS_OUT: i64 = 4;
-/// Divisor of the longest wait: waits of the same kind are at least this part of it.
+/// Waits of the same kind are at least the longest wait divided by this.
 const ALIKE: i64 = 2;
-/// Minimum share of such waits, by time, that are for the rank.
+/// Minimum share of the time of such waits that the rank must cause.
 const MOSTLY: f64 = 0.8;
-/// Number of places within which waits belong to one delay: a rank that fell behind may need some
-/// collectives to catch up.
+/// Maximum distance, in collectives, between waits of one delay: a rank that fell behind may need several collectives
+/// to catch up.
 const APART: usize = 2;
-/// Share of the collectives below which its delays must stay: a rank that is late in more of them is late all the time.
+/// Upper bound of the share of collectives with delays: a rank with more delays is late all the time.
 const NOW_AND_THEN: f64 = 0.25;
 /// Largest ratio of the longest to the shortest distance between delays.
 const UNEVEN: f64 = 2.0;
@@ -20,13 +20,13 @@ pub struct Wait {
     pub end: i64,
     /// Rank that came last.
     pub rank: u32,
-    /// Wait of a mean rank.
+    /// Average wait of the other ranks.
     pub ns: i64,
-    /// True at the start of the capture, which can be the reason of a wait: such waits only confirm those seen later.
+    /// True at the start of the capture, which may itself cause a wait: such a wait only confirms later ones.
     pub start: bool,
 }
 
-/// A rank that is late repeatedly, and the places of its delays in the list.
+/// A rank that is late repeatedly, and the positions of its delays in the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recurring {
     pub rank: u32,
@@ -34,8 +34,8 @@ pub struct Recurring {
     pub at: Vec<usize>,
 }
 
-/// Finds the rank for which the others wait long, at even distances and about as long each time, while most waits are
-/// short. The list must be in order of time.
+/// Finds the rank that causes long waits of similar length at regular intervals, while most waits are short. The list
+/// must be in order of time.
 pub fn find_recurring(waits: &[Wait]) -> Option<Recurring> {
     let mut sorted: Vec<i64> = waits.iter().filter(|w| !w.start).map(|w| w.ns).collect();
     sorted.sort_unstable();
@@ -60,7 +60,7 @@ pub fn find_recurring(waits: &[Wait]) -> Option<Recurring> {
     let (least, most) = (*between.iter().min()?, *between.iter().max()?);
     let mean = last.saturating_sub(first) as f64 / between.len() as f64;
     let span = waits[waits.len() - 1].end.saturating_sub(waits[0].end) as f64;
-    // Number of delays that fit at that distance; one may be outside of the judged time.
+    // Number of delays that fit into the span at the mean distance; one may be outside of the judged time.
     let room = (span / mean.max(1.0)).floor();
     let often = at.len() as f64 + 1.0 >= room && (at.len() as f64) < NOW_AND_THEN * waits.len() as f64;
     (often && least > 0 && most as f64 <= UNEVEN * least as f64).then_some(Recurring { rank, at })

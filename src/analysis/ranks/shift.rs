@@ -1,33 +1,33 @@
-//! Alignment of the collectives of two ranks when they are not numbered and captures begin at different steps: by the
-//! numbers of the steps, by the clocks of the machines, and by the ends, which all ranks reach together.
+//! Alignment of unnumbered collectives of two ranks whose captures begin at different steps: by step numbers, by the
+//! clocks of the machines, and by the ends of collectives, which all ranks reach together.
 
 use crate::model::digest::Collective;
 use std::collections::HashMap;
 
-/// Maximum shift that is tried.
+/// Maximum shift to try.
 const MOST: i64 = 2000;
-/// Maximum number of collectives by which a shift is judged.
+/// Maximum number of collectives used to evaluate a shift.
 const LOOKED_AT: usize = 200;
-/// Minimum share of collectives of the same kind for two orders to be the same.
+/// Minimum share of positions with the same kind of collective for two orders to match.
 const ALIKE: f64 = 0.98;
 /// Minimum share of the collectives in steps of the same number that have the same shift.
 const SAME_SHIFT: f64 = 0.9;
-/// Minimum number of collectives in both reports to align them by their ends alone.
+/// Minimum number of collectives in both reports to align the ranks by the ends alone.
 const FOR_ENDS: usize = 8;
-/// Factor by which the ends must fit better then.
+/// Factor by which the ends must fit better to prefer a shift with partial overlap.
 const BETTER: i64 = 10;
 
-/// Converts an index to a signed number.
+/// Converts an index to `i64`, saturating.
 pub fn to_signed(place: usize) -> i64 {
     i64::try_from(place).unwrap_or(i64::MAX)
 }
 
-/// A rank's collectives of a group in the order of its host.
+/// A rank's collectives of one group, in host call order.
 pub struct Side<'a> {
     pub list: &'a [Collective],
     /// Kind of each collective.
     pub words: Vec<&'static str>,
-    /// Number of the step in which each was called, if the report has it.
+    /// Step number of each call, if the report contains it.
     pub steps: Vec<Option<u32>>,
 }
 
@@ -35,13 +35,13 @@ pub struct Side<'a> {
 pub struct Pair<'a> {
     pub mine: Side<'a>,
     pub other: Side<'a>,
-    /// Zero of their clocks on a common clock, ns, as far as the machines' clocks agree.
+    /// Zero points of both clocks on a common clock, ns, as far as the machines' clocks agree.
     pub epochs: Option<(i64, i64)>,
-    /// True if they ran on one machine.
+    /// True if both ranks ran on one machine.
     pub one_clock: bool,
 }
 
-/// Fit of a shift, ns: variation of the distance between the ends, and that distance by the clocks of the machines.
+/// Fit of a shift, ns: variation of the distance between the ends, and that distance according to the machines' clocks.
 #[derive(Clone, Copy)]
 struct Fit {
     spread: i64,
@@ -49,8 +49,8 @@ struct Fit {
 }
 
 impl Pair<'_> {
-    /// Number of places by which the other rank has this one's collectives later; negative if the other's capture began
-    /// later. `None` if no order fits.
+    /// Number of places by which this rank's collectives come later in the other rank's list; negative if the other
+    /// rank's capture began later. `None` if no order fits.
     pub fn find_shift(&self) -> Option<i64> {
         let (n, most) = (self.mine.list.len(), self.other.list.len());
         let whole = self.best_shift(0, to_signed(most.saturating_sub(n)).min(MOST));
@@ -61,8 +61,8 @@ impl Pair<'_> {
             let fit = self.fit_shift(shift)?;
             let clock = self.epochs.is_some() && fit.apart <= self.median_gap() / 2;
             let fits = whole.is_none_or(|w| fit.spread <= tolerated_spread(w.0.spread));
-            // Numbers that restart in each capture are meaningless: then the clock of the machine contradicts
-            // them, or the ends do.
+            // Step numbers that restart in each capture are meaningless: the machine's clock or the ends contradict
+            // them.
             if clock || fits && !(self.one_clock && self.epochs.is_some()) {
                 return Some(shift);
             }
@@ -80,7 +80,7 @@ impl Pair<'_> {
         whole.map(|w| w.1)
     }
 
-    /// The shift that aligns most of the collectives with the same place in a step of the same number.
+    /// Shift that aligns most of the collectives with the same place in a step of the same number.
     fn by_steps(&self) -> Option<i64> {
         let places = |steps: &[Option<u32>]| {
             let mut next: HashMap<u32, u32> = HashMap::new();
@@ -118,7 +118,7 @@ impl Pair<'_> {
     fn is_alike(&self, shift: i64) -> bool {
         let (mine, to) = self.overlap(shift);
         let n = mine.len();
-        // Most shifts do not match; these stop after a few collectives.
+        // Stop early: most shifts fail after a few collectives.
         let mut other = ((1.0 - ALIKE) * n as f64) as usize;
         n > 0
             && mine.enumerate().all(|(i, at)| {
@@ -142,7 +142,7 @@ impl Pair<'_> {
         Some(Fit { spread: off[off.len() / 2], apart })
     }
 
-    /// The best of these shifts. Steps are alike: the clocks of the machines decide between shifts that fit
+    /// Best shift in a range. Because steps resemble each other, the machines' clocks decide between shifts that fit
     /// about equally well.
     fn best_shift(&self, from: i64, to: i64) -> Option<(Fit, i64)> {
         let tried: Vec<(Fit, i64)> = (from..=to).filter(|&s| self.is_alike(s)).filter_map(|s| Some((self.fit_shift(s)?, s))).collect();

@@ -9,32 +9,32 @@ use crate::model::digest::{Collective, Digest, Finding, Kernel, Kind, Step, dura
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Maximum number of collectives in a digest; of more, every second, fourth … of each group is kept.
+/// Maximum number of collectives in a digest; beyond it, every second, fourth … of each group is kept.
 const MOST: usize = 1 << 15;
-/// Maximum number of kernels in a digest, by time; the others are summed up.
+/// Maximum number of kernels in a digest, most time first; the others are summed up.
 const MOST_KERNELS: usize = 400;
 /// Maximum number of steps in a digest; the last ones are kept.
 const MOST_STEPS: usize = 1 << 14;
 
-/// One rank's part of a report while it is gathered.
+/// One rank's part of a report during collection.
 #[derive(Default)]
 struct Part {
-    /// Time of the host's call, number of the step of that call, and the collective.
+    /// Time of the host call, its step number, and the collective.
     collectives: Vec<(i64, Option<u32>, Collective)>,
     kernels: FxHashMap<u32, Kernel>,
     kernel_time: i64,
     launches: u64,
     steps: Vec<Step>,
-    /// End of the time in which kernels ran so far.
+    /// Latest end of a kernel so far.
     computed: i64,
-    /// End of the time in which anything ran so far.
+    /// Latest end of any operation so far.
     covered: i64,
     first: Option<i64>,
     last: i64,
 }
 
 impl Part {
-    /// Adds time to the steps that it overlaps; steps are in order, and `from` never decreases.
+    /// Adds time to the overlapping steps; steps are in order, and `from` never decreases.
     fn add_step_time(&mut self, from: i64, to: i64, of: impl Fn(&mut Step) -> &mut i64) {
         let mut at = self.steps.partition_point(|s| s.start.saturating_add(s.length) <= from);
         while let Some(step) = self.steps.get_mut(at).filter(|s| s.start < to) {
@@ -88,11 +88,11 @@ fn parse_ranks(text: &str) -> Vec<u32> {
     text.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect()
 }
 
-/// Digests of a report's ranks: one, unless several of its devices or processes took part in collectives. `file` is the
-/// name of the report.
+/// Builds the digests of a report's ranks: one, unless several devices or processes took part in collectives. `file` is
+/// the name of the report.
 pub fn build_digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Digest> {
     let ops = DeviceOps::from_profile(profile);
-    // A launch may send to several others and receive from them.
+    // One launch may send to several ranks and receive from them.
     let mut of_launch: FxHashMap<u32, Vec<&crate::model::Collective>> = FxHashMap::default();
     for c in &profile.collectives {
         if let Some(launch) = c.launch {
@@ -205,12 +205,12 @@ fn build_digest(
     kinds: Kinds,
 ) -> Digest {
     for step in &mut part.steps {
-        // Until here, `idle` is the covered time.
+        // Until here, `idle` contains the covered time.
         let covered = step.idle;
         step.exposed = (covered - step.compute).max(0);
         step.idle = (step.length - covered).max(0);
     }
-    // In the order of the host's calls, collectives have the same numbers on all ranks.
+    // In host call order, collectives get the same numbers on all ranks.
     let mut numbers: BTreeMap<usize, i64> = BTreeMap::new();
     part.collectives.sort_by_key(|c| (c.0, c.2.start));
     let group = |kind: usize| {
@@ -272,7 +272,7 @@ fn build_digest(
     digest
 }
 
-/// Kernels by time; all beyond the maximum are merged into one.
+/// Kernels with the most time first; those beyond the maximum are merged into one.
 fn merge_by_name(profile: &Profile, of: FxHashMap<u32, Kernel>) -> Vec<Kernel> {
     // Kernels of the same name are merged, even if they differ otherwise.
     let mut by_name: BTreeMap<String, Kernel> = BTreeMap::new();

@@ -6,16 +6,16 @@ use super::nccl;
 use super::recurring::{Recurring, Wait, find_recurring};
 use std::collections::BTreeMap;
 
-/// Share of the collectives that are left out at the beginning: captures start at different times, and the first
-/// ones wait for that.
+/// Share of the collectives to leave out at the beginning, because captures start at different times and the first
+/// collectives wait for that.
 const START: f64 = 0.1;
-/// Share of the waits that are left out as accidents: the longest.
+/// Share of the waits, the longest ones, to leave out as accidents.
 const LONGEST: f64 = 0.02;
 /// Multiple of the longest judged wait from which a wait is reported as a single delay.
 const OUTLIER: i64 = 4;
-/// Share of a wait below which it is not attributed to a rank.
+/// Share of a wait below which the wait is not attributed to a rank.
 const LITTLE: f64 = 0.02;
-/// Ranks that caused a collective's wait, with their shares of it.
+/// Ranks that caused a collective's wait, with their shares of the wait.
 type Blame = Vec<(u32, f64)>;
 /// Ranks that delayed another, with the delay, ns.
 type Delays = Vec<(u32, f64)>;
@@ -23,9 +23,10 @@ type Delays = Vec<(u32, f64)>;
 /// Waits of a job. Times in ns; ranks are indices of digests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Waits {
-    /// Time that a mean other rank waited for each rank: in collectives with it, or with others that had waited for it.
+    /// Average time that the other ranks waited for each rank: in collectives with that rank, or with ranks that had
+    /// waited for it.
     pub late: Vec<i64>,
-    /// Time that each rank waited in all.
+    /// Total time that each rank waited.
     pub waited: Vec<i64>,
     /// Time by waiting rank and causing rank.
     pub pairs: BTreeMap<(u32, u32), i64>,
@@ -33,12 +34,12 @@ pub struct Waits {
     pub when: Vec<(i64, u32, i64)>,
     /// Set for each collective that was judged.
     pub judged: Vec<bool>,
-    /// Time that each rank waited in the few longest waits, which are not judged.
+    /// Time of each rank in the few longest waits, which are not judged.
     pub in_longest: Vec<i64>,
     /// A rank that is late repeatedly, at even distances, while most waits are short.
     pub recurring: Option<Recurring>,
-    /// Longest waits that are many times as long as any other: end on the common clock, causing rank, and
-    /// wait of a mean rank.
+    /// Waits that are many times as long as any judged one: end on the common clock, causing rank, and average wait of
+    /// the other ranks.
     pub outliers: Vec<(i64, u32, i64)>,
 }
 
@@ -48,21 +49,21 @@ impl Waits {
     }
 }
 
-/// Wait of a mean rank in a collective, ns.
+/// Average wait of the other ranks for the last one in a collective, ns.
 fn mean_wait(c: &Together) -> i64 {
     let Some(last) = c.last_arrival() else { return 0 };
     let waited: i64 = c.arrivals.iter().map(|a| a.duration.saturating_sub(last.duration)).fold(0, i64::saturating_add);
     waited / i64::try_from(c.arrivals.len().saturating_sub(1).max(1)).unwrap_or(1)
 }
 
-/// The collectives in order, and a flag for those that count.
+/// Collectives in order, with a flag for those that count.
 struct InOrder {
     /// Ends and indices, sorted by end.
     order: Vec<(i64, usize)>,
-    /// True for collectives that count: not those at the beginning of each group, and not the few that
-    /// took the longest.
+    /// True for collectives that count: all except those at the beginning of each group and the few with the longest
+    /// waits.
     judged: Vec<bool>,
-    /// Indices of those few.
+    /// Indices of the collectives excluded for their long waits.
     longest: Vec<usize>,
     recurring: Option<Recurring>,
 }
@@ -78,8 +79,7 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
     for n in &mut left {
         *n = ((*n as f64 * START).ceil() as usize).min(n.saturating_sub(1));
     }
-    // A pipeline stage that waits for a message does not show that the sender is late; the resulting
-    // delay is passed on.
+    // A pipeline stage that waits for a message does not imply a late sender, but the delay is passed on.
     let mut judged: Vec<bool> = matches.list.iter().map(|c| !nccl::point_to_point(c.kind)).collect();
     for &(_, i) in &order {
         let left = &mut left[matches.list[i].group as usize];
@@ -88,7 +88,7 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
             judged[i] = false;
         }
     }
-    // Separately for each group, because groups with few collectives wait the longest in each of them.
+    // Per group, because groups with few collectives have the longest waits in each.
     let mut by_wait: Vec<Vec<(i64, usize)>> = vec![Vec::new(); matches.groups.len()];
     for i in (0..judged.len()).filter(|&i| judged[i]) {
         by_wait[matches.list[i].group as usize].push((mean_wait(&matches.list[i]), i));
@@ -97,7 +97,7 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
     for mut list in by_wait {
         list.sort_unstable_by_key(|w| std::cmp::Reverse(w.0));
         let longest = ((list.len() as f64 * LONGEST).ceil() as usize).max(1);
-        // With one or two waits it is unknown if they are accidents.
+        // One or two waits are too few to detect accidents.
         accidents.extend(list.iter().take(if list.len() > 2 { longest } else { 0 }).map(|w| w.1));
     }
     let counted: Vec<(i64, usize)> = order.iter().copied().filter(|o| !nccl::point_to_point(matches.list[o.1].kind)).collect();
@@ -116,8 +116,8 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
     InOrder { order, judged, longest: accidents, recurring }
 }
 
-/// Attributes the waits of the collectives in their order. A rank that comes last because it had to wait for another in
-/// a collective of another group passes the blame on.
+/// Attributes the waits in order of the collectives. A rank that arrives last because it waited for another rank in a
+/// different group passes the blame on.
 pub fn attribute_waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Waits {
     let mut out = Waits { late: vec![0; ranks], waited: vec![0; ranks], in_longest: vec![0; ranks], ..Waits::default() };
     let mut groups_of: Vec<Vec<u32>> = vec![Vec::new(); ranks];
@@ -126,7 +126,7 @@ pub fn attribute_waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Wa
             groups_of[rank as usize].push(number);
         }
     }
-    // Delays of a rank since the last collective of each of its groups, with the ranks that caused them.
+    // Per rank: delays since the last collective of each of its groups, with the ranks that caused them.
     let mut delayed: Vec<Vec<Delays>> = groups_of.iter().map(|groups| vec![Delays::new(); groups.len()]).collect();
     let place = |rank: u32, group: u32| groups_of[rank as usize].iter().position(|&g| g == group).unwrap_or(0);
     let InOrder { order, judged, longest, recurring } = in_order(matches, clocks);
@@ -135,7 +135,7 @@ pub fn attribute_waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Wa
         let c = &matches.list[i];
         let Some(last) = c.last_arrival() else { continue };
         for a in &c.arrivals {
-            // Each of them counts once, even if a collective of a thinned digest stands for several.
+            // Each of these waits counts once, even if a collective of a thinned digest represents several.
             out.in_longest[a.rank as usize] += a.duration.saturating_sub(last.duration);
         }
         let wait = mean_wait(c);
@@ -155,7 +155,7 @@ pub fn attribute_waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Wa
         }
         let waited: i64 = c.arrivals.iter().map(|a| a.duration.saturating_sub(last.duration)).fold(0, i64::saturating_add);
         for &(rank, share) in blame.iter().filter(|_| judged[i]) {
-            // Mean over all other ranks, including those that are not in this group.
+            // Average over all other ranks, including ranks outside of this group.
             let part = ((waited as f64 * share / others).round() as i64).saturating_mul(matches.each);
             out.when.push((end, rank, part));
         }
@@ -191,19 +191,19 @@ fn add_wait(a: &Arrival, last: &Arrival, blame: &Blame, each: i64, out: &mut Wai
     }
 }
 
-/// Ranks to blame for a wait for `last`: the ranks that delayed it before, and itself for the rest.
+/// Ranks to blame for a wait for `last`: the ranks that delayed it, and `last` itself for the rest.
 fn share_blame(wait: f64, last: u32, delayed: &Delays) -> Blame {
     let before: f64 = delayed.iter().map(|d| d.1).sum();
     if wait <= 0.0 || before <= 0.0 {
         return vec![(last, 1.0)];
     }
-    // It may be late by as much as it was delayed.
+    // Earlier delays explain at most an equal part of the wait.
     let passed = (before / wait).min(1.0);
     let mut out: BTreeMap<u32, f64> = BTreeMap::new();
     for &(rank, ns) in delayed {
         *out.entry(rank).or_default() += ns / before * passed;
     }
-    // Small shares are not passed on: they stay with the last rank.
+    // Small shares are not passed on, but stay with the last rank.
     out.retain(|_, share| *share >= LITTLE);
     let handed: f64 = out.values().sum();
     if handed < 1.0 {
@@ -217,7 +217,7 @@ mod tests {
     use super::super::matching::Group;
     use super::*;
 
-    /// Two pairs, and pairs across: rank 0 computes longer, and rank 1 is late to rank 3 only because it
+    /// Two pairs, and two pairs across them: rank 0 computes longer, and rank 1 is late to rank 3 only because rank 1
     /// waited for rank 0.
     #[test]
     fn blame_is_handed_on_from_group_to_group() {

@@ -1,4 +1,4 @@
-//! Builds the rows of a timeline in parts, so that devices can be shown while threads are still being sorted.
+//! Builds the rows of a timeline in parts, so that devices can be displayed while threads are still being sorted.
 
 use super::event::{Event, EventId, Events};
 use super::group::{Built, Content, Group, GroupKey, Part, Row, RowKey, RowKind};
@@ -36,7 +36,7 @@ pub fn build_part(profile: &Profile, part: Part, cancel: &Cancel) -> Option<Buil
     Some(Built { part, groups: builder.groups.into_values().collect(), span: builder.span, known: builder.events.known_names() })
 }
 
-/// Row numbers that fit into an event id; rows beyond are not shown.
+/// Row numbers that fit into an event id; further rows are not displayed.
 fn row_ids(count: usize) -> std::ops::Range<u32> {
     0..u32::try_from(count.min(EventId::MOST)).unwrap_or(u32::MAX)
 }
@@ -80,7 +80,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Merges sorted lists in pairs: merging them one by one would pass over the first lists again for each stream.
+    /// Merges sorted lists in pairs: merging them one by one would copy the first lists again for each stream.
     fn all_merged(&self, mut lists: Vec<Vec<EventId>>) -> Vec<EventId> {
         while lists.len() > 1 {
             let mut left = lists.into_iter();
@@ -377,7 +377,7 @@ impl Builder<'_> {
         let profile = self.profile;
         for (number, track) in profile.counters.iter().enumerate() {
             let Some(plot) = Plot::from_counter(profile, number) else { continue };
-            // Counters that are never above zero do not get a row.
+            // Skip counters that are never above zero.
             if plot.most <= 0.0 {
                 continue;
             }
@@ -396,7 +396,7 @@ impl Builder<'_> {
         // Memory that was not freed is in use until the end.
         let Some(end) = profile.memory.events.last().map(|e| e.time.max(self.events.last_end())) else { return };
         for ledger in Ledger::all_devices(profile, &[]) {
-            // Memory in use before the report began counts, too.
+            // Include memory that was in use before the report began.
             let own = (ledger.times.iter().map(|&t| clamp_time(t)).collect(), ledger.bytes.iter().map(|&b| b as f64).collect());
             let held = ledger.reserved.iter().map(|&(t, b)| (clamp_time(t), b as f64)).unzip();
             self.memory_row(ledger.device, ledger.level, own, end);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub enum Event {
     /// A kernel on its device.
     Launch(u32),
-    /// The call that launched it.
+    /// The call that launched a kernel.
     LaunchCall(u32),
     /// A copy or set on its device.
     Mem(u32),
@@ -36,7 +36,7 @@ const BITS: u32 = 29;
 const ROW: u32 = (1 << BITS) - 1;
 
 impl EventId {
-    /// Maximum number of rows per table; rows beyond are not shown.
+    /// Maximum number of rows per table; further rows are not displayed.
     pub const MOST: usize = 1 << BITS;
 
     pub fn to_event(self) -> Event {
@@ -140,7 +140,7 @@ impl Category {
     }
 }
 
-/// Calls of the C library and the system in which a thread waits; names as nsys records them (`--trace=osrt`).
+/// Calls of the C library and the system in which a thread waits, by the names that nsys records (`--trace=osrt`).
 const WAITS: &[&str] = &[
     "poll",
     "ppoll",
@@ -196,7 +196,7 @@ const WAITS: &[&str] = &[
 pub struct Known {
     /// True for collectives, by kernel.
     collective: Vec<bool>,
-    /// True if a thread waits in the call, by name of [`OsCalls`](crate::model::OsCalls).
+    /// True for calls in which a thread waits, by name of [`OsCalls`](crate::model::OsCalls).
     waits: Vec<bool>,
     /// End of everything that is still open at the end of the report, ns.
     end: i64,
@@ -305,7 +305,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Returns true if both are the same launching call: the nodes of a graph share theirs.
+    /// Returns true if both events are the same launching call, which all nodes of a graph share.
     pub fn same_call(&self, a: Event, b: Event) -> bool {
         let (Event::LaunchCall(x), Event::LaunchCall(y)) = (a, b) else { return false };
         let thread = |row: u32| {
@@ -315,7 +315,7 @@ impl<'a> Events<'a> {
         self.span(a) == self.span(b) && thread(x) == thread(y)
     }
 
-    /// Number of kernels of the graph that a launch's call launched; `None` if it launched a single kernel.
+    /// Number of kernels in the graph that the call of a launch launched; `None` for a single kernel.
     pub fn graph_kernels(&self, row: u32) -> Option<usize> {
         /// Maximum number of kernels of other calls between two nodes.
         const BETWEEN: usize = 4096;
@@ -343,7 +343,6 @@ impl<'a> Events<'a> {
         launches.first_of_node(row as usize).is_some_and(|first| launches.call(first) == launches.call(row as usize))
     }
 
-    /// Returns the display name.
     pub fn event_name(&self, event: Event) -> Cow<'a, str> {
         let p = self.profile;
         match event {

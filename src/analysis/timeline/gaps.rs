@@ -34,7 +34,7 @@ impl Gaps {
         Self { devices }
     }
 
-    /// Returns for each column of a window the category with the most of the known idle time.
+    /// For each column of a window, returns the category with the most known idle time.
     pub fn dominant_parts(&self, device: u32, window: Window) -> Vec<Option<TimeCategory>> {
         let mut sums = vec![[0_i64; TimeCategory::ALL.len()]; window.columns];
         let list = self.devices.get(&device).map_or(&[][..], Vec::as_slice);
@@ -80,7 +80,7 @@ impl Gaps {
         Some((Gap { start: pieces.first()?.start, end: pieces.last()?.end, most }, from, to))
     }
 
-    /// Returns the gap around a time.
+    /// Returns the gap that contains a time.
     pub fn gap_at(&self, device: u32, time: i64) -> Option<Gap> {
         let list = self.devices.get(&device)?;
         let at = list.partition_point(|p| p.end <= time);
@@ -88,13 +88,14 @@ impl Gaps {
         Self::gap_around(list, at).map(|g| g.0)
     }
 
-    /// Returns the piece around a time.
+    /// Returns the piece that contains a time.
     pub fn piece_at(&self, device: u32, time: i64) -> Option<Idle> {
         let list = self.devices.get(&device)?;
         list.get(list.partition_point(|p| p.end <= time)).filter(|p| p.start <= time).copied()
     }
 
-    /// Returns the first gap of at least `least` ns that begins after a time, or the last one that begins before it.
+    /// Returns the first gap of at least `least` ns that begins after a time, or, if not `forward`, the last one that
+    /// begins before it.
     pub fn next(&self, device: u32, time: i64, least: i64, forward: bool) -> Option<Gap> {
         let list = self.devices.get(&device)?;
         if forward {

@@ -9,7 +9,7 @@ use super::window::{Cell, Window, compute_cells};
 use crate::model::Profile;
 use std::sync::Arc;
 
-/// Subject of a group of rows.
+/// Device, thread or machine that a group of rows describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GroupKey {
     /// Device number, as shown to users.
@@ -22,7 +22,6 @@ pub enum GroupKey {
     Machine,
 }
 
-/// Kind of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RowKind {
     /// A stream or queue: kernels, copies, sets.
@@ -95,7 +94,7 @@ pub struct Row {
     pub key: RowKey,
     pub name: String,
     pub content: Content,
-    /// Number of events that are nested too deeply to be shown.
+    /// Number of events that are nested too deeply to be displayed.
     pub left_out: usize,
 }
 
@@ -125,19 +124,19 @@ impl Row {
 pub struct Group {
     pub key: GroupKey,
     pub name: String,
-    /// Further description, shown if there is room: the model of a device, the name of a process.
+    /// Further description, displayed if there is room: the model of a device, the name of a process.
     pub about: String,
     pub rows: Vec<Arc<Row>>,
-    /// Everything that runs on a device, if that is more than one lane.
+    /// All activity of a device, if it has more than one lane.
     pub union: Option<Arc<Union>>,
 }
 
-/// Rows that best represent a thread, best first.
+/// Kinds of rows that represent a thread, best first.
 const TELLING: [RowKind; 7] =
     [RowKind::Queue, RowKind::Api, RowKind::Operators, RowKind::Ranges, RowKind::Python, RowKind::Os, RowKind::Profiler];
 
 impl Group {
-    /// Returns the lane that represents the folded group in place of a union, with the index of its row.
+    /// Returns the lane that represents a folded group without a union, with the index of its row.
     pub fn main_lane(&self) -> Option<(usize, &Lane)> {
         TELLING.into_iter().find_map(|kind| {
             let at = self.rows.iter().position(|r| r.key.kind == kind)?;
@@ -154,7 +153,7 @@ impl Group {
         }
     }
 
-    /// Busy time before a time, consistent with the group's summary.
+    /// Busy time before a time, computed from the same events as the group's summary.
     pub fn busy_before(&self, of: &Events<'_>, time: i64) -> Before {
         match (&self.union, self.main_lane()) {
             (Some(union), _) => union.before(of, time),
@@ -163,7 +162,7 @@ impl Group {
         }
     }
 
-    /// Returns true if the group is worth showing by itself: running states alone are not, nor is profiler activity.
+    /// Returns true if the group has rows other than running states and profiler activity.
     pub fn is_relevant(&self) -> bool {
         self.rows.iter().any(|r| !matches!(r.key.kind, RowKind::State | RowKind::Profiler))
     }
@@ -201,7 +200,7 @@ pub struct Built {
     pub known: Arc<Known>,
 }
 
-/// Position of an event: indices of the group, the row and the lane, and its index there.
+/// Position of an event: indices of its group, row and lane, and its index in the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spot {
     pub group: usize,
@@ -214,9 +213,9 @@ pub struct Spot {
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     pub groups: Vec<Group>,
-    /// First start and last end of device activity, calls and ranges, ns; without any of these, of everything.
+    /// First start and last end of device activity, calls and ranges, ns; of all events in a run without any of these.
     pub span: (i64, i64),
-    /// First start and last end of everything, ns, including threads that begin before or outlast the run.
+    /// First start and last end of all events, ns, including threads that begin before or outlast the run.
     pub reach: (i64, i64),
     /// Parts built so far.
     pub parts: Vec<Part>,
@@ -224,7 +223,6 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Adds a part that was built.
     pub fn add_part(&mut self, built: Built) {
         let Built { part, groups, span, known } = built;
         if self.parts.contains(&part) {

@@ -7,7 +7,7 @@ use super::track::{Before, Track};
 /// Prefix-sum stride: a query scans at most this many events.
 pub const BLOCK: usize = 64;
 
-/// Consecutive events. Takes 4 bytes per event, and a sum per category for every 64 events.
+/// Consecutive events. Uses 4 bytes per event, plus a sum per category for every 64 events.
 #[derive(Clone, Debug, Default)]
 pub struct Lane {
     events: Vec<EventId>,
@@ -52,7 +52,6 @@ impl Lane {
         self.events.get(at).copied()
     }
 
-    /// Categories of its events.
     pub fn categories(&self) -> &[Category] {
         &self.categories
     }
@@ -114,7 +113,7 @@ const MOST_LANES: usize = 256;
 /// Distributes events, sorted by start (the longer before the shorter), over as many lanes as they need: each goes into
 /// the first free one. Also returns the number of events without a lane.
 pub fn assign_lanes(events: Vec<EventId>, of: &Events<'_>) -> (Vec<Lane>, usize) {
-    // Nearly always one lane is enough; then nothing is copied.
+    // One lane nearly always suffices, without copying events.
     let mut end = i64::MIN;
     let overlap = events.iter().position(|id| {
         let (start, until) = of.span(id.to_event());

@@ -4,7 +4,7 @@ use super::event::{Event, EventId, Events};
 use super::group::{GroupKey, RowKind, Spot, Timeline};
 use crate::model::{CallKind, Profile};
 
-/// Maximum number of copies searched for the one that a call started: it begins soon after the call.
+/// Maximum number of copies to search for the one that a call started, which begins soon after the call.
 const MOST_COPIES: usize = 1 << 20;
 
 /// Process and thread of an event on the host, or of the call that started an event on a device.
@@ -51,7 +51,7 @@ pub fn originating_call(profile: &Profile, event: Event) -> Option<Event> {
     }
 }
 
-/// Returns the event that a call started on a device, the first one of several.
+/// Returns the first event that a call started on a device.
 pub fn started_operation(profile: &Profile, event: Event) -> Option<Event> {
     match event {
         Event::LaunchCall(row) => profile.launches.has_start_times().then_some(Event::Launch(row)),
@@ -115,8 +115,8 @@ pub fn first_launch(timeline: &Timeline, of: &Events<'_>, range: Event) -> Optio
     api.lanes().iter().filter_map(first).min_by_key(|e| of.span(*e).0)
 }
 
-/// Returns the event to go to from an event: from an operation on a device to its call, from a call to the range around
-/// it, from a range to the first operation launched in it, or to `origin` if that was launched in it.
+/// Returns the linked event: the call of an operation on a device, the range around a call, or the first operation
+/// launched in a range (`origin` if it was launched there).
 pub fn follow_link(timeline: &Timeline, of: &Events<'_>, event: Event, origin: Option<Event>) -> Option<Event> {
     let profile = of.profile;
     match event {

@@ -1,5 +1,5 @@
-//! Timeline of a run: rows of events by device and thread. The cost of drawing a window depends on its columns, not on
-//! its events.
+//! Timeline of a run: rows of events by device and thread. The cost of drawing a window depends on its number of
+//! columns rather than events.
 
 mod build;
 mod event;

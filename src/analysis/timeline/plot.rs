@@ -10,7 +10,7 @@ const BLOCK: usize = 64;
 /// Storage of the samples.
 #[derive(Clone, Debug)]
 enum Samples {
-    /// In a track of [`Profile::counters`].
+    /// Index of a track of [`Profile::counters`].
     Counter(usize),
     Own {
         times: Vec<i64>,
@@ -50,7 +50,7 @@ impl Plot {
         Some(Self::from_samples(Samples::Counter(track), profile, last.saturating_add(period), Arc::clone(&counter.unit)))
     }
 
-    /// Creates a plot of values that change at these times; the last one holds until `end`.
+    /// Creates a plot of values that change at these times; the last value holds until `end`.
     pub fn from_steps(times: Vec<i64>, values: Vec<f64>, end: i64, unit: &str, profile: &Profile) -> Option<Self> {
         let last = *times.last()?;
         Some(Self::from_samples(Samples::Own { times, values }, profile, end.max(last), unit.into()))
@@ -94,7 +94,7 @@ impl Plot {
         self.starts.first().copied().unwrap_or(i64::MAX)
     }
 
-    /// Returns the value at a time.
+    /// Returns the value at a time; `None` outside of the samples.
     pub fn value_at(&self, profile: &Profile, time: i64) -> Option<f64> {
         let (times, values) = self.sample_columns(profile);
         if time >= self.end {

@@ -1,4 +1,4 @@
-//! Prefix sums of busy time: two of them give the busy time of any window.
+//! Prefix sums of busy time: the difference of two sums is the busy time of a window.
 
 use super::event::{Category, Events};
 

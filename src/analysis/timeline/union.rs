@@ -1,5 +1,5 @@
-//! Several queues of one device as one track: the time in which anything runs, with each nanosecond counted for the
-//! first of its categories.
+//! Several queues of one device as one track: its busy time, with each nanosecond counted for the first of the running
+//! categories.
 
 use super::event::{Category, EventId, Events};
 use super::lane::BLOCK;
@@ -18,7 +18,7 @@ struct State {
 }
 
 impl State {
-    /// Accounts for the time until `to`, during which new events do not begin.
+    /// Accounts for the time until `to`, in which no event begins.
     fn advance_to(&mut self, to: i64) {
         for (end, busy) in self.ends.iter().zip(&mut self.busy) {
             let end = (*end).min(to);

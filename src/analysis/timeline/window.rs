@@ -1,5 +1,5 @@
-//! A time window divided into columns, and the activity in each of them. The cost depends on the columns, not on the
-//! events.
+//! A time window divided into columns, and the activity in each column. The cost depends on the number of columns
+//! rather than events.
 
 use super::event::{Category, Events};
 use super::lane::Lane;
@@ -14,7 +14,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Creates a window, which is at least as many ns long as it has columns.
+    /// Creates a window with at least 1 ns per column.
     pub fn new(start: i64, end: i64, columns: usize) -> Self {
         let columns = columns.max(1);
         let least = i64::try_from(columns).unwrap_or(i64::MAX);
@@ -59,9 +59,9 @@ pub struct Cell {
     pub share: f64,
     /// Category with the most busy time; events of zero length do not count.
     pub top: Option<Category>,
-    /// Number of events that begin in it.
+    /// Number of events that begin in the column.
     pub events: usize,
-    /// Number of events that begin before it.
+    /// Number of events that begin before the column.
     pub first: usize,
 }
 
@@ -92,14 +92,14 @@ pub struct Block {
     /// Index into the lane.
     pub at: usize,
     pub from: usize,
-    /// The column after its last.
+    /// End column, exclusive.
     pub to: usize,
 }
 
 /// Finds the events that cover the middle of a column, with their columns.
 pub fn visible_blocks(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Block> {
     let mut out: Vec<Block> = Vec::new();
-    // An event spanning several columns is searched only once.
+    // Search an event that spans several columns only once.
     let mut running: Option<(usize, i64)> = None;
     for column in 0..window.columns {
         let (start, end) = (window.column_start(column), window.column_start(column + 1));

@@ -1,5 +1,5 @@
-//! Sweeps over the operations of all devices by start and attributes every nanosecond of a window to one part;
-//! the rest are gaps.
+//! Sweeps over the operations of all devices in order of start and attributes every nanosecond of a window to one
+//! category; the rest are gaps.
 
 use super::device_ops::{Class, DeviceOp};
 
@@ -36,9 +36,9 @@ pub struct Gap {
     pub start: i64,
     /// ns.
     pub end: i64,
-    /// The operation that ends it; `None` if none follows.
+    /// Operation that ends the gap, if any.
     pub next: Option<DeviceOp>,
-    /// The same gap before it was clipped to the window, ns; its cause follows from all of it.
+    /// The gap before clipping to the window, ns: its cause is derived from the whole gap.
     pub whole: (i64, i64),
 }
 
@@ -46,7 +46,7 @@ pub struct Gap {
 pub trait SweepListener {
     /// Called for each gap, in order of their ends.
     fn gap(&mut self, gap: &Gap);
-    /// Called for each time in which only copies ran, with the copy that ended last.
+    /// Called for each interval in which only copies ran, with the copy that ended last.
     fn copy(&mut self, op: &DeviceOp, start: i64, end: i64);
     /// Called for each operation of the window, in order of start.
     fn op(&mut self, op: &DeviceOp);
@@ -55,7 +55,7 @@ pub trait SweepListener {
 /// State of the sweep for one device.
 #[derive(Clone, Debug)]
 struct Line {
-    /// Everything before this is accounted for.
+    /// Time up to which everything is accounted for, ns.
     at: i64,
     /// Latest end of running operations, by class.
     kernels: i64,
@@ -64,7 +64,7 @@ struct Line {
     /// The running copy that ends last.
     copy: Option<DeviceOp>,
     seen: bool,
-    /// Windows that passed before anything ran.
+    /// Windows that passed before the first operation.
     missed: Vec<(i64, i64)>,
     /// Index of the current window.
     window: usize,
@@ -89,7 +89,7 @@ impl Line {
         }
     }
 
-    /// Accounts for the time until `to`, during which nothing begins.
+    /// Accounts for the time until `to`, in which no operation begins.
     fn advance_to(&mut self, to: i64, unit: usize, next: Option<&DeviceOp>, hear: &mut impl SweepListener) {
         let part = |at: &mut i64, end: i64| {
             let end = end.min(to);
@@ -119,8 +119,8 @@ impl Line {
         self.at = self.at.max(to);
     }
 
-    /// Closes the current window: the rest of it is idle, if the device is used at all. `next` ends a gap that
-    /// extends beyond it.
+    /// Closes the current window: the rest is idle, if the device is used at all. `next` ends a gap that extends beyond
+    /// the window.
     fn close_window(&mut self, windows: &[(i64, i64)], unit: usize, next: Option<&DeviceOp>, hear: &mut impl SweepListener) {
         let Some(&(begin, end)) = windows.get(self.window) else { return };
         self.at = self.at.max(begin);
@@ -160,7 +160,7 @@ impl Line {
 const LATER_NS: i64 = 10_000_000_000;
 
 /// Sweeps over operations in order of start and accounts for the time in the windows, which are sorted and do not
-/// overlap. Returns `None` for devices on which nothing ran in them.
+/// overlap. Returns `None` for devices without operations in the windows.
 pub fn sweep_windows(
     ops: impl Iterator<Item = DeviceOp>,
     units: usize,
@@ -170,11 +170,11 @@ pub fn sweep_windows(
     let Some(&(first, _)) = windows.first() else { return vec![None; units] };
     let mut lines = vec![Line::new(first); units];
     let last = windows.last().map_or(first, |w| w.1);
-    // Devices with an operation after the last window: it shows the reason of the gap before it.
+    // Number of devices with an operation after the last window, which explains the gap before it.
     let mut over = 0;
     for op in ops {
         let Some(line) = lines.get_mut(op.unit) else { continue };
-        // An operation that starts after a window closes it.
+        // An operation that starts after a window closes the window.
         while windows.get(line.window).is_some_and(|w| op.start >= w.1) {
             line.close_window(windows, op.unit, Some(&op), hear);
             over += usize::from(line.window == windows.len());

@@ -9,17 +9,17 @@ use super::text::format_percent;
 use super::time_category::Cause;
 use super::verdict::Verdict as V;
 
-/// Judged share of the report below which a detected loop is a small part of it.
+/// Judged share of the report below which a detected loop counts as a small part.
 pub const SLIVER: f64 = 0.25;
 /// Share of the window filled by kernels from which a run is healthy; below, many small losses add up to a finding.
 const NEARLY_ALL: f64 = 0.85;
-/// Share of a cause's idle time in one of several steps above which it may be specific to that step.
+/// Share of a cause's idle time in one of several steps above which the cause may be specific to that step.
 const ONE_STEP: f64 = 0.5;
 /// Fraction of the mean idle time per step from which a step counts as affected.
 const SOME: f64 = 0.1;
 /// Share of the kernels' time after which the start of a run is over.
 const BEGUN: f64 = 0.1;
-/// Share of a cost that must come before the end of the start for the cost to count as start-up.
+/// Share of a cost that must precede the end of the start to be a start-up cost.
 const NEARLY: f64 = 0.9;
 /// Repetitions of the longest-running operation needed to infer the program's regular behaviour.
 const REPEATS: u64 = 3;
@@ -41,7 +41,8 @@ fn idle_causes(id: V) -> &'static [Cause] {
     }
 }
 
-/// Returns true if most of a cause's idle time is in one step, or if fewer than half of the steps have any.
+/// Returns true if most of a cause's idle time is in one step, or if fewer than half of the steps have any idle time of
+/// that cause.
 fn in_few_steps(case: &RunContext<'_>, cause: Cause) -> bool {
     let each = || case.per_step.iter().map(|s| s.idle.get(cause));
     let (steps, all, most) = (case.per_step.len(), each().sum::<i64>(), each().max().unwrap_or(0));
@@ -49,7 +50,7 @@ fn in_few_steps(case: &RunContext<'_>, cause: Cause) -> bool {
     steps > 1 && all > 0 && (most as f64 > ONE_STEP * all as f64 || some * 2 < steps)
 }
 
-/// Returns true if nearly all of a cost comes before the kernels begin in earnest: loading weights, capturing graphs.
+/// Returns true if nearly all of a cost precedes the bulk of the kernels, such as loading weights or capturing graphs.
 fn at_the_start(case: &RunContext<'_>, id: V) -> bool {
     let copies = |classes: &[CopyClass]| classes.iter().filter_map(|c| case.copy_pieces.get(c)).flatten().copied().collect::<Vec<_>>();
     let pieces = match id {
@@ -64,16 +65,16 @@ fn at_the_start(case: &RunContext<'_>, id: V) -> bool {
 }
 
 /// Lowers the confidence of findings that the record does not fully support:
-/// * with less than three repetitions, a finding is only possible;
-/// * idle time in one or two gaps is not a habit of the program;
-/// * if more idle time has no finding than this one explains (its cause is unknown, or the next operation was already
-///   queued), another cause may be the larger one;
-/// * idle time that is mostly in one of several steps, or in less than half of them, may not be regular;
+/// * with fewer than three repetitions, a finding is only possible;
+/// * idle time in one or two gaps is not regular behaviour of the program;
+/// * if more idle time is unexplained (cause unknown, or next operation already queued) than this finding explains,
+///   another cause may be larger;
+/// * idle time that is mostly in one of several steps, or in fewer than half of them, may not be regular;
 /// * a cost before the kernels begin in earnest may be start-up;
-/// * a finding is at most likely if the devices worked more outside of the judged part;
-/// * kernels that leave a seventh of the window to other things are not a healthy run;
-/// * kernels are not the only limit of a run in which such idle time is worth a finding;
-/// * kernels limit the judged part, but not a run in whose rest the devices are idle;
+/// * a finding is at most likely if the devices worked more outside of the judged part than in it;
+/// * a run is not healthy if kernels leave a seventh of the window to other activity;
+/// * kernels are not the only limit of a run if such idle time is worth a finding;
+/// * kernels limit only the judged part, not the run, if the devices are idle in the rest;
 /// * a small part of a run that was not marked by the user may not be representative.
 pub fn lower_confidence(case: &RunContext<'_>, findings: &mut [Finding]) {
     let queued = case.share((case.idle.get(Cause::Queued) - case.pauses).max(0));
@@ -108,7 +109,7 @@ pub fn lower_confidence(case: &RunContext<'_>, findings: &mut [Finding]) {
     }
 }
 
-/// Appends the judged share of the run to the headline of the first finding, unless most of the run was judged.
+/// Appends the judged share of the run to the headline of the first finding if a relevant part was not judged.
 pub fn say_judged(case: &RunContext<'_>, findings: &mut [Finding]) {
     let (Some(outside), Some(first)) = (case.outside.filter(|o| o.judged < MOST), findings.first_mut()) else { return };
     let most = case.steps.left_out.iter().max_by_key(|l| l.end - l.start);

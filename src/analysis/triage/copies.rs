@@ -2,8 +2,8 @@
 
 use crate::model::{CopyKind, MemOp, MemOpKind, MemoryKind};
 
-/// Copy size in bytes below which the overhead dominates: at 25 GB/s 64 KiB take 2.6 µs, as long as the call alone
-/// takes on the host. Up to this size CUDA also stages pageable copies without blocking.
+/// Copy size in bytes below which overhead dominates: at 25 GB/s, 64 KiB take 2.6 µs, as long as the host call alone.
+/// Up to this size CUDA also stages pageable copies without blocking.
 pub const SMALL: u64 = 64 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,7 +37,7 @@ impl CopyClass {
         }
     }
 
-    /// Returns true if a host call issues the copy, so that the idle time before it is its cost.
+    /// Returns true if a host call issues the copy. The idle time before such a copy is part of its cost.
     pub fn of_host(self) -> bool {
         matches!(self, Self::Small | Self::Pageable | Self::Host | Self::Peer)
     }
@@ -58,14 +58,14 @@ pub struct Sum {
     pub pageable: u64,
     /// Time in which nothing else ran.
     pub exposed: i64,
-    /// Idle time while the host was issuing them.
+    /// Idle time while the host was issuing the copies.
     pub idle: i64,
     /// The longest time in which nothing else ran.
     pub longest: Option<(i64, i64)>,
 }
 
 impl Sum {
-    /// Returns the sums of both.
+    /// Sums over the copies of both classes.
     pub fn combined_with(&self, other: &Self) -> Self {
         let length = |at: &Option<(i64, i64)>| at.map_or(0, |(a, b)| b - a);
         Self {
@@ -86,7 +86,7 @@ impl Sum {
         (self.ns > 0 && self.bytes > 0).then(|| self.bytes as f64 / self.ns as f64 * 1e9)
     }
 
-    /// Upper bound of their cost to the window, ns.
+    /// Upper bound of the copies' cost to the window, ns.
     pub fn cost(&self) -> i64 {
         self.exposed + self.idle
     }

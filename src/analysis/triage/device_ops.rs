@@ -42,7 +42,7 @@ pub fn clamp_time(time: i64) -> i64 {
     time.clamp(-FAR, FAR)
 }
 
-/// A device, or one process's part of it.
+/// A device, or one process's part of a shared device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Unit {
     /// Index into [`Profile::devices`].
@@ -52,7 +52,7 @@ pub struct Unit {
     pub pid: Option<u32>,
 }
 
-/// Returns for each kernel of a report if it is a collective.
+/// For each kernel of a report, true if the kernel is a collective.
 pub fn find_collectives(profile: &Profile) -> Vec<bool> {
     profile.kernels.iter().map(|k| Family::guess(k.function(), k.demangled()) == Family::Nccl).collect()
 }
@@ -172,7 +172,7 @@ impl<'a> DeviceOps<'a> {
         })
     }
 
-    /// All operations by start.
+    /// Iterates over all operations in order of start.
     pub fn iter(&self) -> impl Iterator<Item = DeviceOp> + '_ {
         let mut mems = (0..self.profile.memops.len()).filter_map(|row| self.mem_op(row)).peekable();
         let mut graphs = self.graphs.iter().filter_map(|&g| self.graph_op(g)).peekable();
@@ -183,7 +183,7 @@ impl<'a> DeviceOps<'a> {
         });
         let launches = if self.profile.launches.has_start_times() { self.profile.launches.len() } else { 0 };
         let row = |at: usize| self.order.get(at).copied().unwrap_or(u32::try_from(at).unwrap_or(u32::MAX));
-        // Launches far outnumber the rest: only the rest is peeked at.
+        // Launches far outnumber the other operations, so only the others need a peekable iterator.
         let (mut at, mut other) = (0, others.next());
         let all = std::iter::from_fn(move || {
             let launch = (at < launches).then(|| self.launch_op(row(at)));
@@ -235,7 +235,7 @@ impl<'a> DeviceOps<'a> {
         Some(Call { start, end: start.saturating_add(cost), pid: place.pid.unwrap_or_default(), tid: place.thread? })
     }
 
-    /// Row of a launch in the same graph launch; a kernel's own row. `None` outside of graphs.
+    /// Row of a launch in the same graph launch: for a kernel, its own row. `None` outside of graphs.
     pub fn in_graph(&self, op: &DeviceOp) -> Option<u32> {
         match op.row {
             Row::Launch(row) => self.profile.launches.graph_node(row as usize).map(|_| row),
@@ -244,7 +244,7 @@ impl<'a> DeviceOps<'a> {
         }
     }
 
-    /// The copy or set of an operation, if it is one.
+    /// Returns the copy or set of an operation; `None` for other operations.
     pub fn mem_of(&self, op: &DeviceOp) -> Option<MemOp> {
         match op.row {
             Row::Mem(row) => self.profile.memops.get(row as usize),

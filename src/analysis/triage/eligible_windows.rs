@@ -21,9 +21,8 @@ fn to_intervals(windows: &[(i64, i64)]) -> Intervals {
     set
 }
 
-/// Restricts windows to time that was recorded and is the program's own: outside of the recording the activity of a
-/// GPU is unknown, and while counters are measured everything waits for them. If nothing is left, returns the
-/// windows unchanged.
+/// Restricts windows to recorded time without counter measurement: outside of the recording GPU activity is unknown,
+/// and during a measurement everything waits for the counters. If nothing is left, returns the windows unchanged.
 pub fn recorded_windows(profile: &Profile, windows: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
     let measuring = measuring_times(profile);
     if profile.recorded.is_empty() && measuring.is_empty() {
@@ -36,7 +35,7 @@ pub fn recorded_windows(profile: &Profile, windows: Vec<(i64, i64)>) -> Vec<(i64
 }
 
 /// Share of the judged kernel time, or of the launches if that is larger, in windows of counter measurement. Measured
-/// launches may have no times. Empty `windows` stand for the whole report, `None` for all devices.
+/// launches may lack times. Empty `windows` mean the whole report; without `device`, all devices count.
 pub fn measured_share(profile: &Profile, windows: &[(i64, i64)], device: Option<u32>) -> f64 {
     let measuring = measuring_times(profile);
     if measuring.is_empty() {

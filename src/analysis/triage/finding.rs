@@ -66,7 +66,6 @@ impl Sure {
 /// A number that led to a finding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
-    /// Display name.
     pub name: String,
     /// In base units: ns, bytes, percent, a count.
     pub value: f64,
@@ -103,7 +102,7 @@ impl PlaceKind {
     }
 }
 
-/// A place in the run.
+/// Location of a finding in the program or on the time axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Place {
     pub kind: PlaceKind,
@@ -112,12 +111,12 @@ pub struct Place {
     pub start: i64,
     /// End of the example that is shown, ns.
     pub end: i64,
-    /// Part of the finding's time at this place, ns; `None` if it was not summed.
+    /// Part of the finding's time at this place, ns; `None` if unknown.
     pub ns: Option<i64>,
     pub rank: Option<u32>,
 }
 
-/// A command that would confirm a finding or tell more.
+/// A command that confirms a finding or records more detail.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Confirm {
     pub argv: Vec<String>,
@@ -140,7 +139,8 @@ pub struct Finding {
     /// Recommended changes, best first.
     pub actions: Vec<String>,
     pub confirm: Option<Confirm>,
-    /// Findings that describe the same problem from another side; listed under this one if it costs about as much.
+    /// Findings that describe the same problem from another side; listed under this one if this one costs about as
+    /// much.
     pub explains: Vec<Verdict>,
     /// Findings caused by this one, each with an explanation.
     pub effects: Vec<(Verdict, String)>,
@@ -199,7 +199,7 @@ impl Finding {
         self
     }
 
-    /// Adds a number as evidence, with the bound that it was compared with if it met the bound.
+    /// Adds a number as evidence, together with its bound if the number meets it.
     pub fn with_judged_evidence(
         mut self,
         name: &str,

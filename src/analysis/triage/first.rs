@@ -7,8 +7,8 @@ use crate::model::Profile;
 use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
 
-/// Duration of a launch call while the device is idle, ns, from which it does more than launch: an ordinary call takes
-/// 2 to 10 µs, under a profiler up to a few tens.
+/// Duration of a launch call on an idle device from which the call does more than launch, ns: an ordinary call takes 2
+/// to 10 µs, under a profiler up to a few tens.
 pub const SLOW_LAUNCH_NS: i64 = 100_000;
 /// Same threshold for allocations and other calls, ns.
 const SLOW_CALL_NS: i64 = 1_000_000;
@@ -47,7 +47,7 @@ impl<'a> Firsts<'a> {
     }
 
     /// Returns true if an operation is the first launch of its kernel in its process and its call took much longer than
-    /// a launch: it loaded code or prepared the context.
+    /// a usual launch, because the call loaded code or prepared the context.
     pub fn slow_launch(&self, op: &DeviceOp) -> bool {
         let Row::Launch(row) = op.row else { return false };
         let row = row as usize;

@@ -19,7 +19,8 @@ pub const LONGEST: usize = 1 << 16;
 /// Number of slices of the busy-over-time strip.
 pub const STRIP: usize = 240;
 
-/// Longest pause of a device between two queued operations, ns: 1 to 2 µs on an H200; a longer one waits for something else.
+/// Longest pause of a device between two queued operations, ns. Usual pauses take 1 to 2 µs on an H200; a longer one
+/// has another reason.
 pub const PAUSE_NS: i64 = 5_000;
 
 /// Device time in one step, ns, summed over the devices.
@@ -60,9 +61,9 @@ pub struct Gather<'a, 'g> {
     pub pieces: Vec<Vec<Piece>>,
     pub copy_pieces: FxHashMap<CopyClass, Vec<Piece>>,
     pub pauses: i64,
-    /// Per device, the end of the operation that ended last; true if it is a copy of pageable memory.
+    /// Per device, the end of the operation that ended last; true if that is a copy of pageable memory.
     pub ended: Vec<(i64, bool)>,
-    /// Idle time after such copies, ns.
+    /// Idle time after copies of pageable memory, ns.
     pub after_pageable: i64,
     pub spreads: Spreads,
     /// Start of the first and the last call that launched an operation; only collected if `shapes` is set.
@@ -206,7 +207,7 @@ impl Gather<'_, '_> {
         }
     }
 
-    /// Adds a piece to the idle causes of the slices that it overlaps.
+    /// Adds a piece to the idle causes of the overlapping slices.
     fn add_cause_slices(&mut self, piece: &Piece) {
         let width = (self.window.1 - self.window.0) as f64 / STRIP as f64;
         let slice = |t: i64| (((t - self.window.0) as f64 / width) as usize).min(STRIP - 1);

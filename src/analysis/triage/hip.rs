@@ -1,5 +1,5 @@
 //! Rewords the rules' CUDA terms for AMD GPUs: HIP's functions and variables, `ROCTx`, RCCL. PyTorch's own names
-//! (`torch.cuda`) are the same there and stay.
+//! (`torch.cuda`) are the same on AMD and stay.
 
 /// CUDA phrases and their replacements; longer ones first.
 const PHRASES: [(&str, &str); 35] = [
@@ -58,8 +58,8 @@ pub fn to_hip_terms(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Every rule text that mentions CUDA has its phrases here. `torch.cuda` and `device="cuda"` are PyTorch's names on
-    /// both platforms, as are its variables.
+    /// Every CUDA phrase in a rule text has a replacement. `torch.cuda` and `device="cuda"` are PyTorch's names on both
+    /// platforms, as are its variables.
     #[test]
     fn no_rule_speaks_of_cuda_to_whoever_has_an_amd_gpu() {
         let rules = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("triage/rules");

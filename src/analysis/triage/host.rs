@@ -5,8 +5,8 @@ use super::intervals::Intervals;
 use crate::model::{CallKind, HostCalls, MemOpKind, MemoryKind, Profile, RangeOrigin, ThreadState};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Longest pause between calls of one activity, ns. A launch by a framework takes its host 5 to 100 µs, Python and
-/// operators included; anything longer is separate work.
+/// Longest pause between calls of one activity, ns. A framework's launch takes 5 to 100 µs on the host, including
+/// Python and operators; anything longer is separate work.
 pub const CLOSE_NS: i64 = 200_000;
 
 /// OS runtime calls in which a thread waits. Prefixes of names.
@@ -74,10 +74,10 @@ const PYTHON_WAITS: &[&str] = &[
     "built-in method wait",
 ];
 
-/// The range that PyTorch puts around its main thread's wait for the processes of a `DataLoader`.
+/// Range in which PyTorch's main thread waits for the processes of a `DataLoader`.
 const LOADER_WAITS: &str = "_MultiProcessingDataLoaderIter.__next__";
 
-/// MPI and NCCL functions in which a thread waits for other ranks, as ranges name them. Nonblocking functions
+/// MPI and NCCL functions in which a thread waits for other ranks, named as in ranges. Nonblocking functions
 /// (`MPI_Isend`, `ncclAllReduce`) are not included.
 const RANK_WAITS: &[&str] = &[
     "MPI_Recv",
@@ -122,7 +122,7 @@ pub fn waits_for_ranks(name: &str) -> bool {
     RANK_WAITS.iter().any(|w| name.starts_with(w)) && !name.starts_with("MPI_File_i")
 }
 
-/// Data about the host that a report has besides CUDA calls.
+/// Host data that a report contains besides CUDA calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "what a report has is independent of what else it has")]
 pub struct Known {
@@ -136,7 +136,7 @@ pub struct Known {
     pub operators: bool,
 }
 
-/// An outermost call of a thread: no other call encloses it.
+/// An outermost call of a thread, not nested in another call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outer {
     /// ns.
@@ -175,9 +175,9 @@ pub struct Host<'a> {
     pub known: Known,
     /// Calls that blocked their thread until a copy was done.
     pub(super) blocking: FxHashSet<u32>,
-    /// Effect of each call name on a stream capture: 1 begins one, 2 ends it.
+    /// Effect of each call name on a stream capture: 1 begins a capture, 2 ends it.
     capture: Vec<u8>,
-    /// Start of each implicit code load, ns, and its process if the report has it.
+    /// Start of each implicit code load, ns, and its process if the report contains it.
     pub loads: Vec<(i64, Option<u32>)>,
 }
 
@@ -204,7 +204,7 @@ impl<'a> Host<'a> {
         host.collect_os_waits();
         host.collect_states();
         host.collect_ranges();
-        // Sampled states do not tell what happened between two samples.
+        // States between two samples are unknown.
         let sampled = profile.states.iter().any(|s| s.state == ThreadState::Partly);
         for lane in &mut host.lanes {
             lane.certain = host.known.os || host.known.states && !sampled || host.known.python;
@@ -367,7 +367,7 @@ impl<'a> Host<'a> {
             {
                 waits[lane].push(span);
             } else if range.origin == RangeOrigin::Operator {
-                // Operators nest: extend the last one instead of adding one inside it.
+                // Operators nest: extend the last interval instead of adding one inside.
                 match works[lane].last_mut() {
                     Some(last) if span.0 >= last.0 && span.0 <= last.1 => last.1 = last.1.max(span.1),
                     _ => works[lane].push(span),
@@ -380,7 +380,6 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Index of a thread's lane.
     pub fn lane_index(&self, pid: u32, tid: u32) -> Option<usize> {
         self.by_thread.get(&(pid, tid)).copied()
     }
@@ -403,7 +402,7 @@ impl<'a> Host<'a> {
         })
     }
 
-    /// Row of the launch whose call overlaps the given time of the thread the most.
+    /// Row of the launch whose call overlaps a time interval of the thread the most.
     pub fn longest_launch(&self, lane: usize, start: i64, end: i64) -> Option<usize> {
         let lane = self.lanes.get(lane)?;
         let calls = &self.profile.launches;
@@ -459,7 +458,7 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// The next outermost call.
+    /// Returns the next outermost call without passing it.
     pub fn peek_call(&self, host: &Host<'_>, lane: &Lane) -> Option<Outer> {
         let (a, b) = (host.launch_call(lane, self.launch), host.other_call(lane, self.call));
         match (a, b) {
@@ -470,7 +469,7 @@ impl Walk {
 
     /// Advances past a call and the calls nested in it.
     pub fn pass_call(&mut self, host: &Host<'_>, lane: &Lane, outer: &Outer) {
-        // A launch nested in a call is the driver's call inside of the runtime's.
+        // A launch nested in a call is the driver call inside of the runtime call.
         while host.launch_call(lane, self.launch).is_some_and(|c| c.start < outer.end || c.start <= outer.start) {
             self.launch += 1;
         }
@@ -482,7 +481,7 @@ impl Walk {
             }
             self.call += 1;
         }
-        // Captured calls launch nothing: a launch means that the capture is over, even if another thread ended it.
+        // Captured calls do not launch work: a launch means that the capture is over, even if another thread ended it.
         if outer.kind == CallKind::Launch && outer.name.is_none() {
             self.capturing = false;
         }

@@ -61,7 +61,7 @@ fn keep_longest(pieces: &mut Vec<Idle>) {
     }
 }
 
-/// Returns the idle times of all devices from the first to the last operation; of very many, only the longest. Returns
+/// Returns the idle times of all devices from the first to the last operation, limited to the longest `MOST`. Returns
 /// `None` if cancelled. A device shared by several processes is idle while none of them uses it; the cause is derived
 /// from the thread that launches the next operation.
 pub fn find_idle_times(profile: &Profile, cancel: &Cancel) -> Option<Vec<Idle>> {

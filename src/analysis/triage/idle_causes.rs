@@ -11,16 +11,16 @@ use super::time_category::Cause;
 use crate::model::{CallKind, times_without_requests};
 use rustc_hash::FxHashMap;
 
-/// Launch latency, ns: a launch whose call ended at most this long before the device ran dry was still in flight. An
-/// H200 under nsys takes 2 to 10 µs from the end of the call to the start of the kernel.
+/// Launch latency, ns: a launch whose call ended at most this long before the device became idle was still in flight.
+/// An H200 under nsys takes 2 to 10 µs from the end of the call to the start of the kernel.
 const ON_ITS_WAY_NS: i64 = 10_000;
 
-/// Longest delay from the call to the start of an operation that waited for nothing, ns: launches of large graphs and
+/// Longest delay from the call to the start of an operation that did not have to wait, ns: launches of large graphs and
 /// first launches take tens of µs.
 const UNDER_WAY_NS: i64 = 100_000;
 
-/// Minimum idle time that may lie between requests, ns. Metrics of a server lag behind: while it works on a request, the
-/// pauses of its GPU are shorter, whatever they say.
+/// Minimum idle time between two requests, ns. A server's metrics lag behind: shorter pauses of the GPU also occur
+/// while the server works on a request, even if the metrics do not report one.
 const BETWEEN_REQUESTS_NS: i64 = 100_000_000;
 
 /// Finds the causes of gaps, which must arrive in time order per device.
@@ -32,7 +32,7 @@ pub struct Gaps<'a> {
     /// The thread that launched the last operation of each device.
     last: Vec<Option<usize>>,
     firsts: Firsts<'a>,
-    /// First launches that loaded code: kernel, idle time in them, ns.
+    /// First launches that loaded code: kernel, and idle time in the launch, ns.
     pub loaded: Vec<(u32, i64)>,
     /// Time in which a server had no requests.
     no_requests: Intervals,
@@ -42,7 +42,7 @@ pub struct Gaps<'a> {
 struct Look<'a> {
     host: &'a Host<'a>,
     lane_id: usize,
-    /// Thread that launched the previous operation, if it is another one: this thread may have waited for it.
+    /// Thread that launched the previous operation, if different: the current thread may have waited for it.
     other: Option<usize>,
 }
 
@@ -75,7 +75,7 @@ impl<'a> Gaps<'a> {
         }
     }
 
-    /// Fills `out` with the causes of a gap in time order; together they are as long as the gap.
+    /// Fills `out` with pieces that cover the gap in time order, each with one cause.
     pub fn explain_gap(&mut self, gap: &Gap, out: &mut Vec<Piece>) {
         let (start, end) = gap.whole;
         self.classify_gap(&Gap { start, end, ..*gap }, out);
@@ -92,7 +92,7 @@ impl<'a> Gaps<'a> {
     }
 
     /// Assigns the host's own time without requests to [`Cause::NoRequests`]: a server without requests waits for one,
-    /// whatever its thread does meanwhile.
+    /// even if its thread is active meanwhile.
     fn split_by_requests(&self, out: &mut Vec<Piece>) {
         let mut split = Vec::with_capacity(out.len());
         for piece in out.drain(..) {
@@ -137,13 +137,13 @@ impl<'a> Gaps<'a> {
             return;
         }
         let lane = &self.host.lanes[lane_id];
-        // A graph that begins with a copy is launched for its kernels, too.
+        // A copy at the beginning of a graph does not count: the graph is also launched for its kernels.
         let copy = self.ops.mem_of(&op).is_some_and(|m| m.launch.is_none() && CopyClass::from_mem_op(&m).of_host());
         let last = self.last.get(gap.unit).copied().flatten();
         let other = last.filter(|&l| l != lane_id && self.host.lanes[l].pid == lane.pid);
         let look = Look { host: self.host, lane_id, other };
         let walk = self.walks.entry((gap.unit, lane_id)).or_default();
-        // Skips the calls that end before the gap; the walk keeps their state.
+        // Skip the calls that end before the gap; the walk keeps their state.
         while let Some(outer) = walk.peek_call(self.host, lane).filter(|o| o.end <= gap.start && o.start < call.start) {
             walk.pass_call(self.host, lane, &outer);
         }
@@ -258,7 +258,7 @@ impl Look<'_> {
             let end = marks(at).clamp(at + 1, to);
             let is = |set: &super::intervals::Intervals| set.covered_length(at, end) > 0;
             let cause = if is(&lane.waits) {
-                // The thread waits; if the thread that it waits for works, the time is compute.
+                // The thread waits; if it waits for a thread that works, the time is compute.
                 match other {
                     Some(o) if is(&o.works) || o.certain && !is(&o.waits) => Cause::Compute,
                     _ => Cause::Wait,

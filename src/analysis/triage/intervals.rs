@@ -20,7 +20,7 @@ impl Intervals {
         self.0.is_empty()
     }
 
-    /// Summed length.
+    /// Summed length, ns.
     pub fn total_length(&self) -> i64 {
         self.0.iter().map(|(a, b)| b - a).sum()
     }
@@ -29,7 +29,7 @@ impl Intervals {
         &self.0
     }
 
-    /// Times that are in either.
+    /// Times in either set.
     pub fn union(&self, other: &Self) -> Self {
         let mut out = Self::default();
         let (mut a, mut b) = (self.0.iter().peekable(), other.0.iter().peekable());
@@ -46,7 +46,7 @@ impl Intervals {
         }
     }
 
-    /// Times that are in both.
+    /// Times in both sets.
     pub fn intersect(&self, other: &Self) -> Self {
         let mut out = Self::default();
         let (mut a, mut b) = (0, 0);
@@ -57,7 +57,7 @@ impl Intervals {
         out
     }
 
-    /// Times that are only in this set.
+    /// Times in this set but not in the other.
     pub fn subtract(&self, other: &Self) -> Self {
         let mut out = Self::default();
         let mut at = 0;

@@ -6,8 +6,8 @@ use crate::analysis::readable::readable_name;
 use crate::model::Profile;
 use rustc_hash::FxHashMap;
 
-/// Duration below which a kernel's start and end are a large part of it, ns: an empty kernel takes about 1 µs on an
-/// H200, and the pause after it about as long again.
+/// Duration below which start and end make up a large part of a kernel, ns: an empty kernel takes about 1 µs on an
+/// H200, and the pause after it about another 1 µs.
 pub const SHORT_NS: i64 = 5_000;
 /// Duration of an empty kernel, ns: the shortest in timelines of an H200 took 0.96 µs.
 pub const EMPTY_NS: i64 = 1_000;
@@ -31,7 +31,7 @@ pub struct Like {
 pub struct StreamTime {
     /// Time in which its kernels ran, ns.
     pub ns: i64,
-    /// Part of it with grids smaller than the device, ns.
+    /// Part of that time with grids smaller than the device, ns.
     pub small: i64,
     until: i64,
 }
@@ -182,7 +182,7 @@ impl Kernels {
         (!self.queued.is_empty()).then(|| self.queued.partition_point(|&q| q <= ns) as f64 / self.queued.len() as f64)
     }
 
-    /// Time at which a share of the kernels' time was done, rounded down to a slice of the window, ns.
+    /// Time by which a share of the kernel time had passed, rounded down to a slice of the window, ns.
     pub fn time_of_share(&self, share: f64, (begin, until): (i64, i64)) -> i64 {
         let slice = |at: usize| self.like.values().map(|l| l.slices[at].1).fold(0, i64::saturating_add);
         let all: Vec<i64> = (0..SLICES).map(slice).collect();
@@ -199,13 +199,13 @@ impl Kernels {
     /// configurations alone: concurrent kernels add up, and unknown grids count as full.
     pub fn filled_share(&self, busy: i64) -> f64 {
         let empty: i64 = self.like.values().map(|l| l.empty).sum();
-        // Only the time is known of kernels that were running when the window began.
+        // For kernels that were running when the window began, only the time is known.
         let all = self.ns.saturating_add(self.whole).max(busy);
         ((all - empty) as f64 / busy.max(1) as f64).clamp(0.0, 1.0)
     }
 
     /// Kernels by time of SMs without a block, longest first: index, that time in ns, and the number of blocks of the
-    /// configuration with most of it.
+    /// configuration with most of that time.
     pub fn emptiest_kernels(&self) -> Vec<(u32, i64, u64)> {
         let mut sums: FxHashMap<u32, (i64, (i64, u64))> = FxHashMap::default();
         for ((kernel, config), like) in self.like.iter().filter(|l| l.1.empty > 0) {

@@ -8,15 +8,15 @@ use rustc_hash::FxHashMap;
 
 /// Maximum number of range names tried.
 const MOST_NAMES: usize = 8;
-/// Minimum share of the devices' work in numbered ranges for them to count as steps; below, they are only a
-/// part of the run.
+/// Minimum share of the devices' work in numbered ranges to accept them as steps; with less, the ranges are only part
+/// of the run.
 const STANDS_FOR: f64 = 0.2;
-/// Words of numbered ranges that may contain many steps: one or two of these are not steps.
+/// Words of numbered ranges that may contain many steps: one or two such ranges are not steps.
 const CONTAINERS: &[&str] = &["epoch", "sweep", "request"];
 /// Words of numbered ranges that a program repeats.
 const WORDS: &[&str] = &["step", "iter", "batch", "decode", "token", "frame", "epoch", "timestep", "sweep", "cycle", "tick", "request"];
 
-/// A range that may be a step: start, end, process.
+/// Range that may be a step: start and end in ns, process.
 type Numbered = (i64, i64, u32);
 
 /// Returns the steps marked by numbered ranges, if any.
@@ -101,8 +101,8 @@ pub fn by_ranges(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
     best.map(|b| b.1).or_else(|| few.into_iter().take(MOST_NAMES).find_map(|(_, name, list)| few_steps(ops, name, &list)))
 }
 
-/// Accepts one or two ranges marked as steps if they hold most of the devices' work; repetitions inside of them
-/// are their parts.
+/// Accepts one or two ranges marked as steps if they contain most of the devices' work; repetitions inside are parts of
+/// a step.
 fn few_steps(ops: &DeviceOps<'_>, name: String, list: &[Numbered]) -> Option<Starts> {
     let lower = name.to_ascii_lowercase();
     let holds_many =
@@ -112,17 +112,17 @@ fn few_steps(ops: &DeviceOps<'_>, name: String, list: &[Numbered]) -> Option<Sta
         return None;
     }
     let (starts, end) = on_devices(ops, list, EXPLAINS)?;
-    // Time after the last operation belongs to the step, too.
+    // The step includes the time after the last operation.
     let until = list.last().map_or(end, |r| if r.1 == i64::MAX { end } else { end.max(clamp_time(r.1)) });
     Some((StepSource::Ranges(name), starts, until))
 }
 
-/// Start of each range's work on the devices, and the end of the last; `None` if the ranges hold less than a share
+/// Start of each range's work on the devices, and the end of the last; `None` if the ranges contain less than a share
 /// `least` of all work.
 fn on_devices(ops: &DeviceOps<'_>, list: &[Numbered], least: f64) -> Option<(Vec<i64>, i64)> {
     let (first, last) = (list.first()?, list.last()?);
     let mut begins: Vec<i64> = vec![i64::MAX; list.len()];
-    // Copies on streams of their own run ahead of their step: its start is taken from its kernels, if it has any.
+    // Copies on separate streams run ahead of their step: take the start of a step from its kernels, if it has any.
     let mut kernels: Vec<i64> = vec![i64::MAX; list.len()];
     let mut ends: Vec<i64> = vec![i64::MIN; list.len()];
     let mut end = i64::MIN;
@@ -134,7 +134,7 @@ fn on_devices(ops: &DeviceOps<'_>, list: &[Numbered], least: f64) -> Option<(Vec
         let before = latest;
         latest = latest.max(op.end);
         let Some(call) = ops.find_call(&op).filter(|c| c.pid == first.2 && c.start >= first.0 && c.start < last.1) else { continue };
-        // Autograd's threads launch inside of a step, too: only the time of the call counts.
+        // Autograd's threads launch inside of a step, too, so only the time of the call counts.
         let Some(at) = list.partition_point(|r| r.0 <= call.start).checked_sub(1) else { continue };
         let begin = device_range_start(list[at].0, before, op.start);
         begins[at] = begins[at].min(begin);
@@ -158,8 +158,8 @@ fn on_devices(ops: &DeviceOps<'_>, list: &[Numbered], least: f64) -> Option<(Vec
     (!begins.is_empty() && begins.is_sorted()).then_some((begins, end))
 }
 
-/// Start of a range on the devices: the start on the host, but not before the work preceding it ended at `before`, and
-/// not after its first operation.
+/// Start of a range on the devices: its start on the host, but not before the preceding work ended (`before`), and not
+/// after its first operation (`first`).
 pub fn device_range_start(range: i64, before: i64, first: i64) -> i64 {
     clamp_time(range).max(before).min(first)
 }

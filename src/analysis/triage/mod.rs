@@ -64,11 +64,11 @@ pub struct Scope {
     pub windows: Vec<(i64, i64)>,
     /// Only the device with this number.
     pub device: Option<u32>,
-    /// Floating-point operations per step, given by the user; of the whole window if there are not any steps.
+    /// Floating-point operations per step, given by the user; for the whole window if the run has no steps.
     pub flops: Option<f64>,
 }
 
-/// Note on a loop that is a small part of the report.
+/// Note if the judged loop is a small part of the report.
 const SMALL_PART: &str = "only a small part of the report repeats, and that was judged; `--range` judges another part";
 
 /// Share of the kernels' time in measurement windows above which the rest is not representative of the run.
@@ -76,7 +76,7 @@ const MOSTLY_MEASURED: f64 = 0.5;
 
 /// Judges a run. Returns `None` if nothing ran on a device, or if cancelled.
 pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triage> {
-    // A thread trace covers one kernel; between kernels that were measured one by one, the time is the profiler's.
+    // A thread trace covers one kernel; time between kernels that were measured one by one belongs to the profiler.
     if profile.ranges.is_hardware() || profile.metrics.is_some() {
         return None;
     }
@@ -158,7 +158,7 @@ impl Triage {
     }
 }
 
-/// Windows of the ranges of a name, on the host and on the devices. Numbers in the name match as such or as `#`. Each
+/// Windows of the ranges with a name, on the host and on the devices. Numbers in the name match as such or as `#`. Each
 /// window begins with the range, but not before the devices finished earlier work, and ends with the range or with the
 /// last operation launched in it. Empty without such a range, or if nothing was launched in it.
 pub fn range_windows(profile: &Profile, name: &str) -> Vec<(i64, i64)> {
@@ -245,11 +245,11 @@ fn flop_rate(case: &RunContext<'_>, given: Option<f64>) -> Option<Rate> {
     Some(Rate { per_second, peak, counted: Counted::Given })
 }
 
-/// Notes on data that was not recorded and would have told more.
+/// Notes on missing data that would have allowed further conclusions.
 fn missing_notes(case: &RunContext<'_>) -> Vec<String> {
     let mut out = Vec::new();
     let measured = eligible_windows::measuring_times(case.profile).covered_length(case.window.0, case.window.1);
-    // If nothing else was left, the measured time itself was judged.
+    // If nothing else was left, the judged time is the measured time itself.
     if measured > 0 && case.length() < case.window.1 - case.window.0 {
         out.push(format!("left out: while counters or stall reasons were measured ({})", crate::model::Nanos(measured)));
     }

@@ -8,10 +8,10 @@ use super::time_category::{Cause, TimeCategory};
 use crate::analysis::Family;
 use crate::analysis::flops::Rate;
 
-/// One device of a triage.
+/// A device and the breakdown of its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Device {
-    /// Device number.
+    /// Device number as shown to the user.
     pub number: Option<u32>,
     pub name: Option<String>,
     pub pid: Option<u32>,
@@ -58,7 +58,7 @@ pub struct Triage {
     /// Memory findings: id and headline; `None` if memory was not examined. They do not cost time by themselves, so
     /// they have no share.
     pub memory: Option<Vec<(&'static str, String)>>,
-    /// Reason why the judged time is not representative of the program.
+    /// Reason why the judged time does not represent the program.
     pub doubt: Option<String>,
     /// Notes on data that was not recorded, and the effect on the analysis.
     pub missing: Vec<String>,
@@ -68,7 +68,7 @@ pub struct Triage {
     pub strip: Vec<f32>,
     /// Main idle part of each slice in which the devices were idle.
     pub why: Vec<Option<TimeCategory>>,
-    /// From the first to the last operation of the report, ns.
+    /// First start and last end of the report's operations, ns.
     pub span: (i64, i64),
     /// Kernels with their time and count, longest first: index into
     /// [`Profile::kernels`](crate::model::Profile::kernels).

@@ -41,8 +41,8 @@ fn op_symbol(profile: &Profile, ops: &DeviceOps<'_>, op: &DeviceOp) -> Symbol {
     }
 }
 
-/// Finds the period of the sequence of operations on the device with the most of them: of kernels alone, because copies
-/// vary with logging, or with copies.
+/// Finds the period of the operation sequence on the device with the most operations. With `copies`, the sequence
+/// includes copies, which may vary with logging.
 pub fn by_period(profile: &Profile, ops: &DeviceOps<'_>, counts: &[Counts], copies: bool) -> Option<Starts> {
     let all = |c: &Counts| c.kernels + if copies { c.copies } else { 0 };
     let unit = (0..counts.len()).max_by_key(|&u| (all(&counts[u]), std::cmp::Reverse(u)))?;
@@ -75,7 +75,7 @@ pub fn by_period(profile: &Profile, ops: &DeviceOps<'_>, counts: &[Counts], copi
     let per = |s: &u32| (often.get(s).copied().unwrap_or_default() as f64 / periods).round() as usize;
     let anchor = sample.iter().copied().filter(|s| per(s) >= 1).min_by_key(|s| (per(s), *s))?;
     let (each, anchor) = (per(&anchor).max(1), *symbols.get(anchor as usize)?);
-    // Index, start, and the latest end before it.
+    // Index and start of each mark, and the latest end before the mark.
     let mut marks: Vec<(usize, i64, i64)> = Vec::new();
     let mut calls: Vec<Option<i64>> = Vec::new();
     let (mut last_end, mut seen) = (i64::MIN, 0);
@@ -89,7 +89,7 @@ pub fn by_period(profile: &Profile, ops: &DeviceOps<'_>, counts: &[Counts], copi
         }
         last_end = last_end.max(op.end);
     }
-    // The stretch in which marks are one period apart, within a tenth.
+    // The stretch in which marks are one period apart, within 10 %.
     let near = |w: &[(usize, i64, i64)]| (w[1].0 - w[0].0).abs_diff(period) * 10 <= period;
     let first = marks.windows(2).position(near)?;
     let last = marks.windows(2).rposition(near)? + 1;
@@ -105,8 +105,8 @@ pub fn by_period(profile: &Profile, ops: &DeviceOps<'_>, counts: &[Counts], copi
     Some((StepSource::Period(period), starts, end))
 }
 
-/// Returns true if two calls are inside one operator or one call of a PyTorch module: repetitions between them are
-/// layers of one pass.
+/// Returns true if two calls are inside one operator or one call of a PyTorch module, so that repetitions between them
+/// are layers of one pass.
 fn one_pass(profile: &Profile, first: i64, last: i64) -> bool {
     let ranges = &profile.ranges;
     ranges.iter().any(|r| {
@@ -119,7 +119,7 @@ fn one_pass(profile: &Profile, first: i64, last: i64) -> bool {
     })
 }
 
-/// The smallest shift at which nearly all of a sequence repeats; `None` if it is 1, or nothing repeats.
+/// Returns the smallest shift at which nearly all of a sequence repeats; `None` if that shift is 1, or nothing repeats.
 pub fn find_period(sequence: &[u32]) -> Option<usize> {
     if sequence.len() < LEAST * 2 {
         return None;
@@ -147,7 +147,7 @@ pub fn find_period(sequence: &[u32]) -> Option<usize> {
     };
     let mut scored: Vec<(usize, f64)> = candidates.into_iter().map(|(p, _)| (p, matches(p))).collect();
     let best = scored.iter().map(|s| s.1).fold(0.0, f64::max);
-    // A single kernel that repeats does not make steps.
+    // A single repeating kernel does not form steps.
     let one = matches(1);
     if best < REPEATS || 1.0 - one <= (1.0 - best).max(SLIPS / 4.0) * 4.0 {
         return None;

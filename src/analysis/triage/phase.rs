@@ -2,7 +2,6 @@
 
 use crate::model::{CallKind, Profile, units};
 
-/// A phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     StartUp,
@@ -41,7 +40,7 @@ pub struct LeftOut {
 /// Minimum number of captured graphs for a start-up phase: a program may capture one or two at any time.
 const CAPTURED: usize = 3;
 
-/// Maximum pause between captures of the start-up, ns, if it is longer than all captures so far.
+/// Maximum pause between captures of the start-up, ns, or the time of all captures so far if that is longer.
 const PAUSE_NS: i64 = 10_000_000_000;
 
 /// Returns the phases from `begin` to the first step, ns. If graphs are captured, as servers do for each batch size,
@@ -63,11 +62,11 @@ pub fn before_first_step(profile: &Profile, begin: i64, first_step: i64) -> Vec<
         made.sort_unstable();
         let first = made.first().map_or(begin, |m| m.0);
         for (start, end, begins) in made {
-            // A graph that is captured long after the others is captured while the program works.
+            // A much later capture happens while the program works.
             if captured > 0 && start - until > (until - first).max(PAUSE_NS) {
                 break;
             }
-            // The driver's call lies in the runtime's.
+            // The driver call is nested in the runtime call: count the pair once.
             captured += usize::from(begins && start >= inside);
             inside = if begins { inside.max(end) } else { inside };
             until = until.max(end);

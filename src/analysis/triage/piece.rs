@@ -10,7 +10,7 @@ pub struct Piece {
     /// ns.
     pub end: i64,
     pub cause: Cause,
-    /// Time of the host activity, ns: inside of the call behind it.
+    /// Time of the host activity, ns; inside the host call behind the piece, if any.
     pub at: i64,
     /// Index of the thread in `Host::lanes`.
     pub lane: Option<usize>,

@@ -11,13 +11,13 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Maximum number of places of a finding.
 const MOST: usize = 5;
-/// Maximum number of Python functions among them, if they come first.
+/// Maximum number of Python functions among the places of a finding, if the first place is one.
 const MOST_PYTHON: usize = 3;
 
 /// Share of the idle time below which a place is not listed.
 const LEAST: f64 = 0.05;
 
-/// Part of an idle time inside one innermost range.
+/// Part of an idle interval inside one innermost range.
 #[derive(Clone, Copy)]
 struct Part {
     start: i64,
@@ -31,7 +31,7 @@ struct Part {
 struct Query {
     start: i64,
     end: i64,
-    /// Piece that a point stands for; otherwise the query's own length counts.
+    /// Piece that a point represents; other queries count with their own length.
     piece: Piece,
     point: bool,
 }
@@ -47,15 +47,15 @@ fn normalize_label(label: &str) -> String {
 /// Location of idle time in the program.
 #[derive(Clone, Debug, Default)]
 pub struct Where {
-    /// The places with the most of it first, then the longest single idle time.
+    /// Places with the most idle time first, then the longest single idle time.
     pub places: Vec<Place>,
     /// The innermost place with more than half of the idle time, called functions included, if there is one.
     most: Option<String>,
     /// Total idle time, ns.
     ns: i64,
-    /// Part of it inside ranges, ns.
+    /// Idle time inside ranges, ns.
     inside: i64,
-    /// Number of places that have some of it.
+    /// Number of places with idle time.
     count: usize,
     /// True if the report has ranges of these threads.
     ranges: bool,
@@ -68,8 +68,8 @@ impl Where {
         self.most.as_deref()
     }
 
-    /// Suffix for a headline, ` (name)`: the place with more than half of the idle time, or a remark if it is outside
-    /// of ranges or spread. Empty if the report has no ranges.
+    /// Suffix for a headline, ` (name)`: the place with more than half of the idle time, or a remark if that time is
+    /// outside of ranges or spread out. Empty if the report has no ranges.
     pub fn main_place_text(&self) -> String {
         match &self.most {
             Some(name) => format!(" ({name})"),
@@ -86,7 +86,7 @@ pub fn locate_places(case: &RunContext<'_>, causes: &[Cause]) -> Vec<Place> {
     locate_idle(case, causes).places
 }
 
-/// Locates the idle time of these causes, with its amounts.
+/// Locates the idle time of these causes, with totals.
 pub fn locate_idle(case: &RunContext<'_>, causes: &[Cause]) -> Where {
     let pieces: Vec<Piece> = causes.iter().filter_map(|c| case.pieces.get(c)).flatten().copied().collect();
     locate_pieces(case, &pieces)
@@ -103,7 +103,7 @@ pub fn of_copies(case: &RunContext<'_>, classes: &[CopyClass]) -> Vec<Place> {
 /// Times of one thread in order, with running maxima of their ends for binary search.
 struct Times {
     queries: Vec<Query>,
-    /// Latest end up to each query.
+    /// Latest end of all queries up to this one.
     ends: Vec<i64>,
 }
 
@@ -134,7 +134,7 @@ fn locate_pieces(case: &RunContext<'_>, pieces: &[Piece]) -> Where {
     for piece in pieces {
         ns += piece.end - piece.start;
         let Some(lane) = piece.lane.and_then(|l| case.host.lanes.get(l)) else { continue };
-        // Locate a wait by the range that waits, not by the one that launches next, and a copy by its call.
+        // Locate a wait by the range that waits rather than the range that launches next, and a copy by its call.
         let point = matches!(piece.cause, Cause::Sync | Cause::CopyCall);
         let (start, end) = if point { (piece.at, piece.at) } else { (piece.start, piece.end) };
         by_thread.entry((lane.pid, lane.tid)).or_default().push(Query { start, end, piece: *piece, point });
@@ -150,7 +150,7 @@ fn locate_pieces(case: &RunContext<'_>, pieces: &[Piece]) -> Where {
         }
     }
     let known = threads.iter().any(Option::is_some);
-    // At the limit only the longest pieces were kept: their sum is not the total.
+    // At the limit, only the longest pieces are kept, and their sum is not the total.
     let whole = pieces.len() < LONGEST;
     let (mut best, mut around) = (Vec::new(), Vec::new());
     let (mut inclusive, mut unused) = (FxHashMap::default(), FxHashMap::default());
@@ -167,7 +167,7 @@ fn locate_pieces(case: &RunContext<'_>, pieces: &[Piece]) -> Where {
     let count = sums.len();
     let most = sums.first().filter(|p| p.1 > ns / 2).map(|p| p.0.name.clone()).or_else(|| around_most(case, &inclusive, ns / 2));
     let mut out: Vec<Place> = sums.into_iter().filter(|p| p.1 as f64 >= LEAST * ns as f64).take(MOST).map(|p| p.0).collect();
-    // A Python function shows the program's activity; the range or operator around it is the one that screens link to.
+    // A Python function describes the program's activity, but screens link to the range or operator around it.
     if out.first().is_some_and(|p| p.kind == PlaceKind::Python) {
         out.truncate(MOST_PYTHON);
         let mut around = by_name(case, &around);
@@ -194,7 +194,7 @@ fn locate_pieces(case: &RunContext<'_>, pieces: &[Piece]) -> Where {
 /// Time in the ranges of each name, nested ranges included, and their depth.
 type Inclusive = FxHashMap<u32, (i64, usize)>;
 
-/// The name whose ranges hold more time than `than`, but the least of all that do; of several the innermost.
+/// Name with the least time among all names with more time than `than`; the innermost of equals.
 fn around_most(case: &RunContext<'_>, inclusive: &Inclusive, than: i64) -> Option<String> {
     let mut sums: FxHashMap<String, (i64, usize)> = FxHashMap::default();
     for (name, (ns, depth)) in inclusive {
@@ -206,7 +206,7 @@ fn around_most(case: &RunContext<'_>, inclusive: &Inclusive, than: i64) -> Optio
     Some(name)
 }
 
-/// Attributes each moment of the times to the innermost open range, and sums up these parts.
+/// Attributes each moment of the times to the innermost open range, and sums up the parts.
 fn attribute_innermost(case: &RunContext<'_>, times: &Times, mut rows: Vec<u32>, out: &mut Vec<(Part, i64)>, inclusive: &mut Inclusive) {
     let ranges = &case.profile.ranges;
     let key = |&row: &u32| {
@@ -222,7 +222,7 @@ fn attribute_innermost(case: &RunContext<'_>, times: &Times, mut rows: Vec<u32>,
         for (_, q) in times.queries_within(from, to) {
             let piece = (q.piece.start, q.piece.end);
             if q.point {
-                // A moment belongs to one range: on a boundary, to the one that begins.
+                // A moment belongs to one range: on a boundary, to the range that begins.
                 if from <= q.start && q.start < to {
                     out.push((Part { start: piece.0, end: piece.1, name, origin }, piece.1 - piece.0));
                 }
@@ -234,7 +234,7 @@ fn attribute_innermost(case: &RunContext<'_>, times: &Times, mut rows: Vec<u32>,
         let ns: i64 = out.get(before..).into_iter().flatten().map(|p| p.1).sum();
         let mut seen: FxHashSet<u32> = FxHashSet::default();
         for (depth, (_, name, _)) in open.iter().enumerate().filter(|_| ns > 0) {
-            // A recursive function holds its time once.
+            // Count the time of a recursive function once.
             if seen.insert(*name) {
                 let sum = inclusive.entry(*name).or_default();
                 *sum = (sum.0 + ns, sum.1.max(depth));

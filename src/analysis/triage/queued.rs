@@ -15,14 +15,15 @@ const LOOKED_AT: usize = 10_000;
 /// Minimum share of the time for a reason to be named.
 const NAMED: f64 = 0.1;
 
-/// Reason for which an operation waits in its stream.
+/// Reason why an operation waits in its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
     /// A host function in the stream (`cudaLaunchHostFunc`).
     HostFunction,
     /// Work on another device that ended just before.
     OtherDevice,
-    /// An event (`cudaStreamWaitEvent`) that no recorded work explains: of another process, or recorded late.
+    /// An event (`cudaStreamWaitEvent`) without recorded work that explains the wait: the work belongs to another
+    /// process or was recorded late.
     Event,
     Unknown,
 }
@@ -105,7 +106,7 @@ fn calls_in_order(case: &RunContext<'_>) -> Vec<((u32, u32), i64, Reason)> {
 
 fn reason(case: &RunContext<'_>, gap: &Piece, times: &Times, calls: &[((u32, u32), i64, Reason)]) -> Reason {
     let Some(lane) = gap.lane.and_then(|l| case.host.lanes.get(l)) else { return Reason::Unknown };
-    // Only the call directly before the launch: an earlier one may concern another stream.
+    // Check only the call directly before the launch: an earlier call may concern another stream.
     let until = calls.partition_point(|c| (c.0, c.1) < ((lane.pid, lane.tid), gap.at));
     let call = until.checked_sub(1).and_then(|at| calls.get(at)).filter(|c| c.0 == (lane.pid, lane.tid));
     let call = call.filter(|c| !case.host.launches_between(lane, c.1, gap.at));

@@ -1,28 +1,28 @@
-//! Order of findings: the costliest first, effects under their causes. For a run filled by kernels that verdict comes
-//! first, unless something else is worth a tenth of the window.
+//! Order of findings: the costliest first, effects under their causes. If kernels fill the run, the GPU-bound verdict
+//! comes first, unless something else is worth a tenth of the window.
 
 use super::finding::{Finding, LEAST, Severity, Sure, WORTH};
 use super::verdict::Verdict as V;
 
-/// Causes, the fraction of an effect's gain that a cause must have to explain it, and the effects.
+/// Causes, the fraction of an effect's gain that a cause must have to explain the effect, and the effects.
 const EFFECTS: &[(V, f64, &[V])] = &[
-    // These causes already tell why steps are slow.
+    // These causes already explain slow steps.
     (V::Compilation, 0.7, &[V::PeriodicStall]),
     (V::Allocation, 0.7, &[V::PeriodicStall]),
     (V::GraphRecapture, 0.7, &[V::PeriodicStall]),
     (V::UnifiedMemory, 0.7, &[V::PeriodicStall]),
     (V::LaunchBound, 0.5, &[V::SmallKernels]),
     (V::HostSync, 0.7, &[V::SmallKernels]),
-    // The GPU with less work waits, whatever its host does meanwhile.
+    // The GPU with less work waits, independently of its host's activity.
     (V::UnbalancedDevices, 0.8, &[V::HostCompute, V::InputWait, V::LaunchBound, V::HostSync]),
 ];
 
-/// Share of the window that kernels must fill to be its limit.
+/// Share of the window that kernels must fill to be the limit of the run.
 pub const FILLS: f64 = 0.6;
-/// Fraction of a finding's gain that another must have to explain it.
+/// Fraction of a finding's gain that another finding must have to explain the first.
 const ENOUGH: f64 = 0.7;
 
-/// Fraction of the loss by small grids that concurrent streams must recover to be its cause.
+/// Fraction of the loss from small grids that concurrent streams must recover for serial streams to be the cause.
 const TURNS: f64 = 0.5;
 
 /// Gains that differ by less are equal; then causes come first, in the order of `VERDICTS`.
@@ -62,7 +62,7 @@ fn under_causes(findings: Vec<Finding>) -> Vec<Finding> {
             None => kept.push(finding),
         }
     }
-    // A cause may be an effect itself: the finding goes under the cause of that one.
+    // A cause may be an effect itself: move the finding under the cause of that effect.
     let parents: Vec<(V, V)> = gone.iter().map(|(cause, f)| (f.id, *cause)).collect();
     for (mut cause, finding) in gone {
         for _ in 0..parents.len() {
@@ -73,22 +73,22 @@ fn under_causes(findings: Vec<Finding>) -> Vec<Finding> {
         }
         match kept.iter_mut().find(|f| f.id == cause) {
             Some(cause) => cause.effects.push((finding.id, finding.headline)),
-            // Two findings that explain each other are both kept.
+            // Keep both of two findings that explain each other.
             None => kept.push(finding),
         }
     }
     kept
 }
 
-/// Puts `gpu-bound` first if nothing else is worth a tenth of the window; otherwise it is not a verdict and is removed.
+/// Puts `gpu-bound` first if nothing else is worth a tenth of the window, and removes it otherwise.
 fn place_verdict(findings: &mut Vec<Finding>) {
     let Some(at) = findings.iter().position(|f| f.id == V::GpuBound) else { return };
     let mut bound = findings.remove(at);
     // Not healthy: small grids leave much of the GPU empty, so that the kernels alone are not the limit.
     if bound.severity > Severity::Healthy {
-        // Rank it by the cost of the empty part.
+        // Rank the finding by the cost of the empty part.
         let mut at = findings.iter().position(|f| f.stake < bound.stake).unwrap_or(findings.len());
-        // Streams that take turns come before it if running them together would recover enough.
+        // Put streams that take turns first if running them together would recover enough.
         if let Some(turns) = findings.iter().position(|f| f.id == V::Serialised && f.stake >= bound.stake * TURNS) {
             at = at.max(turns + 1);
         }

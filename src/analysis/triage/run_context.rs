@@ -54,7 +54,7 @@ pub struct RunContext<'a> {
     pub windows: Vec<(i64, i64)>,
     /// Set if the user chose the windows.
     pub chosen: bool,
-    /// From the first to the last operation of the report, ns.
+    /// First start and last end of the report's operations, ns.
     pub span: (i64, i64),
     /// Devices active in the window.
     pub devices: Vec<DeviceTime>,
@@ -70,9 +70,9 @@ pub struct RunContext<'a> {
     pub spreads: Spreads,
     /// Outlier gaps that make up most of the idle time of a kind of call, so that no rate can be derived.
     pub single: Vec<Single>,
-    /// First launches that loaded code: kernel, idle time in ns.
+    /// First launches that loaded code: kernel, and idle time in the launch, ns.
     pub loaded: Vec<(u32, i64)>,
-    /// The part of the run outside the analysed windows; `None` if the user chose a window.
+    /// The part of the run outside of the analysed windows; `None` if the user chose a window.
     pub outside: Option<Outside>,
     /// Longest pieces of idle time by cause, longest first.
     pub pieces: FxHashMap<Cause, Vec<Piece>>,
@@ -127,7 +127,7 @@ impl<'a> RunContext<'a> {
         if first >= last || cancel.is_cancelled() {
             return None;
         }
-        // Both scan the whole profile: run them in parallel.
+        // Steps and host calls both require a scan of the whole profile: run them in parallel.
         let (mut steps, host) = std::thread::scope(|scope| {
             let host = scope.spawn(|| Host::from_profile(profile));
             (Steps::from_profile(profile, &ops, (first, last), &counts), host.join())
@@ -143,7 +143,7 @@ impl<'a> RunContext<'a> {
         if chosen.is_none() && steps.found.is_none() {
             steps.left_out.extend(start::left_out(&ops, &host, (first, last), work));
         }
-        // Marked ranges may begin before the first operation: until then the devices idle.
+        // Marked ranges may begin before the first operation, while the devices are still idle.
         let start = || steps.left_out.last().filter(|_| steps.found.is_none()).map_or(first, |l| l.end);
         let window = chosen.or_else(|| steps.window()).unwrap_or_else(|| (start(), last));
         if window.0.max(first) >= window.1.min(last) || cancel.is_cancelled() {
@@ -276,13 +276,13 @@ impl<'a> RunContext<'a> {
         self.share(self.idle.get(cause))
     }
 
-    /// Recurring idle time with a cause, ns: outlier gaps that make up most of it are excluded.
+    /// Recurring idle time with a cause, ns. Excludes outlier gaps if they make up most of the idle time.
     pub fn recurring_idle(&self, cause: Cause) -> i64 {
         (self.idle.get(cause) - self.single.iter().filter(|s| s.cause == cause).map(|s| s.ns).sum::<i64>()).max(0)
     }
 
-    /// Idle time after synchronisations that would remain without them, ns. Without a wait the host works while the
-    /// GPU does, which hides at most the GPU's busy time. If most waits belong to copies, the idle time is
+    /// Idle time after synchronisations that would remain without them, ns. Without the waits, host and GPU would work
+    /// concurrently, which hides at most the GPU's busy time. If most waits belong to copies, the idle time is
     /// attributed to the copies.
     pub fn late_after_waits(&self) -> i64 {
         let copies = self.copies.get(CopyClass::Small).pageable + self.copies.get(CopyClass::Pageable).count;
@@ -303,7 +303,6 @@ impl<'a> RunContext<'a> {
         self.pieces.get(&cause).into_iter().flatten().filter(|p| !single.contains(p)).copied().collect()
     }
 
-    /// Sums a value over all devices.
     pub fn sum_devices(&self, of: impl Fn(&Busy) -> i64) -> i64 {
         self.devices.iter().map(|d| of(&d.busy)).sum()
     }
@@ -333,7 +332,7 @@ impl<'a> RunContext<'a> {
         out
     }
 
-    /// Number of calls of a kind that began in the window, and the host's time in them, ns.
+    /// Number of calls of a kind that began in the window, and the host time in these calls, ns.
     pub fn calls_of(&self, kind: CallKind) -> (u64, i64) {
         self.calls.get(&kind).copied().unwrap_or_default()
     }
@@ -350,7 +349,7 @@ fn without_single(copies: &mut Copies, pieces: &FxHashMap<CopyClass, Vec<Piece>>
     }
 }
 
-/// Share of each slice of the strip that is outside all windows.
+/// Share of each slice of the strip that is outside of all windows.
 fn share_outside_windows((begin, until): (i64, i64), windows: &[(i64, i64)]) -> Vec<f64> {
     let mut out = vec![1.0_f64; STRIP];
     let width = (until - begin) as f64 / STRIP as f64;
@@ -363,8 +362,8 @@ fn share_outside_windows((begin, until): (i64, i64), windows: &[(i64, i64)]) -> 
     out.into_iter().map(|share| if share < 1e-6 { 0.0 } else { share }).collect()
 }
 
-/// Marks units of processes that did next to nothing on a device in these windows while another process used it: they
-/// do not count as devices.
+/// Marks units of processes that hardly used a device in these windows while another process used it: such units do not
+/// count as devices.
 fn find_bystanders(ops: &DeviceOps<'_>, windows: &[(i64, i64)]) -> Vec<bool> {
     let shared = |unit: usize| ops.units[unit].device.is_some() && ops.is_shared(unit);
     if !(0..ops.units.len()).any(shared) {

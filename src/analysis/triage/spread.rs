@@ -1,21 +1,21 @@
-//! Distribution of idle time over its gaps: recurring, or concentrated in one or two of them.
+//! Distribution of idle time over gaps: recurring, or concentrated in one or two gaps.
 
 use super::host::CLOSE_NS;
 use super::idle_causes::Piece;
 use super::time_category::{ByCause, Cause};
 use rustc_hash::FxHashMap;
 
-/// Share of a device's idle time of one cause above which a single gap is most of it.
+/// Share of a device's idle time of one cause above which a single gap dominates.
 const ONE: f64 = 0.5;
-/// Same threshold for two gaps: two of three equal ones have two thirds.
+/// Same threshold for two gaps; higher, because two of three equal gaps have two thirds of the time.
 const TWO: f64 = 0.75;
 
-/// Causes inside of single calls: one slow call tells nothing about the others.
+/// Causes inside single calls: one slow call says nothing about the others.
 const CALLS: [Cause; 6] = [Cause::Launch, Cause::CopyCall, Cause::Alloc, Cause::Sync, Cause::Graph, Cause::OtherCall];
 
-/// Causes between calls, and loading of code: in a run of one or two steps, a single gap may recur in each step.
+/// Causes between calls, and code loading: in a run of one or two steps, a single gap may recur in each step.
 const HOST: [Cause; 4] = [Cause::Compile, Cause::Wait, Cause::Compute, Cause::Unknown];
-/// Number of steps from which one gap is not regular. Two may recur.
+/// Minimum number of steps to call a single gap irregular; two gaps may recur.
 const STEPS: usize = 8;
 
 /// Idle time with one cause on one device.
@@ -49,7 +49,7 @@ impl Spread {
         self.top[0].filter(|one| one.0 as f64 > self.ns as f64 * TWO).into_iter().collect()
     }
 
-    /// The one or two gaps with most of the idle time, if so few have it.
+    /// The one or two gaps with most of the idle time, if there are such gaps.
     fn dominant_gaps(&self) -> Vec<(i64, Piece)> {
         let whole = self.ns as f64;
         match self.top {
@@ -112,7 +112,7 @@ pub struct Single {
     pub cause: Cause,
     /// Sum over the devices, ns.
     pub ns: i64,
-    /// Length of each gap, ns, and its longest piece.
+    /// Length and longest piece of each gap, ns.
     pub gaps: Vec<(i64, Piece)>,
 }
 

@@ -1,4 +1,4 @@
-//! The start of a run without steps: up to the end of its last first use.
+//! The start of a run without steps, which lasts until the end of the last first use.
 
 use super::attribution::{Gap, SweepListener, sweep_windows};
 use super::device_ops::{DeviceOp, DeviceOps, Row};
@@ -9,7 +9,7 @@ use super::phase::{LeftOut, Phase};
 use super::time_category::Cause;
 use rustc_hash::FxHashMap;
 
-/// Share of the devices' work that can belong to the start.
+/// Maximum share of the devices' work in the start.
 const START: f64 = 0.1;
 /// Minimum share of the report in first uses for the start to be left out.
 const WORTH_IT: f64 = 0.03;
@@ -26,7 +26,7 @@ struct Listen<'g> {
     pieces: Vec<Piece>,
     /// Idle time in first uses so far, ns.
     idle: i64,
-    /// End of the last of them, and its description.
+    /// End and description of the last first use.
     until: Option<(i64, String)>,
 }
 
@@ -69,8 +69,8 @@ impl SweepListener for Listen<'_> {
     }
 }
 
-/// The start of a run without steps: up to the end of its last first use. `None` if first uses take next to nothing, or
-/// nothing repeats in the rest. `work` is the summed duration of all operations.
+/// Returns the start of a run without steps, up to the end of the last first use. `None` if first uses take next to
+/// nothing, or nothing repeats in the rest. `work` is the summed duration of all operations.
 pub fn left_out(ops: &DeviceOps<'_>, host: &Host<'_>, span: (i64, i64), work: i64) -> Option<LeftOut> {
     let mut listen = Listen { gaps: Gaps::new(ops, host), ops, pieces: Vec::new(), idle: 0, until: None };
     let mut done = 0_i64;

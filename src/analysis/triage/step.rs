@@ -1,4 +1,4 @@
-//! A step, and the method that found it.
+//! A step, and the method for finding steps.
 
 /// Operation counts of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,14 +16,14 @@ pub enum StepSource {
     Ranges(String),
     /// Each launch of a CUDA graph is a step.
     Graphs,
-    /// The sequence of operations repeats after this many.
+    /// The sequence of operations repeats after this many operations.
     Period(usize),
     /// The launching thread waits for a result once a step, in the call of this name.
     Waits(String),
 }
 
-/// One step on the devices: from its first operation to the first of the next step, or to its own last. A step marked
-/// by a range begins with the range, but not before the devices finished the work preceding it.
+/// A step on the devices: from its first operation to the first operation of the next step, or to its own last one. A
+/// step marked by a range begins with the range, but not before the devices finished the preceding work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// ns.
@@ -42,7 +42,7 @@ impl Step {
 
 /// Minimum number of steps that count as repetition.
 pub const LEAST: usize = 3;
-/// Minimum share of all operations that a period must explain; below, it is one loop among others.
+/// Minimum share of all operations that a period must explain; with less, the period is one loop among others.
 pub const EXPLAINS: f64 = 0.5;
 
 /// The median, the lower one of two middle values.

@@ -11,20 +11,21 @@ pub struct Kind {
     pub count: usize,
     /// ns.
     pub median: i64,
-    /// Share of the time of all steps.
+    /// Share of these steps in the time of all steps.
     pub share: f64,
     /// Median launches per step.
     pub launched: Launched,
-    /// Share of its time in which the devices were busy, and the largest part of the idle time with its share.
+    /// Share of the steps' time in which the devices were busy.
     pub busy: f64,
+    /// Largest part of the idle time, with its share.
     pub idle: Option<(TimeCategory, f64)>,
 }
 
-/// Launches of a step: they distinguish steps of a server that replay a graph (decode) from those with other batches
+/// Launches of a step, by which a server's steps that replay a graph (decode) differ from steps with other batches
 /// (prefill).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Launched {
-    /// Graph launches, and the kernels in them.
+    /// Graph launches, and kernels in graphs.
     pub graphs: u32,
     pub graph_kernels: u32,
     /// Kernels launched one by one.
@@ -36,7 +37,8 @@ const NAMED: f64 = 0.03;
 /// Minimum number of steps of a kind.
 const REPEATS: usize = 3;
 
-/// Returns the kinds of steps that recur and take time, the most time first; empty if there is only one.
+/// Returns the kinds of steps that recur and account for a relevant share of the time, most time first; empty for a
+/// single kind.
 pub fn find_kinds(times: &[StepTime], steps: &[Step], devices: usize) -> Vec<Kind> {
     let all: i64 = steps.iter().map(Step::length).sum();
     let sketches: Vec<Sketch> = times.iter().map(|t| t.kernels).collect();

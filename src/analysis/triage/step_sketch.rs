@@ -1,4 +1,4 @@
-//! Groups steps by the kernels that they run: steps with other kernels are of another kind, not slow.
+//! Groups steps by the kernels that they run: a step with other kernels is of another kind rather than slow.
 
 use super::step::Step;
 
@@ -10,9 +10,9 @@ const BUCKETS: usize = 16;
 
 /// Fraction of a step's launches that may differ within a kind: a value that is logged, a check every few steps.
 const SLACK: f64 = 0.1;
-/// Number of launches that may always differ, unless a step has no more than that.
+/// Number of launches that may always differ, unless a step has no more launches than that.
 const FEW: u32 = 2;
-/// Maximum number of kinds; steps that match none of them are ignored.
+/// Maximum number of kinds; steps of other kinds are ignored.
 const MOST: usize = 32;
 
 impl Sketch {
@@ -23,7 +23,6 @@ impl Sketch {
         self.0[bucket % BUCKETS] = self.0[bucket % BUCKETS].saturating_add(1);
     }
 
-    /// Total number of launches.
     pub fn total_launches(&self) -> u32 {
         self.0.iter().map(|&n| u32::from(n)).sum()
     }
@@ -32,7 +31,7 @@ impl Sketch {
     pub fn is_similar(&self, other: &Self) -> bool {
         let apart: u32 = self.0.iter().zip(&other.0).map(|(&a, &b)| u32::from(a.abs_diff(b))).sum();
         let most = self.total_launches().max(other.total_launches());
-        // With so few launches, each of them counts.
+        // With so few launches, each one counts.
         if most <= FEW { apart == 0 } else { f64::from(apart) <= (f64::from(most) * SLACK).max(f64::from(FEW)) }
     }
 }

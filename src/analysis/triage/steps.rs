@@ -25,7 +25,7 @@ pub struct Steps {
 
 /// Steps at the beginning that take more than this multiple of the median are warm-up.
 const WARM_UP: f64 = 1.5;
-/// Multiple of the median number of kernels beyond which a repetition may hide several steps.
+/// Multiple of the median kernel count above which a repetition may contain several steps.
 const MANY: i64 = 8;
 /// Minimum share of the kernels in such repetitions.
 const HIDDEN: f64 = 0.1;
@@ -67,7 +67,7 @@ impl Steps {
         self.left_out = Vec::new();
     }
 
-    /// Removes steps in which the profiler measured counters, because they wait for it.
+    /// Removes steps in which the profiler measured counters, because such steps include waits for the profiler.
     pub fn remove_measured(&mut self, measuring: &Intervals) {
         let spans = measuring.as_slice();
         self.list.retain(|s| {
@@ -76,24 +76,24 @@ impl Steps {
         });
     }
 
-    /// Removes steps in which the recording was closed, because their length is unknown.
+    /// Removes steps that were not recorded completely, because their length is unknown.
     pub fn keep_recorded(&mut self, recorded: &[(i64, i64)]) {
         let inside = |s: &Step| {
             let at = recorded.partition_point(|r| r.1 < s.end);
             recorded.get(at).is_some_and(|r| r.0 <= s.start)
         };
-        // A capture range that opens for each step leaves none whole.
+        // If a capture range opens for each step, no step is complete: keep all of them.
         if recorded.len() > 1 && self.list.iter().filter(|s| inside(s)).count() * 2 >= self.list.len() {
             self.list.retain(inside);
         }
     }
 
-    /// From the first step to the end of the last.
+    /// Start of the first and end of the last step, ns.
     pub fn window(&self) -> Option<(i64, i64)> {
         Some((self.list.first()?.start, self.list.last()?.end))
     }
 
-    /// Index of the step at a time.
+    /// Index of the step that contains a time, if any.
     pub fn step_at(&self, time: i64) -> Option<usize> {
         let at = self.list.partition_point(|s| s.start <= time).checked_sub(1)?;
         (time < self.list[at].end).then_some(at)
@@ -128,13 +128,13 @@ fn hides_steps(ops: &DeviceOps<'_>, (_, starts, end): &Starts) -> bool {
     long as f64 >= HIDDEN * kernels.iter().sum::<i64>().max(1) as f64
 }
 
-/// Number of steps at the beginning that take much longer than the rest: at most a third.
+/// Number of steps at the beginning that take much longer than the rest, limited to a third of all.
 fn warm_up(steps: &[Step]) -> usize {
     if steps.len() < LEAST + 1 {
         return 0;
     }
     let most = steps.len() / 3;
-    // Compares with the second half, which is warm if any part is.
+    // Compare with the second half, which is warm if any part is.
     let Some(usual) = lower_median(steps[steps.len() / 2..].iter().map(Step::length).collect()) else { return 0 };
     steps.iter().take(most).take_while(|s| s.length() as f64 > usual as f64 * WARM_UP).count()
 }
@@ -142,8 +142,8 @@ fn warm_up(steps: &[Step]) -> usize {
 /// A launch of a graph: start of the call, first start, last end, number of nodes, identity of the graph.
 type Launched = (i64, i64, i64, usize, u64);
 
-/// Steps by graph launches that are all alike and make up most of the run; with several graphs in turn, a
-/// step is a round.
+/// Finds steps by graph launches that are all alike and make up most of the run; with several graphs in turn, a step is
+/// a round.
 fn by_graphs(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
     let launches = &profile.launches;
     if !launches.has_graph_nodes() && profile.graphs.is_empty() {
@@ -193,8 +193,8 @@ fn by_graphs(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
     Some((StepSource::Graphs, calls.iter().map(|c| c.1).collect(), end))
 }
 
-/// Starts of rounds of several graphs that are launched in turn again and again, as the pieces of a model are. A round
-/// begins with the graph before which the device waits longest.
+/// Starts of rounds, in which several graphs, such as the pieces of a model, are launched in turn. A round begins with
+/// the graph before which the device waits longest.
 fn find_rounds(calls: &[Launched]) -> Option<Vec<i64>> {
     let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
     let ids: Vec<u32> = calls
@@ -206,7 +206,7 @@ fn find_rounds(calls: &[Launched]) -> Option<Vec<i64>> {
         .collect();
     let period = find_period(&ids)?;
     let rounds = calls.len() / period;
-    // By graph: number of launches, and time before them in which no other graph ran.
+    // Per graph: number of launches, and the preceding time without another graph.
     let mut before: FxHashMap<u32, (usize, i64)> = FxHashMap::default();
     let mut until = calls.first()?.1;
     for (id, call) in ids.iter().zip(calls) {

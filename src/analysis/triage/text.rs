@@ -1,4 +1,4 @@
-//! Number formats for sentences, and commands that would tell more.
+//! Number formats for sentences, and commands that record or display more data.
 
 use super::finding::{Confirm, Finding, PlaceKind};
 use super::verdict::Verdict as V;
@@ -16,7 +16,7 @@ pub fn format_ns(value: f64) -> String {
     Nanos::format_ns(value)
 }
 
-/// Data that a recording lacks.
+/// Data missing from a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record {
     /// OS runtime calls.
@@ -40,7 +40,7 @@ pub fn recording_command(profile: &Profile, what: Record) -> Confirm {
     Confirm { argv, why: why.to_owned() }
 }
 
-/// Returns the command that would confirm a finding or show the line behind it, for rules that do not set their own.
+/// Returns a command that confirms a finding or finds the line behind it, for rules without a command of their own.
 pub fn confirm_command(profile: &Profile, finding: &Finding) -> Option<Confirm> {
     let own = |recipe: &str, why: &str| {
         let program = if profile.capture.argv.is_empty() { vec!["PROGRAM".to_owned()] } else { profile.capture.argv.clone() };

@@ -94,7 +94,7 @@ impl TimeCategory {
 /// Cause of idle time, finer than [`TimeCategory`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// The thread has waited for the GPU and is on the way to its next launch.
+    /// The thread waited for the GPU and has not reached its next launch.
     Sync,
     /// The thread launches kernels, one after the other.
     Launch,
@@ -115,9 +115,9 @@ pub enum Cause {
     Ended,
     /// The thread was in another CUDA call.
     OtherCall,
-    /// The host did something outside of CUDA, and the report does not say what.
+    /// Host activity outside of CUDA that the report does not contain.
     Unknown,
-    /// The report does not say which call started the next operation.
+    /// The report does not contain the call that started the next operation.
     NoCall,
 }
 
@@ -140,7 +140,7 @@ impl Cause {
         Self::NoCall,
     ];
 
-    /// The part that the cause counts towards.
+    /// Category that includes the cause.
     pub fn part(self) -> TimeCategory {
         match self {
             Self::Sync => TimeCategory::Synchronising,

@@ -1,15 +1,16 @@
-//! Work that the host started but that was not recorded, which limits the conclusions.
+//! Reports work that the host started but that was not recorded, which limits the conclusions.
 
 use super::finding::{Finding, Severity, Sure};
 use super::verdict::Verdict;
 use crate::model::coverage::Work;
 use crate::model::{NoteKind, Profile};
 
-/// If a relevant share of the work was not recorded, puts that first and lowers all other findings to possible.
+/// Puts unrecorded work first and lowers all other findings to possible, if a relevant share of the work was not
+/// recorded.
 pub fn judge_unrecorded(profile: &Profile, findings: &mut Vec<Finding>) {
     let coverage = &profile.coverage;
     let Some(sentence) = coverage.describe_losses().filter(|_| coverage.is_inconclusive()) else { return };
-    // The capture rule's finding on lost events says the same.
+    // The capture rule's finding on lost events is a duplicate.
     let lost =
         |f: &Finding| f.id == Verdict::ShortCapture && profile.notes.iter().any(|n| n.kind == NoteKind::Lost && n.text == f.headline);
     findings.retain(|f| !lost(f));

@@ -1,4 +1,5 @@
-//! Steps of a loop in which the host waits once per step for a result of the GPU, as a server does for each token.
+//! Finds the steps of a loop in which the host waits once per step for a result of the GPU, as a server does for each
+//! token.
 
 use super::device_ops::{Class, DeviceOps, Row};
 use super::period::{SHORTEST_NS, find_period};
@@ -9,12 +10,12 @@ use rustc_hash::FxHashMap;
 
 /// Minimum number of waits in a loop: fewer may be part of start-up or shutdown.
 const LEAST_WAITS: usize = 20;
-/// Minimum share of steps that resemble more than [`ALIKE`] others: a loop repeats a few kinds of work.
+/// Minimum share of steps with more than [`ALIKE`] similar steps: a loop repeats a few kinds of work.
 const REPEATED: f64 = 0.8;
 const ALIKE: usize = 5;
 /// Minimum share of a process's kernel time launched by one thread.
 const ONE_THREAD: f64 = 0.8;
-/// Maximum number of waits: beyond it the steps of a run are not kept one by one.
+/// Maximum number of waits. In runs with more steps, steps are not kept one by one.
 const MOST_WAITS: usize = 200_000;
 
 /// Work launched between two waits.
@@ -59,7 +60,7 @@ pub fn by_waits(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
             interval.sketch.add_launch((identity, 0));
         }
     }
-    // The candidate that covers the most time, then the one with the most steps.
+    // Choose the candidate that covers the most time, then the one with the most steps.
     let found = candidates.into_iter().filter_map(|(name, _, intervals)| Some((name, steps_between(&intervals, kernels)?)));
     let (name, (starts, end)) = found.max_by_key(|(_, (starts, end))| (starts.first().map(|first| end - first), starts.len()))?;
     Some((StepSource::Waits(name), starts, end))
@@ -106,8 +107,8 @@ fn waits_of_thread(profile: &Profile, thread: (u32, u32)) -> Vec<(String, Vec<i6
     out
 }
 
-/// Returns the starts of the steps that waits end, and the end of the last one. The first interval ends with the first wait
-/// and the last begins with the last one: they may not be complete steps. `kernels` are all of the thread.
+/// Returns the starts of the steps between waits, and the end of the last step. Ignores the first and the last
+/// interval, which may not be complete steps. `kernels` is the number of kernels of the thread.
 fn steps_between(intervals: &[Interval], kernels: u64) -> Option<(Vec<i64>, i64)> {
     let between = intervals.get(1..intervals.len() - 1)?.iter().filter(|i| i.kernels > 0);
     let (mut steps, mut sketches, mut inside): (Vec<Step>, Vec<Sketch>, u64) = (Vec::new(), Vec::new(), 0);
@@ -130,7 +131,7 @@ fn steps_between(intervals: &[Interval], kernels: u64) -> Option<(Vec<i64>, i64)
     if (repeated as f64) < REPEATED * steps.len() as f64 {
         return None;
     }
-    // Waits that take turns belong to one step; a server's steps of one request do not.
+    // Waits that alternate belong to one step, unlike a server's steps of one request.
     let mut kind_of = vec![u32::MAX; steps.len()];
     for (kind, list) in (0..).zip(&kinds) {
         for &at in list {

@@ -2,20 +2,20 @@
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ActionId {
-    /// Selection up one row.
+    /// Move the selection up one row.
     Up,
-    /// Selection down one row.
+    /// Move the selection down one row.
     Down,
-    /// Selection up one page.
+    /// Move the selection up one page.
     PageUp,
-    /// Selection down one page.
+    /// Move the selection down one page.
     PageDown,
-    /// First row.
+    /// Select the first row.
     First,
     Last,
     /// Open the selected row.
     Open,
-    /// Toggle the overview: what limits the run.
+    /// Toggle the overview of the run's limits.
     Overview,
     /// Toggle the timeline of the run.
     Timeline,
@@ -27,7 +27,7 @@ pub enum ActionId {
     Fold,
     /// Fold or unfold the whole tree.
     FoldAll,
-    /// Cursor one column to the left.
+    /// Move the cursor one column to the left.
     TimeLeft,
     TimeRight,
     /// Pan the window left by half of its length.
@@ -42,13 +42,13 @@ pub enum ActionId {
     /// Go to the beginning of the run.
     TimeStart,
     TimeEnd,
-    /// Next event of the row, or next match of a search.
+    /// Go to the next event of the row, or to the next search match.
     NextEvent,
     PreviousEvent,
-    /// Next idle time of the device.
+    /// Go to the next idle time of the device.
     NextGap,
     PreviousGap,
-    /// Mark the time from which spans are measured.
+    /// Set the mark, from which time spans are measured.
     SetMark,
     MarkPhase,
     /// Narrow all screens to a window, or show the whole run again.
@@ -56,7 +56,7 @@ pub enum ActionId {
     FindEvent,
     /// Jump between related events: kernel, call, range.
     Follow,
-    /// Back to the place visited before; `Later` goes forward again.
+    /// Go back to the previously visited place; `Later` goes forward again.
     Earlier,
     Later,
     PinRow,
@@ -73,13 +73,13 @@ pub enum ActionId {
     /// Choose a stream, device, process or range.
     Facet,
     Group,
-    /// Choose the order.
+    /// Choose the sort order.
     Sort,
     /// Reverse the order.
     Reverse,
-    /// Function, demangled or mangled names.
+    /// Switch between function, demangled and mangled names.
     Form,
-    /// The selected row's full name.
+    /// Show the selected row's full name.
     FullName,
     /// Show or hide the details.
     Details,
@@ -97,11 +97,11 @@ pub enum ActionId {
     Rerun,
     /// Save the commands as a script.
     Save,
-    /// Compare a result with the selected launches.
+    /// Check that a result belongs to the selected launches.
     Verify,
     /// Undo the last change.
     Undo,
-    /// The next of several commands.
+    /// Show the next of several commands.
     NextCommand,
     /// Show the metrics of a launch.
     Metrics,
@@ -112,7 +112,7 @@ pub enum ActionId {
     NextSection,
     PreviousSection,
     Pin,
-    /// Toggle the hints.
+    /// Toggle the hints of a result.
     Hints,
     /// Show the analysis steps that this session covers, and the missing ones.
     Checklist,
@@ -123,15 +123,15 @@ pub enum ActionId {
     /// Toggle the source lines and instructions.
     Source,
     Instructions,
-    /// Sort by samples or in code order.
+    /// Switch between order by samples and code order.
     CodeOrder,
-    /// The next result of the report.
+    /// Go to the next result of the report.
     NextResult,
-    /// The previous result of the report.
+    /// Go to the previous result of the report.
     PreviousResult,
-    /// Run the command here.
+    /// Run the command on this machine.
     RunHere,
-    /// Profile the launch again at once.
+    /// Profile the launch again without showing the command first.
     RunNow,
     MeasureNow,
     /// Show the current run.
@@ -140,7 +140,7 @@ pub enum ActionId {
     StopRun,
     /// Freeze or resume the view of a traced program.
     Pause,
-    /// Open or close the recording of a traced program.
+    /// Turn the recording of a traced program on or off.
     Gate,
     /// Measure counters of the selected kernel.
     Measure,
@@ -157,7 +157,7 @@ pub enum ActionId {
     /// Do the next step of a guided run.
     Step,
     SkipStep,
-    /// Go to the run that this one is a re-run of.
+    /// Go to the original run of a re-run.
     RunOrigin,
     /// Run the same command again.
     RunAgain,
@@ -196,9 +196,9 @@ pub enum ActionId {
     /// Go to the step and rank with the most waiting.
     WorstStep,
     Notes,
-    /// The next report of the session.
+    /// Go to the next report of the session.
     NextReport,
-    /// The previous report of the session.
+    /// Go to the previous report of the session.
     PreviousReport,
     Theme,
     /// Search all actions by typing.

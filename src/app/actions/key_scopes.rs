@@ -1,15 +1,15 @@
 //! Scopes of actions: single screens, and groups of them
 
-/// Scope of an action.
+/// Screens on which an action works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyScope {
     Everywhere,
     Overview,
     Ranges,
     Timeline,
-    /// All screens about a run as a whole.
+    /// All screens about an entire run.
     Whole,
-    /// Screens whose selection has a place in time.
+    /// Screens whose selection has a time.
     Timed,
     /// Screens whose rows fold.
     Trees,
@@ -36,7 +36,7 @@ pub enum KeyScope {
     Results,
     /// The timeline, both tables and all screens about a result.
     Browse,
-    /// The run that is being watched.
+    /// The screen of the watched run.
     Run,
     Library,
     /// `Run` and `Library`.
@@ -68,7 +68,7 @@ impl KeyScope {
         Self::Memory,
     ];
 
-    /// Returns true if an action of this scope works on a (single) screen.
+    /// Returns true if an action of this scope works on the screen `there`, which must be a single screen.
     pub fn applies_to(self, there: Self) -> bool {
         let table = matches!(there, Self::Kernels | Self::Launches);
         let result = matches!(there, Self::Metrics | Self::Hints | Self::Roofline | Self::Compare | Self::Source);
@@ -90,7 +90,7 @@ impl KeyScope {
         }
     }
 
-    /// Returns true if actions of both scopes can meet on one screen.
+    /// Returns true if actions of both scopes work on a common screen.
     pub(super) fn overlaps_with(self, other: Self) -> bool {
         Self::SCREENS.into_iter().any(|screen| self.applies_to(screen) && other.applies_to(screen))
     }

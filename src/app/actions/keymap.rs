@@ -1,4 +1,4 @@
-//! Key bindings: the defaults of the action table, or the user's
+//! Key bindings: defaults from the action table, with the user's overrides
 
 use super::ids::ActionId;
 use super::key_scopes::KeyScope;
@@ -8,7 +8,8 @@ use crate::analysis::next_step::{KEY_BEGIN, KEY_END};
 use crate::config::keys::Key;
 use std::collections::{BTreeMap, HashMap};
 
-/// Delimits a key in a sentence. Text read from reports never contains it (see [`clean_export`](crate::model::text::escape_unsafe)).
+/// Delimits a key in a sentence. Text read from reports never contains it (see
+/// [`escape_unsafe`](crate::model::text::escape_unsafe)).
 pub const LINK: char = '\u{2063}';
 
 /// Key bindings in both directions.
@@ -26,8 +27,8 @@ impl Default for Keymap {
 }
 
 impl Keymap {
-    /// Returns the default keys, with the user's in place of those of the actions that they name. Two actions may share
-    /// a key only if they never work on the same screen.
+    /// Returns the default bindings with the user's overrides by action name. Two actions may share a key only if no
+    /// screen has both.
     pub fn with_user_keys(user: &BTreeMap<String, Vec<String>>) -> Result<Self, String> {
         for name in user.keys() {
             if !ACTIONS.iter().any(|a| a.name == name) {
@@ -82,21 +83,22 @@ impl Keymap {
         let works = |id: &&ActionId| find_action(**id).is_some_and(|a| a.on.applies_to(on));
         let own = |id: &&ActionId| works(id) && find_action(**id).is_some_and(|a| a.on != KeyScope::Everywhere);
         let bound = self.actions.get(&key).and_then(|ids| ids.iter().find(own).or_else(|| ids.iter().find(works)).copied());
-        // Shift with an arrow acts as the plain arrow where it is unbound.
+        // An arrow with Shift acts as the plain arrow, unless it is bound.
         bound.or_else(|| self.find_action(key.without_shift()?, on))
     }
 
-    /// Keys of an action.
+    /// Keys bound to an action.
     pub fn keys(&self, id: ActionId) -> &[Key] {
         self.keys.get(&id).map_or(&[], Vec::as_slice)
     }
 
-    /// First key of an action between two [`LINK`]s, so that a sentence shows it highlighted and clickable.
+    /// First key of an action, enclosed in [`LINK`]s: a sentence then shows the key highlighted and clickable.
     pub fn link(&self, id: ActionId) -> String {
         format!("{LINK}{}{LINK}", self.key_label(id))
     }
 
-    /// Replaces the keys named in a sentence (see [`key_of`](crate::analysis::next_step::key_of)) by their bindings.
+    /// Replaces the key placeholders of a sentence (see [`key_of`](crate::analysis::next_step::key_of)) by the bound
+    /// keys.
     pub fn spell(&self, sentence: &str) -> String {
         self.replace_keys(sentence, |id| self.key_label(id))
     }

@@ -14,7 +14,7 @@ pub struct Action {
     pub on: KeyScope,
     /// One sentence without a full stop.
     pub help: &'static str,
-    /// Word in the footer with its priority: the smaller the number, the longer it stays as the terminal narrows.
+    /// Priority and label in the footer; a narrow terminal drops actions with larger numbers first.
     pub footer: Option<(u8, &'static str)>,
 }
 

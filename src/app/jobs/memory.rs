@@ -5,26 +5,25 @@ use crate::model::{Cancel, Profile};
 use crate::report::memory::{Memory, When, site_name};
 use std::collections::HashMap;
 
-/// Columns in which a curve is stored: more than any terminal has.
+/// Number of parts of a stored curve: more than the columns of any terminal.
 const COLUMNS: usize = 1024;
 
-/// Memory use, and its curves over time.
+/// Memory use of a program, with curves over time.
 #[derive(Clone, Debug)]
 pub struct MemoryView {
     pub usage: Usage,
-    /// Curve of each device.
+    /// One curve per device.
     pub curves: Vec<Curve>,
 }
 
-/// Bytes by allocation site, as one line, and by category.
+/// Bytes by allocation site (as one line of text) and category.
 pub type Held = HashMap<(String, &'static str), u64>;
 
 /// Memory held by another report's program.
 #[derive(Clone, Debug)]
 pub struct Beside {
-    /// Name of the report.
     pub name: String,
-    /// Memory at the peak, and at the end, with totals.
+    /// Memory at the peak, with the total.
     pub peak: (Held, u64),
     pub end: (Held, u64),
 }
@@ -52,9 +51,9 @@ impl Beside {
 pub struct Curve {
     /// First and last event, ns.
     pub span: (i64, i64),
-    /// Maximum of allocated bytes in each part.
+    /// Maximum allocated bytes in each part.
     pub allocated: Vec<u64>,
-    /// Maximum of bytes held by the allocator; empty if unknown.
+    /// Maximum bytes reserved by the allocator in each part; empty if unknown.
     pub reserved: Vec<u64>,
 }
 
@@ -66,7 +65,7 @@ impl MemoryView {
         Some(Self { usage, curves })
     }
 
-    /// Owners of a device's memory after an event of its ledger, or before the first.
+    /// Owners of a device's memory after a ledger event; `None` is the time before the first event.
     pub fn owners_at(&self, device: usize, at: Option<u32>) -> Vec<Row> {
         self.usage.devices.get(device).map(|d| held_rows(d, &self.usage.sites, at)).unwrap_or_default()
     }
@@ -89,7 +88,7 @@ impl Curve {
         Self { span: (begin, end), allocated, reserved }
     }
 
-    /// Curve over a part of the span, ns.
+    /// Creates the curve of a time window, ns.
     pub fn from_window(device: &DeviceUsage, (begin, end): (i64, i64)) -> Self {
         let ledger = &device.ledger;
         let (from, to) = (ledger.times.partition_point(|&t| t < begin), ledger.times.partition_point(|&t| t <= end));
@@ -113,7 +112,7 @@ impl Curve {
     }
 }
 
-/// Maximum in each part of a span, of values that hold until the next.
+/// Maximum in each part of a span; each value holds until the next point.
 fn max_per_part(points: impl Iterator<Item = (i64, u64)>, before: u64, (begin, end): (i64, i64)) -> Vec<u64> {
     let length = i128::from(end - begin).max(1);
     let mut out = vec![None; COLUMNS];
@@ -122,7 +121,7 @@ fn max_per_part(points: impl Iterator<Item = (i64, u64)>, before: u64, (begin, e
         let at = (i128::from(time - begin) * (COLUMNS as i128) / length).clamp(0, COLUMNS as i128 - 1);
         let at = usize::try_from(at).unwrap_or(0);
         for part in &mut out[last.0..=at.max(last.0)] {
-            // The previous value also counts in the part in which it ends.
+            // The previous value holds until this point, so it counts in this part, too.
             *part = (*part).max(Some(last.1));
         }
         out[at] = out[at].max(Some(bytes));

@@ -1,4 +1,4 @@
-//! Analyses that take longer than a frame on a large report: requests, results, and the pure function between them
+//! Analyses that may take longer than a frame: requests, results, and the pure function that computes a result
 
 mod memory;
 mod ranks;
@@ -26,7 +26,7 @@ use crate::rerun::{Picked, Plan, RangeName, Request, nvtx, request};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Request for an analysis.
+/// Analysis that a report or a screen can request.
 #[derive(Clone, Debug)]
 pub enum JobRequest {
     /// Header figures and the next step.
@@ -37,7 +37,7 @@ pub enum JobRequest {
     Tree,
     /// Kernels launched inside a node of the tree.
     Inside {
-        /// Number of the screen.
+        /// Number of the screen that receives the result.
         screen: u64,
         tree: Arc<RangeTree>,
         node: u32,
@@ -46,18 +46,18 @@ pub enum JobRequest {
     Timeline(timeline::Part),
     /// Idle times of the devices, with causes.
     Gaps,
-    /// Effect of faster kernels on the run.
+    /// Effect of faster kernels on the duration of the run.
     Worths,
-    /// Events of the timeline whose names match.
+    /// Timeline events whose names match `text`.
     Matches {
-        /// Number of the screen.
+        /// Number of the screen that receives the result.
         screen: u64,
         timeline: Arc<Timeline>,
         text: String,
     },
     /// Triage of a window, ns.
     Judge {
-        /// Number of the screen.
+        /// Number of the screen that receives the result.
         screen: u64,
         window: (i64, i64),
     },
@@ -77,20 +77,20 @@ pub enum JobRequest {
         row: usize,
         /// Filter, order, and screen of the list.
         key: ListKey,
-        /// Current list, whose other data is reused if only the order changes.
+        /// Current list; if only the order changes, its other data is reused.
         before: Option<Arc<LaunchList>>,
         /// Launch to select in the list.
         keep: Option<u32>,
     },
     /// Position of a launch in a list.
     Jump {
-        /// Number of the screen.
+        /// Number of the screen that receives the result.
         screen: u64,
         list: Arc<LaunchList>,
         to: JumpTo,
         /// Selected row.
         from: usize,
-        /// Launches that have results; `None` if all have.
+        /// Matches that determine the launches with results; `None` if all launches have results.
         joins: Option<Vec<Arc<Join>>>,
     },
     /// First hints of the results.
@@ -112,14 +112,13 @@ pub enum JobRequest {
         /// Indices of both reports.
         pair: (usize, usize),
     },
-    /// Memory use.
     Memory {
-        /// Number of the screen.
+        /// Number of the screen that receives the result.
         screen: u64,
     },
     /// Memory held by another report's program.
     Beside {
-        /// Number of the screen.
+        /// Number of the screen that receives the result.
         screen: u64,
         before: Arc<Profile>,
         name: String,
@@ -133,31 +132,31 @@ pub enum JobRequest {
     },
     /// Owners of memory after an event.
     Held {
-        /// Number of the screen.
+        /// Number of the screen that receives the result.
         screen: u64,
         view: Arc<MemoryView>,
         device: usize,
         at: Option<u32>,
     },
-    /// Ranks of these reports.
+    /// Analysis of these reports as ranks of one job.
     Ranks(Vec<RankMember>),
     /// Commands of the re-run screen.
     Rerun {
         grouping: Arc<Grouping>,
         rows: Vec<usize>,
         request: Request,
-        /// Number of the screen.
+        /// Number of the screen that receives the result.
         screen: u64,
     },
-    /// Advice derived from a launch alone.
+    /// Advice based on a launch alone, without metrics.
     Advice {
-        /// Number of the screen.
+        /// Number of the screen that receives the result.
         screen: u64,
         launch: u32,
     },
     /// Analysis steps covered by the session.
     Checklist {
-        /// Number of the screen.
+        /// Number of the screen that receives the result.
         screen: u64,
         parts: Vec<Part>,
     },
@@ -199,7 +198,7 @@ impl Work {
         (self.report, std::mem::discriminant(&self.ask), other)
     }
 
-    /// Priority: requests that the user waits for come before those that fill the header. Smaller is sooner.
+    /// Priority, smallest first: requests that the user waits for precede those that only fill the header.
     pub fn urgency(&self) -> u8 {
         match self.ask {
             JobRequest::Launches { .. }
@@ -225,7 +224,7 @@ impl Work {
     }
 }
 
-/// Launch that represents those of a range, and that range.
+/// Representative launch of a range, and that range.
 pub type Typical = (u32, Option<RangeName>);
 
 #[derive(Clone, Debug)]
@@ -235,15 +234,15 @@ pub enum JobResult {
     /// Triage of the run; `None` if nothing ran on a device.
     Triage(Option<Arc<Triage>>),
     Tree(Arc<RangeTree>),
-    /// Kernels inside a node, for a screen: with time and number of launches, longest first; and a typical launch of
-    /// the first, with the range around it that the node represents, if ncu can see it.
+    /// Kernels inside a tree node: screen, node, kernels with time and number of launches (longest first), and a
+    /// typical launch of the first kernel with the node's range around it, if ncu can see that range.
     Inside(u64, u32, Arc<[KernelTime]>, Option<Typical>),
     Timeline(Box<Built>),
     Gaps(Arc<Gaps>),
     Worths(Arc<Worths>),
-    /// Matching events, for a screen: the text, and the number of timeline parts searched.
+    /// Matching events: screen, text, number of timeline parts searched, matches.
     Matches(u64, String, usize, Arc<Matches>),
-    /// Triage of a window, for a screen.
+    /// Triage of a window: screen, window in ns, triage.
     Judged(u64, (i64, i64), Option<Arc<Triage>>),
     Paths(Arc<Paths>),
     Group(Arc<Grouping>),
@@ -251,30 +250,30 @@ pub enum JobResult {
     Verdicts(Arc<HashMap<usize, FirstHint>>),
     /// Matches with another report's results, ncu's durations of these results, and their first hints.
     Joined(usize, Arc<Join>, Arc<Vec<(usize, Nanos)>>, Arc<HashMap<usize, FirstHint>>),
-    /// Floating-point work of the run, if results count it.
+    /// Floating-point rate of the run; `None` if no result counts it.
     Work(Option<Rate>),
     /// Changes between two reports.
     Diff((usize, usize), Arc<Diff>),
     Ranks(Arc<Ranks>),
-    /// Memory use, for a screen; `None` if the report has no memory data.
+    /// Memory use: screen, and the analysis if the report has memory data.
     Memory(u64, Option<Arc<MemoryView>>),
-    /// Owners of memory, for a screen: the device, and the last event before.
+    /// Owners of memory: screen, device, last event before the requested time, rows.
     Held(u64, usize, Option<u32>, Arc<[Row]>),
     /// Memory over a part of the time: screen, device, curve.
     MemoryWindow(u64, usize, Arc<Curve>),
-    /// Memory held by another report's program, for a screen; `None` if that report has no memory data.
+    /// Memory held by another report's program: screen, and the memory if that report has memory data.
     Beside(u64, Option<Arc<Beside>>),
     /// Details of a group: number of the request, grouping, row.
     Detail(u64, GroupBy, usize, Arc<Detail>),
     /// Launches, and the row to select.
     Launches(ListKey, Arc<LaunchList>, usize),
-    /// Position of the launch in the list of a screen, if it is listed.
+    /// Position of a launch in a list: screen, list, target, and row if the launch is listed.
     Jumped(u64, Arc<LaunchList>, JumpTo, Option<usize>),
-    /// Commands: number of the screen, request, selected launches, and plan.
+    /// Commands: screen, request, selected launches, and plan.
     Rerun(u64, Box<Request>, Arc<Picked>, Result<Arc<Plan>, String>),
-    /// Advice on a launch, for a screen.
+    /// Advice on a launch: screen and advice.
     Advice(u64, Option<Arc<Advice>>),
-    /// The checklist, for a screen.
+    /// Checklist: screen and items.
     Checklist(u64, Arc<[Item]>),
 }
 
@@ -341,7 +340,7 @@ pub fn perform_work(work: &Work, cancel: &Cancel) -> Option<JobResult> {
         JobRequest::Ranks(members) => JobResult::Ranks(Arc::new(Ranks::from_members(members))),
         JobRequest::Triage => {
             let mut found = triage_profile(profile, &Scope { windows: work.window.into_iter().collect(), ..Scope::default() }, cancel);
-            // Memory findings are of the whole run: omit them for a window.
+            // Memory findings cover the whole run: omit them for a window.
             if let Some(found) = found.as_mut().filter(|_| work.window.is_none()) {
                 found.take_memory(crate::analysis::memory::summarize_findings(profile, None, cancel));
             }
@@ -404,12 +403,12 @@ pub fn perform_work(work: &Work, cancel: &Cancel) -> Option<JobResult> {
     })
 }
 
-/// Launches paired with their results.
+/// Launches with their results.
 fn joined_pairs((metrics, join): &(Arc<Metrics>, Arc<Join>)) -> Vec<Joined> {
     join.pairs.iter().map(|p| (p.launch, Arc::clone(metrics), p.result)).collect()
 }
 
-/// Range around a launch that a node of the tree represents.
+/// Range around a launch that has the name of a tree node.
 fn enclosing_range(profile: &Profile, tree: &RangeTree, node: u32, launch: u32) -> Option<RangeName> {
     let name = name_pattern(&tree.nodes.get(node as usize)?.name);
     nvtx::enclosing_ranges(profile, launch as usize)

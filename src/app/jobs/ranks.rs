@@ -6,14 +6,14 @@ use crate::model::Profile;
 use crate::model::digest::Digest;
 use std::sync::Arc;
 
-/// Report of the session that may contain ranks.
+/// Report of the session that may be a rank of a job.
 #[derive(Clone, Debug)]
 pub struct Member {
     /// Index of the report in the session.
     pub report: usize,
     pub name: String,
     pub profile: Arc<Profile>,
-    /// Triage of a run; a digest already contains the necessary data.
+    /// Triage of the run; not needed for a digest, which contains the data.
     pub triage: Option<Arc<Triage>>,
 }
 

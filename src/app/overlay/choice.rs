@@ -1,4 +1,4 @@
-//! Choices behind the items of a list
+//! Actions that list items trigger
 
 use super::line::LineOf;
 use crate::analysis::launch_list::{JumpTo, LaunchSort};
@@ -19,7 +19,7 @@ pub enum Facet {
 /// Sort key of ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeSort {
-    /// Busy time of the devices inside.
+    /// Busy time of the devices inside the range.
     Busy,
     /// Time on the host.
     Wall,
@@ -58,18 +58,18 @@ pub enum CopyWhat {
     Json,
 }
 
-/// Choice behind an item of a list.
+/// Action of a list item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PickAction {
     Action(ActionId),
     Group(GroupBy),
-    /// Order groups.
+    /// Sort order of groups.
     Sort(SortBy),
-    /// Order ranges.
+    /// Sort order of ranges.
     RangeSort(RangeSort),
-    /// A kernel inside a range.
+    /// Go to a kernel inside a range.
     Kernel(String),
-    /// Order launches.
+    /// Sort order of launches.
     LaunchSort(LaunchSort),
     Theme(String),
     Copy(CopyWhat),
@@ -79,30 +79,27 @@ pub enum PickAction {
     AskNth,
     /// Choose a value of a facet.
     Facet(Facet),
-    /// Only launches with this value; `None` for all.
+    /// Show only launches with this value; `None` shows all.
     FacetValue(Facet, Option<Option<u32>>),
     Request(Box<Request>),
     Line(LineOf),
-    /// Compare with a result of a report.
+    /// Compare with a result: index of the report, index of the result.
     Other(usize, usize),
     Run(RunChoice),
     /// Delete a run of the library.
     Forget(i64),
-    /// Changes between two reports, before and after.
+    /// Show the changes between two reports, before and after.
     Changes(usize, usize),
 }
 
-/// Choice about a run.
+/// Answer to a question about a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunChoice {
     Start,
-    /// Start the program that this report names, now that the user has seen it.
+    /// Run the program named in this report, which the user has confirmed.
     Trust(usize),
     Stop,
-    /// Do nothing.
     Nothing,
-    /// Stop it and quit.
     StopAndQuit,
-    /// Detach it and quit.
     DetachAndQuit,
 }

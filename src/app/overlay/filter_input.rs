@@ -4,10 +4,10 @@ use crossterm::event::{Event, KeyCode, KeyEvent};
 use tui_input::backend::crossterm::EventHandler;
 use tui_input::{Input, InputRequest};
 
-/// Maximum number of characters taken from a paste.
+/// Maximum number of characters accepted from a paste.
 const MOST_PASTED: usize = 2_000;
 
-/// Filter text, and whether keys go to it.
+/// Filter text; `typing` is true while it has the keyboard focus.
 #[derive(Clone, Debug, Default)]
 pub struct FilterInput {
     pub input: Input,
@@ -44,7 +44,7 @@ impl FilterInput {
         had
     }
 
-    /// Handles a key while the filter is typed: ⏎ keeps the text, esc clears it, arrows move the selection.
+    /// Handles a key while the filter has the focus: ⏎ keeps the text, esc clears it, arrows move the selection.
     pub fn handle_key(&mut self, event: KeyEvent) -> Typed {
         match event.code {
             KeyCode::Enter => {

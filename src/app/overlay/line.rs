@@ -1,10 +1,10 @@
-//! Input lines that the user types over a screen
+//! Text inputs over a screen
 
-/// Purpose of an input line.
+/// Purpose of a text input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineOf {
     Output,
-    /// The program and its arguments, as a shell would read them.
+    /// The program and its arguments, in shell syntax.
     Program,
     Directory,
     /// Sections, separated by blanks.
@@ -21,7 +21,7 @@ pub enum LineOf {
     Verify,
     /// Tags of this run of the library.
     Tags(i64),
-    /// A note about this run.
+    /// Note of this run of the library.
     Note(i64),
 }
 

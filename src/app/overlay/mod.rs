@@ -1,5 +1,5 @@
-//! Overlays: pages to read, lists to choose from, lines to type. Each remembers the screen that opened it, so that its
-//! answer goes there even if another screen is on top by then.
+//! Overlays: text pages, pick lists and text inputs. The answer of an overlay goes to the screen that opened it, even
+//! if another screen is on top by then.
 
 pub mod choice;
 pub mod filter_input;
@@ -43,11 +43,10 @@ pub enum Page {
 pub enum OverlayKind {
     /// Page with its scroll offset in lines.
     Page(Page, usize),
-    /// A list to choose from.
     Pick(PickList),
-    /// The number of a launch to type.
+    /// Input of a launch number.
     Number(Input),
-    /// A line to type.
+    /// Text input.
     Line(LineOf, Input),
 }
 
@@ -63,18 +62,18 @@ impl From<PickList> for OverlayKind {
     }
 }
 
-/// Open overlay, and the screen it belongs to.
+/// Open overlay, and its screen.
 #[derive(Clone, Debug)]
 pub struct Overlay {
-    /// Number of the screen that opened it.
+    /// Number of the screen that opened the overlay.
     pub screen: u64,
-    /// Index of the report that was shown when it was opened.
+    /// Index of the report that was active when the overlay opened.
     pub report: usize,
     pub what: OverlayKind,
 }
 
 impl Overlay {
-    /// Returns true if typed letters go into a text.
+    /// Returns true if the overlay has a text input.
     pub fn takes_text(&self) -> bool {
         match &self.what {
             OverlayKind::Pick(pick) => pick.typed.is_some(),

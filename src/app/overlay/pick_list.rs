@@ -1,4 +1,4 @@
-//! List to choose from, over any screen: groupings, orders, themes, copy formats, jump targets, and all actions
+//! Pick list over any screen: groupings, orders, themes, copy formats, jump targets, and all actions
 
 use super::choice::PickAction;
 use crate::analysis::fuzzy::Fuzzy;
@@ -18,11 +18,11 @@ pub struct Item {
 pub struct PickList {
     pub title: &'static str,
     pub items: Vec<Item>,
-    /// Typed text that filters the items; without it, letters choose.
+    /// Text that filters the items; `None` if items are chosen by letter.
     pub typed: Option<Input>,
-    /// Indices of the items that are listed.
+    /// Indices of the listed items.
     pub shown: Vec<usize>,
-    /// Index of the selected one in `shown`.
+    /// Index of the selected item in `shown`.
     pub selected: usize,
     /// Choice to restore if the list is cancelled (themes are previewed as the selection moves).
     pub before: Option<PickAction>,
@@ -76,7 +76,7 @@ impl PickList {
         self.shown.get(self.selected).map(|&i| &self.items[i])
     }
 
-    /// Returns the item with a letter.
+    /// Returns the item with this letter.
     pub fn by_key(&self, letter: char) -> Option<&Item> {
         self.items.iter().find(|i| i.letter == Some(letter))
     }

@@ -28,7 +28,7 @@ pub use timeline::TimelineScreen;
 
 use super::screen::Screen;
 
-/// Screen type, for finding a screen among the open ones.
+/// Type of a screen, to find an open screen by its type.
 pub trait Kind: Sized {
     fn of(open: &Open) -> Option<&Self>;
     fn of_mut(open: &mut Open) -> Option<&mut Self>;

@@ -6,7 +6,7 @@ use crate::model::{NameForm, Profile};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Maximum number of rows whose labels are compared with each other: a table of ranges may have a hundred thousand.
+/// Maximum number of rows whose labels are made distinct: a table of ranges may have a hundred thousand rows.
 pub const MOST_COMPARED: usize = 5_000;
 
 /// Groups of launches, with their labels and marks.
@@ -14,7 +14,7 @@ pub const MOST_COMPARED: usize = 5_000;
 pub struct Groups {
     /// Requested grouping.
     pub by: GroupBy,
-    /// The groups, once computed; temporarily those of the previous grouping.
+    /// The groups, once computed; after a change of grouping, the previous groups until then.
     pub grouping: Option<Arc<Grouping>>,
     /// Displayed form of kernel names.
     pub form: NameForm,
@@ -37,7 +37,7 @@ impl Groups {
         self.rebuild_labels(profile);
     }
 
-    /// Returns true if the groups are not those of the requested grouping.
+    /// Returns true if the groups are of the previous grouping.
     pub fn is_pending(&self) -> bool {
         self.grouping.as_ref().is_some_and(|g| g.by != self.by)
     }
@@ -46,7 +46,7 @@ impl Groups {
         self.grouping.as_ref()?.rows.get(row).map(|r| r.name.as_str())
     }
 
-    /// Rebuilds the labels, after new groups or another form of names.
+    /// Rebuilds the labels after a change of the groups or of the form of names.
     pub fn rebuild_labels(&mut self, profile: &Profile) {
         let Some(grouping) = &self.grouping else {
             return;
@@ -66,7 +66,8 @@ impl Groups {
                     labels::label_kernels(&rows)
                 }
                 NameForm::Function => plain(),
-                // Several kernels may share a function name; a single one must not represent the row then.
+                // Several kernels can share a function name: a row of several kernels must not have the name of one of
+                // them.
                 form => grouping
                     .rows
                     .iter()
@@ -82,7 +83,7 @@ impl Groups {
         };
         let mut out: Vec<String> = out.iter().map(|l| escape_unsafe(l).into_owned()).collect();
         if out.len() <= MOST_COMPARED {
-            // Names may differ only in characters that cannot be shown.
+            // Names may differ only in characters that cannot be displayed.
             labels::make_distinct(&mut out);
         }
         self.labels = Arc::new(out);

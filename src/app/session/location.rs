@@ -1,4 +1,4 @@
-//! Locations in the explorer, as named on the command line
+//! Locations in the explorer, for the command line
 
 /// Screen that can be named on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Location {
             ("--to", self.window.map(|w| format!("{}ns", w.1))),
         ];
         let words = |(name, value): (&str, Option<String>)| match value {
-            // A leading dash would be taken for an option.
+            // Otherwise, a value with a leading dash would be parsed as an option.
             Some(value) if value.starts_with('-') => vec![format!("{name}={value}")],
             Some(value) => vec![name.to_owned(), value],
             None => Vec::new(),
@@ -77,7 +77,7 @@ impl Location {
         pairs.into_iter().flat_map(words).collect()
     }
 
-    /// Returns true if it contains nothing but the initial screen of a timeline.
+    /// Returns true if the location is only the initial screen of a timeline.
     pub fn is_plain(&self) -> bool {
         let Self { show, kernel, launch, result, range, window } = self;
         let first = matches!(show, None | Some(Show::Overview | Show::Kernels));

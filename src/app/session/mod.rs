@@ -1,4 +1,4 @@
-//! Session: its reports, and their shared state
+//! Session: its reports, and the state that they share
 
 pub mod groups;
 pub mod location;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Session {
     pub reports: Vec<Report>,
-    /// Index of the report that is shown.
+    /// Index of the active report.
     pub active: usize,
     pub settings: Settings,
     /// Metrics pinned to the top of every result.
@@ -31,29 +31,29 @@ pub struct Session {
     pub details: bool,
     /// Scroll offset of the details while they have the focus.
     pub reading: Option<usize>,
-    /// Maximum scroll offset of the page or details, as last drawn.
+    /// Maximum scroll offset of the page or details, from the last drawing.
     pub most_scroll: usize,
     /// Number of uses of each action.
     pub used: BTreeMap<ActionId, u32>,
     /// Current step of the tour.
     pub tour: Option<usize>,
-    /// Location named on the command line, until it is reached.
+    /// Location named on the command line, until the session has reached it.
     pub address: Option<Location>,
-    /// Profiling capabilities of this machine; empty if they were not checked.
+    /// Profiling capabilities of this machine; empty if they are unknown.
     pub machine: Vec<Fact>,
 }
 
-/// Capability that this machine has or lacks.
+/// Profiling capability of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
     pub name: &'static str,
     pub there: bool,
-    /// Consequence of having or lacking it.
+    /// Consequence of having or lacking the capability.
     pub text: String,
 }
 
 impl Session {
-    /// The report that is shown.
+    /// The active report.
     pub fn report(&self) -> Option<&Report> {
         self.reports.get(self.active)
     }
@@ -83,7 +83,7 @@ impl Session {
         self.reports.get(report).is_some_and(|r| r.profile.as_ref().is_some_and(|p| p.metrics.is_none() && p.complete))
     }
 
-    /// Adds reports of the user's own runs.
+    /// Adds reports of the user's own runs, whose programs are trusted.
     pub fn add_reports(&mut self, files: &[PathBuf]) {
         for file in files {
             let mut report = Report::new(file.clone(), &self.settings);
@@ -92,7 +92,7 @@ impl Session {
         }
     }
 
-    /// Adds a report for the other content of a report's file; returns its index.
+    /// Adds a second report for the measurements in a report's file; returns its index.
     pub fn add_part(&mut self, of: usize) -> usize {
         let mut report = Report::new(PathBuf::new(), &self.settings);
         if let Some(whole) = self.reports.get(of) {
@@ -115,7 +115,7 @@ impl Session {
         self.details && self.details_room() != DetailsRoom::Over
     }
 
-    /// Rows of a page on this terminal.
+    /// Number of rows of a page at this terminal size.
     pub fn page_rows(&self) -> isize {
         isize::try_from(self.size.1.saturating_sub(10).max(4)).unwrap_or(10)
     }

@@ -1,4 +1,4 @@
-//! One report of the session: reading state, and analysis results
+//! One report of the session: state of reading, and results of analyses
 
 use super::groups::Groups;
 use super::settings::Settings;
@@ -27,39 +27,39 @@ pub enum Stage {
     /// Being read: name of the stage, amount done, total.
     Reading(&'static str, u64, u64),
     Ready,
-    /// Could not be read; the reason.
+    /// Could not be read, for this reason.
     Failed(String),
 }
 
 #[derive(Clone, Debug)]
 pub struct Report {
     pub file: PathBuf,
-    /// True if its program may be run without showing it first: the report is of the user's own run, or the program was
-    /// shown.
+    /// True if its program may run without confirmation: the report is from the user's own run, or the user has
+    /// confirmed the program.
     pub trusted: bool,
     /// True for the demo's reports, which are built into the program.
     pub built_in: bool,
-    /// Report in the same file that this one belongs to: these are counters beside its timeline.
+    /// Index of the timeline's report, if this report contains the counters of the same file.
     pub part_of: Option<usize>,
     pub stage: Stage,
-    /// The profile: at first with the columns of the first table, later complete.
+    /// The profile: first only the columns for the kernels table, later complete.
     pub profile: Option<Arc<Profile>>,
-    /// Number of the profile, to detect results about an older one.
+    /// Counter of profiles, to detect results of an older one.
     pub generation: u64,
-    /// Table that is shown while the first profile is read.
+    /// Table to show while the profile is being read.
     pub preview: Option<Preview>,
     pub overview: Option<Arc<Overview>>,
     /// Suggested next step.
     pub next: Option<String>,
-    /// Triage of the run: `None` until computed, `Some(None)` if nothing ran on a device.
+    /// Triage of the run: `None` until it is computed, `Some(None)` if nothing ran on a device.
     pub triage: Option<Option<Arc<Triage>>>,
-    /// Effect of faster kernels on the whole run; empty until computed.
+    /// Effect of faster kernels on the duration of the run; empty until it is computed.
     pub worths: Arc<Worths>,
-    /// Floating-point work of the run, from joined results.
+    /// Floating-point rate of the run, from joined results.
     pub work: Option<Rate>,
     /// Tree of ranges, computed on request.
     pub tree: Option<Arc<RangeTree>>,
-    /// Timeline, as far as it is built; empty until requested.
+    /// Timeline, as far as it has been built; empty until it is requested.
     pub lanes: Arc<Timeline>,
     /// Generation of the profile for which the timeline was requested.
     lanes_asked: Option<u64>,
@@ -67,7 +67,7 @@ pub struct Report {
     pub gaps: Option<Arc<Gaps>>,
     /// Last view of the timeline.
     pub kept: Option<Box<SavedView>>,
-    /// True once the initial screen was shown.
+    /// True once the initial screen has been opened.
     pub greeted: bool,
     pub paths: Option<Arc<Paths>>,
     /// Generation of the profile for which `paths` was requested.
@@ -81,11 +81,11 @@ pub struct Report {
     pub groups: Groups,
     /// Time filter of launches and ranges, ns: start and end (exclusive).
     pub window: Option<(i64, i64)>,
-    /// Analysis of the whole run, kept while only a window is shown.
+    /// Analysis of the whole run, kept while a time filter is set.
     pub(super) whole: Option<Box<Known>>,
     /// Matches between launches of this timeline and results of other reports in the session.
     pub joins: Vec<(usize, Arc<Join>)>,
-    /// Durations measured by ncu of joined results, by report and result.
+    /// Durations that ncu measured for joined results, by report and result.
     pub ncu_durations: HashMap<(usize, usize), Nanos>,
     /// First hints by result, of this report (`None`) or of another.
     pub verdicts: HashMap<(Option<usize>, usize), FirstHint>,
@@ -99,7 +99,7 @@ pub struct Report {
     best: HashMap<usize, Best>,
 }
 
-/// Analysis that is redone when a report is narrowed to a window.
+/// Analysis that a time filter replaces.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     pub(super) overview: Option<Arc<Overview>>,
@@ -112,11 +112,12 @@ pub(super) struct Known {
     pub(super) grouping: Option<Arc<Grouping>>,
 }
 
-/// A result: its report, its index, and the certainty of its launch; `None` for a result of this very report.
+/// Result of a launch: report, index in the report, and certainty of the match; `None` if the result is in the launch's
+/// own report.
 pub type Best = (usize, usize, Option<Sure>);
 
 impl Report {
-    /// Creates a report that is not read yet.
+    /// Creates a report that has not been read.
     pub fn new(file: PathBuf, settings: &Settings) -> Self {
         Self {
             file,
@@ -156,7 +157,7 @@ impl Report {
         }
     }
 
-    /// Start of its clock, ns since 1970; `None` if the report does not contain it.
+    /// Start of the report's clock, ns since 1970; `None` if the report does not contain it.
     pub fn clock_start(&self) -> Option<i64> {
         self.profile.as_ref()?.clock.epoch_ns
     }
@@ -165,7 +166,7 @@ impl Report {
         matches!(self.stage, Stage::Reading(..))
     }
 
-    /// Requests an analysis of this report, given its index.
+    /// Requests an analysis of this report; `report` is its index.
     pub fn request_work(&self, report: usize, ask: JobRequest) -> Vec<Effect> {
         let Some(profile) = self.profile.clone() else {
             return Vec::new();
@@ -174,7 +175,7 @@ impl Report {
         vec![Effect::Work(Box::new(Work { report, generation, profile, paths, window, ask }))]
     }
 
-    /// Handles the reader's progress.
+    /// Handles progress of reading.
     pub fn apply_progress(&mut self, index: usize, progress: Progress) -> Vec<Effect> {
         if !self.is_reading() {
             return Vec::new();
@@ -197,12 +198,12 @@ impl Report {
         }
     }
 
-    /// Returns true if the report is a timeline, which triage can judge.
+    /// Returns true if the report is a timeline, which triage can analyse.
     pub fn is_timeline(&self) -> bool {
         self.profile.as_ref().is_some_and(|p| p.metrics.is_none() && p.totals.is_empty())
     }
 
-    /// Returns true if anything ran on a device at a known time.
+    /// Returns true if the report contains device operations with times.
     pub fn has_device_work(&self) -> bool {
         self.profile.as_ref().is_some_and(|p| !p.launches.is_empty() || !p.memops.is_empty() || !p.graphs.is_empty())
     }
@@ -212,7 +213,7 @@ impl Report {
         self.profile.as_ref().is_some_and(|p| !p.memory.is_empty())
     }
 
-    /// Verdict on what limits the run, in a sentence; `None` if the kernels do.
+    /// Sentence on the limit of the run; `None` if the kernels are the limit.
     fn verdict_sentence(&self) -> Option<String> {
         let first = self.triage.as_ref()?.as_ref()?.verdict().filter(|f| f.id != Verdict::GpuBound || f.severity > Severity::Low)?;
         Some(format!("{} ({}): {}", first.id, key_of("overview"), first.headline))
@@ -228,7 +229,7 @@ impl Report {
         (self.lanes, self.gaps, self.worths) = (Arc::default(), None, Arc::default());
     }
 
-    /// Handles the complete profile, or the error.
+    /// Handles the complete profile, or the error of reading.
     pub fn finish_loading(&mut self, index: usize, outcome: Result<Arc<Profile>, String>) -> Vec<Effect> {
         match outcome {
             Ok(profile) => {
@@ -255,7 +256,7 @@ impl Report {
                 effects
             }
             Err(text) => {
-                // Data read before the failure or cancellation stays on the screen.
+                // After an error or cancellation, keep the data read so far.
                 self.stage = Stage::Failed(text);
                 self.preview = None;
                 self.request_work(index, JobRequest::Overview)
@@ -279,7 +280,8 @@ impl Report {
             }
             JobResult::Triage(found) => {
                 self.triage = Some(found.clone());
-                // They cover the whole run: a session that began with a window has none yet.
+                // The effects of faster kernels cover the whole run; a session that began with a time filter does not
+                // have them yet.
                 effects =
                     if self.window.is_none() || self.worths.is_empty() { self.request_work(index, JobRequest::Worths) } else { Vec::new() };
                 if let Some(sentence) = self.verdict_sentence() {
@@ -293,7 +295,7 @@ impl Report {
             JobResult::Worths(worths) => self.worths = Arc::clone(worths),
             JobResult::Paths(paths) => {
                 self.paths = Some(Arc::clone(paths));
-                // Details made without paths are made again.
+                // Details computed without paths are incomplete: compute them again.
                 self.forget_detail();
                 if self.groups.by == GroupBy::Nvtx {
                     effects = self.request_work(index, JobRequest::Group(GroupBy::Nvtx));
@@ -319,7 +321,7 @@ impl Report {
             JobResult::Detail(serial, by, row, detail) if self.asked.is_some_and(|a| a.2 == *serial) => {
                 self.detail = Some((*by, *row, Arc::clone(detail)));
             }
-            // Handled by screens.
+            // Only screens use the other results.
             _ => {}
         }
         Some(effects)
@@ -330,7 +332,7 @@ impl Report {
         self.asked = None;
     }
 
-    /// Requests the details of a group once the cursor rests, unless they are present or requested.
+    /// Requests the details of a group once the cursor rests, unless they are available or already requested.
     pub fn want_detail(&mut self, index: usize, row: Option<usize>) -> Vec<Effect> {
         let rest = |effect| match effect {
             Effect::Work(work) => Effect::Rest(work),
@@ -339,7 +341,7 @@ impl Report {
         self.want_detail_now(index, row).into_iter().map(rest).collect()
     }
 
-    /// Requests the details at once, for new groups instead of a moving cursor.
+    /// Requests the details at once, because the groups are new and the cursor did not move.
     pub fn want_detail_now(&mut self, index: usize, row: Option<usize>) -> Vec<Effect> {
         let (Some(grouping), Some(row)) = (self.groups.grouping.clone(), row) else { return Vec::new() };
         if self.asked.is_some_and(|(by, r, _)| (by, r) == (grouping.by, row)) {
@@ -350,17 +352,17 @@ impl Report {
         self.request_work(index, JobRequest::Detail { grouping, row, serial: self.serial })
     }
 
-    /// Longest launch of a row, if its details are known.
+    /// Longest launch of a row; `None` until its details are computed.
     pub fn slowest_of(&self, row: usize) -> Option<u32> {
         self.detail.as_ref().filter(|d| d.1 == row).and_then(|d| d.2.slowest).map(|l| l.0)
     }
 
-    /// Requests the matches of another report's results with launches.
+    /// Requests the matches between launches and another report's results.
     pub fn want_join(&self, index: usize, other: usize, metrics: &Arc<Metrics>) -> Vec<Effect> {
         self.request_work(index, JobRequest::Join { other, metrics: metrics.clone() })
     }
 
-    /// Most certain match of a launch, and the report of its result.
+    /// Most certain match of a launch, with the index of the report that contains the result.
     pub fn find_pair(&self, launch: u32) -> Option<(usize, Pair)> {
         self.joins.iter().filter_map(|(other, join)| Some((*other, *join.of_launch(launch)?))).min_by_key(|p| p.1.sure)
     }
@@ -370,8 +372,8 @@ impl Report {
         self.joins.iter().find(|(o, _)| *o == other)?.1.of_result(result).copied()
     }
 
-    /// Representative result of a row: the longest of this report; of other reports, the longest that certainly matches
-    /// its launch, else the longest.
+    /// Representative result of a row: the longest result of this report; from other reports, the longest one that
+    /// certainly belongs to its launch, or else the longest one.
     pub fn best_result(&self, row: usize) -> Option<Best> {
         self.best.get(&row).copied()
     }
@@ -415,7 +417,7 @@ impl Report {
         self.best = best.into_iter().map(|(row, (_, b))| (row, b)).collect();
     }
 
-    /// Requests the ranges around each launch, once per profile, because a second request would start over.
+    /// Requests the NVTX paths of all launches, once per profile, because a second request would start over.
     fn want_paths(&mut self, index: usize) -> Vec<Effect> {
         if self.paths_asked.replace(self.generation) == Some(self.generation) {
             return Vec::new();

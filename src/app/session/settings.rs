@@ -7,20 +7,18 @@ use crate::config::First;
 
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Name of the theme.
     pub theme: String,
-    /// Names of all themes.
     pub themes: Vec<String>,
     pub keymap: Keymap,
-    /// Grouping that a report opens with.
+    /// Initial grouping of a report.
     pub group: GroupBy,
-    /// Order that a report opens with.
+    /// Initial order of a report.
     pub sort: SortBy,
-    /// Metrics that are pinned from the beginning.
+    /// Metrics that are pinned initially.
     pub pins: Vec<String>,
-    /// Screen that a timeline opens with.
+    /// Initial screen of a timeline.
     pub first: First,
-    /// Initial location of a session, if not `first`.
+    /// Initial location of the session; overrides `first`.
     pub address: Option<Location>,
 }
 

@@ -1,4 +1,4 @@
-//! Time filter of a report, which keeps the analysis of the whole run
+//! Time filter of a report; it keeps the analysis of the whole run
 
 use super::report::{Known, Report};
 use crate::analysis::triage::Triage;
@@ -7,18 +7,18 @@ use crate::app::msg::Effect;
 use std::sync::Arc;
 
 impl Report {
-    /// Triage of the whole run, even while only a window is shown.
+    /// Triage of the whole run, regardless of a time filter.
     pub fn whole_triage(&self) -> Option<&Arc<Triage>> {
         self.whole.as_ref().map_or(self.triage.as_ref().and_then(Option::as_ref), |w| w.triage.as_ref())
     }
 
-    /// Narrows the report to a window, ns, or widens it to the whole run, whose analysis is restored at once.
+    /// Sets the time filter of the report, ns, or clears it, which restores the analysis of the whole run at once.
     pub fn set_window(&mut self, index: usize, window: Option<(i64, i64)>) -> Vec<Effect> {
         if window == self.window || self.is_reading() || self.profile.is_none() {
             return Vec::new();
         }
         let by = self.groups.by;
-        // The old groups stay until the new ones arrive, so that lists do not jump twice.
+        // The old groups stay until the new ones are computed, so that lists do not jump twice.
         let known = Known {
             overview: self.overview.take(),
             next: self.next.take(),

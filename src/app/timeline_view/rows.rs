@@ -1,9 +1,9 @@
-//! Listed rows of the timeline and their order: folding, hiding, pinning, moving
+//! Rows of the timeline and their order: folding, hiding, pinning, moving
 
 use crate::analysis::timeline::{Content, Group, GroupKey, Row, RowKey, RowKind, Timeline};
 use std::collections::HashSet;
 
-/// A line of the screen.
+/// Reference to a line of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowRef {
     /// A device or thread as a whole: index of the group.
@@ -36,25 +36,25 @@ pub enum LineKey {
     Row(RowKey, usize),
 }
 
-/// Number of threads whose rows are listed initially: those with the most CUDA calls.
+/// Number of threads whose rows are listed initially: the threads with the most CUDA calls.
 const UNFOLDED: usize = 2;
 /// Number of lanes listed for a folded row.
 const FOLDED_LANES: usize = 3;
-/// Maximum number of metrics of a device that are listed initially.
+/// Maximum number of a device's metrics that are listed initially.
 const FEW_METRICS: usize = 6;
 
-/// The user's arrangement of the rows.
+/// The user's arrangement of rows.
 #[derive(Clone, Debug, Default)]
 pub struct Arrangement {
-    /// Groups that were folded or unfolded by hand.
+    /// Groups that the user folded or unfolded.
     folded: Vec<(GroupKey, bool)>,
     /// Rows whose lanes are all listed.
     deep: HashSet<RowKey>,
     hidden_rows: HashSet<RowKey>,
     hidden_groups: HashSet<GroupKey>,
-    /// Pinned rows, in the order in which they were pinned.
+    /// Pinned rows, in the order of pinning.
     pub pinned: Vec<RowKey>,
-    /// Groups in the user's order; all others come after them.
+    /// Groups in the user's order; all others follow.
     order: Vec<GroupKey>,
 }
 
@@ -147,7 +147,7 @@ impl Arrangement {
         self.folded.push((g.key, !folded));
     }
 
-    /// Ensures that a lane is listed.
+    /// Ensures that a lane is listed: shows and unfolds its group and row.
     pub fn reveal_lane(&mut self, timeline: &Timeline, group: usize, row: usize, lane: usize) {
         let Some(g) = timeline.groups.get(group) else { return };
         let Some(r) = g.rows.get(row) else { return };
@@ -227,7 +227,7 @@ pub fn line_key(timeline: &Timeline, line: RowRef) -> Option<LineKey> {
     })
 }
 
-/// Device whose idle times a line is about: its own, else the first device.
+/// Device whose idle times belong to a line: the line's own device, else the first one.
 pub fn find_device(timeline: &Timeline, line: Option<RowRef>) -> Option<u32> {
     let of = |g: &Group| match g.key {
         GroupKey::Device(d) | GroupKey::Metrics(d) => Some(d),
@@ -236,7 +236,7 @@ pub fn find_device(timeline: &Timeline, line: Option<RowRef>) -> Option<u32> {
     line.and_then(|l| of(timeline.groups.get(l.group())?)).or_else(|| timeline.groups.iter().find_map(of))
 }
 
-/// Returns true if a row shows work on a device.
+/// Returns true if a row contains work on a device.
 pub fn is_queue(row: &Row) -> bool {
     row.key.kind == RowKind::Queue
 }

@@ -2,7 +2,7 @@
 
 use crate::analysis::timeline::Window;
 
-/// Window and cursor, ns.
+/// Visible window and cursor of a timeline, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Viewport {
     pub start: i64,
@@ -27,7 +27,7 @@ impl Viewport {
         self.end - self.start
     }
 
-    /// Shows a time range with a margin; the cursor goes to its start.
+    /// Shows a time range with a margin, and moves the cursor to its start.
     pub fn zoom_to_range(self, start: i64, end: i64, span: (i64, i64), columns: usize) -> Self {
         let margin = ((end - start) / MARGIN).max(1);
         Self { start: start.saturating_sub(margin), end: end.saturating_add(margin), cursor: start }.clamp_to_span(span, columns)
@@ -42,7 +42,7 @@ impl Viewport {
         Self { start, end: start + length, cursor: self.cursor.clamp(from, to) }
     }
 
-    /// Scrolls the cursor into the window, no further than necessary, but with room beyond the cursor.
+    /// Scrolls the window to the cursor, no further than necessary, but with some room beyond the cursor.
     pub fn scroll_to_cursor(self, span: (i64, i64), columns: usize) -> Self {
         let room = self.length() / 8;
         let start = if self.cursor < self.start {
@@ -62,19 +62,19 @@ impl Viewport {
         Self { cursor, ..self }.scroll_to_cursor(span, width)
     }
 
-    /// Moves the window, and the cursor with it, by eighths of its length.
+    /// Moves window and cursor by eighths of the window's length.
     pub fn pan_by_eighths(self, eighths: i64, span: (i64, i64), columns: usize) -> Self {
         self.move_by(self.length().saturating_mul(eighths) / 8, span, columns)
     }
 
-    /// Moves the window by a number of ns; the cursor keeps its place on the screen.
+    /// Moves the window by a number of ns; the cursor keeps its screen position.
     pub fn move_by(self, by: i64, span: (i64, i64), columns: usize) -> Self {
         let before = self.start;
         let moved = Self { start: self.start.saturating_add(by), end: self.end.saturating_add(by), ..self }.clamp_to_span(span, columns);
         Self { cursor: self.cursor + (moved.start - before), ..moved }.clamp_to_span(span, columns)
     }
 
-    /// Scales the window by a ratio; the time `at` keeps its place on the screen.
+    /// Scales the window by a ratio; the time `at` keeps its screen position.
     pub fn zoom_at(self, at: i64, (by, of): (i64, i64), span: (i64, i64), columns: usize) -> Self {
         let scaled = |ns: i64| i64::try_from(i128::from(ns) * i128::from(by) / i128::from(of.max(1))).unwrap_or(i64::MAX / 4);
         let at = at.clamp(self.start, self.end);

@@ -1,4 +1,4 @@
-//! `warpscope help`: long explanations by topic. Placeholders are filled in from tables of the code.
+//! `warpscope help`: long explanations by topic. Tables in the code fill the placeholders.
 
 use super::args::Args;
 use super::{Failure, print};
@@ -13,7 +13,7 @@ use crate::ui::glossary::GLOSSARY;
 use crate::ui::text::wrap_text;
 use clap::CommandFactory;
 
-/// Topics: name, and Markdown text whose first line is its title. A new topic is a file and a row.
+/// Topics: name, and Markdown text whose first line is its title. A new topic needs a file and a row here.
 pub static TOPICS: &[(&str, &str)] = &[
     ("run", include_str!("run.md")),
     ("recipes", include_str!("recipes.md")),
@@ -39,7 +39,7 @@ pub static TOPICS: &[(&str, &str)] = &[
 
 /// Default width of a page, columns.
 const COLUMNS: usize = 100;
-/// Maximum width of a term whose meaning is on the same line, columns.
+/// Maximum width of a term with its meaning on the same line, columns.
 const TERM: usize = 28;
 
 /// A term and its meaning.
@@ -104,7 +104,7 @@ pub fn render_page(text: &str, columns: usize) -> Vec<String> {
     out
 }
 
-/// Returns the title of a topic without its name.
+/// Returns the title of a topic without the topic's name.
 fn topic_title(text: &str) -> &str {
     let first = text.lines().next().unwrap_or("").trim_start_matches("# ");
     first.split_once(": ").map_or(first, |(_, rest)| rest)

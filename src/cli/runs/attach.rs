@@ -66,7 +66,7 @@ fn save_snapshot(what: &Traced, args: &Attach) -> Result<(), Failure> {
     print::lines(&[path.display().to_string()])
 }
 
-/// Follows a run; opens the reports if it has ended.
+/// Follows a run; opens the reports if the run has ended.
 pub fn attach_run(all: &Args, args: &Attach, config: &Config) -> Result<(), Failure> {
     let what = traced::resolve_traced(args.what.as_deref())?;
     if args.stop {

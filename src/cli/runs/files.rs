@@ -7,7 +7,7 @@ use crate::library::{LibraryError, Report, Run, export};
 use crate::rerun::shell;
 use std::path::{Path, PathBuf};
 
-/// Replaces the tool by its full path if it is not on PATH, or if the user set another.
+/// Replaces the tool with its full path if it is not on PATH, or if the user chose another one.
 pub fn find_tool(argv: &mut [String], nsys: Option<&Path>) {
     let Some(first) = argv.first_mut() else { return };
     if first == "warpscope" {
@@ -48,7 +48,7 @@ pub fn drop_unsupported(argv: &mut Vec<String>, program: usize, tool: &str, forc
 }
 
 /// Redirects the report to a folder and keeps the last part of its name. Returns the new path; `None` if the command
-/// does not name a report.
+/// contains no report name.
 pub fn redirect_report(argv: &mut [String], program: usize, tool: &str, folder: &Path) -> Option<String> {
     let at = options::report_name_index(argv, program, tool)?;
     let value = argv.get_mut(at)?;

@@ -16,12 +16,12 @@ pub const LOOK: Duration = Duration::from_millis(100);
 
 /// Owner of the run.
 pub enum Holder {
-    /// This program started it.
+    /// This program started the run.
     Mine(Box<Started>),
     Other,
 }
 
-/// Counts termination requests by signals. Call it before a run is started, so that no signal is lost.
+/// Counts termination requests by signals. Call this before starting a run, so that no signal is lost.
 pub fn count_signals() -> Result<Arc<AtomicUsize>, Failure> {
     let asked = Arc::new(AtomicUsize::new(0));
     let mut signals = signal_hook::iterator::Signals::new(interrupt::active_signals(&[SIGINT, SIGTERM, SIGHUP]))?;
@@ -34,7 +34,7 @@ pub fn count_signals() -> Result<Arc<AtomicUsize>, Failure> {
     Ok(asked)
 }
 
-/// Follows a run to its end. INT and TERM stop the run, or only the following if another process holds it.
+/// Follows a run to its end. INT and TERM stop the run; if another process owns the run, they only stop following.
 pub fn follow_to_end(library: Library, run: &Run, mut holder: Holder, asked: &AtomicUsize) -> Result<Run, Failure> {
     let mut follow = Follow::patient(library, run.id);
     let mut done = 0;
@@ -77,7 +77,7 @@ pub fn follow_to_end(library: Library, run: &Run, mut holder: Holder, asked: &At
     }
 }
 
-/// Filters nsys' progress bar, which is redrawn often, to one line per quarter.
+/// Reduces nsys' frequent progress lines to one line per quarter.
 fn is_worth_printing(line: Option<&str>, last: &mut Option<u8>) -> bool {
     let Some(Progress::Report(now)) = line.and_then(progress::parse_progress).filter(|_| line.is_some_and(|l| l.starts_with('['))) else {
         return true;

@@ -38,7 +38,7 @@ pub fn manage_runs(args: &Runs, nsys: Option<&Path>) -> Result<(), Failure> {
     }
 }
 
-/// Returns the run with this number, by default the newest.
+/// Returns the run with this number, by default the newest run.
 pub fn find_run(library: &Library, number: Option<i64>, live: bool) -> Result<Run, Failure> {
     if let Some(number) = number {
         return Ok(library.run(number)?);
@@ -93,7 +93,7 @@ fn owned_bytes(run: &Run) -> u64 {
     run.reports.iter().filter(|r| r.owned).map(|r| r.bytes).sum()
 }
 
-/// Deletes a run; prints the files that are kept.
+/// Deletes a run; prints the files that remain.
 pub fn delete_run(library: &Library, run: &Run) -> Result<u64, Failure> {
     let (free, left) = gc::remove_run(library, run)?;
     for path in left {

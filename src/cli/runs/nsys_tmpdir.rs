@@ -1,9 +1,9 @@
-//! A private folder for nsys' temporary files. Its raw data (`nsys-report-*.qdstrm`, world-readable) contain the
-//! whole environment, and are left behind when nsys is killed or the disk is full.
+//! A private folder for nsys' temporary files. nsys' raw data (`nsys-report-*.qdstrm`, world-readable) contain the
+//! whole environment, and remain when nsys is killed or the disk is full.
 //!
-//! Only nsys itself uses the folder: the program keeps its own `TMPDIR`, since a long path breaks sockets in it.
-//! Guided runs do not use it, because their steps start and stop the collection from outside and find it by files in
-//! the usual folder.
+//! Only nsys itself uses the folder: the program keeps its own `TMPDIR`, since a long path breaks sockets in it. Guided
+//! runs do not use the folder, because their steps control the collection from outside, and nsys finds the collection
+//! by files in the usual folder.
 
 use crate::launch::runs::Finding;
 use crate::library::gc::TEMPORARY;
@@ -54,9 +54,8 @@ impl Temporary {
     }
 }
 
-/// Removes a run's temporary folder, except reports that nsys wrote there because it could not write elsewhere.
-/// Without any report, the raw data are all that is left: they are kept (readable only by this user) and their path
-/// is returned.
+/// Removes a run's temporary folder, except reports that nsys wrote there because it could not write elsewhere. Without
+/// any report, keeps the raw data (readable only by this user) and returns their path.
 pub fn clear_run_folder(folder: &Path, reports: &[Report]) -> Option<PathBuf> {
     let files = || std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path());
     let collected = files().find(|p| p.extension().is_some_and(|e| e == "qdstrm"));
@@ -72,7 +71,7 @@ pub fn clear_run_folder(folder: &Path, reports: &[Report]) -> Option<PathBuf> {
     keep
 }
 
-/// Returns the finding about kept raw data.
+/// Returns the finding about raw data that were kept.
 pub fn kept_finding(collected: &Path) -> Finding {
     Finding {
         what: format!("what nsys collected is kept: {}", collected.display()),

@@ -16,7 +16,7 @@ pub fn format_check(check: &Check) -> String {
 /// Returns potential obstacles to a command, most severe first. Reports go to `folder`, or to the library.
 pub fn preflight_checks(tool: &str, argv: &[String], folder: Option<&Path>, nsys: Option<&Path>) -> Vec<Check> {
     let samples = argv.iter().any(|w| w == "--sample=process-tree");
-    // The tracer's own options: its report name is the last one before the program.
+    // The tracer's options end at the report name, which precedes the program.
     let own = argv.iter().skip_while(|w| *w != "trace").take_while(|w| *w != "--output");
     let measures = |w: &String| ["--survey", "--measure", "--stalls"].iter().any(|o| w.split('=').next() == Some(o));
     let of = if tool == "trace" && own.clone().any(measures) { MEASURE } else { tool };

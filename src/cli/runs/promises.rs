@@ -1,4 +1,4 @@
-//! Gains predicted by hints on a run's kernels, kept in the run library, and compared with later runs.
+//! Gains that hints predicted for a run's kernels: stored in the run library and compared with later runs.
 
 use super::super::Failure;
 use crate::analysis::hint_outcome::{Promise, measured_kernels};
@@ -8,10 +8,10 @@ use crate::library::{Hint, Library, Measured, Report, Run};
 use crate::report::runs::{Came, Promised};
 use std::path::Path;
 
-/// Maximum size of a report to read again at the end of its run, bytes.
+/// Maximum size of a report that is read again at the end of its run, bytes.
 const LARGEST: u64 = 2 << 30;
 
-/// Stores kernel times and predicted gains from the reports of a run that has ended.
+/// Stores kernel times and predicted gains from the reports of a finished run.
 pub fn keep_promises(library: &Library, run: i64, reports: &[Report]) -> Result<(), Failure> {
     let counters = |path: &Path| path.extension().is_some_and(|e| e == "ncu-rep" || e == "wstrace");
     let mut kernels = Vec::new();

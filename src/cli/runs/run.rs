@@ -15,12 +15,12 @@ use crate::rerun::shell;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-/// Variable that, set to `off`, excludes the built-in tracer from the automatic choice of a profiler; it can still be
-/// named.
+/// Environment variable: `off` excludes the built-in tracer from the automatic choice of a profiler. The user can still
+/// choose the tracer explicitly.
 const TRACER: &str = "WARPSCOPE_TRACER";
 
-/// Returns true if a profiler is available. PyTorch's is part of the program's own Python, which reports if it is
-/// missing.
+/// Returns true if a profiler is available. PyTorch's profiler is part of the program's own Python: if it is missing,
+/// the run reports that.
 fn has_tool(tool: &str, nsys: Option<&Path>) -> bool {
     match tool {
         // The given path may not exist.
@@ -59,7 +59,7 @@ fn choose_recipe<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> 
             None,
         ));
     }
-    // Device nodes of the kernel drivers tell the vendor of the GPUs.
+    // Device nodes of the kernel drivers identify the vendor of the GPUs.
     if Path::new("/dev/kfd").exists() && !Path::new("/dev/nvidiactl").exists() {
         if has_tool("rocprofv3", None) {
             return Ok((recipes::find_recipe("rocprof", users)?, None));
@@ -92,7 +92,7 @@ fn choose_recipe<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> 
     Err(Failure { text: text.to_owned(), code: FAILED })
 }
 
-/// Facts about the run that are known before it has a number.
+/// Facts about the run that are known before the run has a number.
 struct Chosen<'a> {
     recipe: Recipe<'a>,
     args: &'a RunArgs,
@@ -151,7 +151,7 @@ impl Chosen<'_> {
         let prepared = self.prepare_recipe(name).map_err(|e| refused(e.text))?;
         let inside = |name: &str| place.join(name);
         let patterns: Vec<String> = prepared.reports.iter().map(|p| inside(&p.to_string()).display().to_string()).collect();
-        // If the name is taken, nsys writes elsewhere and ncu does not write at all.
+        // If the file exists, nsys writes to another path and ncu does not write at all.
         if let Some(taken) =
             prepared.reports.iter().filter(|p| p.tail.is_none()).map(|p| inside(&p.head)).find(|p| p.symlink_metadata().is_ok())
         {

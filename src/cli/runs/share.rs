@@ -9,7 +9,7 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Copies a run's reports into a folder. With `clean`, timelines are copied only without the environment.
+/// Copies a run's reports into a folder. With `clean`, copies timelines only as exports without the environment.
 pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: Option<&Path>) -> Result<(), Failure> {
     let run = library.run(id)?;
     if run.reports.is_empty() {

@@ -16,7 +16,7 @@ impl From<LibraryError> for Failure {
     }
 }
 
-/// A run that this program started, with its lifeline pipe: closing the pipe stops the run.
+/// A run that this program started, with a lifeline pipe: closing the pipe stops the run.
 #[derive(Debug)]
 pub struct Started {
     /// Initial state of the run.
@@ -39,7 +39,7 @@ impl Started {
 
     fn send_byte(&mut self, byte: u8) {
         if let Some(line) = &mut self.lifeline {
-            // A supervisor that has just ended needs no message.
+            // Ignore errors: the supervisor may just have ended.
             let _ = line.write_all(&[byte]);
         }
     }
@@ -59,7 +59,7 @@ impl Started {
     }
 }
 
-/// Starts a run. `make` completes it once its number and folder are known.
+/// Starts a run. `make` completes the run's description once its number and folder are known.
 pub fn start_run(
     library: &mut Library,
     detached: bool,
@@ -72,7 +72,7 @@ pub fn start_run(
     let spawned = spawn::spawn_supervisor(&program, &words, !detached);
     match spawned {
         Ok(mut supervisor) => {
-            // After this byte the supervisor holds the run: this process and the terminal may end.
+            // After this byte the supervisor owns the run: this process and the terminal may end.
             let mut word = [0];
             let held = supervisor.stdout.take().is_some_and(|mut o| o.read_exact(&mut word).is_ok());
             if held {

@@ -23,7 +23,7 @@ const KEPT: &str = "--kept";
 pub const EXEC: &str = "__exec";
 /// Exit code of the exec step if the program does not exist, as in shells.
 const NOT_FOUND: u8 = 127;
-/// Exit code if it exists but cannot be executed.
+/// Exit code of the exec step if the program exists but cannot be executed.
 const NOT_RUN: u8 = 126;
 
 /// `__exec SUPERVISOR WORD…`.
@@ -34,15 +34,15 @@ pub fn last_step(supervisor: i32, argv: &[OsString]) -> Failure {
     Failure { text: format!("cannot start {program}: {error}"), code }
 }
 
-/// Time for a profiler to write its report after its supervisor died, which makes the system tell it to end.
+/// Time for a profiler to write its report after its supervisor died, at which the kernel sends TERM to the profiler.
 const LAST_REPORT: Duration = Duration::from_secs(5);
 
-/// `__supervise RUN`: keeps a supervisor in a child process. If that is killed, its orphans in all sessions are
-/// reparented to this process and ended, and the run is marked as ended in the library.
+/// `__supervise RUN`: keeps a supervisor in a child process. If the child is killed, its orphans in all sessions become
+/// children of this process, which ends them and marks the run as ended in the library.
 pub fn keep_supervisor(id: i64, detached: bool) -> Result<(), Failure> {
     // A separate session keeps the terminal's keys and hangup away from the profiler.
     let _ = process::start_own_session();
-    // Ignore these signals: they are meant for the supervisor, which receives them, too.
+    // Ignore these signals: the supervisor receives and handles them, too.
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::default())?;
     }
@@ -54,16 +54,16 @@ pub fn keep_supervisor(id: i64, detached: bool) -> Result<(), Failure> {
     let killed = !ended.success();
     let library = Library::open();
     if killed && let Ok(library) = &library {
-        // Hold the run, because followers wait for its end.
+        // Own the run, because followers wait for its end.
         let _ = library.hold_run(id);
     }
     if killed {
-        // Independent of the state of the library.
+        // End the processes even if the library failed.
         supervise::end_leftovers(LAST_REPORT);
     }
     let library = library?;
     let run = library.run(id)?;
-    // A run that no process holds reads as lost even if its row says that it is in progress.
+    // A run that no process owns is lost, even if it is in progress according to the library.
     if run.ended_ms.is_some() || !matches!(run.state, State::Lost | State::Starting | State::Running) {
         return Ok(());
     }
@@ -77,7 +77,7 @@ pub fn keep_supervisor(id: i64, detached: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `__supervise RUN --kept`: stdout is not read, so all output goes into the library and the log.
+/// `__supervise RUN --kept`: no process reads stdout, so all output goes into the library and the log.
 pub fn supervise_run(id: i64, detached: bool) -> Result<(), Failure> {
     // The session id identifies all processes of the run, in case this process and its keeper are killed.
     let _ = process::start_own_session();
@@ -98,7 +98,7 @@ pub fn supervise_run(id: i64, detached: bool) -> Result<(), Failure> {
     }
 }
 
-/// Tells the starter, which waits for it, that the run is held. Later output is not read.
+/// Notifies the waiting starter that the supervisor owns the run. The starter does not read later output.
 fn tell_starter() {
     let mut out = std::io::stdout();
     // If the starter is gone, the lifeline reports it.
@@ -110,7 +110,7 @@ fn count_signals(count: &Arc<AtomicUsize>) -> Result<(), Failure> {
     let count = Arc::clone(count);
     std::thread::spawn(move || {
         for signal in signals.forever() {
-            // A hangup does not request a stop: the lifeline tells whether the run is still wanted.
+            // A hangup does not request a stop: the lifeline indicates whether the run is still wanted.
             if signal != SIGHUP {
                 count.fetch_add(1, Ordering::SeqCst);
             }
@@ -168,7 +168,7 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
     findings
         .extend(log.trouble.map(|why| Finding { what: format!("its output could not be logged to the end: {why}"), fix: String::new() }));
     library.end_run(run.id, state, outcome.exit, &findings, &reports)?;
-    // Followers need not wait for this; missing data can be read from the report.
+    // Followers need not wait for this; missing data can be read from the report later.
     let _ = super::promises::keep_promises(library, run.id, &reports);
     Ok(())
 }

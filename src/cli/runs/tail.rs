@@ -21,7 +21,7 @@ pub struct Follow {
 /// Time for a supervisor's keeper process to take over.
 const TAKE_OVER: Duration = Duration::from_secs(1);
 
-/// Changes of a run.
+/// Changes of a run since the last poll.
 #[derive(Debug)]
 pub struct Update {
     pub news: News,
@@ -31,13 +31,13 @@ pub struct Update {
 }
 
 impl Follow {
-    /// Follows from the beginning of its log.
+    /// Follows a run from the beginning of its log.
     pub fn new(library: Library, id: i64) -> Self {
         let tail = Tail::new(&library.run_folder(id));
         Self { library, id, tail, lost: None }
     }
 
-    /// Follows without skipping lines that are still available.
+    /// Follows a run without skipping lines that are still available.
     pub fn patient(library: Library, id: i64) -> Self {
         let tail = Tail::without_skipping(&library.run_folder(id));
         Self { library, id, tail, lost: None }
@@ -54,7 +54,7 @@ impl Follow {
         news.open = strip_escapes(&news.open);
         self.lost = if run.state == State::Lost && run.ended_ms.is_none() { self.lost.or_else(|| Some(Instant::now())) } else { None };
         let ended = !run.state.is_live() && news.all && self.lost.is_none_or(|since| since.elapsed() > TAKE_OVER);
-        // The supervisor is gone: end the processes that the run left behind.
+        // The supervisor has died: end the remaining processes of the run.
         if ended
             && run.state == State::Lost
             && let Some((supervisor, _)) = run.holder.filter(|_| run.profiler.is_some())
@@ -81,7 +81,7 @@ pub fn last_lines(folder: &Path, most: usize) -> Vec<String> {
     }
 }
 
-/// Strips colours and cursor movements from a line of foreign output, to make it safe for this terminal.
+/// Strips colours and cursor movements from a line of a program's output, to make the line safe for this terminal.
 pub fn strip_escapes(line: &str) -> String {
     let stripped = anstream::adapter::strip_str(line).to_string();
     escape_unsafe(&stripped.replace('\t', "    ")).into_owned()

@@ -52,7 +52,7 @@ pub fn resolve_traced(named: Option<&Path>) -> Result<Traced, Failure> {
         let mut found: Vec<PathBuf> = std::fs::read_dir(&path)?.flatten().filter_map(|e| prefix_of_trace(&e.path())).collect();
         found.sort();
         found.dedup();
-        // Prefer the only program with a control socket: it still runs.
+        // Prefer the only program with a control socket, because that program is still running.
         let listens = |p: &PathBuf| {
             let stem = p.file_name().map(|n| format!("{}.", n.to_string_lossy())).unwrap_or_default();
             let sock = |name: &str| name.strip_prefix(&stem).is_some_and(|n| n.strip_suffix(".sock").is_some());

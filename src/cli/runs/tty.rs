@@ -1,7 +1,7 @@
 //! Runs that own the terminal: for programs that prompt, draw or debug. Their output is not recorded.
 //!
-//! As in other runs, a process of its own runs between the explorer and the profiler, here in the terminal's session.
-//! It ends the profiler and the processes left behind if the explorer is killed or the terminal goes away.
+//! As in other runs, a separate process runs between the explorer and the profiler, here in the terminal's session.
+//! That process ends the profiler and leftover processes if the explorer is killed or the terminal disappears.
 
 use super::super::args::Args;
 use super::super::{FAILED, Failure, event_loop};
@@ -22,8 +22,8 @@ use std::time::Duration;
 /// Name of the command that owns the terminal.
 pub const FOREGROUND: &str = "__foreground";
 
-/// Ignores the terminal's key signals in this process: the profiler receives them, too, and this process waits for
-/// its end.
+/// Ignores the terminal's key signals in this process: the profiler receives these signals, too, and this process waits
+/// until the profiler ends.
 fn leave_keys_to_the_profiler() -> std::io::Result<()> {
     for signal in [SIGINT, SIGQUIT] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
@@ -34,7 +34,7 @@ fn leave_keys_to_the_profiler() -> std::io::Result<()> {
 /// Time for a profiler to write its report after its supervisor was killed.
 const LAST_REPORT: Duration = Duration::from_secs(5);
 
-/// Runs a program in the foreground to its end.
+/// Runs a program to completion in the foreground.
 pub fn run_in_terminal(library: &mut Library, make: impl FnOnce(i64, &Path) -> Result<NewRun, LibraryError>) -> Result<Run, Failure> {
     let run = library.begin_run(make)?;
     leave_keys_to_the_profiler()?;
@@ -77,7 +77,7 @@ pub fn run_foreground(id: i64, explorer: i32) -> Result<(), Failure> {
         let _ = library.set_fact(run.id, "clocks_end", &gpus.clocks);
     }
     let reports = export::find_reports(&run.patterns, &library.run_folder(run.id), run.started_ms);
-    // Such a run is stopped by Ctrl-C in its terminal; shells report it as 130.
+    // Ctrl-C in the terminal stops such a run; shells report exit code 130.
     let interrupted = status.signal() == Some(SIGINT) || status.code() == Some(128 + SIGINT);
     let exit = Exit { code: status.code(), signal: status.signal(), stopped: stopped || interrupted };
     let (state, mut findings) = judge_outcome(&run.tool, exit, &Watch::default(), &reports);

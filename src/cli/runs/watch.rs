@@ -58,7 +58,7 @@ fn as_lines(what: &Traced, args: &Watch, asked: &AtomicUsize) -> Result<(), Fail
     let (_keep, asks) = crossbeam_channel::unbounded();
     let followed = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // No message may arrive for a while, until a process initialises CUDA.
+        // Poll for the end, since the first message arrives only after a process initialises CUDA.
         scope.spawn(|| {
             while !enough.is_cancelled() && !over() && !ended() {
                 std::thread::park_timeout(Duration::from_millis(200));

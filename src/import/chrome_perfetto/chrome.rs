@@ -1,5 +1,4 @@
-//! Chrome trace JSON of any tool: complete events, begin/end pairs, counters and flows, with process and thread
-//! names.
+//! Chrome trace JSON of any tool: complete events, begin/end pairs, counters, flows, and process and thread names.
 
 use super::sizes::{kernel_details, our_config, parse_dims_text, parse_size};
 use super::slice::End;
@@ -31,7 +30,7 @@ struct Reader {
     threads: FxHashMap<(String, String), String>,
 }
 
-/// Reads the trace; `None` if nothing in it ran on a GPU.
+/// Reads a trace; `None` if it contains no GPU work.
 pub fn read_trace(input: &Input, job: &Job<'_>) -> Result<Option<Profile>, ImportError> {
     let reader: Box<dyn Read> = match &input.bytes {
         Bytes::File(path) => Box::new(open::open_regular(path).map_err(|e| ImportError::io(path, e))?),
@@ -45,7 +44,7 @@ pub fn read_trace(input: &Input, job: &Job<'_>) -> Result<Option<Profile>, Impor
         let batch = match splitter.next_batch() {
             Ok(Some(batch)) => batch,
             Ok(None) => break,
-            // Damage that stopped the first pass stops this one as well; use the rows before it.
+            // Damage that stopped the first pass also stops this one; use the rows before it.
             Err(e) if e.kind() == ErrorKind::InvalidData => break,
             Err(e) => return Err(ImportError::io(&input.path, e)),
         };
@@ -69,7 +68,7 @@ pub fn read_trace(input: &Input, job: &Job<'_>) -> Result<Option<Profile>, Impor
             process: processes.get(pid).cloned().unwrap_or_else(|| pid.clone()),
             track: threads.get(&(pid.clone(), tid.clone())).cloned().unwrap_or_else(|| tid.clone()),
             pid: number(pid),
-            // A thread with a non-numeric id gets its track's number.
+            // For a non-numeric thread id, use the track number.
             tid: tid.parse::<i64>().map_or(track, |n| n as u32),
         }
     };
@@ -135,7 +134,7 @@ impl Reader {
                 let name = id.map_or_else(|| text(name), |id| format!("{} {}", text(name), unquote_text(id)));
                 // Counters have no thread.
                 let track = self.track_id(pid, String::new());
-                // Flat numbers only, no nested values.
+                // Use only flat numbers; skip nested values.
                 let args = args?.get();
                 let series: BTreeMap<String, Value> = serde_json::from_str(Some(args).filter(|a| a.len() <= LONGEST_SERIES)?).ok()?;
                 let mut taken = false;
@@ -162,7 +161,7 @@ impl Reader {
     }
 }
 
-/// The name with its parameters, if the arguments contain it.
+/// Returns the kernel's full signature from the arguments if present, else the event's name.
 fn whole_name(name: Option<&RawValue>, args: Option<&RawValue>) -> String {
     let demangled = args.and_then(|a| pick_keys(a.get(), ["demangled"])).and_then(|[d]| d);
     demangled.or(name).map(|r| unquote_text(r).into_owned()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Counters of a trace: values over time, on separate tracks.
+//! Counter tracks: values over time.
 
 use super::tracks::{Named, find_device};
 use crate::import::torch::event::MOST_NS;
@@ -6,7 +6,7 @@ use crate::model::{CounterTrack, Device};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Maximum length of a unit in parentheses.
+/// Maximum length of a unit in parentheses, bytes.
 const UNIT: usize = 12;
 
 struct Series {
@@ -23,19 +23,19 @@ pub struct Counters {
     ids: FxHashMap<(u32, String), usize>,
 }
 
-/// Splits a counter's name and unit: `clock [MHz]`, `clock (MHz)`.
+/// Splits a counter's label into name and unit: `clock [MHz]`, `clock (MHz)`.
 fn split_unit(name: &str) -> (&str, &str) {
     // An index in brackets is not a unit.
     let unit = |unit: &str| unit.contains(|c: char| c.is_alphabetic() || c == '%');
     let of = |open: &str, close: char| name.strip_suffix(close)?.rsplit_once(open).filter(|(name, u)| !name.is_empty() && unit(u));
-    // Parentheses may contain any words.
+    // Parentheses may contain arbitrary text: accept only a short word.
     let short = |unit: &str| unit.len() <= UNIT && !unit.contains(['(', ' ']);
     of(" [", ']').or_else(|| of(" (", ')').filter(|(_, unit)| short(unit))).unwrap_or((name, ""))
 }
 
 impl Counters {
-    /// Adds a value; returns false if it is invalid. Tracks are numbered by the reader. `unit` is empty
-    /// if the name may contain it.
+    /// Adds a value; returns false if the value or time is invalid. `track` is the reader's track number. If `unit` is
+    /// empty, the name may contain the unit.
     pub fn add_value(&mut self, track: u32, (name, unit): (&str, &str), time: i64, value: f64) -> bool {
         if !value.is_finite() || time.unsigned_abs() >= MOST_NS.unsigned_abs() {
             return false;
@@ -50,7 +50,8 @@ impl Counters {
         true
     }
 
-    /// Converts to the profile's tracks: times count from `begin`; of several values at one time, the last is kept.
+    /// Converts to the profile's counter tracks, with times relative to `begin`. Of several values at one time, keeps
+    /// the last.
     pub fn into_tracks(self, named: &dyn Fn(u32) -> Named, devices: &[Device], begin: i64) -> Vec<CounterTrack> {
         let index: FxHashMap<u32, u32> = devices.iter().map(|d| d.id).zip(0..).collect();
         let of = |mut s: Series| {

@@ -1,9 +1,9 @@
-//! Flow events of Chrome traces: each end is a time on a track, and binds to a slice there.
+//! Flow events of Chrome traces: each end has a time on a track and binds to a slice of that track.
 
 use super::slice::{End, Slice};
 use rustc_hash::FxHashMap;
 
-/// Binds flow ends to slices: returns slice index and flow id.
+/// Binds flow ends to slices; returns pairs of slice index and flow id.
 pub fn bind_ends(ends: &[End], slices: &[Slice]) -> Vec<(usize, u64)> {
     let mut of_track: FxHashMap<u32, Vec<usize>> = ends.iter().map(|e| (e.track, Vec::new())).collect();
     for (at, slice) in slices.iter().enumerate() {
@@ -13,7 +13,7 @@ pub fn bind_ends(ends: &[End], slices: &[Slice]) -> Vec<(usize, u64)> {
     }
     let start = |at: usize| slices[at].start;
     for list in of_track.values_mut() {
-        // Among slices with the same start, the shortest is last: it is the innermost.
+        // Among slices with the same start, sort the innermost (shortest) last.
         list.sort_by_key(|&at| (start(at), -slices[at].duration));
     }
     let mut out = Vec::new();
@@ -21,7 +21,7 @@ pub fn bind_ends(ends: &[End], slices: &[Slice]) -> Vec<(usize, u64)> {
         let Some(list) = of_track.get(&end.track) else { continue };
         let found = if end.encloses {
             let before = list.partition_point(|&at| start(at) <= end.time);
-            // Slices nest, so an open one is found after a few.
+            // Slices nest, so searching a few preceding slices finds an open one.
             list[..before].iter().rev().take(DEEPEST).copied().find(|&at| start(at) + slices[at].duration >= end.time)
         } else {
             list.get(list.partition_point(|&at| start(at) < end.time)).copied()

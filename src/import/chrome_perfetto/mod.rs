@@ -22,7 +22,7 @@ use slice::{End, Slice};
 use std::sync::Arc;
 use tracks::{Named, kind_of};
 
-/// Memory of a text besides its bytes, bytes.
+/// Memory overhead of a text, bytes.
 const TEXT: usize = 96;
 
 /// Arguments of a slice.
@@ -33,11 +33,11 @@ pub struct Details {
     pub bytes: Option<u64>,
     pub device: Option<u32>,
     pub stream: Option<u32>,
-    /// Id of the flow that begins or ends in the slice.
+    /// Id of a flow that begins or ends in the slice.
     pub flow: Option<u64>,
 }
 
-/// Distinct texts by number.
+/// Interned texts.
 #[derive(Default)]
 struct Texts {
     ids: FxHashMap<Arc<str>, u32>,
@@ -59,17 +59,17 @@ impl Texts {
         self.list.get(id as usize).map_or("", |t| t)
     }
 
-    /// The start of a text, which suffices to classify a slice: a text may be a megabyte long, and
-    /// belong to a million slices.
+    /// Returns the start of a text, which suffices to classify a slice. A text may be a megabyte long and used by a
+    /// million slices.
     fn text_start(&self, id: u32) -> &str {
         shorten_name(self.get(id))
     }
 }
 
-/// Maximum length used of track and process names, and of slice names for classification, bytes.
+/// Maximum length of track and process names, and of slice names for classification, bytes; longer names are truncated.
 const LONGEST: usize = 256;
 
-/// The start of a text, cut to [`LONGEST`] bytes.
+/// Truncates a text to [`LONGEST`] bytes.
 fn shorten_name(text: &str) -> &str {
     &text[..text.floor_char_boundary(LONGEST)]
 }
@@ -85,11 +85,11 @@ pub struct Slices {
     details: Vec<Details>,
     open: FxHashMap<u32, Vec<Open>>,
     pub counters: Counters,
-    /// Flow ends that are not part of a slice.
+    /// Flow ends that are separate events, not part of a slice.
     pub flows: Vec<End>,
-    /// Number of events that could not be understood.
+    /// Number of invalid events.
     pub broken: u64,
-    /// Memory taken since the last call of [`Slices::take_memory`], bytes.
+    /// Memory allocated since the last call of [`Slices::take_memory`], bytes.
     taken: usize,
 }
 
@@ -103,12 +103,12 @@ impl Slices {
         u32::try_from(self.details.len() - 1).unwrap_or(u32::MAX)
     }
 
-    /// Returns the memory taken since the last call, bytes.
+    /// Returns the memory allocated since the last call, bytes.
     pub fn take_memory(&mut self) -> u64 {
         std::mem::take(&mut self.taken) as u64
     }
 
-    /// Returns the number of a text, as used for names and categories.
+    /// Interns a text, such as a name or category, and returns its number.
     pub fn intern_text(&mut self, text: &str) -> u32 {
         let known = self.texts.list.len();
         let id = self.texts.text_id(text);
@@ -118,13 +118,13 @@ impl Slices {
         id
     }
 
-    /// Adds a complete slice with its name and category; tracks are numbered by the reader.
+    /// Adds a complete slice. `name` and `category` are interned, and `track` is the reader's track number.
     pub fn add_slice(&mut self, track: u32, (name, category): (u32, u32), start: i64, duration: i64, details: Details) {
         let details = self.add_details(details);
         self.push(Slice { name, category, track, start, duration, details });
     }
 
-    /// Adds a slice if its times are valid, and small enough that sums of thousands still fit.
+    /// Adds a slice if its times are valid and small enough that sums of thousands do not overflow.
     fn push(&mut self, slice: Slice) {
         self.taken += size_of::<Slice>();
         if (0..LONGEST_NS).contains(&slice.duration) && slice.start.unsigned_abs() < MOST_NS.unsigned_abs() {
@@ -134,7 +134,7 @@ impl Slices {
         }
     }
 
-    /// Begins a slice, which the next end on its track closes.
+    /// Begins a slice; the next end on the track closes it.
     pub fn begin_slice(&mut self, track: u32, (name, category): (u32, u32), start: i64, details: Details) {
         let open = (name, category, start, self.add_details(details));
         self.taken += size_of::<Open>();
@@ -142,13 +142,13 @@ impl Slices {
     }
 
     pub fn end_slice(&mut self, track: u32, time: i64) {
-        // An end without a beginning belongs to a slice that began before the trace.
+        // Ignore an end without a beginning: the slice began before the trace.
         if let Some((name, category, start, details)) = self.open.get_mut(&track).and_then(Vec::pop) {
             self.push(Slice { name, category, track, start, duration: time.saturating_sub(start), details });
         }
     }
 
-    /// Attaches flows to the slices that their ends bind to.
+    /// Stores the ids of flows in the slices to which their ends bind.
     fn bind_flows(&mut self) {
         for (at, id) in flows::bind_ends(&std::mem::take(&mut self.flows), &self.list) {
             let slice = &mut self.list[at];
@@ -162,14 +162,14 @@ impl Slices {
         }
     }
 
-    /// Builds the profile; `None` if nothing ran on a GPU. `named` returns the names and ids of a track.
+    /// Builds the profile; `None` without GPU work. `named` returns the names and ids of a track.
     fn into_profile(mut self, named: &dyn Fn(u32) -> Named, source: Source, job: &Job<'_>) -> Option<Profile> {
         self.bind_flows();
         let mut part = Part::default();
         let mut tracks: FxHashMap<u32, (Named, Option<tracks::Stream>)> = FxHashMap::default();
         let mut processes: FxHashMap<u32, String> = FxHashMap::default();
         let none = Details::default();
-        // Name numbers by text number: looking a name up takes time proportional to its length.
+        // Cache of name numbers by text number, because looking up a name takes time proportional to its length.
         let mut names = vec![u32::MAX; self.texts.list.len()];
         let pace = job.cancel.pace();
         for (at, slice) in self.list.iter().enumerate() {
@@ -194,7 +194,7 @@ impl Slices {
             let details = self.details.get(slice.details as usize).unwrap_or(&none);
             let at = (at as u64 >> 20, (at & 0xf_ffff) as u32);
             let on_host = || (named.pid, named.tid);
-            // Correlation ids, or flow ids instead; the first number keeps them apart.
+            // Use the correlation id, or else the flow id; the first number distinguishes the two.
             let correlation = details.correlation.map(|c| (0, c)).or(details.flow.map(|f| (1, f.cast_signed())));
             match kind_of(name, category, named, *stream) {
                 Some(kind @ (Kind::Kernel | Kind::Copy | Kind::Set)) => {

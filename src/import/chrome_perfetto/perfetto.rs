@@ -1,5 +1,5 @@
-//! Perfetto protobuf traces of any tool: slices of track events with their tracks. Field numbers are those of
-//! Perfetto's published `perfetto_trace.proto`.
+//! Perfetto protobuf traces of any tool: slices of track events with their tracks. Field numbers are from Perfetto's
+//! published `perfetto_trace.proto`.
 
 use super::packets::{self, Packets};
 use super::sizes::{our_config, parse_dims_text};
@@ -13,12 +13,12 @@ use crate::model::{Note, NoteKind, Pace, Profile, Severity, Source};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// Memory of a track and of a packet sequence besides their texts, and of a text's table entry, bytes.
+/// Memory in bytes of a track and of a packet sequence, both without their texts, and of a text's table entry.
 const TRACK: usize = 2 * size_of::<Track>();
 const SEQUENCE: usize = 2 * size_of::<Interned<'_>>();
 const ENTRY: usize = 64;
-/// Maximum length of a number or dimensions as text, bytes: longer texts are neither, and
-/// every event may refer to one.
+/// Maximum length of a text that is parsed as a number or dimensions, bytes. Without a limit, every event might refer
+/// to the same huge text.
 const LONGEST_WORDS: usize = 1 << 10;
 /// Maximum number of ancestors of a track.
 const DEEPEST: usize = 8;
@@ -54,16 +54,16 @@ struct Counter {
     unit: String,
     /// Factor of the values; 0 if not given.
     multiplier: i64,
-    /// True if each value is a difference to the previous one.
+    /// True if each value is the difference from the previous value.
     incremental: bool,
     sum: f64,
 }
 
-/// Interned strings of a sequence by id.
+/// Interned strings of a packet sequence, by id.
 #[derive(Default)]
 struct Interned<'a> {
     kinds: [FxHashMap<u64, Text<'a>>; 4],
-    /// Default track of events without a track id.
+    /// Track of events without a track id.
     track: u64,
 }
 
@@ -113,7 +113,7 @@ fn decode_text(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// Reads a complete trace.
+/// Reads a trace into a profile.
 pub fn read_trace(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     let bytes: Cow<'_, [u8]> = match &input.bytes {
         Bytes::File(path) => Cow::Owned(open::read_regular(path).map_err(|e| ImportError::io(path, e))?),
@@ -185,13 +185,13 @@ fn track_names(tracks: &FxHashMap<u64, Track>, uuid: u64) -> Named {
         }
         at = track.parent.and_then(|p| tracks.get(&p));
     }
-    // The nearest name is the most specific: a GPU's track takes precedence over the process that used it.
+    // The nearest ancestor is the most specific: a GPU's track takes precedence over the process.
     out.process = above.first().map(|s| (*s).to_owned()).unwrap_or_default();
     out
 }
 
 impl Reader {
-    /// Reads a packet; returns the memory that it needs, bytes.
+    /// Reads a packet; returns the allocated memory, bytes.
     fn read_packet<'a>(&mut self, packet: &'a [u8], sequences: &mut FxHashMap<u64, Interned<'a>>, pace: &Pace) -> u64 {
         let (tracks, numbers, sequenced) = (self.tracks.len(), self.uuids.len(), sequences.len());
         let mut texts = 0;
@@ -236,7 +236,7 @@ impl Reader {
         for (field, value) in Fields::new(descriptor) {
             match (field, value) {
                 (1, Value::Number(n)) => uuid = n,
-                // Names, including fields that only tell the source of a name.
+                // Names: one field per source of the name.
                 (2 | 10 | 13, Value::Bytes(b)) => shorten_name(&decode_text(b)).clone_into(&mut track.name),
                 (5, Value::Number(n)) => track.parent = Some(n),
                 (3, Value::Bytes(b)) => {
@@ -279,7 +279,7 @@ impl Reader {
         number
     }
 
-    /// Returns the number of a text.
+    /// Returns the number of a text, interning the text if needed.
     fn text_number(&mut self, text: &Text<'_>, pace: &Pace) -> u32 {
         text.cached_number(|bytes| {
             // If cancelled, the next packet is not read.
@@ -301,7 +301,7 @@ impl Reader {
                 (22, Value::Bytes(b)) => category = Cow::Owned(Text::new(b)),
                 (10, Value::Number(id)) => name = interned.get(NAME, id),
                 (23, Value::Bytes(b)) => name = Cow::Owned(Text::new(b)),
-                // Ids of flows that continue or begin here, and of those that end; old forms first.
+                // Ids of flows that begin, continue or end here, in old and new fields.
                 (36 | 42 | 47 | 48, Value::Number(id)) => details.flow = details.flow.or(Some(id)),
                 (30, Value::Number(n)) => counted = Some(n.cast_signed() as f64),
                 (44, Value::Number(n)) => counted = Some(f64::from_bits(n)),
@@ -336,7 +336,7 @@ impl Reader {
     }
 }
 
-/// Reads an annotation's key and its number or text; returns the kernel's full name if the annotation holds it.
+/// Reads an annotation's key and value (number or text); returns the kernel's full name if the annotation contains it.
 fn read_annotation<'r, 'a>(annotation: &'a [u8], interned: &'r Interned<'a>, details: &mut Details) -> Option<Cow<'r, Text<'a>>> {
     let (mut key, mut number, mut words): (_, _, Option<Cow<'r, Text<'a>>>) = (&b""[..], None, None);
     for (field, value) in Fields::new(annotation) {
@@ -373,7 +373,7 @@ impl<'a> Interned<'a> {
         self.kinds.get(kind).and_then(|k| k.get(&id)).map(Cow::Borrowed).unwrap_or_default()
     }
 
-    /// Takes interned strings; returns their number.
+    /// Adds interned strings; returns their count.
     fn read_interned(&mut self, data: &'a [u8], pace: &Pace) -> usize {
         let mut taken = 0;
         for (field, value) in Fields::new(data) {
@@ -384,7 +384,7 @@ impl<'a> Interned<'a> {
                 29 => TEXT,
                 _ => continue,
             };
-            // One packet may hold millions.
+            // One packet may contain millions of strings.
             if !pace.count_steps(1) {
                 break;
             }

@@ -1,4 +1,4 @@
-//! Parsers for dimensions and launch configurations in the spellings of several tools.
+//! Parsers for the dimensions and launch configurations of several tools.
 
 use crate::model::{Bytes as Size, LaunchConfig};
 
@@ -27,7 +27,7 @@ pub fn kernel_details(text: &str, config: &mut LaunchConfig) {
     }
 }
 
-/// Parses the bytes in `kind_src:pageable kind_dst:device size:4194304 dest:0 async:1`.
+/// Parses the size in bytes from `kind_src:pageable kind_dst:device size:4194304 dest:0 async:1`.
 pub fn parse_size(text: &str) -> Option<u64> {
     text.split(' ').filter_map(|w| w.split_once(':')).find(|w| w.0 == "size").and_then(|w| w.1.parse().ok())
 }

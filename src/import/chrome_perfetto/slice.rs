@@ -13,13 +13,13 @@ pub struct Slice {
     pub details: u32,
 }
 
-/// An end of a flow.
+/// One end of a flow.
 #[derive(Clone, Copy, Debug)]
 pub struct End {
     pub id: u64,
     pub track: u32,
     /// ns.
     pub time: i64,
-    /// True if it binds to the slice that encloses the time, false for the next slice to begin.
+    /// True if the end binds to the slice that encloses `time`, false if it binds to the next slice.
     pub encloses: bool,
 }

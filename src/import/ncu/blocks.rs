@@ -1,6 +1,6 @@
-//! Container of an Nsight Compute report: a sequence of blocks, each a header and its messages, all length-prefixed.
-//! There is neither index nor end mark. Lengths are checked against the remaining bytes before anything is allocated;
-//! unrequested messages are skipped without being read.
+//! Container format of Nsight Compute reports: a sequence of blocks, each a header followed by messages, all with length
+//! prefixes, without an index or end mark. Checks lengths against the remaining bytes before allocating memory, and
+//! skips unrequested messages without reading them.
 
 use super::wire::{Form, Wire};
 use crate::import::{ImportError, Input};
@@ -22,9 +22,9 @@ pub enum Kind {
 pub struct Header {
     /// Metric names; results refer to them by index.
     pub names: Vec<Arc<str>>,
-    /// Session message, not decoded.
+    /// Encoded session message.
     pub session: Option<Vec<u8>>,
-    /// Message of the profiled process, not decoded.
+    /// Encoded message about the profiled process.
     pub process: Option<Vec<u8>>,
     /// Number of messages of each kind that follow.
     counts: [u64; 5],
@@ -32,21 +32,21 @@ pub struct Header {
     payload: u64,
 }
 
-/// Next item of the file.
+/// Item of a report.
 pub enum Item {
     Header(Header),
-    /// A message, with the position of its end.
+    /// A message: its kind and end position.
     Message(Kind, u64),
 }
 
-/// Reads a report from its beginning.
+/// Reads the items of a report in file order.
 pub struct Blocks {
-    /// Byte reader, positioned at the last item.
+    /// Byte reader, positioned at the content of the last item.
     pub wire: Wire,
-    /// Remaining messages of the current block; `end` is the end of the block.
+    /// Number of remaining messages of the current block by kind; `end` is the end position of the block.
     left: Vec<(Kind, u64)>,
     end: u64,
-    /// End of the current message; its unread rest is skipped.
+    /// End position of the current message; [`Blocks::next_item`] skips the unread rest.
     message_end: u64,
 }
 
@@ -83,14 +83,14 @@ impl Blocks {
             if self.wire.at + length > self.wire.size {
                 return Err(self.wire.damage_error(place, "it is longer than the rest of the file"));
             }
-            // A source may be empty, a result may not: four bytes must not become a row.
+            // Sources may be empty, results may not: otherwise every four zero bytes would become a row.
             if length == 0 && kind != Kind::Source {
                 return Err(self.wire.damage_error(place, "it is empty"));
             }
             self.message_end = self.wire.at + length;
             return Ok(Some(Item::Message(kind, self.message_end)));
         }
-        // Unknown data that a newer version may have put after the messages.
+        // Skip unknown data after the messages, which newer versions may write.
         let rest = self.end.saturating_sub(self.wire.at);
         self.wire.skip_bytes(rest, "block")?;
         let Some(length) = self.wire.read_length("block")? else {
@@ -109,10 +109,11 @@ impl Blocks {
     }
 }
 
-/// Memory of a name besides its text, bytes: reference, counters and allocation overhead.
+/// Memory overhead of a name, bytes: pointer, reference counts and allocation overhead.
 const NAME: usize = 64;
 
-/// Reads a header up to `end`, field by field: decoded as a whole, it could take a hundred times its size in memory.
+/// Reads a header up to `end`, field by field: decoding the whole message could require a hundred times its size in
+/// memory.
 fn read_header(wire: &mut Wire, end: u64) -> Result<Header, ImportError> {
     let mut out = Header::default();
     while let Some((number, form)) = wire.next_field(end)? {

@@ -1,5 +1,5 @@
-//! Output of `ncu --csv`, raw or details page: a table among the lines of the profiler and, in
-//! a live log, of the program.
+//! Reader for the output of `ncu --csv`, raw or details page: a table, with lines of the profiler before and after, and
+//! lines of the program in a live log.
 
 use super::numbers::{Decimal, Evidence, base_unit, parse_number};
 use super::units;
@@ -10,7 +10,7 @@ use std::io::{BufRead, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Maximum size of a record, bytes: a raw row of a full set has 40,000.
+/// Maximum size of a record, bytes; a raw row of the full set has 40,000.
 const MOST_RECORD: usize = 4 << 20;
 /// Maximum number of digits of a row number.
 const LONGEST_NUMBER: usize = 20;
@@ -49,9 +49,9 @@ struct Header {
     metrics: Vec<Option<u32>>,
     /// Columns of a details page: section, metric, unit, value.
     details: Option<[usize; 4]>,
-    /// Index of the last column that every row has: rows of small tables within a details page have fewer.
+    /// Index of the last required column. Rows of small tables within a details page may have fewer columns than the header.
     last_fact: usize,
-    /// True if fields are quoted, as ncu writes them; a spreadsheet may have removed the quotes.
+    /// True if fields are quoted, as in ncu's output; spreadsheet programs may remove the quotes.
     quoted: bool,
 }
 
@@ -61,7 +61,7 @@ impl Header {
     }
 }
 
-/// Raw text of a metric's cell, and the factor of its unit.
+/// Unparsed value of a metric, and the factor of its unit.
 struct Cell {
     metric: u32,
     text: String,
@@ -78,14 +78,14 @@ struct Reader {
     full: bool,
     index: HashMap<String, u32>,
     header: Option<Header>,
-    /// Unit factors of the raw page's columns.
+    /// Unit factor of each column of the raw page.
     scales: Vec<f64>,
-    /// Result of the current rows: process, number and kernel.
+    /// Key of the current result: process, number and kernel.
     current: Option<[String; 3]>,
     errors: Vec<String>,
-    /// True if lines of the profiler were seen.
+    /// True if the text contains lines of the profiler.
     profiled: bool,
-    /// Reason for missing results.
+    /// Warning of the profiler that explains missing results.
     warning: Option<String>,
 }
 
@@ -119,16 +119,16 @@ pub fn read_csv(
     Ok(state.finish(decimal))
 }
 
-/// Returns true if a line opens a quote without closing it, or closes one.
+/// Returns true if a line has an odd number of quotes: it opens a quote without closing it, or closes one.
 fn odd_quotes(line: &str) -> bool {
     !line.bytes().filter(|&b| b == b'"').count().is_multiple_of(2)
 }
 
-/// Returns true if a line begins a table row: the first field is a number, quoted if the header is, as a program may
-/// print numbers too. The raw page's units row has no number there.
+/// Returns true if a line begins a table row: its first field is a number, quoted if the header is quoted, since the
+/// program may print numbers too. In the raw page's row of units, the first field is not a number.
 fn begins_row(line: &str, quoted: bool) -> bool {
     let line = if quoted { line.strip_prefix('"') } else { Some(line) };
-    // No row number is longer: a line of millions of digits would be scanned again with every line that follows.
+    // Limit the number of digits: a line of millions of digits would be scanned again for every following line.
     let digits = |l: &str| l.bytes().take(LONGEST_NUMBER).take_while(u8::is_ascii_digit).count();
     let rest = line.and_then(|l| l.get(digits(l)..));
     rest.is_some_and(|r| r.starts_with(if quoted { "\"," } else { "," }))
@@ -145,7 +145,7 @@ fn parse_dims(text: &str) -> Option<[u32; 3]> {
     <[u32; 3]>::try_from(numbers).ok()
 }
 
-/// Returns a kernel by name. The name's form depends on an option of ncu that is not recorded.
+/// Builds a kernel from its name. The form of the name depends on an ncu option, which is not in the output.
 fn parse_kernel(name: &str) -> Kernel {
     let text = Some(Arc::from(name)).filter(|_| !name.is_empty());
     match name {
@@ -172,7 +172,7 @@ impl Reader {
             let line = text.trim_start_matches('\u{feff}');
             let quoted = self.header.as_ref().is_some_and(|h| h.quoted);
             if !open.is_empty() && !begins_row(line, quoted) && open.len() + line.len() <= MOST_RECORD {
-                // A rule's text may span several lines.
+                // The text of a rule may contain line breaks.
                 open.push_str(line);
                 odd ^= odd_quotes(line);
             } else {
@@ -211,7 +211,7 @@ impl Reader {
         }
     }
 
-    /// Handles a line outside the table: a header, or output of the profiler or program.
+    /// Reads a line outside the table: a header, or output of the profiler or program.
     fn read_other_line(&mut self, line: &str) {
         if line.starts_with("\"ID\",") || line.starts_with("ID,") {
             let titles = split_fields(line);
@@ -235,7 +235,7 @@ impl Reader {
         if let [Some(a), Some(b), Some(c), Some(d)] = details {
             header.details = Some([a, b, c, d]);
         } else {
-            // Open NVTX ranges have columns of their own.
+            // Columns with `Domain:` contain open NVTX ranges.
             let is_metric = |t: &String| !t.is_empty() && !FACTS.contains(&t.as_str()) && !t.contains("Domain:");
             header.metrics = header.titles.clone().iter().map(|t| is_metric(t).then(|| self.metric_id(t))).collect();
         }
@@ -259,7 +259,7 @@ impl Reader {
 
     fn set_unit(&mut self, metric: u32, unit: &str) -> f64 {
         let (base, scale) = base_unit(unit.trim());
-        // ncu 2024.1.1 gives some percentages of newer versions the unit of their base quantity.
+        // For some percentages of newer versions, ncu 2024.1.1 prints the unit of the base quantity.
         let name = self.out.names.get(metric as usize).map_or("", |n| n);
         let base = if scale.to_bits() == 1.0_f64.to_bits() && units::metric_unit(name) == "%" { "%".to_owned() } else { base };
         if let Some(known) = self.out.units.get_mut(metric as usize).filter(|u| u.is_empty()) {
@@ -283,7 +283,7 @@ impl Reader {
             && header.find_column("Process ID").is_none_or(|i| text(i).parse::<u32>().is_ok())
         {
             let key = [of("Process ID"), text(0), of("Kernel Name")].map(str::to_owned);
-            // The raw page has one row per result, the details page many.
+            // The raw page has one row per result, the details page has many.
             if header.details.is_none() || self.current.as_ref() != Some(&key) {
                 self.current = Some(key);
                 let (grid, block) = (parse_dims(of("Grid Size")), parse_dims(of("Block Size")));
@@ -327,8 +327,8 @@ impl Reader {
         self.header = Some(header);
     }
 
-    /// Reads a row of the details page: one metric or one rule. Labels repeat between
-    /// sections; metric names are unique.
+    /// Reads a row of the details page: one metric or one rule. Labels may occur in several sections; metric names
+    /// are unique.
     fn read_details(&mut self, section: &str, name: &str, unit: &str, value: &str) {
         if name.is_empty() {
             return;
@@ -340,7 +340,7 @@ impl Reader {
         let before = self.there.get(&metric).and_then(|at| self.cells.last()?.get(*at)).map(|c| c.text == value);
         match before {
             None => self.add_cell(metric, value, scale),
-            // A metric name has one value in all sections; a label may stand for two metrics of a section.
+            // A metric name has the same value in all sections, but two metrics of a section may have the same label.
             Some(false) if !real => {
                 let second = self.metric_id(&format!("{full} (2)"));
                 let scale = self.set_unit(second, unit);

@@ -1,5 +1,5 @@
-//! Kernel binaries: functions, and the source line of each instruction (DWARF line tables,
-//! when built with `-lineinfo`).
+//! Reader for kernel binaries: functions, and the source line of each instruction (from DWARF line tables, if compiled
+//! with `-lineinfo`).
 
 use crate::import::Cancel;
 use crate::model::code::{Function, SourceFile};
@@ -9,16 +9,15 @@ use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Shift for synthetic section addresses while the line table is read: in a CUDA ELF file, all sections start at
-/// zero.
+/// Shift for synthetic section addresses in the line table: in a CUDA ELF file, all sections have the address zero.
 const SECTION_SHIFT: u32 = 40;
-/// Maximum number of line table rows: a real binary of many kernels has some hundred thousand.
+/// Maximum number of line table rows; a real binary with many kernels has some hundred thousand.
 const MOST_ROWS: usize = 4_000_000;
-/// Maximum total size of file names, bytes: an entry of a few bytes may refer to a folder name of thousands.
+/// Maximum total size of file paths, bytes: an entry of a few bytes may refer to a folder name with thousands of bytes.
 const MOST_PATHS: usize = 16 << 20;
-/// Minimum size of an instruction, bytes: 8 up to Pascal, 16 since.
+/// Minimum size of an instruction, bytes: 8 up to Pascal, 16 on later GPUs.
 const LEAST_INSTRUCTION: u64 = 8;
-/// Line table instructions between two checks for cancellation.
+/// Number of line table instructions between two checks for cancellation.
 const LOOK: usize = 1 << 12;
 
 /// Contents of a binary.
@@ -30,7 +29,7 @@ pub struct Cubin {
     pub files: Vec<SourceFile>,
 }
 
-/// Reads a binary; skips damaged parts, and after cancellation the rest of its line tables.
+/// Reads a binary. Skips damaged parts and, after cancellation, the remaining line tables.
 pub fn read_cubin(bytes: &[u8], cancel: &Cancel) -> Option<Cubin> {
     let elf = ElfFile64::<object::LittleEndian>::parse(bytes).ok()?;
     let mut out = Cubin::default();
@@ -55,7 +54,7 @@ pub fn read_cubin(bytes: &[u8], cancel: &Cancel) -> Option<Cubin> {
             slot.copy_from_slice(&address.to_le_bytes());
         }
     }
-    // Rows read before an error are valid; the others have no lines.
+    // Rows read before an error are valid; instructions after these have no lines.
     let _ = read_line_table(&data, &by_section, &mut out, cancel);
     for function in &mut out.functions {
         function.lines.sort_by_key(|l| l.0);
@@ -64,11 +63,11 @@ pub fn read_cubin(bytes: &[u8], cancel: &Cancel) -> Option<Cubin> {
     Some(out)
 }
 
-/// NVIDIA's own line table opcode: rows after it are inlined code, called from the row with the given number (from 1,
-/// within the sequence; 0 for none).
+/// NVIDIA's extension opcode of line tables: the following rows are inlined code, called from the row with the given
+/// number (from 1, within the sequence; 0 for none).
 const INLINED_CALL: u8 = 0x90;
 
-/// A row of the current sequence, with the location in user code that led to it, if any.
+/// A row of the current sequence, with its location in user code, if known.
 struct Row {
     own: Option<(u32, u32)>,
 }
@@ -78,12 +77,12 @@ fn read_line_table(data: &[u8], by_section: &HashMap<usize, usize>, out: &mut Cu
     let mut at = 0;
     let mut rows_left = MOST_ROWS;
     let mut files: HashMap<String, u32> = HashMap::new();
-    // True for each library file.
+    // For each file, true if it belongs to a library.
     let mut library: Vec<bool> = Vec::new();
     let (mut paths, mut steps) = (0, 0_usize);
     while at < data.len() {
         let mut program = section.program(DebugLineOffset(at), 8, None, None)?;
-        // The length does not include itself.
+        // The unit length does not include the length field.
         let length = program.header().unit_length();
         at = at.saturating_add(length).saturating_add(4);
         let mut numbers: HashMap<u64, u32> = HashMap::new();
@@ -136,7 +135,7 @@ fn read_line_table(data: &[u8], by_section: &HashMap<usize, usize>, out: &mut Cu
             let offset = address & ((1 << SECTION_SHIFT) - 1);
             let more = function.lines.len() as u64 <= function.size / LEAST_INSTRUCTION;
             match function.lines.last_mut() {
-                // The last of several rows for one instruction wins.
+                // If there are several rows for an instruction, use the last.
                 Some(last) if last.0 == offset => *last = (offset, file, line),
                 // A function cannot have more locations than instructions.
                 _ if more => function.lines.push((offset, file, line)),
@@ -147,13 +146,13 @@ fn read_line_table(data: &[u8], by_section: &HashMap<usize, usize>, out: &mut Cu
     Ok(())
 }
 
-/// Returns true for a file outside the user's own code.
+/// Returns true if a file belongs to a library or the CUDA toolkit.
 fn is_library(name: &str) -> bool {
     ["/usr/", "/opt/"].iter().any(|p| name.starts_with(p)) || (name.contains("/cuda") && name.contains("/include/"))
 }
 
-/// Returns the location in user code of a row: its own, or for code inlined from a library, that of the row that
-/// called it (by number, 0 for none). Only earlier rows can be callers.
+/// Returns the location of a row in user code: its own, or for code inlined from a library, the location of the calling
+/// row (by number, 0 for none). Only earlier rows can be callers.
 fn user_location(rows: &[Row], file: u32, line: u32, caller: usize, library: &[bool]) -> Option<(u32, u32)> {
     let of_library = usize::try_from(file).ok().and_then(|f| library.get(f.checked_sub(1)?)).is_some_and(|&l| l);
     if !of_library {
@@ -165,7 +164,7 @@ fn user_location(rows: &[Row], file: u32, line: u32, caller: usize, library: &[b
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// Maximum length of a path, bytes: Linux opens none longer.
+/// Maximum length of a path, bytes, as on Linux (`PATH_MAX`).
 const LONGEST_PATH: usize = 4096;
 
 fn file_path(header: &gimli::LineProgramHeader<Slice<'_>>, file: &gimli::FileEntry<Slice<'_>>) -> String {
@@ -198,7 +197,7 @@ mod tests {
             rows.push(Row { own });
             own
         };
-        // Row 1 is the call; row 2 is inlined there; row 3 is inlined into row 2.
+        // Row 1 is the call; row 2 is inlined into row 1; row 3 is inlined into row 2.
         assert_eq!(add(1, 25, 0), Some((1, 25)));
         assert_eq!(add(2, 91, 1), Some((1, 25)));
         assert_eq!(add(2, 99, 2), Some((1, 25)));

@@ -1,12 +1,12 @@
-//! Grids in blocks. ncu 2020.1 and 2020.2 stored the grid of a launch in threads, but its metrics in blocks.
+//! Converts grid sizes to blocks: ncu 2020.1 and 2020.2 stored the grid of a launch in threads, but metrics in blocks.
 
 use crate::model::{Metrics, ResultMetrics};
 
 /// Versions that store grids in threads.
 const IN_THREADS: [&str; 2] = ["2020.1.", "2020.2."];
 
-/// Converts grids from threads to blocks: if the launch's own metrics contradict the grid, or, without such metrics,
-/// if the version is known for it.
+/// Converts grids from threads to blocks if the metrics of the launch contradict the grid, or, without such metrics, if
+/// this version of ncu stored threads.
 pub fn in_blocks(metrics: &mut Metrics) {
     let known = metrics.source.version.as_deref().is_some_and(|v| IN_THREADS.iter().any(|p| v.starts_with(p)));
     let grids: Vec<Option<[u32; 3]>> = metrics.results.iter().map(|r| grid_in_blocks(metrics, r, known)).collect();
@@ -19,7 +19,7 @@ fn product(of: [u32; 3]) -> u64 {
     of.iter().map(|&n| u64::from(n)).fold(1, u64::saturating_mul)
 }
 
-/// Returns the grid in blocks; `None` if it is already, or without evidence.
+/// Returns the grid in blocks; `None` if the grid already is in blocks, or if this is unknown.
 fn grid_in_blocks(metrics: &Metrics, result: &ResultMetrics, known: bool) -> Option<[u32; 3]> {
     let (grid, block) = result.grid.zip(result.block)?;
     let integer = |name: &str| metrics.integer(result, name).filter(|n| *n > 0);
@@ -39,7 +39,7 @@ fn grid_in_blocks(metrics: &Metrics, result: &ResultMetrics, known: bool) -> Opt
             dims.filter(|d| product(*d) == size).or_else(|| divided().filter(|d| product(*d) == size))
         }
         None if known => divided(),
-        // The contradiction has another cause.
+        // The metrics contradict the grid for another reason, or there is no evidence.
         Some(_) | None => None,
     }
 }

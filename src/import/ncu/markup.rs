@@ -1,4 +1,4 @@
-//! Markup in the text of NVIDIA's rules: `@section:Identifier:Label@` and `@url:Label:https://…@`.
+//! Parser for links in the text of NVIDIA's rules: `@section:Identifier:Label@` and `@url:Label:https://…@`.
 
 use crate::model::sections::Piece;
 
@@ -34,7 +34,7 @@ pub fn split_pieces(text: &str) -> Vec<Piece> {
 
 fn parse_link(inside: &str) -> Option<Piece> {
     let (kind, rest) = inside.split_once(':')?;
-    // A URL contains colons, a section label does not.
+    // Split at the first colon, since a URL contains colons.
     let (first, second) = rest.split_once(':')?;
     match kind {
         "section" => Some(Piece::Section { id: first.to_owned(), label: second.to_owned() }),

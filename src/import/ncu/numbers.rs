@@ -1,7 +1,6 @@
-//! Numbers and units in the output of `ncu --csv`: formatted for the machine's locale, scaled (`Gbyte/second`) or
-//! not, in the spelling of the version.
+//! Parser for numbers and units in the output of `ncu --csv`. Their format depends on the machine's locale, on options
+//! (units may be scaled: `Gbyte/second`) and on the version of ncu.
 
-/// Decimal separator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decimal {
     /// `27,199.72`
@@ -10,16 +9,17 @@ pub enum Decimal {
     Comma,
 }
 
-/// Evidence on how to read a number with one separator and three digits behind it (`117.344`).
+/// Statistics to interpret a number with one separator followed by three digits (`117.344`).
 ///
-/// ncu prints real numbers with two decimals, or six (raw page, scaled units), and integers grouped in threes
-/// according to the locale; measured with 2024.1.1 and 2025.3.1 in five locales. Both separators of a file can be the
-/// same (raw page in a German locale: `0.001591` and `1.399.000`), so only such a number is ambiguous, and in ncu's
-/// own output it is an integer. A table saved again by another program has lost trailing zeros.
+/// ncu prints real numbers with two or six decimals (six on the raw page and for scaled units), and integers in groups
+/// of three digits according to the locale; tested with 2024.1.1 and 2025.3.1 in five locales. A file can use the same
+/// character for both purposes (raw page in a German locale: `0.001591` and `1.399.000`). Only numbers with three digits
+/// after a single separator are ambiguous; in ncu's own output they are integers. If another program saved the table
+/// again, trailing zeros of real numbers are missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Evidence {
-    /// For point and comma: count of numbers in which it groups digits, in which it precedes two or six digits, and
-    /// in which it precedes another number of digits.
+    /// For point and comma: number of cells in which the character groups digits, precedes two or six decimals, and
+    /// precedes another number of decimals.
     seen: [[u64; 3]; 2],
     doubtful: u64,
 }
@@ -29,14 +29,14 @@ enum Shape {
     /// No separator.
     Whole,
     Groups(u8),
-    /// This separator precedes so many decimals.
+    /// Decimal separator and number of decimals.
     Decimals(u8, usize),
-    /// This separator groups digits, or precedes three decimals.
+    /// Separator that either groups digits or precedes three decimals.
     Doubtful(u8),
 }
 
-/// Characters that only group digits: those of French and Swiss locales. A plain space groups
-/// only if three digits follow.
+/// Returns true for characters that only group digits, used by French and Swiss locales. A plain space groups only if
+/// three digits follow.
 fn is_group(c: char) -> bool {
     matches!(c, '\'' | '’' | '\u{a0}' | '\u{202f}' | ' ')
 }
@@ -76,7 +76,7 @@ fn classify_number(text: &str) -> Option<Shape> {
             }
         }
         [.., (at, last)] => {
-            // Groups have three digits: 2025.3.1 is a version.
+            // All groups must have three digits; 2025.3.1 is a version.
             let single = signs.iter().filter(|(_, s)| s == last).count() == 1;
             let (whole, sign) = if single { (&text[..*at], signs[0].1) } else { (text, *last) };
             let parts: Vec<&str> = whole.split(['.', ',']).collect();
@@ -91,14 +91,15 @@ fn classify_number(text: &str) -> Option<Shape> {
     })
 }
 
-/// The number in a cell, without `(!)` and the instances of `--print-metric-instances values`: `7 (3; 4)`.
+/// Returns the number in a cell, without `(!)` and without the instances that `--print-metric-instances values` adds:
+/// `7 (3; 4)`.
 fn strip_decoration(text: &str) -> &str {
     let text = text.trim().trim_start_matches("(!)").trim();
     text.strip_suffix(')').and_then(|t| t.split_once(" (")).map_or(text, |(total, _)| total)
 }
 
 impl Evidence {
-    /// Takes one cell into account.
+    /// Adds one cell to the statistics.
     pub fn add_cell(&mut self, text: &str) {
         match classify_number(&without_groups(strip_decoration(text))) {
             None | Some(Shape::Whole) => {}
@@ -115,14 +116,14 @@ impl Evidence {
         groups > 0 || other == 0
     }
 
-    /// Returns true if there are ambiguous numbers without any evidence in the file.
+    /// Returns true if there are ambiguous numbers, and no other numbers that indicate their meaning.
     pub fn is_ambiguous(&self) -> bool {
         self.doubtful > 0 && self.seen == [[0; 3]; 2]
     }
 }
 
-/// Parses a number; `None` for other text. Accepts `nan`, `inf` and ncu's `(!) nan`. `decimal`, if given,
-/// resolves ambiguous numbers.
+/// Parses a number; `None` for other text. Accepts `nan`, `inf` and ncu's `(!) nan`. `decimal`, if given, is the
+/// decimal separator of ambiguous numbers.
 pub fn parse_number(text: &str, evidence: &Evidence, decimal: Option<Decimal>) -> Option<f64> {
     let plain = without_groups(strip_decoration(text));
     let bare = plain.trim_start_matches(['-', '+']);
@@ -133,8 +134,7 @@ pub fn parse_number(text: &str, evidence: &Evidence, decimal: Option<Decimal>) -
         return plain.parse().ok();
     }
     let point = match classify_number(&plain) {
-        // A number with an exponent, or not a number: words that Rust would parse ("infinity" in
-        // a device name) are rejected.
+        // Accept numbers with an exponent, but not words that Rust would parse ("infinity" in a device name).
         None => return bare.starts_with(|c: char| c.is_ascii_digit()).then(|| plain.parse().ok()).flatten(),
         Some(Shape::Whole | Shape::Groups(_)) => None,
         Some(Shape::Decimals(sign, _)) => Some(sign),
@@ -147,8 +147,8 @@ pub fn parse_number(text: &str, evidence: &Evidence, decimal: Option<Decimal>) -
     digits.parse().ok()
 }
 
-/// Returns the base unit in the spelling of [`super::units`] and the factor: `Gbyte/s` is `byte/second` times 1e9.
-/// ncu's prefixes are decimal.
+/// Returns the base unit in the spelling of [`super::units`], and the factor: `Gbyte/s` is `byte/second` times 1e9.
+/// ncu's prefixes are powers of 1,000.
 pub fn base_unit(unit: &str) -> (String, f64) {
     let (over, under) = unit.split_once('/').map_or((unit, None), |(over, under)| (over, Some(under)));
     let (name, scale) = split_prefix(over);
@@ -160,12 +160,12 @@ pub fn base_unit(unit: &str) -> (String, f64) {
         };
     };
     let (per, by) = split_prefix(under);
-    // ncu scales `%/Kbyte` in the same direction as bytes: it prints 1.59 for 1591 %/byte.
+    // ncu scales `%/Kbyte` as if the prefix were in the numerator: it prints 1.59 for 1591 %/byte.
     let by = if per == "byte" { by.recip() } else { by };
     (format!("{name}/{per}"), scale / by)
 }
 
-/// A unit's word without its prefix, and the factor of the prefix.
+/// Splits a word of a unit into the word without prefix and the factor of the prefix.
 fn split_prefix(word: &str) -> (&str, f64) {
     match word {
         "s" | "second" => return ("second", 1.0),
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn the_file_settles_what_is_in_doubt() {
-        // Other cells of the file, and the value of 117.344 that follows.
+        // Other cells of the file, and the resulting value of 117.344.
         for (cells, want) in [
             (vec!["27,199.72"], 117_344.0),
             (vec!["27.199,72"], 117_344.0),

@@ -1,13 +1,13 @@
-//! Metrics that occur several times in a result under one name: ncu shows the last (2024.1.1, raw page, for reports
-//! with a second duration after and before the first).
+//! Removes repeated metrics: if a result has several values with the same name, ncu shows the last (tested with the raw
+//! page of 2024.1.1, with a second duration before or after the first).
 
 use crate::model::{ResultMetrics, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Keeps each name once, at its first position, with its last value.
+/// Keeps one value per name: the last value, at the position of the first.
 pub fn last_of_each(names: &[Arc<str>], results: &mut [ResultMetrics]) {
-    // Two ids may have the same name, too.
+    // Different ids may have the same name.
     let mut known: HashMap<&str, u32> = HashMap::new();
     let own: Vec<u32> = (0..).zip(names).map(|(at, name)| *known.entry(name).or_insert(at)).collect();
     let mut place: Vec<Option<usize>> = vec![None; names.len()];

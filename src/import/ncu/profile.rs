@@ -1,4 +1,4 @@
-//! Profile of an ncu report without a timeline: each result is a launch with ncu's duration.
+//! Builds a profile from an ncu report, which has no timeline: each result becomes a launch with ncu's duration.
 
 use super::{is_report, read_input};
 use crate::import::{ImportError, Importer, Input, Job};
@@ -59,7 +59,7 @@ impl<T: Clone + Eq + Hash> Table<T> {
     }
 }
 
-/// Builds the profile of a set of results.
+/// Builds a profile with one launch per result.
 pub fn build_profile(metrics: Metrics) -> Profile {
     let mut profile = Profile::new(metrics.source.clone());
     let (mut kernels, mut configs, mut places) = (Table::<Kernel>::new(), Table::<LaunchConfig>::new(), Table::<LaunchSite>::new());
@@ -124,7 +124,7 @@ fn add_notes(profile: &mut Profile, metrics: &Metrics, untimed: u64, failed: u64
             format!("{} without a duration: it was not collected, and is shown as zero in the table.", format_count(untimed, "result"));
         notes.push(Note::new(Severity::Warning, NoteKind::Guess, text).with_fix(fix));
     }
-    // The tracer describes its measurements itself.
+    // The following notes are only for ncu; the tracer adds its own.
     if metrics.source.tool == IN_PLACE {
         return;
     }
@@ -157,7 +157,7 @@ fn config_of(metrics: &Metrics, result: &ResultMetrics) -> LaunchConfig {
     }
 }
 
-/// Index of the result's device in `devices`; adds a new device.
+/// Returns the index of the result's device in `devices`; adds the device if missing.
 fn device_index(devices: &mut Vec<Device>, metrics: &Metrics, result: &ResultMetrics) -> Option<u32> {
     let id = u32::try_from(result.device?).ok()?;
     if let Some(at) = devices.iter().position(|d| d.id == id) {

@@ -1,16 +1,16 @@
-//! Messages of an Nsight Compute report that are decoded as a whole, with field numbers of NVIDIA's `.proto` files,
-//! which ship with ncu. Fields not declared here are skipped.
+//! Messages of an Nsight Compute report that are decoded as a whole, with field numbers from the `.proto` files that
+//! NVIDIA distributes with ncu. Fields not declared here are skipped.
 
 pub use super::proto_sections::*;
 use prost::Message;
 
-/// Decodes text that is not under NVIDIA's control: paths, arguments, names and sources are arbitrary bytes, and
-/// invalid UTF-8 must not lose the whole message. Invalid bytes become replacement characters, for display.
+/// Decodes text for display; invalid UTF-8 becomes replacement characters. Paths, arguments, names and sources may be
+/// arbitrary bytes. Declared as strings, invalid UTF-8 in one of them would make the whole message invalid.
 pub fn decode_lossy(bytes: Option<Vec<u8>>) -> Option<String> {
     bytes.map(|b| String::from_utf8(b).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }
 
-/// Session data: only versions, the program and ncu's own command line are read, the rest is private.
+/// Session data without private fields: only versions, the program and ncu's own command line.
 #[derive(Clone, PartialEq, Message)]
 pub struct Session {
     #[prost(message, optional, tag = "9")]
@@ -21,7 +21,7 @@ pub struct Session {
     pub versions: Vec<Version>,
 }
 
-/// The profiled program. Its environment is not read.
+/// The profiled program, without its environment, which is private.
 #[derive(Clone, PartialEq, Message)]
 pub struct Program {
     #[prost(bytes = "vec", optional, tag = "1")]

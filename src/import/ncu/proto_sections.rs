@@ -1,5 +1,5 @@
-//! Messages of sections, rules and NVTX state in an Nsight Compute report, with field numbers
-//! of NVIDIA's `.proto` files.
+//! Messages of sections, rules and NVTX state in an Nsight Compute report, with field numbers from NVIDIA's `.proto`
+//! files.
 
 use prost::Message;
 
@@ -181,7 +181,7 @@ pub struct Roofline {
     pub achieved: Vec<Roof>,
 }
 
-/// Work, traffic, and options.
+/// A roof of a roofline chart: work, traffic, and options.
 #[derive(Clone, PartialEq, Message)]
 pub struct Roof {
     #[prost(message, optional, tag = "1")]

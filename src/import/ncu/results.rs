@@ -1,4 +1,5 @@
-//! Metric values of a result. Sections, rules, sources and instance values, which are most of its bytes, are skipped.
+//! Reads the metric values of a result. Skips sections, rules, sources and instance values, which are most of its
+//! bytes.
 
 use super::blocks::Kind;
 use super::wire::{Form, Wire};
@@ -6,7 +7,7 @@ use crate::import::ImportError;
 use crate::model::{Extent, ResultKind, ResultMetrics, Value};
 use std::sync::Arc;
 
-/// Field numbers that differ between kinds of results, from NVIDIA's `.proto` files, which ship with ncu.
+/// Field numbers that differ between kinds of results, from the `.proto` files that NVIDIA distributes with ncu.
 pub struct Fields {
     /// Metric with its value.
     pub metric: u64,
@@ -16,7 +17,6 @@ pub struct Fields {
     pub clocks: u64,
 }
 
-/// Field numbers of a kind.
 pub fn field_numbers(kind: Kind) -> Fields {
     match kind {
         Kind::Kernel | Kind::Source => Fields { metric: 13, context: 22, stream: 23, clocks: 25 },
@@ -135,7 +135,7 @@ fn read_value(wire: &mut Wire, end: u64) -> Result<Option<Value>, ImportError> {
     while let Some((number, form)) = wire.next_field(end)? {
         out = match (number, form) {
             (1, Form::Bytes) => {
-                // An empty text carries no information, and ncu prints nothing for it.
+                // Ignore empty texts, for which ncu prints nothing.
                 let text = wire.read_text(end)?;
                 (!text.is_empty()).then(|| Value::Text(text.into()))
             }
@@ -151,7 +151,7 @@ fn read_value(wire: &mut Wire, end: u64) -> Result<Option<Value>, ImportError> {
     Ok(out)
 }
 
-/// Reads the id by which results refer to a source.
+/// Reads the source id in a reference of a result.
 pub fn read_reference(wire: &mut Wire, end: u64) -> Result<Option<u64>, ImportError> {
     while let Some((number, form)) = wire.next_field(end)? {
         if (number, form) == (1, Form::Varint) {

@@ -1,11 +1,11 @@
-//! Session data of a report: machines, versions, the program with its directory and environment. They are private, so
-//! they are read only on explicit request.
+//! Session data of a report: machines, versions, and the program with its directory and environment. This data is
+//! private and is read only on explicit request.
 
 use super::blocks::{Blocks, Item};
 use super::proto::{FullProcess, FullSession, decode_lossy};
 use crate::import::{ImportError, Input};
 
-/// A fact: label and text.
+/// Label and text.
 pub type Fact = (&'static str, String);
 
 /// Reads all facts, in report order.

@@ -1,5 +1,5 @@
-//! Code of a result, read on demand: the binary and sources stored in the report, files on disk if it stores none,
-//! and instructions from NVIDIA's disassembler if installed.
+//! Reads the code of a result on demand: the binary and sources stored in the report, source files on disk if the report
+//! contains none, and instructions from NVIDIA's disassembler if installed.
 
 use super::cubin;
 use super::proto;
@@ -25,12 +25,12 @@ const MOST_SOURCE: u64 = 8 << 20;
 const MOST_FILES: usize = 64;
 /// Timeout of a disassembler.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Memory of a symbol besides its name, bytes.
+/// Memory overhead of a symbol, bytes.
 const SYMBOL: usize = 64;
 /// Maximum number of instructions kept.
 const MOST_INSTRUCTIONS: usize = 2_000_000;
 
-/// Reads the code of a result. `tools` are the disassemblers found; they are tried in turn.
+/// Reads the code of a result. `tools` are the installed disassemblers, which are tried in this order.
 pub fn read_code(
     input: &Input,
     metrics: &Metrics,
@@ -63,7 +63,7 @@ pub fn read_code(
     let own = metrics.results.get(result).and_then(|r| r.kernel.mangled.clone());
     for function in &mut code.functions {
         let known = addresses.get(&*function.name).copied();
-        // The kernel's own address is in the metric values even if symbols are missing.
+        // The metric values contain the address of the kernel even if symbols are missing.
         function.address = known.or(first.filter(|_| own.as_deref() == Some(&*function.name))).unwrap_or(0);
     }
     code.functions.retain(|f| f.address > 0);
@@ -71,7 +71,7 @@ pub fn read_code(
     if code.functions.is_empty()
         && let Some(address) = first
     {
-        // Offsets from the kernel's start are more useful than absolute addresses.
+        // Add the kernel as the only function, since offsets from its start are more useful than absolute addresses.
         code.functions.push(Function { name: own.unwrap_or_else(|| Arc::from("kernel")), address, ..Function::default() });
     }
     if binary.is_some() && code.functions.iter().all(|f| f.lines.is_empty()) {
@@ -91,7 +91,7 @@ pub fn read_code(
 
 const NO_LINES: &str = "no line information: build with nvcc -lineinfo (or your compiler's equivalent) to see source lines";
 
-/// Reads the code of a launch that was sampled while the program ran: `modules` are the binaries kept.
+/// Reads the code of a launch that was sampled while the program ran; `modules` are the stored binaries.
 pub fn of_modules(
     input: &Input,
     metrics: &Metrics,
@@ -127,7 +127,7 @@ pub fn of_modules(
     code.functions.sort_by_key(|f| f.address);
     add_texts(&mut code, None, &source_folders(input, metrics));
     if !modules.is_empty() {
-        // ncu only reads reports.
+        // ncu cannot disassemble binaries, only reports.
         let tools: Vec<PathBuf> = tools.iter().filter(|t| t.file_name().is_none_or(|n| n != "ncu")).cloned().collect();
         let of = |module: u64| sampled.functions.iter().filter(move |f| f.module == module).map(|f| f.address).collect();
         let binaries: Vec<(&[u8], Option<HashSet<u64>>)> = modules.iter().map(|(m, b)| (b.as_slice(), Some(of(*m)))).collect();
@@ -136,7 +136,7 @@ pub fn of_modules(
     code
 }
 
-/// Disassembles the instructions with the first tool that succeeds. If there are several binaries, each has the
+/// Disassembles the instructions with the first tool that succeeds. If there are several binaries, each comes with the
 /// addresses of its functions.
 fn disassemble_code(
     code: &mut Code,
@@ -156,7 +156,7 @@ fn disassemble_code(
             read_instructions(code, binary, only.as_ref(), details, tool, report, cancel);
         }
         if code.functions.iter().any(|f| !f.instructions.is_empty()) {
-            // Errors of the other tools do not matter any more.
+            // Remove the errors of the tools tried before.
             code.remarks.truncate(before);
             break;
         }
@@ -174,7 +174,7 @@ fn stored_code(
     while let Some((number, form)) = wire.next_field(end)? {
         match (number, form) {
             (4, Form::Bytes) if binary.is_none() => *binary = Some(wire.read_field_bytes(end)?).filter(|b| !b.is_empty()),
-            // Both are lists in a nested message.
+            // Sources and symbols are lists in a nested message.
             (8 | 9, Form::Bytes) => {
                 let to = wire.bytes_end(end)?;
                 while let Some((inner, form)) = wire.next_field(to)? {
@@ -184,7 +184,7 @@ fn stored_code(
                     }
                     let bytes = wire.read_field_bytes(to)?;
                     let damaged = || wire.damage_error("source", "it cannot be read");
-                    // None of their fields repeats, so their memory is bounded by their encoded size.
+                    // Items have no repeated fields, so their encoded size limits their memory.
                     if number == 8 {
                         let file = proto::SourceFile::decode(&*bytes).map_err(|_| damaged())?;
                         if let (Some(name), Some(text)) =
@@ -208,7 +208,7 @@ fn stored_code(
     Ok(())
 }
 
-/// Start address of the kernel: instance 0 of `launch__function_pcs`.
+/// Returns the start address of the kernel: instance 0 of `launch__function_pcs`.
 fn first_address(metrics: &Metrics, result: usize, details: &Details) -> Option<u64> {
     metrics.results.get(result)?;
     let id = metrics.names.iter().position(|n| &**n == "launch__function_pcs")?;
@@ -219,7 +219,7 @@ fn first_address(metrics: &Metrics, result: usize, details: &Details) -> Option<
     })
 }
 
-/// Adds the texts of files that instructions came from: from the report, else from disk.
+/// Adds the texts of the source files of instructions, from the report or from disk.
 fn add_texts(code: &mut Code, stored: Option<&HashMap<String, String>>, folders: &[PathBuf]) {
     let used: HashSet<u32> = code.functions.iter().flat_map(|f| f.lines.iter().map(|l| l.1)).collect();
     let (mut disk, mut missing) = (0, 0);
@@ -249,30 +249,30 @@ fn add_texts(code: &mut Code, stored: Option<&HashMap<String, String>>, folders:
     }
 }
 
-/// Folders whose sources may be shown: the toolkit's and the system's, the report's own, the current one, and the
-/// program's, unless that is so close to the root that it contains everything: its path comes from the report.
+/// Returns the folders from which source files may be read: system and toolkit, the current folder, and the folders of
+/// the report and the program unless they contain too much (close to the root, or above the home folder): the path of
+/// the program's folder comes from the untrusted report.
 fn source_folders(input: &Input, metrics: &Metrics) -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from).and_then(|h| h.canonicalize().ok());
     let narrow = |p: &PathBuf| p.components().count() > 2 && home.as_ref().is_none_or(|h| !h.starts_with(p));
     let program = metrics.directory.iter().map(PathBuf::from);
     let told = program.chain(input.path.parent().map(Path::to_owned)).filter_map(|p| p.canonicalize().ok()).filter(narrow);
-    // The user chose the current folder.
+    // Accept any current folder, since the user chose it.
     let here = std::env::current_dir().ok().and_then(|p| p.canonicalize().ok());
     ["/usr", "/opt"].into_iter().map(PathBuf::from).chain(told).chain(here).collect()
 }
 
-/// File name extensions of sources: CUDA, C, C++, Python, Fortran, HIP, `OpenCL`, Rust, Julia, and their compiled
-/// forms.
+/// File name extensions of source files: CUDA, C, C++, Python, Fortran, HIP, `OpenCL`, Rust, Julia, and PTX.
 const SOURCES: [&str; 26] = [
     "cu", "cuh", "c", "cc", "cpp", "cxx", "c++", "h", "hh", "hpp", "hxx", "h++", "inl", "inc", "ipp", "tcc", "py", "pyx", "f", "f90",
     "cuf", "hip", "cl", "rs", "jl", "ptx",
 ];
 
-/// Reads a source file from disk. The path comes from an untrusted report: only files with a source's extension that
-/// are not hidden and are in one of the folders are shown, and none of the pseudo file systems.
+/// Reads a source file from disk. The path comes from an untrusted report: accepts only files in one of the folders
+/// that have a source file extension, are not hidden, and are not in a pseudo file system.
 fn from_disk(name: &str, folders: &[PathBuf]) -> Option<String> {
     let path = Path::new(name);
-    // Resolve symlinks first: one could lead out of the folder.
+    // Resolve symlinks first: they could lead out of the folder.
     let path = path.canonicalize().ok().filter(|_| path.is_absolute())?;
     if ["/proc", "/sys", "/dev"].iter().any(|p| path.starts_with(p)) {
         return None;
@@ -289,7 +289,7 @@ fn from_disk(name: &str, folders: &[PathBuf]) -> Option<String> {
 }
 
 /// Finds disassemblers on PATH and in the toolkit's default folder, best first: `cuobjdump` resolves branch targets,
-/// `nvdisasm` names labels, and ncu's own starts more slowly and must know the chip.
+/// `nvdisasm` prints labels instead, and `ncu` starts more slowly and must support the chip.
 pub fn find_disassemblers() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> =
@@ -309,14 +309,14 @@ fn read_instructions(
 ) {
     let name = tool.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let mut command = Command::new(tool);
-    // Keeps the file until the child has exited.
+    // Keep the temporary file until the child has exited.
     let mut file = None;
     if name == "ncu" {
         let Some((path, result)) = report else {
             code.remarks.push("no SASS text: ncu can read it from a file only".to_owned());
             return;
         };
-        // A `config.ncu-cfg` could make ncu write its log over any file.
+        // Ignore configuration files: a `config.ncu-cfg` could make ncu overwrite any file with its log.
         command.args(["--config-file", "off", "--import"]).arg(std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
         command.args(["--page", "source", "--csv", "--print-source", "sass", "--launch-count", "1", "--launch-skip"]);
         command.arg(result.to_string());
@@ -390,20 +390,20 @@ fn read_instructions(
     }
 }
 
-/// Index of the function at an address, and the offset within it.
+/// Returns the index of the function at an address, and the offset in the function.
 fn find_function(functions: &[Function], address: u64) -> Option<(usize, u64)> {
     let at = functions.partition_point(|f| f.address <= address).checked_sub(1)?;
     functions.get(at).map(|f| (at, address - f.address))
 }
 
-/// Parses address and text of a row of ncu's source page: `"0x7f…","   LDC R1, c[0x0][0x28] ",…`.
+/// Parses a row of ncu's source page into address and text: `"0x7f…","   LDC R1, c[0x0][0x28] ",…`.
 fn page_row(line: &str) -> Option<(u64, &str)> {
     let (address, rest) = line.strip_prefix("\"0x")?.split_once("\",\"")?;
     let text = rest.split("\",").next()?.trim().trim_end_matches(['"', ';']).trim_end();
     Some((u64::from_str_radix(address, 16).ok()?, text)).filter(|r| !r.1.is_empty())
 }
 
-/// Parses the start of a function: `.text.NAME:` of nvdisasm, `Function : NAME` of cuobjdump.
+/// Parses the first line of a function: `.text.NAME:` from nvdisasm, `Function : NAME` from cuobjdump.
 fn function_head(line: &str) -> Option<&str> {
     let line = line.trim();
     if let Some(name) = line.strip_prefix("Function :") {
@@ -412,7 +412,7 @@ fn function_head(line: &str) -> Option<&str> {
     line.strip_prefix(".text.").and_then(|l| l.strip_suffix(':'))
 }
 
-/// Parses offset and text of `/*0010*/  MOV R1, c[0x0][0x28] ;  /* 0x… */`.
+/// Parses an instruction into offset and text: `/*0010*/  MOV R1, c[0x0][0x28] ;  /* 0x… */`.
 fn parse_instruction(line: &str) -> Option<(u64, &str)> {
     let (offset, rest) = line.trim_start().strip_prefix("/*")?.split_once("*/")?;
     let offset = u64::from_str_radix(offset.trim(), 16).ok()?;
@@ -444,7 +444,7 @@ mod tests {
         assert_eq!(from_disk(&outside.display().to_string(), &folders), None);
         std::os::unix::fs::symlink(&outside, folder.join("link.cu")).unwrap();
         assert_eq!(from_disk(&folder.join("link.cu").display().to_string(), &folders), None);
-        // A report may name any folder as its program's.
+        // A report may contain any path as the folder of its program.
         let input = Input::built_in("x", b"");
         let of = |directory: &str| super::source_folders(&input, &Metrics { directory: Some(directory.to_owned()), ..Metrics::default() });
         assert!(of(&folder.display().to_string()).contains(&folder));

@@ -1,10 +1,10 @@
-//! Units of Nsight Compute's metrics, which reports lack. Most follow from the name; `units.tsv` has the others, as
-//! ncu 2024.1.1 prints them with `--print-units base`.
+//! Units of Nsight Compute's metrics, which reports do not contain. Most can be derived from the name; `units.tsv`
+//! contains the others, as printed by ncu 2024.1.1 with `--print-units base`.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// Rollups, between the counter's name and the submetric.
+/// Rollups: the part of a metric name between counter and submetric.
 const ROLLUPS: [&str; 7] = ["sum", "avg", "min", "max", "pct", "ratio", "max_rate"];
 
 fn unit_exceptions() -> &'static HashMap<&'static str, &'static str> {
@@ -17,7 +17,7 @@ pub fn metric_unit(name: &str) -> String {
     if let Some(unit) = unit_exceptions().get(name) {
         return (*unit).to_owned();
     }
-    // `SM.TriageA.l1tex__…`: the counter follows.
+    // Remove the prefix of names such as `SM.TriageA.l1tex__…`.
     let plain = match name.split_once(".Triage") {
         Some((_, rest)) => rest.split_once('.').map_or(name, |(_, counter)| counter),
         None => name,
@@ -45,7 +45,7 @@ pub fn metric_unit(name: &str) -> String {
     base.to_owned()
 }
 
-/// Unit of a counter, from the words of its name.
+/// Returns the unit of a counter, derived from the words of its name.
 fn counter_unit(counter: &str) -> &'static str {
     if counter.starts_with("device__attribute") || counter.starts_with("profiler__") {
         return "";

@@ -1,5 +1,5 @@
-//! Protocol Buffers reader on a file, field by field: unrequested fields are skipped without being read. Every length
-//! is checked against the enclosing message before anything is allocated.
+//! Protocol Buffers reader for files, field by field. Skips unrequested fields without reading them, and checks every
+//! length against the enclosing message before allocating memory.
 
 use crate::import::input::Bytes;
 use crate::import::{Budget, ImportError};
@@ -7,19 +7,19 @@ use crate::launch::open;
 use std::io::{BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Source of a report's bytes.
+/// Byte source of a report: a file or memory.
 pub trait ReadSeek: Read + Seek + Send {}
 impl<T: Read + Seek + Send> ReadSeek for T {}
 
-/// Maximum size of a message, text or binary read at once, bytes: results of real reports have a few megabytes.
+/// Maximum size of a message, text or binary read at once, bytes; results of real reports have a few megabytes.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// Maximum number of fields of a message decoded as a whole, nested messages included. Sections and rules of real
-/// reports have some hundreds; a field of two bytes may take a hundred bytes of memory or more.
+/// Maximum number of fields of a message decoded as a whole, including nested messages. Sections and rules of real
+/// reports have some hundred fields; an encoded field of two bytes may require a hundred bytes of memory or more.
 const MOST_FIELDS: usize = 100_000;
 /// Average memory of a decoded field, bytes.
 const FIELD: usize = 64;
-/// Maximum nesting of messages searched for fields.
+/// Maximum nesting depth to which fields are counted.
 const DEEPEST: usize = 24;
 
 /// Wire type of a field.
@@ -35,7 +35,7 @@ pub enum Form {
     Fixed32,
 }
 
-/// A report read from front to back.
+/// Reader positioned in a report.
 pub struct Wire {
     path: PathBuf,
     reader: BufReader<Box<dyn ReadSeek>>,
@@ -43,12 +43,12 @@ pub struct Wire {
     pub at: u64,
     /// Size of the report, bytes.
     pub size: u64,
-    /// Memory budget: an instance of a metric takes three times its encoded size.
+    /// Memory budget; a metric instance requires three times its encoded size.
     budget: Budget,
 }
 
 impl Wire {
-    /// Opens the bytes; errors name `path`.
+    /// Opens the bytes; `path` is used in errors.
     pub fn open(path: &Path, bytes: &Bytes, size: u64) -> Result<Self, ImportError> {
         let inner: Box<dyn ReadSeek> = match bytes {
             Bytes::File(file) => Box::new(open::open_regular(file).map_err(|e| ImportError::io(path, e))?),
@@ -63,18 +63,18 @@ impl Wire {
         })
     }
 
-    /// Returns an error for the current position of this file.
+    /// Returns an error for damage at the current position.
     pub fn damage_error(&self, place: &str, reason: &str) -> ImportError {
         let next = "copy it again from where it was recorded, or profile again".to_owned();
         ImportError::Damaged { path: self.path.clone(), place: format!("{place} at byte {}", self.at), reason: reason.to_owned(), next }
     }
 
-    /// Counts memory kept; returns an error if a real report of this size would not need as much.
+    /// Charges memory to the budget; returns an error if the total is larger than any real report of this size requires.
     pub fn charge_memory(&mut self, bytes: usize) -> Result<(), ImportError> {
         self.budget.charge_bytes(bytes as u64)
     }
 
-    /// Decodes a message as a whole.
+    /// Decodes a whole message; returns an error if it has too many fields.
     pub fn decode_message<M: prost::Message + Default>(&mut self, bytes: &[u8], place: &str) -> Result<M, ImportError> {
         let mut left = MOST_FIELDS;
         count_fields(bytes, &mut left, DEEPEST);
@@ -89,7 +89,6 @@ impl Wire {
         ImportError::io(&self.path, e)
     }
 
-    /// Moves to a position.
     pub fn seek_to(&mut self, to: u64) -> Result<(), ImportError> {
         if to > self.size {
             return Err(self.damage_error("report", "it ends before that"));
@@ -99,7 +98,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Skips bytes; within the buffer this reads nothing.
+    /// Skips bytes without discarding the rest of the buffer.
     pub fn skip_bytes(&mut self, bytes: u64, place: &str) -> Result<(), ImportError> {
         let Some(to) = self.at.checked_add(bytes).filter(|&to| to <= self.size) else {
             return Err(self.damage_error(place, "it is longer than the file"));
@@ -126,7 +125,6 @@ impl Wire {
         }
     }
 
-    /// Reads `bytes` bytes.
     pub fn read_bytes(&mut self, bytes: u64, place: &str) -> Result<Vec<u8>, ImportError> {
         if bytes > MOST_BYTES || self.at.checked_add(bytes).is_none_or(|to| to > self.size) {
             return Err(self.damage_error(place, "it is longer than the rest of the file"));
@@ -141,13 +139,13 @@ impl Wire {
         self.damage_error("result", "it cannot be read")
     }
 
-    /// Reads a varint that ends before `end`.
+    /// Reads a varint, which must end at or before `end`.
     pub fn read_varint(&mut self, end: u64) -> Result<u64, ImportError> {
         let mut value = 0_u64;
         let mut used = 0_usize;
         let mut done = false;
         {
-            // The whole number is nearly always in the buffer.
+            // Fast path: the buffer nearly always contains the whole number.
             let buffer = self.reader.fill_buf().map_err(|e| ImportError::io(&self.path, e))?;
             for (&byte, shift) in buffer.iter().take(10).zip((0..).step_by(7)) {
                 value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or_default();
@@ -179,7 +177,7 @@ impl Wire {
         if done && self.at <= end { Ok(value) } else { Err(self.broken_error()) }
     }
 
-    /// Reads the next field's number and wire type; `None` at the end of the message.
+    /// Reads number and wire type of the next field; `None` at the end of the message.
     pub fn next_field(&mut self, end: u64) -> Result<Option<(u64, Form)>, ImportError> {
         if self.at >= end {
             return Ok(None);
@@ -195,13 +193,12 @@ impl Wire {
         Ok(Some((key >> 3, form)))
     }
 
-    /// Reads a field's length and returns the end of its bytes.
+    /// Reads the length of a field; returns the end position of the field's bytes.
     pub fn bytes_end(&mut self, end: u64) -> Result<u64, ImportError> {
         let length = self.read_varint(end)?;
         self.at.checked_add(length).filter(|&to| to <= end).ok_or_else(|| self.broken_error())
     }
 
-    /// Skips a field's value.
     pub fn skip_value(&mut self, form: Form, end: u64) -> Result<(), ImportError> {
         let bytes = match form {
             Form::Varint => return self.read_varint(end).map(drop),
@@ -218,23 +215,21 @@ impl Wire {
         self.skip_bytes(bytes, "result")
     }
 
-    /// Reads a field's bytes.
+    /// Reads the length and bytes of a field.
     pub fn read_field_bytes(&mut self, end: u64) -> Result<Vec<u8>, ImportError> {
         let to = self.bytes_end(end)?;
         self.read_bytes(to - self.at, "result")
     }
 
-    /// Reads a field's text; invalid UTF-8 becomes replacement characters.
+    /// Reads the text of a field; invalid UTF-8 becomes replacement characters.
     pub fn read_text(&mut self, end: u64) -> Result<String, ImportError> {
         Ok(String::from_utf8(self.read_field_bytes(end)?).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
     }
 
-    /// Reads eight bytes.
     pub fn read_fixed64(&mut self, end: u64) -> Result<[u8; 8], ImportError> {
         self.read_fixed(end)
     }
 
-    /// Reads four bytes.
     pub fn read_fixed32(&mut self, end: u64) -> Result<[u8; 4], ImportError> {
         self.read_fixed(end)
     }
@@ -249,8 +244,8 @@ impl Wire {
     }
 }
 
-/// Subtracts the fields of a message from `left`, including those of nested messages; a text that looks like a
-/// message counts as one. Returns false if the bytes are not a message.
+/// Subtracts the number of fields of a message from `left`, including fields of nested messages; a text that is also a
+/// valid message counts as one. Returns false if the bytes are not a message.
 fn count_fields(mut bytes: &[u8], left: &mut usize, depth: usize) -> bool {
     while !bytes.is_empty() && *left > 0 {
         let Some(key) = take_varint(&mut bytes) else { return false };

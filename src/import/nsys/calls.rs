@@ -1,8 +1,8 @@
-//! Host API calls, joined to the kernels that they launched, and from these the host launch order,
-//! as a re-run counts launches.
+//! Reads host API calls and joins them to the kernels that they launched. The calls determine the launch order, by which
+//! a re-run counts launches.
 //!
-//! A call and its launches share process and correlation id; correlation ids alone repeat across processes. Nodes of
-//! a graph share the call that launched the graph and are ordered by their device start.
+//! A call and its launches have the same process and correlation id; a correlation id alone is not unique across
+//! processes. Nodes of a graph share the graph launch call and are ordered by their start on the device.
 
 use super::kernels::NO_CORRELATION;
 use super::strings::Strings;
@@ -19,30 +19,30 @@ use std::sync::{Mutex, PoisonError};
 
 /// Table of runtime and driver calls.
 pub const RUNTIME: &str = "CUPTI_ACTIVITY_KIND_RUNTIME";
-/// Serialized ids consist of hardware (8 bits), VM (8), process (24) and thread (24).
+/// nsys' serialized ids consist of hardware (8 bits), VM (8), process (24) and thread (24).
 const THREAD_BITS: u32 = 24;
 const MASK: i64 = 0xff_ffff;
 
-/// Process id in a serialized id.
+/// Returns the process id in a serialized id.
 pub fn pid_of(global: i64) -> Option<u32> {
     (global != NULL).then(|| u32::try_from((global >> THREAD_BITS) & MASK).unwrap_or_default())
 }
 
-/// Thread id in a serialized id.
+/// Returns the thread id in a serialized id.
 pub fn tid_of(global: i64) -> Option<u32> {
     (global != NULL).then(|| u32::try_from(global & MASK).unwrap_or_default())
 }
 
-/// Correlation ids of one process with launches, numbered densely.
+/// Maps the correlation ids of one process to consecutive numbers.
 enum Correlations {
     /// One bit per id, and the number of bits set before each word.
     Bits { bits: Vec<u64>, before: Vec<u32> },
-    /// For few, widely spread ids.
+    /// Map for few ids that are far apart.
     Sparse(FxHashMap<u32, u32>),
 }
 
 impl Correlations {
-    /// Numbers ids from `first`. At most `room` words of bits may be empty.
+    /// Numbers ids from `first`; also returns the next number. `room` limits the number of empty words of bits.
     fn new(ids: impl Iterator<Item = u32> + Clone, first: u32, room: usize) -> (Self, u32) {
         let (max, count) = ids.clone().fold((0_u32, 0_usize), |(m, n), id| (m.max(id), n + 1));
         if max as usize / 64 > count.saturating_mul(16).saturating_add(room) {
@@ -84,7 +84,7 @@ impl Correlations {
     }
 }
 
-/// Call data by number. 16 bytes per call, as this table coexists with the launches at peak memory.
+/// Call data by number. Uses only 16 bytes per call, since peak memory includes this table and the launches.
 struct Found {
     start: Vec<AtomicI64>,
     cost: Vec<AtomicU32>,
@@ -101,7 +101,7 @@ struct Reader {
     blocked: Vec<(usize, i64)>,
 }
 
-/// Call data of the launches, in file order.
+/// Call data of each launch, in file order.
 pub struct Joined {
     /// Device start minus call start, ns.
     pub since_call: TimesBuilder,
@@ -121,7 +121,7 @@ pub struct Unjoined<'a> {
     pub place: &'a mut [u32],
     /// Serialized process id of each place.
     pub place_pid: Vec<i64>,
-    /// Maps a place and its launching thread to a place with that thread.
+    /// Maps a place and a launching thread to a place with that thread.
     pub with_thread: &'a mut dyn FnMut(u32, Option<u32>) -> u32,
 }
 
@@ -156,7 +156,7 @@ pub fn read_calls(
             by_process.entry(process_at(Some(place))).or_default().push(id);
         }
     }
-    // Together they may be as large as a single one.
+    // Limit the tables of all processes together to the size allowed for a single process.
     let room = (1 << 20) / processes.len().max(1);
     for &p in &processes {
         let (correlations, next) = match by_process.get(&p) {
@@ -186,7 +186,7 @@ pub fn read_calls(
             for &[start, end, thread, id, name] in rows {
                 let total = reader.totals.entry(name).or_default();
                 total.0 += 1;
-                // A call without a time is counted, but not placed in time.
+                // A call without a start only counts in the totals.
                 if start == NULL {
                     continue;
                 }
@@ -197,7 +197,7 @@ pub fn read_calls(
                     let cost = end.saturating_sub(start).max(0);
                     match u32::try_from(cost) {
                         Ok(cost) => found.cost[n].fetch_max(cost, Ordering::Relaxed),
-                        // A call that blocked for more than four seconds: rare enough for a list.
+                        // Calls that blocked for more than four seconds are rare: keep them in a list.
                         Err(_) => {
                             reader.blocked.push((n, cost));
                             0
@@ -248,7 +248,7 @@ pub fn read_calls(
     Ok((Some(joined), calls))
 }
 
-/// Merges the threads' tables; kept calls are in file order.
+/// Merges the tables of the reader threads; single calls are in file order.
 fn merge_totals(readers: Vec<Reader>, strings: &mut Strings<'_>) -> HostCalls {
     let mut by_name: BTreeMap<String, (u64, i64, Vec<i64>)> = BTreeMap::new();
     let mut kept = Vec::new();

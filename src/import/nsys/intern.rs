@@ -1,4 +1,4 @@
-//! Numbers distinct values read by several threads, independent of their timing.
+//! Interns values read by several threads; final numbers do not depend on the timing of the threads.
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::{BuildHasher, Hash};
@@ -16,17 +16,17 @@ struct Inner<K> {
     keys: Vec<(K, u64)>,
 }
 
-/// A thread's view of an [`Interner`]: uses its own table, and the shared one only for values that are new to it.
+/// A thread's view of an [`Interner`]: has its own table, and uses the shared one only for values not in that table.
 #[derive(Debug)]
 pub struct Local<'a, K> {
     shared: &'a Interner<K>,
     ids: FxHashMap<K, u32>,
-    /// Recently seen values, by hash: a report cycles through a few of them, millions of times.
+    /// Recently seen values, by hash: a report repeats a few values millions of times.
     recent: Vec<Option<(K, u32)>>,
     last: Option<(K, u32)>,
 }
 
-/// Size of the cache of recent values per thread.
+/// Number of recent values cached per thread.
 const RECENT: usize = 256;
 
 impl<K: Copy + Eq + Hash> Default for Interner<K> {
@@ -45,12 +45,12 @@ impl<K: Copy + Eq + Hash> Interner<K> {
         Local { shared: self, ids: FxHashMap::default(), recent: vec![None; RECENT], last: None }
     }
 
-    /// Values seen so far from number `from` on, by number.
+    /// Returns the values seen so far with number `from` and higher, by number.
     pub fn values_from(&self, from: usize) -> Vec<K> {
         self.lock_inner().keys.iter().skip(from).map(|(k, _)| *k).collect()
     }
 
-    /// Values in the order in which they were first seen, and the index in that order for each number.
+    /// Returns the values in the order of their first positions, and for each number the index in that order.
     pub fn finish(&self) -> (Vec<K>, Vec<u32>) {
         let inner = self.lock_inner();
         let mut order: Vec<u32> = (0..u32::try_from(inner.keys.len()).unwrap_or(u32::MAX)).collect();
@@ -71,7 +71,7 @@ impl<K: Copy + Eq + Hash> Local<'_, K> {
         {
             return id;
         }
-        // Use the upper bits: they are mixed best.
+        // Use the upper bits of the hash, which are mixed best.
         let slot = (FxBuildHasher.hash_one(key) >> 56) as usize % RECENT;
         if let Some((recent, id)) = self.recent[slot]
             && recent == key
@@ -102,7 +102,7 @@ impl<K: Copy + Eq + Hash> Local<'_, K> {
     }
 }
 
-/// Maps a column of numbers through the table of [`Interner::finish`], unless it is the identity.
+/// Maps a column of numbers through the table from [`Interner::finish`]; does nothing if the table is the identity.
 pub fn renumber_column(column: &mut [u32], place: &[u32]) {
     if place.iter().enumerate().all(|(i, &p)| i == p as usize) {
         return;

@@ -1,4 +1,4 @@
-//! The kernel table, in two passes: first names and times for an early table, then the other columns.
+//! Reads the kernel table in two passes: first names and times for an early display, then the other columns.
 
 use super::intern::{Interner, renumber_column};
 use super::strings::Strings;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 pub const KERNEL: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
 /// Interval between previews of the growing table.
 const PREVIEW_EVERY: Duration = Duration::from_millis(60);
-/// Marks a launch without a (32-bit) correlation id in the correlation column.
+/// Value in the correlation column for launches without a (32-bit) correlation id.
 pub const NO_CORRELATION: u32 = u32::MAX;
 
 /// Result of the first pass.
@@ -25,7 +25,7 @@ pub struct FirstPass {
     pub launches: Launches,
     /// Kernels, ordered by first launch.
     pub kernels: Vec<Kernel>,
-    /// Division of the table into chunks, for the second pass.
+    /// Division of the kernel table into chunks, for the second pass.
     pub layout: Layout,
 }
 
@@ -55,7 +55,7 @@ pub fn first_pass(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<F
         } else {
             read_names(db, job, strings, [DURATION, "demangledName"], |row: &[i64; 2]| [row[1], NULL, NULL])?
         };
-        // A launch without this name has another one, which must be read then.
+        // If a launch has no demangled name, read the other names too.
         if pass.kernels.iter().all(|k| k.demangled.is_some()) {
             return Ok(pass);
         }
@@ -117,7 +117,7 @@ fn read_names<const N: usize>(
             for (i, (row, (duration, kernel))) in rows.iter().zip(slot.duration.iter_mut().zip(slot.kernel.iter_mut())).enumerate() {
                 let from = row[0];
                 let length = if with_starts { row[1].saturating_sub(from) } else { from };
-                // Without a start, or with an end before it, the duration is unknown.
+                // The duration is unknown without a start, or if the end precedes the start.
                 let known = length >= 0 && from != NULL;
                 if let Some(start) = slot.start.get_mut(i) {
                     *start = if from == NULL { 0 } else { from };
@@ -170,12 +170,12 @@ fn read_names<const N: usize>(
     })
 }
 
-/// Returns an error if a chunk has more rows than its range of rowids.
+/// Returns `rows`, or an error if a chunk has more rows than its range of rowids.
 fn check_fits(db: &Db, rows: usize, room: usize) -> Result<usize, ImportError> {
     if rows <= room { Ok(rows) } else { Err(ImportError::damaged(db.path(), KERNEL, "more rows than row numbers")) }
 }
 
-/// Resolves name ids. Ids of the same three names are one kernel: `nsys stats` groups by text as well.
+/// Resolves name ids. Different ids with the same three texts are one kernel, as in `nsys stats`, which groups by text.
 fn resolve_names(keys: &[NameIds], strings: &mut Strings<'_>) -> (Vec<Kernel>, Vec<u32>) {
     let mut kernels: Vec<Kernel> = Vec::new();
     let mut ids: HashMap<Kernel, u32> = HashMap::new();
@@ -210,7 +210,7 @@ impl<'s, 'd> Totals<'s, 'd> {
         Self { strings, names: Vec::new(), sums: Vec::new(), shown: Instant::now() }
     }
 
-    /// Adds a thread's sums, resets them, and shows the preview when it is due.
+    /// Adds and resets the sums of a thread, and sends a preview if the interval has elapsed.
     fn add_sums(&mut self, sums: &mut [(u64, i64)], names: &Interner<NameIds>, job: &Job<'_>) {
         if self.sums.len() < sums.len() {
             self.sums.resize(sums.len(), (0, 0));
@@ -247,19 +247,19 @@ impl<'s, 'd> Totals<'s, 'd> {
 
 /// Result of the second pass: one column each, in file order.
 pub struct SecondPass {
-    /// Index into `configs`.
+    /// Indices into `configs`.
     pub config: Vec<u32>,
     /// Distinct configurations.
     pub configs: Vec<LaunchConfig>,
-    /// Index into `places`.
+    /// Indices into `places`.
     pub place: Vec<u32>,
     /// Distinct (globalPid, deviceId, contextId, streamId).
     pub places: Vec<[i64; 4]>,
-    /// Index into `nodes`, or `NO_NODE`; empty if no launch came from a graph.
+    /// Indices into `nodes`, or `NO_NODE`; empty if no launch is a graph node.
     pub node: Vec<u32>,
     /// Distinct graph nodes.
     pub nodes: Vec<u64>,
-    /// Correlation id, or `NO_CORRELATION`.
+    /// Correlation ids, or `NO_CORRELATION`.
     pub correlation: Vec<u32>,
 }
 
@@ -344,7 +344,7 @@ pub fn second_pass(db: &Db, job: &Job<'_>, layout: Layout) -> Result<SecondPass,
     if node_ids.is_empty() {
         node = Vec::new();
     } else {
-        // NO_NODE is beyond the table and stays unchanged.
+        // NO_NODE is not an index of the table and does not change.
         renumber_column(&mut node, &order);
     }
     let nodes = node_ids.iter().map(|&n| n.cast_unsigned()).collect();
@@ -369,7 +369,7 @@ fn config_of(key: &ConfigKey) -> LaunchConfig {
     }
 }
 
-/// First row of each chunk after compaction.
+/// Returns the first row of each chunk after compaction.
 fn chunk_bases(filled: &[usize]) -> Vec<usize> {
     filled
         .iter()
@@ -381,7 +381,7 @@ fn chunk_bases(filled: &[usize]) -> Vec<usize> {
         .collect()
 }
 
-/// Removes the gaps that deleted rows leave at the end of chunks.
+/// Removes the unused rows at the end of chunks, which result from deleted rows.
 fn compact_column<T: Copy>(column: &mut Vec<T>, filled: &[usize]) {
     let mut to = 0;
     for (chunk, &n) in filled.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Memory copies, memory sets, and graphs traced as a whole.
+//! Reads memory copies, memory sets, and graphs traced as a whole.
 
 use super::calls::{RUNTIME, pid_of};
 use super::kernels::NO_CORRELATION;
@@ -20,7 +20,7 @@ pub const MEMSET: &str = "CUPTI_ACTIVITY_KIND_MEMSET";
 /// Table of whole graphs.
 pub const GRAPH: &str = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
 
-/// Maps `CUpti_ActivityMemcpyKind`, with nsys' additions for unified memory.
+/// Converts a `CUpti_ActivityMemcpyKind`, including nsys' additional values for unified memory.
 pub fn copy_kind(kind: i64) -> CopyKind {
     match kind {
         1 => CopyKind::HostToDevice,
@@ -34,7 +34,7 @@ pub fn copy_kind(kind: i64) -> CopyKind {
     }
 }
 
-/// nsys' memory kinds (`ENUM_CUDA_MEM_KIND`).
+/// Converts nsys' memory kinds (`ENUM_CUDA_MEM_KIND`).
 pub(super) fn memory_kind(kind: i64) -> Option<MemoryKind> {
     match kind {
         0 => Some(MemoryKind::Pageable),
@@ -52,7 +52,8 @@ fn row_span(row: &[i64]) -> (Nanos, Nanos) {
     (Nanos(start), Nanos(end.saturating_sub(start).max(0)))
 }
 
-/// Calls that may have started a copy or set, by process and correlation id; if two share one, the outer.
+/// Returns the calls that may have started a copy or set, by process and correlation id. If two calls share an id, uses
+/// the outer one.
 fn by_correlation(calls: &HostCalls) -> FxHashMap<(u32, u32), u32> {
     let mut out: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     for (row, &correlation) in (0..).zip(&calls.correlation) {
@@ -86,7 +87,7 @@ impl GraphCalls {
         Self(out)
     }
 
-    /// Returns the first launch of each call; launches must be in their final order.
+    /// Returns the first launch of each graph launch call; launches must be in their final order.
     pub fn first_launches(self, launches: &Launches, places: &[LaunchSite]) -> FxHashMap<(u32, u32), u32> {
         if self.0.is_empty() {
             return FxHashMap::default();
@@ -96,8 +97,8 @@ impl GraphCalls {
     }
 }
 
-/// Reads copies and sets, by start, and joins them to their calls; `graphs` are graph launches by
-/// process and correlation id.
+/// Reads copies and sets, sorted by start, and joins them to their calls. `graphs` contains the first launch of each
+/// graph launch call, by process and correlation id.
 pub fn read_memops(
     db: &Db,
     job: &Job<'_>,
@@ -112,7 +113,7 @@ pub fn read_memops(
     let joined = by_correlation(calls);
     let key = |pid: i64, correlation: i64| Some((pid_of(pid)?, u32::try_from(correlation).ok()?));
     let call_of = |pid: i64, correlation: i64| joined.get(&key(pid, correlation)?).copied();
-    // A call that launched kernels is not in the list of other calls.
+    // Calls that launched kernels are not in `joined`.
     let launch_of = |pid: i64, correlation: i64| {
         let key = key(pid, correlation)?;
         graphs.get(&key).filter(|_| !joined.contains_key(&key)).copied()
@@ -166,7 +167,7 @@ pub fn read_memops(
 
 type Calls = HashMap<(Option<u32>, i64), i64>;
 
-/// Start times of graph launch calls, by process and correlation id.
+/// Reads the start times of graph launch calls, by process and correlation id.
 fn graph_calls(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Calls, ImportError> {
     if !db.has_table(RUNTIME) {
         return Ok(Calls::new());
@@ -196,7 +197,7 @@ fn graph_calls(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Call
     Ok(out)
 }
 
-/// Reads graphs traced as a whole, ordered by launch call.
+/// Reads graphs traced as a whole, sorted by launch call.
 pub fn read_graphs(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, places: &mut Places<'_>) -> Result<Vec<GraphLaunch>, ImportError> {
     let columns = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "graphId", "correlationId"];
     let rows = gather_rows(db, job, GRAPH, columns, "graphs")?;

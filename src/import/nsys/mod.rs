@@ -1,5 +1,5 @@
-//! Nsight Systems' SQLite export, every schema from 2.9 (2022) on. Stages: names and times; launch details; host
-//! calls and launch order; copies; ranges.
+//! Importer for Nsight Systems' SQLite export, for all schemas since 2.9 (2022). Stages: names and times; launch details;
+//! host calls and launch order; copies; ranges.
 
 mod calls;
 mod devices;
@@ -35,7 +35,7 @@ impl Importer for NsysSqlite {
     }
 
     fn knows(&self, input: &Input) -> bool {
-        // Other tools' databases have tables of their own; this importer explains damaged or empty ones.
+        // Accept any database without the tables of other tools, so that this importer explains damaged and empty ones.
         let others: [&[u8]; 3] = [b"rocpd_", b"compute_kernel_metric", b"CREATE TABLE KERN "];
         input.head.starts_with(b"SQLite format 3\0") && others.iter().all(|t| memchr::memmem::find(&input.head, t).is_none())
     }
@@ -54,7 +54,7 @@ impl Importer for NsysSqlite {
     }
 }
 
-/// Tables that are unique to Nsight Systems exports; real ones have at least one of them.
+/// Tables that only Nsight Systems exports have; every real export has at least one.
 const MARKS: [&str; 6] = ["META_DATA_EXPORT", "EXPORT_META_DATA", "StringIds", "TARGET_INFO_GPU", kernels::KERNEL, calls::RUNTIME];
 
 fn read_export(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
@@ -71,7 +71,7 @@ fn read_export(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
     profile.notes = early_notes;
     profile.devices.clone_from(&target.devices);
     profile.capture = target.capture.clone();
-    // A delay is an option; the other gates appear only in nsys' diagnostics.
+    // The options contain a delay; for other triggers, use nsys' diagnostics if they indicate one.
     profile.capture.gate = match (profile.capture.gate.take(), diagnostics.capture_gate()) {
         (Some(CaptureRange::Delay(delay)), _) => Some(CaptureRange::Delay(delay)),
         (option, written) => written.or(option),
@@ -102,7 +102,7 @@ fn read_export(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
     if let Some(layout) = layout.filter(|_| job.wants.has_parts(Parts::DETAILS)) {
         joined = read_details(db, job, &mut strings, &mut profile, (&mut places, &mut graphs), layout)?;
     } else if job.wants.has_parts(Parts::CALLS) || profile.launches.is_empty() {
-        // Without launches, the calls reveal the reason.
+        // Without launches, read the calls, which may indicate the reason.
         let none = calls::Unjoined {
             launches: &Launches::default(),
             correlation: &[],
@@ -141,12 +141,12 @@ fn read_export(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
     let shortened = names::find_shortened(db, &profile.kernels);
     profile.shortened = note_damage(&mut profile.notes, shortened)?;
     notes::add_notes(&mut profile, db, &target, diagnostics);
-    // `nsys export --ts-normalize=true` writes times since 1970.
+    // Subtract the session start from times since 1970, which `nsys export --ts-normalize=true` writes.
     profile.count_from_session();
     Ok(profile)
 }
 
-/// Reads the requested parts that the kernel table does not need.
+/// Reads the requested parts other than launches and calls.
 fn read_other_parts(
     db: &Db,
     job: &Job<'_>,
@@ -186,7 +186,7 @@ fn read_other_parts(
     Ok(())
 }
 
-/// State of the join with launching calls.
+/// Result of joining launches to their calls.
 enum Joined {
     /// Calls were not requested.
     NotRead,
@@ -254,7 +254,8 @@ fn read_details(
     Ok(Joined::Missing(joined.missing))
 }
 
-/// Turns damage in a table that the ranking does not need into a note: the rest of the report is still useful.
+/// Converts the error for a damaged table into a note, for tables that the ranking does not need: the rest of the report
+/// is still useful.
 fn note_damage<T: Default>(notes: &mut Vec<Note>, read: Result<T, ImportError>) -> Result<T, ImportError> {
     match read {
         Err(ImportError::Damaged { place, reason, .. }) => {

@@ -1,4 +1,5 @@
-//! Names shortened by nsys: before 2021.4, it wrote long names that it could not demangle as `PREFIX_NUMBER...`.
+//! Kernel names shortened by nsys: versions before 2021.4 wrote long names that they could not demangle as
+//! `PREFIX_NUMBER...`.
 
 use crate::import::ImportError;
 use crate::import::sqlite::db::Db;
@@ -7,7 +8,7 @@ use crate::model::{Kernel, KernelId, Shortened, kernel};
 /// Maximum number of candidates kept per kernel.
 const MOST: usize = 16;
 
-/// Kernels with a shortened name, and the full names in the export that may match.
+/// Returns the kernels with a shortened name, and the full names in the export that may match.
 pub fn find_shortened(db: &Db, kernels: &[Kernel]) -> Result<Vec<Shortened>, ImportError> {
     let prefix = |k: &Kernel| kernel::truncated_prefix(k.function()).map(str::to_owned);
     let mut out: Vec<(String, Shortened)> =

@@ -6,7 +6,7 @@ use crate::import::sqlite::scan::NULL;
 use crate::model::{LaunchSite, PlaceId};
 use rustc_hash::FxHashMap;
 
-/// (globalPid, deviceId, contextId, streamId), as in all device activity tables.
+/// `globalPid`, `deviceId`, `contextId` and `streamId`, columns of all device activity tables.
 pub type Key = [i64; 4];
 
 /// Distinct places, numbered in order of appearance.

@@ -1,4 +1,4 @@
-//! NVTX ranges with their domains. Reports hold millions, so texts are interned while reading.
+//! Reads NVTX ranges with their domains. Reports contain millions of ranges, so texts are interned while reading.
 
 use super::calls::{pid_of, tid_of};
 use super::strings::Strings;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Table of NVTX events.
 pub const NVTX: &str = "NVTX_EVENTS";
 
-/// A name before it is resolved: its text, or the id of the text.
+/// An unresolved name: its text, or the id of the text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Text {
     Inline(Box<str>),
@@ -32,9 +32,9 @@ struct Reader {
     thread_list: Vec<(u32, u32)>,
     ranges: Vec<(usize, Range)>,
     domains: Vec<(u32, i64, Text)>,
-    /// Named categories: process, domain, number, name.
+    /// Categories with a name: process, domain, number, name.
     categories: Vec<(u32, i64, i64, Text)>,
-    /// Optional attributes, by position in `ranges`.
+    /// Optional attributes, by chunk and index of the range.
     extra: Vec<((usize, usize), Extra)>,
 }
 
@@ -47,7 +47,7 @@ struct Extra {
     payload: Option<Given>,
 }
 
-/// A payload before its text is resolved.
+/// A payload whose text is not resolved yet.
 #[derive(Debug, PartialEq)]
 enum Given {
     Known(Payload),
@@ -56,7 +56,7 @@ enum Given {
     Bytes([u8; MESSAGE], usize),
 }
 
-/// Bytes of an extended payload that are used for NCCL calls.
+/// Maximum number of bytes used of an extended payload, enough for NCCL calls.
 const MESSAGE: usize = 24;
 
 const TOO_LONG: &str = "its strings are longer than a file of this size can contain";
@@ -64,13 +64,13 @@ const TOO_LONG: &str = "its strings are longer than a file of this size can cont
 /// Event types of nsys' `ENUM_NSYS_EVENT_TYPE`.
 const PUSH_POP: i64 = 59;
 const START_END: i64 = 60;
-/// Imported text ranges, which nest like push/pop.
+/// Imported text ranges, which nest like push/pop ranges.
 const IMPORTED: [i64; 2] = [70, 71];
 const DOMAIN: i64 = 75;
 /// Name of a category.
 const CATEGORY: i64 = 33;
 
-/// Reads all ranges. Marks, categories and thread names are not ranges.
+/// Reads all ranges, without marks and thread names.
 pub fn read_ranges(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Ranges, ImportError> {
     if !db.has_table(NVTX) {
         return Ok(Ranges::default());
@@ -91,7 +91,7 @@ pub fn read_ranges(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<
     ];
     let details = job.wants.has_parts(Parts::RANGE_DETAILS);
     let mut columns = if details { [&plain[..], &extra].concat() } else { plain.to_vec() };
-    // Extended payloads: their layout is known for NCCL's ranges.
+    // Read extended payloads: NCCL's ranges have a known layout.
     let binary = columns.len();
     columns.push("binaryData");
     let texts = db.table_budget();
@@ -154,8 +154,8 @@ pub fn read_ranges(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<
     Ok(merge_readers(readers, strings))
 }
 
-/// Returns the only extended payload of a range. nsys stores a header before: their number, and
-/// schema, size and offset of each.
+/// Returns the extended payload of a range; `None` if there are several. nsys stores a header before the payloads: their
+/// number, and schema, size and offset of each.
 fn extended_payload(bytes: &[u8]) -> Option<&[u8]> {
     let long = |at: usize| usize::try_from(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?)).ok();
     let (size, from) = (long(16)?, long(24)?);
@@ -228,7 +228,7 @@ struct Categories {
 }
 
 impl Categories {
-    /// Index in `list`; `None` if the column type is exhausted.
+    /// Returns the index in `list`; `None` if there are more categories than the column type can represent.
     fn category_number(&mut self, key: (u32, i64, i64), list: &mut Vec<Arc<str>>) -> Option<u16> {
         if let Some(&number) = self.numbers.get(&key) {
             return Some(number);
@@ -240,7 +240,7 @@ impl Categories {
     }
 }
 
-/// Merges the threads' tables; ranges are in file order.
+/// Merges the tables of the reader threads; ranges are in file order.
 fn merge_readers(readers: Vec<Reader>, strings: &mut Strings<'_>) -> Ranges {
     let mut text = |t: &Text| match t {
         Text::Inline(t) => Arc::from(&**t),
@@ -284,7 +284,7 @@ fn merge_readers(readers: Vec<Reader>, strings: &mut Strings<'_>) -> Ranges {
             .collect();
         parts.push((reader.ranges, name_ids, thread_ids, reader.extra.into_iter().peekable()));
     }
-    // Chunks of each thread ascend, so parts are merged by chunk without sorting single ranges.
+    // The chunks of each thread are in ascending order, so merge the parts chunk by chunk, without sorting the ranges.
     let mut at = vec![0; parts.len()];
     while let Some((part, chunk)) =
         parts.iter().enumerate().filter_map(|(p, (ranges, ..))| Some((p, ranges.get(at[p])?.0))).min_by_key(|&(_, chunk)| chunk)

@@ -1,6 +1,6 @@
-//! Machine, processes and capture settings of an export.
+//! Reads machine, processes and capture settings of an export.
 //!
-//! These tables also contain environment variables, which are never read.
+//! The tables also contain environment variables, which are not read because they may be private.
 
 use super::note_damage;
 use crate::import::ImportError;
@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 pub struct Target {
     /// GPUs by id.
     pub devices: Vec<Device>,
-    /// Capture settings.
     pub capture: Capture,
     /// Capture options by name, except the environment.
     pub options: BTreeMap<String, String>,
@@ -23,13 +22,13 @@ pub struct Target {
     pub exporter: Option<String>,
     /// Schema version, e.g. `3.20.3`.
     pub schema: Option<String>,
-    /// Relation of the session's clock to wall time.
+    /// Wall time of the session's time 0.
     pub clock: Clock,
-    /// Name of the machine.
+    /// Host name.
     pub host: Option<String>,
-    /// Maps process and CUDA ordinal to an index into `devices`.
+    /// Index into `devices` by process and CUDA ordinal.
     by_process: BTreeMap<(u32, u32), u32>,
-    /// Maps a CUDA ordinal to an index into `devices`, if it is the same in all processes.
+    /// Index into `devices` by CUDA ordinal, for ordinals that mean the same GPU in all processes.
     by_ordinal: BTreeMap<u32, u32>,
     names: BTreeMap<u32, String>,
 }
@@ -57,7 +56,7 @@ const GPU: [&str; 19] = [
 ];
 
 impl Target {
-    /// Reads the small tables. Damage in them becomes a note: the ranking does not need them.
+    /// Reads these small tables. The ranking does not need them, so damage only adds a note.
     pub fn read(db: &Db, notes: &mut Vec<Note>) -> Result<Self, ImportError> {
         let mut target = Self::default();
         let devices = target.read_devices(db);
@@ -88,7 +87,7 @@ impl Target {
         let mut ordinals = Vec::new();
         for row in db.read_rows("TARGET_INFO_GPU", &[&GPU[..], &["cuDevice"]].concat())? {
             let text = |i: usize| row.get(i).and_then(Clone::clone).filter(|t| !t.is_empty());
-            // A limit of zero means that the driver did not report it.
+            // Zero means that the driver did not report the limit.
             let number = |i: usize| text(i).and_then(|t| t.parse::<u64>().ok()).filter(|&n| n > 0);
             let small = |i: usize| number(i).and_then(|n| u32::try_from(n).ok());
             let id = text(0).and_then(|t| t.parse().ok()).unwrap_or_else(|| u32::try_from(self.devices.len()).unwrap_or(0));
@@ -136,7 +135,7 @@ impl Target {
     }
 
     fn read_meta(&mut self, db: &Db) -> Result<(), ImportError> {
-        // Named EXPORT_META_DATA up to schema 3.1 (nsys 2023.2).
+        // Up to schema 3.1 (nsys 2023.2), the table is called EXPORT_META_DATA.
         for table in ["META_DATA_EXPORT", "EXPORT_META_DATA"] {
             for row in db.read_rows(table, &["name", "value"])? {
                 match (row.first().and_then(Option::as_deref), row.get(1).and_then(Clone::clone)) {
@@ -179,19 +178,19 @@ impl Target {
         Ok(())
     }
 
-    /// Option of the profiled process.
+    /// Returns a capture option of the profiled process.
     pub fn capture_option(&self, name: &str) -> Option<&str> {
         self.options.get(&format!("PROCESS_0:{name}")).map(String::as_str)
     }
 
-    /// Index of the GPU with a process's device ordinal.
+    /// Returns the index of the GPU that has this device ordinal in a process.
     pub fn gpu_of(&self, pid: Option<u32>, ordinal: Option<u32>) -> Option<u32> {
         let ordinal = ordinal?;
         let exact = pid.and_then(|p| self.by_process.get(&(p, ordinal))).or_else(|| self.by_ordinal.get(&ordinal));
         exact.copied().or((self.devices.len() == 1).then_some(0))
     }
 
-    /// Returns a process with the name in the report.
+    /// Returns a process with its name, if the report contains one.
     pub fn process_info(&self, pid: u32) -> Process {
         Process { pid, name: self.names.get(&pid).cloned().filter(|n| !n.is_empty()), rank: None }
     }

@@ -1,4 +1,5 @@
-//! Thread activity outside of CUDA: names, OS runtime calls, scheduling, sampled call stacks, and profiler overhead.
+//! Reads thread activity outside of CUDA: names, OS runtime calls, scheduling, sampled call stacks, and profiler
+//! overhead.
 
 use super::calls::{pid_of, tid_of};
 use super::strings::Strings;
@@ -14,14 +15,14 @@ const OSRT: &str = "OSRT_API";
 const SCHED: &str = "SCHED_EVENTS";
 const SAMPLES: &str = "COMPOSITE_EVENTS";
 const CHAINS: &str = "SAMPLING_CALLCHAINS";
-/// nsys' own overhead; `CUPTI_ACTIVITY_KIND_OVERHEAD` is CUPTI's, which newer exports have in addition.
+/// Tables with the overhead of nsys and, in newer exports, of CUPTI.
 const OVERHEADS: [&str; 2] = ["PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD"];
 
 fn thread_id(threads: &mut Threads, global: i64) -> u32 {
     threads.get_or_insert(pid_of(global).unwrap_or_default(), tid_of(global).unwrap_or_default()).0
 }
 
-/// Names the threads known so far; exports name every thread of the machine.
+/// Reads the names of threads in the report; exports contain the names of all threads of the machine.
 pub fn read_names(
     db: &Db,
     job: &Job<'_>,
@@ -44,7 +45,7 @@ pub fn read_names(
     Ok(())
 }
 
-/// OS runtime calls, by start.
+/// Reads OS runtime calls, sorted by start.
 pub fn os_calls(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut Threads) -> Result<OsCalls, ImportError> {
     let mut rows = gather_rows(db, job, OSRT, ["start", "end", "globalTid", "nameId"], "OS runtime calls")?;
     rows.retain(|row| row[0] != NULL);
@@ -63,7 +64,7 @@ pub fn os_calls(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut
     Ok(out)
 }
 
-/// Times at which threads were scheduled on and off a CPU, in order.
+/// Reads the times at which threads were scheduled on and off a CPU, sorted by time.
 pub fn read_states(db: &Db, job: &Job<'_>, threads: &mut Threads) -> Result<Vec<StateChange>, ImportError> {
     let rows = gather_rows(db, job, SCHED, ["start", "cpu", "isSchedIn", "globalTid"], "scheduling")?;
     let mut out: Vec<StateChange> = rows
@@ -80,7 +81,7 @@ pub fn read_states(db: &Db, job: &Job<'_>, threads: &mut Threads) -> Result<Vec<
     Ok(out)
 }
 
-/// Sampled call stacks of the host, by time. A frame is a symbol, followed by the module's name.
+/// Reads sampled call stacks of the host, sorted by time. A frame is a symbol with the name of the module.
 pub fn read_samples(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut Threads) -> Result<Samples, ImportError> {
     let mut out = Samples::default();
     let mut rows = gather_rows(db, job, SAMPLES, ["id", "start", "globalTid"], "CPU samples")?;
@@ -89,7 +90,7 @@ pub fn read_samples(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: 
     }
     rows.sort_by_key(|row| row[1]);
     let mut frames: FxHashMap<(i64, i64), u32> = FxHashMap::default();
-    // Depth and frame by sample.
+    // Depth and frame number, by sample.
     let mut stacks: FxHashMap<i64, Vec<(i64, u32)>> = FxHashMap::default();
     for [id, symbol, module, depth] in gather_rows(db, job, CHAINS, ["id", "symbol", "module", "stackDepth"], "CPU stacks")? {
         let frame = *frames.entry((symbol, module)).or_insert_with(|| {
@@ -115,7 +116,7 @@ pub fn read_samples(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: 
     Ok(out)
 }
 
-/// Overhead of nsys and CUPTI, by start.
+/// Reads the overhead of nsys and CUPTI, sorted by start.
 pub fn read_overhead(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut Threads) -> Result<Vec<Overhead>, ImportError> {
     let mut out = Vec::new();
     for table in OVERHEADS {

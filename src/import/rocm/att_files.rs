@@ -1,4 +1,5 @@
-//! Files of a decoded thread trace: `code.json` with the kernel's instructions, a file per wave, and clock readings.
+//! Reader for the files of a decoded thread trace: `code.json` with the kernel's instructions, a file per wave, and
+//! clock readings.
 
 use crate::import::{Budget, ImportError, budget};
 use crate::launch::open;
@@ -18,14 +19,15 @@ pub struct Row {
     /// `file:line` of an instruction, or a function's demangled name.
     pub source: String,
     pub address: u64,
-    /// Executions, cycles spent, cycles stalled (included in these), and idle cycles before it, over all waves.
+    /// Number of executions, cycles spent, cycles stalled (part of the cycles spent), and idle cycles before the
+    /// instruction, over all waves.
     pub cycles: [u64; 4],
-    /// PC samples in which it was issued, and in which it was not.
+    /// Number of PC samples in which the instruction was issued, and in which it was stalled.
     pub samples: [u64; 2],
 }
 
 impl Row {
-    /// Symbol name, if a function begins here.
+    /// Returns the symbol name if the row is a function name.
     pub fn symbol(&self) -> Option<&str> {
         self.text.strip_prefix("; ")
     }
@@ -46,7 +48,7 @@ pub struct WaveFile {
     pub wave: Wave,
 }
 
-/// A wave on a slot of a SIMD; times in cycles.
+/// A wave in a slot of a SIMD; times are in cycles.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct Wave {
@@ -56,7 +58,7 @@ pub struct Wave {
     pub simd: u32,
     pub slot: u32,
     pub id: u32,
-    /// Consecutive states with their cycles.
+    /// Consecutive states with their durations in cycles.
     pub timeline: Vec<(u64, u64)>,
     pub instructions: Vec<Step>,
 }
@@ -105,7 +107,7 @@ pub fn parse_rows(bytes: &[u8], path: &Path) -> Result<Vec<Row>, ImportError> {
     Ok(file.code.iter().filter_map(row).collect())
 }
 
-/// Reads a file beside the trace, if it is a regular file (not a pipe or symlink) of at most `MOST` bytes.
+/// Reads a file next to the trace if it is a regular file (not a pipe or symlink) of at most `MOST` bytes.
 pub fn read_small_file(path: &Path) -> Option<Vec<u8>> {
     let meta = path.symlink_metadata().ok()?;
     if !meta.is_file() || meta.len() > MOST {
@@ -134,11 +136,11 @@ pub fn read_waves(folder: &Path) -> Vec<WaveFile> {
     }
     files.sort();
     files.dedup();
-    // Only plain file names: a path could lead out of the folder.
+    // Accept only plain file names: a path could lead out of the folder.
     files.iter().filter(|n| !n.contains(['/', '\\'])).filter_map(|n| read_json(&folder.join(n))).collect()
 }
 
-/// Frequency of the GPU's cycle counter in Hz, from two readings against a clock of known frequency.
+/// Returns the frequency of the GPU's cycle counter, Hz, from two readings together with a clock of known frequency.
 pub fn read_clock(folder: &Path) -> Option<f64> {
     let all: Json = read_json(&folder.join("realtime.json"))?;
     let frequency = all["metadata"]["frequency"].as_f64()?;

@@ -1,4 +1,4 @@
-//! Builds a profile from the rows: dispatches in order with their launching calls, copies, API calls and ranges.
+//! Builds a profile from the rows: dispatches in launch order with their calls, copies, API calls and ranges.
 
 use super::counters;
 use super::rows::{Call, Dispatch, Rows};
@@ -13,7 +13,7 @@ use crate::model::{
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// Number of streams above which lanes are queues instead: some programs create hundreds.
+/// Maximum number of streams shown as lanes; with more, lanes are queues, since some programs create hundreds of streams.
 const STREAMS: usize = 16;
 
 /// Places, numbered in order of appearance.
@@ -33,16 +33,16 @@ impl Places {
     }
 }
 
-/// Data shared by all parts of the build.
+/// Input data and derived values shared by all build functions.
 struct Context<'a> {
     rows: &'a Rows,
     /// Device index of each agent.
     devices: Vec<Option<u32>>,
-    /// The earliest time: time 0 of the session.
+    /// Earliest time of the report, which becomes time 0 of the session.
     zero: i64,
     /// True if lanes are streams, false if they are queues.
     streams: bool,
-    /// True if any dispatch has a time.
+    /// True if at least one dispatch has a time.
     timed: bool,
 }
 
@@ -60,21 +60,21 @@ impl Context<'_> {
     }
 }
 
-/// Builds the profile. `profile` has the source.
+/// Builds the profile; `profile` already has the source and is otherwise empty.
 pub fn build_profile(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Profile {
     let wants = |part| job.wants.has_parts(part);
     let mut devices = vec![None; rows.agents.len()];
     let mut known: FxHashMap<&Device, u32> = FxHashMap::default();
     for (agent, found) in rows.agents.iter().zip(&mut devices) {
         let Some(device) = &agent.device else { continue };
-        // Every process lists all GPUs of the machine.
+        // Every process lists all GPUs of the machine: add each only once.
         *found = Some(*known.entry(device).or_insert_with(|| {
             profile.devices.push(device.clone());
             u32::try_from(profile.devices.len() - 1).unwrap_or(u32::MAX)
         }));
     }
     if profile.devices.is_empty() && !rows.dispatches.is_empty() {
-        // The GPU is unknown, but it is one of AMD's.
+        // The report does not describe the GPU, but it must be an AMD GPU.
         profile.devices.push(Device { maker: Vendor::Amd, ..Device::default() });
     }
     only_dispatched(&mut rows);
@@ -84,7 +84,7 @@ pub fn build_profile(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Pro
     let mut lanes: Vec<u32> = rows.dispatches.iter().filter_map(|d| d.stream).collect();
     lanes.sort_unstable();
     lanes.dedup();
-    // A single stream for everything carries no information: use queues then.
+    // Use queues if there is only one stream, which contains no information.
     let streams = (2..=STREAMS).contains(&lanes.len());
     rows.dispatches.sort_by_key(|d| (d.process, d.id, d.correlation, d.start));
     rows.calls.sort_by_key(|c| c.start);
@@ -125,7 +125,7 @@ pub fn build_profile(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Pro
     profile
 }
 
-/// Drops symbols that were loaded but never dispatched: a code object has hundreds of them.
+/// Removes symbols that were loaded but never dispatched: a code object has hundreds of them.
 fn only_dispatched(rows: &mut Rows) {
     let mut used = vec![false; rows.symbols.len()];
     for d in &rows.dispatches {
@@ -148,17 +148,17 @@ fn only_dispatched(rows: &mut Rows) {
     }
 }
 
-/// Program name of a command line.
+/// Returns the program name from a command line.
 fn program_name(command: &str) -> Option<String> {
     let first = command.split_whitespace().next()?;
     Some(first.rsplit('/').next().unwrap_or(first).to_owned())
 }
 
-/// Builds the launches; returns a flag per call: true if it launched a kernel.
+/// Builds the launches; returns a flag for each call: true if the call launched a kernel.
 fn build_launches(context: &Context<'_>, places: &mut Places, details: bool, profile: &mut Profile) -> Vec<bool> {
     let rows = context.rows;
     let mut launching = vec![false; rows.calls.len()];
-    // Nested calls share an id: keep the outermost, which starts first. HIP calls enclose HSA calls.
+    // Nested calls share an id, as HIP calls contain HSA calls: keep the outermost, which starts first.
     let mut by_id: FxHashMap<(u32, u64), usize> = FxHashMap::default();
     for (i, call) in rows.calls.iter().enumerate().filter(|(_, c)| !c.marker && c.correlation != 0) {
         by_id.entry((call.process, call.correlation)).or_insert(i);
@@ -166,7 +166,7 @@ fn build_launches(context: &Context<'_>, places: &mut Places, details: bool, pro
     let call_of = |d: &Dispatch| by_id.get(&(d.process, d.correlation)).copied();
     let mut order: Vec<u32> = (0..u32::try_from(rows.dispatches.len()).unwrap_or(u32::MAX)).collect();
     if rows.processes.len() > 1 {
-        // Keep dispatch order within a process; order by time across processes.
+        // Keep the dispatch order within a process; merge processes by time.
         let mut at = Vec::with_capacity(order.len());
         let mut last = (u32::MAX, i64::MIN);
         for d in &rows.dispatches {
@@ -233,8 +233,8 @@ fn build_launches(context: &Context<'_>, places: &mut Places, details: bool, pro
     launching
 }
 
-/// Totals of all calls, and single rows for calls that launched no kernel. Fills `of_call` with these rows by
-/// process and correlation id.
+/// Builds totals of all calls, and a row for each call that launched no kernel. Adds the indices of these rows to
+/// `of_call`, by process and correlation id.
 fn build_calls(context: &Context<'_>, launching: &[bool], of_call: &mut FxHashMap<(u32, u64), u32>) -> HostCalls {
     let rows = context.rows;
     let mut totals: FxHashMap<u32, (u64, i64)> = FxHashMap::default();
@@ -272,7 +272,7 @@ fn build_calls(context: &Context<'_>, launching: &[bool], of_call: &mut FxHashMa
     out
 }
 
-/// Parses `MEMORY_COPY_HOST_TO_DEVICE` and the spellings of older writers.
+/// Parses `MEMORY_COPY_HOST_TO_DEVICE` and the spellings of older profilers.
 fn copy_kind(name: &str) -> CopyKind {
     // rocprof: `CopyHostToDevice`; HIP: `hipMemcpyHostToDevice`.
     let name = name
@@ -291,7 +291,7 @@ fn copy_kind(name: &str) -> CopyKind {
     }
 }
 
-/// First launch of each graph launch call, by process and correlation id.
+/// Returns the first launch of each graph launch call, by process and correlation id.
 fn find_graphs(context: &Context<'_>, launching: &[bool], places: &Places, profile: &Profile) -> FxHashMap<(u32, u64), u32> {
     let rows = context.rows;
     let graph = |name: u32| rows.texts.get(name as usize).is_some_and(|t| CallKind::from_name(t) == CallKind::GraphLaunch);
@@ -355,7 +355,7 @@ fn memory_event(context: &Context<'_>, a: &super::rows::Allocation) -> MemoryEve
 fn build_ranges(context: &Context<'_>) -> Ranges {
     let mut out = Ranges::default();
     let (mut names, mut threads): (FxHashMap<u32, u32>, FxHashMap<(u32, u32), u32>) = (FxHashMap::default(), FxHashMap::default());
-    // If two ranges have the same start, the longer encloses the other; a mark has no length.
+    // Skip marks, which have no length. If two ranges have the same start, the longer one encloses the shorter one.
     let mut markers: Vec<_> = context.rows.calls.iter().filter(|c| c.marker && c.end > c.start).collect();
     markers.sort_by_key(|c| (c.start, std::cmp::Reverse(c.end)));
     for call in markers {

@@ -1,5 +1,5 @@
-//! rocprof-compute's analysis database (`rocprof-compute analyze --output-format db`): kernel metrics with their
-//! tables, units and peaks, averaged over the dispatches of each kernel.
+//! Importer for rocprof-compute's analysis database (`rocprof-compute analyze --output-format db`): kernel metrics with
+//! their tables, units and peaks, averaged over the dispatches of each kernel.
 
 use super::counters::agent_facts;
 use super::rows::strip_kd_suffix;
@@ -16,14 +16,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A table that is unique to this database.
+/// Name of a table that only this kind of database has.
 pub const VALUES: &str = "compute_kernel_metric_value";
 
 fn parse_number<N: std::str::FromStr>(text: Option<&Option<String>>) -> Option<N> {
     text?.as_ref()?.parse().ok()
 }
 
-/// System information, stored as JSON in a column.
+/// Reads the system information, which is JSON in a column.
 fn read_facts(db: &Db) -> Result<serde_json::Value, ImportError> {
     let rows = db.read_rows("compute_workload", &["sys_info_extdata"])?;
     Ok(rows.into_iter().next().and_then(|r| serde_json::from_str(r.into_iter().next()??.as_str()).ok()).unwrap_or_default())
@@ -83,8 +83,8 @@ pub fn read_database(db: &Db, job: &Job<'_>, mut profile: Profile) -> Result<Pro
     let index: FxHashMap<i64, u32> = results.keys().copied().zip(0..).collect();
     profile.kernels = results.values().map(|r| r.kernel.clone()).collect();
     profile.configs = results.values().map(|r| LaunchConfig { grid: r.grid, block: r.block, ..LaunchConfig::default() }).collect();
-    // Results are averages per kernel: each is attached to the kernel's first dispatch, so these come
-    // first, in the order of results.
+    // Results are averages per kernel. Each belongs to the first dispatch of its kernel, so these dispatches come
+    // first, in the order of the results.
     let mut seen = FxHashSet::default();
     let mut ran: Vec<(bool, u32, i64, i64)> = ran
         .into_iter()
@@ -154,7 +154,7 @@ fn read_values(
         });
         result.values.push((id, Value::Float(value)));
     }
-    // The same values under the names of rocprofv3's derived counters, which rules and rooflines read.
+    // Add the same values under the names of rocprofv3's derived counters, which rules and rooflines use.
     let mut named: FxHashMap<&'static str, u32> = FxHashMap::default();
     let mut number = |name: &'static str, unit: &'static str, metrics: &mut Metrics| {
         *named.entry(name).or_insert_with(|| {

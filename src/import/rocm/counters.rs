@@ -1,4 +1,4 @@
-//! Hardware counters as results: one result per dispatch, with AMD's derived metrics.
+//! Builds results from hardware counters: one per dispatch, with AMD's derived metrics.
 
 use super::rows::{Dispatch, Rows, Symbol, strip_kd_suffix};
 use crate::model::kernel::function_of;
@@ -6,20 +6,20 @@ use crate::model::{Device, Kernel, Metrics, Profile, ResultMetrics, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// Device and dispatch parameters of the formulas.
+/// Device and dispatch parameters used by the formulas.
 #[derive(Clone, Copy, Debug)]
 pub struct Gpu {
-    /// Number of compute units, and of dies (XCC), each of which counts separately.
+    /// Number of compute units, and number of dies (XCC); each die has its own counters.
     pub units: f64,
     pub dies: f64,
     /// Duration of the dispatch, ns.
     pub ns: f64,
 }
 
-/// A derived metric: name, unit, formula over counters. Names are those of rocprofv3 if it has the metric.
+/// A derived metric: name, unit, and formula over counters. The name is rocprofv3's if it has the metric.
 type Derived = (&'static str, &'static str, fn(&dyn Fn(&str) -> Option<f64>, Gpu) -> Option<f64>);
 
-/// Busy cycles of one die: a counter's row is the sum over all dies.
+/// Returns the busy cycles of one die: the counter is the sum over all dies.
 fn busy_cycles(c: &dyn Fn(&str) -> Option<f64>, gpu: Gpu) -> Option<f64> {
     c("GRBM_GUI_ACTIVE").map(|n| n / gpu.dies)
 }
@@ -75,20 +75,20 @@ static DERIVED: [Derived; 33] = [
     ("L1 Cache Bandwidth", "byte/second", |c, g| Some(64.0 * c("TCP_TOTAL_CACHE_ACCESSES_sum")? / g.ns * 1e9)),
 ];
 
-/// Floating-point operations of the vector ALUs: all 64 lanes of a wave count as active, and a fused multiply-add as
-/// two.
+/// Returns the floating-point operations of the vector ALUs. Counts all 64 lanes of a wave as active, and a fused
+/// multiply-add as two operations.
 fn vector_flops(c: &dyn Fn(&str) -> Option<f64>, of: &str) -> Option<f64> {
     let n = |op: &str| c(&format!("SQ_INSTS_VALU_{op}_{of}"));
     Some(64.0 * (n("ADD")? + n("MUL")? + n("TRANS")? + 2.0 * n("FMA")?))
 }
 
-/// Operations of the matrix cores, which are counted in units of 512.
+/// Returns the operations of the matrix cores; the counters are in units of 512 operations.
 fn matrix_ops(c: &dyn Fn(&str) -> Option<f64>, of: &str) -> Option<f64> {
     c(&format!("SQ_INSTS_VALU_MFMA_MOPS_{of}")).map(|n| 512.0 * n)
 }
 
-/// Bytes that L2 read from the level behind it: AMD's own counter (KiB) if present, else by request size; CDNA 3
-/// also has requests of 128 bytes.
+/// Returns the bytes that L2 read from the next memory level: AMD's own counter (KiB) if collected, otherwise computed
+/// from requests by size. CDNA 3 also has requests of 128 bytes.
 fn bytes_read(c: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
     if let Some(kib) = c("FETCH_SIZE") {
         return Some(kib * 1024.0);
@@ -101,7 +101,7 @@ fn bytes_read(c: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
     Some(64.0 * (all - small) + 32.0 * small)
 }
 
-/// Bytes that L2 wrote to the level behind it.
+/// Returns the bytes that L2 wrote to the next memory level.
 fn bytes_written(c: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
     if let Some(kib) = c("WRITE_SIZE") {
         return Some(kib * 1024.0);
@@ -114,11 +114,11 @@ fn bytes_written(c: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
 /// Architectures that the formulas apply to.
 const ARCHITECTURES: [&str; 3] = ["gfx90a", "gfx942", "gfx950"];
 
-/// Metric that lists counters with an impossible value of 0: their hardware block did not count. This happens on GPUs
-/// in a power state that turns counters off (ROCm/rocm-systems#5683, #5953), and with drivers of chips that lack a
-/// counter (rocprofiler-sdk#47, #57).
+/// Name of a metric that lists counters with an impossible value of 0, because their hardware block did not count. This
+/// happens if the GPU's power state turns counters off (ROCm/rocm-systems#5683, #5953), and on chips without the counter
+/// (rocprofiler-sdk#47, #57).
 const NOT_COUNTED: &str = "Not Counted";
-/// Sequencer counters that are nonzero for any dispatch with waves, in cycles or waves.
+/// Sequencer counters, in cycles or waves, that are nonzero for every dispatch with waves.
 const OF_WAVES: [&str; 4] = ["SQ_WAVES", "SQ_BUSY_CU_CYCLES", "SQ_BUSY_CYCLES", "SQ_WAVE_CYCLES"];
 
 fn not_counted<'v>(values: &FxHashMap<&'v str, f64>, ran: bool) -> Vec<&'v str> {
@@ -130,8 +130,8 @@ fn not_counted<'v>(values: &FxHashMap<&'v str, f64>, ran: bool) -> Vec<&'v str> 
     out
 }
 
-/// Returns the metrics that can be derived; results that are not finite, as for a kernel without
-/// vector instructions, are omitted.
+/// Returns the metrics that can be derived, without infinite and NaN values (for example of a kernel without vector
+/// instructions).
 pub fn derive_metrics(counter: &dyn Fn(&str) -> Option<f64>, gpu: Gpu) -> impl Iterator<Item = (&'static str, &'static str, f64)> {
     let one = move |(name, unit, of): &Derived| {
         let value = of(counter, gpu).filter(|v| v.is_finite() && counter(name).is_none())?;
@@ -141,7 +141,7 @@ pub fn derive_metrics(counter: &dyn Fn(&str) -> Option<f64>, gpu: Gpu) -> impl I
 }
 
 fn counter_unit(counter: &str) -> &'static str {
-    // In units of 1,024 bytes according to counter_defs.yaml.
+    // The unit is 1,024 bytes according to counter_defs.yaml.
     match counter {
         "FETCH_SIZE" | "WRITE_SIZE" => "Kibyte",
         _ => DERIVED.iter().find(|d| d.0 == counter).map_or("", |d| d.1),
@@ -154,7 +154,7 @@ fn dispatch_facts(d: &Dispatch, ns: i64) -> Vec<(&'static str, &'static str, Val
     let all = [
         ("Dispatch_Id", "", Some(d.id).filter(|&id| id > 0).map(Value::Integer)),
         ("Duration", "nsecond", u64::try_from(ns).ok().filter(|&ns| ns > 0).map(Value::Integer)),
-        // Includes accumulation registers.
+        // The count includes accumulation registers.
         ("VGPR_Count", "register/thread", number(d.registers)),
         ("LDS_Block_Size", "byte/block", number(d.lds)),
         ("Scratch_Size", "byte/thread", number(d.scratch)),
@@ -176,7 +176,7 @@ pub fn agent_facts(device: &Device, dies: u32) -> Vec<(&'static str, &'static st
     all.into_iter().filter_map(|(name, unit, value)| Some((name, unit, value?))).collect()
 }
 
-/// Unit of a column of `roofline.csv`, after scaling by 10⁹.
+/// Returns the unit of a column of `roofline.csv`, after scaling by 10⁹.
 fn rate_unit(column: &str) -> &'static str {
     match column {
         c if c.ends_with("Bw") => "byte/second",
@@ -185,7 +185,7 @@ fn rate_unit(column: &str) -> &'static str {
     }
 }
 
-/// Results of the launches, in launch order; `None` if counters are not the subject of the report.
+/// Builds the results in launch order; returns `None` unless the report consists of dispatches with counters only.
 pub fn build_metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Arc<Metrics>> {
     if rows.counters.is_empty() || !rows.chosen {
         return None;
@@ -193,7 +193,7 @@ pub fn build_metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Ar
     let mut of: FxHashMap<(u32, u64), Vec<(u32, f64)>> = FxHashMap::default();
     let mut seen: FxHashSet<(u32, u64, u32)> = FxHashSet::default();
     for counter in &rows.counters {
-        // A replayed kernel repeats its counters.
+        // A replayed kernel has several rows for the same counter: use the first.
         if seen.insert((counter.process, counter.dispatch, counter.name)) {
             of.entry((counter.process, counter.dispatch)).or_default().push((counter.name, counter.value));
         }
@@ -233,7 +233,7 @@ pub fn build_metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Ar
         if let (Some(agent), Some(units)) = (agent, device.and_then(|d| d.sm_count))
             && device.and_then(|d| d.arch.as_deref()).is_some_and(|a| ARCHITECTURES.contains(&a))
         {
-            // With several dies of unknown number, per-cycle metrics cannot be computed.
+            // If the number of dies is unknown, metrics per cycle cannot be computed (NaN).
             let dies = if agent.dies > 0 || device.and_then(|d| d.arch.as_deref()) == Some("gfx90a") {
                 f64::from(agent.dies.max(1))
             } else {
@@ -266,7 +266,7 @@ pub fn build_metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Ar
     Some(Arc::new(out))
 }
 
-/// Returns the kernel of a symbol: rocprofv3 counts symbols separately even if they share a name.
+/// Returns the kernel of a symbol; several symbols may have the same kernel name.
 pub fn symbol_kernel(symbol: &Symbol) -> Kernel {
     let mangled = symbol.mangled.as_deref().map(strip_kd_suffix).filter(|m| !m.is_empty()).map(Arc::from);
     if symbol.formatted.is_empty() {
@@ -286,16 +286,16 @@ mod tests {
         let all = [("SQ_WAVES", 0.0), ("SQ_INSTS_VALU", 0.0), ("GRBM_GUI_ACTIVE", 61_234.0), ("TCC_HIT_sum", 0.0)];
         assert_eq!(of(&all, true), "SQ_INSTS_VALU SQ_WAVES");
         assert_eq!(of(&all, false), "", "nothing is known of what ran");
-        // If waves counted as 0 busy cycles, the sequencer did not count.
+        // If the kernel has waves but 0 busy cycles, the sequencer did not count.
         assert_eq!(of(&[("SQ_WAVES", 16_384.0), ("SQ_WAVE_CYCLES", 0.0), ("SQ_INSTS_MFMA", 0.0)], true), "SQ_INSTS_MFMA SQ_WAVE_CYCLES");
         // A kernel without matrix instructions.
         assert_eq!(of(&[("SQ_WAVES", 16_384.0), ("SQ_WAVE_CYCLES", 7.0), ("SQ_INSTS_MFMA", 0.0)], true), "");
         assert_eq!(of(&[("GRBM_GUI_ACTIVE", 0.0)], true), "GRBM_GUI_ACTIVE");
     }
 
-    /// A fill kernel of 151 launches on an MI300X, with the values that rocprof-compute 3.3 printed: SALU 2.77
-    /// %, VALU 1.15 %, 63.18 active threads of 64, IPC 0.30, L2 hits 50.82 %. The counters are synthetic,
-    /// chosen to have these ratios.
+    /// A fill kernel with 151 launches on an MI300X, for which rocprof-compute 3.3 printed SALU 2.77 %, VALU 1.15 %,
+    /// 63.18 active threads of 64, IPC 0.30, and L2 hits 50.82 %. The counters are synthetic and chosen to match
+    /// these ratios.
     #[test]
     fn formulas_are_amd_s() {
         let gpu = Gpu { units: 304.0, dies: 8.0, ns: 1e6 };

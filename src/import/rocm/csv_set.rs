@@ -1,5 +1,6 @@
-//! CSV files of rocprofv3 (`ROCm` 6.0 to 7.x), and results of rocprof (v1, v2): tables that belong together by file
-//! name, each recognised by its header. Columns are found by name, as they differ between releases.
+//! Reader for CSV files of rocprofv3 (`ROCm` 6.0 to 7.x) and of rocprof (v1, v2). File names determine which tables
+//! belong together; the header of a table determines its type. Columns are looked up by name, as they differ between
+//! releases.
 
 use super::columns::is_counter;
 use super::passes;
@@ -14,22 +15,21 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Type of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Table {
     Agents,
     /// API calls of HIP, HSA and RCCL, and markers.
     Calls,
     Kernels,
-    /// Dispatches with counters, a row per counter.
+    /// Counters of dispatches, one row per counter.
     Counters,
     Copies,
     Allocations,
-    /// A row per kernel, from `rocprof` before rocprofv3.
+    /// Dispatches with counters as columns, from rocprof v1 and v2.
     Legacy,
 }
 
-/// Columns that identify a table, lower-case; all columns of an entry must be present.
+/// Columns that identify a table, in lower case; all columns of an entry must be present.
 const HEADS: [(Table, &[&str]); 9] = [
     (Table::Agents, &["node_id", "agent_type"]),
     (Table::Counters, &["dispatch_id", "kernel_name", "counter_name", "counter_value"]),
@@ -42,13 +42,13 @@ const HEADS: [(Table, &[&str]); 9] = [
     (Table::Legacy, &["dispatch_id", "kernel_name", "gpu_id", "start_timestamp"]),
 ];
 
-/// Column limit for tables of rocprofv3: its widest, for agents, has 54.
+/// Maximum number of columns of rocprofv3's tables; the widest, for agents, has 54.
 const MOST_COLUMNS: usize = 80;
 
 /// Column positions of a table.
 pub(super) struct Head {
     at: FxHashMap<String, usize>,
-    /// Counter columns of a table with a row per dispatch.
+    /// Position and name of the counter columns, for a table with one row per dispatch.
     pub counters: Vec<(usize, String)>,
 }
 
@@ -61,7 +61,7 @@ impl Head {
     }
 
     fn table_kind(&self) -> Option<Table> {
-        // Tables of rocprof-compute have a column for each of some hundred counters.
+        // Reject tables of rocprof-compute, which have columns for a few hundred counters.
         if self.at.len() > MOST_COLUMNS {
             return None;
         }
@@ -78,7 +78,7 @@ impl Head {
     }
 }
 
-/// Table type from the first line of a file.
+/// Determines the table type from the first line of a file.
 pub fn detect_table(head: &[u8]) -> Option<Table> {
     let line = head.split(|b| *b == b'\n').next()?;
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(line);
@@ -86,7 +86,7 @@ pub fn detect_table(head: &[u8]) -> Option<Table> {
     (reader.read_byte_record(&mut record).ok()? && record.len() > 2).then(|| Head::from_header(&record).table_kind())?
 }
 
-/// Suffixes of the set's file names, before `.csv`.
+/// File name suffixes of a set of tables, before `.csv`.
 const PARTS: [&str; 12] = [
     "_kernel_trace",
     "_hip_api_trace",
@@ -102,18 +102,18 @@ const PARTS: [&str; 12] = [
     "_hip_trace",
 ];
 
-/// Folder and file name prefix shared by all files of a process.
+/// Returns the folder and file name prefix that all files of a process share.
 fn set_stem(path: &Path) -> PathBuf {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let own = PARTS.iter().find_map(|p| name.strip_suffix(&format!("{p}.csv"))).map(str::to_owned);
     path.with_file_name(own.unwrap_or(name))
 }
 
-/// Files of the same set: in the same folder, with the same prefix.
+/// Returns the files of the same set: those in the same folder with the same prefix.
 pub fn find_siblings(path: &Path) -> Vec<PathBuf> {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let Some(stem) = PARTS.iter().find_map(|p| name.strip_suffix(&format!("{p}.csv"))) else { return vec![path.to_owned()] };
-    // Counters are a separate report: kernels were serialised while they were collected.
+    // Counters are a separate report: kernels are serialised while counters are collected.
     let counters = name.ends_with("_counter_collection.csv");
     let wanted = |part: &str| match part {
         "_agent_info" => true,
@@ -128,7 +128,7 @@ pub fn find_siblings(path: &Path) -> Vec<PathBuf> {
     out
 }
 
-/// Reads files that belong together.
+/// Reads the files of one set, possibly of several processes.
 pub fn read_files(files: &[PathBuf], job: &Job<'_>) -> Result<Rows, ImportError> {
     let mut known: Vec<(Table, &PathBuf)> = Vec::new();
     for file in files {
@@ -136,8 +136,8 @@ pub fn read_files(files: &[PathBuf], job: &Job<'_>) -> Result<Rows, ImportError>
         let n = open::open_regular(file).and_then(|mut f| f.read(&mut head)).map_err(|e| ImportError::io(file, e))?;
         known.extend(detect_table(&head[..n]).map(|t| (t, file)));
     }
-    // Files of a process share one stem. Within a process, referenced tables come first, and the trace before
-    // counters, as it knows more about dispatches.
+    // Files of a process share one stem. Within a process, read referenced tables first, and the trace before
+    // counters, as the trace contains more about dispatches.
     known.sort_by_key(|(table, path)| (set_stem(path), *table));
     let mut reader = Reader::default();
     let mut last = None;
@@ -167,26 +167,26 @@ pub fn read_one(bytes: &[u8], path: &Path, job: &Job<'_>) -> Result<Rows, Import
 #[derive(Default)]
 pub(super) struct Reader {
     pub rows: Rows,
-    /// Processes by id; tables without one belong to the process of the set.
+    /// Processes by id; rows without a process id belong to the process `own`.
     processes: FxHashMap<u32, u32>,
-    /// Index of the process of the files.
+    /// Index of the process to which the current files belong.
     own: u32,
-    /// Processes of tables that identify them by `Guid`.
+    /// Processes by `Guid`, for tables with this column.
     guids: FxHashMap<Vec<u8>, u32>,
-    /// First launching thread of each process without an id.
+    /// First launching thread of each process without a process id.
     unnamed: FxHashMap<u32, u32>,
-    /// True if kernel rows name their process.
+    /// True if kernel rows contain a process id or `Guid`.
     named: bool,
     agents: FxHashMap<String, u32>,
-    /// Number of GPUs among the listed agents.
+    /// Number of GPUs among the agents so far.
     gpus: u32,
     symbols: FxHashMap<(u32, u64, Arc<str>), u32>,
     texts: Texts,
     /// Sizes of allocations by address.
     sizes: FxHashMap<u64, i64>,
-    /// True if launches were read from a trace.
+    /// True if the current process has a kernel trace.
     traced: bool,
-    /// Profiling pass of the files.
+    /// Profiling pass of the current files.
     pass: Option<u32>,
 }
 
@@ -203,7 +203,7 @@ impl Reader {
             return Ok(());
         }
         let head = Head::from_header(&record);
-        // Short rows take more memory once decoded than in the file.
+        // Decoded rows may be larger than the text in the file.
         let budget = Budget::from_plain_size(path, total, total);
         let mut rows = 0_u64;
         while reader.read_byte_record(&mut record).map_err(damaged)? {
@@ -228,13 +228,13 @@ impl Reader {
         }
         self.traced |= table == Table::Kernels;
         self.rows.legacy |= table == Table::Legacy;
-        // The table does not say which of all dispatches these are.
+        // Without a trace, the table contains only the dispatches with counters.
         self.rows.chosen |= (table == Table::Counters && !self.traced) || (table == Table::Legacy && !self.rows.counters.is_empty());
         Ok(())
     }
 
-    /// Starts the files of another process, whose ids have other meanings. By default, the
-    /// file name is the process id.
+    /// Starts reading the files of another process and clears the ids of the previous one. The default process id is the
+    /// number in the file name.
     pub(super) fn begin_process(&mut self, stem: &Path) {
         self.processes.clear();
         self.guids.clear();
@@ -251,7 +251,7 @@ impl Reader {
 
     pub(super) fn process_index(&mut self, pid: Option<u32>) -> u32 {
         let Some(pid) = pid else { return self.own };
-        // The process without an id so far is this one.
+        // If the process of the files has no id so far, this is its id.
         if let Some(own) = self.rows.processes.get_mut(self.own as usize)
             && own.pid == 0
         {
@@ -265,15 +265,15 @@ impl Reader {
         })
     }
 
-    /// Process of a row: by id, else by the `Guid` that `rocpd convert` assigns to each database; its
-    /// kernel tables lack process ids.
+    /// Returns the process of a row: by id, otherwise by the `Guid` that `rocpd convert` assigns to each database, since
+    /// its kernel tables have no process ids.
     fn process_of(&mut self, head: &Head, row: &ByteRecord) -> u32 {
         let pid = head.cell_number(row, &["process_id", "pid"]);
         let Some(guid) = head.cell_text(row, &["guid"]).filter(|g| !g.is_empty()) else { return self.process_index(pid) };
         let process = match self.guids.get(guid) {
             Some(&known) => known,
             None => {
-                // The first one is the process of the files.
+                // The first `Guid` belongs to the process of the files.
                 let new = if pid.is_some() || self.guids.is_empty() {
                     self.process_index(pid)
                 } else {
@@ -300,14 +300,14 @@ impl Reader {
         self.texts.text_number(bytes, &mut self.rows.texts)
     }
 
-    /// Agent by its name in the tables: `Agent 2`, `2`.
+    /// Returns the agent with this name in the tables: `Agent 2` or `2`.
     pub(super) fn agent_index(&mut self, named: &[u8], gpu: bool) -> u32 {
         let text = String::from_utf8_lossy(named);
         let key = text.rsplit(' ').next().unwrap_or_default().to_owned();
         if let Some(&known) = self.agents.get(&key) {
             return known;
         }
-        // Without an agent table, an agent that runs kernels is a GPU, known only by its label.
+        // Without an agent table, an agent that runs kernels is a GPU without further data.
         let device = gpu.then(|| Device { id: key.parse().unwrap_or(0), maker: Vendor::Amd, ..Device::default() });
         let number = next(self.rows.agents.len());
         self.rows.agents.push(Agent { device, ..Agent::default() });
@@ -393,15 +393,15 @@ impl Reader {
         Some(())
     }
 
-    /// Reads a dispatch with counters: its row is repeated for each counter, with sizes as products.
+    /// Reads a row for one counter of a dispatch. Grid and workgroup sizes are products of the three dimensions.
     fn read_counter(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
         let id = head.cell_number(row, &["dispatch_id"])?;
-        // In a trace whose kernels name no process, all belong to the same one, whatever the file names.
+        // If the kernels of the trace have no process id, use the same process for counters, regardless of file names.
         let process = if self.traced && !self.named { self.own } else { self.process_of(head, row) };
         let name = self.intern_text(head.cell_text(row, &["counter_name"])?);
         let value = head.cell_number(row, &["counter_value"])?;
         self.rows.counters.push(Counter { process, dispatch: id, name, value });
-        // The trace knows more about its dispatches.
+        // Do not add a dispatch again: the trace contains more about it, or the previous row was for the same dispatch.
         if self.traced || self.rows.dispatches.last().is_some_and(|d| d.id == id && d.process == process) {
             return Some(());
         }
@@ -469,7 +469,7 @@ impl Reader {
     }
 
     pub(super) fn finish(mut self) -> Rows {
-        // Several processes need distinct ids.
+        // Use the thread id as process id if several processes have none, so that ids differ.
         let several = self.unnamed.len() > 1;
         for (process, thread) in self.unnamed.into_iter().filter(|_| several) {
             if let Some(of) = self.rows.processes.get_mut(process as usize).filter(|p| p.pid == 0) {
@@ -481,7 +481,7 @@ impl Reader {
     }
 }
 
-/// Vector registers per work-item: on GPUs with accumulation registers, both kinds share one register file.
+/// Returns vector registers per work-item, including accumulation registers: both kinds share one register file.
 pub(super) fn vector_registers(head: &Head, row: &ByteRecord) -> Option<u32> {
     let vector: u32 = head.cell_number(row, &["vgpr_count", "arch_vgpr", "vgpr"])?;
     Some(vector + head.cell_number::<u32>(row, &["accum_vgpr_count", "accum_vgpr"]).unwrap_or(0))

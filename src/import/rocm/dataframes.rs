@@ -1,5 +1,5 @@
-//! Tables of `rocprof-compute analyze --save-dfs`: a CSV file per table, named by panel and number
-//! (`2.1_Speed-of-Light.csv`), with averages over all analyzed dispatches.
+//! Importer for the tables of `rocprof-compute analyze --save-dfs`: a CSV file per table, with panel and number in its
+//! name (`2.1_Speed-of-Light.csv`). Values are averages over all analyzed dispatches.
 
 use super::rows::strip_kd_suffix;
 use super::tables::{Cell, is_value_column, known_values, only_value};
@@ -24,7 +24,7 @@ const PANELS: [(u32, &str); 7] =
 /// Columns without values: row labels and the unit.
 const NO_VALUES: [&str; 6] = ["Metric", "Channel", "Unit", "Type", "Transaction", "Coherency"];
 
-/// Panel, number and title from the file name.
+/// Parses panel, number and title in the file name.
 fn parse_title(path: &Path) -> Option<(u32, u32, String)> {
     let stem = path.file_name()?.to_str()?.strip_suffix(".csv")?;
     let (number, words) = stem.split_once('_')?;
@@ -35,18 +35,17 @@ fn parse_title(path: &Path) -> Option<(u32, u32, String)> {
     Some((panel, table, prefix.map_or(words.clone(), |p| format!("{p} {words}"))))
 }
 
-/// Returns true for one of these tables.
+/// Returns true if a file is one of these tables.
 fn is_table(member: &Member) -> bool {
     parse_title(&member.path).is_some() && [&b"Metric,"[..], b"Channel,"].iter().any(|start| member.head.starts_with(start))
 }
 
-/// Returns true if a folder has such tables, but not the counters that they were made from.
+/// Returns true if a folder has such tables, but no counters from which they were computed.
 pub fn is_analysis(input: &Input) -> bool {
     input.members.iter().any(is_table) && !input.members.iter().any(|m| workload::is_counter_table(&m.head))
 }
 
-/// A kernel of the first table, `0.1_Top_Kernels.csv`, in which names are wrapped at 40
-/// characters and long ones truncated.
+/// A row of the kernel table, `0.1_Top_Kernels.csv`, which wraps names at 40 characters and truncates long names.
 struct Top {
     name: String,
     count: u64,
@@ -93,7 +92,7 @@ fn read_cells(path: &Path, table: &str, out: &mut Vec<Owned>) -> Result<u64, csv
         };
         let Some(metric) = row.get(0).filter(|m| !m.is_empty()) else { continue };
         for (i, which) in head.iter().enumerate().filter(|(_, h)| !NO_VALUES.contains(h) && !h.is_empty()) {
-            // An empty cell is a metric that this GPU or counter set lacks.
+            // A cell is empty if this GPU or counter set does not have the metric.
             let Some(value) = row.get(i).and_then(|t| t.trim().parse::<f64>().ok()).filter(|v| v.is_finite()) else { continue };
             let unit = unit.and_then(|u| row.get(u)).unwrap_or_default().to_owned();
             out.push(Owned { table: table.to_owned(), metric: metric.to_owned(), which: which.to_owned(), unit, value });
@@ -102,7 +101,7 @@ fn read_cells(path: &Path, table: &str, out: &mut Vec<Owned>) -> Result<u64, csv
     Ok(broken)
 }
 
-/// Reads the folder: kernel totals, and one result for the only kernel or for all of them together.
+/// Reads the folder: kernel totals, and one result for all kernels together.
 pub fn read_folder(input: &Input, job: &Job<'_>, mut profile: Profile) -> Result<Profile, ImportError> {
     let mut files: Vec<((u32, u32, String), &Member)> =
         input.members.iter().filter(|m| is_table(m)).filter_map(|m| Some((parse_title(&m.path)?, m))).collect();
@@ -148,7 +147,7 @@ pub fn read_folder(input: &Input, job: &Job<'_>, mut profile: Profile) -> Result
     Ok(profile)
 }
 
-/// Adds the only kernel as one launch of mean duration; the result belongs to it.
+/// Adds one launch of the only kernel, with its mean duration, to which the result belongs.
 fn add_launch(one: &Top, profile: &mut Profile) {
     let mut columns = LaunchColumns::default();
     let mut durations = TimesBuilder::default();
@@ -188,7 +187,7 @@ fn parse_kernel(name: &str) -> Kernel {
     Kernel { function: Some(function_of(name).into()), demangled: Some(name.into()), mangled, ..Kernel::default() }
 }
 
-/// Returns one result with every cell as `Table: Metric (Column)`.
+/// Builds one result that contains every cell, under the name `Table: Metric (Column)`.
 fn build_metrics(all: &[Owned], kernels: &[Top], (device, dies): (&Device, u32), profile: &Profile) -> Metrics {
     let mut out = Metrics { source: profile.source.clone(), ..Metrics::default() };
     let mut values: Vec<(u32, Value)> = Vec::new();
@@ -214,7 +213,7 @@ fn build_metrics(all: &[Owned], kernels: &[Top], (device, dies): (&Device, u32),
         all.iter().map(|c| Cell { table: &c.table, metric: &c.metric, which: &c.which, unit: &c.unit, value: c.value }).collect();
     let one = kernels.len() == 1;
     let (grid, block) = (only_value(&borrowed, "Grid Size"), only_value(&borrowed, "Workgroup Size"));
-    // Rules and rooflines must not judge several kernels together.
+    // Add the values for rules and rooflines only if the result is for a single kernel.
     if one {
         for (name, unit, value) in known_values(&borrowed) {
             add(name.to_owned(), unit, Value::Float(value), &mut out);

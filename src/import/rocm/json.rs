@@ -1,4 +1,4 @@
-//! rocprofv3's JSON: one object per process. Only requested parts are kept.
+//! Reader for rocprofv3's JSON: one object per process. Keeps only requested parts.
 
 use super::many::{Many, with_counting};
 use super::rocpd::build_device;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The only top-level key.
+/// Name of the only top-level key.
 pub const KEY: &str = "rocprofiler-sdk-tool";
 
 #[derive(Deserialize)]
@@ -54,7 +54,7 @@ struct Strings {
     marker_api: Many<Marked>,
 }
 
-/// Operations of a record kind, by number.
+/// Names of the operations of a record kind, by number.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Kind {
@@ -165,7 +165,6 @@ fn next(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 
-/// Reads a file.
 pub fn read_file(bytes: &[u8], job: &Job<'_>, input: &Input) -> Result<Rows, ImportError> {
     let path = &input.path;
     input.memory_budget().charge_bytes(budget::estimate_json(bytes))?;
@@ -193,7 +192,7 @@ fn read_process(one: One, rows: &mut Rows, texts: &mut Texts) {
         let number = |key: &str| agent.get(key).and_then(Value::as_u64);
         let text = |key: &str| agent.get(key).and_then(Value::as_str).filter(|t| !t.is_empty()).map(str::to_owned);
         let Some(handle) = agent.get("id").and_then(|i| i.get("handle")).and_then(Value::as_u64) else { continue };
-        // Agent type of GPUs in HSA.
+        // 2 is HSA's agent type for GPUs.
         let gpu = (number("type") == Some(2)).then(|| {
             let mut device = build_device(&number);
             device.id = gpus;
@@ -213,8 +212,8 @@ fn read_process(one: One, rows: &mut Rows, texts: &mut Texts) {
         rows.symbols.push(Symbol {
             process,
             kernel_id: s.kernel_id,
-            // Without filter options, a run filters by the demangled name, regardless of the options of this
-            // recording.
+            // By default, rocprofv3 filters by the demangled name: prefer that name, regardless of this recording's
+            // options.
             formatted: Arc::from(strip_kd_suffix(if s.demangled_kernel_name.is_empty() {
                 &s.formatted_kernel_name
             } else {

@@ -1,5 +1,5 @@
-//! Output of rocprof before rocprofv3 (v1, v2): a row per dispatch with counters as columns. Its database also has
-//! HIP and HSA calls with arguments as text, copies, and dispatches as the runtime saw them.
+//! Reader for output of rocprof v1 and v2: a row per dispatch with counters as columns. The database of v1 also contains
+//! HIP and HSA calls with arguments as text, copies, and dispatches as the runtime recorded them.
 
 use super::csv_set::{Head, Reader, vector_registers};
 use super::rows::{Call, Copy, Counter, Dispatch, Rows};
@@ -25,9 +25,9 @@ fn parse_number(arguments: &str, name: &str) -> Option<u64> {
 }
 
 impl Reader {
-    /// Reads a row of the `results.csv` of rocprof or rocprofv2: sizes are products.
+    /// Reads a row of the `results.csv` of rocprof or rocprofv2. Sizes are products of the three dimensions.
     pub(super) fn read_legacy_row(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
-        // Tables with only counters have no times.
+        // Tables that contain only counters have no times.
         let start: i64 = head.cell_number(row, &["beginns", "start_timestamp"]).unwrap_or(0);
         let process = self.process_index(head.cell_number(row, &["pid", "process_id"]));
         let name = head.cell_text(row, &["kernelname", "kernel_name"])?;
@@ -36,7 +36,7 @@ impl Reader {
         let symbol = self.symbol_index(process, head.cell_number(row, &["kernel_id"]).unwrap_or(0), name);
         let agent = self.agent_index(head.cell_text(row, &["gpu_id"]).unwrap_or(b"0"), true);
         let line = |names: &[&str]| [head.cell_number(row, names).unwrap_or(0), 1, 1];
-        // Numbered from 0.
+        // `index` counts from 0, dispatch ids from 1.
         let index: u64 = head
             .cell_number(row, &["index"])
             .map_or_else(|| head.cell_number(row, &["dispatch_id"]).unwrap_or(0), |i: u64| i.saturating_add(1));
@@ -66,7 +66,7 @@ impl Reader {
         Some(())
     }
 
-    /// Reads a call of HIP or HSA, or a range of `ROCTx`.
+    /// Reads a HIP or HSA call, or a `ROCTx` range.
     fn legacy_call(
         &mut self,
         row: &[Option<String>],
@@ -99,7 +99,7 @@ impl Reader {
         self.rows.calls.push(call);
     }
 
-    /// Reads a dispatch as the runtime saw it, or a copy.
+    /// Reads a dispatch as the runtime recorded it, or a copy.
     fn legacy_operation(&mut self, row: &[Option<String>], copy: bool, launches: &FxHashMap<u64, String>, bytes: &FxHashMap<u64, u64>) {
         let text = |i: usize| row.get(i).and_then(Option::as_deref);
         let small = |i: usize| text(i).and_then(|t| t.parse::<u32>().ok());
@@ -144,7 +144,7 @@ impl Reader {
     }
 }
 
-/// Tables of calls; true for those of `ROCTx`.
+/// Tables of calls; true for the table of `ROCTx` ranges.
 const CALLS: [(&str, bool); 3] = [("HIP", false), ("HSA", false), ("rocTX", true)];
 
 /// Reads a database of rocprof v1.
@@ -172,13 +172,13 @@ pub fn read_db(db: &Db, path: &Path, job: &Job<'_>) -> Result<Rows, ImportError>
     }
     let traced = reader.rows.dispatches.is_empty();
     for (table, copy) in [("OPS", false), ("COPY", true)] {
-        // Dispatches with counters or times have been read already, with more detail.
+        // The dispatches have already been read from `KERN`, with more details.
         if !copy && !traced {
             continue;
         }
         let mut rows = db.read_rows(table, &["BeginNs", "EndNs", "dev-id", "queue-id", "Name", "pid", "tid", "stream-id", "Index"])?;
         let key = |r: &Vec<Option<String>>, i: usize| r.get(i).and_then(|t| t.as_ref()?.parse::<i64>().ok()).unwrap_or(i64::MAX);
-        // Sorted by launch; the operations of one launch (a graph) by start.
+        // Sort by launch; sort the operations of one launch (a graph) by start.
         rows.sort_by_key(|r| (key(r, 8), key(r, 0)));
         for row in rows {
             reader.legacy_operation(&row, copy, &launches, &bytes);

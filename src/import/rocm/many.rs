@@ -1,4 +1,4 @@
-//! Long JSON lists whose items are counted while they are read, so that a cancelled job stops early.
+//! Deserializer for long JSON lists that counts items, so that a cancelled job stops early.
 
 use crate::model::Pace;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
@@ -8,11 +8,11 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 
 thread_local! {
-    /// Item counter of this thread: serde cannot pass context to the place where items are read.
+    /// Item counter of this thread: serde's derived code cannot pass it to the list's visitor.
     static PACE: RefCell<Option<Rc<Pace>>> = const { RefCell::new(None) };
 }
 
-/// Runs `read` with items counted.
+/// Runs `read` with `pace` as the item counter of this thread.
 pub fn with_counting<T>(pace: &Rc<Pace>, read: impl FnOnce() -> T) -> T {
     let before = PACE.replace(Some(Rc::clone(pace)));
     let out = read();
@@ -20,7 +20,7 @@ pub fn with_counting<T>(pace: &Rc<Pace>, read: impl FnOnce() -> T) -> T {
     out
 }
 
-/// A counted list.
+/// A list whose items are counted while it is read.
 pub struct Many<T>(pub Vec<T>);
 
 impl<T> Default for Many<T> {

@@ -1,5 +1,5 @@
-//! Importers of AMD's profilers: rocprofv3's database (rocpd), CSV, JSON and Perfetto files,
-//! rocprof's results, and more.
+//! Importers for AMD's profilers: rocprofv3 (database, CSV, JSON, Perfetto, thread traces), rocprof, rocprof-compute and
+//! rocmProfileData.
 
 mod att_files;
 mod build;
@@ -35,12 +35,12 @@ use std::sync::Arc;
 
 const MAGIC: &[u8] = b"SQLite format 3\0";
 
-/// Returns true if a file begins like a rocprofv3 database.
+/// Returns true if a file begins with the schema of a rocprofv3 database.
 fn is_rocpd_database(head: &[u8]) -> bool {
     head.starts_with(MAGIC) && memchr::memmem::find(head, b"rocpd_info_").is_some()
 }
 
-/// Importer of rocprofv3's database.
+/// Importer for rocprofv3's database.
 pub struct Rocpd;
 
 impl Importer for Rocpd {
@@ -53,7 +53,7 @@ impl Importer for Rocpd {
     }
 
     fn knows(&self, input: &Input) -> bool {
-        // Each process and each pass writes its own; beside decoded thread traces, the databases are not the subject.
+        // Each process and each pass writes a database. If the folder has a decoded thread trace, import the trace.
         let traced = input.members.iter().any(|m| m.path.file_name().is_some_and(|n| n == "code.json"));
         let part =
             |m: &super::input::Member| m.head.starts_with(MAGIC) && Input::open_part(&m.path).is_ok_and(|i| is_rocpd_database(&i.head));
@@ -100,7 +100,7 @@ impl Rocpd {
     }
 }
 
-/// Importer of the database of rocprof, before rocprofv3.
+/// Importer for the database of rocprof v1.
 pub struct RocprofDb;
 
 impl Importer for RocprofDb {
@@ -124,7 +124,7 @@ impl Importer for RocprofDb {
     }
 }
 
-/// Importer of rocmProfileData's database.
+/// Importer for rocmProfileData's database.
 pub struct Rpd;
 
 impl Importer for Rpd {
@@ -148,7 +148,7 @@ impl Importer for Rpd {
     }
 }
 
-/// Importer of rocprof-compute's analysis database.
+/// Importer for rocprof-compute's analysis database.
 pub struct RocprofCompute;
 
 impl Importer for RocprofCompute {
@@ -171,7 +171,7 @@ impl Importer for RocprofCompute {
     }
 }
 
-/// Importer of counters of a rocprof-compute workload.
+/// Importer for the counters of a rocprof-compute workload.
 pub struct RocprofWorkload;
 
 impl Importer for RocprofWorkload {
@@ -211,14 +211,14 @@ impl Importer for RocprofWorkload {
 }
 
 impl RocprofWorkload {
-    /// Path of the counter table in a workload's folder. Accumulator counters have files of their own beside it.
+    /// Returns the path of the counter table in a workload's folder, which also has files for accumulator counters.
     fn counter_table(input: &Input) -> Option<&std::path::Path> {
         let tables = || input.members.iter().filter(|m| workload::is_counter_table(&m.head)).map(|m| m.path.as_path());
         tables().find(|path| path.file_name().is_some_and(|n| n == "pmc_perf.csv")).or_else(|| tables().next())
     }
 }
 
-/// Importer of the tables of rocprof-compute's analysis.
+/// Importer for the tables of rocprof-compute's analysis.
 pub struct RocprofTables;
 
 impl Importer for RocprofTables {
@@ -240,7 +240,7 @@ impl Importer for RocprofTables {
     }
 }
 
-/// Importer of rocprofv3's decoded thread traces.
+/// Importer for rocprofv3's decoded thread traces.
 pub struct RocmThreadTrace;
 
 impl Importer for RocmThreadTrace {
@@ -270,7 +270,7 @@ impl RocmThreadTrace {
         metrics.source.tool == thread_trace::TOOL
     }
 
-    /// Values per instruction, and the kernel's code with source lines.
+    /// Reads the values per instruction.
     pub fn read_details(input: &Input, metrics: &Metrics) -> Result<Details, ImportError> {
         thread_trace::code_file(input).map_or_else(|| Ok(Details::default()), |path| thread_trace::read_details(&path, metrics))
     }
@@ -280,7 +280,7 @@ impl RocmThreadTrace {
     }
 }
 
-/// Importer of CSV files of rocprofv3 and rocprof.
+/// Importer for CSV files of rocprofv3 and rocprof.
 pub struct RocmCsv;
 
 impl Importer for RocmCsv {
@@ -307,7 +307,7 @@ impl Importer for RocmCsv {
                 csv_set::read_files(&files, job)
             }
             Bytes::File(path) if *path == input.path => csv_set::read_files(&csv_set::find_siblings(path), job),
-            // An unpacked file has no siblings.
+            // An unpacked file is temporary and has no siblings.
             Bytes::File(path) => csv_set::read_files(std::slice::from_ref(path), job),
             Bytes::BuiltIn(bytes) => csv_set::read_one(bytes, &input.path, job),
         }?;
@@ -315,7 +315,7 @@ impl Importer for RocmCsv {
     }
 }
 
-/// Importer of kernel totals of rocprofv3 or rocprof.
+/// Importer for kernel totals of rocprofv3 or rocprof.
 pub struct RocmStats;
 
 impl Importer for RocmStats {
@@ -342,7 +342,7 @@ impl Importer for RocmStats {
     }
 }
 
-/// Importer of rocprofv3's JSON.
+/// Importer for rocprofv3's JSON.
 pub struct RocmJson;
 
 impl Importer for RocmJson {
@@ -367,7 +367,7 @@ impl Importer for RocmJson {
     }
 }
 
-/// Importer of rocprofv3's Perfetto traces.
+/// Importer for rocprofv3's Perfetto traces.
 pub struct RocmPerfetto;
 
 impl Importer for RocmPerfetto {
@@ -406,7 +406,7 @@ impl Importer for RocmPerfetto {
     }
 }
 
-/// Number of missing dispatches according to the ids present: each process counts its own from 1.
+/// Returns the number of missing dispatches, from gaps in the dispatch ids, which count from 1 in each process.
 fn count_missing(rows: &Rows) -> u64 {
     if rows.chosen || rows.legacy {
         return 0;
@@ -420,7 +420,8 @@ fn count_missing(rows: &Rows) -> u64 {
     of.values().map(|(most, seen)| most - seen.len() as u64).sum()
 }
 
-/// Dispatches of a trace that have counters, with the counters; `None` if there are none, or no dispatches without.
+/// Returns the dispatches of a trace that have counters, with the counters. `None` if no dispatch has counters, or if
+/// the report contains only dispatches with counters.
 fn counted_dispatches(rows: &Rows) -> Option<Rows> {
     if rows.chosen || rows.counters.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! Perfetto traces (`.pftrace`) of rocprofv3. Slices carry times, queue, stream and sizes as annotations; there are
+//! Reader for rocprofv3's Perfetto traces (`.pftrace`). Slices have times, queue, stream and sizes as annotations, but
 //! no dispatch ids. Field numbers are those of Perfetto's published `perfetto_trace.proto`.
 
 use super::protobuf::{Fields, Text, Value};
@@ -11,11 +11,10 @@ use std::sync::Arc;
 /// Slice categories that identify a trace of rocprofv3.
 const CATEGORIES: [&[u8]; 4] = [b"kernel_dispatch", b"hip_api", b"hsa_api", b"memory_copy"];
 
-/// Returns true for the first bytes of such a trace.
+/// Returns true if a file begins like such a trace.
 pub fn is_rocm_trace(head: &[u8]) -> bool {
-    // The first field is a packet.
     let has = |word: &[u8]| memchr::memmem::find(head, word).is_some();
-    // rocprofiler-systems uses other names.
+    // The first field must be a packet. Traces of rocprofiler-systems, which use `rocm_` names, are not accepted.
     head.first() == Some(&0x0a) && CATEGORIES.iter().any(|c| has(c)) && !has(b"rocm_")
 }
 
@@ -29,14 +28,14 @@ struct Interned<'a> {
 }
 
 impl<'a> Interned<'a> {
-    /// Takes interned strings; returns their number.
+    /// Adds interned strings; returns the number of strings read.
     fn read_interned(&mut self, data: &'a [u8], pace: &Pace) -> u64 {
         let mut taken = 0;
         for (field, value) in Fields::new(data) {
             if !matches!(field, 1..=3 | 29) {
                 continue;
             }
-            // One packet may hold millions.
+            // One packet may contain millions of strings.
             if !pace.count_steps(1) {
                 break;
             }
@@ -73,11 +72,10 @@ impl Default for Name<'_, '_> {
     }
 }
 
-/// Maximum length of a key, an agent's name or a number as text, bytes: longer ones are invalid, and
-/// every event may refer to one.
+/// Maximum length of a key, an agent's name or a number as text, bytes. Longer texts are invalid and would be slow,
+/// since every event may refer to one.
 const LONGEST: usize = 256;
 
-/// Attributes of a slice.
 #[derive(Default)]
 struct Slice<'a, 'r> {
     category: &'a [u8],
@@ -87,14 +85,14 @@ struct Slice<'a, 'r> {
 }
 
 impl<'a, 'r> Slice<'a, 'r> {
-    /// The slice that an event begins; `None` for other events.
+    /// Parses the slice that an event begins; `None` for other events.
     fn from_event(event: &'a [u8], interned: &'r Interned<'a>) -> Option<Self> {
         let (mut out, mut begins) = (Self::default(), false);
         for (field, value) in Fields::new(event) {
             match (field, value) {
                 (9, Value::Number(kind)) => begins = kind == 1,
                 (3, Value::Number(id)) => out.category = interned.categories.get(&id).copied().unwrap_or_default(),
-                // Numbers of a repeated field may come packed.
+                // Numbers of a repeated field may be packed.
                 (3, Value::Bytes([id, ..])) => out.category = interned.categories.get(&u64::from(*id)).copied().unwrap_or_default(),
                 (22, Value::Bytes(text)) => out.category = text,
                 (10, Value::Number(id)) => out.name = interned.names.get(&id).map(Name::There).unwrap_or_default(),
@@ -131,7 +129,7 @@ impl<'a, 'r> Slice<'a, 'r> {
     }
 }
 
-/// Lost parts of a trace.
+/// Missing parts of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     /// Chunks that did not fit into the buffer, or were overwritten.
@@ -143,7 +141,7 @@ pub struct Lost {
 #[derive(Default)]
 struct Reader {
     rows: Rows,
-    /// Ids of names, and by these ids the numbers of texts and the symbol names.
+    /// Ids of names; the text number and the symbol name for each of these ids.
     names: FxHashMap<Vec<u8>, u32>,
     named: FxHashMap<u32, u32>,
     formatted: FxHashMap<u32, Arc<str>>,
@@ -157,10 +155,10 @@ fn next(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 
-/// Memory of an interned string besides its bytes, bytes.
+/// Memory overhead of an interned string, bytes.
 const TEXT: u64 = 64;
 
-/// Reads a trace, and its lost parts.
+/// Reads a trace; also returns its missing parts.
 pub fn read_trace(bytes: &[u8], job: &Job<'_>, input: &Input) -> Result<(Rows, Lost), ImportError> {
     let (budget, pace) = (input.memory_budget(), job.cancel.pace());
     let mut reader = Reader::default();
@@ -222,12 +220,12 @@ impl Reader {
             self.rows.broken += u64::from(understood.is_none());
         }
         let new = (sequences.len() - sequenced) * size_of::<Interned<'_>>() * 2;
-        // A row with its lookup entries.
+        // Count the new entries of lookup tables, and a row.
         let row = if event.is_some() { size_of::<Dispatch>() } else { 0 };
         (new + row) as u64 + texts * TEXT
     }
 
-    /// Reads the process of a track descriptor.
+    /// Reads process id and command from a track descriptor.
     fn read_track(&mut self, track: &[u8]) {
         let process = Fields::new(track).find(|(field, _)| *field == 3).and_then(|(_, v)| v.bytes());
         let Some(process) = process else { return };
@@ -244,11 +242,11 @@ impl Reader {
         }
     }
 
-    /// Id of a name, and its bytes.
+    /// Returns the id of a name, and its bytes.
     fn name_number<'a>(&mut self, name: &Name<'a, '_>, pace: &Pace) -> (u32, &'a [u8]) {
         let names = &mut self.names;
         let mut look_up = |bytes: &[u8]| {
-            // If cancelled, the next packet is not read.
+            // The packet loop checks for cancellation.
             let _ = pace.count_steps(bytes.len());
             names.get(bytes).copied().unwrap_or_else(|| {
                 let new = next(names.len());
@@ -271,7 +269,7 @@ impl Reader {
         })
     }
 
-    /// Agent by name: `Agent-2`, `Agent 2`.
+    /// Returns the agent with this name: `Agent-2` or `Agent 2`.
     fn agent_index(&mut self, named: &[u8], gpu: bool) -> u32 {
         if let Some(&known) = self.agents.get(named) {
             return known;
@@ -288,7 +286,7 @@ impl Reader {
         let (start, end) = (slice.annotated_number("begin_ns")?, slice.annotated_number("end_ns")?);
         let id = slice.annotated_number("kernel_id").unwrap_or(0);
         let (number, bytes) = self.name_number(&slice.name, pace);
-        // Kernels with the same name share its text.
+        // Kernels with the same name share the text.
         let formatted = self.formatted.entry(number).or_insert_with(|| {
             let _ = pace.count_steps(bytes.len());
             Arc::from(strip_kd_suffix(&String::from_utf8_lossy(bytes)))
@@ -307,7 +305,7 @@ impl Reader {
             agent,
             symbol,
             thread: slice.annotated_number("tid").unwrap_or(0),
-            // Written minus one.
+            // rocprofv3 writes the queue number minus one.
             queue: slice.annotated_number::<u32>("queue").map_or(0, |q| q.saturating_add(1)),
             stream: slice.annotated_number("stream_ID"),
             correlation: slice.annotated_number("corr_id").unwrap_or(0),
@@ -358,7 +356,7 @@ impl Reader {
     }
 }
 
-/// Number of chunks dropped because buffers were full: later data is missing, which the events do not show.
+/// Returns the number of chunks dropped because buffers were full; the events do not indicate the missing data.
 fn count_dropped(stats: &[u8]) -> u64 {
     let buffers = Fields::new(stats).filter(|(field, _)| *field == 1).filter_map(|(_, v)| v.bytes());
     let chunks = |buffer| Fields::new(buffer).filter(|(field, _)| matches!(field, 3 | 18)).filter_map(|(_, v)| v.number());

@@ -1,9 +1,9 @@
-//! Protocol Buffers reader, field by field, on a byte slice. An invalid field ends the message.
+//! Protocol Buffers reader for byte slices, field by field. An invalid field ends the message.
 
 use std::cell::Cell;
 
-/// An interned string of a trace with its cached number: events may refer to it any number of times, and a lookup
-/// takes time proportional to its length.
+/// An interned string of a trace with its cached number: many events may refer to the string, and the time for a
+/// lookup is proportional to its length.
 #[derive(Clone, Debug, Default)]
 pub struct Text<'a> {
     pub bytes: &'a [u8],
@@ -15,7 +15,7 @@ impl<'a> Text<'a> {
         Self { bytes, number: Cell::new(None) }
     }
 
-    /// Returns the number, from `look_up` on first use.
+    /// Returns the number; calls `look_up` on first use.
     pub fn cached_number(&self, look_up: impl FnOnce(&'a [u8]) -> u32) -> u32 {
         let number = self.number.get().unwrap_or_else(|| look_up(self.bytes));
         self.number.set(Some(number));
@@ -23,7 +23,6 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Value of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
     /// A varint, or a fixed 32-bit or 64-bit number.

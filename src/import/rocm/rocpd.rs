@@ -1,5 +1,5 @@
-//! rocpd, the SQLite database of rocprofv3 (schema 3.0.x), for one process or several (`rocpd merge`). Its views are
-//! not used: they omit dispatches that lack a queue or a thread.
+//! Reader for rocpd, the SQLite database of rocprofv3 (schema 3.0.x), of one process or several (`rocpd merge`). Does not
+//! use the database's views, which omit dispatches without a queue or thread.
 
 use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, strip_kd_suffix};
 use crate::import::sqlite::db::Db;
@@ -10,17 +10,17 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Name of the dispatch table without its suffix, which is the same for all tables of a process.
+/// Name of the dispatch table without suffix. All tables of a process have the same suffix.
 const DISPATCHES: &str = "rocpd_kernel_dispatch";
 
-/// Table name suffixes: one per merged database.
+/// Returns the table name suffixes, one per merged database.
 pub fn table_suffixes(db: &Db) -> Vec<String> {
     let mut out: Vec<String> = db.table_names().filter_map(|n| n.strip_prefix("rocpd_metadata")).map(str::to_owned).collect();
     out.sort();
     out
 }
 
-/// Reads a value of the metadata.
+/// Reads the metadata value with this tag.
 pub fn read_metadata(db: &Db, tag: &str) -> Result<Option<String>, ImportError> {
     for suffix in table_suffixes(db) {
         for row in db.read_rows(&format!("rocpd_metadata{suffix}"), &["tag", "value"])? {
@@ -41,24 +41,24 @@ pub fn read_database(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
     Ok(rows)
 }
 
-/// Maps ids of this database to row indices.
+/// Maps ids of one database to indices in [`Rows`].
 #[derive(Default)]
 struct Ids {
     texts: FxHashMap<i64, u32>,
     processes: FxHashMap<i64, u32>,
-    /// OS thread ids by row id.
+    /// OS thread ids, by row id.
     threads: FxHashMap<i64, u32>,
     agents: FxHashMap<i64, u32>,
     symbols: FxHashMap<i64, u32>,
-    /// Correlation id and category text of each event.
+    /// Correlation id and category text id of each event.
     events: Events,
-    /// Events with counters: process and dispatch id, once known.
+    /// Process and dispatch id of events with counters; `None` until the dispatch is read.
     counted: FxHashMap<i64, Option<(u32, u64)>>,
     /// Text ids of the `ROCTx` categories.
     markers: FxHashSet<i64>,
 }
 
-/// Events by id; ids are nearly always consecutive.
+/// Events by id, in a vector as long as ids are consecutive, which they nearly always are.
 #[derive(Default)]
 struct Events {
     first: i64,
@@ -164,7 +164,7 @@ impl One<'_> {
             });
         }
         if self.ids.processes.is_empty() {
-            // A crashed run may have written none.
+            // A crashed run may not have written a process.
             rows.processes.push(Process { host, ..Process::default() });
         }
         for row in self.db.read_rows(&self.table_name("info_thread"), &["id", "tid", "name", "pid"])? {
@@ -211,8 +211,8 @@ impl One<'_> {
             let text = |i: usize| row.get(i).and_then(Option::as_deref);
             let extdata: Value = text(6).and_then(|t| serde_json::from_str(t).ok()).unwrap_or_default();
             let known = |key: &str| extdata.get(key).and_then(Value::as_str).filter(|t| !t.is_empty());
-            // The displayed and the formatted name depend on options of the run; without these,
-            // filters see the demangled name.
+            // The displayed and the formatted name depend on options of the run. By default, rocprofv3 filters by the
+            // demangled name.
             let formatted = known("demangled_kernel_name").or(known("formatted_kernel_name")).or(text(3)).or(text(2)).unwrap_or_default();
             let registers =
                 parse_number(row.get(4)).zip(parse_number(row.get(5)).or(Some(0))).and_then(|(a, b)| to_u32(a.saturating_add(b)));
@@ -228,7 +228,7 @@ impl One<'_> {
         Ok(())
     }
 
-    /// Correlation id that an event shares with its call.
+    /// Returns the correlation id of an event, which is also that of its call.
     fn correlation_id(&self, event: i64) -> u64 {
         self.ids.events.get(event).map_or(0, |e| e.0)
     }
@@ -241,7 +241,7 @@ impl One<'_> {
         let table = format!("{DISPATCHES}{}", self.suffix);
         let first = ["pid", "kernel_id", "dispatch_id", "start", "end", "event_id"];
         if !self.job.wants.has_parts(Parts::DETAILS) && self.ids.counted.is_empty() {
-            // A kernel table needs nothing else, and these reports are large.
+            // The kernel table needs no other columns; reading them takes long in large reports.
             let all = gather_pieces(self.db, self.job, &table, first, "kernels")?;
             rows.dispatches.reserve_exact(all.iter().map(Vec::len).sum());
             for piece in all {
@@ -278,8 +278,8 @@ impl One<'_> {
         Ok(())
     }
 
-    /// Reads a dispatch: identity and times; then thread, agent, queue, stream, scratch, LDS, workgroup and grid
-    /// sizes.
+    /// Adds a dispatch with ids and times; `rest` are thread, agent, queue, stream, scratch, LDS, workgroup size and
+    /// grid size.
     fn add_dispatch(&mut self, rows: &mut Rows, [process, kernel, id, start, end, event]: [i64; 6], rest: [i64; 12]) {
         let [thread, agent, queue, stream, scratch, lds, wx, wy, wz, gx, gy, gz] = rest;
         let Some(&symbol) = self.ids.symbols.get(&kernel).filter(|_| start != NULL) else {
@@ -331,7 +331,7 @@ impl One<'_> {
         Ok(())
     }
 
-    /// Reads counters of dispatches. Instances of one counter are added up, as in AMD's own tables.
+    /// Reads the counters of dispatches. Adds up the instances of a counter, as in AMD's own tables.
     fn read_counters(&self, rows: &mut Rows) -> Result<(), ImportError> {
         if self.ids.counted.is_empty() {
             return Ok(());
@@ -344,7 +344,7 @@ impl One<'_> {
             }
         }
         let mut sums: FxHashMap<(u32, u64, Arc<str>), (u32, f64)> = FxHashMap::default();
-        // Samples over time are not values of a dispatch; releases before 3.0.3 lack the column.
+        // Skip samples over time, which do not belong to a dispatch; schemas before 3.0.3 do not have this column.
         for row in self.db.read_rows(&self.table_name("pmc_event"), &["event_id", "pmc_id", "value", "sample_id"])? {
             let text = |i: usize| row.get(i).and_then(Option::as_deref);
             let (Some(event), Some(name), Some(value)) =
@@ -359,7 +359,7 @@ impl One<'_> {
         let mut all: Vec<Counter> =
             sums.into_iter().map(|((process, dispatch, _), (name, value))| Counter { process, dispatch, name, value }).collect();
         all.sort_by_key(|c| (c.process, c.dispatch, c.name));
-        // A run that only collected counters has no other dispatches.
+        // If the run only collected counters, all dispatches have counters.
         let counted: FxHashSet<(u32, u64)> = all.iter().map(|c| (c.process, c.dispatch)).collect();
         rows.chosen |= !all.is_empty() && rows.dispatches.iter().all(|d| counted.contains(&(d.process, d.id)));
         rows.counters.extend(all);
@@ -394,7 +394,7 @@ impl One<'_> {
 
     fn read_allocations(&self, rows: &mut Rows) -> Result<(), ImportError> {
         let table = self.table_name("memory_allocate");
-        // The row type is a text column.
+        // `type` is a text column, so this table is not read as integers.
         let mut sizes: FxHashMap<u64, i64> = FxHashMap::default();
         for row in self.db.read_rows(&table, &["pid", "agent_id", "type", "start", "address", "size"])? {
             let (Some(time), Some(word)) = (parse_number(row.get(3)), row.get(2).and_then(Option::as_deref)) else { continue };
@@ -405,7 +405,7 @@ impl One<'_> {
                     sizes.insert(address, bytes);
                     bytes
                 }
-                // FREE rows have no size.
+                // FREE rows have no size: use that of the allocation.
                 "FREE" => match sizes.remove(&address) {
                     Some(bytes) => -bytes,
                     None => continue,
@@ -424,10 +424,10 @@ impl One<'_> {
     }
 }
 
-/// GPU from the fields of AMD's agent record, which have the same names in all containers.
+/// Builds a GPU from the fields of AMD's agent record, which have the same names in all file formats.
 pub fn build_device(field: &dyn Fn(&str) -> Option<u64>) -> Device {
     let some = |key: &str| field(key).and_then(|n| u32::try_from(n).ok()).filter(|&n| n > 0);
-    // PCI address in the system's notation: bus, device and function are packed into one number.
+    // Format the PCI address as Linux does; `location_id` contains bus, device and function.
     let bus =
         field("location_id").map(|l| format!("{:04x}:{:02x}:{:02x}.{:x}", field("domain").unwrap_or(0), l >> 8 & 255, l >> 3 & 31, l & 7));
     Device {

@@ -1,11 +1,9 @@
-//! Rows of AMD's profilers, independent of the container: dispatches, calls, copies and markers,
-//! with the original numbering.
+//! Common rows of all formats of AMD's profilers: dispatches, calls, copies and markers, with the profiler's ids.
 
 use crate::model::{Bytes, Device, LaunchConfig};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A profiled process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
     pub pid: u32,
@@ -14,7 +12,7 @@ pub struct Process {
     /// Rank, from an environment variable.
     pub rank: Option<u32>,
     pub world: Option<u32>,
-    /// Profiling pass, if counters needed several.
+    /// Number of the profiling pass, if counters required several.
     pub pass: Option<u32>,
 }
 
@@ -23,9 +21,9 @@ pub struct Process {
 pub struct Agent {
     /// The GPU; `None` for the host.
     pub device: Option<Device>,
-    /// Number of dies (XCC), each with counters of its own; 0 if unknown.
+    /// Number of dies (XCC), each with its own counters; 0 if unknown.
     pub dies: u32,
-    /// Peaks measured by AMD's benchmark: a column of `roofline.csv`, and bytes or operations per second.
+    /// Peaks measured by AMD's benchmark: column of `roofline.csv`, and value in bytes or operations per second.
     pub reached: Vec<(Arc<str>, f64)>,
 }
 
@@ -36,7 +34,7 @@ pub struct Symbol {
     pub process: u32,
     /// AMD's id of the symbol within the process.
     pub kernel_id: u64,
-    /// Name as rocprofv3's filters see it, if known; without `.kd`.
+    /// Name that rocprofv3's filters match, without `.kd`; empty if unknown.
     pub formatted: Arc<str>,
     /// Symbol name in the code object.
     pub mangled: Option<Arc<str>>,
@@ -58,26 +56,26 @@ pub struct Dispatch {
     pub stream: Option<u32>,
     /// Correlation id shared with the launching call.
     pub correlation: u64,
-    /// ns.
+    /// Start, ns.
     pub start: i64,
     pub end: i64,
     pub workgroup: [u32; 3],
-    /// In work-items.
+    /// Grid size, work-items.
     pub grid: [u32; 3],
-    /// LDS bytes per workgroup; `scratch` is in bytes per work-item.
+    /// LDS, bytes per workgroup; scratch memory, bytes per work-item.
     pub lds: Option<u32>,
     pub scratch: Option<u32>,
     pub registers: Option<u32>,
 }
 
-/// An API call, or a range or mark of `ROCTx`.
+/// An API call, or a `ROCTx` range or mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
     pub process: u32,
     pub thread: u32,
     /// Index into [`Rows::texts`].
     pub name: u32,
-    /// True if it comes from `ROCTx`.
+    /// True for a `ROCTx` range or mark.
     pub marker: bool,
     pub correlation: u64,
     pub start: i64,
@@ -88,10 +86,10 @@ pub struct Call {
 pub struct Copy {
     pub process: u32,
     pub thread: u32,
-    /// Indices of agents.
+    /// Agent indices of source and destination.
     pub from: Option<u32>,
     pub to: Option<u32>,
-    /// Index into [`Rows::texts`] of AMD's name for it.
+    /// Index into [`Rows::texts`] of AMD's name for the copy.
     pub name: u32,
     pub bytes: Option<u64>,
     pub stream: Option<u32>,
@@ -135,18 +133,18 @@ pub struct Rows {
     pub texts: Vec<Arc<str>>,
     /// Names of threads.
     pub threads: Vec<(u32, u32, Arc<str>)>,
-    /// True if processes are distinguished by database because their ids are unknown.
+    /// True if process ids are unknown, and thread ids replace them.
     pub by_guid: bool,
-    /// True if written by rocprof, before rocprofv3.
+    /// True if the report is from rocprof v1 or v2.
     pub legacy: bool,
-    /// True if only dispatches with counters are present.
+    /// True if the report contains only dispatches with counters.
     pub chosen: bool,
     /// Number of rows with dangling references.
     pub broken: u64,
 }
 
 impl Rows {
-    /// Appends the rows of another report of the same run, with indices shifted; markers for "none" stay.
+    /// Appends the rows of another report of the same run, and shifts their indices (except `u32::MAX`, which means none).
     pub fn append(&mut self, other: Self) {
         let after = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
         let (process, agent, symbol, text) =
@@ -193,7 +191,7 @@ impl Rows {
     }
 }
 
-/// Lookup of [`Rows::texts`] by bytes, for reports that repeat texts instead of numbering them.
+/// Lookup of [`Rows::texts`] by bytes, for formats that repeat texts instead of numbering them.
 #[derive(Default)]
 pub struct Texts {
     of: FxHashMap<Vec<u8>, u32>,
@@ -212,13 +210,13 @@ impl Texts {
     }
 }
 
-/// Returns a name as rocprofv3's filters see it: without the suffix of kernel descriptors.
+/// Removes the suffix of kernel descriptors from a name, as rocprofv3's filters do.
 pub fn strip_kd_suffix(name: &str) -> &str {
     [" [clone .kd]", " (.kd)", ".kd"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
 }
 
 impl Dispatch {
-    /// Sizes and resources; registers come from the dispatch, or else from its symbol.
+    /// Returns sizes and resources; if the dispatch has no register count, uses that of the symbol.
     pub fn launch_config(&self, symbol: Option<&Symbol>) -> LaunchConfig {
         // Grids are in work-items; the last workgroup of a dimension may be partial.
         let groups = |i: usize| if self.workgroup[i] == 0 { 0 } else { self.grid[i].div_ceil(self.workgroup[i]) };

@@ -1,9 +1,9 @@
-//! rocmProfileData (`.rpd`): the SQLite database of `rpd_tracer`, used with `vLLM` and `SGLang` on AMD GPUs.
+//! Reader for rocmProfileData (`.rpd`): the SQLite database of `rpd_tracer`, used with `vLLM` and `SGLang` on AMD GPUs.
 //!
-//! Two libraries write it (ROCm/rocmProfileData @e943e7a). With rocprofiler-sdk (`RocprofDataSource.cpp`), an
+//! There are two variants (ROCm/rocmProfileData @e943e7a). With rocprofiler-sdk (`RocprofDataSource.cpp`), an
 //! operation has a dispatch id (`sequenceId`), and grids are in work-items. With roctracer
-//! (`RoctracerDataSource.cpp`), ids are missing, grids are in blocks except for calls that take work-items, and
-//! kernels of a HIP graph are called `Task`.
+//! (`RoctracerDataSource.cpp`), operations have no ids, grids are in blocks except for calls whose grid argument is in
+//! work-items, and kernels of a HIP graph have the type `Task`.
 
 use super::rocpd::{next, to_u32};
 use super::rows::{Agent, Call, Copy, Dispatch, Process, Rows, Symbol};
@@ -14,9 +14,9 @@ use crate::model::{Device, Vendor};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Calls with grids in work-items.
+/// Calls whose grid argument is in work-items.
 const IN_ITEMS: [&str; 2] = ["hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel"];
-/// Call name of a range or mark.
+/// Call name of `ROCTx` ranges and marks.
 const MARKER: &str = "UserMarker";
 
 /// Launch parameters of a call, which apply to its operations.
@@ -29,7 +29,7 @@ struct Launch {
     name: i64,
 }
 
-/// Returns true if a file begins like one of these databases.
+/// Returns true if a file begins like such a database.
 pub fn is_rpd_database(head: &[u8]) -> bool {
     let has = |word: &[u8]| memchr::memmem::find(head, word).is_some();
     head.starts_with(super::MAGIC) && (has(b"rocpd_kernelapi") || has(b"rocpd_barrierop")) && !has(b"rocpd_info_")
@@ -126,7 +126,7 @@ pub fn read_database(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
         }
         let is_kernel = matches!(&*kind, "KernelExecution" | "Task");
         if !is_kernel {
-            // Barriers and markers of a queue are not work.
+            // Skip barriers and markers of a queue.
             let named = match &*kind {
                 "Memcpy" => description,
                 k if k == "FillBuffer" || k.contains("Copy") || k.contains("COPY") => of_kind,
@@ -160,7 +160,7 @@ pub fn read_database(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
             });
             next(rows.symbols.len() - 1)
         });
-        // Graph kernels have the graph's call, and no sizes of their own.
+        // Kernels of a graph have the graph's launch call, whose sizes are not those of the kernel.
         let sized = launch.filter(|_| &*kind == "KernelExecution");
         let (workgroup, mut grid) = sized.map_or(([0; 3], [0; 3]), |l| (l.workgroup, l.grid));
         if sequence <= 0 && !in_items {

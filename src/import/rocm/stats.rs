@@ -1,4 +1,4 @@
-//! Tables of totals with a row per kernel: rocprofv3's `_kernel_stats.csv` and rocprof's `results.stats.csv`.
+//! Importer for tables with totals per kernel: rocprofv3's `_kernel_stats.csv` and rocprof's `results.stats.csv`.
 
 use super::rows::strip_kd_suffix;
 use crate::import::{ImportError, Job};
@@ -15,7 +15,7 @@ pub fn is_stats_table(head: &[u8]) -> bool {
     line.starts_with("Name,Calls,TotalDurationNs,")
 }
 
-/// Returns true for a row name that is a call, a domain or a copy instead of a kernel.
+/// Returns true if a row is for a call, a domain or a copy instead of a kernel.
 fn no_kernel(name: &str) -> bool {
     let call = ["hip", "__hip", "hsa_", "rocdec", "rocjpeg", "MEMORY_", "Copy", "nccl"].iter().any(|start| name.starts_with(start));
     let domain = matches!(name, "KERNEL_DISPATCH" | "SCRATCH_MEMORY") || name.ends_with("_API") || name.ends_with("_API_EXT");

@@ -1,24 +1,24 @@
-//! Maps values in rocprof-compute's analysis tables to the names of rocprofv3's derived counters,
-//! which rules and rooflines read.
+//! Maps values in rocprof-compute's analysis tables to the names of rocprofv3's derived counters, which rules and
+//! rooflines use.
 
 /// A cell of a table.
 pub struct Cell<'a> {
-    /// `2.1 Speed-of-Light`, `System Speed-of-Light`.
+    /// Title, such as `2.1 Speed-of-Light` or `System Speed-of-Light`.
     pub table: &'a str,
     pub metric: &'a str,
-    /// Column: `Avg`, `Min`, `Peak`, `Pct of Peak`.
+    /// Column title, such as `Avg`, `Min`, `Peak` or `Pct of Peak`.
     pub which: &'a str,
     pub unit: &'a str,
     pub value: f64,
 }
 
-/// Returns true if a column holds the value itself.
+/// Returns true for the column with the metric's value, as opposed to its minimum, peak and so on.
 pub fn is_value_column(which: &str) -> bool {
     matches!(which, "Avg" | "Value" | "")
 }
 
-/// Mapping of one metric: derived counter, its unit, part of the table's title, names of the
-/// metric in several releases.
+/// Mapping of one metric: derived counter, its unit, part of the table's title, and names of the metric in different
+/// releases.
 type Same = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
 /// Percentages and plain numbers, with the same unit in every release.
@@ -35,15 +35,15 @@ static SAME: [Same; 16] = [
     ("Duration", "nsecond", "Wavefront Runtime", &["Kernel Time", "Kernel Time (Nanosec)"]),
     ("LDS_Block_Size", "byte/block", "Wavefront Launch", &["LDS Allocation"]),
     ("Scratch_Size", "byte/thread", "Wavefront Launch", &["Scratch Allocation"]),
-    // Only their ratios matter, so per wave or per kernel makes no difference.
+    // Only ratios of these are used, so the normalization (per wave or per kernel) is irrelevant.
     ("Wave Cycles", "", "Wavefront Runtime", &["Wave Cycles"]),
     ("Dependency Wait Cycles", "", "Wavefront Runtime", &["Dependency Wait Cycles"]),
     ("Issue Wait Cycles", "", "Wavefront Runtime", &["Issue Wait Cycles"]),
     ("Active Cycles", "", "Wavefront Runtime", &["Active Cycles"]),
 ];
 
-/// Rates, in 10⁹ per second in the tables, and the column of `roofline.csv` with the peak that AMD's benchmark
-/// measured.
+/// Rates, which are in 10⁹ per second in the tables: metric, unit, table, and column of `roofline.csv` with the peak
+/// measured by AMD's benchmark.
 static RATES: [(&str, &str, &str, &str); 17] = [
     ("L2-Fabric Read BW", "byte/second", "Speed-of-Light", ""),
     ("L2-Fabric Write BW", "byte/second", "Speed-of-Light", ""),
@@ -64,12 +64,12 @@ static RATES: [(&str, &str, &str, &str); 17] = [
     ("MFMA IOPs (Int8)", "op/second", "Speed-of-Light", "MFMAI8Ops"),
 ];
 
-/// Factor of a unit with the prefix giga; `None` for other units.
+/// Returns the factor of a unit with the prefix giga; `None` for other units.
 fn giga_factor(unit: &str) -> Option<f64> {
     unit.starts_with(['G', 'g']).then_some(1e9)
 }
 
-/// Returns the values found in these cells of one kernel, with their units; each name once.
+/// Returns the known values in the cells of one kernel, as name, unit and value; each name once.
 pub fn known_values(cells: &[Cell<'_>]) -> Vec<(&'static str, &'static str, f64)> {
     let find = |table: &str, names: &[&str], which: &dyn Fn(&str) -> bool| {
         cells.iter().find(|c| c.table.contains(table) && names.contains(&c.metric) && which(c.which) && c.value.is_finite())
@@ -87,11 +87,11 @@ pub fn known_values(cells: &[Cell<'_>]) -> Vec<(&'static str, &'static str, f64)
             out.extend(reached.filter(|v| *v > 0.0).map(|v| (column, unit, v)));
         }
     }
-    // Percent of the 64 work-items of a wave, and of the waves that all compute units can hold.
+    // Percentages of the 64 work-items of a wave, and of the maximum number of waves on all compute units.
     let share = |metric: &str| find("Speed-of-Light", &[metric], &|w| w.starts_with("Pct")).map(|c| c.value);
     out.extend(share("VALU Active Threads").map(|v| ("VALUUtilization", "%", v)));
     out.extend(share("Wavefront Occupancy").map(|v| ("OccupancyPercent", "%", v)));
-    // Conflict cycles over all cycles: LDS busy cycles are accesses plus their conflicts.
+    // Conflict cycles as a share of all cycles; LDS busy cycles consist of access and conflict cycles.
     let conflicts = value("Speed-of-Light", &["LDS Bank Conflicts/Access"]).zip(value("LDS Speed-of-Light", &["Utilization"]));
     out.extend(conflicts.filter(|(c, _)| *c >= 0.0).map(|(c, busy)| ("LDSBankConflict", "%", busy * c / (1.0 + c))));
     let registers = value("Wavefront Launch", &["VGPRs"]).map(|v| v + value("Wavefront Launch", &["AGPRs"]).unwrap_or(0.0));
@@ -99,7 +99,7 @@ pub fn known_values(cells: &[Cell<'_>]) -> Vec<(&'static str, &'static str, f64)
     out
 }
 
-/// The value of a metric whose minimum and maximum are equal.
+/// Returns the value of a metric if its minimum and maximum are equal.
 pub fn only_value(cells: &[Cell<'_>], metric: &str) -> Option<u32> {
     let of = |which: &str| {
         cells.iter().find(|c| c.table.contains("Wavefront Launch") && c.metric == metric && c.which == which).map(|c| c.value)

@@ -1,6 +1,6 @@
-//! rocprofv3's decoded thread traces: a folder `ui_output_agent_…_dispatch_…` with the instructions of a
-//! kernel (`code.json`), the cycles that the waves of one compute unit spent at each, and a file per wave. PC
-//! samples have the same form.
+//! Importer for rocprofv3's decoded thread traces: a folder `ui_output_agent_…_dispatch_…` with the instructions of a
+//! kernel and the cycles that the waves of one compute unit spent at each (`code.json`), and a file per wave. PC samples
+//! have the same format.
 
 use super::att_files::{Row, WaveFile, parse_rows, read_clock, read_json, read_rows, read_small_file, read_waves};
 use super::rows::strip_kd_suffix;
@@ -20,11 +20,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Tool name of these reports.
+/// Tool name in the source of these reports.
 pub const TOOL: &str = "rocprofv3 thread trace";
-/// Instruction metrics: executions, cycles spent, cycles stalled (included), and idle cycles before the instruction.
+/// Instruction metrics: executions, cycles spent, cycles stalled (part of the cycles spent), and idle cycles before the
+/// instruction.
 const COLUMNS: [&str; 4] = ["Hitcount", "Latency", "Stall", "Idle"];
-/// Instruction metrics of PC samples: samples in which it was issued, and in which it was not.
+/// Instruction metrics of PC samples: samples in which the instruction was issued, and in which it was stalled.
 const SAMPLES: [&str; 2] = ["PC_Issued", "PC_Stalled"];
 /// Returns true if a file begins like `code.json`.
 pub fn is_code_json(head: &[u8]) -> bool {
@@ -33,11 +34,11 @@ pub fn is_code_json(head: &[u8]) -> bool {
         let Some(after) = rest.strip_prefix(part) else { return false };
         rest = after.trim_ascii_start();
     }
-    // The first row names the function; code without symbols is recognised by its instructions.
+    // The first row is a function name, or in code without symbols, a scalar or vector instruction.
     rest.starts_with(b"; ") || memchr::memmem::find(head, b"\"s_").is_some() || memchr::memmem::find(head, b"\"v_").is_some()
 }
 
-/// Path of `code.json`, if a folder has exactly one thread trace.
+/// Returns the path of `code.json` if the folder contains exactly one thread trace.
 pub fn code_file(input: &Input) -> Option<PathBuf> {
     if input.members.is_empty() {
         return is_code_json(&input.head).then(|| input.path.clone());
@@ -48,12 +49,12 @@ pub fn code_file(input: &Input) -> Option<PathBuf> {
     found.next().is_none().then(|| one.path.clone())
 }
 
-/// Saturating sum, so that corrupt counts cannot overflow.
+/// Returns the sum without overflow, which corrupt counts could cause.
 fn saturating_sum(values: impl Iterator<Item = u64>) -> u64 {
     values.fold(0, u64::saturating_add)
 }
 
-/// Wait reason or unit of an instruction: AMD's counters of outstanding operations, and instruction types.
+/// Returns the wait reason of an instruction (AMD's counters of outstanding operations) or its type.
 fn instruction_kind(text: &str) -> &'static str {
     let name = text.split_whitespace().next().unwrap_or_default();
     if name == "s_waitcnt" {
@@ -92,7 +93,7 @@ fn instruction_kind(text: &str) -> &'static str {
     }
 }
 
-/// Reads the folder: one launch, one result.
+/// Reads the folder as a profile with one launch and one result.
 pub fn read_trace(path: &Path, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let rows = match &input.bytes {
@@ -181,7 +182,7 @@ fn build_metrics(rows: &[Row], waves: &[WaveFile], sampled: bool, ns: i64, sourc
             put("Hottest instruction", "", Some(Value::Text(hot.text.clone())));
             put("Latency and idle of the hottest instruction", "cycle", Some(Value::Integer(hot.cycles[1].saturating_add(hot.cycles[3]))));
         }
-        // Gaps between code objects are not code.
+        // Instructions are at most 64 bytes apart; larger gaps are between code objects.
         put(
             "Code size",
             "byte",
@@ -218,7 +219,7 @@ pub fn read_details(path: &Path, metrics: &Metrics) -> Result<Details, ImportErr
     Ok(out)
 }
 
-/// Copies of source files by their original path: `snapshots.json` is a tree of folders.
+/// Reads `snapshots.json`, a tree of folders; returns the copies of source files by original path.
 fn read_snapshots(folder: &Path) -> BTreeMap<String, String> {
     let tree: Json = read_json(&folder.join("snapshots.json")).unwrap_or_default();
     let mut out = BTreeMap::new();
@@ -235,7 +236,7 @@ fn read_snapshots(folder: &Path) -> BTreeMap<String, String> {
     out
 }
 
-/// Functions, instructions and their source lines; for inlined code the innermost line, which comes first.
+/// Reads functions, instructions and source lines. For inlined code, uses the innermost line, which comes first.
 pub fn read_code(path: &Path) -> Result<Code, ImportError> {
     let (rows, folder) = (read_rows(path)?, path.parent().unwrap_or(Path::new(".")));
     let copies = read_snapshots(folder);

@@ -1,8 +1,8 @@
-//! Read-only connections to an SQLite export, and its schema, which is looked up, never assumed.
+//! Read-only connections to an SQLite export. Its schema is read from the file, since it differs between versions.
 //!
 //! Reports may be untrusted. An authorizer allows only ordinary tables (no views, virtual tables or other SQL), every
-//! statement ends when the job is cancelled, and the rows kept are counted against the file's size: a b-tree whose
-//! pages share children has more rows than any file can hold.
+//! statement ends when the job is cancelled, and the rows kept are counted against the file's size: a corrupt b-tree
+//! whose pages share children can yield more rows than a file of its size can hold.
 
 use super::rowid_table::{DURATION, RowidTable};
 use crate::import::input::Bytes;
@@ -18,15 +18,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Minimum size of a row in a file, bytes: two in the page's cell array, one each for payload
+/// Minimum size of a row in a file, bytes: two in the page's cell pointer array, one each for payload
 /// length, rowid and header length.
 pub const LEAST_ROW: u64 = 5;
-/// SQLite virtual machine steps between two checks for cancellation.
+/// Number of SQLite virtual machine steps between two checks for cancellation.
 const STEPS: i32 = 1_000;
 
 /// SQLite heap limit of the whole process, bytes.
 const MOST_HEAP: u64 = 256 << 20;
-/// Maximum steps for reading the schema: real exports have some hundred tables.
+/// Maximum number of virtual machine steps for reading the schema: real exports have a few hundred tables.
 const OPENING_STEPS: u64 = 50_000_000;
 
 /// Schema of a table.
@@ -86,22 +86,22 @@ impl Db {
         Ok(db)
     }
 
-    /// The report as the user named it.
+    /// Path of the report as given by the user.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Error for a table, or for the cancelled job: cancellation also ends a statement with an error.
+    /// Error for a damaged table, or [`ImportError::Cancelled`] if the job was cancelled: cancellation also makes the
+    /// statement fail.
     pub fn damage_error(&self, table: &str, error: &rusqlite::Error) -> ImportError {
         if self.cancel.is_cancelled() { self.cancelled_error() } else { ImportError::damaged(&self.path, table, error) }
     }
 
-    /// Error of a cancelled job.
     pub fn cancelled_error(&self) -> ImportError {
         ImportError::Cancelled { path: self.path.clone() }
     }
 
-    /// Error for a table with more contents than the file can hold.
+    /// Error for a table with more data than a file of this size can hold.
     pub fn overfull_error(&self, table: &str) -> ImportError {
         ImportError::damaged(&self.path, table, "it contains more than a file of this size can")
     }
@@ -121,20 +121,19 @@ impl Db {
         self.size / LEAST_ROW
     }
 
-    /// Takes a connection for the calling thread; return it with [`Db::return_connection`].
+    /// Takes a connection from the pool, or opens one; return it with [`Db::return_connection`].
     pub fn take_connection(&self) -> Result<Connection, ImportError> {
         let pooled = self.pool.lock().ok().and_then(|mut pool| pool.pop());
         pooled.map_or_else(|| self.open_connection(), Ok)
     }
 
-    /// Returns a connection to the pool.
     pub fn return_connection(&self, connection: Connection) {
         if let Ok(mut pool) = self.pool.lock() {
             pool.push(connection);
         }
     }
 
-    /// Returns a decoder for columns of a table, if the table is plain.
+    /// Returns a decoder for columns of a table, if the built-in page decoder supports the table.
     pub fn plain_table(&self, table: &str, columns: &[&str]) -> Option<RowidTable> {
         let stored = self.tables.get(table)?.stored.as_ref()?;
         RowidTable::new(Arc::clone(self.pages.as_ref()?), stored.root, &stored.order, stored.alias.as_deref(), columns)
@@ -174,7 +173,7 @@ impl Db {
         self.tables.get(table).is_some_and(|t| t.columns.iter().any(|c| c.eq_ignore_ascii_case(column)))
     }
 
-    /// The column quoted for SQL, or `NULL` if the table lacks it.
+    /// Returns the column quoted for SQL, or `NULL` if the table lacks it.
     pub fn column_sql(&self, table: &str, column: &str) -> String {
         if column == DURATION && self.has_column(table, "start") && self.has_column(table, "end") {
             return "\"end\" - \"start\"".to_owned();
@@ -182,23 +181,24 @@ impl Db {
         if self.has_column(table, column) { format!("\"{column}\"") } else { "NULL".to_owned() }
     }
 
-    /// A select list with `NULL` for missing columns.
+    /// Returns a select list with `NULL` for missing columns.
     pub fn columns_sql(&self, table: &str, columns: &[&str]) -> String {
         columns.iter().map(|c| self.column_sql(table, c)).collect::<Vec<_>>().join(", ")
     }
 
-    /// All rows of a small table as text, integers included; empty if the table is missing.
+    /// Reads all rows of a small table as text, including integers; returns none if the table is missing.
     pub fn read_rows(&self, table: &str, columns: &[&str]) -> Result<Vec<Vec<Option<String>>>, ImportError> {
         let mut out = Vec::new();
         self.each_row(table, &self.columns_sql(table, columns), columns.len(), |row| out.push(row))?;
         Ok(out)
     }
 
-    /// Like [`Db::read_rows`], without rows whose first column contains `word`: their second column is not read at all.
+    /// Like [`Db::read_rows`], but omits rows whose first column contains `word`; SQLite does not return their second
+    /// column at all.
     pub fn rows_without(&self, table: &str, columns: [&str; 2], word: &str) -> Result<Vec<Vec<Option<String>>>, ImportError> {
         let [name, value] = columns.map(|c| self.column_sql(table, c));
         let mut out = Vec::new();
-        // Such rows are selected too, so that they count against the budget.
+        // Select the omitted rows too, so that they count against the budget.
         let list = format!("{name}, CASE WHEN {name} LIKE '%{word}%' THEN NULL ELSE {value} END");
         self.each_row(table, &list, 2, |row| {
             if !row.first().and_then(Option::as_ref).is_some_and(|n| n.to_uppercase().contains(word)) {
@@ -246,7 +246,7 @@ impl Db {
         out
     }
 
-    /// Returns an error if the header declares more pages than the file has, or if a journal exists beside it.
+    /// Returns an error if the header declares more pages than the file has, or if there is a journal next to the file.
     fn check_whole(&self, head: &[u8]) -> Result<(), ImportError> {
         let Bytes::File(file) = &self.bytes else {
             return Ok(());
@@ -291,7 +291,8 @@ impl Db {
                     memory
                 }
             };
-            // Set before the first statement, which reads the schema and the ANALYZE tables: both may be untrusted.
+            // Set the handler before the first statement, which reads the schema and the ANALYZE tables: both may be
+            // untrusted.
             let (cancel, opening) = (self.cancel.clone(), Arc::clone(&opening));
             let most = OPENING_STEPS / u64::from(STEPS.unsigned_abs());
             connection.progress_handler(
@@ -336,8 +337,8 @@ impl Db {
         connection.authorizer(Some(allowed))
     }
 
-    /// Ordinary tables with their columns. Views and virtual tables are not NVIDIA's and could run anything;
-    /// generated columns are not listed.
+    /// Reads the ordinary tables and their columns. Views and virtual tables are skipped: profilers do not write them,
+    /// and they could run arbitrary SQL. Generated columns are not listed.
     fn read_schema(&self, connection: &Connection) -> Result<BTreeMap<String, Table>, ImportError> {
         let fail = |e: rusqlite::Error| self.damage_error("its schema", &e);
         let mut out = BTreeMap::new();
@@ -348,7 +349,7 @@ impl Db {
         let mut rows = statement.query([]).map_err(fail)?;
         let mut names = Vec::new();
         while let Some(row) = rows.next().map_err(fail)? {
-            // A name that is not UTF-8 is not NVIDIA's.
+            // Skip names that are not UTF-8: profilers do not write them.
             let name = row.get_ref(0).map_err(fail)?.as_str().ok().filter(|n| !n.contains('"')).map(str::to_owned);
             let sql = row.get_ref(2).map_err(fail)?.as_str().ok().map(str::to_owned);
             let length = |t: &Option<String>| t.as_ref().map_or(0, String::len) as u64;
@@ -367,7 +368,7 @@ impl Db {
             while let Some(row) = rows.next().map_err(fail)? {
                 let key = row.get::<_, i64>(5).map_err(fail)? > 0;
                 keys += u32::from(key);
-                // A column name that is not UTF-8 keeps its position.
+                // Keep an empty name for a column whose name is not UTF-8, so that the positions of the others are right.
                 let column = row.get_ref(1).map_err(fail)?.as_str().unwrap_or_default().to_owned();
                 let integer = row.get_ref(2).map_err(fail)?.as_str().is_ok_and(|t| t.eq_ignore_ascii_case("INTEGER"));
                 if key && integer {
@@ -387,8 +388,8 @@ impl Db {
     }
 }
 
-/// Returns true for a table whose records hold its columns in order: no generated columns, and rowids of its own.
-/// False positives of the word search only mean that SQLite reads the table.
+/// Returns true if the records of a table contain its columns in order: it has rowids and no generated columns.
+/// If the search finds one of its words elsewhere in the SQL, SQLite reads the table instead.
 fn is_plain_table(sql: &str) -> bool {
     // Exports have a comment after each column.
     let code: String = sql.lines().map(|l| l.split("--").next().unwrap_or_default().to_ascii_lowercase() + " ").collect();
@@ -396,14 +397,15 @@ fn is_plain_table(sql: &str) -> bool {
     !code.contains("/*") && !words.any(|w| matches!(w, "generated" | "without" | "desc" | "as" | "virtual"))
 }
 
-/// Pragmas used here.
+/// Pragmas that the authorizer allows.
 const PRAGMAS: [&str; 5] = ["hard_heap_limit", "table_info", "query_only", "cache_size", "mmap_size"];
-/// SQL name of the aggregate function that gathers columns.
+/// SQL name of the aggregate function that appends column values to a buffer.
 pub const GATHER: &str = "warpscope_gather";
-/// SQL functions used here.
+/// SQL functions that the authorizer allows.
 const FUNCTIONS: [&str; 5] = ["min", "max", "count", "like", GATHER];
 
-/// `file:` URI with special characters escaped. Immutable: takes no locks and writes nothing beside the file.
+/// Returns a `file:` URI with special characters escaped. With `immutable=1`, SQLite takes no locks and creates no
+/// files next to the report.
 fn immutable_uri(path: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

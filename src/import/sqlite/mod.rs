@@ -1,4 +1,4 @@
-//! SQLite reader: a built-in decoder of plain tables, run on all processors, and SQLite for everything else.
+//! SQLite reader: a parallel built-in decoder for plain tables, and the SQLite library for everything else.
 
 pub mod db;
 mod pages;

@@ -1,8 +1,8 @@
-//! Table b-trees, read page by page: SQLite walks a table row by row, which takes three times as long as decoding its
-//! pages and hardly scales with processors.
+//! Reader of table b-trees, page by page. SQLite steps through a table row by row, which takes three times as long as
+//! decoding its pages and hardly scales with the number of processors.
 //!
-//! Supports only the plain case: a complete file without a journal, ordinary tables with rowids, values within their
-//! page. Anything else, even if legal, returns `None` and is left to SQLite.
+//! Supports only the plain case: a complete file without a journal, ordinary tables with rowids, and no overflow
+//! pages. For anything else, even if valid, functions return `None`, and the caller uses SQLite.
 
 use super::record::{Decoder, Odd, read_varint};
 use crate::launch::open;
@@ -17,7 +17,7 @@ const TABLE_INTERIOR: u8 = 5;
 const TABLE_LEAF: u8 = 13;
 /// Maximum number of consecutive pages read at once.
 const RUN: usize = 64;
-/// Maximum depth of a b-tree; a tree of 2³² pages is less deep.
+/// Maximum depth of a b-tree; even a tree of 2³² pages is shallower.
 const MOST_LEVELS: u8 = 20;
 
 enum Bytes {
@@ -25,7 +25,6 @@ enum Bytes {
     Memory(&'static [u8]),
 }
 
-/// The pages of a file.
 pub struct Pages {
     bytes: Bytes,
     /// Page size, bytes.
@@ -39,7 +38,7 @@ pub struct Pages {
 /// Leaf pages of a table in rowid order.
 #[derive(Debug)]
 pub struct Leaves {
-    /// Page number, and an upper bound of its rowids.
+    /// Page number and upper bound of the page's rowids.
     list: Vec<(u32, i64)>,
 }
 
@@ -68,7 +67,7 @@ impl Pages {
         let plain = head.starts_with(b"SQLite format 3\0")
             && page.is_power_of_two()
             && (512..=65_536).contains(&page)
-            // UTF-8, or a database without text so far.
+            // UTF-8, or 0 if no text has been written.
             && matches!(read_uint(head, 56, 4)?, 0 | 1);
         if !plain {
             return None;
@@ -96,7 +95,7 @@ impl Pages {
         }
     }
 
-    /// B-tree header of a page: type, number of cells, and offset of the cell pointers.
+    /// Parses the b-tree header of a page: type, number of cells, and offset of the cell pointers.
     fn page_header(page: &[u8], number_of: u32) -> Option<(u8, usize, usize)> {
         let at = if number_of == 1 { HEADER } else { 0 };
         let kind = *page.get(at)?;
@@ -104,14 +103,14 @@ impl Pages {
         Some((kind, cells, at + if kind == TABLE_INTERIOR { 12 } else { 8 }))
     }
 
-    /// Leaves of the table with this root page. `None` if a page is met twice: such a tree is not plain.
+    /// Finds the leaves of the table with this root page; returns `None` if the tree refers to a page twice.
     pub fn find_leaves(&self, root: u32) -> Option<Leaves> {
         let mut seen = vec![0_u64; self.count as usize / 64 + 1];
         let mut list = Vec::new();
         let mut buffer = Vec::new();
-        // Pages to visit, next on top: number, upper bound of its rowids, depth.
+        // Pages to visit, the next one last: number, upper bound of the page's rowids, depth.
         let mut stack: Vec<(u32, i64, u8)> = vec![(root, i64::MAX, 0)];
-        // All leaves are at the same depth: once a leaf was met, deeper pages need not be read to learn their type.
+        // All leaves are at the same depth: after the first leaf, pages at its depth need not be read to find their type.
         let mut leaf_depth = None;
         while let Some((page, most, depth)) = stack.pop() {
             if page == 0 || page > self.count || depth > MOST_LEVELS {
@@ -148,12 +147,12 @@ impl Pages {
                 _ => return None,
             }
         }
-        // Rowids rise from leaf to leaf.
+        // Rowids increase from leaf to leaf.
         list.is_sorted_by_key(|l| l.1).then_some(Leaves { list })
     }
 
     /// Calls `each` for every row between two rowids, in order, with the rowid, the wanted columns, and true if these
-    /// are all integers or NULL. `None` if something is not plain: the rows until then are incomplete.
+    /// are all integers or NULL. Returns `None` if a page is not plain; discard the rows passed to `each` then.
     pub fn for_each_row(
         &self,
         leaves: &Leaves,
@@ -204,7 +203,7 @@ impl Pages {
         Some(())
     }
 
-    /// Bytes of a payload of this length that are stored in the page itself; the rest is on overflow pages.
+    /// Number of bytes of a payload of this length that are stored in the page itself; the rest is on overflow pages.
     fn local_size(&self, length: usize) -> usize {
         let most = self.usable - 35;
         if length <= most {
@@ -216,7 +215,7 @@ impl Pages {
     }
 }
 
-/// Buffers reused for all chunks, for the wanted columns of one table.
+/// Buffers for the wanted columns of one table, reused for all chunks.
 #[derive(Debug)]
 pub struct Scratch {
     pages: Vec<u8>,

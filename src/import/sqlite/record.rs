@@ -1,4 +1,4 @@
-//! Decoder for table records, in terms of SQLite's file format (sqlite.org/fileformat2.html, 2.1).
+//! Decoder for table records; terms as in SQLite's file format (sqlite.org/fileformat2.html, 2.1).
 //!
 //! A record is a header with a serial type per column, followed by the values. Adjacent rows nearly always have the
 //! same header, so the value offsets are computed once per header and then looked up.
@@ -52,7 +52,7 @@ enum Kind {
     Blob,
 }
 
-/// Location of a wanted column behind the header.
+/// Type and location of a wanted column's value in the record body.
 #[derive(Clone, Copy, Debug)]
 struct Field {
     kind: Kind,
@@ -81,7 +81,7 @@ const LONGEST: usize = 64;
 pub trait Odd {
     fn real(&self, value: f64) -> i64;
     fn text(&self, text: &[u8]) -> i64;
-    /// Stands for NULL and blobs.
+    /// Value used for NULL and blobs.
     fn null(&self) -> i64;
 }
 
@@ -92,7 +92,7 @@ pub struct Decoder {
     shapes: Vec<Shape>,
     /// Index of the layout used last: adjacent rows often share it.
     last: usize,
-    /// Layout of the last header that is not cached.
+    /// Layout of the last header that was too long to cache.
     other: Shape,
 }
 
@@ -116,8 +116,8 @@ impl Decoder {
     }
 
     /// Decodes the wanted values of a record into `out`, which must have room for them. `record` starts with the
-    /// record and may extend beyond it; `length` is the number of its bytes available. Returns true if all values are
-    /// integers or NULL; `None` if a wanted column is missing or incomplete.
+    /// record and may extend beyond it; `length` is the number of the record's bytes that are available. Returns true
+    /// if all values are integers or NULL, and `None` if a wanted column is missing or incomplete.
     #[inline]
     pub fn decode_record(&mut self, record: &[u8], length: usize, odd: &impl Odd, out: &mut [i64]) -> Option<bool> {
         let (head, _) = read_varint(record)?;
@@ -143,7 +143,7 @@ impl Decoder {
         let body = record.get(head..)?;
         for (field, out) in shape.fields.iter().zip(out) {
             *out = match field.kind {
-                // Read eight bytes at once, and shift the surplus ones out.
+                // Read eight bytes at once and shift out the surplus.
                 Kind::Integer => match body.get(field.at..field.at + 8) {
                     Some(bytes) => i64::from_be_bytes(bytes.try_into().ok()?) >> (64 - 8 * field.size),
                     None => read_integer(body.get(field.at..field.at + field.size)?),

@@ -1,16 +1,16 @@
-//! Decoder for integer columns of a plain table, with the same results as SQLite.
+//! Decoder for integer columns of a plain table; returns the same values as SQLite.
 
 use crate::import::sqlite::{Leaves, Odd, Pages, Scratch};
 use std::sync::Arc;
 
-/// Pseudo column for `end` - `start`: one column instead of two.
+/// Pseudo column for `end` - `start`, to gather one column instead of two.
 pub const DURATION: &str = "end - start";
-/// Marks NULL, and any value that is not an integer, in a gathered row.
+/// Marker in a gathered row for NULL and for values that cannot be converted to an integer.
 pub const NULL: i64 = i64::MIN;
 /// Maximum length of a text parsed as a number.
 const LONGEST_NUMBER: usize = 64;
 
-/// Converts a real value in an integer column: exports rewritten by other programs have such.
+/// Converts a real value in an integer column: exports rewritten by other programs contain such values.
 pub fn real_to_integer(value: f64) -> i64 {
     if value.is_finite() && value.abs() < 9e18 { value as i64 } else { NULL }
 }
@@ -23,7 +23,7 @@ pub fn number_of(text: &[u8]) -> i64 {
     std::str::from_utf8(text).ok().and_then(|t| t.trim().parse().ok()).unwrap_or(NULL)
 }
 
-/// Source of a wanted column: indices into the decoded columns.
+/// Source of a wanted column; numbers are indices into the decoded columns.
 #[derive(Clone, Copy, Debug)]
 enum From {
     Column(usize),
@@ -34,7 +34,7 @@ enum From {
     Nothing,
 }
 
-/// A table decoded from its pages.
+/// Decoder for wanted columns of one table.
 pub struct RowidTable {
     pages: Arc<Pages>,
     leaves: Leaves,
@@ -44,8 +44,8 @@ pub struct RowidTable {
 }
 
 impl RowidTable {
-    /// Returns a decoder for the table with this root page. `order` names its columns in record order,
-    /// `alias` the alias of the rowid.
+    /// Returns a decoder for the table with this root page. `order` lists the table's columns in record order; `alias`
+    /// is the column that is an alias of the rowid.
     pub fn new(pages: Arc<Pages>, root: u32, order: &[String], alias: Option<&str>, wanted: &[&str]) -> Option<Self> {
         let at = |name: &str| order.iter().position(|c| c == name);
         let both = |name: &str| if name == DURATION { Some((at("start")?, at("end")?)) } else { None };
@@ -82,13 +82,13 @@ impl RowidTable {
         Scratch::new(self.decoded.clone())
     }
 
-    /// Writes the rows between two rowids, at most `most`, into `out`, row after row; `None` if SQLite must read
+    /// Decodes at most `most` rows between two rowids into `out`, row after row; returns `None` if SQLite must read
     /// them.
     pub fn read_rows(&self, [low, high]: [i64; 2], most: usize, scratch: &mut Scratch, out: &mut Vec<i64>) -> Option<()> {
         out.clear();
         let room = most.checked_mul(self.from.len())?;
         out.reserve(room);
-        // Columns that are wanted exactly as decoded are copied at once.
+        // If the wanted columns are exactly the decoded ones, copy whole rows.
         let straight =
             self.from.len() == self.decoded.len() && self.from.iter().enumerate().all(|(i, f)| matches!(f, From::Column(at) if *at == i));
         self.pages.for_each_row(&self.leaves, (low, high), scratch, &Integers, |row, values, plain| {
@@ -105,7 +105,7 @@ impl RowidTable {
                     From::Row => row,
                     From::Nothing => NULL,
                     From::Difference(end, start) => match (values[end], values[start]) {
-                        // Differences of other types are left to SQLite.
+                        // SQLite computes differences of other types.
                         _ if !plain => return None,
                         (NULL, _) | (_, NULL) => NULL,
                         (end, start) => end.checked_sub(start)?,
@@ -117,7 +117,7 @@ impl RowidTable {
     }
 }
 
-/// Converts values of other types to integers.
+/// Converts reals and texts to integers in the same way as the scan through SQLite.
 struct Integers;
 
 impl Odd for Integers {
@@ -160,7 +160,7 @@ mod tests {
         Ok(all.into_iter().map(|r| r.1).collect())
     }
 
-    /// Returns true if a table is decoded here at all.
+    /// Returns true if the page decoder supports a table.
     fn decoded(path: &std::path::Path, table: &str) -> bool {
         let job = Job::new(Wants::ALL, &|_| {});
         let db = Db::open(&open::open_input(path, &job).unwrap(), &Cancel::default()).unwrap();
@@ -191,7 +191,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
-        /// Tables with any contents are read as SQLite reads them.
+        /// The page decoder and SQLite return the same rows for arbitrary contents.
         #[test]
         fn tables_of_any_content_are_what_sqlite_says(
             content in prop::collection::vec((prop::option::of(-40_i64..400), value(), value(), value(), 0_usize..3_000, value()), 0..120),
@@ -248,7 +248,7 @@ mod tests {
             assert!(!decoded(&path, "t"), "{sql}");
             assert_eq!(rows(&path, "t", true), rows(&path, "t", false), "{sql}");
         }
-        // Rows from before a column was added lack it in their records.
+        // Records of rows inserted before a column was added do not contain that column.
         let (path, db) = table(PLAIN);
         db.execute_batch("INSERT INTO t VALUES (1, 2, 3, 4, 'x', 5); ALTER TABLE t ADD COLUMN missing INTEGER DEFAULT 77; INSERT INTO t VALUES (2, 2, 3, 4, 'x', 5, 6);")
             .unwrap();

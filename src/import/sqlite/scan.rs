@@ -1,9 +1,9 @@
 //! Parallel scan of a whole table.
 //!
-//! The table is split into chunks of consecutive rowids that threads claim in turn. Integer columns are decoded from
-//! the table's pages ([`RowidTable`]); if these are not plain, SQLite gathers them with an aggregate function, called from
-//! inside its loop, which measured 25% faster than stepping the statement (three columns of 10 million rows on two
-//! cores: 0.46 s against 0.62 s).
+//! The table is split into chunks of consecutive rowids, which the threads claim one by one. Integer columns are decoded
+//! from the table's pages ([`RowidTable`]). If the pages are not plain, SQLite reads the rows and passes them to an
+//! aggregate function, which was 25% faster than stepping through the statement (0.46 s instead of 0.62 s for three
+//! columns of 10 million rows on two cores).
 
 use super::db::{Db, GATHER};
 pub use super::rowid_table::NULL;
@@ -15,13 +15,13 @@ use rusqlite::{Connection, Row};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Rows per chunk: small enough that a chunk of wide rows stays in cache and that cancellation is noticed at once.
+/// Rows per chunk: small enough that a chunk of wide rows stays in cache and that cancellation takes effect at once.
 pub const CHUNK: usize = 1 << 15;
 
 /// Division of a table into chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Lowest rowid and its column name if chunks are rowid ranges; `None` if they are found by counting.
+    /// Lowest rowid and name of the rowid column if chunks are rowid ranges; `None` if they use LIMIT and OFFSET.
     base: Option<(i64, &'static str)>,
     /// Upper bound of the number of rows.
     pub rows: usize,
@@ -41,9 +41,9 @@ pub fn find_layout(db: &Db, table: &str) -> Result<Layout, ImportError> {
     let end = |which: &str| -> Option<Option<i64>> {
         connection.query_row(&format!("SELECT {which}({}) FROM \"{table}\"", column?), [], |r| r.get(0)).ok()
     };
-    // Two queries: for both in one query, SQLite walks the whole table.
+    // Use two queries: if one query asks for both, SQLite scans the whole table.
     let bounds = end("min").zip(end("max"));
-    // A rowid range larger than the file can hold has gaps.
+    // If the rowid range is larger than the maximum number of rows in the file, it has gaps.
     let dense = match bounds {
         Some((Some(low), Some(high))) => {
             u64::try_from(i128::from(high) - i128::from(low) + 1).ok().filter(|&n| n <= db.most_rows()).map(|n| (low, n))
@@ -54,7 +54,7 @@ pub fn find_layout(db: &Db, table: &str) -> Result<Layout, ImportError> {
     let most = i64::try_from(db.most_rows()).unwrap_or(i64::MAX);
     let layout = match dense.zip(column) {
         Some(((low, n), column)) => Ok(Layout { base: Some((low, column)), rows: usize::try_from(n).unwrap_or(usize::MAX) }),
-        // Not a bare count(*), which cannot be interrupted and never ends on shared pages.
+        // A plain count(*) cannot be interrupted and never ends if pages are shared.
         None => connection
             .query_row(&format!("SELECT count(*) FROM (SELECT 1 FROM \"{table}\" LIMIT ?1)"), [most.saturating_add(1)], |r| {
                 r.get::<_, i64>(0)
@@ -89,7 +89,7 @@ impl Layout {
 
 type Buffer = Arc<Mutex<Vec<i64>>>;
 
-/// Aggregate function that appends its integer arguments to a buffer, for at most a chunk's rows.
+/// Aggregate function that appends its arguments to a buffer as integers, up to one chunk of rows.
 struct Gather(Buffer);
 
 #[derive(Debug, thiserror::Error)]
@@ -108,7 +108,7 @@ impl Aggregate<Vec<i64>, i64> for Gather {
         for i in 0..context.len() {
             rows.push(match context.get_raw(i) {
                 ValueRef::Integer(v) => v,
-                // Exports rewritten by other programs have such columns.
+                // Exports rewritten by other programs contain reals and texts in integer columns.
                 ValueRef::Real(v) => real_to_integer(v),
                 ValueRef::Text(t) => number_of(t),
                 _ => NULL,
@@ -125,7 +125,7 @@ impl Aggregate<Vec<i64>, i64> for Gather {
     }
 }
 
-/// State shared by the threads of one scan.
+/// A scan, shared by its threads.
 struct Walk<'a> {
     db: &'a Db,
     table: &'a str,
@@ -176,7 +176,7 @@ impl Walk<'_> {
     }
 }
 
-/// Reads chunks through SQLite if their pages are not decoded here.
+/// Reader that uses SQLite, for chunks that the page decoder does not support.
 struct BySql<'a> {
     db: &'a Db,
     table: &'a str,
@@ -230,7 +230,7 @@ pub fn scan_integers<const N: usize, S: Send>(
     let sql = if layout.base.is_some() {
         format!("SELECT {GATHER}({}) FROM \"{table}\" {}", db.columns_sql(table, &columns), layout.sql_condition())
     } else {
-        // With LIMIT, rows must be selected before they are gathered.
+        // LIMIT must apply to the rows before they are aggregated, hence the subquery.
         let picked: Vec<String> = columns.iter().zip(0..).map(|(c, i)| format!("{} AS c{i}", db.column_sql(table, c))).collect();
         let names: Vec<String> = (0..N).map(|i| format!("c{i}")).collect();
         format!("SELECT {GATHER}({}) FROM (SELECT {} FROM \"{table}\" {})", names.join(", "), picked.join(", "), layout.sql_condition())
@@ -250,7 +250,7 @@ pub fn scan_integers<const N: usize, S: Send>(
                 by_sql.read_chunk(chunk, &mut rows)?;
             }
             let (rows, _) = rows.as_chunks::<N>();
-            // The next claim notices a cancelled job.
+            // `claim_chunk` checks for cancellation.
             let _ = pace.count_steps(rows.len());
             each(&mut state, chunk, &rows[..rows.len().min(CHUNK)])?;
             walk.report_finished();
@@ -259,7 +259,7 @@ pub fn scan_integers<const N: usize, S: Send>(
     })
 }
 
-/// Like [`scan_integers`], for columns that hold text: `each` gets one row at a time.
+/// Like [`scan_integers`], for text columns; calls `each` for one row at a time.
 pub fn scan_rows<S: Send>(
     db: &Db,
     table: &str,
@@ -305,7 +305,7 @@ fn by_row<S>(
     Ok(state)
 }
 
-/// All rows of a table in file order, [`NULL`] for missing columns.
+/// Returns all rows of a table in file order, with [`NULL`] for missing columns.
 pub fn gather_rows<const N: usize>(
     db: &Db,
     job: &Job<'_>,
@@ -316,7 +316,7 @@ pub fn gather_rows<const N: usize>(
     Ok(gather_pieces(db, job, table, columns, stage)?.concat())
 }
 
-/// Like [`gather_rows`], in pieces, so that each can be freed after use.
+/// Like [`gather_rows`], but returns pieces that can be freed one by one after use.
 pub fn gather_pieces<const N: usize>(
     db: &Db,
     job: &Job<'_>,

@@ -1,4 +1,4 @@
-//! Merges the parts read by all threads into a profile: launches with their calls, in call order.
+//! Merges the parts read by all threads into a profile, with launches in call order.
 
 use super::event::Kind;
 use super::metadata::Facts;
@@ -16,7 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// All parts, with common numbers for names and configurations.
+/// All parts merged, with one numbering of names and configurations.
 #[derive(Default)]
 struct Whole {
     names: Numbers<Arc<str>>,
@@ -28,7 +28,7 @@ struct Whole {
     /// Device index by ordinal.
     devices: FxHashMap<u32, u32>,
     processes: BTreeMap<u32, String>,
-    /// Start of the first event kept.
+    /// Start of the first valid event, ns.
     begin: i64,
 }
 
@@ -38,11 +38,11 @@ struct Launching {
     cost: i64,
     thread: (u32, u32),
     graph: bool,
-    /// True if calls of two threads have this id, so that it may be another one's.
+    /// True if calls of two threads have this correlation id, so that the match may be wrong.
     doubtful: bool,
 }
 
-/// Builds the profile; if calls were not read, the launch order is unknown.
+/// Builds the profile. Without calls, the launch order is unknown.
 pub fn build_profile(mut parts: Vec<Part>, mut facts: Facts, with_calls: bool, mut profile: Profile) -> Profile {
     let mut whole = Whole { begin: find_begin(&parts), ..Whole::default() };
     profile.ranges = ranges::join_ranges(&mut parts, whole.begin);
@@ -54,7 +54,7 @@ pub fn build_profile(mut parts: Vec<Part>, mut facts: Facts, with_calls: bool, m
     }
     whole.on_gpu.sort_unstable_by_key(|g| g.at);
     whole.calls.sort_unstable_by_key(|c| c.at);
-    // A merged trace may have lost its metadata; HIP calls identify AMD as well.
+    // A merged trace may have lost its metadata, but HIP calls also identify AMD.
     facts.amd |= whole.calls.iter().any(|c| whole.names.list.get(c.name as usize).is_some_and(|n| n.starts_with("hip")));
     add_devices(&whole.on_gpu, &facts, &mut profile);
     whole.devices = (0..).zip(&profile.devices).map(|(index, d)| (d.id, index)).collect();
@@ -77,11 +77,11 @@ pub fn build_profile(mut parts: Vec<Part>, mut facts: Facts, with_calls: bool, m
     profile
 }
 
-/// Maximum time by which GPU work may precede the first host event, ns: it was launched before the trace began.
+/// Maximum time by which GPU work may precede the first host event, ns. Such work was launched before the trace began.
 const BEFORE_NS: i64 = 60_000_000_000;
 
-/// Start of the first event kept, which times count from. Kernels without a valid time (0, or long before
-/// everything else) are ignored.
+/// Start of the first valid event, the origin of all times. Kernels without a valid time (0, or long before all other
+/// events) are ignored.
 pub fn find_begin(parts: &[Part]) -> i64 {
     let on_host = |p: &Part| {
         let calls = p.calls.iter().map(|c| c.start);
@@ -90,7 +90,7 @@ pub fn find_begin(parts: &[Part]) -> i64 {
     let host = parts.iter().filter_map(on_host).min();
     let on_gpu = || parts.iter().flat_map(|p| &p.on_gpu).map(|g| g.start);
     let mut least = host.map_or(1, |h| h.saturating_sub(BEFORE_NS));
-    // If these are the majority, GPU and host have different clocks.
+    // If most kernels are earlier, GPU and host have different clocks.
     if on_gpu().filter(|&s| s < least).count() * 2 > on_gpu().count() {
         least = i64::MIN;
     }
@@ -98,7 +98,7 @@ pub fn find_begin(parts: &[Part]) -> i64 {
     [host, gpu].into_iter().flatten().min().unwrap_or_default()
 }
 
-/// GPUs that were used, or all visible ones if none was.
+/// Adds the used GPUs, or all visible GPUs if none was used.
 fn add_devices(on_gpu: &[OnGpu], facts: &Facts, profile: &mut Profile) {
     let known = &facts.devices;
     let mut used: Vec<u32> = on_gpu.iter().filter_map(|g| g.device).collect();
@@ -136,7 +136,7 @@ impl Whole {
         self.names.list.get(id as usize).cloned().unwrap_or_else(|| Arc::from(""))
     }
 
-    /// Calls by correlation id. A runtime call and the driver call within may share one: keep the outer.
+    /// Calls by correlation id. If a runtime call and its nested driver call share an id, keep the runtime call.
     fn launch_calls(&self) -> FxHashMap<(u32, i64), Launching> {
         let mut wanted: FxHashMap<(u32, i64), Launching> = FxHashMap::default();
         let graphs: Vec<bool> = self.names.list.iter().map(|n| n.contains("GraphLaunch")).collect();
@@ -159,7 +159,7 @@ impl Whole {
         wanted
     }
 
-    /// Process of GPU work without a call: known only if all calls are from one process.
+    /// Process of GPU work without a call; known only if all calls are from one process.
     fn only_process(&self) -> Option<u32> {
         let first = self.calls.first()?.thread.0;
         self.calls.iter().all(|c| c.thread.0 == first).then_some(first)
@@ -183,9 +183,9 @@ impl Whole {
         let (mut config, mut place, mut node, mut nodes) = (Vec::new(), Vec::new(), Vec::new(), Numbers::default());
         let (mut since, mut cost) = (TimesBuilder::default(), TimesBuilder::default());
         let (mut missing, mut doubtful, mut unnumbered) = (0, 0, 0);
-        // If the trace does not number graph nodes, number them by their order on the device.
+        // If the trace has no graph node ids, number the nodes by their order on the device.
         let mut in_graph: FxHashMap<(u32, i64), Vec<(i64, usize)>> = FxHashMap::default();
-        // Number configurations by their first launch: until here their order depends on the timing of threads.
+        // Renumber configurations by first launch, because their order so far depends on thread timing.
         let mut met = vec![u32::MAX; self.configs.list.len()];
         let rows = std::mem::take(&mut self.on_gpu);
         for row in rows.iter().filter(|g| g.kind == Kind::Kernel) {
@@ -222,7 +222,7 @@ impl Whole {
                 in_graph.entry(key).or_default().push((row.start, at));
             }
         }
-        // Above every node id in the trace, so that no two nodes share one.
+        // Above every node id in the trace, so that ids stay unique.
         let first = rows.iter().filter_map(|g| g.node).max().map_or(0, |n| n.saturating_add(1));
         for list in in_graph.values_mut() {
             list.sort_unstable();
@@ -279,8 +279,8 @@ impl Whole {
         self.on_gpu = rows;
     }
 
-    /// Totals of all calls, and single rows for those that launched no kernel and matter on a timeline. Returns the
-    /// row of each by correlation id.
+    /// Builds the totals of all calls, and rows for the timeline calls that launched no kernel. Returns the rows by
+    /// correlation id.
     fn build_calls(&self, launching: &FxHashMap<(u32, i64), Launching>, profile: &mut Profile) -> FxHashMap<(u32, i64), u32> {
         let launched: FxHashSet<(u32, i64)> = self
             .on_gpu
@@ -313,7 +313,7 @@ impl Whole {
             let starts_work = calls.names.get(name as usize).is_none_or(|n| n.kind.may_start_work());
             let sure = |id| launching.get(&id).is_some_and(|l| !l.doubtful);
             if let Some(id) = call.correlation.filter(|&id| starts_work && sure(id)) {
-                // Keep the runtime call, not the driver call within.
+                // Keep the runtime call, not the nested driver call.
                 let outer = by_correlation.entry(id).or_insert(row);
                 if calls.start.get(*outer as usize).is_some_and(|&start| call.start - self.begin < start) {
                     *outer = row;
@@ -331,8 +331,8 @@ impl Whole {
     }
 }
 
-/// Returns a kernel by its name in a trace: c++filt's spelling, never nvcc's, or a symbol that could not be
-/// demangled.
+/// Creates a kernel from its name in a trace: demangled in c++filt's spelling, never nvcc's, or a symbol that could not
+/// be demangled.
 fn kernel_of(name: &str) -> Kernel {
     if name.is_empty() {
         return Kernel::default();
@@ -344,8 +344,8 @@ fn kernel_of(name: &str) -> Kernel {
     Kernel { function: Some(function), spelled: Some(Arc::from(name)), ..Kernel::default() }
 }
 
-/// Parses `Memcpy HtoD (Pinned -> Device)`, and `MemcpyH2D`, `[CUDA memcpy Host-to-Device]` or
-/// `CopyHostToDevice` of other tools.
+/// Parses `Memcpy HtoD (Pinned -> Device)`, and the spellings of other tools: `MemcpyH2D`,
+/// `[CUDA memcpy Host-to-Device]`, `CopyHostToDevice`.
 fn copy_kind(name: &str) -> MemOpKind {
     let words = name.strip_prefix("Memcpy").unwrap_or(name);
     let (direction, ends) = words.split_once('(').unwrap_or((words, ""));

@@ -1,6 +1,6 @@
-//! A trace event: its fields as raw text, and their meaning.
+//! Trace events: raw fields, and their interpretation.
 //!
-//! Field types differ between versions (`pid` is a number or a string), so fields are kept as text and parsed on use.
+//! Field types differ between versions (`pid` is a number or a string), so fields stay raw text and are parsed on use.
 
 use crate::import::{Parts, Wants};
 use crate::model::RangeOrigin;
@@ -9,13 +9,13 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Picks some keys of an object; the last of duplicate keys wins.
+/// Extracts some keys of an object; the last of duplicate keys wins.
 struct Pick<const N: usize>([&'static str; N]);
 
-/// Raw value of each key.
+/// Raw value of each key; `None` if absent.
 pub type Picked<'a, const N: usize> = [Option<&'a RawValue>; N];
 
-/// Index of a key in the list.
+/// Deserializes a key into its index in the list.
 struct Key<'k, const N: usize>(&'k [&'static str; N]);
 
 impl<'de, const N: usize> DeserializeSeed<'de> for Key<'_, N> {
@@ -79,13 +79,13 @@ pub fn unquote_text(raw: &RawValue) -> Cow<'_, str> {
         Some(inner) if !inner.contains('\\') => Cow::Borrowed(inner),
         Some(inner) => match serde_json::from_str(text) {
             Ok(unescaped) => Cow::Owned(unescaped),
-            // An unpaired surrogate is not a character.
+            // Unpaired surrogates cannot be decoded: keep the escaped text.
             Err(_) => Cow::Owned(inner.to_owned()),
         },
     }
 }
 
-/// Parses an integer, quoted or not. Numbers above `i64::MAX` become negative, which is what their writer meant.
+/// Parses an integer, quoted or not. Numbers above `i64::MAX` are negative numbers that were written as unsigned.
 pub fn parse_integer(raw: &RawValue) -> Option<i64> {
     let text = unquote_text(raw);
     let text = text.trim();
@@ -99,13 +99,13 @@ pub fn parse_u32(raw: Option<&RawValue>) -> Option<u32> {
     raw.and_then(parse_integer).and_then(|n| u32::try_from(n).ok())
 }
 
-/// Times beyond a century are invalid, ns.
+/// Limit of valid times, ns: about a century.
 pub const MOST_NS: i64 = 3_200_000_000_000_000_000;
 
-/// Maximum duration, ns: nothing on a GPU takes eleven days, and sums of thousands of these still fit.
+/// Maximum duration, ns: eleven days is implausible on a GPU, and sums of thousands still fit into 64 bits.
 pub const LONGEST_NS: i64 = 1_000_000_000_000_000;
 
-/// Parses µs into ns without rounding errors: an epoch time in µs as `f64` has no ns.
+/// Parses µs into ns without rounding errors: an `f64` with the µs since 1970 cannot represent single ns.
 pub fn parse_nanoseconds(text: &str) -> Option<i64> {
     let text = text.trim();
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |t| (-1, t));
@@ -119,7 +119,7 @@ pub fn parse_nanoseconds(text: &str) -> Option<i64> {
         for (place, digit) in [100, 10, 1].into_iter().zip(fraction.bytes()) {
             ns = ns.checked_add(place * i64::from(digit - b'0'))?;
         }
-        // The fourth digit rounds.
+        // Round by the fourth digit.
         ns.checked_add(i64::from(fraction.as_bytes().get(3).is_some_and(|d| *d >= b'5')))?
     } else {
         let real: f64 = digits.parse().ok()?;
@@ -128,27 +128,27 @@ pub fn parse_nanoseconds(text: &str) -> Option<i64> {
     (ns.unsigned_abs() < MOST_NS.unsigned_abs()).then_some(sign * ns)
 }
 
-/// Position of an event in the trace: batch number, and index within the batch.
+/// Position of an event in the trace: batch number and index within the batch.
 pub type At = (u64, u32);
 
 /// Type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A kernel's launch on the GPU.
+    /// Execution of a kernel on the GPU.
     Kernel,
-    /// A copy on the GPU.
+    /// Memcpy on the GPU.
     Copy,
-    /// A set on the GPU.
+    /// Memset on the GPU.
     Set,
-    /// A call of the CUDA or HIP runtime or driver.
+    /// CUDA or HIP runtime or driver call.
     Call,
-    /// An operator or a range of the program, on the host.
+    /// Operator, or range marked by the program, on the host.
     Range,
-    /// A function of Python.
+    /// Python function.
     Python,
-    /// An allocation or a free by PyTorch's allocators.
+    /// Allocation or free by PyTorch's allocators.
     Memory,
-    /// A wait of a stream, or of the host for a device.
+    /// Wait of a stream, or of the host for a device.
     Wait,
     /// Profiler overhead.
     Overhead,
@@ -173,7 +173,7 @@ impl Kind {
     }
 }
 
-/// An event that is used.
+/// An event used by the importer.
 #[derive(Debug)]
 pub struct Event<'a> {
     pub kind: Kind,
@@ -187,7 +187,7 @@ pub struct Event<'a> {
     /// Thread, or the stream for GPU work.
     pub tid: Option<i64>,
     pub origin: RangeOrigin,
-    /// True for a runtime call of a vendor other than NVIDIA and AMD.
+    /// True for a runtime call of a vendor other than NVIDIA or AMD.
     pub other: bool,
     args: Option<&'a RawValue>,
 }
@@ -211,12 +211,12 @@ pub struct Args {
     pub bytes: Option<u64>,
     /// Graph node id.
     pub node: Option<u64>,
-    /// Rank written into the event by a tool that merged several traces.
+    /// Rank, written by a tool that merged several traces.
     pub rank: Option<u32>,
 }
 
-/// Returns true for the call category of another vendor's runtime: `xpu_runtime`,
-/// `mtia_runtime`, `privateuse1_driver`.
+/// Returns true for the call category of another vendor's runtime, such as `xpu_runtime`, `mtia_runtime` or
+/// `privateuse1_driver`.
 fn other_maker(category: &str) -> bool {
     let of = category.strip_suffix("_runtime").or_else(|| category.strip_suffix("_driver"));
     of.is_some_and(|of| !of.is_empty() && !["cuda", "hip", "rocm"].iter().any(|known| of.eq_ignore_ascii_case(known)))
@@ -259,7 +259,7 @@ fn kind_of(phase: &str, category: &str, name: &str) -> Option<Kind> {
     }
 }
 
-/// Returns true for frequent categories that are not read, recognised in the raw text before parsing.
+/// Returns true for frequent but unrequested categories, recognised in the raw text to avoid parsing.
 fn of_no_use(text: &[u8], wants: Wants) -> bool {
     let head = &text[..text.len().min(160)];
     let Some(at) = memchr::memmem::find(head, b"\"cat\"") else { return false };
@@ -280,20 +280,20 @@ fn of_no_use(text: &[u8], wants: Wants) -> bool {
 /// Result of reading an event's text.
 #[derive(Debug)]
 pub enum Read<'a> {
-    /// An event that is used.
+    /// An event used by the importer.
     Event(Event<'a>),
-    /// An event that is ignored.
+    /// An ignored event.
     Other,
     /// Invalid JSON.
     Broken,
 }
 
-/// Returns true if calls are read: they also give the process and thread of a launch.
+/// Returns true if calls are read. The process and thread of a launch also come from its call.
 pub fn with_calls(wants: Wants) -> bool {
     wants.parts.intersects(Parts::CALLS | Parts::DETAILS)
 }
 
-/// Reads an event. Unrequested events may be skipped.
+/// Reads an event; may skip unrequested events.
 pub fn read_event(text: &[u8], wants: Wants) -> Read<'_> {
     if of_no_use(text, wants) {
         return Read::Other;
@@ -368,17 +368,17 @@ impl Event<'_> {
         }
     }
 
-    /// Picks some arguments as raw text.
+    /// Extracts some arguments as raw text.
     pub fn pick_args<const N: usize>(&self, keys: [&'static str; N]) -> Picked<'_, N> {
         self.args.and_then(|raw| pick_keys(raw.get(), keys)).unwrap_or([None; N])
     }
 
-    /// Returns true if the raw text of the arguments contains `words`: cheaper than parsing.
+    /// Returns true if the raw text of the arguments contains `words`; cheaper than parsing.
     pub fn args_contain(&self, words: &[u8]) -> bool {
         self.args.is_some_and(|raw| memchr::memmem::find(raw.get().as_bytes(), words).is_some())
     }
 
-    /// Name given by a process or thread event.
+    /// Name assigned by a process or thread event.
     pub fn given_name(&self) -> Option<String> {
         let [name] = pick_keys(self.args?.get(), ["name"])?;
         name.map(|n| unquote_text(n).into_owned())

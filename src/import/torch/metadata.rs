@@ -1,19 +1,17 @@
-//! Metadata of a trace: GPUs, versions, rank, profiler messages, and the way in which warpscope's own
-//! recipe started the program.
+//! Metadata of a trace: GPUs, versions, rank, profiler messages, and the settings of warpscope's own recipe.
 
 use super::tokenizer::Fact;
 use crate::model::{Bytes, CaptureRange, Device, Note, NoteKind, Profile, Rank, Severity, Vendor};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Metadata key that the recipe's script writes.
+/// Metadata key written by the recipe's script.
 pub const OURS: &str = "warpscope";
 
 /// Settings of the recipe's script.
 #[derive(Debug, Deserialize)]
 struct Ours {
-    /// The program and its arguments as they would run without the script; empty for one rank of
-    /// several, which cannot run alone.
+    /// The program and its arguments, without the script; empty for one of several ranks, which cannot run alone.
     #[serde(default)]
     argv: Vec<String>,
     directory: Option<String>,
@@ -26,22 +24,22 @@ struct Ours {
 pub struct Facts {
     /// Visible GPUs, used or not.
     pub devices: Vec<Device>,
-    /// True for AMD: names end in hip, and ncu does not apply.
+    /// True for AMD GPUs, which ncu does not support.
     pub amd: bool,
-    /// True for a vendor other than NVIDIA and AMD.
+    /// True for a vendor other than NVIDIA or AMD.
     pub other: bool,
-    /// True for a trace of another tool.
+    /// True for a trace written by another tool.
     pub foreign: bool,
     rank: Option<(u64, Option<u64>)>,
     host: Option<String>,
-    /// Base of the events' times, ns since 1970; if missing, these are absolute.
+    /// Base of the event times, ns since 1970; without a base, event times are absolute.
     base: Option<i64>,
     versions: Vec<(&'static str, String)>,
     messages: Vec<(Severity, String)>,
     ours: Option<Ours>,
 }
 
-/// Smallest time taken as absolute, ns since 1970 (in 2001): times since boot are smaller.
+/// Minimum absolute time, ns since 1970 (in 2001); times since boot are smaller.
 const EPOCH_NS: i64 = 1_000_000_000_000_000_000;
 
 /// Maximum number of profiler messages shown.
@@ -49,7 +47,7 @@ const MOST_MESSAGES: usize = 8;
 const LONGEST_MESSAGE: usize = 400;
 
 impl Facts {
-    /// Parses the top-level values. Invalid ones are ignored.
+    /// Parses the top-level values; ignores invalid ones.
     pub fn new(facts: &[Fact]) -> Self {
         let mut out = Self::default();
         for (key, text) in facts {
@@ -67,7 +65,7 @@ impl Facts {
                 "ERROR" => out.add_messages(Severity::Error, &value),
                 "WARNING" => out.add_messages(Severity::Warning, &value),
                 OURS => {
-                    // Kineto stores metadata as JSON, in older versions as a string of JSON.
+                    // Kineto stores metadata as JSON; older versions, as a string that contains JSON.
                     out.ours = match value {
                         Value::String(inner) => serde_json::from_str(&inner).ok(),
                         other => serde_json::from_value(other).ok(),
@@ -86,7 +84,6 @@ impl Facts {
         out
     }
 
-    /// Vendor of the GPUs.
     pub fn maker(&self) -> Vendor {
         match (self.other, self.amd) {
             (true, _) => Vendor::Other,
@@ -110,13 +107,13 @@ impl Facts {
         }
     }
 
-    /// Versions as text: `CUDA 13.0`.
+    /// Formats the versions: `CUDA 13.0, …`.
     pub fn version_line(&self) -> Option<String> {
         let words: Vec<String> = self.versions.iter().map(|(of, v)| format!("{of} {v}")).collect();
         (!words.is_empty()).then(|| words.join(", "))
     }
 
-    /// Copies the metadata to the profile.
+    /// Moves the metadata into the profile.
     pub fn apply_to(self, begin: i64, profile: &mut Profile) {
         profile.clock.epoch_ns = self.base.map_or((begin > EPOCH_NS).then_some(begin), |base| base.checked_add(begin));
         let number = |n: u64| u32::try_from(n).ok();
@@ -158,7 +155,7 @@ impl Facts {
     }
 }
 
-/// Returns true for the name of a GPU or accelerator of a vendor other than NVIDIA and AMD.
+/// Returns true for the name of a GPU or accelerator from a vendor other than NVIDIA or AMD.
 pub fn is_other_vendor(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ["intel", "ascend", "apple", "moore threads", "iluvatar", "cambricon", "hygon", "metax", "gaudi"]
@@ -171,7 +168,7 @@ fn parse_device(value: &Value) -> Device {
     let bytes = |key: &str| value.get(key).and_then(Value::as_u64).map(Bytes);
     let name = value.get("name").and_then(Value::as_str).filter(|n| !n.is_empty()).map(str::to_owned);
     let warp = number("warpSize");
-    // AMD's wavefronts have 64 lanes, and versions differ in meaning: 9.4 is gfx94x, not a compute capability.
+    // Exclude AMD: its wavefronts have 64 lanes, and version 9.4 means gfx94x instead of a compute capability.
     let nvidia = warp == Some(32) && name.as_deref().is_none_or(|n| !n.contains("AMD"));
     Device {
         id: number("id").unwrap_or_default(),
@@ -191,7 +188,7 @@ fn parse_device(value: &Value) -> Device {
     }
 }
 
-/// Maximum resident blocks per SM, which traces lack: CUDA C++ Programming Guide, Technical
+/// Maximum resident blocks per SM, which traces do not contain. Source: CUDA C++ Programming Guide, Technical
 /// Specifications per Compute Capability.
 fn most_blocks(capability: (u32, u32)) -> Option<u32> {
     match capability {

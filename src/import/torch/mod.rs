@@ -1,5 +1,4 @@
-//! PyTorch traces: Chrome trace JSON of torch.profiler (kineto), all versions since 2022, including
-//! malformed and truncated files.
+//! PyTorch traces: Chrome trace JSON of torch.profiler (kineto) since 2022, including malformed and truncated files.
 
 pub(super) mod build;
 pub(super) mod event;
@@ -74,8 +73,8 @@ impl Importer for TorchTrace {
         let (mended, broken) = parts.iter().fold((0, 0), |(m, b), p| (m + p.mended, b + p.broken));
         note_damage(&mut profile, splitter.cut, mended, broken);
         let profile = build::build_profile(parts, facts, event::with_calls(job.wants), profile);
-        // Without PyTorch kernels, or with kernels that have no GPU, it may be another tool's trace, whose tracks
-        // decide. Our own exports are marked.
+        // A trace without kernels, or with kernels that name no GPU, may be from another tool: then classify by tracks.
+        // Our own exports are marked.
         let nothing = profile.launches.is_empty() && profile.memops.is_empty();
         let ours = |(key, text): &(String, Vec<u8>)| key == "otherData" && memchr::memmem::find(text, b"warpscope").is_some();
         let of_pytorch = splitter.facts.iter().any(|(key, _)| PYTORCH.contains(&key.as_str()));
@@ -86,7 +85,7 @@ impl Importer for TorchTrace {
     }
 }
 
-/// Splits on this thread and parses on the others.
+/// Splits the text on this thread and parses the batches on other threads.
 fn read_parts(splitter: &mut Splitter<Box<dyn Read>>, input: &Input, job: &Job<'_>) -> Result<Vec<Part>, ImportError> {
     let threads = job.threads.clamp(1, 16);
     let (send, batches) = crossbeam_channel::bounded::<Batch>(threads * 2);

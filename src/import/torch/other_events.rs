@@ -31,19 +31,19 @@ struct Wait {
     event: u32,
 }
 
-/// Rows in any order; `At` gives their position in the trace.
+/// Rows in arbitrary order; `At` is the position in the trace.
 #[derive(Debug, Default)]
 pub struct OtherEvents {
-    /// The device field is the ordinal; with the allocator's totals.
+    /// Allocations and frees with the allocator's totals; the device field contains the ordinal.
     memory: Vec<(At, MemoryEvent, Totals)>,
     waits: Vec<Wait>,
-    /// With the stream that the kernel ran in.
+    /// Collectives with the stream of their kernel.
     collectives: Vec<(At, Collective, Queue)>,
     overhead: Vec<(At, Overhead, (u32, u32))>,
     threads: Vec<(u32, u32, Arc<str>)>,
 }
 
-/// Host device in PyTorch's `DeviceType`.
+/// Host in PyTorch's `DeviceType`.
 const CPU: u32 = 0;
 
 fn raw_text(raw: Option<&RawValue>) -> Arc<str> {
@@ -55,7 +55,7 @@ fn parse_u64(raw: Option<&RawValue>) -> Option<u64> {
 }
 
 impl OtherEvents {
-    /// Adds an event that is neither a kernel, a copy, a call nor a range.
+    /// Adds an event other than a kernel, memcpy, memset, call or range.
     pub fn add_event(&mut self, at: At, event: &Event<'_>, thread: (u32, u32)) {
         match event.kind {
             Kind::Memory => self.add_allocation(at, event, thread),
@@ -77,7 +77,7 @@ impl OtherEvents {
             time: event.start,
             address: address.and_then(parse_integer).unwrap_or_default().cast_unsigned(),
             bytes: bytes.and_then(parse_integer).unwrap_or_default(),
-            // The ordinal, until devices are known.
+            // The ordinal is replaced once devices are known.
             device: parse_u32(device).filter(|_| !host),
             pid,
             tid,
@@ -110,7 +110,7 @@ impl OtherEvents {
         });
     }
 
-    /// Adds the collective that a kernel event describes, if any.
+    /// Adds the collective described by a kernel event, if any.
     pub fn add_collective(&mut self, at: At, event: &Event<'_>) {
         if !event.args_contain(b"\"Collective name\"") {
             return;
@@ -155,7 +155,7 @@ impl OtherEvents {
         self.collectives.push((at, collective, Queue { device: parse_u32(device), stream: parse_u32(stream) }));
     }
 
-    /// Adds the rows of another thread.
+    /// Appends the rows of another thread.
     pub fn append_rows(&mut self, other: Self) {
         self.memory.extend(other.memory);
         self.waits.extend(other.waits);
@@ -164,8 +164,8 @@ impl OtherEvents {
         self.threads.extend(other.threads);
     }
 
-    /// Moves all rows into the profile, which must have its places and launches already; times count from `begin`.
-    /// `devices` maps ordinals to indices.
+    /// Moves all rows into the profile, which must already have its places and launches. Times become relative to
+    /// `begin`; `devices` maps ordinals to indices.
     pub fn fill_profile(mut self, begin: i64, devices: &FxHashMap<u32, u32>, profile: &mut Profile) {
         self.memory.sort_by_key(|(at, row, _)| (row.time, *at));
         for (_, row, totals) in self.memory {
@@ -176,7 +176,7 @@ impl OtherEvents {
             profile.memory.events.push(MemoryEvent { time: row.time - begin, device, ..row });
         }
         self.waits.sort_by_key(|w| (w.start, w.at));
-        // A wait belongs to a stream, regardless of the thread that launches there.
+        // A wait belongs to a stream, regardless of the launching thread.
         let mut queues: FxHashMap<Queue, u32> = FxHashMap::default();
         for wait in self.waits {
             let place = *queues.entry(wait.queue).or_insert_with(|| {
@@ -193,7 +193,7 @@ impl OtherEvents {
             profile.waits.event.push(wait.event);
         }
         self.collectives.sort_by_key(|(at, c, _)| (c.start, *at));
-        // Launches are in call order by now: a collective belongs to the launch with the same start in its stream.
+        // Launches are already in call order, so find the launch of a collective by its start and stream.
         let mut rows: FxHashMap<(i64, Queue), u32> = FxHashMap::default();
         let starts: FxHashSet<i64> = self.collectives.iter().map(|(_, c, _)| c.start - begin).collect();
         if !starts.is_empty() {

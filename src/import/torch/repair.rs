@@ -1,9 +1,9 @@
-//! Repairs malformed JSON left by older versions of kineto and scripts that rewrite traces: `nan` and `inf`,
-//! unescaped quotes and control characters in names, invalid UTF-8, superfluous commas.
+//! Repairs malformed JSON of older kineto versions and of scripts that rewrite traces: `nan` and `inf`, unescaped
+//! quotes and control characters in names, invalid UTF-8, superfluous commas.
 
 use std::fmt::Write;
 
-/// Returns the text with these errors repaired; any others remain.
+/// Returns the text with these errors repaired; other errors remain.
 pub fn repair_json(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let mut out = String::with_capacity(text.len() + 16);
@@ -28,7 +28,7 @@ pub fn repair_json(text: &[u8]) -> String {
     out
 }
 
-/// Writes the string whose contents begin here, and returns the rest of the text after it.
+/// Writes the string whose contents begin at `text`, and returns the text after the string.
 fn repair_string<'t>(text: &'t str, out: &mut String) -> &'t str {
     out.push('"');
     let mut rest = text;

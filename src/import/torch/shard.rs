@@ -1,4 +1,4 @@
-//! Events read by one thread, with names numbered locally until all parts are merged.
+//! Events read by one thread; names are numbered per part until all parts are merged.
 
 use super::event::{self, Args, At, Event, Kind, Read};
 use super::other_events::OtherEvents;
@@ -11,18 +11,18 @@ use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
-/// A kernel, copy or set on a GPU.
+/// A kernel, memcpy or memset on a GPU.
 #[derive(Clone, Debug)]
 pub struct OnGpu {
     pub at: At,
     pub kind: Kind,
-    /// Name, as a number of this part.
+    /// Name, an id in this part's numbering.
     pub name: u32,
     /// Start, ns on the trace's clock.
     pub start: i64,
     /// Duration, ns.
     pub duration: i64,
-    /// Configuration, as a number of this part.
+    /// Configuration, an id in this part's numbering.
     pub config: u32,
     /// Device ordinal.
     pub device: Option<u32>,
@@ -40,7 +40,7 @@ pub struct OnGpu {
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     pub at: At,
-    /// Name, as a number of this part.
+    /// Name, an id in this part's numbering.
     pub name: u32,
     /// Start, ns on the trace's clock.
     pub start: i64,
@@ -51,11 +51,11 @@ pub struct Call {
     pub correlation: Option<(u32, i64)>,
 }
 
-/// An operator, a range of the program or a Python function.
+/// An operator, a range marked by the program, or a Python function.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     pub at: At,
-    /// Name, as a number of this part.
+    /// Name, an id in this part's numbering.
     pub name: u32,
     /// Start, ns on the trace's clock.
     pub start: i64,
@@ -63,11 +63,11 @@ pub struct Span {
     pub duration: i64,
     pub thread: (u32, u32),
     pub origin: RangeOrigin,
-    /// Operator attributes; shapes are a name number of this part.
+    /// Operator attributes; `shapes` is a name id in this part's numbering.
     pub operator: Option<Operator>,
 }
 
-/// Numbers distinct values.
+/// Assigns ids to distinct values, in order of appearance.
 #[derive(Debug)]
 pub struct Numbers<T> {
     ids: FxHashMap<T, u32>,
@@ -81,7 +81,7 @@ impl<T> Default for Numbers<T> {
 }
 
 impl<T: Clone + Eq + std::hash::Hash> Numbers<T> {
-    /// Returns the number of a value.
+    /// Returns the id of a value, adding the value if needed.
     pub fn value_id(&mut self, value: &T) -> u32 {
         if let Some(&id) = self.ids.get(value) {
             return id;
@@ -118,20 +118,19 @@ pub struct Part {
     pub calls: Vec<Call>,
     pub spans: Vec<Span>,
     pub processes: Vec<(u32, String)>,
-    /// True if some calls are of a vendor other than NVIDIA and AMD.
+    /// True if some calls are of a vendor other than NVIDIA or AMD.
     pub other: bool,
     /// Other requested events.
     pub aside: OtherEvents,
-    /// True if some GPU work names its device or stream, as PyTorch's does.
+    /// True if some GPU work has a device or stream, as in PyTorch's own traces.
     pub placed: bool,
-    /// Number of events with invalid JSON that could be repaired.
+    /// Number of events with repaired JSON.
     pub mended: u64,
     /// Number of unreadable events.
     pub broken: u64,
 }
 
-/// Truncates thread and process ids above 32 bits, which some systems use, to the lower half: they only need to
-/// differ.
+/// Truncates thread and process ids of more than 32 bits, which some systems use. The ids only need to be distinct.
 fn truncate_id(value: Option<i64>) -> u32 {
     value.unwrap_or_default() as u32
 }
@@ -214,7 +213,7 @@ impl Part {
     fn read_operator(&mut self, event: &Event<'_>) -> Operator {
         let [external, sequence, dims, types, values] =
             event.pick_args(["External id", "Sequence number", "Input Dims", "Input type", "Concrete Inputs"]);
-        // Stride and padding are among the values; for other operators, values would only add distinct texts.
+        // Stride and padding are among the values. For other operators, values would only add distinct texts.
         let values = nonempty_list(values).filter(|_| event.name.starts_with("aten::convolution"));
         let shapes = match (nonempty_list(dims), nonempty_list(types), values) {
             (None, None, _) => NONE,
@@ -225,7 +224,7 @@ impl Part {
     }
 }
 
-/// Raw text of a list, unless it is empty.
+/// Raw text of a non-empty list.
 fn nonempty_list(raw: Option<&RawValue>) -> Option<&str> {
     raw.map(|r| r.get().trim()).filter(|t| !t.is_empty() && *t != "[]")
 }
@@ -235,7 +234,7 @@ fn launch_config(args: &Args) -> LaunchConfig {
         grid: args.grid,
         block: args.block,
         registers: args.registers,
-        // The trace has the sum of static and dynamic; [`super::build`] says so.
+        // The trace has only the sum of static and dynamic shared memory; [`super::build`] adds a note about it.
         dynamic_shared: args.shared.map(Bytes),
         ..LaunchConfig::default()
     }

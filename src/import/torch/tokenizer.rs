@@ -1,8 +1,8 @@
-//! Splits a trace into events and other top-level values, looking only at brackets and strings.
+//! Splits a trace into events and other top-level values, examining only brackets and strings.
 //!
-//! Traces are gigabytes and not always valid JSON (quotes and line ends in names, `nan`, a missing end), so this only
-//! searches for ends. A quote ends a string only if the text behind it can follow a string: kineto does not escape
-//! the quotes of Python names.
+//! Traces have gigabytes and are not always valid JSON (quotes and line ends in names, `nan`, a missing end), so the
+//! splitter only finds the ends of values. A quote ends a string only if the text after it can follow a string, because
+//! kineto does not escape quotes in Python names.
 
 use std::io::{Error, ErrorKind, Read};
 
@@ -10,9 +10,9 @@ use std::io::{Error, ErrorKind, Read};
 const READ: usize = 1 << 18;
 /// Bytes of events per batch.
 const BATCH: usize = 1 << 20;
-/// Maximum size of an event or value, bytes: beyond it, an end was missed.
+/// Maximum size of an event or value, bytes. A larger size means that an end was missed.
 const LARGEST: usize = 64 << 20;
-/// Maximum size of a top-level value that is kept as metadata, bytes.
+/// Maximum size of a top-level value kept as metadata, bytes.
 const LARGEST_FACT: usize = 4 << 20;
 
 /// Consecutive events.
@@ -28,13 +28,13 @@ pub struct Batch {
 /// Key and raw value of a top-level entry other than the events.
 pub type Fact = (String, Vec<u8>);
 
-/// State of the splitter.
+/// Position of the splitter in the trace's structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Begin,
     /// Between the keys of the outermost object.
     Keys,
-    /// In the list of events; true if the list is the outermost value.
+    /// In the list of events; true if this list is the outermost value.
     Events(bool),
     End,
 }
@@ -51,18 +51,18 @@ pub struct Splitter<R> {
     number: u64,
     /// Bytes of the current value that were discarded.
     dropped: usize,
-    /// Top-level values other than the events.
+    /// Top-level entries other than the events.
     pub facts: Vec<Fact>,
-    /// True if there was a list of events.
+    /// True once a list of events was found.
     pub seen_events: bool,
-    /// True if the text ends within an event or value.
+    /// True if the text is truncated within an event or value.
     pub cut: bool,
     /// Bytes read.
     pub read: u64,
 }
 
 impl<R: Read> Splitter<R> {
-    /// Returns a splitter at the start of the text.
+    /// Creates a splitter at the start of the text.
     pub fn new(reader: R) -> Self {
         Self {
             reader,
@@ -80,7 +80,7 @@ impl<R: Read> Splitter<R> {
         }
     }
 
-    /// Reads more; returns false at the end.
+    /// Reads more text; returns false at the end.
     fn fill_buffer(&mut self) -> std::io::Result<bool> {
         if self.ended {
             return Ok(false);
@@ -89,7 +89,7 @@ impl<R: Read> Splitter<R> {
         let got = (&mut self.reader).take(self.chunk as u64).read_to_end(&mut self.text);
         let got = match got {
             Ok(n) => n,
-            // A truncated compressed file still has the contents before its end.
+            // Keep the contents of a truncated compressed file up to its end.
             Err(e) if e.kind() == ErrorKind::UnexpectedEof => {
                 self.cut = true;
                 self.ended = true;
@@ -155,19 +155,19 @@ impl<R: Read> Splitter<R> {
         }
     }
 
-    /// Returns the position after the value that begins here; `None` if the text ends first.
+    /// Returns the position after the value that begins at the current position; `None` if the text ends first.
     fn value_end(&mut self) -> std::io::Result<Option<usize>> {
         let (from, mut at, mut depth) = (self.at, self.at, 0_usize);
         loop {
             if at >= self.text.len() {
-                // Too large for metadata: its text need not be kept to find its end.
+                // Too large for metadata: only find the end, without keeping the text.
                 if self.state == State::Keys && at - from > LARGEST_FACT {
                     self.dropped += at - from;
                     self.text.drain(from..at);
                     at = from;
                 }
                 if at - from > LARGEST || !self.fill_buffer()? {
-                    // A number at the very end of the text is complete.
+                    // A number may end with the text.
                     return Ok((depth == 0 && at > from && at - from <= LARGEST).then_some(at));
                 }
                 continue;
@@ -195,8 +195,7 @@ impl<R: Read> Splitter<R> {
         }
     }
 
-    /// Returns the next events, or `None` after the last. Values before, between and after them are
-    /// in [`Self::facts`] by then.
+    /// Returns the next events, or `None` after the last. Top-level entries read so far are in [`Self::facts`].
     pub fn next_batch(&mut self) -> std::io::Result<Option<Batch>> {
         let mut events = Vec::new();
         loop {
@@ -204,7 +203,7 @@ impl<R: Read> Splitter<R> {
             match (self.state, next) {
                 (State::End, _) => break,
                 (_, None) => {
-                    // A bare list may lack its end, according to Chrome's trace format.
+                    // In Chrome's trace format, a bare list may lack its closing bracket.
                     self.cut |= self.state != State::Events(true);
                     self.state = State::End;
                 }
@@ -229,7 +228,7 @@ impl<R: Read> Splitter<R> {
                 (State::Events(_), Some(_)) => {
                     let from = self.at;
                     match self.value_end()? {
-                        // A stray bracket is not a value.
+                        // Skip a stray bracket.
                         Some(end) if end == from => self.at += 1,
                         Some(end) => {
                             events.push((from, end));
@@ -256,7 +255,7 @@ impl<R: Read> Splitter<R> {
         Ok(Some(Batch { number: self.number - 1, text, events }))
     }
 
-    /// Reads a key and its value; for the list of events, only enters it.
+    /// Reads a key and its value, or enters the list of events.
     fn read_fact(&mut self) -> std::io::Result<()> {
         let from = self.at;
         let Some(end) = self.string_end(from)? else {
@@ -295,7 +294,7 @@ mod tests {
     use super::*;
 
     fn cut(text: &str) -> (Vec<String>, Vec<String>, bool) {
-        // One byte at a time, so that every end falls between two reads.
+        // One byte per read, so that every value is split across reads.
         let mut splitter = Splitter { chunk: 1, ..Splitter::new(text.as_bytes()) };
         let mut events = Vec::new();
         while let Some(batch) = splitter.next_batch().unwrap() {

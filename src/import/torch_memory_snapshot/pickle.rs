@@ -1,8 +1,7 @@
-//! Reader of pickles that contain only plain values. It neither runs code nor creates objects: an opcode
-//! that would do so is an error.
+//! Safe reader of pickles with plain values only. Opcodes that run code or create objects are errors.
 //!
-//! Opcodes as in `Lib/pickletools.py` of Python 3.14. The many small dictionaries of a snapshot are handed to a
-//! [`Take`] as soon as they are complete, so that ten million of them need no dictionary in memory.
+//! Opcodes as in `Lib/pickletools.py` of Python 3.14. A snapshot contains up to ten million small dictionaries; to save
+//! memory, each is passed to a [`Take`] as soon as it is complete.
 
 use super::stream::{Bytes, Refusal};
 use super::value::{Dict, Pickle, Value};
@@ -12,18 +11,18 @@ use std::sync::Arc;
 
 /// Extracts small dictionaries from a pickle.
 pub trait Take {
-    /// Called for a dictionary that just received these alternating keys and values; returns its
-    /// replacement, or `None` to keep it.
+    /// Called when a dictionary receives items; `pairs` are alternating keys and values. Returns the replacement of the
+    /// dictionary, or `None` to keep it.
     fn take(&mut self, pairs: &[Value], pickle: &mut Pickle) -> Option<(u8, u32)>;
 }
 
 /// Maximum number of values on the stack. Python writes batches of 1,000.
 const DEEPEST: usize = 1 << 16;
-/// Maximum length of a text, bytes: names and paths are short, settings are not long.
+/// Maximum length of a text, bytes; names, paths and settings are much shorter.
 const LONGEST: u64 = 1 << 24;
 
-/// Memory of a value in a list, of an empty list, of an empty dictionary, and of a text besides its letters, bytes.
-/// Half as much is added, because all of them are in growing tables.
+/// Memory in bytes of a list item, an empty list, an empty dictionary, and a text without its characters. Increased by
+/// half, because all are stored in growing tables.
 const VALUE: usize = size_of::<Value>() * 3 / 2;
 const LIST: usize = size_of::<Vec<Value>>() * 3 / 2;
 const DICT: usize = size_of::<Dict>() * 3 / 2;
@@ -51,7 +50,7 @@ struct Machine<'a, R, T> {
     take: &'a mut T,
     out: Pickle,
     stack: Vec<Value>,
-    /// Stack positions at which the items of unfinished lists, tuples and dictionaries begin.
+    /// Stack positions of the first items of unfinished lists, tuples and dictionaries.
     marks: Vec<usize>,
     memo: Vec<Value>,
     /// Remaining memory budget, bytes.
@@ -68,7 +67,7 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         self.from.next()
     }
 
-    /// Takes memory from the budget: lists and tables of values have spare capacity.
+    /// Takes memory from the budget.
     #[inline]
     fn charge_memory(&mut self, bytes: usize) -> Result<(), Refusal> {
         self.left = self.left.checked_sub(bytes as u64).ok_or(Refusal::Memory)?;
@@ -88,13 +87,13 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         self.stack.pop().ok_or(Refusal::Damaged("a value is missing"))
     }
 
-    /// Position of the last `values` values, all of which must be after the last mark.
+    /// Returns the stack position of the last `values` values, which must all be after the last mark.
     fn top_start(&self, values: usize) -> Result<usize, Refusal> {
         let least = self.marks.last().copied().unwrap_or(0);
         self.stack.len().checked_sub(values).filter(|&at| at >= least).ok_or(Refusal::Damaged("a value is missing"))
     }
 
-    /// Position of the values after the last mark, which is removed.
+    /// Removes the last mark and returns its stack position.
     fn pop_mark(&mut self) -> Result<usize, Refusal> {
         self.marks.pop().ok_or(Refusal::Damaged("a mark is missing"))
     }
@@ -133,7 +132,7 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         self.push(value)
     }
 
-    /// Moves the values from `from` on into the list before them.
+    /// Moves the values from stack position `from` on into the list below.
     fn append_items(&mut self, from: usize) -> Result<(), Refusal> {
         let Some(&Value::List(list)) = from.checked_sub(1).and_then(|at| self.stack.get(at)) else {
             return Err(Refusal::Damaged("items without a list"));
@@ -144,14 +143,14 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         Ok(())
     }
 
-    /// Moves the keys and values from `from` on into the dictionary before them.
+    /// Moves the keys and values from stack position `from` on into the dictionary below.
     fn set_items(&mut self, from: usize) -> Result<(), Refusal> {
         let Some(&Value::Dict(dict)) = from.checked_sub(1).and_then(|at| self.stack.get(at)) else {
             return Err(Refusal::Damaged("items without a dictionary"));
         };
         let items = self.stack.len() - from;
         self.check_pace(items)?;
-        // An extracted part takes less.
+        // An upper bound: extracted parts take less memory.
         self.charge_memory(LIST + items * VALUE)?;
         let pairs = &self.stack[from..];
         if pairs.len() % 2 == 1 {
@@ -177,7 +176,7 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         let value = *self.stack.last().ok_or(Refusal::Damaged("nothing to remember"))?;
         let at = at.unwrap_or(self.memo.len());
         self.charge_memory(VALUE)?;
-        // Numbered consecutively from 0, or from 1.
+        // Memo ids are consecutive, from 0 or 1.
         match at.checked_sub(self.memo.len()) {
             None => self.memo[at] = value,
             Some(0 | 1) => self.memo.resize(at + 1, value),
@@ -191,10 +190,10 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         self.push(value)
     }
 
-    /// Reads a two's complement integer, little-endian. Python's may have any length; those of a snapshot fit into 64
-    /// bits, except for some line numbers, which are so large that the nearest 64-bit number is as good.
+    /// Reads a little-endian two's complement integer of at most 128 bits. Integers in snapshots fit into 64 bits,
+    /// except for some huge line numbers, which are clamped.
     fn read_long(&mut self, length: usize) -> Result<(), Refusal> {
-        // Most are addresses and times.
+        // Fast path for the most frequent integers: addresses and times.
         if let 6 | 7 = length {
             let mut bytes = [0; 8];
             if length == 6 {
@@ -218,12 +217,12 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         self.push(Value::Integer(i64::try_from(nearest).unwrap_or(i64::MAX)))
     }
 
-    /// Executes one opcode other than the last.
+    /// Executes any opcode other than `STOP`.
     #[inline]
     fn execute_opcode(&mut self, code: u8) -> Result<(), Refusal> {
         match code {
             0x80 => drop(self.read_bytes::<1>()?),
-            // Length of the next frame, which is not needed.
+            // Skip the length of the next frame.
             0x95 => drop(self.read_bytes::<8>()?),
             b'N' => self.push(Value::None)?,
             0x88 => self.push(Value::Bool(true))?,
@@ -252,7 +251,7 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
                 let x = f64::from_be_bytes(self.read_bytes()?);
                 self.push(Value::Real(x))?;
             }
-            // Texts, and byte strings, of which a snapshot has no relevant ones.
+            // Texts, and byte strings; the latter are irrelevant in a snapshot.
             0x8c | b'C' => {
                 let [n] = self.read_bytes()?;
                 let text = self.read_text(n.into())?;
@@ -338,8 +337,8 @@ fn to_index(n: usize) -> Result<u32, Refusal> {
     u32::try_from(n).map_err(|_| Refusal::Damaged("more than four thousand million values"))
 }
 
-/// Reads a complete pickle with at most `left` bytes of memory. Returns the outermost value, or the error and the
-/// number of opcodes before it.
+/// Reads a complete pickle with at most `left` bytes of memory. Returns the outermost value; on failure, the error and
+/// the number of executed opcodes.
 pub fn read_pickle<R: Read, T: Take>(from: &mut R, take: &mut T, pace: Pace, left: u64) -> Result<(Pickle, Value), (Refusal, u64)> {
     let out = Pickle::new(pace);
     let from = Bytes::new(from);

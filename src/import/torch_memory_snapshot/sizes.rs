@@ -1,22 +1,22 @@
-//! Sizes of the allocator's blocks. The history has only requested sizes, and a block may be larger.
+//! Block sizes of the allocator. The history contains only requested sizes, but a block may be larger.
 
 use super::parts::RawEvent;
 use crate::model::{BlockState, MemoryLevel, MemoryState};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
-/// Block sizes are multiples of this (`kMinBlockSize` of `c10/cuda/CUDACachingAllocator.cpp`).
+/// Granularity of block sizes (`kMinBlockSize` in `c10/cuda/CUDACachingAllocator.cpp`).
 const MULTIPLE: u64 = 512;
-/// Maximum size of blocks in the small pool (`kSmallSize`). In the large pool, the rest of a free block is split off
-/// only if it is larger than this, too (`should_split`).
+/// Maximum block size in the small pool (`kSmallSize`). In the large pool, the remainder of a free block is split off
+/// only if larger than this size (`should_split`).
 const SMALL: u64 = 1 << 20;
-/// Size of the small pool's segments (`kSmallBuffer`).
+/// Segment size in the small pool (`kSmallBuffer`).
 pub const SMALL_SEGMENT: u64 = 2 << 20;
 
-/// Type of a history entry.
+/// Action of a history entry.
 #[derive(Clone, Copy)]
 pub enum What {
-    /// A level, and true for an increase.
+    /// Change at a level; true for an increase.
     Change(MemoryLevel, bool),
     Refused,
 }
@@ -31,7 +31,7 @@ pub struct Row {
     pub what: What,
 }
 
-/// Address space of a device while its history is replayed.
+/// Address space of a device during the replay of its history.
 #[derive(Default)]
 struct Space {
     /// Size of each segment by address.
@@ -42,8 +42,8 @@ struct Space {
 }
 
 impl Space {
-    /// Size of the block for a request: free memory at this address ends at the next block in use, or with the
-    /// segment.
+    /// Returns the block size for a request. The free memory at this address extends to the next block in use, or to
+    /// the end of the segment.
     fn block_size(&self, address: u64, asked: u64) -> u64 {
         let size = asked.div_ceil(MULTIPLE).saturating_mul(MULTIPLE);
         if size <= SMALL || self.expandable {
@@ -58,10 +58,10 @@ impl Space {
     }
 }
 
-/// Size of each row, bytes.
+/// Returns the size of each row, bytes.
 pub fn block_sizes(rows: &[Row], events: &[RawEvent], state: &MemoryState) -> Vec<u64> {
     let mut spaces: FxHashMap<u32, Space> = FxHashMap::default();
-    // Blocks in use at the end: the last allocation at an address has the size of its block.
+    // Blocks in use at the end: the final block's size is the exact size of the last allocation at its address.
     let mut exact: FxHashMap<(u32, u64), u64> = FxHashMap::default();
     for segment in &state.segments {
         let device = segment.device.unwrap_or_default();
@@ -72,7 +72,7 @@ pub fn block_sizes(rows: &[Row], events: &[RawEvent], state: &MemoryState) -> Ve
         exact.extend(blocks.iter().filter(|b| b.state == BlockState::Allocated).map(|b| ((device, b.address), b.size)));
     }
     let of = |row: &Row| events.get(row.event as usize).map_or((0, 0), |e| (e.address, e.size));
-    // Reconstruct the state before the history: memory in use or held at the end, with the history undone.
+    // Reconstruct the state before the history, by undoing the history from the final state.
     for row in rows.iter().rev() {
         let (address, size) = of(row);
         if let What::Change(MemoryLevel::Driver, more) = row.what {
@@ -95,7 +95,7 @@ pub fn block_sizes(rows: &[Row], events: &[RawEvent], state: &MemoryState) -> Ve
             known.extend(size.filter(|_| more).map(|size| (at, size)));
         }
     }
-    // A block first seen when it is freed, or never, existed before. Small ones are in segments of their own.
+    // A block that the history only frees, or does not contain, existed before. Small blocks are in separate segments.
     let mut seen: FxHashSet<(u32, u64)> = FxHashSet::default();
     for row in rows {
         if let What::Change(MemoryLevel::Allocator, more) = row.what {
@@ -133,7 +133,7 @@ pub fn block_sizes(rows: &[Row], events: &[RawEvent], state: &MemoryState) -> Ve
             }
             What::Change(MemoryLevel::Allocator, true) => {
                 let size = known.get(&at).copied().unwrap_or_else(|| space.block_size(address, asked));
-                // Small blocks are never neighbours of these, and they are the most frequent.
+                // Skip small blocks: they are the most frequent, but never adjacent to large blocks.
                 if size > SMALL {
                     space.used.insert(address, size);
                 }
@@ -142,7 +142,7 @@ pub fn block_sizes(rows: &[Row], events: &[RawEvent], state: &MemoryState) -> Ve
             What::Change(MemoryLevel::Allocator, false) if asked > SMALL - MULTIPLE => {
                 space.used.remove(&address).unwrap_or_else(|| space.block_size(address, asked))
             }
-            // The block's free was seen already, usually just before.
+            // The history already contains another free event of this block, usually the previous event.
             What::Change(..) => space.block_size(address, asked),
             What::Refused => asked,
         });

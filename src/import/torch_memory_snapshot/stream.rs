@@ -1,17 +1,17 @@
-//! Byte stream of a pickle, and the errors of reading it.
+//! Byte stream of a pickle, and errors of reading.
 
 use std::io::{self, Read};
 
-/// Reason that a pickle was not read.
+/// Error of reading a pickle.
 #[derive(Debug)]
 pub enum Refusal {
     Io(io::Error),
-    /// The data ends before the pickle does.
+    /// The pickle is truncated.
     Short,
-    /// The pickle would create a Python object or call a function; with the name of the opcode.
+    /// The pickle would create a Python object or call a function; contains the name of the opcode.
     Code(&'static str),
     Damaged(&'static str),
-    /// It needs more memory than a real snapshot of its size.
+    /// The pickle needs more memory than a real snapshot of its size.
     Memory,
     Cancelled,
 }
@@ -25,7 +25,7 @@ impl From<io::Error> for Refusal {
 /// Bytes per read.
 const BUFFER: usize = 1 << 18;
 
-/// Buffered bytes of a pickle.
+/// Buffered reader of a pickle.
 pub struct Bytes<'a, R> {
     from: &'a mut R,
     buffer: Vec<u8>,
@@ -38,7 +38,7 @@ impl<'a, R: Read> Bytes<'a, R> {
         Self { from, buffer: vec![0; BUFFER], at: 0, end: 0 }
     }
 
-    /// Reads until `bytes` bytes are buffered, at most [`BUFFER`].
+    /// Reads until `bytes` bytes are buffered; `bytes` is at most [`BUFFER`].
     #[cold]
     fn fill_buffer(&mut self, bytes: usize) -> Result<(), Refusal> {
         self.buffer.copy_within(self.at..self.end, 0);

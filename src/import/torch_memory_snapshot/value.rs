@@ -5,7 +5,6 @@ use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// A value of a pickle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
     None,
@@ -14,7 +13,7 @@ pub enum Value {
     Real(f64),
     /// Index into [`Pickle::texts`].
     Text(u32),
-    /// Index into [`Pickle::lists`]; tuples are lists too.
+    /// Index into [`Pickle::lists`]; also used for tuples.
     List(u32),
     /// Index into [`Pickle::dicts`].
     Dict(u32),
@@ -30,7 +29,7 @@ pub enum Dict {
     Taken(u8, u32),
 }
 
-/// Values of a dictionary by key text, for the first `pairs` of its pairs.
+/// Values of a dictionary by key text; covers the first `pairs` pairs.
 #[derive(Debug, Default)]
 struct Index {
     pairs: usize,
@@ -40,7 +39,7 @@ struct Index {
 /// Number of pairs up to which a dictionary is searched linearly.
 const FEW: usize = 16;
 
-/// Contents of a pickle.
+/// Values of a pickle, in tables by type.
 #[derive(Debug)]
 pub struct Pickle {
     pub texts: Vec<Arc<str>>,
@@ -50,7 +49,7 @@ pub struct Pickle {
     pub pairs: Vec<Vec<Value>>,
     /// Index of each text.
     pub known: FxHashMap<Arc<str>, u32>,
-    /// Indices of large dictionaries: a pickle may refer to one repeatedly.
+    /// Indices of large dictionaries, which a pickle may refer to repeatedly.
     indices: RefCell<FxHashMap<u32, Index>>,
     /// Counts steps to check for cancellation.
     pub pace: Pace,
@@ -73,17 +72,17 @@ impl Pickle {
         if let Value::Text(at) = value { self.texts.get(at as usize) } else { None }
     }
 
-    /// Items of a list.
+    /// Items of a list; `None` for other values.
     pub fn items(&self, value: Value) -> Option<&[Value]> {
         if let Value::List(at) = value { self.lists.get(at as usize).map(Vec::as_slice) } else { None }
     }
 
-    /// Pairs of a dictionary that was not extracted.
+    /// Key-value pairs of a dictionary that was not extracted.
     pub fn pairs_of(&self, value: Value) -> impl Iterator<Item = (Value, Value)> {
         self.flat_pairs(value).1.chunks_exact(2).map(|p| (p[0], p[1]))
     }
 
-    /// Alternating keys and values of such a dictionary, and its index.
+    /// Index, and alternating keys and values, of a dictionary that was not extracted.
     fn flat_pairs(&self, value: Value) -> (u32, &[Value]) {
         let Value::Dict(at) = value else { return (0, &[]) };
         match self.dicts.get(at as usize) {
@@ -92,7 +91,7 @@ impl Pickle {
         }
     }
 
-    /// Kind and index of an extracted dictionary.
+    /// Kind and index of an extracted dictionary; `None` for other values.
     pub fn taken_as(&self, value: Value) -> Option<(u8, u32)> {
         match value {
             Value::Dict(at) => match self.dicts.get(at as usize)? {
@@ -103,11 +102,11 @@ impl Pickle {
         }
     }
 
-    /// Value of a key in a dictionary.
+    /// Looks up a key in a dictionary.
     pub fn get(&self, value: Value, key: &str) -> Option<Value> {
         let (at, flat) = self.flat_pairs(value);
         if flat.len() <= 2 * FEW {
-            // The caller notices cancellation.
+            // The caller checks for cancellation.
             let _ = self.pace.count_steps(flat.len() + 1);
             return flat.chunks_exact(2).find(|p| self.text(p[0]).is_some_and(|t| &**t == key)).map(|p| p[1]);
         }
@@ -126,7 +125,7 @@ impl Pickle {
     }
 }
 
-/// Returns a non-negative integer, such as a size or address.
+/// Converts to a non-negative integer, such as a size or address.
 pub fn to_natural(value: Option<Value>) -> Option<u64> {
     match value? {
         Value::Integer(n) => u64::try_from(n).ok(),

@@ -1,17 +1,16 @@
-//! Block framing of a trace: finds and checks blocks. Damaged ones are skipped; each of the others is self-contained.
+//! Block framing of a trace: finds and checks blocks. Blocks are self-contained, so damaged ones can be skipped.
 
 use crate::model::{Cancel, Pace};
 use crc32fast::Hasher;
 
 /// Magic number of every block.
 pub const MAGIC: [u8; 4] = *b"WST1";
-/// Size of a block's header, and of its part that the checksum covers, bytes.
+/// Size of a block's header, and of the part of the header that the checksum covers, bytes.
 const HEAD: usize = 28;
 const CHECKED: usize = 24;
 /// Flag of the first block of a file that continues another.
 const CONTINUES: u16 = 1;
 
-/// Type of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Facts,
@@ -30,7 +29,7 @@ pub enum Kind {
     Stopped,
     End,
     States,
-    /// Names that the program gave its categories and threads.
+    /// Names that the program gave to NVTX categories and threads.
     Given,
     /// Sets of metrics that are collected together.
     Sets,
@@ -40,7 +39,7 @@ pub enum Kind {
     Stalls,
     /// Code of a module.
     Code,
-    /// Type of a later format version.
+    /// Block type that this version does not support.
     Unknown,
 }
 
@@ -73,17 +72,17 @@ impl Kind {
     }
 }
 
-/// A block with a parsed header; [`Block::has_valid_checksum`] checks its bytes.
+/// A block with a parsed header; its checksum has not been verified (see [`Block::has_valid_checksum`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {
     pub kind: Kind,
     /// Number of rows.
     pub count: u32,
-    /// OS thread of its rows; 0 if they belong to several.
+    /// OS thread id of the rows; 0 if the rows belong to several threads.
     pub thread: u32,
-    /// Increases by one with every block written.
+    /// Sequence number: increases by one with every block of the process.
     pub sequence: u32,
-    /// True for the first block of a file that continues another one of the same process.
+    /// True for the first block of a file that continues another file of the same process.
     continues: bool,
     pub data: &'a [u8],
     /// Offset in the searched bytes.
@@ -92,7 +91,7 @@ pub struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// Returns true if the checksum (CRC-32 as in IEEE 802.3) matches its bytes.
+    /// Returns true if the checksum (CRC-32 as in IEEE 802.3) matches the header and data.
     pub fn has_valid_checksum(&self) -> bool {
         let mut crc = Hasher::new();
         crc.update(&self.head[..CHECKED]);
@@ -107,7 +106,7 @@ impl Block<'_> {
         self.sequence == 0 || self.continues
     }
 
-    /// Returns the encoded block with another sequence number.
+    /// Encodes the block with another sequence number.
     pub fn with_sequence(&self, sequence: u32) -> Vec<u8> {
         let mut head = [0; HEAD];
         head.copy_from_slice(self.head);
@@ -116,7 +115,7 @@ impl Block<'_> {
     }
 }
 
-/// Encodes a block from header and data; computes the checksum.
+/// Encodes a block from header and data, and sets its checksum.
 fn seal_block(mut head: [u8; HEAD], data: &[u8]) -> Vec<u8> {
     let mut crc = Hasher::new();
     crc.update(&head[..CHECKED]);
@@ -125,7 +124,7 @@ fn seal_block(mut head: [u8; HEAD], data: &[u8]) -> Vec<u8> {
     [&head, data].concat()
 }
 
-/// Encodes a block as the tracer writes it; `kind` is the type number of the format.
+/// Encodes a block in the tracer's format; `kind` is the block's type number.
 pub fn encode_block(kind: u16, thread: u32, sequence: u32, count: u32, data: &[u8]) -> Vec<u8> {
     let mut head = [0; HEAD];
     head[..4].copy_from_slice(&MAGIC);
@@ -145,12 +144,12 @@ fn u16_at(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..at + 2).and_then(|b| b.try_into().ok()).map_or(0, u16::from_le_bytes)
 }
 
-/// Bytes outside of blocks.
+/// Number of bytes of a file that are not part of any block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
-    /// Bytes before a later block that belong to none.
+    /// Skipped bytes before and between blocks.
     pub passed: u64,
-    /// Bytes of an incomplete block at the end: it is still being written, or the program was killed meanwhile.
+    /// Bytes of an incomplete block at the end: the tracer is still writing the block, or the program was killed.
     pub torn: u64,
 }
 
@@ -175,11 +174,11 @@ fn parse_block(bytes: &[u8]) -> Option<Block<'_>> {
 /// Distance between cached prefix checksums, bytes.
 const FINE: usize = 256;
 
-/// Cached checksums of prefixes, from which the checksum of any range follows. Corrupt headers may be as dense as
-/// headers can be, and each would otherwise require a checksum of everything behind it.
+/// Cached checksums of prefixes, from which the checksum of any range can be computed. A corrupt file may contain a
+/// header every few bytes; without the cache, each would require a checksum of all following bytes.
 struct Sums<'a> {
     bytes: &'a [u8],
-    /// Checksum up to each multiple of [`FINE`].
+    /// Checksum of the bytes before each multiple of [`FINE`].
     until: Vec<u32>,
 }
 
@@ -209,7 +208,7 @@ impl<'a> Sums<'a> {
         pace.count_steps(at % FINE).then_some(hasher)
     }
 
-    /// Returns true if the checksum of a block matches its bytes; `None` if cancelled.
+    /// Like [`Block::has_valid_checksum`], but uses the cache; returns `None` if cancelled.
     fn check_block(&mut self, block: &Block<'_>, at: usize, pace: &Pace) -> Option<bool> {
         let from = at + HEAD;
         let (before, until) = (self.prefix_sum(from, pace)?, self.prefix_sum(from + block.data.len(), pace)?);
@@ -224,12 +223,12 @@ impl<'a> Sums<'a> {
     }
 }
 
-/// All blocks of a file in order.
+/// Finds all blocks of a file, in order.
 pub fn find_blocks(bytes: &[u8]) -> (Vec<Block<'_>>, Damage) {
     find_blocks_paced(bytes, &Cancel::default().pace()).unwrap_or_default()
 }
 
-/// Like [`find_blocks`]; `None` if cancelled.
+/// Like [`find_blocks`], but can be cancelled; returns `None` then.
 pub fn find_blocks_paced<'a>(bytes: &'a [u8], pace: &Pace) -> Option<(Vec<Block<'a>>, Damage)> {
     let (mut out, mut damage) = (Vec::new(), Damage::default());
     let (mut at, mut sums) = (0, Sums::new(bytes));
@@ -239,7 +238,7 @@ pub fn find_blocks_paced<'a>(bytes: &'a [u8], pace: &Pace) -> Option<(Vec<Block<
         if let Some(block) = found {
             let next = at + HEAD + block.data.len();
             let block = Block { at, ..block };
-            // A corrupt length misleads: if no header follows, the checksum decides.
+            // The length may be corrupt: if no header follows the block, check the checksum.
             if next == bytes.len() || bytes[next..].starts_with(&MAGIC) || sums.check_block(&block, at, pace)? {
                 out.push(block);
                 at = next;

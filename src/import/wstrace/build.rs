@@ -1,5 +1,5 @@
-//! Builds a profile from the rows of a trace: launches in host order with their calls, memory copies and
-//! sets, API calls and ranges.
+//! Builds a profile from the rows of a trace: launches in host order with their calls, memory copies,
+//! memory sets, API calls and ranges.
 
 use super::kernels;
 use super::key_values::Facts;
@@ -31,7 +31,7 @@ fn memory_kind(kind: u32) -> Option<MemoryKind> {
     }
 }
 
-/// `CUpti_ActivityOverheadKind`: multiples of 65,536 except for the compiler's.
+/// Returns the name of a `CUpti_ActivityOverheadKind`.
 fn overhead_name(kind: u32) -> &'static str {
     match kind {
         1 => "driver compiler",
@@ -48,7 +48,7 @@ fn overhead_name(kind: u32) -> &'static str {
     }
 }
 
-/// Part of a trace that belongs to one process.
+/// Contents of a trace that belong to one process.
 pub struct Section {
     pub rows: Rows,
     pub facts: Facts,
@@ -57,7 +57,7 @@ pub struct Section {
 pub fn build_profile(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile) -> Profile {
     let wants = |parts| job.wants.has_parts(parts);
     let zero = sections.iter().filter_map(|s| s.facts.number("started")).filter(|&z: &i64| z > 0).min().unwrap_or(0);
-    // The process that started first is the program.
+    // The process that started first is the profiled program; later ones are its children.
     let first = sections.iter().min_by_key(|s| s.facts.number::<i64>("started").unwrap_or(i64::MAX));
     profile.capture = first.map(|s| s.facts.capture_info()).unwrap_or_default();
     profile.rank = first.map(|s| s.facts.rank()).unwrap_or_default();
@@ -114,8 +114,8 @@ pub fn build_profile(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile
     profile
 }
 
-/// Time spans in which any process' capture range was open, extended by the kernels and copies started within. Empty
-/// if a process has no capture range.
+/// Returns the time spans in which the capture range of any process was open, each extended to the end of the kernels
+/// and copies that started in it. Returns nothing if a process has no capture range.
 fn recorded_windows(processes: &[(Names, Rows)], profile: &Profile) -> Vec<(i64, i64)> {
     let mut open: Vec<(i64, i64)> = Vec::new();
     for (names, rows) in processes {
@@ -125,7 +125,7 @@ fn recorded_windows(processes: &[(Names, Rows)], profile: &Profile) -> Vec<(i64,
             .filter_map(|e| if let What::Gate { open, .. } = e.what { Some((names.session_time(e.time), open)) } else { None })
             .collect();
         gate.sort_by_key(|g| g.0);
-        // If the first event closes it, it was open from the beginning.
+        // If the first event closes the range, the range was open from the beginning.
         let Some(&(_, first)) = gate.first() else { return Vec::new() };
         let mut since = (!first).then_some(0);
         for (time, opens) in gate {
@@ -164,7 +164,7 @@ fn build_process(facts: &Facts) -> Process {
     Process { pid: facts.number("pid").unwrap_or(0), name, rank: facts.rank().rank }
 }
 
-/// Calls that started work.
+/// Calls that started GPU work.
 struct Started<'a> {
     /// Calls that launched no kernel, by process and correlation id.
     calls: &'a FxHashMap<(u32, u32), u32>,
@@ -240,10 +240,10 @@ fn add_other_rows(names: &Names, rows: &Rows, threads: &mut Threads, profile: &m
     }));
 }
 
-/// Totals of all calls, and single rows for calls that launched no kernel. Fills `of_call` with these rows by
-/// process and correlation id.
+/// Builds totals of all calls, and a row for each call that launched no kernel. Adds the indices of these rows to
+/// `of_call`, by process and correlation id.
 fn host_calls(processes: &[(Names, Rows)], launching: &[Vec<bool>], of_call: &mut FxHashMap<(u32, u32), u32>) -> HostCalls {
-    // Versions of a function share one name.
+    // All versions of a function, such as `_v2`, share one name.
     let mut totals: FxHashMap<Arc<str>, (u64, i64)> = FxHashMap::default();
     let mut bare: Vec<FxHashMap<u32, Arc<str>>> = Vec::new();
     for (names, rows) in processes {

@@ -1,4 +1,4 @@
-//! Rows of hardware counters that were measured while the program ran.
+//! Parser for rows of hardware counters measured while the program ran.
 
 use super::varint::Cursor;
 
@@ -10,17 +10,17 @@ pub struct Set {
     pub metrics: Vec<u32>,
 }
 
-/// Counters of one launch, or of several like launches.
+/// Counter values of one replayed launch, or of several launches of the same kernel with one pass each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     pub set: u32,
     /// True for one launch that was replayed once per pass.
     pub replayed: bool,
-    /// ns since 1970, before the first call.
+    /// Time before the first launch call, ns since 1970.
     pub time: i64,
     /// Name, grid, block and dynamic shared memory as passed to the launch call.
     pub shape: (u32, [u32; 3], [u32; 3], u32),
-    /// Launch of each pass.
+    /// Correlation id of the launch of each pass.
     pub correlations: Vec<u32>,
     /// Values in the order of the set; NaN if missing.
     pub values: Vec<f64>,
@@ -61,7 +61,7 @@ mod tests {
         for cut in 0..row.len() {
             assert_eq!(read(&row[..cut]), None, "{cut} bytes");
         }
-        // A count that exceeds any file.
+        // A count larger than any file.
         assert_eq!(read_set(&mut Cursor::new(&[0, 1, 0xff, 0xff, 0xff, 0xff, 0x0f, 1, 2])), None);
     }
 }

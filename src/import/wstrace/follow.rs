@@ -1,5 +1,5 @@
-//! Follows the traces of a run while they grow. Appended bytes are decoded once; only file positions of rows are
-//! remembered, so that the last seconds can be read again.
+//! Follows the traces of a run while they grow. Appended bytes are decoded once and discarded; only file positions are
+//! kept, to read the last seconds again when required.
 
 use super::blocks::{Block, Kind, find_blocks};
 use super::build::{Section, build_profile};
@@ -19,15 +19,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Maximum bytes per read, and per call of [`Follow::poll_files`]: for a trace of several hours, it
-/// takes several calls to catch up.
+/// Maximum bytes per read, and per call of [`Follow::poll_files`]: catching up with a trace of several hours
+/// requires several calls.
 const CHUNK: u64 = 4 << 20;
 const LOOK: u64 = 64 << 20;
-/// Maximum size of a block, bytes: the tracer's own are below 1 MiB, a module's code may take some hundred.
+/// Maximum size of a block, bytes: blocks of rows are smaller than 1 MiB, but a module's code may have some hundred.
 const LONGEST: u64 = 512 << 20;
-/// Bytes from the start of a file that contain its first block.
+/// Number of bytes at the start of a file that contain its first block.
 const FIRST: usize = 64 << 10;
-/// Decoded parts.
 const WANTS: Wants = Wants { parts: Parts::MEMOPS, ..Wants::TABLE };
 
 /// The traces of a run.
@@ -61,7 +60,7 @@ impl Follow {
         }
     }
 
-    /// Reads appended bytes. Files that do not exist yet are not an error.
+    /// Reads appended bytes. It is not an error if no file exists yet.
     pub fn poll_files(&mut self) -> io::Result<Fresh> {
         let names = self.list_names()?;
         for name in &names {
@@ -71,13 +70,13 @@ impl Follow {
                 self.tails.push(tail);
             }
         }
-        // Files are deleted when only the last seconds are kept; their unread rows are lost.
+        // If only the last seconds are kept, the tracer deletes old files; their unread rows are lost.
         for tail in self.tails.iter().filter(|t| t.first && !names.contains(&t.name)) {
             self.processes[tail.process].mark_deleted();
         }
         self.tails.retain(|t| names.contains(&t.name));
-        // Rows refer to strings and configurations in the process's first file: note the size of the others
-        // first, then read that file first.
+        // Rows refer to strings and configurations in the process's first file. Determine the size of the other files
+        // before that of the first, then read the first file before the others.
         self.tails.sort_by_key(|t| !t.first);
         self.tails.iter_mut().rev().for_each(Tail::update_size);
         let (mut out, mut budget) = (Fresh::default(), LOOK);
@@ -95,7 +94,7 @@ impl Follow {
         Ok(out)
     }
 
-    /// Opens a file if its first block is complete.
+    /// Opens a file; returns `None` if its first block is not complete yet.
     fn open_tail(&mut self, name: &OsString) -> Option<Tail> {
         let file = open::open_regular(&self.folder.join(name)).ok()?;
         let mut head = vec![0; FIRST];
@@ -119,12 +118,12 @@ impl Follow {
         Some(Tail::new(name.clone(), file, process, (!begins).then_some(time)))
     }
 
-    /// The only file, if there is exactly one.
+    /// Returns the path of the trace if it has exactly one file.
     pub fn only_file(&self) -> Option<PathBuf> {
         if let [one] = &self.tails[..] { Some(self.folder.join(&one.name)) } else { None }
     }
 
-    /// Reads the last `ns` nanoseconds as a report, with at most `most` kernels per process.
+    /// Reads a profile of the last `ns` nanoseconds, with at most `most` kernels per process.
     pub fn recent_profile(&self, ns: i64, most: u64, job: &Job<'_>) -> Result<Profile, ImportError> {
         let since = Some((now_ns() - ns, ns));
         let io = |e| ImportError::io(&self.folder, e);
@@ -138,8 +137,8 @@ impl Follow {
         super::build_profile(&files, &crate::import::Input::built_in("the last seconds", &[]), job)
     }
 
-    /// Measurements so far, as the report that an ncu file would give; `None` if there are none. For kernels measured
-    /// repeatedly, it has the latest.
+    /// Builds a profile of the measurements so far, in the form of an imported ncu report; `None` without measurements.
+    /// For kernels measured repeatedly, the profile contains the latest measurements.
     pub fn measured_profile(&self, job: &Job<'_>) -> Option<Arc<Profile>> {
         let of = |process: &Process| {
             let mut rows = Rows::default();
@@ -152,7 +151,7 @@ impl Follow {
         build_profile(sections, job, Profile::new(source)).measured
     }
 
-    /// Saves the last `ns` nanoseconds, or everything, as a trace. Fails if the file exists or nothing is recorded.
+    /// Saves the last `ns` nanoseconds, or everything, as a trace. Fails if the file exists or nothing was recorded.
     pub fn save_trace(&self, ns: Option<i64>, path: &Path) -> io::Result<()> {
         if self.processes.is_empty() {
             return Err(io::Error::new(io::ErrorKind::NotFound, "nothing has been recorded yet"));
@@ -182,13 +181,13 @@ fn read_piece(tail: &mut Tail, process: &mut Process, numbers: &mut Numbers, bud
         if whole > 0 || size >= tail.there - tail.at {
             break (bytes, whole);
         }
-        // Longer than any block: the header is corrupt. Skip it and go on with the bytes behind.
+        // The block would be longer than the maximum, so its header is corrupt: skip this piece.
         if size > LONGEST {
             tail.at += CHUNK;
             *budget = budget.saturating_sub(size);
             return Ok(true);
         }
-        // A block larger than a piece.
+        // The block is larger than the piece: read a larger one.
         size *= 2;
     };
     let mut rows = Rows::default();

@@ -19,8 +19,8 @@ pub struct Built {
     pub launching: Vec<Vec<bool>>,
 }
 
-/// Unwraps 32-bit ids in order of allocation: each differs by less than half the id range from
-/// the one before it in the file.
+/// Extends wrapping 32-bit ids to 64 bits, in order of allocation. Assumes that consecutive ids in the file differ by
+/// less than half the id range.
 pub struct Unwrap {
     last: i64,
 }
@@ -37,15 +37,15 @@ impl Unwrap {
     }
 }
 
-/// Full signature in c++filt's spelling; `None` for names that are not C++ symbols or cannot be demangled.
+/// Returns the full signature in c++filt's spelling; `None` for names that are not C++ symbols or cannot be demangled.
 fn demangle_symbol(mangled: &str) -> Option<Arc<str>> {
     let symbol = Symbol::new(mangled.as_bytes()).ok().filter(|_| mangled.starts_with("_Z"))?;
     symbol.demangle_with_options(&DemangleOptions::default()).ok().map(Arc::from)
 }
 
-/// Returns a kernel by the mangled name from CUPTI. All forms of a C name are equal. The function name cut out of
-/// c++filt's spelling matched that of nsys for 91 of 91 mangled names in real reports; nvcc's spelling of the full
-/// signature cannot be derived from it.
+/// Builds a kernel from the mangled name that CUPTI reports. For C names, all forms are equal. The function name,
+/// extracted from c++filt's spelling, was the same as in nsys for all 91 mangled names of real reports; nvcc's spelling
+/// of the full signature cannot be derived from the mangled name.
 pub fn build_kernel(name: Option<Arc<str>>) -> Kernel {
     let Some(name) = name else { return Kernel::default() };
     if name.starts_with("_Z") {
@@ -56,7 +56,7 @@ pub fn build_kernel(name: Option<Arc<str>>) -> Kernel {
     Kernel { function: Some(name.clone()), demangled: Some(name.clone()), mangled: Some(name), spelled: None }
 }
 
-/// Function name as shown in the kernel table.
+/// Returns the function name for the kernel table.
 pub fn function_name(name: Arc<str>) -> Arc<str> {
     let kernel = build_kernel(Some(name.clone()));
     kernel.function.unwrap_or(name)
@@ -110,7 +110,7 @@ impl Interned {
     }
 }
 
-/// Interned ids of one of the tracer's configurations.
+/// Interned ids for a configuration of the trace.
 #[derive(Clone, Copy)]
 struct Known {
     kernel: u32,
@@ -120,15 +120,15 @@ struct Known {
 
 /// A launch before it is merged with those of other processes.
 struct Placed {
-    /// Launch time, ns: start of its call, or if unknown, its start on the device; never before
-    /// that of the previous launch.
+    /// Launch time, ns: start of the launch call, or of the kernel if the call is unknown; not earlier than the launch
+    /// time of the previous launch.
     at: i64,
     process: u32,
     row: u32,
 }
 
-/// Kernel rows of a process in launch order: ids are allocated as calls are made; nodes of a graph share one and
-/// follow each other on the device.
+/// Sorts the kernel rows of a process by launch: correlation ids are allocated in the order of the calls. Nodes of a
+/// graph share an id and are sorted by their start on the device.
 fn in_order(all: &[Row], process: u32, call: impl Fn(&Row) -> Option<i64>) -> Vec<Placed> {
     let mut unwrap = Unwrap::starting_at(all.first().map_or(0, |k| k.correlation));
     let keys: Vec<(i64, i64)> = all.iter().map(|k| (unwrap.unwrap_id(k.correlation), k.start)).collect();
@@ -181,7 +181,7 @@ pub fn build_launches(processes: &mut [(Names, Rows)], places: &mut Places, deta
         let k = *known.entry((placed.process, row.config)).or_insert_with(|| {
             let none = Config { name: NO_CONFIG, ..Config::default() };
             let c = configs.get(process).and_then(|c| c.get(&row.config)).copied().unwrap_or(none);
-            // There may be one configuration per launch, and a kernel table needs none.
+            // Intern configurations only if required: there may be one per launch, and the kernel table needs none.
             let config = if details { interned.intern_config(&c) } else { 0 };
             Known { kernel: interned.intern_kernel(names, c.name), config, queue: [c.device, c.context, c.stream] }
         });

@@ -1,4 +1,4 @@
-//! Metadata of a trace: keys and values as text. Unknown keys are ignored.
+//! Metadata of a trace ("facts"): keys and values as text. Unknown keys are ignored.
 
 use super::varint::Cursor;
 use crate::model::clock::LAUNCHERS;
@@ -36,7 +36,7 @@ impl Facts {
         self.0.iter().filter(move |(k, _)| k == key).map(|(_, v)| v)
     }
 
-    /// Identity of a process.
+    /// Values that identify a process.
     pub fn process_key(&self) -> [Option<&str>; 3] {
         ["host", "pid", "started"].map(|key| self.get(key))
     }
@@ -46,7 +46,7 @@ impl Facts {
         self.number::<u64>("kept_ms").is_some_and(|ms| ms > 0)
     }
 
-    /// Memory of the facts, bytes, twice as large because [`Facts::join_all`] copies them.
+    /// Memory of the facts, bytes, counted twice because [`Facts::join_all`] copies them.
     pub fn memory_bytes(&self) -> usize {
         self.0.iter().map(|(key, value)| 2 * (size_of::<(String, String)>() + key.len() + value.len())).sum()
     }
@@ -56,9 +56,10 @@ impl Facts {
         Self(all.iter().flat_map(|f| f.0.iter().cloned()).collect())
     }
 
-    /// The command that starts the program again: the process's own, or the user's command if that cannot be run on
-    /// its own. This applies to children of Python's multiprocessing and Ray workers, which talk to their parent
-    /// through pipes, and to processes that overwrote their arguments (setproctitle leaves them empty).
+    /// Returns the command that starts the program again: the process's own command line, or the user's command if the
+    /// process cannot be started directly. The latter applies to children of Python's multiprocessing and Ray workers,
+    /// which communicate with their parent through pipes, and to processes that overwrote their arguments (setproctitle
+    /// leaves them empty).
     fn launch_command(&self) -> Vec<String> {
         const CHILDREN: [&str; 4] = ["from multiprocessing.", "--multiprocessing-fork", "ray/_private/workers/", "ray::"];
         let words = |key| self.all_values(key).cloned().collect::<Vec<_>>();
@@ -73,7 +74,7 @@ impl Facts {
         let rolling = self.is_rolling().then_some(CaptureRange::Late);
         let gate = self.get("gate").map(|gate| match gate.split([':', '#']).next() {
             Some("profiler") => CaptureRange::ProfilerApi,
-            // For a later occurrence, it is unknown how often the range was entered before.
+            // For a later occurrence of the range, the number of earlier ones is unknown.
             Some("nvtx") if gate.starts_with("nvtx:") || gate.starts_with("nvtx#1:") => CaptureRange::Nvtx,
             _ => CaptureRange::Late,
         });
@@ -95,7 +96,7 @@ impl Facts {
         }
     }
 
-    /// The GPU described by these facts.
+    /// Returns the GPU that these facts describe.
     pub fn device(&self) -> Option<Device> {
         let some = |key| self.number::<u32>(key).filter(|&n| n > 0);
         let bytes = |key| self.number(key).filter(|&n: &u64| n > 0).map(Bytes);

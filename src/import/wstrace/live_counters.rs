@@ -1,4 +1,4 @@
-//! Measurements so far of a process that is followed: rows of counters and samples with their launch records.
+//! Counters and samples that a followed process has recorded so far, with the records of the measured launches.
 
 use super::counters::{Measured, Set};
 use super::pc_sample_rows::Stalls;
@@ -6,16 +6,16 @@ use super::rows::{Config, INLINE, Kernel, Rows};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Maximum number of launches remembered: a launch's record may come before or after the row of its measurement.
+/// Maximum number of launches kept: the record of a launch may arrive before or after its measurement.
 const REMEMBERED: usize = 1 << 17;
-/// Maximum number of rows kept per metric set and launch shape; the report has all.
+/// Maximum number of rows kept per metric set and launch shape; the final report contains all rows.
 const ALIKE: usize = 32;
-/// Maximum number of launches per shape whose samples are kept; samples are many times larger.
+/// Maximum number of launches per shape whose samples are kept; samples are much larger than counters.
 const SAMPLED: usize = 4;
 
 type Shape = (u32, [u32; 3], [u32; 3], u32);
 
-/// A launch, with its configuration if that is stored inline in its row.
+/// Kernel row of a launch, and its configuration if stored inline in the row.
 type Ran = (Kernel, Option<Box<Config>>);
 
 #[derive(Default)]
@@ -25,7 +25,7 @@ pub struct Counting {
     /// Rows by set, replay flag and shape.
     measured: BTreeMap<(u32, bool, Shape), VecDeque<Measured>>,
     stalls: BTreeMap<Shape, VecDeque<Stalls>>,
-    /// Measured launches whose record has not arrived yet; `launches` are those whose record has.
+    /// Measured launches without a record so far, and those with a record.
     wanted: FxHashSet<u32>,
     launches: FxHashMap<u32, Ran>,
     /// Number of updates so far.
@@ -33,7 +33,7 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// Takes the rows that were read.
+    /// Takes counters, samples and launches from newly read rows.
     pub fn add_rows(&mut self, rows: &mut Rows) {
         self.sets.extend(rows.sets.drain(..).map(|s| (s.number, s)));
         let (mut fresh, mut old) = (Vec::new(), Vec::new());
@@ -97,8 +97,8 @@ impl Counting {
     /// configurations that they refer to.
     pub fn append_to(&self, rows: &mut Rows) {
         rows.sets.extend(self.sets.values().cloned());
-        // Values of many passes belong to as many launches, the first of them possibly long ago: the known ones
-        // suffice to identify the kernel.
+        // Values of many passes belong to as many launches. The records of the earliest may have been dropped, but the
+        // remaining launches are enough to identify the kernel.
         let known = |mut m: Measured| {
             m.correlations.retain(|c| self.launches.contains_key(c));
             m

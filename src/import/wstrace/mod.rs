@@ -1,5 +1,5 @@
-//! Importer of the built-in tracer's traces: one file per process, readable while it grows. `FORMAT.md` beside
-//! this file describes every byte.
+//! Importer for traces of the built-in tracer: one file per process, readable while it grows. `FORMAT.md` in this
+//! folder specifies the format.
 
 mod blocks;
 mod build;
@@ -39,7 +39,7 @@ use std::path::{Path, PathBuf};
 
 /// File name suffix of traces.
 pub const SUFFIX: &str = "wstrace";
-/// Version of the format that is read.
+/// Supported version of the format.
 const FORMAT: u32 = 1;
 
 pub struct WarpscopeTrace;
@@ -54,7 +54,7 @@ impl Importer for WarpscopeTrace {
     }
 
     fn knows(&self, input: &Input) -> bool {
-        // A folder with the traces of several processes is one report.
+        // The traces of several processes in one folder are opened as one report.
         input.head.starts_with(&blocks::MAGIC) || input.members.iter().any(|m| m.head.starts_with(&blocks::MAGIC))
     }
 
@@ -75,7 +75,8 @@ impl Importer for WarpscopeTrace {
 }
 
 impl WarpscopeTrace {
-    /// Code of modules with sampled launches, by the id that samples use; modules that were not kept are missing.
+    /// Reads the code of modules with sampled launches, by the module id in the samples; modules that the tracer did
+    /// not store are missing.
     pub fn read_modules(input: &Input, wanted: &[u64]) -> Result<BTreeMap<u64, Vec<u8>>, ImportError> {
         let mut found = BTreeMap::new();
         for bytes in read_contents(input)? {
@@ -85,7 +86,7 @@ impl WarpscopeTrace {
     }
 }
 
-/// Returns `PREFIX` of `PREFIX.PID.wstrace`, also of `PREFIX.PID-1.wstrace` and `PREFIX.PID.7.wstrace`.
+/// Returns `PREFIX` for `PREFIX.PID.wstrace`, `PREFIX.PID-1.wstrace` and `PREFIX.PID.7.wstrace`.
 pub fn prefix_of_trace(file: &Path) -> Option<PathBuf> {
     let name = file.file_name()?.to_str()?.strip_suffix(&format!(".{SUFFIX}"))?;
     let number = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit() || b == b'-');
@@ -96,9 +97,9 @@ pub fn prefix_of_trace(file: &Path) -> Option<PathBuf> {
     number(tail).then(|| file.with_file_name(head))
 }
 
-/// Contents of the trace's files.
+/// Reads all files of the trace.
 fn read_contents(input: &Input) -> Result<Vec<Cow<'_, [u8]>>, ImportError> {
-    // Files are deleted while the program runs if only the last seconds are kept.
+    // If only the last seconds are kept, the tracer may have deleted a file in the meantime.
     let there = |read: Result<_, ImportError>| match read {
         Err(ImportError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => None,
         other => Some(other),
@@ -116,7 +117,7 @@ fn read_contents(input: &Input) -> Result<Vec<Cow<'_, [u8]>>, ImportError> {
     }
 }
 
-/// Builds one report of the processes in some files.
+/// Builds one profile of all processes in the files.
 fn build_profile(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     let (sections, missing) = sections::read_sections(files, input, job)?;
     let newest = sections.iter().filter_map(|s| s.facts.number::<u32>("format")).max().unwrap_or(FORMAT);

@@ -1,4 +1,4 @@
-//! Lookup of numbers in rows: strings, GPUs, and the queues of launches.
+//! Lookup tables for the numbers in rows: strings, GPUs, and launch places.
 
 use super::key_values::Facts;
 use super::rows::Rows;
@@ -30,7 +30,7 @@ impl Names {
         self.texts.get(&id).cloned()
     }
 
-    /// Name that the program gave a category of a domain.
+    /// Returns the name that the program gave to a category of a domain.
     pub fn category_name(&self, domain: u32, category: u32) -> Option<Arc<str>> {
         self.get(*self.categories.get(&(domain, category))?)
     }
@@ -45,10 +45,10 @@ impl Names {
     }
 }
 
-/// GPUs of all processes. Ordinals depend on `CUDA_VISIBLE_DEVICES`, so GPUs are identified by PCI bus id.
+/// Merges the GPUs of all processes. Ordinals depend on `CUDA_VISIBLE_DEVICES`, so GPUs are identified by PCI bus id.
 pub fn merge_devices(of: &mut [(Names, Vec<Device>)]) -> Vec<Device> {
     let mut out: Vec<Device> = Vec::new();
-    // Keyed by PCI bus id, else by ordinal.
+    // The key is the PCI bus id, or the ordinal if the bus id is unknown.
     let mut known: FxHashMap<(Option<String>, u32), u32> = FxHashMap::default();
     for (names, seen) in of.iter_mut() {
         for device in seen {
@@ -64,7 +64,7 @@ pub fn merge_devices(of: &mut [(Names, Vec<Device>)]) -> Vec<Device> {
     ids.sort_unstable();
     ids.dedup();
     if ids.len() < out.len() {
-        // Several processes have the same ordinal for different GPUs.
+        // Processes may use the same ordinal for different GPUs: renumber the GPUs.
         for (id, device) in (0..).zip(&mut out) {
             device.id = id;
         }
@@ -98,7 +98,7 @@ impl Places {
         PlaceId(id)
     }
 
-    /// Places met so far.
+    /// Places interned so far.
     pub fn so_far(&self) -> &[LaunchSite] {
         &self.list
     }

@@ -1,30 +1,30 @@
-//! Notes on missing contents of a trace, with reasons.
+//! Notes about missing contents of a trace, with reasons.
 
 use super::blocks::Damage;
 use super::build::Section;
 use crate::model::units::format_count;
 use crate::model::{CaptureRange, GraphMode, Nanos, Note, NoteKind, Profile, Severity};
 
-/// Missing parts of a file.
+/// Missing parts of a trace.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Missing {
     pub damage: Damage,
-    /// Number of blocks that were written but are missing.
+    /// Number of missing blocks, from gaps in the sequence numbers.
     pub blocks: u64,
-    /// True if a file continues another one that is missing.
+    /// True if the first file of a process is missing.
     pub first: bool,
 }
 
-/// Ends of a trace, from best to worst.
+/// Completeness of the end of a trace, from best to worst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum End {
-    /// Complete; or recording was off, so that nothing can be lost.
+    /// Complete, or recording was off, so that nothing was lost.
     #[default]
     There,
     /// The process exited before CUPTI had delivered all records.
     Unfinished,
-    /// Not complete: up to a tenth of a second is missing, or a full second with tracers that
-    /// checked only once a second.
+    /// Incomplete: up to a tenth of a second is missing, or up to a second with older tracers, which wrote only once a
+    /// second.
     Missing,
     MissingASecond,
 }
@@ -36,7 +36,7 @@ pub struct Said {
     damaged: u64,
     end: End,
     refused: Option<String>,
-    /// OS error number with which writing ended.
+    /// OS error number of the failed write that ended the trace.
     stopped: Option<u32>,
     dropped: u64,
     refused_buffers: u64,
@@ -46,11 +46,11 @@ pub struct Said {
     unwritten: u64,
     never_opened: bool,
     no_driver: bool,
-    /// Reason that requested counters were not measured.
+    /// Reason why requested counters were not measured.
     not_measured: Option<String>,
-    /// Reason that stall reasons were not sampled, or no longer.
+    /// Reason why stall reasons were not sampled, or why sampling stopped.
     not_sampled: Option<String>,
-    /// Length of the kept time, ms, if only the last seconds were kept.
+    /// Length of the recording, ms, if only the last seconds were kept.
     kept: Option<u64>,
 }
 
@@ -62,7 +62,7 @@ impl Said {
             let last = rows.end.as_ref().or(rows.state.as_ref());
             let number = |key| last.and_then(|f| f.number(key)).unwrap_or(0);
             out.damaged += rows.damaged;
-            // A snapshot always ends as intended.
+            // A snapshot is always complete.
             let shut = rows.state.as_ref().is_some_and(|f| f.get("settled") == Some("1"));
             let end = if rows.end.is_some() || facts.get("snapshot").is_some() || shut {
                 if number("unfinished") > 0 { End::Unfinished } else { End::There }
@@ -92,7 +92,7 @@ impl Said {
     }
 }
 
-/// Describes the Linux error numbers of a full or lost disk.
+/// Describes the Linux error number of a failed write.
 pub fn why_stopped(error: u32) -> String {
     match error {
         28 => "the disk was full".to_owned(),

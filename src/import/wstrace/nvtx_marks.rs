@@ -1,4 +1,4 @@
-//! NVTX events and capture-range transitions as the tracer records them.
+//! Parser for NVTX events, and types for all events of a thread.
 
 use super::varint::Cursor;
 
@@ -8,7 +8,7 @@ pub enum Payload {
     Signed(i64),
     Unsigned(u64),
     Real(f64),
-    /// NCCL's description of a call, and the number of valid bytes.
+    /// NCCL's extended payload for a call, and the number of valid bytes.
     Message([u8; 24], u8),
 }
 
@@ -16,7 +16,7 @@ pub enum Payload {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum What {
     Push(Marked),
-    /// NCCL may describe the call only at its end.
+    /// NCCL may pass the payload at the end of the range.
     Pop {
         domain: u32,
         message: Option<Payload>,

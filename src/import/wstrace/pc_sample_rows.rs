@@ -1,8 +1,8 @@
-//! Rows of stall reasons that were sampled while the program ran.
+//! Parser for rows of stall reasons sampled while the program ran.
 
 use super::varint::Cursor;
 
-/// Samples of one instruction by reason: module by CRC of its code, function, offset.
+/// Samples of one instruction, by stall reason. The module is identified by the CRC of its code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instruction {
     pub module: u64,
@@ -14,9 +14,9 @@ pub struct Instruction {
 /// A sampled launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stalls {
-    /// Operating-system thread that launched it.
+    /// Operating-system thread that launched the kernel.
     pub thread: u32,
-    /// ns since 1970, before the launch.
+    /// Time before the launch, ns since 1970.
     pub time: i64,
     /// Name, grid, block and dynamic shared memory as passed to the launch call.
     pub shape: (u32, [u32; 3], [u32; 3], u32),

@@ -1,4 +1,4 @@
-//! Stall reasons per instruction, sampled while the program ran, and the code of their modules.
+//! Stall reasons per instruction, sampled while the program ran, and the code of the sampled modules.
 
 use super::blocks::{self, Kind};
 use super::names::Names;
@@ -19,17 +19,17 @@ const DROPPED: &str = "smsp__pcsamp_dropped_samples";
 
 /// Returns true if more than 1 % of a launch's samples are missing.
 pub fn has_missing_samples(row: &Stalls, names: &Names) -> bool {
-    // Skip samples without an issued warp: they are counted twice.
+    // Skip the `_not_issued` reasons: their samples are also included in the reasons without this suffix.
     let counts = |reason: u32| names.get(reason).is_some_and(|r| r.starts_with(REASON) && !r.ends_with("_not_issued"));
     let reasons = row.instructions.iter().flat_map(|i| &i.reasons).filter(|r| counts(r.0));
     let there = reasons.fold(0_u64, |sum, r| sum.saturating_add(u64::from(r.1)));
     row.full || row.dropped.max(row.total.saturating_sub(there)) > there / 100
 }
 
-/// Bits of the synthetic address space per function: a kernel's code is smaller.
+/// Number of address bits per function in the synthetic address space; every kernel is smaller than 2^32 bytes.
 const FUNCTION_BITS: u32 = 32;
 
-/// Values of a result and its instructions, by ncu metric name; `id` returns the number of a name.
+/// Builds the values of a result and of its instructions, with ncu's metric names; `id` returns the number of a name.
 pub fn build_values(rows: &[&Stalls], names: &Names, id: &mut dyn FnMut(&Arc<str>) -> u32) -> (Vec<(u32, Value)>, Sampled) {
     let mut functions: BTreeSet<(u64, Arc<str>)> = BTreeSet::new();
     let mut modules: BTreeSet<u64> = BTreeSet::new();
@@ -88,7 +88,7 @@ pub fn build_values(rows: &[&Stalls], names: &Names, id: &mut dyn FnMut(&Arc<str
     (values, Sampled { details, functions })
 }
 
-/// Maximum size of a module that is read: the tracer writes none larger.
+/// Maximum size of a module, bytes; the tracer does not write larger ones.
 const LARGEST: usize = 64 << 20;
 
 /// Reads the code of wanted modules from a trace, by CUPTI's CRC.

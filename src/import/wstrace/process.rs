@@ -1,4 +1,4 @@
-//! A process whose trace is followed: its dictionary and its recorder state.
+//! A process whose trace is followed: its dictionary and the state of its recorder.
 
 use super::kernels::function_name;
 use super::key_values::Facts;
@@ -12,9 +12,9 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Silence after which a process is checked for, ns: it reports its state every second.
+/// Time without a state report after which we check that the process exists, ns; it reports its state every second.
 const SILENT: i64 = 3_000_000_000;
-/// Maximum number of state reports remembered; a process reports once a second and on request.
+/// Maximum number of state reports kept; a process reports once a second and on request.
 const STOOD: usize = 1024;
 
 /// Names by number, in order of appearance.
@@ -49,16 +49,15 @@ pub struct Numbers {
 #[derive(Default)]
 pub struct Process {
     pub facts: Facts,
-    /// Blocks that rows refer to.
+    /// Encoded blocks that rows refer to: facts, strings, configurations, threads and GPUs.
     pub dictionary: Vec<Vec<u8>>,
     texts: FxHashMap<u32, Arc<str>>,
-    /// Name and device of configurations.
+    /// Name and device of each configuration.
     configs: FxHashMap<u32, (u32, u32)>,
     /// Kernel number by name, and device number by ordinal.
     kernels: FxHashMap<u32, u32>,
     devices: FxHashMap<u32, u32>,
     labels: FxHashMap<u32, Arc<str>>,
-    /// Measurements of the process.
     pub counting: Counting,
     pub recorder: Recorder,
     /// Time and block number of each state report: blocks are numbered over all files of a process.
@@ -79,7 +78,7 @@ impl Process {
         Self { facts, recorder, ..Self::default() }
     }
 
-    /// Takes rows; the kernels that ran are appended to `out` with numbers common to all processes.
+    /// Takes newly read rows; appends the launched kernels to `out`, with numbers common to all processes.
     pub fn take_rows(&mut self, mut rows: Rows, numbers: &mut Numbers, out: &mut Fresh) {
         self.counting.add_rows(&mut rows);
         self.texts.extend(rows.strings.drain(..).map(|(n, text)| (n, Arc::from(String::from_utf8_lossy(&text)))));
@@ -90,7 +89,7 @@ impl Process {
             Some(i) => inline.get(i as usize).map(|c| (c.name, c.device)),
             None => configs.get(&config).copied(),
         };
-        // CUPTI's wait kernel shares the id of a measured launch.
+        // CUPTI's wait kernel has the correlation id of a measured launch.
         let wait = self.texts.iter().find(|(_, text)| &***text == WAITS).map(|(n, _)| *n);
         let waits = |row: &Kernel| wait.is_some() && of(row.config, &rows.inline, &self.configs).map(|c| c.0) == wait;
         let launched: FxHashSet<u32> =
@@ -108,7 +107,7 @@ impl Process {
             let device = device_of(row.device, &mut self.devices, &self.labels, numbers);
             out.ran.push(Ran { start: row.start, duration: row.duration.max(0), device, kernel: NO_KERNEL });
         }
-        // Drop records without a time: they cannot be placed.
+        // Drop records without a time: the timeline cannot contain them.
         out.ran.retain(|r| r.start > 0);
     }
 
@@ -122,18 +121,18 @@ impl Process {
 
     /// Time of the last state report before a block was written.
     pub fn last_state_before(&self, sequence: u32) -> Option<i64> {
-        // A wrapped sequence number is smaller, and so is the difference then.
+        // The wrapping difference is small if the state report precedes the block, even after an overflow.
         let before = self.stood.partition_point(|&(_, s)| sequence.wrapping_sub(s) < u32::MAX / 2);
         before.checked_sub(1).map(|i| self.stood[i].0)
     }
 
-    /// Notes that rows from this time on are available.
+    /// Marks rows from this time on as available.
     pub fn extend_since(&mut self, time: i64) {
         let since = &mut self.recorder.since;
         *since = if *since == 0 { time } else { time.min(*since) };
     }
 
-    /// Notes that the trace was deleted.
+    /// Marks the recording as stopped because the trace was deleted.
     pub fn mark_deleted(&mut self) {
         let r = &mut self.recorder;
         if !r.ended {
@@ -142,7 +141,8 @@ impl Process {
         }
     }
 
-    /// Detects a process that was killed without an end record: it is silent and its pid no longer exists.
+    /// Marks a process as ended if it was killed before writing an end record: it has stopped reporting, and its pid
+    /// no longer exists.
     pub fn check_alive(&mut self, now: i64) {
         let r = &mut self.recorder;
         let silent = now - r.time.max(r.started) > SILENT;
@@ -181,7 +181,7 @@ impl Process {
     }
 }
 
-/// Label of a GPU: ordinals differ between processes, the PCI bus id does not.
+/// Returns the ordinal and label of a GPU. The label contains the PCI bus id, since ordinals differ between processes.
 fn gpu_label(facts: &Facts) -> Option<(u32, Arc<str>)> {
     let ordinal = facts.number("device")?;
     let bus = facts.get("bus").unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Results from counters measured while the program ran: one for all like launches, each of which contributed a pass,
-//! and one per replayed launch.
+//! Results built from counters that were measured while the program ran: one result for all launches with the same
+//! kernel and configuration, each of which contributed a pass, and one per replayed launch.
 
 use super::counters::{Measured, Set};
 use super::kernels::{Unwrap, build_kernel, launch_config};
@@ -15,11 +15,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Maximum ratio of the longest to the shortest duration of like launches: beyond it their metrics are reported as
-/// not of the same work. Launches of the same work vary by about a tenth.
+/// Maximum ratio of the longest to the shortest duration of launches in one result; with a larger ratio, we report that
+/// the launches did different work. Durations of the same work vary by about 10 %.
 const ALIKE: f64 = 1.25;
 
-/// Overhead kind of a window in which the tracer measured.
+/// Overhead kind for the time in which the tracer measured a launch.
 const WINDOW: u32 = 1 << 30;
 
 type Shape = (u32, [u32; 3], [u32; 3], u32);
@@ -60,7 +60,7 @@ fn metric_unit(name: &str) -> &'static str {
     } else if base.contains("requests") {
         "request"
     } else if base.contains("pcsamp") {
-        // ncu has no unit for samples.
+        // Sample counts have no unit in ncu.
         if base.ends_with("interval_cycles") { "cycle" } else { "" }
     } else if base.contains("warps") {
         "warp"
@@ -79,7 +79,7 @@ fn metric_unit(name: &str) -> &'static str {
     }
 }
 
-/// Median; `None` for an empty list.
+/// Returns the median; `None` for an empty list.
 fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let n = values.len();
@@ -87,8 +87,8 @@ fn median(values: &mut [f64]) -> Option<f64> {
     Some(f64::midpoint(*low, *high))
 }
 
-/// Ratio of the longest to the shortest duration; if there are many, without the longest, which may be a
-/// pass that patches the code.
+/// Returns the ratio of the longest to the shortest duration. With eight durations or more, ignores the longest: it may
+/// be from a pass with patched code.
 fn duration_spread(mut durations: Vec<i64>) -> f64 {
     durations.sort_unstable();
     if durations.len() >= 8 {
@@ -139,7 +139,7 @@ impl<'a> Of<'a> {
         Self { names, sets, launches, ordinals, unwrapped }
     }
 
-    /// Ordinals, from 1, of these launches among those with the same kernel, grid and block.
+    /// Formats the ordinals of these launches, from 1, among the launches with the same kernel and configuration.
     fn format_ordinals(&self, launches: impl Iterator<Item = (u32, Shape)>) -> String {
         let mut all: Vec<usize> = launches
             .filter_map(|(c, shape)| {
@@ -152,7 +152,7 @@ impl<'a> Of<'a> {
         all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
     }
 
-    /// Returns true if the launches' own records match the measured calls.
+    /// Returns true if the set is complete and the records of all launches match the measured calls.
     fn is_proved(&self, m: &Measured) -> bool {
         let complete = self.sets.get(&m.set).is_some_and(|s| s.metrics.len() == m.values.len());
         complete
@@ -160,7 +160,7 @@ impl<'a> Of<'a> {
             && m.correlations.iter().all(|c| self.launches.get(c).is_some_and(|(c, _)| launch_shape(c) == m.shape))
     }
 
-    /// Returns true if the launch's own record matches the sampled call.
+    /// Returns true if the record of the launch matches the sampled call.
     fn proved_sample(&self, s: &Stalls) -> bool {
         self.launches.get(&s.correlation).is_some_and(|(c, _)| launch_shape(c) == s.shape)
     }
@@ -173,8 +173,8 @@ impl<'a> Of<'a> {
             let Some(set) = self.sets.get(&row.set) else { continue };
             for (name, value) in set.metrics.iter().zip(&row.values).filter(|(_, v)| v.is_finite()) {
                 let Some(name) = self.names.get(*name) else { continue };
-                // Counters of the code's own instructions (`__sass_`) need patched code, which CUPTI uses only for
-                // replays; otherwise they are 0 (seen with 13.0).
+                // Instruction-level counters (`__sass_`) require patched code, which CUPTI uses only for replays. In
+                // other launches they are 0 (observed with CUPTI 13.0).
                 if !row.replayed && name.contains("__sass_") && !name.ends_with(".peak_sustained") {
                     continue;
                 }
@@ -228,7 +228,7 @@ impl<'a> Of<'a> {
     }
 }
 
-/// Note which says that there are results beside the timeline.
+/// Returns a note that the report contains counter results in addition to the timeline.
 pub fn measured_note(metrics: &Metrics) -> Note {
     let kernels: FxHashSet<&str> = metrics.results.iter().map(|r| r.kernel.function()).collect();
     let text = format!(
@@ -239,11 +239,11 @@ pub fn measured_note(metrics: &Metrics) -> Note {
     Note::new(Severity::Info, NoteKind::Tool, text)
 }
 
-/// A kernel of CUPTI itself.
+/// Name of a kernel that CUPTI launches to wait.
 pub const WAITS: &str = "WaitNs";
 
-/// Removes CUPTI's wait kernels, recorded under the ids of measured launches: the tracer drops most, but not all of
-/// them.
+/// Removes CUPTI's wait kernels, which have the correlation ids of measured launches, and the tracer's own
+/// synchronization calls. The tracer itself drops most, but not all wait kernels.
 pub fn take_out_waits(names: &Names, rows: &mut Rows) {
     let waits = |c: &Config| names.get(c.name).is_some_and(|n| &*n == WAITS);
     let ids: FxHashSet<u32> = rows.configs.iter().filter(|(_, c)| waits(c)).map(|c| c.0).collect();
@@ -253,8 +253,8 @@ pub fn take_out_waits(names: &Names, rows: &mut Rows) {
     take_out_synchronizing(names, rows);
 }
 
-/// Removes kernels of these configurations that share the id of a measured launch or of another kernel: a launch of
-/// another thread may have been measured too, unknown to the tracer.
+/// Removes kernels with these configurations that have the correlation id of a measured launch or of another kernel:
+/// CUPTI may also have measured a launch of another thread, for which the tracer wrote no row.
 fn take_out_kernels(rows: &mut Rows, ids: &FxHashSet<u32>) {
     let sampled = rows.stalls.iter().map(|s| s.correlation);
     let mut known: FxHashSet<u32> = rows.measured.iter().flat_map(|m| m.correlations.iter().copied()).chain(sampled).collect();
@@ -264,8 +264,8 @@ fn take_out_kernels(rows: &mut Rows, ids: &FxHashSet<u32>) {
     rows.kernels.retain(|k| !(ids.contains(&k.config) && known.contains(&k.correlation)));
 }
 
-/// Removes the calls of `cuCtxSynchronize` around each sampled launch: the tracer's own, but
-/// recorded like the program's.
+/// Removes the calls of `cuCtxSynchronize` around each sampled launch: the tracer makes them, but CUPTI records them
+/// like calls of the program.
 fn take_out_synchronizing(names: &Names, rows: &mut Rows) {
     let inside = |start: i64, o: &Overhead| o.start <= start && start <= o.start.saturating_add(o.duration);
     // A thread measures one launch at a time, so its windows do not overlap.
@@ -298,7 +298,7 @@ fn take_out_synchronizing(names: &Names, rows: &mut Rows) {
     rows.calls.retain(|c| !(windows.get(&c.thread).is_some_and(|w| last(w, c.start).is_some()) && synchronizes(c.name)));
 }
 
-/// Builds a report of the measurements beside the timeline; `None` without any.
+/// Builds a separate profile of the measurements; `None` without measurements.
 pub fn build_report(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> {
     let nothing = |rows: &Rows| rows.measured.is_empty() && rows.stalls.is_empty();
     if processes.iter().all(|(_, rows)| nothing(rows)) {
@@ -332,7 +332,8 @@ pub fn build_report(processes: &[(Names, Rows)], profile: &Profile) -> Option<Pr
                 unproved += 1;
             }
         }
-        // Attach samples to the counters of like launches, else to those of a replayed launch, else keep them alone.
+        // Add samples to the counters of launches with the same shape, or to those of a replayed launch. Samples
+        // without counters become results of their own.
         let mut groups: Vec<(Vec<&Measured>, Vec<&Stalls>)> = Vec::new();
         for rows in alike.into_values().chain(single.into_iter().map(|m| vec![m])) {
             let samples = rows.first().and_then(|m| samples.remove(&m.shape)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! NVTX ranges built from events: push and pop match by thread and domain, start and end by id.
+//! Builds NVTX ranges from events: matches push and pop by thread and domain, start and end by id.
 
 use super::names::Names;
 use super::nvtx_marks::{Event, Marked, Payload as Given, What};
@@ -7,7 +7,6 @@ use crate::model::{NcclCall, Range, RangeKind, RangeOrigin, Ranges};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// An open range.
 #[derive(Clone, Copy)]
 struct Open {
     start: i64,
@@ -15,14 +14,14 @@ struct Open {
     marked: Marked,
 }
 
-/// Builds all ranges of the processes, by start; a range that never ended has no end.
+/// Builds the ranges of all processes, sorted by start; ranges that did not end have no end time.
 pub fn build_ranges(processes: &[(Names, Vec<Event>)], details: bool) -> Ranges {
     let mut done: Vec<(usize, Open, i64, RangeKind)> = Vec::new();
     for (process, (_, events)) in processes.iter().enumerate() {
         let ended = match_ranges(events);
         done.extend(ended.into_iter().map(|(open, end, kind)| (process, open, end, kind)));
     }
-    // If two ranges have the same start, the longer encloses the other.
+    // If two ranges have the same start, the longer one encloses the shorter one.
     done.sort_by_key(|(process, r, end, _)| (r.start, std::cmp::Reverse(*end), *process, r.thread));
     let mut out = Ranges::default();
     out.reserve(done.len());
@@ -94,7 +93,7 @@ fn match_ranges(events: &[Event]) -> Vec<(Open, i64, RangeKind)> {
         let open = |marked| Open { start: event.time, thread: event.thread, marked };
         match event.what {
             What::Push(marked) => stacks.entry((event.thread, marked.domain)).or_default().push(open(marked)),
-            // Ranges entered before the recording began are missing.
+            // If the range was pushed before the recording began, it is missing from the stack.
             What::Pop { domain, message } => {
                 let mut range = stacks.get_mut(&(event.thread, domain)).and_then(Vec::pop);
                 if let Some(range) = range.as_mut().filter(|_| message.is_some()) {

@@ -13,8 +13,8 @@ const CHUNK: u64 = 4 << 20;
 /// Type number of facts blocks.
 const FACTS: u16 = 1;
 
-/// Writes the dictionary of a process and its rows: all, or those since a time (ns since 1970, with its age in ns),
-/// but at most `most` kernels.
+/// Writes the dictionary and the rows of a process, with at most `most` kernels. `since` is the time from which rows
+/// are written (ns since 1970) and its age in ns; `None` writes all rows.
 pub fn write_process<'t>(
     process: &Process,
     tails: impl Iterator<Item = &'t Tail>,
@@ -44,21 +44,21 @@ pub fn write_process<'t>(
                 sequence += 1;
             }
             let torn = damage.torn.min(bytes.len() as u64);
-            // Leave out a block that is larger than a piece or damaged at the end.
+            // Skip a block that is larger than a piece, or damaged at the end.
             at += if torn == bytes.len() as u64 { torn } else { bytes.len() as u64 - torn };
         }
     }
     Ok(())
 }
 
-/// Fact which says that only the last seconds were kept.
+/// Encodes the facts that mark a snapshot and the length of its recording.
 fn kept_fact(ns: i64) -> Vec<u8> {
     let ms = (ns / 1_000_000).max(1).to_string();
     // All texts are shorter than 128 bytes, so each length takes one byte.
     ["kept_ms", &ms, "snapshot", "1"].iter().flat_map(|text| [&[u8::try_from(text.len()).unwrap_or(0)], text.as_bytes()].concat()).collect()
 }
 
-/// Writes a file that appears under its name only once it is complete.
+/// Writes a temporary file and renames it to `path` when complete; fails if `path` exists.
 pub fn save_atomically(path: &Path, write: impl FnOnce(&mut BufWriter<&std::fs::File>) -> io::Result<()>) -> io::Result<()> {
     let unfinished = path.with_extension(format!("{}.tmp", std::process::id()));
     if path.symlink_metadata().is_ok() {

@@ -1,4 +1,4 @@
-//! Rotated files of a trace that keeps the last seconds: they form one report, and naming any of them opens all.
+//! Rotated files of a trace that keeps only the last seconds: opening any of the files opens all as one report.
 
 use super::blocks::{Kind, find_blocks};
 use super::key_values::Facts;
@@ -7,12 +7,12 @@ use super::{SUFFIX, open};
 use crate::import::Wants;
 use std::path::Path;
 
-/// Maximum number of files beside the process's first; one that has just been replaced may still exist.
+/// Maximum number of other files of the process; the tracer may not have deleted a replaced file yet.
 const MOST: usize = 8;
 
-/// Facts at the beginning of a file.
+/// Reads the facts at the beginning of a file.
 fn facts_of(bytes: &[u8]) -> Option<Facts> {
-    // The first block fits into this.
+    // The first block is smaller than 64 KiB.
     let (found, _) = find_blocks(&bytes[..bytes.len().min(1 << 16)]);
     let first = found.first().filter(|b| b.at == 0 && b.kind == Kind::Facts && b.has_valid_checksum())?;
     let mut rows = Rows::default();
@@ -20,7 +20,7 @@ fn facts_of(bytes: &[u8]) -> Option<Facts> {
     Some(Facts::join_all(&rows.facts))
 }
 
-/// Other files of the process that wrote this one, from the same folder.
+/// Reads the other files of the process that wrote this file, from the same folder.
 pub fn read_siblings(path: &Path, bytes: &[u8]) -> Vec<Vec<u8>> {
     let siblings = || {
         let facts = facts_of(bytes)?;

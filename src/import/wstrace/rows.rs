@@ -1,5 +1,5 @@
-//! Decoder of block rows in the tracer's own terms: numbers for names and configurations,
-//! times since 1970, wrapping ids.
+//! Decoder for the rows of blocks. Rows keep the tracer's encoding: numbers for names and configurations, times since
+//! 1970, wrapping ids.
 
 use super::blocks::{Block, Kind};
 use super::counters::{self, Measured, Set};
@@ -10,7 +10,7 @@ use super::pc_sample_rows::{self, Stalls};
 use super::varint::Cursor;
 use crate::import::{Parts, Wants};
 
-/// A launch configuration and its queue.
+/// A launch configuration with kernel name, device, context and stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Config {
     pub name: u32,
@@ -32,7 +32,7 @@ pub struct Config {
     pub kind: u32,
 }
 
-/// Marks a configuration whose block is missing.
+/// Configuration number of kernels whose configuration is missing.
 pub const NO_CONFIG: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,16 +40,16 @@ pub struct Kernel {
     pub correlation: u32,
     /// Configuration number; from [`INLINE`] on, an index into [`Rows::inline`].
     pub config: u32,
-    /// ns since 1970; 0 if CUPTI had none.
+    /// Start, ns since 1970; 0 if CUPTI did not report it.
     pub start: i64,
     pub duration: i64,
     /// Graph node id; 0 outside of graphs.
     pub node: u64,
-    /// Thread whose buffer contained it; 0 if unknown.
+    /// Thread whose buffer contained the record; 0 if unknown.
     pub thread: u32,
 }
 
-/// First number of configurations stored inline in their row.
+/// First number of the configurations that are stored inline in a kernel row.
 pub const INLINE: u32 = 1 << 24;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +119,7 @@ pub struct Overhead {
 pub struct Rows {
     pub facts: Vec<Facts>,
     pub devices: Vec<Facts>,
-    /// The last state and end records.
+    /// Last state record and end record.
     pub state: Option<Facts>,
     pub end: Option<Facts>,
     /// OS error number if the recording stopped before the program ended.
@@ -159,7 +159,7 @@ struct Before {
 }
 
 impl Before {
-    /// Ids count up and wrap.
+    /// Reads an id, which may wrap, as a difference.
     fn read_id(&mut self, c: &mut Cursor<'_>) -> Option<u32> {
         self.correlation = self.correlation.wrapping_add(c.read_signed()? as u32);
         Some(self.correlation)
@@ -201,7 +201,7 @@ fn checked_span(start: i64, duration: Option<u64>) -> Option<(i64, i64)> {
 }
 
 impl Rows {
-    /// Decodes the requested rows of a block, up to the first invalid one.
+    /// Decodes the rows of a block, if requested, up to the first invalid one.
     pub fn decode_block(&mut self, block: &Block<'_>, wants: Wants) {
         if block.kind == Kind::Code || !is_wanted(block.kind, wants) {
             return;
@@ -315,7 +315,7 @@ impl Rows {
                     self.stalls.push(pc_sample_rows::read_stalls(c)?);
                 }
             }
-            // Code is read on demand.
+            // `pc_sampling::find_modules` reads code on demand.
             Kind::Code | Kind::Unknown => {}
         }
         Some(())
@@ -445,7 +445,7 @@ fn is_wanted(kind: Kind, wants: Wants) -> bool {
         Kind::Calls => wants.has_parts(Parts::CALLS),
         Kind::Events => wants.has_parts(Parts::RANGES) || wants.has_parts(Parts::CALLS),
         Kind::Memory => wants.has_parts(Parts::MEMORY),
-        // The tracer's own calls are recognised by its measurement windows.
+        // Overhead includes the measurement windows, by which we recognise calls of the tracer.
         Kind::Overhead => wants.has_parts(Parts::OVERHEAD) || wants.has_parts(Parts::CALLS),
         Kind::Threads | Kind::States => wants.has_parts(Parts::THREADS),
         _ => true,
@@ -464,7 +464,7 @@ fn read_memop(c: &mut Cursor<'_>, before: &mut Before) -> Option<MemOp> {
     let (start, duration) = (before.read_time(c)?, c.read_signed()?);
     let (device, context, stream) = (c.read_u32()?, c.read_u32()?, c.read_u32()?);
     if first >> 1 == 1 {
-        // Devices of both ends: the model keeps only the copying one.
+        // Skip source and destination device: the model has only the device that copies.
         c.read_u32()?;
         c.read_u32()?;
     }

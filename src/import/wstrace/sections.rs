@@ -1,4 +1,4 @@
-//! Groups blocks by process, from one file or several, and decodes them in parallel.
+//! Groups the blocks of one or several files by process, and decodes them in parallel.
 
 use super::blocks::{self, Block};
 use super::build::Section;
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Blocks that a thread claims at once.
+/// Number of blocks that a thread claims at once.
 const TAKEN: usize = 64;
 
 /// Rows and block numbers of one file of a process.
@@ -21,10 +21,10 @@ struct Part {
     number: u64,
 }
 
-/// Reads the processes of some files, and the list of missing parts.
+/// Reads the processes in the files; also returns the missing parts.
 pub fn read_sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result<(Vec<Section>, Missing), ImportError> {
     let (mut parts, mut missing): (Vec<Part>, _) = (Vec::new(), Missing::default());
-    // A trace followed while it grows has no file size.
+    // A followed trace has no stored file size.
     let plain = files.iter().map(|bytes| bytes.len() as u64).sum();
     let budget =
         Budget::from_plain_size(&input.path, if input.stored_size() == 0 || files.len() > 1 { plain } else { input.stored_size() }, plain);
@@ -43,7 +43,7 @@ pub fn read_sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> R
             parts.push(Part { section: Section { rows, facts }, numbers: blocks.iter().map(|b| b.sequence).collect(), number });
         }
     }
-    // A process's first file has its facts and names: sort it first.
+    // The first file of a process contains its facts and names: sort it first.
     parts.sort_by_key(|p| p.number);
     let mut whole: Vec<Part> = Vec::new();
     let mut first: FxHashMap<[Option<String>; 3], usize> = FxHashMap::default();
@@ -65,7 +65,7 @@ pub fn read_sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> R
     Ok((whole.into_iter().map(|p| p.section).collect(), missing))
 }
 
-/// Number of missing sequence numbers before the last one present.
+/// Returns the number of missing sequence numbers before the last one.
 fn count_missing(numbers: &[u32]) -> u64 {
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable();
@@ -73,7 +73,7 @@ fn count_missing(numbers: &[u32]) -> u64 {
     numbers.last().map_or(0, |&last| (u64::from(last) + 1).saturating_sub(numbers.len() as u64))
 }
 
-/// Decodes all blocks in parallel: each block is self-contained.
+/// Decodes the blocks in parallel.
 fn decode_blocks(blocks: &[Block<'_>], input: &Input, budget: &Budget, job: &Job<'_>) -> Result<Rows, ImportError> {
     let total: usize = blocks.iter().map(|b| b.data.len()).sum();
     let pieces: Vec<&[Block<'_>]> = blocks.chunks(TAKEN).collect();

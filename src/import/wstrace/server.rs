@@ -1,4 +1,4 @@
-//! Metrics of an inference server that were kept beside its trace.
+//! Metrics of an inference server, stored next to its trace.
 
 use super::prefix_of_trace;
 use crate::import::Input;
@@ -7,11 +7,11 @@ use crate::model::{CounterTrack, Histogram, Note, NoteKind, Profile, ServerSampl
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Adds the samples beside the trace's files, and a track on the timeline for each metric.
+/// Adds the samples stored next to the trace's files, and a timeline track for each metric.
 pub fn add_metrics(profile: &mut Profile, input: &Input) {
     let files = std::iter::once(&input.path).chain(input.members.iter().map(|m| &m.path));
     let prefixes: BTreeSet<PathBuf> = files.map(|file| metrics_prefix(file)).collect();
-    // Several runs in one folder have different servers: none of them is the report's.
+    // With several runs in one folder, we cannot determine the server of this report.
     let sampled: Vec<&PathBuf> = prefixes.iter().filter(|p| is_sampled(p)).take(2).collect();
     let [prefix] = sampled[..] else { return };
     let samples = read_samples(prefix);
@@ -23,7 +23,7 @@ pub fn add_metrics(profile: &mut Profile, input: &Input) {
     add_samples(profile, samples);
 }
 
-/// Returns the prefix of the metrics beside a trace: a snapshot has no process id in its name.
+/// Returns the prefix of the metrics files next to a trace. A snapshot has no process id in its name.
 pub fn metrics_prefix(file: &Path) -> PathBuf {
     let plain = match file.extension().and_then(|e| e.to_str()) {
         Some("zst" | "gz") => file.with_extension(""),
@@ -58,7 +58,7 @@ fn track(name: &str, unit: &str, values: Vec<(i64, f64)>) -> CounterTrack {
     CounterTrack { device: None, name: name.into(), unit: unit.into(), times, values }
 }
 
-/// Tokens per second since the sample before.
+/// Tokens per second since the previous sample.
 fn rates(samples: &[ServerSample]) -> Vec<(i64, f64)> {
     let rate = |pair: &[ServerSample]| {
         let tokens = pair[1].generated_tokens? - pair[0].generated_tokens?;
@@ -68,7 +68,7 @@ fn rates(samples: &[ServerSample]) -> Vec<(i64, f64)> {
     samples.windows(2).filter_map(rate).collect()
 }
 
-/// Mean of what was observed since the sample before, ms.
+/// Mean of the observations since the previous sample, ms.
 fn means(samples: &[ServerSample], of: fn(&ServerSample) -> Option<Histogram>) -> Vec<(i64, f64)> {
     let mean = |pair: &[ServerSample]| {
         let (before, after) = (of(&pair[0])?, of(&pair[1])?);

@@ -1,26 +1,25 @@
-//! Read position of a followed trace file, and earlier positions from which its last rows can be read again.
+//! Read position of a followed trace file, and earlier positions for reading the last rows again.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::File;
 
-/// Maximum age of rows that can be read again, ns.
+/// Age up to which rows can be read again, ns.
 const BACK: i64 = 120_000_000_000;
-/// Approximate number of kernels between two seek points: a busy program launches several
-/// hundred thousand per second.
+/// Approximate number of kernels between two seek points; a busy program launches several
+/// hundred thousand kernels per second.
 const FINE: u64 = 16_384;
 
 /// A seek point in a file.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
-    /// Rows behind it were written after this time, ns since 1970.
+    /// Rows after this point were written after this time, ns since 1970.
     time: i64,
     at: u64,
-    /// Number of kernels before it.
+    /// Number of kernels before this point.
     kernels: u64,
 }
 
-/// A file being followed.
 pub struct Tail {
     pub name: OsString,
     pub file: File,
@@ -28,7 +27,7 @@ pub struct Tail {
     pub first: bool,
     /// Index of its process.
     pub process: usize,
-    /// Bytes read so far; `there` is the file size when the current look began.
+    /// Bytes read so far; `there` is the file size at the start of the current poll.
     pub at: u64,
     pub there: u64,
     pub kernels: u64,
@@ -36,7 +35,7 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// `began`: start time of a file that continues another, ns since 1970.
+    /// `began` is the start time of a file that continues another one, ns since 1970; `None` for a first file.
     pub fn new(name: OsString, file: File, process: usize, began: Option<i64>) -> Self {
         let mut out = Self { name, file, first: began.is_none(), process, at: 0, there: 0, kernels: 0, marks: VecDeque::new() };
         if let Some(time) = began {
@@ -45,13 +44,12 @@ impl Tail {
         out
     }
 
-    /// Updates the file size.
     pub fn update_size(&mut self) {
         self.there = self.file.metadata().map_or(self.at, |m| m.len());
     }
 
-    /// Adds a seek point behind which everything was written after `time`, unless the last one is close
-    /// enough, and drops old ones.
+    /// Adds a seek point, unless the last one is close enough, and drops old ones. All rows after `at` must have been
+    /// written after `time`.
     pub fn add_mark(&mut self, time: i64, at: u64) {
         if self.marks.back().is_some_and(|m| m.time >= time && self.kernels - m.kernels < FINE) {
             return;
@@ -63,11 +61,11 @@ impl Tail {
         }
     }
 
-    /// Offset from which everything written since `time` can be read, and a little more, but not more
-    /// than the last `most` kernels.
+    /// Returns the offset of the last seek point before `time`, or of a later one, so that at most `most` kernels
+    /// follow.
     pub fn seek_offset(&self, time: i64, most: u64) -> u64 {
         let later = self.marks.partition_point(|m| m.time <= time).saturating_sub(1);
-        // Nothing has been read or remembered before the first seek point.
+        // Without a suitable seek point, nothing is read again.
         self.marks.iter().skip(later).find(|m| self.kernels - m.kernels <= most).map_or(self.at, |m| m.at)
     }
 }

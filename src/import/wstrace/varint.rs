@@ -1,5 +1,5 @@
-//! Variable-length integers as in LEB128 and Protocol Buffers: seven bits per byte, little-endian;
-//! signed ones are zigzag-encoded.
+//! Variable-length integers as in LEB128 and Protocol Buffers: seven bits per byte, little-endian. Signed integers are
+//! zigzag-encoded.
 
 /// Reads a block's bytes from front to back. Every method returns `None` at the end or for invalid bytes.
 #[derive(Clone, Debug)]

@@ -1,18 +1,18 @@
-//! Checks of the machine's facts: each is a function listed in [`CHECKS`]. A check without its facts is `Unknown`,
-//! never `Ok`.
+//! Checks of this machine for profiling, one function each, listed in [`CHECKS`]. A check whose facts are missing is
+//! `Unknown`, never `Ok`.
 
 use super::machine::{Folder, Machine, PERFMON, SYS_ADMIN, format_version};
 
 /// Outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// As it should be.
+    /// No problem.
     Ok,
     /// Could not be determined.
     Unknown,
-    /// Works, but take care.
+    /// Works with restrictions.
     Warning,
-    /// Something cannot be done.
+    /// Prevents some kind of profiling.
     Blocks,
 }
 
@@ -60,7 +60,7 @@ impl Check {
 /// A check; `None` if it does not apply to this machine.
 pub type Look = fn(&Machine) -> Option<Check>;
 
-/// All checks, in the order of a diagnosis by hand.
+/// All checks, in the order of a manual diagnosis.
 pub static CHECKS: &[Look] = &[
     check_gpus,
     check_ncu,
@@ -370,7 +370,7 @@ fn check_ncu_lock(m: &Machine) -> Option<Check> {
     })
 }
 
-/// Free bytes below which a report may not fit: a full report of a few hundred kernels, twice, and nsys's intermediate
+/// Free bytes below which a report may not fit: two full reports of a few hundred kernels, plus nsys's intermediate
 /// files.
 const LITTLE: u64 = 2 << 30;
 
@@ -395,7 +395,7 @@ fn check_free_space(id: &'static str, what: &'static str, folder: &Folder, varia
 #[expect(clippy::unnecessary_wraps, reason = "a row of CHECKS like the others")]
 fn check_tmp(m: &Machine) -> Option<Check> {
     let found = check_free_space("tmp", "temporary files", &m.tmp, ": TMPDIR=DIR");
-    // PyTorch's and Triton's compilers write libraries there and load them.
+    // PyTorch's and Triton's compilers write libraries to the temporary folder and load them from it.
     if found.state == State::Ok && !m.tmp.loads {
         return Some(
             new_check("tmp", "temporary files", State::Warning, format!("{} is mounted noexec", m.tmp.path.display()))

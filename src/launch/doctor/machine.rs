@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Places to examine; in tests a folder that stands in for the machine.
+/// Folders to examine; tests replace the machine's root with a folder of their own.
 #[derive(Clone, Debug)]
 pub struct Places {
     /// Root of the file system.
@@ -16,14 +16,14 @@ pub struct Places {
     pub path: Vec<PathBuf>,
     /// Folder for temporary files.
     pub tmp: PathBuf,
-    /// Folder that reports go to.
+    /// Folder for reports.
     pub here: PathBuf,
     /// Search the vendors' install folders, too.
     pub installs: bool,
 }
 
 impl Places {
-    /// Places of this machine, with reports in a folder that need not exist yet.
+    /// Folders of this machine. The report folder need not exist yet.
     pub fn for_reports(folder: &Path) -> Self {
         let there = folder.ancestors().find(|p| p.is_dir()).unwrap_or(folder);
         Self { here: there.to_owned(), ..Self::from_environment() }
@@ -49,15 +49,15 @@ impl Places {
     }
 }
 
-/// A folder that files are written to.
+/// Facts about an output folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Folder {
     pub path: PathBuf,
     /// Free bytes for this user.
     pub free: Option<u64>,
-    /// This user may write there.
+    /// This user may write to the folder.
     pub writable: bool,
-    /// Programs and libraries can be loaded from there.
+    /// Programs and libraries can be loaded from the folder.
     pub loads: bool,
 }
 
@@ -87,7 +87,7 @@ pub struct Machine {
     pub cupti: Vec<Library>,
     /// Chips that this ncu supports.
     pub chips: Option<Vec<String>>,
-    /// Libraries that nsys's importer needs and that are missing.
+    /// Missing libraries that nsys's importer needs.
     pub missing_libraries: Vec<String>,
     /// Programs that hold the GPU's counters, such as DCGM.
     pub counter_holders: Vec<String>,
@@ -176,8 +176,8 @@ pub fn collect_facts(places: &Places, nsys: Option<&Path>, cancelled: &dyn Fn() 
     out
 }
 
-/// Returns true if a file can be opened for writing. Anyone can create a pipe in the temporary directory, so this must
-/// not block.
+/// Returns true if a file can be opened for writing. The file may be a pipe created by another user in the temporary
+/// directory, so this must not block.
 fn can_write(file: &Path) -> bool {
     std::fs::OpenOptions::new().write(true).custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits()).open(file).is_ok()
 }
@@ -192,7 +192,7 @@ fn parse_capabilities(status: &str) -> Option<u64> {
     u64::from_str_radix(line.split(':').nth(1)?.trim(), 16).ok()
 }
 
-/// Parses the names of chips that ncu prints, separated by commas.
+/// Parses ncu's comma-separated list of chips.
 fn parse_chips(lines: &[String]) -> Vec<String> {
     let words = lines.iter().flat_map(|l| l.split([',', ' ']));
     let is_chip = |w: &&str| {
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(parse_admin_only("RmProfilingAdminOnly: 1\n"), Some(true));
         assert_eq!(parse_admin_only("EnableMSI: 1\n"), None);
         assert_eq!(parse_capabilities("Name:\tsh\nCapEff:\t00000000a80425fb\n"), Some(0xa804_25fb));
-        // As ncu 2024.1 prints them.
+        // Output of ncu 2024.1.
         let lines = ["ga100, ga102, ga103, ad102, gh100, gv100, tu102, tu117, gv11b".to_owned()];
         let found = parse_chips(&lines);
         assert!(found.len() == 9 && found.contains(&"gv11b".to_owned()), "{found:?}");

@@ -6,7 +6,7 @@ use super::machine::Machine;
 /// The built-in tracer with measurement of counters.
 pub const MEASURE: &str = "trace, measuring";
 
-/// Checks that decide whether a profiler can work, by profiler.
+/// Relevant checks, by profiler.
 static MATTERS: &[(&str, &[&str])] = &[
     ("nsys", &["gpus", "nsys", "nsys-importer", "cpu-samples", "tmp", "disk"]),
     (
@@ -32,7 +32,7 @@ static MATTERS: &[(&str, &[&str])] = &[
     ("rocprofv3", &["gpus", "rocprofv3", "disk"]),
 ];
 
-/// Adapts a check to a run that measures counters: a program that cannot be measured is still traced.
+/// Adapts a check to a run that measures counters: even if its counters cannot be measured, the program is traced.
 fn adapt_to_measuring(mut check: Check) -> Check {
     match check.id {
         "counters" if check.state == State::Blocks => {
@@ -58,7 +58,7 @@ pub fn preflight_problems(machine: &Machine, tool: &str, samples: bool, needs: O
         .filter(|c| c.state >= State::Warning)
         .collect();
     for check in &mut found {
-        // A timeline of a program without GPU work is still a timeline.
+        // An nsys timeline is useful even without a GPU.
         if tool == "nsys" && check.id == "gpus" && check.state == State::Blocks {
             check.state = State::Warning;
             "the timeline will contain no kernels".clone_into(&mut check.means);

@@ -16,7 +16,7 @@ pub const BUSY: [&str; 2] =
 /// Arguments of `rocm-smi` for the utilization of AMD GPUs.
 pub const ROCM_BUSY: [&str; 3] = ["--showuse", "--showmemuse", "--json"];
 
-/// Utilization of a GPU at one moment. Values that it does not report are absent.
+/// Utilization of a GPU at one moment. Unreported values are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Busy {
     pub index: u32,
@@ -50,7 +50,7 @@ pub fn parse_utilization(line: &str) -> Option<Busy> {
 
 /// Parses the output of `rocm-smi`, ordered by card; empty if it is not JSON.
 pub fn parse_rocm_utilization(answer: &str) -> Vec<Busy> {
-    // Warnings precede it.
+    // Warnings may precede the JSON.
     let Some(from) = answer.find('{') else { return Vec::new() };
     let Ok(serde_json::Value::Object(cards)) = serde_json::from_str(&answer[from..]) else { return Vec::new() };
     let of = |(name, card): (&String, &serde_json::Value)| {

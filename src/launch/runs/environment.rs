@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Time limit for a program to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// GPUs at one moment.
+/// State of the GPUs at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gpus {
     /// Names, such as `2 × NVIDIA H200`.
@@ -43,13 +43,13 @@ pub fn git_commit(folder: &Path) -> Option<(String, bool)> {
     let quiet = ["--no-optional-locks", "-c", "core.fsmonitor=false"];
     let git = |args: &[&str]| query_lines(Command::new(&program).args(quiet).arg("-C").arg(folder).args(args));
     let commit = git(&["rev-parse", "HEAD"])?.into_iter().find(|l| l.len() >= 40 && l.chars().all(|c| c.is_ascii_hexdigit()))?;
-    // Compares size and time, not content: for that, git would run the filters of the repository's own configuration.
+    // Compares size and time, not content: a content comparison would run the filters configured in the repository.
     let changes = git(&["diff-index", "--raw", "--ignore-submodules=all", "HEAD", "--"])?;
     Some((commit, !changes.is_empty()))
 }
 
 pub fn tool_version(tool: &Path) -> Option<String> {
-    // It does not run in the current folder.
+    // The tool does not run in the current folder, so its path must be absolute.
     let whole = match tool.to_str().filter(|name| !name.contains('/')) {
         Some(name) => locate_tools::find_on_path(name)?,
         None => std::path::absolute(tool).ok()?,

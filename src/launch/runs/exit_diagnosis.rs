@@ -161,14 +161,14 @@ pub struct Watch {
     seen: Vec<(usize, String)>,
     /// Other errors of the profiler, verbatim.
     errors: Vec<String>,
-    /// The next lines name reports.
+    /// The next lines contain the names of reports.
     names: bool,
     /// Reports that the profiler claims to have written.
     pub generated: Vec<PathBuf>,
 }
 
 impl Watch {
-    /// Takes a complete line.
+    /// Parses a complete output line.
     pub fn observe_line(&mut self, line: &str) {
         let text = line.trim();
         if text == "Generated:" {
@@ -222,7 +222,7 @@ pub struct Exit {
     pub code: Option<i32>,
     /// Signal that ended it.
     pub signal: Option<i32>,
-    /// It was asked to stop.
+    /// A stop was requested.
     pub stopped: bool,
 }
 
@@ -230,19 +230,18 @@ pub struct Exit {
 pub fn explain_exit(tool: &str, exit: Exit, watch: &Watch, reports: usize) -> Vec<Finding> {
     let mut seen = watch.seen.clone();
     seen.sort_by_key(|s| s.0);
-    // Nothing profiled is a consequence of any other failure.
+    // If there is another failure, an empty profile is only its consequence.
     let follows = |m: &Message| NOTHING.contains(&m.words[0]);
     let messages: Vec<&Message> = seen.iter().filter_map(|(i, _)| MESSAGES.get(*i)).collect();
     let causes = messages.iter().any(|m| !follows(m));
     let mut out: Vec<Finding> = messages.iter().filter(|m| !causes || !follows(m)).map(|m| finding(m.what, m.fix)).collect();
     if out.is_empty() {
-        // ncu's message about the program's exit code is left out: the exit code is explained below for all profilers
-        // alike.
+        // Omit ncu's message about the program's exit code: the code below explains exit codes for all profilers.
         let own = |e: &&String| !e.starts_with("The application returned an error code");
         out.extend(watch.errors.iter().filter(own).take(3).map(|e| finding(format!("{tool} says: {e}"), "")));
     }
     let tool_failed = !out.is_empty() && reports == 0;
-    // The tracer has no process of its own.
+    // The tracer runs inside the program's process.
     let subject = if tool == "trace" { "the program" } else { tool };
     match (exit.signal, exit.code) {
         _ if exit.stopped => {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const EVERY: Duration = Duration::from_secs(1);
 /// `rocm-smi` is a Python program that starts anew for each sample.
 const ROCM_EVERY: Duration = Duration::from_secs(3);
-/// Time limit for it to answer.
+/// Time limit for one answer of `rocm-smi`.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Passes samples of each GPU's utilization to `hear` until `enough` returns true.
@@ -18,7 +18,7 @@ pub fn sample_utilization(mut hear: impl FnMut(Busy), enough: impl Fn() -> bool)
         let every = format!("--loop={}", EVERY.as_secs());
         let mut command = Command::new(tool);
         command.args(smi::BUSY).arg(every);
-        // It ends by itself without a driver.
+        // Without a driver, `nvidia-smi` exits by itself.
         let _ = run_query(&mut command, |line| smi::parse_utilization(line).into_iter().for_each(&mut hear), &enough);
         return;
     }

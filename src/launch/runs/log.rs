@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Approximate maximum bytes of a piece.
 const PIECE: u64 = 2 << 20;
-/// Bytes that a reader takes at once.
+/// Maximum bytes per read.
 const CHUNK: usize = 64 << 10;
 /// A reader further behind the end of a piece than this skips ahead: such output is too fast to be read.
 const BEHIND: u64 = 512 << 10;
@@ -24,7 +24,7 @@ pub struct LogWriter {
     file: File,
     number: u64,
     written: u64,
-    /// Output of the last byte, if that was inside a line.
+    /// Output whose last line is incomplete, if any.
     open: Option<usize>,
     /// Error that ended writing. A log that fails must not end the run: later output is dropped.
     pub trouble: Option<String>,
@@ -36,8 +36,8 @@ impl LogWriter {
         Ok(Self { folder: folder.to_owned(), file: File::create(piece_path(folder, 0))?, number: 0, written: 0, open: None, trouble: None })
     }
 
-    /// Appends bytes of an output (0: stdout, 1: stderr, 2: warpscope's own messages). A line is not continued by
-    /// another output.
+    /// Appends bytes of an output (0: stdout, 1: stderr, 2: warpscope's own messages). Ends an incomplete line of
+    /// another output first.
     pub fn write_output(&mut self, output: usize, bytes: &[u8]) {
         if self.trouble.is_none()
             && let Err(e) = self.try_write(output, bytes)
@@ -93,7 +93,7 @@ pub struct Tail {
     line: Vec<u8>,
     /// The end was reached once: the beginning of a run is read even if it is long.
     caught_up: bool,
-    /// Skips nothing that still exists, however far behind it is.
+    /// Skips only deleted pieces, even when far behind.
     patient: bool,
 }
 
@@ -114,7 +114,7 @@ impl Tail {
         Self { folder: folder.to_owned(), file: None, number: 0, at: 0, line: Vec::new(), caught_up: false, patient: false }
     }
 
-    /// Creates a reader that skips nothing that still exists: for a pipe, not for a person.
+    /// Creates a reader that skips only deleted pieces: output to a pipe should be complete.
     pub fn without_skipping(folder: &Path) -> Self {
         Self { patient: true, ..Self::new(folder) }
     }

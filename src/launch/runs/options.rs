@@ -1,4 +1,4 @@
-//! Options that the installed profiler supports, according to its own `--help`: versions gain options, and lose some.
+//! Options that the installed profiler supports, according to its own `--help`: new versions add and remove options.
 
 use super::super::run_query;
 use std::collections::BTreeSet;
@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 /// Time limit for a profiler to print its help.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A help text with fewer options was not understood.
+/// A help text with fewer options than this was not parsed correctly.
 const FEWEST: usize = 20;
-/// Options without which a command would record something else, or nothing: if one of them is unknown, nothing is run.
+/// Options without which a command would record something else, or nothing: if the profiler does not support one of
+/// them, nothing is run.
 const NEEDED: [&str; 30] = [
     "--capture-range",
     "--capture-range-end",
@@ -45,7 +46,7 @@ const NEEDED: [&str; 30] = [
 ];
 
 /// Index of the report's name in a command (possibly a launcher, then the profiler and its options, then `program`
-/// words of the program). Only the profiler's own options count, since those of the launcher and the program may look
+/// words of the program). Only the profiler's own options count, since options of the launcher and the program may look
 /// alike.
 pub fn report_name_index(argv: &[String], program: usize, tool: &str) -> Option<usize> {
     let (names, end): (&[&str], usize) = match tool {
@@ -71,7 +72,7 @@ pub fn report_name_index(argv: &[String], program: usize, tool: &str) -> Option<
 pub struct Fitted {
     /// Options that were removed.
     pub dropped: Vec<String>,
-    /// Required options that the profiler does not know.
+    /// Required options that the profiler does not support.
     pub missing: Vec<String>,
 }
 
@@ -100,7 +101,8 @@ fn options_in_line(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Removes options that the profiler does not know from a command (profiler, options, `program` words of the program).
+/// Removes options that the profiler does not support from a command (profiler, options, `program` words of the
+/// program).
 pub fn drop_unknown_options(argv: &mut Vec<String>, program: usize, known: &BTreeSet<String>) -> Fitted {
     let mut out = Fitted::default();
     let mut end = argv.len().saturating_sub(program);

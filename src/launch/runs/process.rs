@@ -25,7 +25,7 @@ fn parse_stat(text: &str) -> Option<Process> {
     Some(Process { pid, parent, state, started })
 }
 
-/// Reads a process that exists, including a zombie.
+/// Reads an existing process, including zombies.
 pub fn read_process(pid: i32) -> Option<Process> {
     parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
@@ -46,7 +46,7 @@ pub fn end_session(session: i32) {
     };
     for signal in [nix::sys::signal::Signal::SIGTERM, nix::sys::signal::Signal::SIGKILL] {
         for pid in members() {
-            // It may have ended just now.
+            // The process may already be gone.
             let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal);
         }
         let until = std::time::Instant::now() + std::time::Duration::from_secs(2);
@@ -80,19 +80,20 @@ pub fn descendants(of: i32) -> Vec<Process> {
     out
 }
 
-/// Leaves the terminal's session: its keys and its end no longer reach this process.
+/// Leaves the terminal's session: neither Ctrl-C nor a hangup of the terminal reaches this process any more.
 pub fn start_own_session() -> std::io::Result<()> {
     nix::unistd::setsid()?;
     Ok(())
 }
 
-/// Asks the kernel to send TERM to this process when its parent ends, in whatever way. Fails if it has already ended.
+/// Asks the kernel to send TERM to this process when its parent ends, for any reason. Fails if the parent has already
+/// ended.
 pub fn end_with_parent(parent: i32) -> std::io::Result<()> {
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGTERM)?;
     if nix::unistd::getppid().as_raw() == parent { Ok(()) } else { Err(std::io::Error::other("the process that started this is gone")) }
 }
 
-/// Asks the process that holds a run to stop it; another process that now has its id is not signalled.
+/// Asks the supervisor of a run to stop it. Does not signal an unrelated process that has reused the id.
 pub fn ask_to_stop(pid: i32, started: u64) -> std::io::Result<()> {
     if !is_running(pid, started) {
         return Err(std::io::Error::from(std::io::ErrorKind::NotFound));

@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// Starts a supervisor, either with a pipe to its stdin whose closing ends the run, or detached. Its output is one
-/// byte, when it holds the run.
+/// Starts a supervisor, either detached or with a pipe to its stdin that ends the run when closed. The supervisor
+/// writes one byte to its output once it has taken charge of the run.
 pub fn spawn_supervisor(program: &Path, words: &[String], lifeline: bool) -> io::Result<Child> {
     Command::new(program)
         .args(words)
@@ -15,14 +15,14 @@ pub fn spawn_supervisor(program: &Path, words: &[String], lifeline: bool) -> io:
         .spawn()
 }
 
-/// Starts the supervisor, which inherits the pipe on stdin and the output; its orphans become children of this process.
+/// Starts a supervisor that inherits stdin (the pipe) and the output; its orphans become children of this process.
 pub fn spawn_kept_supervisor(program: &Path, words: &[String]) -> io::Result<Child> {
     nix::sys::prctl::set_child_subreaper(true)?;
     Command::new(program).args(words).spawn()
 }
 
-/// Starts this program's process that has the terminal during a run, and waits for it; if it is killed, its orphans
-/// become children of this process.
+/// Starts this program as the process that owns the terminal during a run, and waits for it to end. If the process is
+/// killed, its orphans become children of this process.
 pub fn run_in_terminal(program: &Path, words: &[String]) -> io::Result<ExitStatus> {
     nix::sys::prctl::set_child_subreaper(true)?;
     Command::new(program).args(words).status()

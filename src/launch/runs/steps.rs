@@ -1,14 +1,15 @@
-//! Step of a guided run: one command, run to its end next to the run.
+//! Step of a guided run: one command that runs to completion while the run is in progress.
 
 use super::super::run_child;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs the command. `hear` gets each line that it prints, `cancelled` is polled. Errors are sentences: the exit status
-/// and the last output line.
+/// Runs the command. `hear` gets each output line; `cancelled` is polled. Errors are sentences: the exit status and the
+/// last output line.
 ///
-/// `starter` is put before the command: this program as an intermediate launcher, which ties the command's life to it.
+/// `starter` prefixes the command: this program as an intermediate launcher, which ends the command when this program
+/// ends.
 pub fn run_step(
     starter: &[OsString],
     argv: &[String],

@@ -1,11 +1,11 @@
-//! Escalation of a stop: each step sends the profiler a harder signal.
+//! Escalation of a stop: each step sends the profiler a stronger signal.
 
 use nix::sys::signal::Signal;
 
-/// Step that a stop has reached.
+/// Current step of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// Not asked to stop.
+    /// No stop was requested.
     Running,
     /// INT was sent: the profiler stops the program and writes its report.
     Interrupted,

@@ -36,13 +36,12 @@ pub struct Order<'a> {
     pub directory: &'a Path,
     /// Longest silence of the profiler after INT before TERM is sent: some write their reports without any output.
     pub patience: Duration,
-    /// The run ends when stdin is closed, whose other end the explorer holds. Otherwise the run is detached from the
+    /// The run ends when stdin is closed; the explorer holds the other end. Otherwise the run is detached from the
     /// start.
     pub lifeline: bool,
     /// Number of signals received that ask this process to stop the run.
     pub signals: Arc<AtomicUsize>,
-    /// Thread that starts programs of its own for a while. They are children of this process, too, but not part of the
-    /// run.
+    /// Thread that temporarily starts programs. They are children of this process, too, but not part of the run.
     pub helper: Option<JoinHandle<()>>,
 }
 
@@ -53,7 +52,7 @@ pub enum Event {
     Started(i32),
     /// A stop reached its next stage.
     Stage(Stage),
-    /// The explorer detached; the run goes on without it.
+    /// The explorer detached; the run continues.
     Detached,
 }
 
@@ -91,8 +90,8 @@ pub const STOP: u8 = b's';
 /// Byte on the lifeline that detaches the run.
 pub const DETACH: u8 = b'd';
 
-/// Replaces this process, which is between the supervisor and the profiler, by the profiler. If the supervisor is
-/// killed, the kernel ends the profiler, too. Returns only if it cannot be started, with the error.
+/// Replaces this intermediate process with the profiler. If the supervisor is killed, the kernel ends the profiler,
+/// too. Returns only if the profiler cannot be started, with the error.
 pub fn exec_profiler(argv: &[OsString], supervisor: i32) -> io::Error {
     if let Err(e) = process::end_with_parent(supervisor) {
         return e;
@@ -127,7 +126,7 @@ impl<R: Read> Output<R> {
         };
         if n == 0 {
             self.from = None;
-            // The last line has no line end.
+            // The last line may have no line end.
             if !self.line.is_empty() {
                 heard.observe_line(&String::from_utf8_lossy(&std::mem::take(&mut self.line)));
             }
@@ -153,7 +152,7 @@ impl<R: Read> Output<R> {
         }
     }
 
-    /// Shows an incomplete line after a pause in the output.
+    /// Writes an incomplete line to the log after a pause in the output.
     fn flush_rest(&mut self, number: usize, log: &mut LogWriter) {
         log.write_output(number, &self.rest);
         self.rest.clear();
@@ -193,7 +192,7 @@ impl Stop {
             self.begun = Instant::now();
         }
         (self.stage, self.since) = (stage, Instant::now());
-        // It may have ended just now, so errors are ignored.
+        // The group may already be gone, so errors are ignored.
         let _ = killpg(self.group, signal);
         if stage == Stage::Killed {
             for p in process::descendants(getpid().as_raw()) {
@@ -217,18 +216,18 @@ impl Stop {
     }
 }
 
-/// Reason for which a run could not be completed.
+/// Reason why a run could not be completed.
 #[derive(Debug, thiserror::Error)]
 pub enum Broken {
     /// The profiler did not start.
     #[error("cannot start {program}: {source}")]
     Start { program: String, source: io::Error },
-    /// The profiler could no longer be watched, and was ended.
+    /// Watching the profiler failed, so the supervisor ended it.
     #[error("the profiler could no longer be monitored and was stopped: {0}")]
     Watch(io::Error),
 }
 
-/// Runs a profiler to its end. No process of it is left running, even after an error.
+/// Runs a profiler to its end. Leaves no process of the run behind, even after an error.
 pub fn supervise_run(order: Order<'_>, log: &mut LogWriter, event: &mut dyn FnMut(Event)) -> Result<Outcome, Broken> {
     let not_started = |source| Broken::Start { program: order.argv.first().cloned().unwrap_or_default(), source };
     let mut child = spawn_profiler(&order).map_err(not_started)?;
@@ -324,11 +323,11 @@ fn watch_child(mut order: Order<'_>, child: &mut Child, log: &mut LogWriter, eve
         }
         if let Some((status, at)) = ended {
             let closed = outs.0.from.is_none() && outs.1.from.is_none();
-            // A grandchild that holds the outputs open is not waited for.
+            // Do not wait for a grandchild that holds the outputs open.
             if closed || at.elapsed() > LEFT {
                 outs.0.flush_rest(0, log);
                 outs.1.flush_rest(1, log);
-                // Bounded by the time limit of its queries.
+                // The wait is bounded by the time limit of the helper's queries.
                 if let Some(helper) = order.helper.take() {
                     let _ = helper.join();
                 }
@@ -343,7 +342,7 @@ fn watch_child(mut order: Order<'_>, child: &mut Child, log: &mut LogWriter, eve
     }
 }
 
-/// Waits until one of them is readable, or for a tick.
+/// Waits until an output or the lifeline is readable, for at most one tick.
 fn wait_readable(out: Option<&impl AsFd>, err: Option<&impl AsFd>, lifeline: Option<&File>) -> io::Result<[bool; 3]> {
     let mut which = Vec::new();
     let mut fds = Vec::new();
@@ -373,7 +372,7 @@ fn wait_readable(out: Option<&impl AsFd>, err: Option<&impl AsFd>, lifeline: Opt
     Ok(ready)
 }
 
-/// Reaps orphans that became children of this process and have ended; the profiler itself is left to its owner.
+/// Reaps ended orphans that became children of this process, but not the profiler itself.
 fn reap_orphans(child: &Child) {
     let mine = getpid().as_raw();
     let profiler = i32::try_from(child.id()).unwrap_or(i32::MAX);
@@ -382,9 +381,8 @@ fn reap_orphans(child: &Child) {
     }
 }
 
-/// Runs a command that has the terminal to itself in the foreground to its end, and ends its leftover processes.
-/// `started` gets its process id. When `stop` is incremented, the command is stopped: INT, TERM after `patience`, then
-/// KILL.
+/// Runs a command to completion in the terminal's foreground, and ends its leftover processes. `started` gets its
+/// process id. When `stop` is incremented, the command is stopped: INT, TERM after `patience`, then KILL.
 pub fn run_in_foreground(
     words: &[OsString],
     env: &[(String, String)],
@@ -422,14 +420,14 @@ pub fn run_in_foreground(
     Ok((status, told.is_some()))
 }
 
-/// Ends the processes of a killed supervisor: they became children of this process, which must be a subreaper. They may
-/// end by themselves for `patience`.
+/// Ends the processes of a killed supervisor: they became children of this process, which must be a subreaper. They get
+/// `patience` to end by themselves.
 pub fn end_leftovers(patience: Duration) {
     end_leftover_processes(Instant::now() + patience.saturating_sub(LEFT));
 }
 
-/// Ends leftover processes of the run: after time to end by themselves TERM, then KILL. Returns how many had to be
-/// ended.
+/// Ends leftover processes of the run: waits for them to end by themselves, then sends TERM, then KILL. Returns the
+/// number of processes that had to be ended.
 fn end_leftover_processes(ended: Instant) -> usize {
     let mine = getpid().as_raw();
     let left = || -> Vec<Process> {

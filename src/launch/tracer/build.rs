@@ -43,7 +43,7 @@ fn main() -> io::Result<()> {
     let variable = |name| env::var(name).unwrap_or_default();
     let (os, arch) = (variable("CARGO_CFG_TARGET_OS"), variable("CARGO_CFG_TARGET_ARCH"));
     if os != "linux" || !matches!(arch.as_str(), "x86_64" | "aarch64") {
-        // The program then reports that it has no tracer.
+        // With an empty object, the program reports that it has no tracer.
         return fs::write(&object, []);
     }
     let mut stubs = Vec::new();

@@ -39,7 +39,7 @@ pub enum Silent {
     Endless,
 }
 
-/// The line that a process answered, or the reason for a missing answer.
+/// The line that a process answered, or the reason why it did not.
 pub type Answer = Result<String, Silent>;
 
 enum Stage {
@@ -162,8 +162,7 @@ fn wait_for_answers(talks: &[Talk], until: Instant) {
 }
 
 /// Sends a command (`open`, `close`, `flush`, `state`) to every process whose trace has that path prefix, and returns
-/// the process ids with their answers, or the reasons for missing ones. Sockets of processes that are gone are left
-/// out.
+/// the process ids with their answers, or the reasons for missing ones. Skips sockets of processes that have ended.
 pub fn send_command(output: &Path, word: &str) -> io::Result<Vec<(u32, Answer)>> {
     let folder = output.parent().unwrap_or(Path::new("/"));
     let opened = File::open(folder)?;

@@ -25,7 +25,7 @@ pub fn join_traces(parts: &[PathBuf], whole: &Path) -> io::Result<()> {
         return Err(e);
     }
     for part in parts {
-        // Its contents are in `whole`, so an error does no harm.
+        // The part's contents are in `whole`, so an error is harmless.
         let _ = std::fs::remove_file(part);
     }
     Ok(())

@@ -1,16 +1,16 @@
 //! Search for libcupti: in the wheels of the program's own Python, in conda's environment, in CUDA toolkits, in
-//! Nsight's folders. A program that has one loaded keeps it; of the others the tracer uses the first that works with
-//! the driver.
+//! Nsight's folders. If the program has already loaded one, the tracer uses that one, otherwise the first that works
+//! with the driver.
 
 use super::super::{locate_tools, private_files};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// A libcupti that may be used.
+/// A candidate libcupti.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
     pub path: PathBuf,
-    /// Product that it belongs to.
+    /// Product that the library belongs to.
     pub of: &'static str,
 }
 
@@ -48,13 +48,13 @@ fn package_folders(prefix: &Path) -> Vec<PathBuf> {
     out
 }
 
-/// Prefixes of the programs that a command starts, with their owners: the launcher's, and that of the Python behind it.
+/// Install prefixes of the programs that a command starts (the launcher and its Python), each with its owner's user id.
 /// A virtual environment is the folder that contains its Python, even if that is a link.
 fn program_prefixes(program: &[String]) -> Vec<(PathBuf, u32)> {
     let mut out = Vec::new();
     for word in program.iter().filter(|w| !w.starts_with('-')) {
         let path = if word.contains('/') { Some(PathBuf::from(word)) } else { locate_tools::find_on_path(word) };
-        // A file that a program reads is not a program itself.
+        // Skip arguments that are data files, not programs.
         let program = path.filter(|p| std::fs::metadata(p).is_ok_and(|m| m.is_file() && m.mode() & 0o111 != 0));
         let Some(path) = program.and_then(|p| std::path::absolute(p).ok()) else { continue };
         for whole in [Some(path.clone()), std::fs::canonicalize(&path).ok()].into_iter().flatten() {
@@ -70,7 +70,7 @@ fn owner_uid(path: &Path) -> Option<u32> {
 }
 
 /// Finds every libcupti for a program, in the order in which they are tried, except those that other users could have
-/// put there; the owner of the program, or of a folder named by a variable, is trusted. `root` is `/` except in tests.
+/// installed; the owner of the program, or of a folder named by a variable, is trusted. `root` is `/` except in tests.
 pub fn find_libraries(root: &Path, program: &[String], variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<Library> {
     let mut folders: Vec<(PathBuf, &'static str, Option<u32>)> = Vec::new();
     let named = |name: &str| variable(name).map(|path| (path.clone(), owner_uid(&path)));
@@ -140,7 +140,8 @@ mod tests {
         let found: Vec<_> = find_libraries(root.path(), &program, |_| None).into_iter().map(|l| (l.path, l.of)).collect();
         let (packages, cuda) = ((wheel.clone(), "Python's packages"), (toolkit, "the CUDA toolkit"));
         assert_eq!(found, [packages, cuda.clone(), (nsight.clone(), "Nsight Systems")]);
-        // Others can write next to this file: it does not count as a program, and the library may be theirs.
+        // Others can write next to this file: the file does not count as a program, and the library may be another
+        // user's.
         let mode = |path: &Path, mode: u32| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
         let of = |program: &[String]| find_libraries(root.path(), program, |_| None).into_iter().map(|l| l.path).collect::<Vec<_>>();
         mode(&root.path().join("venv/bin/python3"), 0o644);

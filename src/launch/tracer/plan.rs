@@ -14,7 +14,7 @@ pub fn question_names() -> impl Iterator<Item = &'static str> {
     QUESTIONS.lines().filter_map(|l| l.split_once(' ')).map(|(word, _)| word)
 }
 
-/// Restricts [`GROUPS`] to the metrics of some questions that each chip has; CUPTI distributes them over passes.
+/// Restricts [`GROUPS`] to the metrics of some questions that each chip supports; CUPTI distributes them over passes.
 fn groups_for_questions(questions: &[String]) -> String {
     if questions.is_empty() {
         return GROUPS.to_owned();
@@ -44,10 +44,10 @@ pub struct Chosen {
     /// The kernel's mangled name, its function name, or `regex:` and a POSIX extended regular expression that is
     /// matched against the function name.
     pub kernel: String,
-    /// Index of the launch in its process, from 0, which is replayed for each pass; `None` for the next launches, one
-    /// pass each.
+    /// Index of the launch in its process, from 0: CUPTI replays that launch for each pass. `None` for the next
+    /// launches, one pass each.
     pub nth: Option<u64>,
-    /// Sample its stall reasons instead of replaying it for counters.
+    /// Sample stall reasons instead of replaying the launch for counters.
     pub stalls: bool,
 }
 
@@ -62,7 +62,7 @@ pub struct Measure {
     pub questions: Vec<String>,
 }
 
-/// Filter of the launches that are chosen from and counted.
+/// Filter of launches: others are neither chosen nor counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Only {
     /// Grid, in blocks.
@@ -73,7 +73,7 @@ pub struct Only {
     pub range: Option<NvtxRange>,
 }
 
-/// NVTX ranges: pushed on the launching thread, or started on any.
+/// NVTX ranges: pushed on the launching thread, or started on any thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NvtxRange {
     /// Contains no colon.
@@ -85,7 +85,7 @@ pub struct NvtxRange {
 
 impl Measure {
     fn format_plan(&self) -> String {
-        // One line each.
+        // Each filter is one line of the plan.
         let mut only = String::new();
         for (word, size) in [("grid", self.only.grid), ("block", self.only.block)] {
             if let Some([x, y, z]) = size {

@@ -1,4 +1,5 @@
-//! Starts a program with the tracer: puts the object into a folder from which it can be loaded, and sets the variables.
+//! Starts a program with the tracer: puts the object into a folder from which it can be loaded, and sets the
+//! environment variables.
 
 use super::super::private_files;
 use super::{Library, OBJECT};
@@ -9,7 +10,7 @@ use std::process::Command;
 /// Condition that opens the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Gate {
-    /// `cudaProfilerStart`, closed by `cudaProfilerStop`, each time.
+    /// Each `cudaProfilerStart`, until the next `cudaProfilerStop`.
     ProfilerApi,
     /// An NVTX range with this domain and text: each time, or only the n-th entered (from 1).
     Nvtx { domain: Option<String>, text: String, nth: Option<u32> },
@@ -17,7 +18,7 @@ pub enum Gate {
     Delay(u64),
     /// The first launch of a kernel, by its mangled or function name.
     Kernel(String),
-    /// The launch after this many.
+    /// The launch after this number of launches.
     Launches(u64),
     /// A command through the control socket.
     ByHand,
@@ -33,7 +34,7 @@ pub struct Record {
     pub lean: bool,
     /// All driver calls, not only those that launch, copy, wait or allocate.
     pub all_calls: bool,
-    /// Record each CUDA graph as a whole.
+    /// Record each CUDA graph as one operation.
     pub whole_graphs: bool,
     /// Record every allocation of device memory.
     pub memory: bool,
@@ -42,15 +43,15 @@ pub struct Record {
     pub length: Option<u64>,
     /// Keep only the last milliseconds.
     pub keep: Option<u64>,
-    /// Ranks of a job that are recorded, from and to; all if empty.
+    /// Recorded ranks of a job, as first and last of each interval; all if empty.
     pub ranks: Vec<(u32, u32)>,
     /// The measurement plan ([`Measure::write_plan`](super::Measure::write_plan)).
     pub plan: Option<PathBuf>,
-    /// Also preload the object (`LD_PRELOAD`), so that processes that leave by `_exit` lose nothing.
+    /// Also preload the object (`LD_PRELOAD`), so that processes that exit through `_exit` lose nothing.
     pub preload: bool,
 }
 
-/// Reason for which a program cannot be started with the tracer.
+/// Reason why a program cannot be started with the tracer.
 #[derive(Debug, thiserror::Error)]
 pub enum Unable {
     #[error("the built-in tracer is for Linux on x86-64 and aarch64")]
@@ -91,7 +92,7 @@ fn write_to_folder(folder: &Path, name: &str, bytes: &[u8], mode: u32) -> std::i
     Ok(real.join(name))
 }
 
-/// Tests whether the dynamic loader takes the path as one name: its lists are separated by colons and blanks.
+/// Tests whether the dynamic loader treats the path as one name: its lists are separated by colons and blanks.
 fn is_single_list_entry(path: &Path) -> bool {
     path.to_str().is_some_and(|p| !p.contains([':', ' ', '\t', '\n']))
 }
@@ -116,7 +117,7 @@ impl Record {
         })
     }
 
-    /// Environment variables for a program. `before` looks up existing ones.
+    /// Environment variables for a program. `before` looks up existing variables.
     fn environment_variables(
         &self,
         object: &Path,
@@ -124,13 +125,13 @@ impl Record {
         before: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Vec<(&'static str, OsString)>, Unable> {
         const INJECTION: &str = "CUDA_INJECTION64_PATH";
-        // Already traced: a process of a traced program that is itself started with the tracer.
+        // The variable already names this object if a traced program starts this program.
         let ours = |v: &OsStr| v == object.as_os_str();
         if before(INJECTION).is_some_and(|v| !v.is_empty() && !ours(&v)) {
             return Err(Unable::Taken(INJECTION));
         }
         let mut out = vec![(INJECTION, object.as_os_str().to_owned()), ("WARPSCOPE_TRACE_OUT", self.output.as_os_str().to_owned())];
-        // If another tool already receives NVTX, it keeps it; kernels are still recorded.
+        // If another tool already receives NVTX, do not replace it; kernels are still recorded.
         if before("NVTX_INJECTION64_PATH").is_none_or(|v| v.is_empty() || ours(&v)) {
             out.push(("NVTX_INJECTION64_PATH", object.as_os_str().to_owned()));
         }
@@ -146,7 +147,7 @@ impl Record {
             out.push(("WARPSCOPE_TRACE_MEASURE", plan.as_os_str().to_owned()));
         }
         let loaded = before("LD_PRELOAD").unwrap_or_default();
-        // AddressSanitizer's library must come first, and refuses to start after another one.
+        // AddressSanitizer's library refuses to start unless it is the first preloaded library.
         let sanitized = before("ASAN_OPTIONS").is_some() || loaded.to_string_lossy().contains("asan");
         if self.preload && !sanitized && is_single_list_entry(object) && !loaded.to_string_lossy().contains(&*object.to_string_lossy()) {
             let mut list = loaded;
@@ -160,8 +161,8 @@ impl Record {
     }
 }
 
-/// Separates the words of the command in the variable for the program's processes; a command that does not fit into the
-/// trace is omitted.
+/// Separator of the command's words in the environment variable for the program's processes. A command that does not
+/// fit into the trace is omitted.
 const SEPARATOR: &str = "\x1f";
 const LONGEST: usize = 12 << 10;
 const LONGEST_WORD: usize = 4000;

@@ -7,7 +7,7 @@ pub struct Picture {
     pub words: String,
 }
 
-/// A table; columns aligned to the right hold numbers.
+/// A table; columns with numbers are aligned to the right.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
     /// Column titles, and true for alignment to the right.
@@ -22,7 +22,7 @@ pub struct Found {
     pub headline: String,
     /// Severity, confidence and gain: `critical, certain, up to 40 %`.
     pub how: String,
-    /// True if it is worth a change.
+    /// True for a problem, false for a good result.
     pub wrong: bool,
     pub evidence: Vec<String>,
     pub places: Vec<String>,
@@ -37,7 +37,7 @@ pub enum Block {
     Picture(Picture),
     Table(Table),
     List(Vec<String>),
-    /// Arguments of a command.
+    /// A command, as a list of arguments.
     Command(Vec<String>),
     Found(Found),
 }

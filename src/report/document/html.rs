@@ -14,7 +14,7 @@ pub fn write_html(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Result<
         out,
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
     )?;
-    // Loads nothing from elsewhere and runs no scripts.
+    // Forbids external resources and scripts.
     writeln!(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">")?;
     writeln!(out, "<title>{}</title><style>\n{STYLE}</style></head><body><main>", text(&of.title))?;
     let mut verdict = true;

@@ -1,4 +1,4 @@
-//! Kernels of a report: those with the most time, limits of the measured ones, and commands that measure them again.
+//! Kernels of a report: the most expensive ones, limits of the measured ones, and commands that measure kernels again.
 
 use super::block::{Block, Found, Picture, Table};
 use super::svg::{Svg, WIDTH};

@@ -1,4 +1,4 @@
-//! Markdown form of a shareable report, for tickets and chats: images are replaced by their descriptions.
+//! Markdown form of a shareable report, for tickets and chats: descriptions replace the images.
 
 use super::block::{Block, Found, Handout};
 use super::paths::{command_line, strip_paths};
@@ -27,7 +27,7 @@ pub fn write_markdown(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Res
                 writeln!(out)?;
             }
             Block::Command(c) => {
-                // A fence that is not closed by any line of the command.
+                // Use a fence that no line of the command can close.
                 let line = command_line(c, paths);
                 let ticks = "`".repeat(3 + line.matches("```").count());
                 writeln!(out, "{ticks}sh\n{}\n{ticks}\n", crate::model::text::escape_unsafe(&line))?;

@@ -1,6 +1,6 @@
 //! Shareable report: one HTML or Markdown file with the verdict, time breakdown, kernels, evidence and commands.
 //!
-//! A part is a function that returns blocks; a new one needs a file here and a row where a report is assembled.
+//! A section is a function that returns blocks; a new section needs a file here and a call in `put.rs`.
 
 mod block;
 mod html;

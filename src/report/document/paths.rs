@@ -1,4 +1,4 @@
-//! Removal of private data from a shareable report: paths are reduced to file names, and secrets are dropped.
+//! Removal of private data from a shareable report: reduces paths to file names, and drops secrets.
 
 use crate::rerun::shell;
 
@@ -34,7 +34,7 @@ pub fn strip_paths(text: &str) -> String {
         let begins = before.is_none_or(|b| b.is_whitespace() || BEFORE.contains(b));
         let url = out.ends_with(':') && rest.starts_with("//");
         if url || !begins || !starts_with_path(rest) {
-            // The rest of a URL is kept.
+            // Keep the rest of a URL.
             let end = if url { rest.find(char::is_whitespace).unwrap_or(rest.len()) } else { c.len_utf8() };
             out.push_str(&rest[..end]);
             before = rest[..end].chars().last();
@@ -51,7 +51,7 @@ pub fn strip_paths(text: &str) -> String {
     out
 }
 
-/// A word of a command without its path or its secret.
+/// Removes the path or the secret from a word of a command.
 fn redact_word(word: &str, named: bool) -> String {
     if named {
         return word.to_owned();

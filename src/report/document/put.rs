@@ -68,7 +68,7 @@ fn append_report(of: &Given<'_>, blocks: &mut Vec<Block>) {
         Some(metrics) => blocks.extend(kernels::of_results(profile, metrics, None)),
         None => blocks.extend(kernels::of_launches(profile)),
     }
-    // Kernels that were measured while the program ran.
+    // Add kernels that were measured while the program ran.
     if let Some((measured, metrics)) = profile.measured.as_deref().and_then(|m| Some((m, m.metrics.as_ref()?))) {
         blocks.extend(kernels::of_results(measured, metrics, Some(profile)));
     }

@@ -100,7 +100,7 @@ fn strip_picture(triage: &Triage) -> Picture {
     svg.into_picture(format!("The GPU is busy for {:.0}% of the window", mean * 100.0))
 }
 
-/// Time range to show: around the first finding, or else a step in the middle.
+/// Time range of the timeline picture: around the first finding, otherwise a step in the middle.
 fn shown_window(triage: &Triage) -> (i64, i64) {
     let middle = triage.steps.get(triage.steps.len() / 2).map(|s| (s.start, s.end));
     let place = triage.findings.first().and_then(|f| f.places.iter().find(|p| p.end > p.start && p.end - p.start < triage.length() / 2));
@@ -117,7 +117,7 @@ fn shown_window(triage: &Triage) -> (i64, i64) {
 /// A row of the timeline: its name, and its events as start, end, class, name.
 type Lane = (String, Vec<(i64, i64, &'static str, String)>);
 
-/// Draws the events of that time range.
+/// Draws the events of the time range that [`shown_window`] returns.
 fn timeline_picture(profile: &Profile, triage: &Triage) -> Option<Picture> {
     let (begin, end) = shown_window(triage);
     if end <= begin {
@@ -194,7 +194,7 @@ fn timeline_picture(profile: &Profile, triage: &Triage) -> Option<Picture> {
         for (start, stop, class, name) in items {
             let (from, to) = (x(start), x(stop));
             match &mut drawn {
-                // Events that cannot be distinguished are merged.
+                // Merge events that are too narrow to be distinguished.
                 Some((_, last, same, _, count)) if *same == class && from - *last < NARROW && to - from < NARROW * 4.0 => {
                     *last = last.max(to);
                     *count += 1;

@@ -23,7 +23,7 @@ pub fn escape_xml(text: &str) -> String {
     out
 }
 
-/// Escapes text without its paths, for which images have no room.
+/// Escapes text after removing paths, for which images have no room.
 fn escape_without_paths(text: &str) -> String {
     escape_xml(&strip_paths(text))
 }

@@ -3,7 +3,7 @@
 use crate::analysis::memory::{Category, DeviceUsage, Row, Site, Usage, held_rows};
 use crate::model::{Frame, Profile};
 
-/// Time at which the holders of memory are listed.
+/// Time for which the holders of memory are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum When {
     /// Time of the highest allocation.
@@ -42,14 +42,14 @@ impl When {
     }
 }
 
-/// A row of held memory, with the bytes of the same code in another report.
+/// A row of held memory, with the bytes that the same code held in another report.
 pub struct Compared {
     pub row: Row,
-    /// Bytes before; `None` without another report.
+    /// Bytes in the earlier report; `None` without one.
     pub before: Option<u64>,
 }
 
-/// Rows of a device at a time, matched by name with those of another report's device.
+/// Rows of a device at a given time, matched by name with the rows of another report's device.
 pub fn compared_rows(of: &Memory<'_>, device: &DeviceUsage, when: When, before: Option<&Memory<'_>>) -> Vec<Compared> {
     let list = held_rows(device, &of.usage.sites, when.resolve_event(device).0);
     let Some(before) = before else { return list.into_iter().map(|row| Compared { row, before: None }).collect() };

@@ -65,9 +65,9 @@ struct StepJson {
 
 #[derive(Serialize)]
 struct FreeJson {
-    /// In segments that are entirely free.
+    /// Free bytes in segments that are entirely free.
     whole_bytes: u64,
-    /// Between blocks in use.
+    /// Free bytes between blocks in use.
     between_bytes: u64,
     largest_block: u64,
 }

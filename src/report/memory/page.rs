@@ -61,7 +61,7 @@ fn row_cells(of: &Memory<'_>, c: &Compared, total: u64) -> Vec<Cell> {
     ]
 }
 
-/// The first finding in one line, or a statement that there are none.
+/// The first finding in one line, or a statement that none was found.
 pub fn verdict_text(d: &DeviceUsage) -> String {
     match d.findings.first() {
         Some(f) => format!("{}: {}", f.id.id(), f.headline),

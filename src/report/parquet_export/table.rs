@@ -5,13 +5,13 @@ use crate::model::Profile;
 use crate::model::digest::Digest;
 use parquet::data_type::ByteArray;
 
-/// Data that tables are built from.
+/// Source data of the tables.
 #[derive(Clone, Copy)]
 pub struct Of<'a> {
     pub profile: &'a Profile,
     /// Triage of the run, if anything ran.
     pub triage: Option<&'a Triage>,
-    /// Digests of its ranks, if anything ran.
+    /// Digests of the run's ranks, if anything ran.
     pub digests: &'a [Digest],
 }
 

@@ -13,7 +13,7 @@ fn text_column<'a>(name: &'static str, about: &'static str, get: impl Fn(usize) 
     Column { name, unit: "", about, get: Get::Text(Box::new(get)) }
 }
 
-/// Texts that rows refer to by index: rows with the same value share it.
+/// Shared texts that rows refer to by index.
 fn shared_texts(list: impl Iterator<Item = impl AsRef<str>>) -> Arc<[ByteArray]> {
     list.map(|t| ByteArray::from(t.as_ref())).collect()
 }

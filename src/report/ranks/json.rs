@@ -132,7 +132,7 @@ pub fn rank_list<'a>(job: &Job, digests: &'a [Digest]) -> Vec<RankJson<'a>> {
     job.ranks.iter().filter_map(of).collect()
 }
 
-/// The first rank that makes the others wait.
+/// First straggler of the job, if any.
 pub fn first_straggler(job: &Job) -> Option<StragglerJson> {
     straggler_list(job).into_iter().next()
 }

@@ -10,7 +10,7 @@ use crate::report::Format;
 use crate::report::table::{self, Cell, Column, write_wrapped};
 use std::io::{self, Write};
 
-/// Maximum number of ranks on a page; of more, those that the others wait for the most.
+/// Maximum number of ranks on a page; a larger job lists the latest ranks.
 const LISTED: usize = 64;
 /// Maximum number of rank pairs on a page.
 const PAIRS: usize = 8;

@@ -53,7 +53,7 @@ pub fn format_rate(bytes: u64, ns: i64) -> Option<String> {
     })
 }
 
-/// The full name of an event.
+/// Full name of an event.
 pub fn full_name(of: &Events<'_>, event: Event) -> String {
     let p = of.profile;
     match event {
@@ -110,7 +110,7 @@ fn graph_launch(of: &Events<'_>, row: u32) -> Option<String> {
     Some(if of.is_first_of_graph(row) { format!("{kernels}; {first}") } else { kernels })
 }
 
-/// Everything that the report contains about an event, except its name.
+/// All data of the report about an event, except its name.
 pub fn event_facts(timeline: &Timeline, of: &Events<'_>, event: Event, step: i64) -> Vec<Fact> {
     let p = of.profile;
     let mut out = Vec::new();
@@ -166,7 +166,7 @@ pub fn event_facts(timeline: &Timeline, of: &Events<'_>, event: Event, step: i64
         }
         Event::Os(_) | Event::Overhead(_) => push(&mut out, "kind", of.category(event).display_name().to_owned()),
     }
-    // The range of a device operation is the one around its call.
+    // For a device operation, take the range around its call.
     let at = link::originating_call(p, event).unwrap_or(event);
     if let Some(thread) = link::event_thread(p, at) {
         let path = link::open_ranges(timeline, of, thread, of.span(at).0);
@@ -174,7 +174,7 @@ pub fn event_facts(timeline: &Timeline, of: &Events<'_>, event: Event, step: i64
             path.iter().map(|id| id.to_event()).filter(|e| *e != event).partition(|e| of.category(*e) == Category::Python);
         let names = |events: &[Event]| events.iter().map(|e| escape_unsafe(&of.event_name(*e)).into_owned()).collect::<Vec<_>>();
         push(&mut out, "inside", names(&ranges).join(" › "));
-        // The innermost functions: the outermost belong to the interpreter and the launcher.
+        // Keep the innermost functions: the outermost ones belong to the interpreter and the launcher.
         let from = python.len().saturating_sub(FRAMES);
         let more = if from > 0 { "… › " } else { "" };
         push(&mut out, "Python", names(&python[from..]).join(" › "));
@@ -215,7 +215,7 @@ fn describe_nccl_call(call: &NcclCall) -> String {
     }
 }
 
-/// Adds the size and bandwidth of a collective, as far as known.
+/// Adds the size and bandwidth of a collective, if known.
 fn push_collective_facts(out: &mut Vec<Fact>, p: &Profile, row: u32) {
     let Some(c) = p.collectives.iter().find(|c| c.launch == Some(row)) else { return };
     let elements = c.elements_out.max(c.elements_in);

@@ -147,7 +147,7 @@ pub fn print_rows(
     format: Format,
     width: Option<usize>,
 ) -> io::Result<()> {
-    // Columns of results are omitted if there are none.
+    // Omit the columns of ncu results if there are none.
     let shown = COLUMNS.len() - if results { 0 } else { 3 };
     let columns: Vec<Column> = COLUMNS[..shown]
         .iter()

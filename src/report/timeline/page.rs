@@ -14,7 +14,7 @@ pub const LABEL: usize = 22;
 /// Maximum number of lanes printed per row.
 const LANES: usize = 16;
 
-/// Label of a lane: the first of a row has the row's name.
+/// Label of a lane: the first lane of a row has the row's name.
 pub fn lane_label(name: &str, lane: usize) -> String {
     if lane == 0 { format!("  {}", escape_unsafe(name)) } else { String::new() }
 }
@@ -25,7 +25,7 @@ fn write_line(out: &mut dyn Write, label: &str, line: &str) -> io::Result<()> {
     writeln!(out, "{}", line.trim_end())
 }
 
-/// Idle cause of a group by column.
+/// Idle cause of a group in each column.
 pub fn idle_shades(gaps: Option<&Gaps>, group: &Group, window: Window) -> Vec<Option<crate::analysis::triage::TimeCategory>> {
     match (gaps, group.key) {
         (Some(gaps), GroupKey::Device(device)) => gaps.dominant_parts(device, window),
@@ -41,8 +41,8 @@ pub struct Shown<'a> {
     pub kinds: &'a [RowKind],
 }
 
-/// Prints a window: devices and threads with their rows. Blocks are in brackets; lower-case letters on a
-/// device's own line give the idle cause.
+/// Prints a window: devices and threads with their rows. Blocks are in brackets; lower-case letters on a device's own
+/// line indicate the idle cause.
 pub fn print_page(out: &mut dyn Write, profile: &Profile, shown: &Shown<'_>, window: Window) -> io::Result<()> {
     let of = shown.timeline.event_reader(profile);
     let step = window.column_width();
@@ -74,7 +74,7 @@ pub fn print_page(out: &mut dyn Write, profile: &Profile, shown: &Shown<'_>, win
                     let mut empty = 0;
                     for (number, lane) in lanes.iter().enumerate().take(LANES) {
                         let line = to_text(&paint::lane_glyphs(lane, &of, window));
-                        // Deep lanes without events in the window are omitted.
+                        // Omit lanes after the first without events in the window.
                         if number > 0 && line.trim().is_empty() {
                             empty += 1;
                             continue;
@@ -89,7 +89,7 @@ pub fn print_page(out: &mut dyn Write, profile: &Profile, shown: &Shown<'_>, win
                 Content::Plot(plot) => {
                     let full = crate::analysis::metric::human_number(paint::full_value(plot), metric_unit(&plot.unit));
                     let full = format!("{} {}", full.0, full.1);
-                    // The value that fills the row matters more than the end of its name.
+                    // Truncate the name rather than the value that fills the row.
                     let room = (LABEL - 4).saturating_sub(display_width(&full));
                     write_line(
                         out,
@@ -107,7 +107,7 @@ pub fn print_page(out: &mut dyn Write, profile: &Profile, shown: &Shown<'_>, win
     Ok(())
 }
 
-/// Unit of a counter, as spelled for metrics.
+/// Unit of a counter, in the notation of metrics.
 pub fn metric_unit(unit: &str) -> &str {
     match unit {
         "B" => "byte",

@@ -30,7 +30,7 @@ pub struct Glyph {
     pub fill: Fill,
     /// Category that takes most of the column.
     pub category: Option<Category>,
-    /// Index of the event in the lane, if it is wide enough to be visible.
+    /// Index of the event in the lane, if the event is wide enough to be visible.
     pub event: Option<usize>,
 }
 
@@ -45,7 +45,7 @@ pub fn level_char(eighths: u8) -> &'static str {
     LEVELS[usize::from(eighths.clamp(1, 8)) - 1]
 }
 
-/// Converts a share to eighths; an event has at least one, however short.
+/// Converts a share to eighths, at least one even for the shortest event.
 pub fn to_eighths(share: f64) -> u8 {
     (share.clamp(0.0, 1.0) * 8.0).round().clamp(1.0, 8.0) as u8
 }
@@ -56,7 +56,7 @@ fn density_glyphs(cells: &[Cell], of: &Events<'_>, lane: Option<&Lane>) -> Vec<G
         if cell.share <= 0.0 && cell.events == 0 {
             return Glyph::BLANK;
         }
-        // Events without duration have the colour of the first one.
+        // A column with only zero-length events has the colour of the first one.
         let first = || lane.and_then(|l| l.get(cell.first)).map(|id| of.category(id.to_event()));
         Glyph { fill: Fill::Level(to_eighths(cell.share)), category: cell.top.or_else(first), event: None }
     };
@@ -72,7 +72,7 @@ pub fn lane_glyphs(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Glyph> {
         let Some(id) = lane.get(block.at) else { continue };
         let category = Some(of.category(id.to_event()));
         if wide < 2 {
-            // The only event of the column: it can be identified.
+            // A single event in the column can be identified.
             if let Some(glyph) = out.get_mut(block.from).filter(|_| cells[block.from].events <= 1) {
                 glyph.event = Some(block.at);
             }
@@ -81,7 +81,7 @@ pub fn lane_glyphs(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Glyph> {
         for glyph in &mut out[block.from..block.to] {
             *glyph = Glyph { fill: Fill::Inside, category, event: Some(block.at) };
         }
-        // An event that is cut off by the window has no end mark there.
+        // An event that the window cuts off has no mark on that side.
         let (start, end) = of.span(id.to_event());
         let (begins, ends) = (start >= window.start, end <= window.end);
         if begins {
@@ -108,7 +108,7 @@ fn write_name(out: &mut [Glyph], of: &Events<'_>, block: Block, (begins, ends): 
     let name = of.event_name(event);
     let (start, end) = of.span(event);
     let long = format!("{name} {}", Nanos(end - start));
-    // A letter or two of a name are meaningless.
+    // Omit the name if only a few letters would fit.
     if display_width(&name) > room && room < LEAST_NAME {
         return;
     }
@@ -127,7 +127,7 @@ fn write_name(out: &mut [Glyph], of: &Events<'_>, block: Block, (begins, ends): 
     }
 }
 
-/// A device or thread as a whole; idle columns have their cause.
+/// Glyphs of a device or thread as a whole; idle columns contain the idle cause.
 pub fn summary_glyphs(cells: &[Cell], shades: &[Option<TimeCategory>], of: &Events<'_>, lane: Option<&Lane>) -> Vec<Glyph> {
     let mut out = density_glyphs(cells, of, lane);
     for (glyph, shade) in out.iter_mut().zip(shades) {

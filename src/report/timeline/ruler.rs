@@ -49,7 +49,7 @@ pub fn ticks(window: Window) -> Vec<Tick> {
     out
 }
 
-/// The axis as a line of text; a tick is omitted if it would cover one of the `taken` columns.
+/// The axis as a line of text; omits ticks that would cover one of the `taken` columns.
 pub fn axis_line(window: Window, taken: &[usize]) -> String {
     let mut out = String::new();
     let mut at = 0;

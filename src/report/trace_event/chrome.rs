@@ -5,13 +5,13 @@ use crate::report::format::json_text;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// First number of tracks that are not threads: above the thread ids of Linux.
+/// First id of tracks that are not threads, above Linux's thread ids.
 const OTHERS: u32 = 1 << 22;
 
 /// Writes Chrome's JSON.
 pub struct Chrome<W> {
     out: W,
-    /// Encoded as JSON.
+    /// Texts, encoded as JSON.
     texts: Vec<String>,
     known: HashMap<String, u32>,
     /// Process and thread of each track; for a counter, also its name as JSON.
@@ -54,7 +54,7 @@ impl<W: Write> Chrome<W> {
         format!("{{{}}}", parts.join(","))
     }
 
-    /// Fields that all events have: name, category, process, thread and time.
+    /// Fields common to all events: name, category, process, thread and time.
     fn event_fields(&self, event: &Event<'_>) -> String {
         let text = |n: u32| self.texts.get(n as usize).map_or("\"\"", String::as_str);
         let name = text(event.name);

@@ -1,4 +1,4 @@
-//! Perfetto's protobuf. Field numbers and meanings are those of the published `perfetto_trace.proto`.
+//! Perfetto's protobuf. Field numbers and meanings are from the published `perfetto_trace.proto`.
 
 use super::trace_writer::{Arg, Event, Flow, Sink, Under};
 use crate::model::text::escape_unsafe;
@@ -53,7 +53,7 @@ fn push_bytes(out: &mut Vec<u8>, field: u32, of: &[u8]) {
 #[derive(Default)]
 struct Text {
     text: String,
-    /// Bit set of the kinds that it has been interned as.
+    /// Bit set of the kinds as which the text has been interned.
     told: u32,
 }
 
@@ -67,7 +67,7 @@ pub struct Perfetto<W> {
     packet: Vec<u8>,
     event: Vec<u8>,
     part: Vec<u8>,
-    /// Packets that are not written to `out` yet.
+    /// Complete packets, not yet written to `out`.
     written: Vec<u8>,
     /// True if the first packet has been written.
     begun: bool,
@@ -114,7 +114,7 @@ impl<W: Write> Perfetto<W> {
         Ok(())
     }
 
-    /// Interns a text before its first use as that kind, and returns its id.
+    /// Interns a text before its first use as a given kind, and returns its id.
     fn intern_text(&mut self, text: u32, kind: u32) -> io::Result<u64> {
         let Some(known) = self.texts.get_mut(text as usize) else { return Ok(0) };
         let iid = u64::from(text) + 1;
@@ -132,7 +132,7 @@ impl<W: Write> Perfetto<W> {
         Ok(iid)
     }
 
-    /// Writes an event of that type, with its body from `event`.
+    /// Writes an event of type `kind`, with its body from the buffer `event`.
     fn write_event(&mut self, track: u32, time: i64, kind: u64) -> io::Result<()> {
         push_number(&mut self.event, 9, kind);
         push_number(&mut self.event, 11, track_uuid(track));

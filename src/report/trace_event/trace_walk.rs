@@ -11,19 +11,19 @@ use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::io;
 
-/// A report to export, alone or with those of other ranks.
+/// A report to export, alone or with reports of other ranks.
 #[derive(Clone, Copy)]
 pub struct Part<'a> {
     pub profile: &'a Profile,
     /// Triage of the run, if anything ran.
     pub triage: Option<&'a Triage>,
-    /// Offset of its times, ns, so that all reports use one clock, and no time is negative.
+    /// Offset of the report's times, ns, so that all reports use one clock, and no time is negative.
     pub shift: i64,
-    /// Prefix of its process names: `rank 3`.
+    /// Prefix of the report's process names: `rank 3`.
     pub name: &'a str,
-    /// Offset of its process ids, so that they are unique among all reports.
+    /// Offset of the report's process ids, so that ids are unique among all reports.
     pub pids: u32,
-    /// Offset of its flow ids.
+    /// Offset of the report's flow ids.
     pub flows: u64,
 }
 
@@ -81,7 +81,7 @@ struct Keys {
     sure: u32,
 }
 
-/// Writes the events of a report that overlap a window (ns, by the report's own clock), uncut, and returns
+/// Writes the events of a report that overlap a window (ns, on the report's own clock), without clipping, and returns
 /// their number.
 pub fn write_trace<S: Sink>(sink: &mut S, part: Part<'_>, window: (i64, i64)) -> io::Result<u64> {
     let p = part.profile;
@@ -234,7 +234,7 @@ impl<S: Sink> Walk<'_, S> {
             let (start, long) = (p.calls.start[row], p.calls.duration[row]);
             put(p.calls.thread_of(row), start, start.saturating_add(long), What::Call(u32::try_from(row).unwrap_or(NONE)));
         }
-        // Launches of one call, such as that of a graph, share one event.
+        // Launches of one call, such as a graph launch, share one event.
         let mut last = None;
         for row in 0..p.launches.len() {
             let Some((start, long)) = p.launches.call(row) else { continue };
@@ -335,7 +335,7 @@ impl<S: Sink> Walk<'_, S> {
                     put(Arg::Int(self.keys.bytes, i64::try_from(bytes.0).unwrap_or(i64::MAX)));
                 }
                 let call = op.call.filter(|&call| self.call_within(call));
-                // A graph node has the call of the graph's kernels.
+                // Graph nodes share the call of the graph's kernels.
                 let launched = |l: &u32| p.launches.call(*l as usize).is_some_and(|(at, long)| self.is_within(at, at.saturating_add(long)));
                 let graph = op.launch.filter(|l| launched(l) && self.has_thread(*l)).map(|l| Flow::To(flow(self.first_of_call(l))));
                 event.flow = call.map(|call| Flow::To(copies + u64::from(call))).or(graph);
@@ -370,7 +370,7 @@ impl<S: Sink> Walk<'_, S> {
         self.sink.slice(&event, end)
     }
 
-    /// Returns true if the launching thread is known: only then its call is on a track.
+    /// Returns true if the launching thread is known: only then the call is on a track.
     fn has_thread(&self, row: u32) -> bool {
         let p = self.part.profile;
         p.launches.place(row as usize).and_then(|o| p.places.get(o.0 as usize)).is_some_and(|o| o.thread.is_some())
@@ -382,7 +382,7 @@ impl<S: Sink> Walk<'_, S> {
         calls.start.get(at).zip(calls.duration.get(at)).is_some_and(|(start, long)| self.is_within(*start, start.saturating_add(*long)))
     }
 
-    /// First launch of the call that made this one: launches of one call are consecutive.
+    /// First launch of the same call: launches of one call are consecutive.
     fn first_of_call(&self, row: u32) -> u32 {
         let launches = &self.part.profile.launches;
         let call = launches.call(row as usize).map(|c| c.0);
@@ -441,7 +441,7 @@ impl<S: Sink> Walk<'_, S> {
         Ok(())
     }
 
-    /// Writes the bytes in use on a device over time, starting with those in use before.
+    /// Writes the bytes in use on a device over time, starting with the bytes in use before the window.
     fn write_memory_curve(
         &mut self,
         gpus: &mut BTreeMap<(u32, Option<u32>), u32>,

@@ -43,7 +43,8 @@ pub struct Event<'a> {
     pub flow: Option<Flow>,
 }
 
-/// Writer of a trace. It assigns the ids of texts and tracks. The slices of a track come sorted by start, and nest.
+/// Writer of a trace. The writer assigns the ids of texts and tracks. The slices of a track are properly nested and
+/// sorted by start.
 pub trait Sink {
     fn text(&mut self, text: &str) -> u32;
 

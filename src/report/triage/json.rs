@@ -20,8 +20,8 @@ struct WindowJson<'a> {
     step_median_ns: Option<i64>,
     /// Kinds of steps, if they run different kernels.
     step_kinds: Option<Vec<KindJson>>,
-    /// Percent of the run that was analysed, and of the rest during which the GPU was idle; `null` if all of
-    /// it was, or if the window was chosen.
+    /// Percent of the run that was analysed, and percent of the rest during which the GPU was idle; `null` if the whole
+    /// run or a chosen window was analysed.
     judged_percent: Option<f64>,
     idle_outside_percent: Option<f64>,
     left_out: Vec<LeftOutJson<'a>>,
@@ -189,8 +189,7 @@ fn triage_json<'a>(&(profile, t): &Judged<'a>) -> TriageJson<'a> {
     }
 }
 
-/// Writes triages as JSON: one object for one report, or for the ranks of a job; a line for each of several
-/// unrelated reports.
+/// Writes triages as JSON: one object for one report, or for the ranks of a job; otherwise one line per report.
 pub fn write_triage_json(out: &mut dyn Write, judged: &[Judged<'_>], ranks: Option<&Together<'_>>) -> io::Result<()> {
     let (Some(ranks), Some(first)) = (ranks, judged.first()) else {
         return judged.iter().try_for_each(|j| write_json(out, &triage_json(j)));
@@ -215,7 +214,7 @@ pub fn write_triage_json(out: &mut dyn Write, judged: &[Judged<'_>], ranks: Opti
     write_json(out, &all)
 }
 
-/// Findings of all ranks, each once, from the rank that loses most by it; findings of the whole job come first.
+/// Findings of all ranks, each once, from the rank that loses the most time; findings of the whole job come first.
 fn merged_findings<'a>(judged: &[Judged<'a>], ranks: &Together<'a>) -> Vec<(&'a Finding, Option<u32>)> {
     let mut out: Vec<(&Finding, Option<u32>)> = Vec::new();
     for (at, (_, t)) in judged.iter().enumerate() {
@@ -229,7 +228,7 @@ fn merged_findings<'a>(judged: &[Judged<'a>], ranks: &Together<'a>) -> Vec<(&'a 
         }
     }
     out.sort_by(|a, b| b.0.stake.total_cmp(&a.0.stake).then(a.0.id.cmp(&b.0.id)));
-    // Kernels are the limit of a job only if no rank has another limit.
+    // The kernels limit a job only if no rank has another limit.
     if out.iter().any(|(f, _)| f.id != Verdict::GpuBound && f.severity >= Severity::Medium) || !ranks.job.findings.is_empty() {
         out.retain(|(f, _)| f.id != Verdict::GpuBound);
     }

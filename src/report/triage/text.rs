@@ -64,7 +64,7 @@ pub fn format_place(p: &Place, begin: i64) -> String {
 
 /// Describes the analysed window in one line.
 pub fn judged_line(t: &Triage) -> String {
-    // Steps that were detected by the sequence of kernels alone may be parts of a step.
+    // Repetitions that were detected only by the sequence of kernels may be parts of a step.
     let noun = if matches!(t.found, Some(StepSource::Period(_))) { "repetition" } else { "step" };
     let steps =
         t.step_stats().map_or_else(String::new, |s| format!(", {}, median {}", units::format_count(s.count, noun), Nanos(s.median)));
@@ -125,7 +125,7 @@ fn step_kinds(t: &Triage) -> Vec<String> {
     out
 }
 
-/// Minimum share of idle time for it to be printed.
+/// Minimum share of idle time that is printed.
 const SHOWN_IDLE: f64 = 0.01;
 
 /// Launches of a step: `a graph of 193 kernels + 12 kernels`.
@@ -173,7 +173,7 @@ pub(super) fn gain_text(f: &Finding) -> String {
     if healthy { String::new() } else { format!(", up to {:.0}% of the window", f.gain_percent()) }
 }
 
-/// Name of a category, with its main cause if the name alone is vague.
+/// Name of a time category, with the main cause if the name alone is vague.
 pub(super) fn part_name(d: &Device, part: TimeCategory) -> String {
     let of = d.causes.iter().filter(|c| c.0.part() == part).max_by_key(|c| c.1);
     match (part, of) {

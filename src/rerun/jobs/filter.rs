@@ -37,7 +37,7 @@ impl Numbers {
         }
     }
 
-    /// Formats them as text: `1, 3–4`.
+    /// Formats the numbers as text: `1, 3–4`.
     pub fn describe(&self) -> String {
         let piece = |&(low, high): &(u64, u64)| if low == high { low.to_string() } else { format!("{low}–{high}") };
         match self {
@@ -56,7 +56,7 @@ impl Numbers {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     pub ranges: Vec<(u64, u64)>,
-    /// Pieces that are neither a number nor a range: the tool library ends the program at start-up.
+    /// Pieces that are neither a number nor a range: because of these, the tool library ends the program at start-up.
     pub wrong: Vec<String>,
     /// Contains 0.
     pub zero: bool,
@@ -118,7 +118,7 @@ impl std::fmt::Debug for Filter {
     }
 }
 
-/// Returns the value of an option that counts as set.
+/// Returns the value of an option if rocprofv3 treats the option as set.
 pub(super) fn find_value<'a>(job: &'a Job, name: &str) -> Option<&'a Value> {
     job.keys.iter().find(|k| k.name == name).map(|k| &k.value).filter(|v| v.is_true())
 }

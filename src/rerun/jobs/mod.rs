@@ -69,7 +69,7 @@ impl File {
 /// Checks a file by its name and text.
 ///
 /// # Errors
-/// A sentence about a file that rocprofv3 would not read.
+/// Returns a sentence about a file that rocprofv3 would reject.
 pub fn check_file(name: &str, text: &str) -> Result<File, String> {
     let (jobs, beside) = read::parse_jobs(name, text)?;
     let findings = rules::of_file(name, &jobs, &beside);

@@ -12,7 +12,7 @@ pub enum Kind {
     /// A list of lists of texts.
     Groups,
     Number,
-    /// A text with a decimal or `0x…` number. A YAML number works, too, but 0 is read as not set.
+    /// A text with a decimal or `0x…` number. A YAML number works, too, but rocprofv3 treats 0 as not set.
     Mask,
 }
 

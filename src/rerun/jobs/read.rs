@@ -46,7 +46,7 @@ impl Value {
         }
     }
 
-    /// Returns its truth value in Python.
+    /// Returns the value's truth value in Python.
     pub fn is_true(&self) -> bool {
         match self {
             Self::Null => false,
@@ -227,7 +227,7 @@ fn parse_text(text: &str) -> Vec<Job> {
 /// Parses the jobs of a file by its extension, as rocprofv3 does, and returns them with the keys outside of `jobs`.
 ///
 /// # Errors
-/// A sentence about input that rocprofv3 would not read either.
+/// Returns a sentence about input that rocprofv3 would also reject.
 pub fn parse_jobs(name: &str, text: &str) -> Result<(Vec<Job>, Vec<Key>), String> {
     let suffix = name.rsplit_once('.').map_or("", |(_, s)| s);
     let root = match suffix {

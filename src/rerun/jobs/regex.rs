@@ -1,12 +1,12 @@
-//! The two regular expression engines of rocprofv3: `std::regex` (ECMAScript) up to `ROCm` 7.0, and AMD's own from
-//! 7.1 on. AMD's lacks non-capturing groups, look-around, back-references and `\b`, and does not backtrack into
-//! groups and alternatives. Follows the rules of its source (`lib/common/regex.cpp`) and was checked against a model
-//! of it.
+//! The two regular expression engines of rocprofv3: `std::regex` (ECMAScript) up to `ROCm` 7.0, and AMD's own from 7.1
+//! on. AMD's engine lacks non-capturing groups, look-around, back-references and `\b`, and does not backtrack into
+//! groups and alternatives. The implementation follows the source of AMD's engine (`lib/common/regex.cpp`) and was
+//! checked against a model of that engine.
 
 /// Step limit of a search.
 const STEPS: u32 = 4_000_000;
-/// Limit of the estimated paths for the older engine, which backtracks without a limit of its own: three `.*` on a
-/// name of 190 characters.
+/// Limit of the estimated paths for the older engine, which has no backtracking limit: three `.*` on a name of 190
+/// characters.
 const MOST_WAYS: f64 = 268_435_456.0;
 /// Maximum depth of nested groups.
 const DEEPEST: u32 = 64;
@@ -271,7 +271,7 @@ pub struct Pattern(Node);
 
 impl Pattern {
     /// # Errors
-    /// If the engine would throw, which ends the program under rocprofv3.
+    /// Fails if the engine would throw, which ends the program under rocprofv3.
     pub fn new(pattern: &str) -> Result<Self, String> {
         let text: Vec<char> = pattern.chars().collect();
         let mut reader = Reader { text: &text, at: 0, depth: 0 };
@@ -279,7 +279,7 @@ impl Pattern {
         if reader.at < text.len() { Err("a bracket is closed that was not opened".to_owned()) } else { Ok(Self(node)) }
     }
 
-    /// Returns true if it matches anywhere in the text; `None` if the step limit is reached.
+    /// Returns true if the pattern matches anywhere in the text; `None` if the step limit is reached.
     pub fn find_match(&self, text: &str) -> Option<bool> {
         let text: Vec<char> = text.chars().collect();
         let mut search = Search { text: &text, steps: STEPS };
@@ -321,7 +321,7 @@ pub fn engine_differences(pattern: &str) -> Vec<&'static str> {
     out
 }
 
-/// Returns a group that AMD's engine matches only one way although the rest may need another: it contains
+/// Returns a group into which a correct match may have to backtrack, which AMD's engine does not do: the group contains
 /// alternatives or repeats, and more than `.*` follows.
 pub fn way_back(pattern: &str) -> Option<&str> {
     let (mut open, mut set, mut escaped): (Vec<(usize, bool)>, bool, bool) = (Vec::new(), false, false);
@@ -352,9 +352,9 @@ pub fn way_back(pattern: &str) -> Option<&str> {
 /// One alternative of a pattern, for [`count_pattern_paths`].
 #[derive(Clone, Copy)]
 struct Choice {
-    /// Number of paths of the alternatives before it.
+    /// Number of paths of the preceding alternatives.
     before: f64,
-    /// Numbers of paths of its pieces except the last, and of the last.
+    /// Numbers of paths of all pieces except the last one, and of the last piece.
     pieces: f64,
     last: f64,
     /// Number of loops over a single character or over an element with a single path.
@@ -445,7 +445,7 @@ impl Engines {
         [self.old.as_ref().err().map(String::as_str), self.new.as_ref().err().map(String::as_str)]
     }
 
-    /// Returns true if it matches anywhere in the text, up to `ROCm` 7.0 and from 7.1 on; `None` if unknown.
+    /// Returns true if the pattern matches anywhere in the text, up to `ROCm` 7.0 and from 7.1 on; `None` if unknown.
     pub fn find_matches(&self, text: &str) -> [Option<bool>; 2] {
         let letters = f64::from(u32::try_from(text.chars().count()).unwrap_or(u32::MAX));
         let short = count_pattern_paths(&self.pattern, letters) <= MOST_WAYS;

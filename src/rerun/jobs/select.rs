@@ -48,7 +48,7 @@ fn spell_name(kernel: &Kernel, spelled: Spelled) -> Option<String> {
 /// Returns the selection of a job in a report of AMD GPUs.
 ///
 /// # Errors
-/// A sentence about a report that lacks the required data.
+/// Returns a sentence about a report that lacks the required data.
 pub fn select_launches(profile: &Profile, filter: &Filter) -> Result<Selected, String> {
     if profile.devices.iter().any(|d| d.maker != Vendor::Amd) {
         return Err("the report is not of AMD GPUs".to_owned());

@@ -1,4 +1,4 @@
-//! Checks of single option values: rocprofv3 takes them from the file as Python parses them.
+//! Checks of single option values: rocprofv3 uses the values as Python parses them from the file.
 
 use super::Finding;
 use super::options::{Kind, find_option, option_names};

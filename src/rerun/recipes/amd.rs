@@ -11,12 +11,12 @@ use std::fmt::Write as _;
 pub(super) enum Job {
     /// Kernels and copies, with times.
     Kernels,
-    /// Also the runtime's API calls, for Perfetto.
+    /// Kernels, copies and the runtime's API calls, for Perfetto.
     System,
     Counters,
     /// Thread trace: instructions of one compute unit over time.
     Threads,
-    /// All of these, from job files.
+    /// Trace, counters and thread trace, from job files.
     File,
 }
 
@@ -26,7 +26,7 @@ const COUNTERS: [&str; 2] = ["SQ_WAVES", "FETCH_SIZE"];
 const BUFFER: &str = "0x6000000";
 
 impl Job {
-    /// Returns true if it accepts a kernel name and launch numbers: rocprofv3 filters only counters and thread
+    /// Returns true if the job accepts a kernel name and launch numbers: rocprofv3 filters only counters and thread
     /// traces.
     pub(super) fn supports_filters(self) -> bool {
         matches!(self, Self::Counters | Self::Threads | Self::File)

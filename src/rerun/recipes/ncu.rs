@@ -28,7 +28,7 @@ pub(super) enum What {
 }
 
 impl What {
-    /// Returns the collection, for the cost tables; `None` if they lack it.
+    /// Returns the collection, for the cost tables; `None` if the tables lack it.
     pub(super) fn collect(self) -> Option<Collect> {
         match self {
             Self::Duration => None,

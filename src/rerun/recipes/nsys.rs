@@ -1,5 +1,5 @@
-//! Timelines: `nsys profile`. Boolean options are written `=true`; the program follows the options without a
-//! separator, because nsys would take `--` for its name.
+//! Timelines: `nsys profile`. Boolean options are written `=true`; the program follows the options without a separator,
+//! because nsys would take `--` for the program's name.
 
 use super::pattern::Pattern;
 use super::prepared::{Place, Prepared, Wanted, part};
@@ -15,7 +15,7 @@ pub(super) struct Timeline {
     pub groups: &'static [Group],
     /// Each rank writes its own report even if the user does not request it.
     pub ranks: bool,
-    /// Each range writes its own numbered report.
+    /// nsys writes a numbered report for each range.
     pub each: bool,
 }
 

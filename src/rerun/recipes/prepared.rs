@@ -23,7 +23,7 @@ pub struct Wanted {
     /// Seconds that PyTorch traces; defaults to [`TRACE_SECONDS`](super::torch::TRACE_SECONDS).
     pub seconds: Option<u64>,
     /// Runs the profiler between the launcher and the program, with a report for each rank. Implied by the recipe
-    /// `rank`, and by those of ncu and PyTorch.
+    /// `rank`, and by the recipes of ncu and PyTorch.
     pub ranks: bool,
     /// Maximum overhead of a counter survey, in thousandths of the run time; defaults to the tracer's.
     pub survey: Option<u32>,
@@ -45,7 +45,7 @@ pub struct Prepared {
     pub parts: Vec<Part>,
     /// Environment variables added to the inherited ones.
     pub env: Vec<(String, String)>,
-    /// Files to write before it starts: path relative to the output folder, text.
+    /// Files to write before the command starts: path relative to the output folder, text.
     pub files: Vec<(String, String)>,
     /// Files written to the output folder.
     pub reports: Vec<Pattern>,
@@ -54,8 +54,7 @@ pub struct Prepared {
     pub steps: Vec<Step>,
     /// Remarks on this program under this recipe, one sentence each.
     pub notes: Vec<String>,
-    /// Reason for which the command cannot be started as is, e.g. a part that the user must fill in. `None` if it
-    /// can.
+    /// Reason why the command cannot be started as is, e.g. a part that the user must fill in.
     pub by_hand: Option<String>,
 }
 
@@ -70,7 +69,7 @@ impl Prepared {
 pub(super) struct Place<'a> {
     /// The path as given.
     pub(super) output: &'a str,
-    /// Its folder, if any.
+    /// Folder of the path, if any.
     pub(super) folder: Option<&'a str>,
     /// The name without folder.
     pub(super) stem: &'a str,
@@ -88,7 +87,7 @@ impl<'a> Place<'a> {
         Ok(Self { output, folder, stem })
     }
 
-    /// Returns the path of a file next to the report, in a form that cannot be taken for an option.
+    /// Returns the path of a file next to the report, in a form that cannot be parsed as an option.
     pub(super) fn sibling_path(&self, name: &str) -> String {
         match self.folder {
             Some("/") => format!("/{name}"),

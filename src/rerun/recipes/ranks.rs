@@ -11,7 +11,7 @@ pub(super) enum Ranks {
     Together,
     /// The launcher starts one profiler per rank.
     Each(Launched),
-    /// Without a launcher; the command is meant to be placed behind one.
+    /// No launcher in the command: the user puts the command behind one.
     Inner,
 }
 
@@ -25,8 +25,8 @@ impl Ranks {
         }
     }
 
-    /// Returns the report name for an option of nsys or ncu. The macro is expanded by the profiler, which runs inside
-    /// the rank; the name before it is literal.
+    /// Returns the report name for an option of nsys or ncu. The profiler, which runs inside the rank, expands the
+    /// macro; the name before the macro is literal.
     pub(super) fn report_name(&self, place: &Place<'_>) -> String {
         let name = shell::output_path(place.output);
         self.rank_variable().map_or(name.clone(), |variable| format!("{name}.%q{{{variable}}}"))
@@ -71,9 +71,9 @@ impl Ranks {
     }
 }
 
-/// Decides whether ranks are profiled separately. `always` means that the recipe does so for any launcher. A launcher
-/// command that cannot be parsed is an error with a sentence that shows how to write it by hand, for which `inner`
-/// returns the profiler's command.
+/// Decides whether ranks are profiled separately. `always` means that the recipe does so for any launcher. If the
+/// launcher's command cannot be parsed, the error sentence explains how to write the command by hand; `inner` returns
+/// the profiler's part of it.
 pub(super) fn resolve_ranks(wanted: &Wanted, always: bool, inner: impl Fn(&Ranks) -> Vec<Part>) -> Result<Ranks, String> {
     if !wanted.ranks && !always {
         return Ok(Ranks::Together);

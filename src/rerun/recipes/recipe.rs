@@ -16,7 +16,7 @@ pub struct Recipe<'a> {
     /// Use case.
     pub when: &'a str,
     pub cost: &'a str,
-    /// Requires the name of an NVTX range.
+    /// The recipe requires the name of an NVTX range.
     pub needs_range: bool,
     pub(super) how: How<'a>,
 }

@@ -44,7 +44,7 @@ const TRTLLM: &[Group] = &[
 ];
 
 impl Server {
-    /// Returns true if it counts iterations.
+    /// Returns true if the recipe counts iterations.
     pub(super) fn counts_iterations(self) -> bool {
         matches!(self, Self::TrtllmNsys | Self::TrtllmTorch)
     }

@@ -6,7 +6,7 @@ use super::torch::TRACE_SECONDS;
 /// Bytes per result with the metrics of the recipe `scan`: 26.2 MiB for 2,595 launches (H200, ncu 2025.3.1).
 const SCAN_BYTES: u64 = 11_000;
 /// Growth of PyTorch's compressed trace, bytes per second, measured with 110,000 events a second (H200, torch 2.11).
-/// It is written uncompressed first if the name does not end in `.gz`.
+/// PyTorch first writes an uncompressed trace if the name does not end in `.gz`.
 const TRACE_BYTES: u64 = 1_700_000;
 
 /// Returns the expected size, bytes; `None` if the command does not limit it, as with nsys.

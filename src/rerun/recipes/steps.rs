@@ -13,12 +13,12 @@ pub enum Role {
     /// The recorded load; the user can replace it with their own.
     Load,
     Close,
-    /// Interrupts the command of [`Role::Start`] to end the server.
+    /// Sends an interrupt to the command of [`Role::Start`], which ends the server.
     Stop,
 }
 
 impl Role {
-    /// Returns its name for scripts.
+    /// Returns the role's name for scripts.
     pub fn word(self) -> &'static str {
         match self {
             Self::Start => "start",

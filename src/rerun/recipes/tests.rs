@@ -126,10 +126,10 @@ fn the_profiler_goes_between_launcher_and_program() {
         unknown.contains("at `--mystery`") && unknown.contains(&format!("mpirun OPTIONS {nsys} 'out.%q{{RANK}}' PROGRAM")),
         "{unknown}"
     );
-    // All timeline recipes do so on request.
+    // All timeline recipes write one report per rank on request.
     let each = Wanted { ranks: true, ..wanted("srun -n 2 ./app") };
     assert!(line("gpu-metrics", &each).starts_with("srun -n 2 nsys profile "));
-    // Around torchrun, one report has all ranks of the machine; around srun, it would have none.
+    // Around torchrun, one report contains all ranks of the machine; around srun, the report would contain none.
     assert_eq!(built_in_recipe("exact").unwrap().prepare(&wanted("torchrun --standalone t.py")).unwrap().notes.len(), 1);
     assert!(built_in_recipe("exact").unwrap().prepare(&wanted("srun -n 2 ./app")).unwrap_err().contains("--ranks"));
     // Counting is racy among ranks unless each counts separately.

@@ -1,5 +1,5 @@
-//! Timelines of the built-in tracer: `warpscope trace`, which executes the program in its place and is loaded into
-//! all its processes.
+//! Timelines of the built-in tracer: `warpscope trace` replaces itself with the program, and its tracer is loaded into
+//! all the program's processes.
 
 use super::pattern::Pattern;
 use super::prepared::{Place, Prepared, Wanted, part, program_part};

@@ -61,8 +61,8 @@ fn fill_placeholders(text: &str, output: &str, range: &str) -> String {
 }
 
 impl User {
-    /// Checks that it can be used beside the built-in recipes, given by their names; the error is one sentence that
-    /// names it.
+    /// Checks that the recipe is valid and does not clash with a built-in recipe's name; the error is one sentence with
+    /// the recipe's name.
     pub fn check_recipe(&self, built_in: impl Fn(&str) -> bool) -> Result<(), String> {
         let id = &self.id;
         let wrong = |what: String| Err(format!("recipe `{id}`: {what}"));
@@ -102,7 +102,7 @@ impl User {
         Ok(())
     }
 
-    /// Returns true if it uses an NVTX range.
+    /// Returns true if the recipe uses an NVTX range.
     pub(super) fn needs_range(&self) -> bool {
         self.argv.iter().chain(self.env.iter().map(|(_, v)| v)).any(|w| w.contains(RANGE))
     }

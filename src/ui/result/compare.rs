@@ -1,5 +1,5 @@
-//! Comparison of two results: durations, unit utilisation, warp stall reasons, and every metric of both.
-//! Better and worse are coloured only if enough launches were measured to distinguish them from chance.
+//! Comparison of two results: durations, unit utilisation, warp stall reasons, and all metrics. Colours mark better or
+//! worse only if enough launches were measured to rule out chance.
 
 use super::super::panel::{Panel, draw_lines, draw_panel, fits_borders, split_top};
 use super::super::table::{self, Rows};
@@ -32,7 +32,7 @@ const BESIDE: u16 = 160;
 const ABOVE: u16 = 30;
 /// Maximum number of units and of stall reasons drawn.
 const LISTED: usize = 10;
-/// Widths of their names.
+/// Widths of the unit names and of the names of stall reasons.
 const UNIT: usize = 12;
 const REASON: usize = 20;
 /// Width of a change in words.
@@ -45,23 +45,23 @@ const WIDE: usize = 100;
 const LABEL: usize = 18;
 /// Width of the change bar: maximum, which is odd, and divisor of the table's width.
 const BAR: (usize, usize) = (21, 7);
-/// Changes that fill their half of the bar: of a percentage, in points, and as a factor.
+/// Changes that fill one half of the bar: of a percentage, in points, and as a factor.
 const FULL_POINTS: f64 = 100.0;
 const FULL_FACTOR: f64 = 8.0;
 
-/// Similarity of two names above which one may be a changed version of the other.
+/// Minimum similarity of the names of two versions of one kernel.
 const RELATED: f64 = 0.5;
 
-/// One of the two results, as shown in the header.
+/// One of the two results, for the header.
 struct Side<'a> {
     word: &'static str,
     metrics: &'a Metrics,
     result: &'a ResultMetrics,
     at: usize,
     subject: &'a Subject,
-    /// File name, if the result is in another report.
+    /// File name, if the result is from another report; else empty.
     file: String,
-    /// Number of launches like it.
+    /// Number of launches with the same kernel, grid and block.
     launches: usize,
 }
 
@@ -78,7 +78,7 @@ impl Side<'_> {
         self.subject.hints.first()
     }
 
-    /// Launch configuration, position in the report, and file, followed by shorter forms.
+    /// Launch configuration, position in the report, and file, in forms of decreasing length.
     fn place_forms(&self) -> [String; 3] {
         let dims = |d: Option<[u32; 3]>| d.map(format_dim3).unwrap_or_default();
         let file = if self.file.is_empty() { String::new() } else { format!(" in {}", self.file) };
@@ -165,7 +165,7 @@ fn table_legend(screen: &ResultScreen, theme: &Theme) -> String {
     if screen.compare.rows.iter().any(|r| r.p.is_some()) { format!("{}: more than chance  {scale}", theme.accent()) } else { scale }
 }
 
-/// Both results with their durations as bars, and the conclusion.
+/// Lines of both results with their durations as bars, and of the conclusion.
 fn header_lines(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let most = sides.iter().filter_map(Side::duration_ns).fold(0.0, f64::max);
     let narrow = columns < 84;
@@ -187,12 +187,12 @@ fn header_lines(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, th
     });
     let taken = tails.iter().map(|t| t.iter().map(|s| display_width(&s.content)).sum::<usize>()).max().unwrap_or(0);
     let room = columns.saturating_sub(6 + taken + 2);
-    // Names come first, so that their difference stays visible.
+    // Put the names first, so that their difference stays visible.
     let names = cut_pair(&sides[0].kernel_name(), &sides[1].kernel_name(), room);
     let longest = display_width(&names.0).max(display_width(&names.1));
     let mut out: Vec<Line<'static>> = Vec::new();
     for ((side, tail), name) in sides.iter().zip(tails).zip([names.0, names.1]) {
-        // The longest form of the place that fits.
+        // Use the longest form of the place that fits.
         let fits = |p: &String| longest + 2 + display_width(p) <= room;
         let place = side.place_forms().into_iter().find(fits).map_or_else(String::new, |p| format!("  {p}"));
         let mut spans = vec![
@@ -210,7 +210,7 @@ fn header_lines(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, th
     out
 }
 
-/// Speedup or slowdown of the other result, and whether it was tested.
+/// Speedup or slowdown of the other result, and the outcome of the significance test.
 fn verdict_lines(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let (Some(this), Some(other)) = (sides[0].duration_ns(), sides[1].duration_ns()) else {
         return vec![Line::styled("no duration was collected: --section SpeedOfLight", theme.style(Role::Dim))];
@@ -258,7 +258,7 @@ fn panel_title(word: &'static str, of: &'static str, theme: &Theme) -> Vec<Span<
     vec![Span::styled(word, theme.style(Role::Title)), Span::styled(of, theme.style(Role::Dim))]
 }
 
-/// Legend of the two sides, for the panels' edges.
+/// Legend of the two sides, for the edges of panels.
 fn sides_legend(theme: &Theme) -> Vec<Span<'static>> {
     vec![
         Span::styled("this ", theme.style(Role::Dim)),
@@ -323,14 +323,14 @@ fn draw_stalls(frame: &mut Frame<'_>, area: Rect, reasons: &[&'static str], case
     let line = |reason: &&'static str| {
         let word = if *reason == "selected" { "issuing".to_owned() } else { reason.replace('_', " ") };
         let values = (share(&cases[0], reason), share(&cases[1], reason));
-        // A share of the time has no peak to reach.
+        // A share of stall time has no peak.
         Line::from(mirror_bar(&word, values, inner.width.into(), REASON, f64::INFINITY, theme))
     };
     draw_lines(frame, inner, reasons.iter().take(inner.height.into()).map(line).collect());
 }
 
-/// Gain predicted by the hint on the slower result, and the gain measured in the faster one; `None` for
-/// unrelated kernels.
+/// Gain predicted by the hint on the slower result, and the gain measured in the faster one; `None` for unrelated
+/// kernels.
 fn predicted_gain(side: &Side<'_>, sides: &[Side<'_>; 2], hint: &Hint) -> Option<(String, Role)> {
     let other = sides.iter().find(|s| s.word != side.word)?;
     let saved = 1.0 - other.duration_ns()? / side.duration_ns().filter(|ns| *ns > 0.0)?;
@@ -347,7 +347,7 @@ fn predicted_gain(side: &Side<'_>, sides: &[Side<'_>; 2], hint: &Hint) -> Option
     Some((format!("promised {}, the {} one saves {:.0}%", hint.gain.to_text(), other.word, saved * 100.0), role))
 }
 
-/// First hint of each result with its headline, and its advice.
+/// Draws the first hint of each result: headline and advice.
 fn draw_hints(frame: &mut Frame<'_>, area: Rect, sides: &[Side<'_>; 2], theme: &Theme) {
     let inner = draw_panel(frame, area, vec![Span::styled("Diagnosis", theme.style(Role::Title))], true, theme);
     let columns = usize::from(inner.width);

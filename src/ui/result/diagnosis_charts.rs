@@ -22,19 +22,19 @@ use ratatui::text::{Line, Span};
 
 /// Minimum rows of a body to show the charts above the list.
 pub const ABOVE: u16 = 27;
-/// Minimum columns to show them beside the list.
+/// Minimum width to show the charts beside the list.
 pub const BESIDE: u16 = 160;
 /// Maximum number of units drawn.
 const UNITS: usize = 7;
-/// Rows of the charts side by side.
+/// Rows of two charts side by side.
 const ROWS: u16 = 9;
-/// Rows of the memory chart, and of a panel for missing data.
+/// Rows of the memory chart, and of a panel that reports missing data.
 const MEMORY: u16 = 8;
 const LEAST: u16 = 3;
 /// Width of the labels before bars.
 const WORD: usize = 12;
 
-/// Draws the charts at the top of a narrow area, or in the left column of a wide one; returns the rest.
+/// Draws the charts at the top of a narrow area, or in the left column of a wide one; returns the remaining area.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, theme: &Theme) -> Rect {
     let case = Case::new(&screen.subject.facts);
     let first = screen.hints.selected_hint().and_then(|i| screen.subject.hints.get(i)).or(screen.subject.hints.first());
@@ -65,7 +65,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     }
     draw_units(frame, bars, app, screen, &case, theme);
     draw_stalls(frame, waits, app, screen, &case, theme);
-    // AMD counters do not provide a memory chart, and a thread trace has no rates.
+    // AMD counters lack the data for a memory chart, and a thread trace has no rates.
     if screen.is_thread_trace() {
         return rest;
     }
@@ -84,7 +84,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     rest
 }
 
-/// Draws the charts above the metrics: units, and memory.
+/// Draws the charts above the metrics: unit utilisation and memory.
 pub fn above_metrics(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, theme: &Theme) -> Rect {
     let [top, rest] = Layout::vertical([Constraint::Length(MEMORY), Constraint::Min(4)]).areas(area);
     let [left, right] = Layout::horizontal([Constraint::Min(36), Constraint::Length((area.width * 2 / 3).max(80))]).areas(top);
@@ -117,8 +117,8 @@ fn verdict_height(hint: &Hint, width: u16) -> u16 {
     u16::try_from(lines + bars).unwrap_or(4) + 2
 }
 
-/// Returns true if the hint has no best time to draw: nothing is wrong, or it saves launches rather than a part of
-/// this one.
+/// Returns true if the hint has no best time to draw: the kernel is healthy, or the hint saves launches rather than a
+/// part of this launch.
 fn without_bars(hint: &Hint) -> bool {
     hint.severity == Severity::Healthy || hint.id == Diagnosis::LaunchOverhead
 }
@@ -149,7 +149,7 @@ fn draw_verdict(frame: &mut Frame<'_>, area: Rect, hint: &Hint, case: &Case<'_>,
         spans.extend(bar(1.0, wide, theme.style(Role::Bar), theme));
         spans.push(Span::styled(align_right(&time(1.0), 10), theme.style(Role::Title)));
         out.push(Line::from(spans));
-        // From the best to the worst expected time.
+        // The bar extends from the best to the worst expected time.
         let (best, worst) = (1.0 - most, if hint.gain.expected.is_some() { 1.0 - least } else { 1.0 - most });
         let both = if worst - best < 0.01 { time(best) } else { format!("{} to {}", time(best), time(worst)) };
         let wide = wide.saturating_sub(display_width(&both).saturating_sub(9));
@@ -172,7 +172,7 @@ fn draw_verdict(frame: &mut Frame<'_>, area: Rect, hint: &Hint, case: &Case<'_>,
 /// Draws the utilisation of each unit, the busiest first.
 fn draw_units(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, case: &Case<'_>, theme: &Theme) {
     let mut ranked: Vec<Busy> = case.demand.ranked_units();
-    // The rules leave L2 out for a plain stream from device memory; the chart shows it, as ncu does.
+    // The rules leave L2 out for a plain stream from device memory; the chart includes it, as ncu does.
     if case.demand.get(Unit::L2).is_none()
         && let Some(share) = case.facts.share("l2_throughput")
     {
@@ -205,10 +205,10 @@ fn draw_units(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScree
     draw_lines(frame, inner, ranked.iter().take(rows).map(line).collect());
 }
 
-/// Brightness of the parts: the largest is the brightest.
+/// Brightness of the parts, from the largest to the smallest.
 const SHADES: [Role; 6] = [Role::Peak, Role::Bar, Role::Dim, Role::Faint, Role::Border, Role::BarEmpty];
 
-/// Draws warp stall reasons between two instructions, or the cycles of waves on an AMD GPU.
+/// Draws the warp stall reasons between two instructions; for an AMD GPU, the cycles of waves.
 fn draw_stalls(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, case: &Case<'_>, theme: &Theme) {
     if screen.subject.is_amd() {
         return draw_waves(frame, area, &screen.subject.waves, theme);
@@ -256,7 +256,7 @@ fn draw_parts(frame: &mut Frame<'_>, area: Rect, panel: Panel, ranked: &[(String
     let inner = panel.draw(frame, area, true, theme);
     let columns = usize::from(inner.width);
     let mut out = vec![stacked_bar(&shares, columns), stacked_bar(&shares, columns)];
-    // The bar is two rows tall; one of them has the figures.
+    // The bar is two rows tall; only one of the rows contains the figures.
     if let Some(first) = out.first_mut() {
         for span in &mut first.spans {
             span.content = " ".repeat(crate::analysis::labels::display_width(&span.content)).into();
@@ -284,7 +284,7 @@ fn draw_roofline(
     roofline::draw_mini_chart(frame, inner, screen.roofline.selected, plot, theme);
 }
 
-/// Draws a panel for data that was not collected.
+/// Draws a panel that reports missing data.
 fn draw_missing(frame: &mut Frame<'_>, area: Rect, title: &'static str, text: &str, theme: &Theme) {
     let inner = Panel::new(vec![Span::styled(title, theme.style(Role::Dim))]).draw(frame, area, true, theme);
     let text = wrap_text(text, usize::from(inner.width)).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();

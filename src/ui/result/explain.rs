@@ -1,5 +1,5 @@
-//! Explanation of the selected metric, rule or point: its real name, exact value, meaning, computation,
-//! thresholds with their sources, and advice.
+//! Explanation of the selected metric, rule or point: full name, exact value, meaning, computation, thresholds with
+//! their sources, and advice.
 
 use super::super::text::wrap_text;
 use super::super::widgets::key_value_lines;
@@ -36,14 +36,14 @@ impl Out<'_> {
     }
 }
 
-/// Lines for the selected row.
+/// Explanation of the selected row.
 pub fn lines(screen: &ResultScreen, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Out { lines: Vec::new(), columns, theme };
     match screen.view {
         ResultView::Metrics => match screen.sections.rows.get(screen.sections.selected) {
             Some(Row::Section { name, about, id, .. }) => {
                 out.push_text(name, Role::Title);
-                // Sections of this program, such as the hints, cannot be collected by ncu.
+                // ncu cannot collect warpscope's own sections, such as the hints.
                 if screen.details.get().is_some_and(|d| d.sections.iter().any(|s| s.id == *id)) {
                     out.push_text(&format!("--section {id}"), Role::Dim);
                 }

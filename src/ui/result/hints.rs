@@ -1,5 +1,5 @@
-//! Hints screen: problems and good results, line by line, with the numbers that led to them; below them
-//! NVIDIA's own rules for comparison.
+//! Hints screen: problems and good results with the numbers behind them, line by line; below them NVIDIA's own rules
+//! for comparison.
 
 use super::super::panel::Panel;
 use super::super::text::{align_left, align_right, wrap_text};
@@ -23,9 +23,9 @@ use ratatui::text::{Line, Span, Text};
 /// Width of the label before a sentence of the reasoning.
 const REASON: usize = 12;
 
-/// Steps from a hot kernel to a comparison, with completed ones ticked.
+/// Workflow steps from a hot kernel to a comparison; completed steps are ticked.
 pub fn step_line(app: &App, screen: &ResultScreen, columns: usize, theme: &Theme) -> Line<'static> {
-    // Comparing with another report implies a change between the two.
+    // A comparison with another report implies a change between the two.
     let compared = screen.compare.other.as_ref().is_some_and(|o| o.0 != screen.report);
     let steps = path::workflow_steps(&screen.subject, compared, app.session.reports.len() > 1);
     let mut spans = Vec::new();
@@ -62,7 +62,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     } else {
         body = Rect { y: body.y + 1, height: body.height.saturating_sub(1), ..body };
     }
-    // Long lines are hard to read.
+    // Limit the width, because long lines are hard to read.
     let body = Rect { width: body.width.min(150), ..body };
     let draw = Draw {
         screen,
@@ -75,7 +75,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     draw_scrolled(frame, body, &blocks, screen.hints.selected, view, theme);
 }
 
-/// Draws blocks of lines, with the selected one highlighted and visible.
+/// Draws blocks of lines; highlights the selected block and keeps it visible.
 fn draw_scrolled(frame: &mut Frame<'_>, area: Rect, blocks: &[Vec<Line<'static>>], selected: usize, view: &mut View, theme: &Theme) {
     let top = view.scroll_offset("hints");
     let height = usize::from(area.height);
@@ -88,7 +88,7 @@ fn draw_scrolled(frame: &mut Frame<'_>, area: Rect, blocks: &[Vec<Line<'static>>
         *top = (first + tall).saturating_sub(height).min(first);
     }
     *top = (*top).min(total.saturating_sub(height));
-    // The first block is always shown from the top.
+    // For the first block, always scroll to the top.
     if selected == 0 {
         *top = 0;
     }
@@ -117,7 +117,7 @@ impl Draw<'_> {
         self.screen.subject.hints.get(at)
     }
 
-    /// Returns true if only source lines are to be collected, and the report has the code.
+    /// Returns true if the command would collect only source lines, and the report already contains the code.
     fn lines_here(&self, sections: &[&str]) -> bool {
         sections == ["SourceCounters"] && self.screen.has_code()
     }
@@ -151,7 +151,7 @@ impl Draw<'_> {
                 if hint.severity == Severity::Healthy || hint.limit_text() == hint.bound {
                     return if hint.bound.is_empty() { Vec::new() } else { self.labelled_lines("at best", &hint.bound, Role::Dim) };
                 }
-                // The rule's stake is a part of the maximum gain of its change.
+                // The gain of the rule is a part of the maximum gain of its change.
                 let mut out =
                     self.labelled_lines("at most", &format!("{:.0}%: {}", hint.gain.at_most * 100.0, hint.limit_text()), Role::Dim);
                 if !hint.bound.is_empty() {
@@ -229,7 +229,7 @@ impl Draw<'_> {
         out
     }
 
-    /// Glyph, id and stake; the headline below.
+    /// Glyph, id and gain of a hint; its headline below.
     fn heading_lines(&self, hint: &Hint, open: bool) -> Vec<Line<'static>> {
         let theme = self.theme;
         let (mark, role) = severity_glyph(hint.severity);
@@ -243,7 +243,7 @@ impl Draw<'_> {
         let stake = hint.gain_text();
         let sure = hint.sure.as_str();
         let bars = if self.columns >= 100 { 14 } else { 8 };
-        // If room is short, the bar is dropped first, then the confidence.
+        // If room is short, drop the bar first, then the confidence.
         let room = self.columns.saturating_sub(4 + id.len() + 2);
         let (least, most) = hint.gain_range();
         let tail: Vec<Span<'static>> = if display_width(&stake) + 2 + bars + 2 + sure.len() <= room {
@@ -268,13 +268,13 @@ impl Draw<'_> {
         out
     }
 
-    /// Label, value, threshold and its source; with room the metric's name.
+    /// Label, value, threshold with its source and, if there is room, the metric's name.
     fn evidence_line(&self, e: &Evidence) -> Line<'static> {
         const VALUE: usize = 14;
         const THAN: usize = 10;
         let theme = self.theme;
-        // In a narrow terminal the label takes the room; the line below the screen shows the source for the
-        // selected number.
+        // In a narrow terminal, the label gets the room; the line below the screen contains the source for the selected
+        // number.
         let wide = self.columns >= 100;
         let label = if wide { (self.columns * 2 / 5).clamp(24, 52) } else { self.columns.saturating_sub(6 + VALUE + THAN + 1).max(20) };
         let mut spans = vec![

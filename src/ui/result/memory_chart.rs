@@ -1,5 +1,5 @@
-//! Memory system chart in text: units with their hit rates, links between them with rate and share of the
-//! peak, the busiest highlighted.
+//! Chart of the memory system in text: units with hit rates, and links with rate and share of the peak; the busiest
+//! link is highlighted.
 
 use super::super::{Role, Theme};
 use crate::analysis::labels::{cut_end, display_width};
@@ -41,7 +41,7 @@ pub fn lines(flow: &Flow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         ["DRAM".to_owned(), String::new(), busy(flow.busy[2])],
     ];
     let find = |edges: &[Edge], word: &str| edges.iter().find(|e| e.word == word).cloned();
-    // Towards the SM on the upper link, away from it on the lower.
+    // The upper links lead to the SM, the lower ones away from it.
     let inward = [flow.l1_data.clone(), find(&flow.l2, "reads"), find(&flow.dram, "reads")];
     let outward = [None, find(&flow.l2, "writes"), find(&flow.dram, "writes")];
     let lit = |edge: Option<&Edge>| {
@@ -98,7 +98,7 @@ pub fn lines(flow: &Flow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         let mut spans = vec![Span::styled(format!("  {:<15}", kind.word), theme.style(Role::Dim))];
         spans.push(Span::styled(format!("{:>12} inst", number(kind.instructions)), theme.style(Role::Text)));
         if let Some(sectors) = kind.sectors {
-            // 16 is the maximum that a coalesced access of any width needs (Profiling Guide, definition of a sector).
+            // A coalesced access of any width needs at most 16 sectors (Profiling Guide, definition of a sector).
             let role = if sectors > 16.0 { Role::Warn } else { Role::Text };
             spans.push(Span::styled(format!("{sectors:>8.1} sectors/request"), theme.style(role)));
         }

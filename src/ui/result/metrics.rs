@@ -1,5 +1,4 @@
-//! Metrics screen: sections with metrics, bars, tables, charts and rules; beside them the list of sections,
-//! if there is room.
+//! Metrics screen: sections with metrics, bars, tables, charts and rules; on a wide screen also a list of sections.
 
 use super::super::panel::Panel;
 use super::super::text::{align_left, align_right, bar, wrap_text};
@@ -20,7 +19,7 @@ use ratatui::text::{Line, Span};
 
 /// Minimum width to show the list of sections beside the rows.
 const WIDE: u16 = 116;
-/// Width of that list.
+/// Width of the list of sections.
 const RAIL: u16 = 34;
 /// Minimum width to show the hints beside the rows, too.
 const WIDEST: u16 = 160;
@@ -153,7 +152,7 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mu
     let mut top = (*view.scroll_offset("sections")).min(total.saturating_sub(height));
     let is_section = matches!(screen.sections.rows.get(screen.sections.selected), Some(Row::Section { .. }));
     if first < top || first + rows > top + height {
-        // A section is shown from its title on, a long rule from its beginning.
+        // Scroll to the title of a section, or to the beginning of a long rule.
         top = if first < top || is_section || rows > height { first } else { first + rows - height };
     } else if is_section && first > top + height * 2 / 3 {
         top = first;
@@ -181,7 +180,7 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mu
             }
             let rect = Rect { y: area.y + u16::try_from(y).unwrap_or(0), height: 1, ..area };
             frame.render_widget(line, rect);
-            // The blank line before a section's title is not part of it.
+            // Do not highlight the blank line before a section's title.
             if at == screen.sections.selected && (n == last || !matches!(row, Row::Section { .. })) {
                 crate::ui::widgets::highlight_row(frame.buffer_mut(), rect, theme);
             }
@@ -189,12 +188,12 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mu
             y += 1;
         }
     }
-    // With a search, the line above the rows counts the matches.
+    // During a search, the line above the rows already counts the matches.
     if total > height && screen.sections.finder.text().is_empty() {
-        // A line range, not a percentage, which would look like a metric.
+        // Show a line range: a percentage would look like a metric.
         let text = format!(" {}–{} of {total} ", top + 1, (top + height).min(total));
         let w = u16::try_from(display_width(&text)).unwrap_or(0);
-        // To the left of a section's mark at the end of the line.
+        // Leave room for a section's mark at the end of the line.
         let place = Rect { x: (area.x + area.width).saturating_sub(w + 3), y: area.y, width: w.min(area.width), height: 1 };
         frame.render_widget(Line::styled(text, theme.style(Role::Faint)), place);
     }
@@ -268,7 +267,7 @@ impl Draw<'_> {
         }
     }
 
-    /// Label, number, unit, bar.
+    /// Label, number, unit, and bar of a metric.
     fn metric_line(&self, cell: &Cell, share: Option<(f64, ratatui::style::Style)>) -> Line<'static> {
         const NUMBER: usize = 13;
         const UNIT: usize = 9;
@@ -281,7 +280,7 @@ impl Draw<'_> {
             spans.push(Span::styled(align_right("not collected", NUMBER), theme.style(Role::Faint)));
             return Line::from(spans);
         }
-        // A text value takes the room of bar and unit, too.
+        // A text value may also use the room of bar and unit.
         if cell.unit.is_empty() && cell.number.chars().any(char::is_alphabetic) && cell.number.len() > NUMBER {
             let room = self.columns.saturating_sub(label_room + 4);
             spans.push(Span::styled(format!(" {}", cut_end(&escape_unsafe(&cell.number), room)), theme.style(Role::Title)));
@@ -308,7 +307,7 @@ impl Draw<'_> {
         Line::from(spans)
     }
 
-    /// A hint on one line: glyph, id, stake, headline.
+    /// A hint on one line: glyph, id, gain, headline.
     fn hint_line(&self, hint: &Hint) -> Line<'static> {
         const ID: usize = 24;
         let theme = self.theme;
@@ -322,7 +321,7 @@ impl Draw<'_> {
         ])
     }
 
-    /// Mark, title, and estimated speedup.
+    /// Mark, title, and estimated speedup of a rule.
     fn rule_head(&self, message: &Message) -> Line<'static> {
         let theme = self.theme;
         let (mark, role) = verdict_glyph(message.verdict);
@@ -337,7 +336,7 @@ impl Draw<'_> {
         Line::from(head)
     }
 
-    /// A rule's message: heading, and text with its links highlighted.
+    /// Lines of a rule's message: heading, and text with highlighted links.
     fn rule_lines(&self, message: &Message) -> Vec<Line<'static>> {
         let theme = self.theme;
         let mut out = vec![self.rule_head(message)];
@@ -352,7 +351,7 @@ impl Draw<'_> {
             .collect();
         for line in wrap_text(&text, self.columns.saturating_sub(6).max(20)) {
             let mut spans = vec![Span::raw("   ")];
-            // Links to sections are in brackets.
+            // Links to sections are enclosed in `‹›`.
             let mut rest = line.as_str();
             while let Some(at) = rest.find('‹') {
                 spans.push(Span::styled(rest[..at].to_owned(), theme.style(Role::Text)));
@@ -390,7 +389,7 @@ impl Draw<'_> {
                 let mut heights = vec![0.0_f64; columns];
                 let mut next = 0;
                 for (c, h) in heights.iter_mut().enumerate() {
-                    // The step that applies to this column: the last point at or before it.
+                    // Find the step of this column: the last point at or before it.
                     while next + 1 < points.len() && at(points[next + 1].0) <= c {
                         next += 1;
                     }

@@ -1,4 +1,4 @@
-//! Screens about one result: their common header, and the choice of the one to draw.
+//! Screens about one result: their common header, and drawing of the current view.
 
 pub mod compare;
 pub mod diagnosis_charts;
@@ -26,7 +26,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// Draws the current screen.
+/// Draws the current view.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let [title, figures, body] = Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Min(4)]).areas(inner);
@@ -52,7 +52,7 @@ fn heading_line(app: &App, screen: &ResultScreen, theme: &Theme, columns: usize)
     if let Some(d) = screen.metrics.duration(result) {
         let clocks = match result.clocks_locked {
             _ if screen.metrics.source.tool == IN_PLACE => "in place",
-            // AMD's tools, by the version that wrote the report.
+            // AMD results name the tool that wrote the report, with its version.
             _ if screen.subject.is_amd() => &screen.metrics.source.tool,
             Some(true) => "ncu, locked clocks",
             _ => "ncu",
@@ -143,8 +143,8 @@ fn shade_track(mut bar: Vec<Span<'static>>) -> Vec<Span<'static>> {
     bar
 }
 
-/// Brightness of a percentage of a peak: from 80 on the unit is at its limit, according to NVIDIA's
-/// speed-of-light rule. That is not a problem by itself, so it has no warning colour.
+/// Brightness of a percentage of a peak: from 80 on, the unit is at its limit, according to NVIDIA's speed-of-light
+/// rule. This is not a problem by itself, so it has no warning colour.
 fn level_role(percent: f64) -> Role {
     if percent >= AT_LIMIT.value { Role::Peak } else { Role::Bar }
 }

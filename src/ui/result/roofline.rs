@@ -1,5 +1,5 @@
-//! Roofline screen: work over intensity, both on logarithmic scales, with the roofs at this clock, and the
-//! points of this kernel and of others.
+//! Roofline screen: work over intensity, both on logarithmic scales, with the roofs at this clock, and the points of
+//! this kernel and of others.
 
 pub use super::roofline_chart::draw_mini_chart;
 
@@ -24,7 +24,7 @@ use ratatui::text::{Line, Span};
 const WIDE: u16 = 150;
 /// Minimum width of the list with its border.
 const SIDE: u16 = 76;
-/// Minimum rows for panels.
+/// Minimum rows for panels with borders.
 const FRAMED: u16 = 26;
 /// Legend for the size of other results' points.
 const POINTS: &str = "  ● long • short duration, this result's ";
@@ -33,7 +33,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     let Some(plot) = &screen.roofline.plot else { return };
     let columns = usize::from(area.width);
     if plot.points.is_empty() {
-        // Show remarks and rates instead of an empty chart.
+        // If there is nothing to plot, show remarks and rates instead of an empty chart.
         let columns = columns.saturating_sub(4).min(100);
         let mut said = remark_lines(plot, columns, theme);
         said.extend(rate_lines(plot, columns, theme));
@@ -67,7 +67,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
         vec![Span::styled("Points", theme.style(Role::Title)), Span::styled(format!("{POINTS}{}", theme.accent()), theme.style(Role::Dim))];
     let mut inner = Panel::new(title).focused().draw(frame, list, true, theme);
     if area.width < WIDE {
-        // One panel for both, since another border does not fit.
+        // Put both into one panel, since another border does not fit.
         let tall = u16::try_from(notes.len()).unwrap_or(0).min(inner.height.saturating_sub(3));
         let text = Rect { y: inner.bottom().saturating_sub(tall), height: tall, ..inner };
         inner.height -= tall;
@@ -85,12 +85,12 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     draw_table(frame, inner, screen, plot, view, theme);
 }
 
-/// Rows of the list of points: at most half of the column.
+/// Number of rows of the list of points: at most half of the column.
 fn panel_height(plot: &Plot, side: Rect) -> u16 {
     u16::try_from(plot.points.len() + 3).unwrap_or(u16::MAX).clamp(6, (side.height / 2).max(6))
 }
 
-/// Truncates lines; the last one marks that there are more.
+/// Truncates lines; the last one marks the truncation.
 fn truncate_lines(mut all: Vec<Line<'static>>, most: usize, columns: usize) -> Vec<Line<'static>> {
     if all.len() > most {
         all.truncate(most);
@@ -119,7 +119,7 @@ fn no_work(plot: &Plot) -> bool {
     !plot.placed.work.is_empty() && plot.placed.work.iter().all(|w| w.achieved == Some(0.0))
 }
 
-/// Counted rates if nothing can be plotted: traffic of each level and work, relative to their peaks.
+/// Measured rates if nothing can be plotted: traffic of each level and work, relative to their peaks.
 fn rate_lines(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     let rate = |v: f64, unit: &str| {
@@ -165,7 +165,7 @@ fn rate_lines(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> 
     all
 }
 
-/// SM clock of the roofs.
+/// SM clock for which the roofs are drawn.
 fn clock_note(plot: &Plot) -> String {
     plot.placed.clock.map_or_else(String::new, |c| {
         let (number, unit) = human_number(c, "cycle/second");
@@ -187,7 +187,7 @@ fn remark_lines(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>
         say("this result is not on the chart: no floating-point work was counted for it; the points are other results", Role::Warn);
     }
     if !plot.placed.missing.is_empty() {
-        // Each entry names its own section; one set has them all.
+        // Each entry names its own section; one ncu set contains them all.
         let what: Vec<&str> = plot.placed.missing.iter().map(|m| m.split_once(": ").map_or(m.as_str(), |p| p.0)).collect();
         let how =
             if plot.placed.maker == Vendor::Amd { "`rocprof-compute profile` collects them" } else { "re-profile with --set roofline" };

@@ -10,11 +10,11 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-/// Width of the numbers on the left.
+/// Width of the numbers to the left of the chart.
 const SCALE: usize = 13;
-/// Maximum columns between a slope and its name.
+/// Maximum distance of a slope's name, in columns.
 const FAR: usize = 16;
-/// Dot spacing of a roof for work that this result does not do.
+/// Dot spacing of roofs for work that this result does not contain.
 const DOTTED: usize = 6;
 
 /// Colour of a memory level's slope: the farther from the SM, the brighter.
@@ -35,13 +35,13 @@ pub fn level_mark(level: Level) -> &'static str {
     }
 }
 
-/// Ends of both axes, as powers of ten.
+/// Ranges of both axes, as powers of ten.
 struct Axes {
     x: (f64, f64),
     y: (f64, f64),
 }
 
-/// Maximum powers of ten of an axis.
+/// Maximum length of an axis, in powers of ten.
 const MOST_DECADES: f64 = 10.0;
 
 fn fit_axes(plot: &Plot) -> Option<Axes> {
@@ -51,7 +51,7 @@ fn fit_axes(plot: &Plot) -> Option<Axes> {
     if top <= 0.0 || slopes.is_empty() {
         return None;
     }
-    // The ridge points of all used roofs and slopes are on the chart, with a part of the slopes to their left.
+    // Include the ridge points of all used roofs and slopes, with a part of the slopes to their left.
     let used: Vec<f64> = roofs.iter().filter(|r| r.used).map(|r| r.peak).collect();
     let peaks = if used.is_empty() { vec![top] } else { used };
     let ridges = || peaks.iter().chain([&top]).flat_map(|p| slopes.iter().map(move |s| p / s));
@@ -61,7 +61,7 @@ fn fit_axes(plot: &Plot) -> Option<Axes> {
     let high_x = ridges().chain(intensities()).fold(0.0, f64::max) * 4.0;
     let low_y = own().map(|p| p.achieved).fold(peaks.iter().copied().fold(top, f64::min) / 300.0, f64::min);
     let (x, y) = ((low_x.log10(), high_x.log10()), ((low_y / 3.0).log10(), (top * 2.5).log10()));
-    // Own points are always inside, unless they are absurdly far away: then an arrow marks them at the edge.
+    // Own points are always inside, unless they are extremely far away: an arrow at the edge marks such points.
     Some(Axes { x: (x.0.max(x.1 - MOST_DECADES), x.1), y: (y.0.max(y.1 - MOST_DECADES), y.1) })
 }
 
@@ -89,7 +89,7 @@ pub fn draw_full_chart(frame: &mut Frame<'_>, area: Rect, selected: usize, plot:
     draw_chart(frame, area, (selected, plot, &axes), SCALE, theme);
 }
 
-/// Cells that are already drawn on.
+/// Occupied cells.
 struct Taken {
     columns: usize,
     cells: Vec<bool>,
@@ -108,7 +108,7 @@ impl Taken {
         }
     }
 
-    /// Returns true if these cells and their direct neighbours are free.
+    /// Returns true if these cells and their direct neighbours in the row are free.
     fn is_free(&self, x: usize, y: usize, wide: usize) -> bool {
         let (from, to) = (x.saturating_sub(1), (x + wide + 1).min(self.columns));
         x + wide <= self.columns && self.cells.get(y * self.columns + from..y * self.columns + to).is_some_and(|c| !c.contains(&true))
@@ -118,7 +118,7 @@ impl Taken {
 /// A point on the chart: column, row, glyph, colour.
 type Placed = (usize, usize, &'static str, Role);
 
-/// Draws roofs and points; with a scale width above 0 also numbers and names.
+/// Draws roofs and points; if the width of the scale is not 0, also numbers and names.
 fn draw_chart(frame: &mut Frame<'_>, area: Rect, (selected, plot, axes): (usize, &Plot, &Axes), scale: usize, theme: &Theme) {
     let below = if scale > 0 { 2 } else { 0 };
     let (columns, rows) = (usize::from(area.width).saturating_sub(scale), usize::from(area.height).saturating_sub(below));
@@ -141,7 +141,8 @@ fn draw_chart(frame: &mut Frame<'_>, area: Rect, (selected, plot, axes): (usize,
                 plot_dot(&mut canvas, x, to_y(y), slope_role(t.level));
             }
         }
-        // A roof begins where the fastest memory reaches it. Roofs of work that this result does not do are dotted.
+        // A roof begins at the slope of the fastest memory. Roofs for work that this result does not contain are
+        // dotted.
         for roof in &roofs {
             if intensity * fastest >= roof.peak && (roof.used || x % DOTTED == 0) {
                 plot_dot(&mut canvas, x, to_y(roof.peak), Role::Work(roof.work.precision));
@@ -171,7 +172,8 @@ fn draw_chart(frame: &mut Frame<'_>, area: Rect, (selected, plot, axes): (usize,
     }
 }
 
-/// Others first, own points over them, the selected one last. Points off the chart become arrows at its edge.
+/// Places other points first, own points over them, and the selected point last. Points outside of the chart become
+/// arrows at its edge.
 fn place_points(selected: usize, plot: &Plot, (columns, rows): (usize, usize), (to_x, to_y): To<'_>) -> Vec<Placed> {
     let selected = plot.points.get(selected);
     let chosen = |p: &Point| selected.is_some_and(|s| std::ptr::eq(s, p));
@@ -192,7 +194,7 @@ fn place_points(selected: usize, plot: &Plot, (columns, rows): (usize, usize), (
             p if p.marked => Role::Mark,
             _ => Role::Faint,
         };
-        // Without traffic the intensity is infinite: beyond the right edge.
+        // Without traffic, the intensity is infinite: the point is beyond the right edge.
         let x = if point.intensity.is_finite() { (to_x(point.intensity) / 2.0).round() } else { f64::INFINITY };
         let y = (to_y(point.achieved) / 4.0).floor();
         let glyph = match (x, y) {
@@ -219,10 +221,10 @@ fn draw_scales(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize
     for power in decades(axes.y).rev() {
         let (number, unit) = human_number(10_f64.powi(power), "flop/second");
         let number = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { &number };
-        // Above 1,000 T the number is too wide.
+        // From 1,000 TFLOP/s on, use PFLOP/s to save room.
         let text = if power < 16 { format!("{number} {unit}") } else { format!("{:.0} PFLOP/s", 10_f64.powi(power - 15)) };
         let y = ((axes.y.1 - f64::from(power)) / (axes.y.1 - axes.y.0) * (rows - 1) as f64).round() as u16;
-        // With many powers of ten in few rows, some have no number.
+        // With many powers of ten in few rows, some remain without a number.
         if y >= free {
             let text = align_right(&text, SCALE - 1);
             frame.render_widget(Line::styled(text, faint), Rect { x: area.x, y: area.y + y, width: SCALE as u16, height: 1 });
@@ -253,7 +255,7 @@ fn draw_scales(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize
 
 type To<'a> = (&'a dyn Fn(f64) -> f64, &'a dyn Fn(f64) -> f64);
 
-/// Draws the names of roofs and slopes over blank cells; those that do not fit are only in the legend.
+/// Draws the names of roofs and slopes over blank cells; names without room are only in the legend.
 fn draw_labels(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -280,10 +282,10 @@ fn draw_labels(
         let (number, unit) = human_number(roof.peak, "flop/second");
         let text = format!("{} {number} {unit}", roof.work.name);
         let row = row_of(to_y(roof.peak));
-        // Above or below the line, preferably at the right end.
+        // Put the name above or below the line, preferably at the right end.
         let beside = [row.checked_sub(1), Some(row + 1).filter(|r| *r < rows)];
         let last = columns.saturating_sub(display_width(&text) + 1);
-        // Preferably not to the left of the start of the roof.
+        // Avoid places to the left of the roof's start.
         let from = (to_x(roof.peak / fastest.max(1.0)) / 2.0).clamp(0.0, last as f64) as usize;
         let spots: Vec<(usize, usize)> = (from..=last)
             .rev()
@@ -302,8 +304,8 @@ fn draw_labels(
         let Some(peak) = t.peak.filter(|p| *p > 0.0) else { continue };
         let (number, unit) = human_number(peak, "byte/second");
         let text = format!("{} {number} {unit}", plot.placed.level_name(t.level));
-        // Beside its slope, from the middle of the chart down, then up; never above the highest roof, where
-        // the slope ends.
+        // Put the name beside its slope, searching from the middle of the chart down, then up; never above the highest
+        // roof, where the slope ends.
         let (first, middle) = (row_of(to_y(top)), rows / 2);
         let down = (middle.max(first)..rows).chain((first..middle).rev());
         let at = |y: usize| {
@@ -311,7 +313,7 @@ fn draw_labels(
             (to_x(value / peak) / 2.0).round()
         };
         let wide = display_width(&text);
-        // The nearest free place: where the slope is flat, one of its rows spans many columns.
+        // Choose the nearest free place: where the slope is flat, one of its rows spans many columns.
         let beside = |(x, y): (usize, usize)| {
             (2..FAR).flat_map(move |d| [Some(x + d), x.checked_sub(wide + d)].into_iter().flatten().map(move |x| (x, y)))
         };
@@ -330,7 +332,7 @@ pub fn legend_spans(plot: &Plot, theme: &Theme) -> Vec<Span<'static>> {
         out.push(Span::styled(format!("{} {}  ", level_mark(level), plot.placed.level_name(level)), theme.style(Role::Dim)));
     }
     let there = |p: Precision| plot.known_roofs().iter().any(|r| r.work.precision == p);
-    // Identical lines explain nothing: without colours, the names on the chart identify them.
+    // Identical lines explain nothing: without colours, the names on the chart are enough.
     let coloured = |p: &Precision| theme.style(Role::Work(*p)).fg.is_some();
     for precision in Precision::ALL.into_iter().filter(|p| there(*p)).filter(coloured) {
         out.push(Span::styled("━ ", theme.style(Role::Work(precision))));

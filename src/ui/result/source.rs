@@ -42,7 +42,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     let bordered = area.height >= BORDERED && area.width >= 100;
     let what = if screen.source.instructions { "instructions" } else { "source lines" };
     let order = if screen.source.in_order { "in order" } else { "hottest first" };
-    // Context lines do not count.
+    // Do not count context lines.
     let known =
         if screen.source.instructions { listing.instructions.len() } else { listing.lines.iter().filter(|l| l.instructions > 0).count() };
     let title = vec![
@@ -50,7 +50,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
         Span::styled(format!(", {order}   {} {}", format_count(listing.samples), listing.unit), theme.style(Role::Dim)),
     ];
     if bordered {
-        // Details of the selected row: beside the list on a wide terminal, else below it.
+        // Draw details of the selected row beside the list on a wide terminal, else below it.
         let split = if area.width >= BESIDE {
             let [a, b] = Layout::horizontal([Constraint::Min(90), Constraint::Length(area.width * 2 / 5)]).areas(main);
             let [stalls, sass] = Layout::vertical([Constraint::Length(WAITS), Constraint::Min(3)]).areas(b);
@@ -58,7 +58,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
             (a, stalls)
         } else {
             let [mut a, b] = Layout::vertical([Constraint::Min(6), Constraint::Length(WAITS)]).areas(main);
-            // Under a short list there is room for the line's instructions.
+            // A short list leaves room for the line's instructions.
             let wanted = u16::try_from(screen.source.row_count() + 3).unwrap_or(u16::MAX);
             if !screen.source.instructions && wanted + SASS <= a.height {
                 let list = split_top(&mut a, wanted);
@@ -96,15 +96,15 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     }
 }
 
-/// Minimum rows of a body for panels to have borders.
+/// Minimum rows of a body for panels with borders.
 const BORDERED: u16 = 24;
 /// Minimum width to show the selected line's instructions beside the list.
 const BESIDE: u16 = 150;
 /// Rows of the panel with the stalls of the selected row.
 const WAITS: u16 = 8;
-/// Minimum rows of its instructions.
+/// Minimum rows of the panel with the selected line's instructions.
 const SASS: u16 = 6;
-/// Brightness of the stall reasons that are shown separately.
+/// Brightness of the stall reasons with their own part of the bar.
 const REASONS: [Role; 5] = [Role::Peak, Role::Bar, Role::Dim, Role::Faint, Role::Border];
 
 /// Counters of the selected row.
@@ -131,7 +131,7 @@ fn draw_stalls(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing
         if rest > 0.005 {
             shares.push(Share { name: "other".to_owned(), share: rest, style: theme.style(Role::BarEmpty) });
         }
-        // The bar and its legend replace the line of stalls.
+        // Replace the line of stalls by a bar and its legend.
         text.remove(1);
         let mut picture = vec![stacked_bar(&shares, columns)];
         picture.extend(share_legend(&shares, columns, 3, theme.style(Role::Text), theme));
@@ -181,7 +181,7 @@ fn sass_of(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &L
 
 struct Columns {
     bar: usize,
-    /// 0 if it is omitted.
+    /// Width of the stalls; 0 if they are omitted.
     stall: usize,
     /// Width of the execution counts.
     executed: usize,
@@ -190,7 +190,7 @@ struct Columns {
     place: usize,
 }
 
-/// Minimum width to show the counters beside code in program order; the panel of the selected line has them, too.
+/// Minimum width to show counters beside code in program order; the panel of the selected line also contains them.
 const ROOMY: usize = 140;
 
 fn fit_layout(columns: usize, screen: &ResultScreen, listing: &Listing) -> Columns {

@@ -8,7 +8,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
-/// Colour of a category: device operations have the colours of the time breakdown, calls that of the idle
+/// Colour of a category: device operations have the colours of the time breakdown; calls have the colour of the idle
 /// time that they cause.
 pub fn category_role(category: Category) -> Role {
     match category {
@@ -23,7 +23,7 @@ pub fn category_role(category: Category) -> Role {
         Category::OsWait => Role::Part(TimeCategory::Waiting),
         Category::Os => Role::Part(TimeCategory::Computing),
         Category::OtherCall | Category::Overhead => Role::Part(TimeCategory::Other),
-        // Enclosing ranges are not activities.
+        // Enclosing ranges are not activities themselves.
         Category::Range | Category::Operator | Category::Python => Role::Dim,
     }
 }
@@ -33,11 +33,11 @@ pub fn category_role(category: Category) -> Role {
 pub struct Lit {
     /// The event at the cursor.
     pub selected: Option<usize>,
-    /// The event that is linked to it.
+    /// The event linked with the selected one.
     pub other: Option<usize>,
 }
 
-/// Draws glyphs into a row of cells. `matched` is true for columns with a search match.
+/// Draws glyphs into a row of cells. `matched` is true for the columns of search matches.
 pub fn draw(buffer: &mut Buffer, area: Rect, glyphs: &[Glyph], lit: Lit, matched: &[bool], ascii: bool, theme: &Theme) {
     let mono = theme.style(Role::Part(TimeCategory::Kernels)).fg.is_none();
     for (x, (column, glyph)) in (area.x..area.right()).zip(glyphs.iter().enumerate()) {
@@ -53,7 +53,7 @@ pub fn draw(buffer: &mut Buffer, area: Rect, glyphs: &[Glyph], lit: Lit, matched
         } else {
             own.add_modifier(Modifier::REVERSED)
         };
-        // Plain text without blocks of colour: brackets mark both ends of an event.
+        // Plain text has no blocks of colour: brackets mark both ends of an event.
         let bare = ascii && mono;
         let (symbol, style): (&str, Style) = match &glyph.fill {
             Fill::Blank => continue,

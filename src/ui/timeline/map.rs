@@ -9,7 +9,7 @@ use crate::ui::{Role, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// Draws the run, with the window from `shown.start` to `shown.end` marked.
+/// Draws the map, and marks the window from `shown.start` to `shown.end`.
 pub fn draw(buffer: &mut Buffer, area: Rect, report: &Report, look: &Look<'_>, shown: Window, ascii: bool, theme: &Theme) {
     let columns = usize::from(area.width);
     if columns == 0 || area.height == 0 {
@@ -35,7 +35,7 @@ pub fn draw(buffer: &mut Buffer, area: Rect, report: &Report, look: &Look<'_>, s
             cell.set_style(theme.style(if all { Role::Faint } else { Role::Key }));
         }
     }
-    // Ticks closer than every third column are omitted.
+    // Omit ticks that would be closer than every third column.
     let steps = report.whole_triage().map_or(&[][..], |t| &t.steps);
     if steps.len() * 3 <= columns {
         for step in steps {
@@ -50,7 +50,7 @@ pub fn draw(buffer: &mut Buffer, area: Rect, report: &Report, look: &Look<'_>, s
             }
         }
     }
-    // Phases that are left out of the verdict, by name where there is room.
+    // Mark the phases excluded from the verdict, with their names if there is room.
     for left in report.whole_triage().map_or(&[][..], |t| &t.left_out) {
         let (begin, end) = (whole.column_at(left.start), whole.column_at(left.end - 1));
         let word = left.phase.word();
@@ -66,7 +66,7 @@ pub fn draw(buffer: &mut Buffer, area: Rect, report: &Report, look: &Look<'_>, s
             }
         }
     }
-    // The window that all other screens are narrowed to.
+    // Mark the time filter of all screens.
     if let Some(window) = report.window {
         for (ns, symbol) in [(window.0, "["), (window.1 - 1, "]")] {
             if let Some(cell) = buffer.cell_mut((x(whole.column_at(ns)), y)) {

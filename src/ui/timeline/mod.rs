@@ -24,10 +24,10 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span, Text};
 
-/// Minimum width to show the window's figures beside the details at the cursor.
+/// Minimum width to show the window's figures beside the details.
 const BESIDE: u16 = 120;
 
-/// Rows of the pane below: as many as the rows above leave, within bounds.
+/// Number of rows of the pane below: the rows that the timeline does not need, within bounds.
 fn pane_rows(height: u16, lines: usize) -> u16 {
     let (least, most) = match height {
         0..=21 => (5, 7),
@@ -38,7 +38,7 @@ fn pane_rows(height: u16, lines: usize) -> u16 {
     height.saturating_sub(u16::try_from(lines).unwrap_or(u16::MAX)).clamp(least, most)
 }
 
-/// Blank rows between devices and threads, if all of them fit.
+/// Number of blank rows between devices and threads; 0 unless all of them fit.
 fn blank_rows(screen: &TimelineScreen, height: u16) -> usize {
     let groups = screen.lines.iter().skip(1).filter(|l| matches!(l, Row::Group(_))).count();
     let room = usize::from(height.saturating_sub(pane_rows(height, usize::MAX)));
@@ -62,7 +62,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &TimelineScree
         width: u16::try_from(window.columns).unwrap_or(0).min(area.width.saturating_sub(1 + label)),
         ..area
     };
-    // The map, in the columns of the lanes.
+    // Draw the map, aligned with the lanes.
     let inner = draw_panel(frame, split_top(&mut rest, 2 + edge), title_spans(app, report, screen, window, theme), bordered, theme);
     let lane_area = body(Rect { y: inner.y, height: 2.min(inner.height), ..area });
     let lane_area = if bordered { Rect { width: lane_area.width.saturating_sub(2), ..lane_area } } else { lane_area };
@@ -73,7 +73,6 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &TimelineScree
     );
     view.hits.push((lane_area, Mouse::Spot(MAP, 0)));
     map::draw(frame.buffer_mut(), lane_area, report, &look, window, view.ascii, theme);
-    // The axis.
     let axis = split_top(&mut rest, 1);
     draw_axis(frame, axis, body(axis), (report, screen, window), theme);
     let blank = blank_rows(screen, rest.height);
@@ -84,7 +83,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &TimelineScree
     draw_pane(frame, rest, (app, report), (&look, screen, window), bordered, theme);
 }
 
-/// Draws a message before the timeline is available.
+/// Draws a message until the timeline is available.
 fn draw_waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, theme: &Theme) {
     let table = app.session.key_label(ActionId::Kernels);
     let text = if report.is_reading() {
@@ -150,7 +149,7 @@ fn map_labels(look: &Look<'_>, columns: usize, theme: &Theme) -> Vec<Line<'stati
 /// Draws the axis, with the cursor and the mark.
 fn draw_axis(frame: &mut Frame<'_>, area: Rect, lanes: Rect, (report, screen, window): (&Report, &TimelineScreen, Window), theme: &Theme) {
     let cursor = screen.place.map_or(0, |p| p.cursor);
-    // Labels that the cursor or the mark would overlap are omitted.
+    // Omit labels that the cursor or the mark would overlap.
     let taken: Vec<usize> =
         [Some(cursor), screen.mark].into_iter().flatten().filter(|&t| window.contains(t)).map(|t| window.column_at(t)).collect();
     frame.render_widget(Line::styled(ruler::axis_line(window, &taken), theme.style(Role::Dim)), lanes);
@@ -167,7 +166,7 @@ fn draw_axis(frame: &mut Frame<'_>, area: Rect, lanes: Rect, (report, screen, wi
         theme.style(Role::Key),
     );
     frame.render_widget(Line::from(label), Rect { x: area.x + 2, width: lanes.x - area.x - 2, height: 1, ..area });
-    // Steps closer than every third column are omitted.
+    // Omit steps that would be closer than every third column.
     let all = report.whole_triage().map_or(&[][..], |t| &t.steps);
     let steps: Vec<i64> = all.iter().map(|s| s.start).filter(|&s| window.contains(s)).collect();
     for &start in steps.iter().filter(|_| steps.len() * 3 <= window.columns) {
@@ -271,7 +270,7 @@ fn draw_rows(
         let lit = Lit { selected: of(selected.map(|s| s.0)), other: of(other) };
         let (glyphs, matched) = row_glyphs(look, screen, row, window);
         lanes::draw(frame.buffer_mut(), rect, &glyphs, lit, &matched, view.ascii, theme);
-        // The cursor line crosses blank cells, and its own row.
+        // The cursor line crosses blank cells and the selected row.
         if let Some(column) = cursor
             && let Some(cell) = frame.buffer_mut().cell_mut((rect.x + u16::try_from(column).unwrap_or(0), y))
         {
@@ -290,7 +289,7 @@ fn draw_rows(
     }
 }
 
-/// Glyphs of a row, and the columns that match the search.
+/// Glyphs of a row, and true for each column with a search match.
 fn row_glyphs(look: &Look<'_>, screen: &TimelineScreen, row: Row, window: Window) -> (Vec<paint::Glyph>, Vec<bool>) {
     let Some(group) = look.group(row) else { return (Vec::new(), Vec::new()) };
     let search = screen.search.as_ref().filter(|s| s.matches.total > 0);
@@ -334,7 +333,7 @@ fn row_glyphs(look: &Look<'_>, screen: &TimelineScreen, row: Row, window: Window
     }
 }
 
-/// Draws a line over blank cells between a call and the operation that it started.
+/// Draws a line from a call to the operation that it started, over blank cells.
 fn draw_arrow(
     frame: &mut Frame<'_>,
     lanes: Rect,

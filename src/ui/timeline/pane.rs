@@ -1,4 +1,4 @@
-//! Details at the cursor, and figures of the time between the mark and the cursor.
+//! Details at the cursor, and figures of the marked time.
 
 use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::metric::human_number;
@@ -72,7 +72,8 @@ pub fn cursor_pane(
     match look.content_at(line, place.cursor, window) {
         Found::Event(_, event) => {
             let category = look.events.category(event);
-            // The kind says that it is a launch call; the name is the kernel's, unless it launched a graph.
+            // The kind already says that the event is a launch call: show the name of the kernel, unless the call
+            // launched a graph.
             let named = match event {
                 Event::LaunchCall(row) if look.events.graph_kernels(row).is_none() => Event::Launch(row),
                 other => other,
@@ -92,9 +93,9 @@ pub fn cursor_pane(
             if let Some(hint) = launch_diagnosis(report, event) {
                 all.insert(2.min(all.len()), ("diagnosis".to_owned(), hint));
             }
-            // Long values come last, where they may be cut.
+            // Put long values last, where they may be truncated.
             let full = escape_unsafe(&describe::full_name(&look.events, named)).into_owned();
-            // A column may hold many events, but only one is shown: say so.
+            // If the column contains several events, report their number.
             let (start, end) =
                 (window.column_start(window.column_at(place.cursor)), window.column_start(window.column_at(place.cursor) + 1));
             let many: usize =
@@ -160,7 +161,7 @@ fn launch_diagnosis(report: &Report, event: Event) -> Option<String> {
     Some(format!("{}: {}", hint.id.id(), hint.headline))
 }
 
-/// Labelled pieces of text, in as many lines as needed.
+/// Labelled pieces of text, wrapped into lines.
 fn flow_pieces(label: &str, pieces: Vec<(String, Role)>, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out: Vec<Line<'static>> = Vec::new();
     let mut used = usize::MAX;
@@ -180,13 +181,13 @@ fn flow_pieces(label: &str, pieces: Vec<(String, Role)>, columns: usize, theme: 
     out
 }
 
-/// Name of an idle category; without colours, preceded by its letter in the rows.
+/// Name of an idle category; without colours, its letter in the rows comes first.
 fn idle_label(part: TimeCategory, theme: &Theme) -> String {
     let letter = if theme.style(Role::Part(part)).fg.is_none() { format!("{} ", part.letter().to_lowercase()) } else { String::new() };
     format!("{letter}{}", part.short_label())
 }
 
-/// Activity of the devices in a window, from their lanes alone, so that it is available at once.
+/// Activity of the devices in a window, computed only from their lanes, so that it is available at once.
 fn activity_lines(look: &Look<'_>, from: i64, to: i64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     const WORDS: [(Category, &str); 4] =
         [(Category::Kernel, "kernels"), (Category::Collective, "collectives"), (Category::Copy, "memcpys"), (Category::Set, "memsets")];
@@ -209,7 +210,7 @@ fn activity_lines(look: &Look<'_>, from: i64, to: i64, columns: usize, theme: &T
             let mut pieces: Vec<(String, Role)> = shown
                 .map(|(part, ns)| (format!("{} {}", idle_label(part, theme), format_percent(percent(ns))), Role::Part(part)))
                 .collect();
-            // Before its first and after its last operation, a device has nothing to wait for.
+            // Before its first and after its last operation, a device is not idle, but not in use.
             if rest >= 0.5 {
                 pieces.push((format!("not in use {}", format_percent(rest)), Role::Dim));
             }
@@ -219,7 +220,7 @@ fn activity_lines(look: &Look<'_>, from: i64, to: i64, columns: usize, theme: &T
     out
 }
 
-/// Activity and limits between the mark and the cursor, or of the visible window.
+/// Activity and limits of the marked window, or of the visible one.
 pub fn window_pane(look: &Look<'_>, screen: &TimelineScreen, window: Window, columns: usize, theme: &Theme) -> Pane {
     let marked = screen.marked_window();
     let (from, to) = marked.unwrap_or((window.start, window.end));
@@ -231,7 +232,7 @@ pub fn window_pane(look: &Look<'_>, screen: &TimelineScreen, window: Window, col
         Span::styled(format!("  {} to {}", describe::format_time(from, step), describe::format_time(to, step)), theme.style(Role::Dim)),
     ];
     let mut lines = activity_lines(look, from, to, columns, theme);
-    // Waves of a kernel are not a run, and have no limits.
+    // The waves of a kernel are not a run, so triage does not apply.
     let run = !look.events.profile.ranges.is_hardware();
     let judged = screen.judged.as_ref().filter(|j| run && (marked.is_none() || j.window == (from, to)));
     match judged.map(|j| (&j.triage, j.window)) {
@@ -243,7 +244,7 @@ pub fn window_pane(look: &Look<'_>, screen: &TimelineScreen, window: Window, col
     Pane { title, lines }
 }
 
-/// The first findings and the first kernels.
+/// Lines of the first findings and the first kernels.
 fn limit_lines(look: &Look<'_>, triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     for finding in triage.findings.iter().filter(|f| f.id != Verdict::ShortCapture && f.gain_percent() >= 1.0).take(2) {

@@ -1,4 +1,4 @@
-//! Badges of severities and diagnoses; glyphs differ without colours, too.
+//! Badges of severities and diagnoses; the glyphs are distinct even without colours.
 
 use super::super::{Role, Theme};
 use crate::analysis::hints::{Diagnosis, Severity};
@@ -15,7 +15,7 @@ pub fn severity_glyph(severity: Severity) -> (&'static str, Role) {
     }
 }
 
-/// Table cell of a first hint: glyph and id.
+/// Badge of a first hint in a table: glyph and id.
 pub fn hint_badge(id: Diagnosis, severity: Severity, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
     let (mark, role) = severity_glyph(severity);
     vec![

@@ -1,4 +1,4 @@
-//! Saves bytes on slow connections: drops the invisible part of a blank's style.
+//! Removes the invisible part of the style of blanks, to send fewer bytes over slow connections.
 
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};
@@ -6,7 +6,7 @@ use ratatui::style::{Color, Modifier};
 /// Modifiers that are visible on a blank.
 const SEEN: Modifier = Modifier::REVERSED.union(Modifier::UNDERLINED).union(Modifier::CROSSED_OUT);
 
-/// Clears the invisible style of each blank, so that blanks of different styles do not differ between two frames.
+/// Clears the invisible style of each blank: otherwise, blanks of different styles would be resent.
 pub fn normalize_blanks(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if cell.symbol() == " " && !cell.modifier.intersects(SEEN) {

@@ -5,7 +5,7 @@ use crate::ui::text::bar;
 use ratatui::style::Style;
 use ratatui::text::Span;
 
-/// A bar of `columns` columns for a change from -1 to 1; larger changes are clamped.
+/// Bar of `columns` columns for a change from -1 to 1; larger changes are clamped.
 pub fn change_bar(change: f64, columns: usize, style: Style, theme: &Theme) -> Vec<Span<'static>> {
     let half = columns.saturating_sub(1) / 2;
     let full: String = bar(change.abs().min(1.0), half, style, theme).iter().map(|s| s.content.to_string()).collect();
@@ -19,7 +19,7 @@ pub fn change_bar(change: f64, columns: usize, style: Style, theme: &Theme) -> V
     if change > 0.0 {
         return vec![empty, tick, Span::styled(drawn, style), Span::raw(blank)];
     }
-    // Only half blocks exist on that side.
+    // Blocks that grow to the left exist only as halves.
     let turned = |c: char| match c {
         '▏' | '▎' | '▍' => '▕',
         '▌' | '▋' | '▊' => '▐',

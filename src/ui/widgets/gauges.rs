@@ -8,7 +8,7 @@ use crate::model::{Metrics, ResultMetrics};
 use crate::ui::text::{align_left, align_right};
 use ratatui::text::{Line, Span};
 
-/// The four primary figures.
+/// Labels of the four main figures, and their metrics.
 pub const FIGURES: [(&str, &[&str]); 4] = [
     ("compute", &["sm__throughput.avg.pct_of_peak_sustained_elapsed", "GPU Speed Of Light Throughput: Compute (SM) Throughput"]),
     ("memory", &["gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "GPU Speed Of Light Throughput: Memory Throughput"]),
@@ -26,13 +26,13 @@ pub const FIGURES: [(&str, &[&str]); 4] = [
 /// Width of the labels before the bars.
 const WORD: usize = 10;
 
-/// A line for each figure that was measured.
+/// Gauge of each measured figure.
 pub fn gauge_lines(metrics: &Metrics, result: &ResultMetrics, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let lookup = Lookup::new(metrics, result);
     let bar = columns.saturating_sub(WORD + 5);
     let line = |(word, names): &(&str, &[&str])| {
         let percent = lookup.first_finite(names)?;
-        // Occupancy is not a share of a unit's peak.
+        // Occupancy has no threshold, because it is not a share of a unit's peak.
         let limit = (*word != "occupancy").then_some(AT_LIMIT.value / 100.0);
         let mut spans = vec![Span::styled(align_left(word, WORD), theme.style(Role::Dim))];
         spans.extend(gauge(percent / 100.0, bar, limit, theme));

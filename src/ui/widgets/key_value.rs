@@ -1,11 +1,11 @@
-//! Key–value block.
+//! Lines of keys and values.
 
 use crate::model::text::escape_unsafe;
 use crate::ui::text::{align_left, wrap_text};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-/// One line per pair, more if the text is wrapped; words in `dim`, texts in `text`.
+/// One line per pair, more if wrapped; keys in `dim`, values in `text`.
 pub fn key_value_lines<'a>(
     all: impl IntoIterator<Item = (&'a str, &'a str)>,
     (word, columns): (usize, usize),

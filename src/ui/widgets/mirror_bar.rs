@@ -1,4 +1,4 @@
-//! Two-sided bar: two measures of one item, on both sides of its name.
+//! Two-sided bar: two values of one item, on both sides of its name.
 
 use super::super::{Role, Theme};
 use super::gauge;
@@ -9,8 +9,8 @@ use ratatui::text::Span;
 /// Width of a percentage.
 const FIGURE: usize = 4;
 
-/// Draws the first measure to the left of the name and the second to its right, both 0 to 1, each with its
-/// figure. Measures at or above the threshold are brighter.
+/// Draws the first value (0 to 1) to the left of the name and the second to the right, each as a bar with its
+/// percentage. Bars of values at or above the threshold are brighter.
 pub fn mirror_bar(
     name: &str,
     (first, second): (Option<f64>, Option<f64>),
@@ -38,7 +38,7 @@ pub fn mirror_bar(
     out
 }
 
-/// Mirrors a bar so that it grows to the left; only half blocks exist on that side.
+/// Mirrors a bar, so that it grows to the left; such blocks exist only as halves.
 fn mirror_spans(spans: Vec<Span<'static>>) -> Vec<Span<'static>> {
     let turned = |c: char| match c {
         '▏' | '▎' | '▍' => '▕',

@@ -5,11 +5,11 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
-/// Block elements: characters that are drawn, not read.
+/// Block elements: parts of charts rather than text.
 const BLOCKS: std::ops::RangeInclusive<char> = '▀'..='▟';
 
-/// Highlights a row that has been drawn. Severities keep their colours, even if the selection has a text
-/// colour of its own; dimmed text is not dimmed here, where the background is brighter.
+/// Highlights a row that is already drawn. Severities keep their colours, even if the selection has its own text
+/// colour; dimmed text becomes normal, because the background is brighter.
 pub fn highlight_row(buffer: &mut Buffer, area: Rect, theme: &Theme) {
     let selected = theme.style(Role::Selected);
     let colour = |role| theme.style(role).fg;
@@ -22,7 +22,7 @@ pub fn highlight_row(buffer: &mut Buffer, area: Rect, theme: &Theme) {
         let severity = own.is_some() && severities.contains(&own);
         let drawn = cell.symbol().chars().next().is_some_and(|c| BLOCKS.contains(&c));
         match (selected.fg, severity) {
-            // A bar in the text colour would look like a hole.
+            // A bar in the selection's text colour would look like a hole.
             (Some(_), false) if drawn => {
                 cell.set_style(selected);
                 if let Some(own) = own {
@@ -30,7 +30,7 @@ pub fn highlight_row(buffer: &mut Buffer, area: Rect, theme: &Theme) {
                 }
             }
             (Some(fg), true) => {
-                // A background of its own colour makes it stand out from the row.
+                // Its own colour as the background makes it visible in the row.
                 let ground = own.unwrap_or(fg);
                 cell.set_style(selected.bg(ground));
             }

@@ -5,7 +5,7 @@ use crate::analysis::labels::{cut_end, display_width};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-/// A part: name, share of the whole (0 to 1), and style.
+/// Part of a whole: name, share (0 to 1), and style.
 #[derive(Clone, Debug)]
 pub struct Share {
     pub name: String,
@@ -13,11 +13,10 @@ pub struct Share {
     pub style: Style,
 }
 
-/// Shades that distinguish neighbours without colours.
+/// Shades that distinguish adjacent parts without colours.
 const SHADES: [&str; 4] = ["█", "▓", "▒", "░"];
 
-/// Stacked bar: each part as wide as its share, with its percentage inside if there is room. The rest of the
-/// whole stays empty.
+/// Stacked bar: the width of a part is its share, with its percentage inside if there is room. The rest stays empty.
 pub fn stacked_bar(parts: &[Share], columns: usize) -> Line<'static> {
     let mut spans = Vec::new();
     let (mut done, mut sum) = (0, 0.0);
@@ -42,7 +41,7 @@ pub fn stacked_bar(parts: &[Share], columns: usize) -> Line<'static> {
     Line::from(spans)
 }
 
-/// Legend of the parts, in as many lines as needed up to `rows`, each with the swatch of its colour or its shade.
+/// Legend of the parts in up to `rows` lines; each part has a swatch of its colour or shade.
 pub fn share_legend(parts: &[Share], columns: usize, rows: usize, dim: Style, theme: &Theme) -> Vec<Line<'static>> {
     let mut out: Vec<Line<'static>> = Vec::new();
     let mut used = usize::MAX;

@@ -1,4 +1,4 @@
-//! Theme sample for the list of themes: one of each widget.
+//! Theme sample for the list of themes, with an example of each widget.
 
 use super::super::{Role, Theme};
 use super::stacked_bar::{Share, stacked_bar};

@@ -14,7 +14,7 @@ const FEW: Threshold = Threshold { op: "≤", value: 0.5, source: "half of what 
 /// Share of the time in which a compute unit has a wave, below which the load is unbalanced.
 const BALANCED: Threshold = Threshold { op: "<", value: 80.0, source: "our bound; AMD gives none" };
 
-/// `launch-overhead`.
+/// Rule for `launch-overhead`.
 pub fn launch_overhead(amd: &Amd<'_>) -> Option<Hint> {
     let ns = amd.ns.filter(|ns| *ns < SHORT.value)?;
     let empty = if amd.has_counters() { EMPTY_KERNEL_NS } else { EMPTY_IN_TIMELINE_NS };
@@ -43,7 +43,7 @@ pub fn launch_overhead(amd: &Amd<'_>) -> Option<Hint> {
     )
 }
 
-/// `grid-too-small`.
+/// Rule for `grid-too-small`.
 pub fn small_grid(amd: &Amd<'_>) -> Option<Hint> {
     let (groups, units) = (amd.workgroups.filter(|n| *n > 0.0)?, amd.units.filter(|n| *n > 0.0)?);
     let rounds = amd.occupancy.as_ref().and_then(|o| o.waves);
@@ -54,8 +54,8 @@ pub fn small_grid(amd: &Amd<'_>) -> Option<Hint> {
     let peak = amd.peak_share();
     let empty = if few { 1.0 - groups / units } else { 0.0 };
     let filled = rounds.unwrap_or(1.0).min(1.0);
-    // Compute units without a workgroup are a certain loss; latency that more waves on the others would hide counts
-    // as waiting does.
+    // Compute units without a workgroup are a certain loss; latency that more waves on the other units would hide
+    // counts like waiting.
     let hidden = (1.0 - empty)
         * (1.0 - (filled / (1.0 - empty)).max(peak)).max(0.0)
         * Demand::waiting_counts(peak)
@@ -99,7 +99,7 @@ pub fn small_grid(amd: &Amd<'_>) -> Option<Hint> {
     )
 }
 
-/// `tail-effect`.
+/// Rule for `tail-effect`.
 pub fn tail_effect(amd: &Amd<'_>) -> Option<Hint> {
     let rounds = amd.occupancy.as_ref()?.waves.filter(|r| *r > 1.0 && r.floor() <= TAIL_WAVES && r.fract() > 1e-6)?;
     let idle = amd.share("SIMD_UTILIZATION").filter(|_| amd.cycles_fit() && !amd.cycles_unknown()).map(|u| (1.0 - u).max(0.0));
@@ -130,10 +130,10 @@ pub fn tail_effect(amd: &Amd<'_>) -> Option<Hint> {
     )
 }
 
-/// `workload-imbalance`.
+/// Rule for `workload-imbalance`.
 pub fn workload_imbalance(amd: &Amd<'_>) -> Option<Hint> {
-    // While the GPU had no waves at all, no CU was worse off than another. Cycles that may belong to work before or
-    // after the kernel are not judged.
+    // Times without any waves on the GPU do not count as imbalance. Cycles that may belong to work before or after the
+    // kernel are not judged.
     let with_waves = amd.with_waves();
     if with_waves.is_none() && (!amd.cycles_fit() || amd.cycles_unknown()) {
         return None;
@@ -143,7 +143,7 @@ pub fn workload_imbalance(amd: &Amd<'_>) -> Option<Hint> {
     if busy * 100.0 >= BALANCED.value {
         return None;
     }
-    // With few workgroups that is expected.
+    // With few workgroups, an imbalance is expected.
     if amd.workgroups? < amd.units? * 2.0 {
         return None;
     }

@@ -6,17 +6,17 @@ use crate::analysis::hints::hint::{Evidence, Threshold};
 use crate::analysis::metric::Lookup;
 use crate::model::{Bytes, Device, LaunchConfig, Metrics, Value, Vendor};
 
-/// Share of the published bandwidth that streams reach if it was not measured: as on the MI300X.
+/// Share of the published bandwidth that streams reach, if the report does not contain it: the MI300X's value.
 const REACHED: f64 = 0.8;
-/// Percent of its peak from which a unit is the limit.
+/// Percent of a unit's peak from which the unit is the limit.
 pub const BOUND: Threshold = Threshold { op: "≥", value: 80.0, source: "analogous to NVIDIA's SpeedOfLight rule" };
-/// Share of its peak from which a unit may be the limit.
+/// Share of a unit's peak from which the unit may be the limit.
 pub const MAY: f64 = 0.6;
 
 /// One kernel: its launch, its GPU, its counters.
 pub struct Amd<'a> {
     counters: Option<Lookup<'a>>,
-    /// Duration, ns; if counters were collected, that of a dispatch that ran alone.
+    /// Duration, ns; with counters, the duration of a dispatch that ran alone.
     pub ns: Option<f64>,
     pub workgroups: Option<f64>,
     /// Work-items per workgroup.
@@ -32,7 +32,8 @@ pub struct Amd<'a> {
     pub wave: Option<f64>,
 }
 
-/// Lanes per wave of an architecture. RDNA also runs waves of 64 lanes; with 32, their other lanes are not judged.
+/// Lanes per wave of an architecture. RDNA can run waves of 32 or 64 lanes: we assume 32, and do not judge the other
+/// lanes.
 fn lanes_per_wave(arch: &str) -> Option<f64> {
     if arch.starts_with("gfx9") { Some(64.0) } else { arch.starts_with("gfx1").then_some(32.0) }
 }
@@ -55,7 +56,7 @@ impl<'a> Amd<'a> {
         }
     }
 
-    /// Values of a result of rocprofv3, which has the data of the dispatch and the agent among its counters.
+    /// Values of a result of rocprofv3, whose counters include the data of the dispatch and the agent.
     pub fn of_result(metrics: &'a Metrics, result: usize) -> Option<Self> {
         let result = metrics.results.get(result)?;
         let lookup = Lookup::new(metrics, result);
@@ -84,18 +85,19 @@ impl<'a> Amd<'a> {
         Some(Self { counters: Some(lookup), ..Self::of_launch(&config, &device, ns) })
     }
 
-    /// Returns true if it was profiled, and not only traced.
+    /// Returns true if the kernel was profiled, and not only traced.
     pub fn has_counters(&self) -> bool {
         self.counters.is_some()
     }
 
-    /// Value of a counter or of a metric that AMD derives from counters; `None` if it did not count.
+    /// Value of a counter, or of a metric that AMD derives from counters; `None` if it was not collected or did not
+    /// work.
     pub fn get(&self, name: &str) -> Option<f64> {
         let value = self.counters.as_ref()?.finite_number(name)?;
         (value != 0.0 || self.not_counted().is_none_or(|names| names.split(", ").all(|n| n != name))).then_some(value)
     }
 
-    /// Counters that are 0 although they cannot be, as found by the importer.
+    /// Counters with an implausible 0, as found by the importer.
     pub fn not_counted(&self) -> Option<&str> {
         match self.counters.as_ref()?.value("Not Counted")? {
             Value::Text(names) => Some(names),
@@ -108,49 +110,50 @@ impl<'a> Amd<'a> {
         Some(self.get("Latency")? + self.get("Idle")?).filter(|n| *n > 0.0)
     }
 
-    /// Share of these cycles spent at a kind of instruction.
+    /// Share of the wave cycles spent at a kind of instruction.
     pub fn wave_share(&self, kind: &str) -> Option<f64> {
         Some(self.get(&format!("Latency of {kind}"))? / self.wave_cycles()?)
     }
 
-    /// A percentage as a share. It may slightly exceed 100 if counters of several runs were combined; values far from
-    /// that are corrupt.
+    /// A percentage as a share. It may slightly exceed 100 if counters of several runs were combined; larger values are
+    /// corrupt.
     pub fn share(&self, name: &str) -> Option<f64> {
         self.get(name).filter(|p| (0.0..=150.0).contains(p)).map(|p| (p / 100.0).min(1.0))
     }
 
-    /// True if shares of the GPU's cycles may be too low: the duration that they must fit into is unknown.
+    /// Returns true if the duration is unknown: the GPU's cycles cannot be checked against it, and shares of them may
+    /// be too low.
     pub fn cycles_unknown(&self) -> bool {
         self.ns.is_none() && self.get("GRBM_GUI_ACTIVE").is_some()
     }
 
-    /// Share of the GPU's cycles in which its workgroup dispatcher was busy, as it is while waves are launched or run;
-    /// `None` if it was not collected (`GRBM_SPI_BUSY`: "the shader processor input is busy", metrics of
+    /// Share of the GPU's cycles in which its workgroup dispatcher was busy, which it is while waves are launched or
+    /// run; `None` if it was not collected (`GRBM_SPI_BUSY`: "the shader processor input is busy", metrics of
     /// rocprofiler-compute).
     pub fn with_waves(&self) -> Option<f64> {
         let share = self.get("GRBM_SPI_BUSY")? / self.get("GRBM_GUI_ACTIVE").filter(|n| *n > 0.0)?;
         (0.0..=1.5).contains(&share).then_some(share.min(1.0))
     }
 
-    /// Returns true if the GPU's cycles fit into the duration at its highest clock. If not, as for short kernels whose
-    /// counters also ran before and after, every share of these cycles is too low.
+    /// Returns true if the GPU's cycles fit into the duration at its highest clock. Otherwise every share of these
+    /// cycles is too low: for short kernels, the counters also ran before and after the kernel.
     pub fn cycles_fit(&self) -> bool {
         let cycles = self.get("GRBM_GUI_ACTIVE").zip(self.get("Agent Num_Xcc")).map(|(n, dies)| n / dies.max(1.0));
         let most = self.ns.zip(self.get("Agent Max_Clock")).map(|(ns, hz)| ns / 1e9 * hz);
         cycles.zip(most).is_none_or(|(cycles, most)| cycles <= most * 1.05)
     }
 
-    /// Returns true if the numbers of its CUs and dies are known.
+    /// Returns true if the GPU's numbers of CUs and dies are known.
     pub fn gpu_known(&self) -> bool {
         self.units.is_some() && self.get("Agent Num_Xcc").is_some()
     }
 
-    /// Returns true for a CDNA GPU, or one not known to be another: some of AMD's counters have other meanings on RDNA.
+    /// Returns true for a CDNA or unknown GPU: some of AMD's counters have other meanings on RDNA.
     pub fn is_cdna(&self) -> bool {
         !self.rdna
     }
 
-    /// Bytes per second between L2 and the memory behind it; true if both directions are known.
+    /// Bytes per second between L2 and the memory behind it, and true if both directions are known.
     pub fn memory_bandwidth(&self) -> Option<(f64, bool)> {
         let (read, write) = (self.get("L2-Fabric Read BW"), self.get("L2-Fabric Write BW"));
         (read.is_some() || write.is_some()).then(|| (read.unwrap_or(0.0) + write.unwrap_or(0.0), read.is_some() && write.is_some()))
@@ -223,8 +226,7 @@ impl<'a> Amd<'a> {
         self.busiest_unit().map_or(0.0, |b| b.1)
     }
 
-    /// Returns true if arithmetic and memory were both measured; without them, nothing is known to be
-    /// far from its peak.
+    /// Returns true if arithmetic and memory were both measured. Otherwise, any unit may be near its peak.
     pub fn roofs_known(&self) -> bool {
         self.share("VALUBusy").is_some() && self.memory_share().is_some() && self.memory_bandwidth().is_some_and(|(_, both)| both)
     }

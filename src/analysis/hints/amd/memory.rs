@@ -10,7 +10,7 @@ const L2_HITS: Threshold = Threshold { op: "<", value: 50.0, source: "rocprof-co
 const CREDITS: Threshold = Threshold { op: "≥", value: 10.0, source: "rocprof-compute: memory bandwidth" };
 pub const BACKPRESSURE: Threshold = Threshold { op: "≥", value: 10.0, source: "rocprof-compute: L2 throughput" };
 
-/// `dram-bandwidth-bound`.
+/// Rule for `dram-bandwidth-bound`.
 pub fn memory_bandwidth(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.memory_share().filter(|s| *s >= MAY)?;
     let ((bytes, both), (published, reached)) = (amd.memory_bandwidth()?, amd.memory_peaks()?);

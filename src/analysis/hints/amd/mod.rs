@@ -97,7 +97,7 @@ mod tests {
         hints(workgroups, pairs).first().map(|h| h.id)
     }
 
-    /// Enough for eight rounds.
+    /// Number of workgroups for eight rounds.
     const MANY: u32 = 304 * 64;
     const STREAM: [(&str, f64); 4] = [("L2-Fabric Read BW", 2e12), ("L2-Fabric Write BW", 2e12), ("VALUBusy", 10.0), ("MfmaUtil", 0.0)];
     const IDLE: [(&str, f64); 4] = [("L2-Fabric Read BW", 2e11), ("L2-Fabric Write BW", 1e11), ("VALUBusy", 10.0), ("MfmaUtil", 0.0)];
@@ -175,7 +175,7 @@ mod tests {
         let uneven = is(&and(&copy, &[("SIMD_UTILIZATION", 20.0), ("GRBM_SPI_BUSY", 600_000.0)])).unwrap();
         assert!((uneven.stake - 0.4).abs() < 0.05, "{}", uneven.stake);
         assert!(uneven.headline.contains("33% of the time in which the GPU has any (60% of its cycles)"), "{}", uneven.headline);
-        // Without a duration it is unknown if the cycles are only those of the kernel.
+        // Without a duration, the cycles may include time before and after the kernel.
         assert!(is(&and(&copy, &[("Duration", 0.0)])).is_none());
         assert!(is(&copy).is_some());
     }

@@ -4,7 +4,7 @@ use super::facts::Amd;
 use crate::analysis::hints::rule_context::format_percent;
 use crate::model::Nanos;
 
-/// Returns the sentences; without the counters to a question, its sentence names what to collect.
+/// Returns the sentences. If the counters for a question are missing, its sentence names the data to collect.
 pub fn reasoning_sentences(amd: &Amd<'_>) -> Vec<String> {
     let mut out = Vec::new();
     out.extend(amd.not_counted().map(not_counted));
@@ -61,7 +61,7 @@ pub fn reasoning_sentences(amd: &Amd<'_>) -> Vec<String> {
     out
 }
 
-/// A sentence on counters that are 0 although they cannot be.
+/// Sentence on counters with an implausible 0.
 pub fn not_counted(names: &str) -> String {
     format!(
         "not counted: {names}: 0 although workgroups ran, so they are ignored. Either the GPU's power state had its counters off \
@@ -75,7 +75,7 @@ fn throughput_lacks(amd: &Amd<'_>) -> String {
     let cycles = absent(if amd.is_cdna() {
         &["GRBM_GUI_ACTIVE", "SQ_ACTIVE_INST_VALU", "SQ_VALU_MFMA_BUSY_CYCLES"]
     } else {
-        // On RDNA the others may count something else.
+        // On RDNA, the SQ counters may have other meanings.
         &["GRBM_GUI_ACTIVE"]
     });
     let traffic = absent(&["FETCH_SIZE", "WRITE_SIZE"]);

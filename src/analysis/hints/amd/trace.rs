@@ -36,7 +36,7 @@ fn wait_hint(amd: &Amd<'_>, id: Diagnosis, kinds: &[&str], what: &str, actions: 
     )
 }
 
-/// `memory-latency`: vector memory, at its waits and at instructions that are not accepted at once.
+/// Rule for `memory-latency`: vector memory, at its waits and at instructions that are not accepted at once.
 pub fn memory_waits(amd: &Amd<'_>) -> Option<Hint> {
     wait_hint(
         amd,
@@ -51,7 +51,7 @@ pub fn memory_waits(amd: &Amd<'_>) -> Option<Hint> {
     )
 }
 
-/// `dependency-latency`: LDS and scalar loads.
+/// Rule for `dependency-latency`: LDS and scalar loads.
 pub fn lds_waits(amd: &Amd<'_>) -> Option<Hint> {
     wait_hint(
         amd,
@@ -65,7 +65,7 @@ pub fn lds_waits(amd: &Amd<'_>) -> Option<Hint> {
     )
 }
 
-/// `barrier-stalls`.
+/// Rule for `barrier-stalls`.
 pub fn barrier_waits(amd: &Amd<'_>) -> Option<Hint> {
     wait_hint(
         amd,
@@ -79,7 +79,7 @@ pub fn barrier_waits(amd: &Amd<'_>) -> Option<Hint> {
     )
 }
 
-/// `instruction-cache`: waves without an instruction to execute.
+/// Rule for `instruction-cache`: waves without an instruction to execute.
 pub fn idle_waves(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.get("Idle")? / amd.wave_cycles()?;
     // Idle cycles have other causes, too: code that fits in the cache is not fetched again.

@@ -6,7 +6,7 @@ use crate::analysis::hints::hint::{Evidence, Hint, LEAST, Severity, Sure, Thresh
 use crate::analysis::hints::rule_context::{Case, format_percent};
 use crate::analysis::hints::rules::lanes;
 
-/// Active lanes, of 64.
+/// Number of active lanes of a wave's 64.
 const LANES: Threshold = Threshold { op: "<", value: 48.0, source: "analogous to NVIDIA's ThreadDivergence rule: three quarters" };
 const CONFLICTS: Threshold = Threshold { op: "≥", value: 10.0, source: "our bound; AMD gives none" };
 /// Busy share of the vector ALUs from which their FP16 arithmetic counts as the kernel's main work.
@@ -22,7 +22,7 @@ fn roof_hint(id: Diagnosis, share: f64, hint: impl FnOnce(Hint) -> Hint, headlin
     out
 }
 
-/// `tensor-bound`: the matrix cores.
+/// Rule for `tensor-bound`: the matrix cores.
 pub fn matrix_bound(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.share("MfmaUtil").filter(|s| *s >= MAY)?;
     let of = |hint: Hint| {
@@ -41,10 +41,10 @@ pub fn matrix_bound(amd: &Amd<'_>) -> Option<Hint> {
     Some(roof_hint(Diagnosis::Tensor, share, of, format!("the matrix cores are busy in {} of the time", format_percent(share))))
 }
 
-/// `compute-bound`: the vector ALUs.
+/// Rule for `compute-bound`: the vector ALUs.
 pub fn vector_bound(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.share("VALUBusy").filter(|s| *s >= MAY)?;
-    // Instructions of the matrix cores are issued like those of the vector ALUs.
+    // Matrix instructions also count as issued instructions of the vector ALUs.
     if amd.share("MfmaUtil").is_some_and(|m| m >= MAY) {
         return None;
     }
@@ -69,11 +69,11 @@ pub fn vector_bound(amd: &Amd<'_>) -> Option<Hint> {
     Some(roof_hint(Diagnosis::Compute, share, of, format!("the vector ALUs are busy in {} of the time", format_percent(share))))
 }
 
-/// `partial-warps`: workgroups that are smaller than a wave, or not a multiple of it.
+/// Rule for `partial-warps`: workgroups that are smaller than a wave, or not a multiple of it.
 pub fn partial_waves(amd: &Amd<'_>) -> Option<Hint> {
     let (items, wave) = (amd.items.filter(|i| *i > 0.0)?, amd.wave?);
     let empty = lanes::empty_lanes(items, amd.workgroups, wave)?;
-    // If all workgroups run at once, a wave takes as long with its lanes full: only time of the vector ALUs is freed.
+    // If all workgroups run at once, a wave with full lanes takes as long: only time of the vector ALUs is freed.
     let once = amd.occupancy.as_ref().and_then(|o| o.waves).is_none_or(|rounds| rounds <= 1.0);
     let busy = amd.share("VALUBusy").map(|b| b.min(1.0));
     let memory = amd.memory_share().unwrap_or(0.0).min(1.0);
@@ -110,7 +110,7 @@ pub fn partial_waves(amd: &Amd<'_>) -> Option<Hint> {
     )
 }
 
-/// `warp-divergence`: lanes without work.
+/// Rule for `warp-divergence`: lanes without work.
 pub fn lane_divergence(amd: &Amd<'_>) -> Option<Hint> {
     let lanes = amd.share("VALUUtilization").map(|s| s * 64.0).filter(|l| *l < LANES.value)?;
     // Workgroups of fewer work-items than a wave leave lanes empty without any branch.
@@ -143,7 +143,7 @@ pub fn lane_divergence(amd: &Amd<'_>) -> Option<Hint> {
     )
 }
 
-/// `shared-bank-conflicts`, in LDS.
+/// Rule for `shared-bank-conflicts`, in LDS.
 pub fn bank_conflicts(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.share("LDSBankConflict").filter(|s| s * 100.0 >= CONFLICTS.value && amd.is_cdna())?;
     Some(
@@ -171,7 +171,7 @@ pub fn bank_conflicts(amd: &Amd<'_>) -> Option<Hint> {
     )
 }
 
-/// `shared-bandwidth-bound`: LDS that needs several cycles for accesses that are not aligned to their size.
+/// Rule for `shared-bandwidth-bound`: LDS that needs several cycles for accesses that are not aligned to their size.
 pub fn unaligned_lds(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.share("LDS Unaligned Stall").filter(|s| s * 100.0 >= CONFLICTS.value && amd.is_cdna())?;
     Some(
@@ -187,7 +187,7 @@ pub fn unaligned_lds(amd: &Amd<'_>) -> Option<Hint> {
     )
 }
 
-/// `shared-bandwidth-bound`: LDS without conflicts.
+/// Rule for `shared-bandwidth-bound`: LDS without conflicts.
 pub fn lds_bandwidth(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.lds_share().filter(|s| *s >= MAY)?;
     let unaligned = amd.share("LDS Unaligned Stall").is_some_and(|s| s * 100.0 >= CONFLICTS.value);
@@ -218,7 +218,7 @@ pub fn lds_bandwidth(amd: &Amd<'_>) -> Option<Hint> {
     ))
 }
 
-/// `no-tensor-cores`: FP16 matrix products without the matrix cores.
+/// Rule for `no-tensor-cores`: FP16 matrix products without the matrix cores.
 pub fn no_matrix(amd: &Amd<'_>) -> Option<Hint> {
     // The counter must be present and zero, not merely missing.
     if amd.get("MfmaUtil")? > 0.0 {

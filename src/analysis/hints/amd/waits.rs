@@ -15,7 +15,7 @@ const FEW: Threshold = Threshold { op: "<", value: 25.0, source: "our bound; AMD
 /// one or two waves per SIMD.
 const MATRIX: f64 = 0.3;
 
-/// `local-memory-traffic`: data in scratch memory.
+/// Rule for `local-memory-traffic`: data in scratch memory.
 pub fn scratch_memory(amd: &Amd<'_>) -> Option<Hint> {
     let bytes = amd.scratch.filter(|b| *b > 0.0)?;
     // Counters do not separate the traffic of scratch, so its cost is unknown.
@@ -39,7 +39,7 @@ pub fn scratch_memory(amd: &Amd<'_>) -> Option<Hint> {
 /// Low occupancy with a known limiter, while no unit is busy.
 pub fn limited_occupancy(amd: &Amd<'_>) -> Option<Hint> {
     let o = amd.occupancy.as_ref().filter(|o| o.percent < LOW.value)?;
-    // With fewer workgroups than the GPU holds, the grid leaves it empty.
+    // A grid with fewer workgroups than the GPU holds explains the low occupancy.
     if o.waves.is_some_and(|w| w < 1.0) || amd.share("MfmaUtil").is_some_and(|m| m >= MATRIX) {
         return None;
     }
@@ -80,7 +80,7 @@ pub fn limited_occupancy(amd: &Amd<'_>) -> Option<Hint> {
     )
 }
 
-/// `memory-latency`: no unit is busy.
+/// Rule for `memory-latency`: no unit is busy.
 pub fn memory_latency(amd: &Amd<'_>) -> Option<Hint> {
     let (unit, peak) = amd.busiest_unit().filter(|b| amd.roofs_known() && b.1 * 100.0 < IDLE.value)?;
     // Too few workgroups, or an L2 that does not accept more requests, already explain the waiting.

@@ -25,7 +25,7 @@ fn hot_slice(case: &Case<'_>) -> Option<(f64, Option<Evidence>)> {
     all.into_iter().flatten().max_by(|a, b| a.0.total_cmp(&b.0))
 }
 
-/// `atomic-contention`.
+/// Rule for `atomic-contention`.
 pub fn atomic_contention(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let global = f.get("atomics_global").into_iter().chain(f.get("atomic_requests")).reduce(f64::max);
@@ -44,7 +44,8 @@ pub fn atomic_contention(case: &Case<'_>) -> Option<Hint> {
     let waits = match waiting {
         Some(w) if w * 100.0 >= STALL.value => w,
         Some(_) => return None,
-        // Without stalls only a slice that takes all atomics is evidence; the time that warps wait for it is unknown.
+        // Without stall data, only a slice that receives all atomics is evidence, and the time that warps wait for it
+        // is unknown.
         None => hot.as_ref().map(|_| 1.0)?,
     };
     // Warps also wait for their loads: atomics count by their part of the accesses, unless one slice shows that
@@ -57,7 +58,7 @@ pub fn atomic_contention(case: &Case<'_>) -> Option<Hint> {
     let kind = if shared.unwrap_or(0.0) > global.unwrap_or(0.0) { "shared" } else { "global" };
     let headline =
         format!("{kind} atomics contend with each other: they are {} of the accesses{slice}{while_waiting}", format_percent(share));
-    // Traffic through L1 and L2 is mostly that of the atomics themselves.
+    // Traffic through L1 and L2 is mostly from the atomics themselves.
     let relief = DemandReduction::bound_only().without_units(&[Unit::L1, Unit::L2, Unit::Lsu]);
     let relief = if hot.is_some() {
         let best = after::next(&relief, case);

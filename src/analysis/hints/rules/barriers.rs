@@ -7,11 +7,11 @@ use crate::analysis::hints::rule_context::{Case, format_percent};
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 
-/// Share from which the most frequent reason is reported although it is below NVIDIA's threshold: a fifth of
+/// Share from which we report the most frequent reason even below NVIDIA's threshold: a fifth of
 /// the warps' cycles.
 const FIFTH: f64 = 0.2;
 
-/// `barrier-stalls`.
+/// Rule for `barrier-stalls`.
 pub fn barrier_stalls(case: &Case<'_>) -> Option<Hint> {
     let stalls = case.stalls.as_ref()?;
     let share = stalls.share("barrier");
@@ -21,7 +21,7 @@ pub fn barrier_stalls(case: &Case<'_>) -> Option<Hint> {
         return None;
     }
     let block = case.facts.get("block_size").map_or_else(String::new, |b| format!(", in blocks of {b:.0} threads"));
-    // Fewer barriers end the waiting, and also save the work that warps do only to get there.
+    // Fewer barriers end the waiting, and also save the work that warps do only to reach a barrier.
     let stake = case.waiting_gain(share);
     let relief = DemandReduction::bound_only().with_time(0.85 * (1.0 - stake), 1.4);
     Some(

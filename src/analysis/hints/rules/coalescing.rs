@@ -8,7 +8,7 @@ use crate::analysis::hints::rule_context::{Case, format_percent};
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 
-/// Hit rate of L1 from which most excessive sectors are used by a later access.
+/// Hit rate of L1 from which later accesses use most excessive sectors.
 const NEAR: f64 = 0.4;
 
 /// Sectors of the widest coalesced request: 16 bytes for each of 32 threads.
@@ -34,9 +34,9 @@ fn excess_sectors(case: &Case<'_>) -> Option<Excess> {
         let extra = f.get("l2_excessive_sectors").or_else(|| Some(all - f.get("l2_sectors_global_ideal")?))?;
         Some(extra / all)
     });
-    // Stores are left out: their share of the sectors is not part of that number.
+    // Loads only: this metric does not include the sectors of stores.
     let by_use = || Some(1.0 - f.share("global_load_efficiency").filter(|e| *e > 0.0)?);
-    // More sectors per load than any coalesced width takes (16 for 128 bits).
+    // More sectors per load than any coalesced width requires (16 for 128 bits).
     let sectors = || f.get("global_load_sectors_per_request").filter(|s| *s > WIDEST);
     // At least one sector is needed: 32 threads that read a byte each.
     let by_request = || sectors().map(|s| Excess { least: 1.0 - WIDEST / s, most: 1.0 - 1.0 / s, sure: false });
@@ -48,8 +48,8 @@ fn excess_sectors(case: &Case<'_>) -> Option<Excess> {
 fn unneeded_at_l2(case: &Case<'_>, share: f64) -> Option<f64> {
     let f = case.facts;
     let real = f.positive_value("l2_sectors_from_l1")?;
-    // Without the code's counters only loads are known, with an upper bound of their need: accesses may be narrower
-    // than the widest.
+    // Without the code's counters, only loads are known, with an upper bound of the sectors that they need: accesses
+    // may be narrower than the widest.
     let (ideal, real) = f.positive_value("l2_sectors_global_ideal").map(|ideal| (ideal, real)).or_else(|| {
         let loads = f.positive_value("global_load_sectors")?;
         Some((loads * (1.0 - share), real - (f.positive_value("l2_sectors_global")? - loads)))
@@ -57,14 +57,14 @@ fn unneeded_at_l2(case: &Case<'_>, share: f64) -> Option<f64> {
     Some((1.0 - ideal / real.max(ideal)).max(0.0))
 }
 
-/// `uncoalesced-global`.
+/// Rule for `uncoalesced-global`.
 pub fn uncoalesced_access(case: &Case<'_>) -> Option<Hint> {
     let Excess { least, most, sure } = excess_sectors(case).filter(|e| e.least * 100.0 >= EXCESS.value)?;
     let (share, known) = (least, least >= most);
     let f = case.facts;
     let get = |u| case.demand.get(u).unwrap_or(0.0);
     let beyond = unneeded_at_l2(case, share).map_or(share, |a| a.min(share));
-    // In device memory, at most the bytes that it moved beyond the ideal.
+    // In device memory, the waste is at most the bytes moved beyond the ideal.
     let moved =
         f.positive_value("l2_sectors_global_ideal").zip(f.dram_bytes()).map(|(ideal, bytes)| (1.0 - ideal * SECTOR / bytes).max(0.0));
     let from_dram = moved.map_or(beyond, |m| m.min(beyond));
@@ -79,14 +79,14 @@ pub fn uncoalesced_access(case: &Case<'_>) -> Option<Hint> {
     let roof = 1.0 - left.fold(others, f64::max);
     let (unit, stake) = waste.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let stake = stake.min(roof);
-    // The used bytes remain with any order of accesses. Random accesses may not have a better order; neighbours are
-    // used at some time if L1 hits, or if the rate of device memory shows that fetched bytes are dropped. Four
-    // neighbouring sectors share a wavefront of L1; excessive ones mostly have one each.
+    // The used bytes remain in any order of accesses. Random accesses may not have a better order. Neighbouring bytes
+    // are used at some time if L1 hits, or if the rate of device memory indicates that fetched bytes are dropped. Four
+    // neighbouring sectors share a wavefront of L1; excessive sectors mostly have one each.
     let without = |excess: f64, from_dram: f64| {
         let bytes = 1.0 - moved.unwrap_or(from_dram);
         DemandReduction::bound_only().with_left(Unit::Dram, bytes).with_left(Unit::L1, (1.0 - excess) / 4.0).without_units(&[Unit::L2])
     };
-    // The bound also holds if more is excessive than can be shown; the estimate only uses what is shown.
+    // The bound assumes the maximum excess; the estimate uses only the proven excess.
     let relief = without(most, if known { from_dram } else { most });
     let streams = f.share("l1_hit_rate").is_some_and(|h| h >= NEAR) || get(Unit::Dram) * 100.0 >= MAY_LIMIT.value;
     let relief = if streams {

@@ -7,10 +7,10 @@ use crate::analysis::hints::rule_context::{Case, format_percent};
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 
-/// `warp-divergence`.
+/// Rule for `warp-divergence`.
 pub fn warp_divergence(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
-    // Threads that are predicated off do nothing, either: NVIDIA's rule considers both.
+    // Predicated-off threads do nothing, either: NVIDIA's rule considers both.
     let on = f.threads_per_instruction()?.min(f.threads_not_off().unwrap_or(32.0));
     let threads = Some(on).filter(|t| *t < THREADS.value)?;
     // Blocks of fewer threads than a warp leave lanes empty without any branch.
@@ -20,7 +20,7 @@ pub fn warp_divergence(case: &Case<'_>) -> Option<Hint> {
     if threads >= full * 0.75 {
         return None;
     }
-    // Fewer instructions take fewer issue slots and less waiting; memory traffic remains.
+    // Fewer instructions need fewer issue slots and less waiting; memory traffic remains.
     let memory = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.get(u)).fold(0.0, f64::max);
     let stake = (case.active * lost).min(1.0 - memory) * ((0.8 - memory) / 0.2).clamp(0.0, 1.0);
     let best = case.active * (1.0 - lost) + (1.0 - case.active);

@@ -5,7 +5,7 @@ use crate::analysis::hints::hint::Hint;
 use crate::analysis::hints::limits::STALL;
 use crate::analysis::hints::rule_context::{Case, format_percent};
 
-/// `instruction-cache`.
+/// Rule for `instruction-cache`.
 pub fn instruction_fetch(case: &Case<'_>) -> Option<Hint> {
     let share = case.stalls.as_ref()?.share("no_instruction");
     if share * 100.0 < STALL.value {

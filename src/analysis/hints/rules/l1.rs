@@ -10,7 +10,7 @@ use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 
 /// Share of the wavefronts of shared memory that conflicts add, 0 to 1. From the code's counters if they were
-/// collected, which count conflicts alone; else from the hardware's, which also count wavefronts that had to
+/// collected, which count conflicts alone; else from the hardware's counters, which also count wavefronts that had to
 /// wait for others.
 pub fn conflict_share(case: &Case<'_>) -> Option<f64> {
     let f = case.facts;
@@ -24,7 +24,7 @@ fn by_code(case: &Case<'_>) -> bool {
     case.facts.positive_value("shared_source_wavefronts").is_some() && case.facts.get("shared_source_ideal").is_some()
 }
 
-/// `shared-bank-conflicts`.
+/// Rule for `shared-bank-conflicts`.
 pub fn bank_conflicts(case: &Case<'_>) -> Option<Hint> {
     let share = conflict_share(case).filter(|s| s * 100.0 >= CONFLICTS.value)?;
     let busy = case.demand.get(Unit::Shared)?;
@@ -63,20 +63,20 @@ pub fn bank_conflicts(case: &Case<'_>) -> Option<Hint> {
     )
 }
 
-/// `shared-bandwidth-bound` or `l1-bandwidth-bound`.
+/// Rule for `shared-bandwidth-bound` or `l1-bandwidth-bound`.
 pub fn l1_bandwidth(case: &Case<'_>) -> Option<Hint> {
     let Bottleneck::L1 { share, shared } = find_bottleneck(case)? else { return None };
     let (stake, bound) = case.next_roof(&[Unit::L1, Unit::Shared, Unit::Lsu, Unit::Issue]);
     let stake = stake * Case::binding_weight(share);
     let at = Some(if share * 100.0 >= AT_LIMIT.value { AT_LIMIT } else { MAY_LIMIT });
-    // Without data on the need for the sectors, unneeded ones may be the cause.
+    // If the number of needed sectors is unknown, unneeded sectors may be the cause.
     let known = case.facts.get("l2_sectors_global").is_some() || case.facts.get("global_load_efficiency").is_some();
     let sure = if share * 100.0 >= AT_LIMIT.value && known { Sure::Certain } else { Sure::Likely };
     let hint = if shared {
         let few = conflict_share(case)
             .map_or_else(String::new, |c| format!(" ({} of its wavefronts are due to bank conflicts)", format_percent(c)));
         let known = conflict_share(case).is_some();
-        // Its accesses can only change its own part of the stage that it shares with the rest of L1.
+        // Changes to shared memory accesses reduce only their own part of the stage, which the rest of L1 also uses.
         let own = case.demand.get(Unit::Shared).unwrap_or(share);
         let headline = format!("shared memory is the limit: {} of its peak{few}", format_percent(own));
         Hint::new(Diagnosis::SharedBandwidth, stake, headline)
@@ -102,7 +102,7 @@ pub fn l1_bandwidth(case: &Case<'_>) -> Option<Hint> {
             )
             .with_confidence(if known { Sure::Certain } else { Sure::Likely })
     } else {
-        // Shared memory's part was not collected: the kernel may use tiles already.
+        // The report lacks shared memory's part: the kernel may use tiles already.
         let tiles = case.demand.get(Unit::Shared).is_none() && !case.facts.without_shared();
         let pipe = case.demand.get(Unit::Lsu).is_some_and(|l| l >= share && case.demand.get(Unit::L1).is_none_or(|d| d < l));
         let what = if pipe { "load and store instructions are the limit: their pipe is at" } else { "L1 is the limit:" };

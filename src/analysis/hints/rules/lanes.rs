@@ -7,12 +7,12 @@ use crate::analysis::hints::rule_context::{Case, format_percent};
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 
-/// Lanes of an NVIDIA GPU's warp.
+/// Lanes per warp on NVIDIA GPUs.
 const WARP: f64 = 32.0;
 /// Words of 4 bytes in a sector of 32 bytes.
 const WORDS: f64 = 8.0;
 
-/// The lanes that a launch leaves empty.
+/// Lanes that a launch leaves empty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Empty {
     /// Share of the lanes of all warps, 0 to 1.
@@ -48,16 +48,16 @@ pub fn describe_lanes(threads: f64, warp: f64, empty: Empty, (block, lane): (&st
     }
 }
 
-/// `partial-warps`.
+/// Rule for `partial-warps`.
 pub fn partial_warps(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let threads = f.positive_value("block_size")?;
     let empty = empty_lanes(threads, f.positive_value("grid_size"), WARP)?;
     let alone = case.depth() == Depth::Timeline;
-    // If all blocks run at once, a warp takes as long with its lanes full: only issue slots are freed.
+    // If all blocks run at once, a warp with full lanes takes as long: only issue slots are freed.
     let once = f.positive_value("waves_per_sm").is_some_and(|w| w <= 1.0);
     let slots = if once { case.demand.get(Unit::Issue).unwrap_or(0.0) } else { 1.0 };
-    // Memory traffic remains, except for sectors that full warps share: with few lanes, each fetches one of its own.
+    // Memory traffic remains, except for sectors that full warps would share: each warp with few lanes fetches its own.
     let shared = (WARP * (1.0 - empty.lanes) / WORDS).min(1.0);
     let memory = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.get(u)).fold(0.0, f64::max) * shared;
     let work = [Unit::Fma, Unit::Fp64, Unit::Xu]
@@ -130,7 +130,7 @@ mod tests {
             ("half a warp", [("block_size", 16.0), ("grid_size", 1e6), ("waves_per_sm", 2e3)], true, (50.0, 50.0)),
             ("a warp and a half", [("block_size", 48.0), ("grid_size", 1e6), ("waves_per_sm", 2e3)], true, (25.0, 50.0)),
             ("full warps", [("block_size", 64.0), ("grid_size", 1e6), ("waves_per_sm", 2e3)], false, (0.0, 100.0)),
-            // Without a gain, because all of it runs at once.
+            // No gain, because all warps run at once.
             ("one small block", [("block_size", 16.0), ("grid_size", 1.0), ("waves_per_sm", 1e-3)], false, (0.0, 100.0)),
         ] {
             let facts = Facts::from_pairs(&[&usual[..], &limits[..], &own[..]].concat());
@@ -140,7 +140,7 @@ mod tests {
             assert_eq!(found == Some(0), first, "{what}: {hints:?}");
             assert!((most.0..=most.1).contains(&at_most), "{what}: {at_most} {hints:?}");
         }
-        // At the roof of device memory the lanes cost nothing.
+        // At the roof of device memory, empty lanes do not cost time.
         let roof = [("duration", 1e8), ("sm_throughput", 15.0), ("memory_throughput", 90.0), ("dram_throughput", 90.0)];
         let own = [("block_size", 48.0), ("grid_size", 1e6), ("waves_per_sm", 2e3)];
         let hints = diagnose(&Facts::from_pairs(&[&roof[..], &own[..]].concat()));

@@ -9,10 +9,10 @@ use crate::analysis::hints::rule_context::{Case, format_percent};
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 
-/// Share of its peak from which device memory is streamed through.
+/// Share of its peak from which device memory counts as streaming.
 const STREAMS: f64 = 0.3;
 
-/// `memory-latency`.
+/// Rule for `memory-latency`.
 pub fn memory_latency(case: &Case<'_>) -> Option<Hint> {
     let Some(stalls) = &case.stalls else { return from_throughputs(case) };
     let reasons = ["long_scoreboard", "drain", "membar"];
@@ -67,7 +67,7 @@ pub fn memory_latency(case: &Case<'_>) -> Option<Hint> {
     )
 }
 
-/// Only a guess without stalls: memory is busier than compute, and no unit is near its peak.
+/// Without stall data, this is only a guess: memory is busier than compute, and no unit is near its peak.
 fn from_throughputs(case: &Case<'_>) -> Option<Hint> {
     let (memory, sm) = (case.facts.share("memory_throughput")?, case.facts.share("sm_throughput")?);
     // Below a tenth of its peak, memory hardly contributes to the time. It must be twice as busy as compute,
@@ -91,7 +91,7 @@ fn from_throughputs(case: &Case<'_>) -> Option<Hint> {
     )
 }
 
-/// `dependency-latency`.
+/// Rule for `dependency-latency`.
 pub fn dependency_latency(case: &Case<'_>) -> Option<Hint> {
     let stalls = case.stalls.as_ref()?;
     let reasons = ["wait", "short_scoreboard", "math_pipe_throttle", "dispatch_stall"];

@@ -12,7 +12,7 @@ use crate::model::Nanos;
 /// Duration below which a kernel is shorter than the cost of its launch on the host (3 to 8 µs), in ns.
 const CLEARLY_NS: f64 = 5_000.0;
 
-/// `launch-overhead`.
+/// Rule for `launch-overhead`.
 pub fn launch_overhead(case: &Case<'_>) -> Option<Hint> {
     let ns = case.facts.duration_ns().filter(|ns| *ns < SHORT.value)?;
     let empty = if case.depth() == Depth::Timeline { EMPTY_IN_TIMELINE_NS } else { EMPTY_KERNEL_NS };

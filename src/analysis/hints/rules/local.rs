@@ -8,7 +8,7 @@ use crate::analysis::hints::rule_context::{Case, format_percent};
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 
-/// `register-spilling` or `local-memory-traffic`.
+/// Rule for `register-spilling` or `local-memory-traffic`.
 pub fn local_memory(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let instructions = || Some(f.get("local_loads")? + f.get("local_stores").unwrap_or(0.0));
@@ -22,7 +22,7 @@ pub fn local_memory(case: &Case<'_>) -> Option<Hint> {
     }
     let get = |u| case.demand.get(u).unwrap_or(0.0);
     let l1 = (get(Unit::L1) - get(Unit::Shared)).max(0.0);
-    // L2 and device memory are not counted by kind: their local part is at most that of L1.
+    // L2 and device memory are not counted by kind: their local part is at most L1's local part.
     let units = [(Unit::L1, l1 * share), (Unit::L2, get(Unit::L2) * share), (Unit::Dram, get(Unit::Dram) * share)];
     let (unit, busy) = units.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let waits = case.stalls.as_ref().map_or(0.0, |s| case.waiting_gain(s.summed_share(&["long_scoreboard", "lg_throttle"]) * share));
@@ -37,7 +37,7 @@ pub fn local_memory(case: &Case<'_>) -> Option<Hint> {
     } else {
         format!("the part of the waiting for memory that is local: {}", format_percent(share))
     };
-    // Since ncu 2025.1 the code says which accesses are spills.
+    // Since ncu 2025.1, the code marks accesses that are spills.
     let spilled = f.get("local_spill_requests").or_else(|| f.get("local_spill_instructions"));
     let part = spilled.map(|s| (s / requests).clamp(0.0, 1.0));
     let registers = f.get("registers_per_thread");
@@ -45,7 +45,7 @@ pub fn local_memory(case: &Case<'_>) -> Option<Hint> {
     let (id, sure) = match part {
         Some(p) if p >= 0.5 => (Diagnosis::Spilling, Sure::Certain),
         Some(_) => (Diagnosis::LocalMemory, Sure::Certain),
-        // Older reports do not tell: at the maximum number of registers of a thread, spilling is the usual reason.
+        // Older reports lack this: at the maximum number of registers of a thread, spilling is the usual reason.
         None if capped => (Diagnosis::Spilling, Sure::Likely),
         None => (Diagnosis::LocalMemory, Sure::Likely),
     };

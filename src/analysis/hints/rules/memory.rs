@@ -23,7 +23,7 @@ fn dram_bandwidth(case: &Case<'_>, share: f64) -> Hint {
         let (number, unit) = human_number(b, "byte/second");
         format!(" ({number} {unit})")
     });
-    // Switching between reads and writes costs the memory time: such kernels peak lower.
+    // Switching between reads and writes costs time, which lowers the attainable peak.
     let limit = if case.facts.has_mixed_traffic() { MIXED } else { AT_LIMIT };
     let near = share * 100.0 >= limit.value;
     // A kernel only counts as healthy if its traffic is known to be useful.
@@ -34,7 +34,7 @@ fn dram_bandwidth(case: &Case<'_>, share: f64) -> Hint {
     } else {
         format!("device memory is the busiest unit, at {} of its peak{rate}", format_percent(share))
     };
-    // The remedy is to move fewer bytes; none of them is certain to remain.
+    // The remedy is to move fewer bytes, and perhaps every byte is avoidable.
     let relief = DemandReduction::bound_only().without_units(&[Unit::Dram]);
     let hint = Hint::new(Diagnosis::DramBandwidth, (1.0 - share / ATTAINABLE).max(0.0) * Case::binding_weight(share), headline)
         .with_gain_basis(format!(
@@ -91,7 +91,7 @@ fn l2_bandwidth(case: &Case<'_>, share: f64) -> Hint {
         "use each sector whole: 128-bit loads, neighbours to neighbouring threads",
     ])
     .with_confirmation(&["MemoryWorkloadAnalysis_Tables", "SourceCounters"], true, "which loads cause the traffic");
-    // Without data on the need for the sectors, unneeded ones may be the cause.
+    // If the number of needed sectors is unknown, unneeded sectors may be the cause.
     let known = case.facts.get("l2_sectors_global").is_some() || case.facts.get("global_load_efficiency").is_some();
     hint.with_confidence(if share * 100.0 >= AT_LIMIT.value && known { Sure::Certain } else { Sure::Likely })
 }

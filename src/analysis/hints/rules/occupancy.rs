@@ -1,4 +1,4 @@
-//! Rule: occupancy that is limited by one resource, if it costs time.
+//! Rule: one resource limits the occupancy, which costs time.
 
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, LEAST, Sure};
@@ -17,27 +17,27 @@ const LIMITS: [(&str, Diagnosis, &str); 5] = [
     ("occupancy_limit_barriers", Diagnosis::OccupancyBarriers, "barriers"),
 ];
 
-/// `occupancy-registers`, `-shared-memory`, `-block-size`, `-barriers`.
+/// Rule for `occupancy-registers`, `-shared-memory`, `-block-size`, `-barriers`.
 pub fn limited_occupancy(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let percent = f.get("theoretical_occupancy").filter(|o| *o > 0.0 && *o < OCCUPANCY.value)?;
     let theory = percent / 100.0;
-    // Without shared memory of its own a block needs only the driver's reserve, which the carve-out is sized for:
-    // that is not a limit.
+    // A block without shared memory needs only the driver's reserve. The driver sizes the carve-out for that, so it is
+    // not a real limit.
     let real = |id: Diagnosis| id != Diagnosis::OccupancyShared || !f.without_shared();
     let known = LIMITS.iter().filter(|l| real(l.1)).filter_map(|l| Some((l, f.positive_value(l.0)?)));
     let (&(limit, id, word), blocks) = known.reduce(|a, b| if b.1 < a.1 { b } else { a })?;
-    // With less than a wave, all blocks are on the SMs already: they would not fill more room.
+    // With less than a wave, all blocks are already on the SMs and cannot use more room.
     let waves = f.positive_value("waves_per_sm")?;
-    // A grid that fills the SMs exactly was sized to fit: with more room it would be larger.
+    // A grid that fills the SMs exactly was sized to fit, and would be larger with more room.
     let fits = (waves - 1.0).abs() < 0.01;
     if waves <= 1.0 && !fits {
         return None;
     }
-    // A timeline shows the limit, but not its cost.
+    // A timeline contains the limit, but not its cost.
     let alone = case.depth() == Depth::Timeline;
     let waves = if fits { f64::INFINITY } else { waves };
-    // The same resource can have two limits: the next limit of another one shows how far this one could be raised.
+    // One resource can have two limits: the next limit of another resource bounds the gain from raising this one.
     // Larger blocks also need fewer barriers for the same warps.
     let apart = |other: Diagnosis| other != id && !(id == Diagnosis::OccupancyBlock && other == Diagnosis::OccupancyBarriers);
     let next = LIMITS.iter().filter(|l| apart(l.1) && real(l.1)).filter_map(|l| f.positive_value(l.0)).fold(f64::INFINITY, f64::min);
@@ -45,7 +45,7 @@ pub fn limited_occupancy(case: &Case<'_>) -> Option<Hint> {
     // By Little's law the rate grows with the warps, at most until the next resource, the grid, or a unit is the limit.
     let warps = theory.max(1.0 / waves).max(room.min(1.0));
     let stake = case.active * (1.0 - warps).min(1.0 - case.peak()).max(0.0) * case.waiting_counts();
-    // If a warp is ready in most cycles, more warps change nothing.
+    // If a warp is ready in most cycles, more warps do not help.
     let over_kernel = || case.demand.get(Unit::Issue).map(|i| i / case.active.max(i).max(1e-6));
     let issue = f.get("issued_warp").or_else(over_kernel);
     if issue.is_some_and(|i| i * 100.0 >= ISSUE.value) {

@@ -8,7 +8,7 @@ use crate::analysis::hints::rule_context::{Case, discount_note, format_percent};
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 
-/// `compute-bound`, `alu-bound`, `fp64-bound`, `sfu-bound` or `tensor-bound`.
+/// Rule for `compute-bound`, `alu-bound`, `fp64-bound`, `sfu-bound` or `tensor-bound`.
 pub fn busy_pipe(case: &Case<'_>) -> Option<Hint> {
     let Bottleneck::Pipe(unit, share) = find_bottleneck(case)? else { return None };
     let hint = match unit {
@@ -21,7 +21,7 @@ pub fn busy_pipe(case: &Case<'_>) -> Option<Hint> {
     let at = if share * 100.0 >= AT_LIMIT.value { AT_LIMIT } else { MAY_LIMIT };
     let mut hint = Hint { bound: format!("{}{}", hint.bound, discount_note(Case::binding_weight(share))), ..hint };
     hint = hint.with_confidence(if share * 100.0 >= AT_LIMIT.value { Sure::Certain } else { Sure::Likely });
-    // The remedies reduce the work of this unit.
+    // The remedies reduce the demand on this unit.
     hint.relief = match unit {
         Unit::Fp64 => DemandReduction::bound_only().without_units(&[Unit::Fp64]).with_time(1.0 - hint.stake, 1.3),
         Unit::Tensor => DemandReduction::bound_only().without_units(&[Unit::Tensor]),
@@ -127,7 +127,8 @@ fn alu_bound(case: &Case<'_>, unit: Unit, share: f64) -> Hint {
 
 fn fp64_bound(case: &Case<'_>, share: f64) -> Hint {
     let f = case.facts;
-    // The same work in FP32 takes the ratio of the rates: 1/2 on data-centre chips, 1/32 or 1/64 on others.
+    // The same work in FP32 takes less time by the ratio of the rates: 1/2 on data-centre chips, 1/32 or 1/64 on
+    // others.
     let ratio = f.positive_value("fp64_rate").zip(f.positive_value("fp32_rate")).map(|(d, s)| d / s);
     let others = case.demand.busiest_except(&[Unit::Fp64, Unit::Issue]).map_or(0.0, |b| b.share);
     let fma = case.demand.get(Unit::Fma).unwrap_or(0.0);

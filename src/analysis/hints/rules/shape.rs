@@ -8,9 +8,8 @@ use crate::analysis::hints::rule_context::{Case, discount_note, format_percent};
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Demand;
 
-/// Share of the warp slots that the launch could fill but that were empty, averaged over the kernel, 0 to 1: idle SMs,
-/// and SMs whose warps had ended. Only counted beyond the ten points that NVIDIA's `AchievedOccupancy.py` allows for
-/// blocks that come and go.
+/// Average share of the fillable warp slots that were empty, 0 to 1: idle SMs, and SMs whose warps had ended. Only the
+/// excess over the ten points counts that NVIDIA's `AchievedOccupancy.py` allows for blocks that come and go.
 fn idle_slots(case: &Case<'_>) -> Option<f64> {
     let f = case.facts;
     // Without the cycles of the SMs, only the achieved occupancy is known.
@@ -20,7 +19,7 @@ fn idle_slots(case: &Case<'_>) -> Option<f64> {
         (Some(achieved), Some(expected)) if (expected - achieved) * 100.0 > OCCUPANCY_GAP.value => (achieved / expected).min(1.0),
         _ => 1.0,
     };
-    // Slots are also idle while the kernel starts and ends, which counts elsewhere.
+    // Slots are also idle while the kernel starts and ends, which we subtract.
     let ends = f.positive_value("sm_active_max").zip(f.positive_value("elapsed_cycles")).map(|(most, all)| (1.0 - most / all).max(0.0));
     let fixed = f.duration_ns().map_or(0.0, |ns| EMPTY_KERNEL_NS / ns).max(ends.unwrap_or(0.0));
     Some((1.0 - active * filled - fixed).max(0.0))
@@ -30,7 +29,7 @@ fn format_blocks(blocks: f64) -> String {
     if blocks < 1.5 { "1 block".to_owned() } else { format!("{blocks:.0} blocks") }
 }
 
-/// `grid-too-small`.
+/// Rule for `grid-too-small`.
 pub fn small_grid(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let (blocks, sms) = (f.positive_value("grid_size")?, f.positive_value("sm_count")?);
@@ -39,10 +38,10 @@ pub fn small_grid(case: &Case<'_>) -> Option<Hint> {
     if !few && waves.is_none_or(|w| w > WAVES.value) {
         return None;
     }
-    // SMs without a block are idle; on the others more warps would hide more latency, until a unit is the limit.
+    // SMs without a block are idle. On the other SMs, more warps would hide more latency, until a unit is the limit.
     let filled = if few { (blocks / sms).min(waves.unwrap_or(1.0)) } else { waves.unwrap_or(1.0) };
     let measured = case.facts.active_share();
-    // SMs without a block are a certain loss; latency that more warps on the others would hide counts as waiting does.
+    // SMs without a block are a certain loss; latency that more warps on the other SMs would hide counts like waiting.
     let empty = if few { 1.0 - blocks / sms } else { 0.0 };
     // Atomics on one address do not get faster with more warps.
     let slice = ["l2_atomic_max", "l2_tag_max"].iter().filter_map(|i| f.share(i)).fold(case.peak(), f64::max);
@@ -93,12 +92,12 @@ pub fn small_grid(case: &Case<'_>) -> Option<Hint> {
     )
 }
 
-/// Maximum share of the time that a last wave costs, if all blocks take equally long: 0 to 1.
+/// Maximum share of the time that a last wave costs, 0 to 1, if all blocks have the same duration.
 fn tail_theory(waves: f64) -> f64 {
     if waves <= 1.0 || waves.fract() < 1e-6 { 0.0 } else { 1.0 - waves / waves.ceil() }
 }
 
-/// `tail-effect`.
+/// Rule for `tail-effect`.
 pub fn tail_effect(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let waves = f.positive_value("waves_per_sm").filter(|w| *w > 1.0 && w.floor() <= TAIL_WAVES)?;
@@ -148,12 +147,12 @@ fn occupancy_gap(case: &Case<'_>) -> Option<f64> {
     Some(case.facts.get("theoretical_occupancy")? - case.facts.get("achieved_occupancy")?)
 }
 
-/// `workload-imbalance`.
+/// Rule for `workload-imbalance`.
 pub fn workload_imbalance(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let idle = idle_slots(case)?;
     // A short launch is idle at its beginning and end, to a degree that depends on the chip; without the busiest SM's
-    // cycles this cannot be separated.
+    // cycles, we cannot separate this.
     if case.is_short() && f.get("sm_active_max").is_none() {
         return None;
     }

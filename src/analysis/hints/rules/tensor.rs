@@ -10,18 +10,18 @@ use crate::analysis::hints::unit_throughput::Unit;
 /// Share of its peak from which FP16 arithmetic counts as work: a few HFMA2 only load constants. NVIDIA's
 /// `HighPipeUtilization.py` calls a pipe below 20 % little used.
 const WORK: f64 = 0.2;
-/// Floating-point operations per byte of device memory from which data must be reused, as in a matrix product: an
-/// elementwise kernel or a sum does about one per value that it loads, which is at most 0.5 per byte in FP16.
+/// Floating-point operations per byte of device memory that prove reuse of data, as in a matrix product: an elementwise
+/// kernel or a sum does about one per value that it loads, which is at most 0.5 per byte in FP16.
 const REUSE: f64 = 8.0;
 
-/// `no-tensor-cores`.
+/// Rule for `no-tensor-cores`.
 pub fn unused_tensor_cores(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     // The pipe's own counter must be present and near zero, not merely missing.
     let matrix = f.get("tensor_mma").filter(|m| *m < 0.5)?;
     let rate = f.positive_value("fp32_rate")?;
     let single = f.get("fp32_instructions")? / rate;
-    // From the threads' instructions if they were counted, else from the pipe.
+    // Use the threads' instructions if they were counted, else the pipe's utilization.
     let half = f.get("fp16_instructions").map(|h| h / rate).or_else(|| case.demand.get(Unit::Fp16))?;
     if half < WORK || half < single {
         return None;
@@ -29,7 +29,7 @@ pub fn unused_tensor_cores(case: &Case<'_>) -> Option<Hint> {
     // Two halves per instruction, two operations per FMA.
     let (cycles, bytes) = (f.positive_value("elapsed_cycles")?, f.dram_bytes()?);
     let reuse = 4.0 * half * rate * cycles / bytes.max(1.0);
-    // The work takes the pipes, the issue slots or the path from shared memory.
+    // The work occupies the pipes, the issue slots or the path from shared memory.
     let busy =
         [Unit::Fma, Unit::Fp16, Unit::L1, Unit::Shared, Unit::Issue].into_iter().filter_map(|u| case.demand.get(u)).fold(0.0, f64::max);
     if reuse < REUSE || busy < 0.4 {

@@ -6,14 +6,14 @@ use crate::model::{Bytes, MemoryLevel, units};
 
 /// Minimum number of frees, and of later allocations: fewer are set-up or the end.
 const OFTEN: usize = 8;
-/// Minimum size of the repeated requests, as a share of the most that was held.
+/// Minimum size of the repeated requests, as a share of the maximum held.
 const AGAIN: f64 = 0.1;
 
 /// Detects memory that is given back to the driver and requested again.
 pub fn find_churn(case: &Case<'_>) -> Option<MemoryFinding> {
     let ledger = &case.of.ledger;
     let asked = &ledger.asked;
-    // Before a request is refused, the allocator gives back all it can.
+    // Before the allocator refuses a request, it gives back all free segments.
     let mut refusals: Vec<i64> = super::refused::refused_requests(case).map(|r| r.time).collect();
     refusals.sort_unstable();
     let mut until = i64::MAX;
@@ -56,7 +56,7 @@ pub fn find_churn(case: &Case<'_>) -> Option<MemoryFinding> {
     let rate = (seconds > 0.0 && ledger.timed).then(|| asked.len() as f64 / seconds);
     let finding = MemoryFinding::new(
         MemoryVerdict::Churn,
-        // Requesting all of it once more is as bad as wasting half of it.
+        // Requesting all memory a second time counts as much as wasting half of it.
         share / (share + 1.0),
         format!(
             "{who}: {} after {}{step}, {} in all",

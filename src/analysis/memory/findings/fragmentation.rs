@@ -15,7 +15,7 @@ const PIECES: u64 = 4;
 /// Minimum number and bytes of gaps between blocks in use, for a program with less than [`LEAST`] free in pieces.
 const GAPS: u64 = 8;
 const LEAST_BETWEEN: u64 = 16 << 20;
-/// Share of the allocator's peak that was requested although as much was free, and that was never needed at once.
+/// Share of the allocator's peak that it requested while as much was free, and that the program never needed at once.
 const WASTE: f64 = 0.28;
 
 /// Returns true if the free memory between blocks in use is in many pieces: one large block is a reserve, and every
@@ -83,7 +83,7 @@ pub fn find_fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
     let mut finding = MemoryFinding::new(MemoryVerdict::Fragmentation, stake, headline)
         .with_evidence("held by the allocator at the end", reserved as f64, "byte")
         .with_evidence("allocated at the end", ledger.bytes_at_end() as f64, "byte");
-    // Only a threshold that was reached is shown.
+    // Only show a threshold that was reached.
     let (between, forced) = ("free between blocks in use, of what is held", "asked for although as much was free, of the most held");
     finding = if in_pieces {
         finding.with_threshold(between, split_share * 100.0, "%", ("≥", SPLIT * 100.0))

@@ -10,22 +10,22 @@ use crate::model::api_call::NONE;
 use crate::model::{Bytes, units};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Minimum number of steps, without the first: its allocations may rightly stay.
+/// Minimum number of steps, excluding the first, whose allocations may rightly stay.
 const LEAST_STEPS: usize = 3;
 /// Minimum share of steps that hold more than the previous one.
 const RISING: f64 = 0.75;
 /// Minimum growth per step, as a share of the peak, and its limit in bytes.
 const STAYS: f64 = 0.001;
 const STAYS_BYTES: f64 = 1_048_576.0;
-/// Growth per step that is always accepted, bytes: a loss, a metric.
+/// Growth per step that is always accepted, bytes, such as a loss or a metric.
 const TRIFLE: f64 = 65_536.0;
 /// Minimum share of the growth that is held to the end.
 const KEPT: f64 = 0.5;
-/// Share of flat steps at the end from which the growth is over: whatever grew before is full now.
+/// Share of flat steps at the end from which the growth has ended: anything that grew before is full now.
 const FLAT: f64 = 0.1;
 /// Without steps: minimum number of kept allocations of one size by one site.
 const REPEATS: usize = 8;
-/// Their minimum share of all growth (`MOST`), and of the memory held at the end (`WORTH`).
+/// Minimum share of these allocations of all growth (`MOST`), and of the memory held at the end (`WORTH`).
 const MOST: f64 = 0.6;
 const WORTH: f64 = 0.1;
 
@@ -79,7 +79,7 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
     }
     let grown = slope * counted.len() as f64;
     let kept: u64 = ledger.lives.iter().filter(stays).map(|l| l.bytes).fold(0, u64::saturating_add);
-    // Memory that is given back in the end was in use, and does not stay: activations of one layer after the other.
+    // Memory that is freed before the end was in use and does not stay, such as the activations of successive layers.
     if (kept as f64) < KEPT * grown {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Rules for memory findings. Adding one takes a file here and a row below. Thresholds are our own, chosen so that a
+//! Rules for memory findings. A new rule needs a file here and a row below. Thresholds are our own, chosen so that a
 //! training step, a forward pass and a snapshot between steps have no findings; each threshold is in the evidence.
 
 mod churn;
@@ -59,7 +59,7 @@ impl Case<'_> {
         self.sites.get(site).map_or_else(String::new, Site::summary_line)
     }
 
-    /// Phrase with the first of the sites that has a name.
+    /// Phrase with the first named site.
     fn main_site_phrase(&self, sites: &[(u32, u64)]) -> String {
         sites.iter().find(|s| s.0 != NONE).map_or_else(String::new, |s| format!(", mostly by {}", self.site_name(s.0)))
     }

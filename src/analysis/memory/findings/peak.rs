@@ -10,14 +10,14 @@ use rustc_hash::FxHashMap;
 
 /// Minimum share by which the peak is lower without one site.
 const LOWER: f64 = 0.25;
-/// Maximum time that briefly held memory is held, as a share of a step or, without steps, of the report.
+/// Maximum time for which memory counts as briefly held, as a share of a step or, without steps, of the report.
 const BRIEF: f64 = 0.25;
-/// Share of the peak that may be allocated half of the time.
+/// Memory above this share of the peak for more than half of the time is the usual level, not a peak.
 const USUAL: f64 = 0.75;
 /// Minimum average size of blocks that are held longer, as a share of the peak.
 const LARGE: f64 = 0.1;
-/// Maximum share of all allocations and frees between those of a block that is freed at once, and the number of events
-/// from which this is judged.
+/// Maximum share of all allocations and frees between those of a block that is freed at once, and the minimum number of
+/// events for this test.
 const AT_ONCE: f64 = 0.05;
 const FOR_AT_ONCE: usize = 16;
 /// Maximum number of sites tried.
@@ -26,11 +26,11 @@ const TRIED: usize = 8;
 /// A site, with the block size if the site is unknown or the block is large.
 type Key = (u32, u64);
 
-/// Detects a peak that few or brief allocations of one site make.
+/// Detects a peak caused by few or brief allocations of one site.
 pub fn find_peak(case: &Case<'_>) -> Option<MemoryFinding> {
     let ledger = &case.of.ledger;
     let (Some(at), peak) = case.of.peak else { return None };
-    // A large allocation is distinguished from others of its line.
+    // A large allocation counts separately from others of its line.
     let key = |life: &Life| -> Key {
         let site = case.sites.site_of_stack(life.stack);
         (site, if site == NONE || dominates_peak(case, life) { life.bytes } else { 0 })
@@ -98,7 +98,7 @@ pub fn find_peak(case: &Case<'_>) -> Option<MemoryFinding> {
     ]))
 }
 
-/// Returns true if the block makes much of the peak by itself.
+/// Returns true if the block alone is a large part of the peak.
 fn dominates_peak(case: &Case<'_>, life: &Life) -> bool {
     life.bytes as f64 >= LOWER * case.of.peak.1 as f64
 }

@@ -12,7 +12,7 @@ const FEW: u64 = 10;
 /// Length below which a capture must contain repetitions to be judged, ns (triage practice: under 1 s, or
 /// fewer than 3 steps).
 const SHORT_NS: i64 = 1_000_000_000;
-/// Minimum repetitions of the operation with the most time.
+/// Minimum repetitions of the operation with the most total time.
 const REPEATS: u64 = 5;
 /// Idle time without a known call, as a share of the window, above which the causes of idle time are unknown.
 const NO_CALLS: f64 = 0.3;
@@ -23,14 +23,14 @@ fn with_calls(case: &RunContext<'_>) -> (usize, usize) {
     ((0..launches.len()).filter(|&row| launches.call(row).is_some()).count(), launches.len())
 }
 
-/// The capture is too short, cut, or lacks required data.
+/// The capture is too short, incomplete, or lacks required data.
 pub fn short_capture(case: &RunContext<'_>) -> Option<Finding> {
     let operations: u64 = case.devices.iter().map(|d| d.busy.operations).sum();
     // Lost ranges and OS runtime calls cost detail, but not device time.
     let beside = |text: &str| ["NVTX", "OS runtime"].iter().any(|w| text.contains(w));
     let lost = case.profile.notes.iter().find(|n| n.kind == NoteKind::Lost && n.severity >= NoteSeverity::Warning && !beside(&n.text));
     let no_calls = case.idle_share(Cause::NoCall);
-    // A window that the user chose is short on purpose.
+    // Do not report a window that the user chose as short.
     let few = !case.chosen && operations < FEW;
     // One or two steps are not a repetition.
     let once = !case.chosen

@@ -5,7 +5,7 @@ use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::text::format_percent;
 use crate::analysis::triage::verdict::Verdict;
 
-/// Exposed collectives; the run is bound by them if they take more of the window than computing.
+/// Collectives are exposed. If they take more of the window than computing, the run is bound by communication.
 pub fn exposed_collectives(case: &RunContext<'_>) -> Option<Finding> {
     let (exposed, total) = (case.sum_devices(|b| b.collectives_exposed), case.sum_devices(|b| b.collectives));
     if total == 0 {
@@ -50,6 +50,6 @@ pub fn exposed_collectives(case: &RunContext<'_>) -> Option<Finding> {
                 "Compare the ranks: open all their reports together; a rank that is late makes the others wait inside the collective.",
             ]
         });
-    // One rank cannot show the difference between communicating and waiting for another rank.
+    // A single rank's report does not distinguish communication from waiting for another rank.
     Some(finding.with_confidence(Sure::Likely))
 }

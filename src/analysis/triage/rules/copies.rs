@@ -48,14 +48,14 @@ fn add_evidence(finding: Finding, case: &RunContext<'_>, sum: &Sum) -> Finding {
         }))
 }
 
-/// Transfers from or to pageable memory.
+/// Transfers use pageable memory.
 pub fn pageable_copies(case: &RunContext<'_>) -> Option<Finding> {
     let sum = case.copies.get(CopyClass::Pageable);
     if sum.count == 0 {
         return None;
     }
-    // The host continues when the copy is done: until it has launched again, the GPU is idle. At most the GPU's own
-    // time can hide the host's work.
+    // The host continues when the copy is done, and the GPU is idle until the next launch. The GPU's kernels can hide
+    // at most their own time of host work.
     let after = case.after_pageable.min(case.recurring_idle(Cause::Sync)).min(case.sum_devices(|b| b.kernels));
     let share = case.share(sum.cost() + after);
     let headline = format!(
@@ -96,7 +96,7 @@ fn has_own_streams(case: &RunContext<'_>) -> bool {
     apart * 2 > all
 }
 
-/// Large transfers of pinned memory, between devices, or within one.
+/// Transfers are large: from or to pinned memory, between devices, or within one device.
 pub fn copy_bound(case: &RunContext<'_>) -> Option<Finding> {
     let classes = [CopyClass::Host, CopyClass::Peer, CopyClass::Device];
     let most = classes.into_iter().max_by_key(|c| case.copies.get(*c).cost())?;
@@ -137,7 +137,7 @@ pub fn copy_bound(case: &RunContext<'_>) -> Option<Finding> {
     })
 }
 
-/// Many tiny transfers.
+/// Transfers are small and numerous.
 pub fn small_copies(case: &RunContext<'_>) -> Option<Finding> {
     let sum = case.copies.get(CopyClass::Small);
     if sum.count == 0 {

@@ -1,11 +1,12 @@
-//! Devices that are busy very differently.
+//! Rule: some devices are much busier than others.
 
 use crate::analysis::triage::finding::{Finding, Sure};
 use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::text::format_percent;
 use crate::analysis::triage::verdict::Verdict;
 
-/// Difference between the busiest and the least busy device from which they are unbalanced, as a share of the window.
+/// Difference between the busiest and the least busy device above which devices are unbalanced, as a share of the
+/// window.
 const SPREAD: f64 = 0.10;
 
 /// One device does more than the others.

@@ -145,7 +145,7 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
     let (long, _) = longest_piece(case, Cause::Wait);
     let waits = crate::analysis::triage::os::os_waits(case);
     let spots = places::locate_idle(case, &[Cause::Wait]);
-    // Name the call that holds most of the waiting.
+    // Name the call that contains most of the waiting.
     let call = waits.first().filter(|w| w.1.ns.is_some_and(|ns| ns * 2 > idle)).map(|w| w.0.clone());
     let place = spots.main_place().map(str::to_owned);
     let what = call.as_ref().or(place.as_ref()).map_or_else(String::new, |name| format!(", mostly in {name}"));
@@ -166,8 +166,8 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
     .with_places(waits.into_iter().take(3).map(|(_, place)| place))
     .with_actions(wait_advice(place.as_deref().filter(|p| waits_for_ranks(p)).or(call.as_deref()).unwrap_or_default()))
     .with_places(spots.places);
-    // A thread that is off the CPU, or in the loader's range, does not show the object of its wait; in a loop that is
-    // not marked as steps it may wait for work, such as the next request of a server.
+    // While a thread is off the CPU or in the loader, we cannot see what it waits for; in an unmarked loop it may be
+    // waiting for work, such as a server's next request.
     let marked = matches!(case.steps.found, Some(StepSource::Ranges(_)));
     Some(if case.host.known.os && marked { finding } else { finding.with_confidence(Sure::Likely) })
 }
@@ -219,7 +219,7 @@ pub fn host_compute(case: &RunContext<'_>) -> Option<Finding> {
     if !certain {
         finding = finding.with_confidence(Sure::Possible);
     } else if !case.host.known.os && !case.host.known.states {
-        // An open function or operator may be waiting.
+        // The open function or operator may be waiting rather than computing.
         finding = finding.with_confidence(Sure::Likely);
     }
     let record_what = if case.host.known.operators {

@@ -18,7 +18,7 @@ fn kernel_place(case: &RunContext<'_>, (kernel, ns, _): (u32, i64, u64)) -> Plac
     Place { kind: PlaceKind::Kernel, name, start: case.window.0, end: case.window.1, ns: Some(ns), rank: None }
 }
 
-/// Kernels so short that most of their time goes into starting and ending them.
+/// Kernels are so short that most of their time goes into start and end.
 pub fn small_kernels(case: &RunContext<'_>) -> Option<Finding> {
     let k = &case.kernels;
     let median = k.median_duration()?;
@@ -64,7 +64,7 @@ const A_STREAM: f64 = 0.05;
 /// Average number of concurrent kernels below which streams do not overlap.
 const OVERLAP: f64 = 1.1;
 
-/// Streams whose kernels leave room for each other, but run one after the other.
+/// Streams run one after the other although their kernels leave room for each other.
 pub fn serialised_streams(case: &RunContext<'_>) -> Option<Finding> {
     let mut best: Option<(f64, Finding)> = None;
     for (unit, device) in case.ops.units.iter().enumerate().filter_map(|(i, u)| Some((i, case.devices.iter().find(|d| d.unit == *u)?))) {
@@ -86,7 +86,7 @@ pub fn serialised_streams(case: &RunContext<'_>) -> Option<Finding> {
         if overlap >= OVERLAP || small * 2 < total {
             continue;
         }
-        // Run concurrently, they take as long as the longest stream.
+        // If run concurrently, the streams take as long as the longest one.
         let gain = (small - streams.first().map_or(0, |s| s.1)).max(0);
         let share = case.share(gain);
         let finding = Finding::new(
@@ -126,7 +126,8 @@ const CLOCK: f64 = 3.3;
 /// Number of parts of the window that are compared.
 const THIRDS: usize = 3;
 
-/// Mean duration of like launches in each third of the window; `None` if they vary by more than a clock can explain.
+/// Mean duration of comparable launches in each third of the window; `None` if durations vary by more than a clock can
+/// explain.
 fn mean_by_third(like: &Like) -> Option<[f64; THIRDS]> {
     let mean = |(n, ns): (u64, i64)| (n > 0).then(|| ns as f64 / n as f64);
     let slices = like.slices.iter().copied().filter_map(mean);
@@ -257,7 +258,7 @@ pub fn gpu_bound(case: &RunContext<'_>) -> Option<Finding> {
         );
     }
     let used = case.kernels.filled_share(kernels);
-    // If kernels leave much of the window idle, that comes before empty SMs.
+    // If kernels leave much of the window idle, report that before empty SMs.
     if used < FEW_SMS && share >= FILLS {
         return Some(underused_gpu(case, finding, share, used));
     }

@@ -1,4 +1,4 @@
-//! The host launches too slowly, builds graphs, or loads code.
+//! Rules: the host launches too slowly, builds graphs, or loads code.
 
 use crate::analysis::readable::readable_name;
 use crate::analysis::triage::finding::{Finding, Sure};
@@ -21,7 +21,7 @@ const FEW: u64 = 50;
 
 /// The GPU is idle while the host launches kernels one by one.
 pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
-    // Without outlier gaps: one slow call tells nothing about the others.
+    // Exclude outlier gaps: one slow call says nothing about the others.
     let late = case.late_after_waits();
     let idle = case.recurring_idle(Cause::Launch) + late;
     let share = case.share(idle);
@@ -102,7 +102,7 @@ pub fn graph_recapture(case: &RunContext<'_>) -> Option<Finding> {
     if instantiated < 2 && named("BeginCapture") < 2 {
         return None;
     }
-    // Graphs without any launch yet belong to a start.
+    // Graphs that have not been launched yet may belong to start-up.
     let sure = if launched == 0 { Sure::Possible } else { Sure::Certain };
     Some(
         Finding::new(
@@ -179,6 +179,6 @@ pub fn code_compilation(case: &RunContext<'_>) -> Option<Finding> {
         "Warm up every shape before the steady state, and keep the compile cache between runs (TRITON_CACHE_DIR, TORCHINDUCTOR_CACHE_DIR, CUDA_CACHE_PATH).",
         "Load ahead of time: CUDA_MODULE_LOADING=EAGER, or compile for this GPU's architecture instead of PTX.",
     ]);
-    // The time before a load is assumed to be compilation; the record does not show it.
+    // We assume that the time before a load is compilation, which is not recorded.
     Some(finding.with_confidence(Sure::Likely))
 }

@@ -11,7 +11,7 @@ use crate::model::{Bytes, CallKind, units};
 
 /// The GPU is idle while memory is allocated or freed.
 pub fn memory_allocation(case: &RunContext<'_>) -> Option<Finding> {
-    // Without outlier gaps: one slow call is a start or a single delay.
+    // Exclude outlier gaps: one slow call is a start or a single delay.
     let idle = case.recurring_idle(Cause::Alloc);
     let share = case.share(idle);
     let ((allocs, alloc_ns), (frees, free_ns)) = (case.calls_of(CallKind::Alloc), case.calls_of(CallKind::Free));

@@ -1,4 +1,4 @@
-//! Rules of the triage. A new one needs a file and a row in [`RULES`].
+//! Rules of the triage. A new rule needs a file and a row in [`RULES`].
 
 mod capture;
 mod comm;
@@ -15,7 +15,7 @@ mod sync;
 use super::finding::Finding;
 use super::run_context::RunContext;
 
-/// A rule: evaluates one run and returns a finding, or nothing. Data that was not recorded must never trigger it.
+/// A rule: evaluates one run and may return a finding. Missing data must never trigger a rule.
 pub type Rule = fn(&RunContext<'_>) -> Option<Finding>;
 
 pub static RULES: &[Rule] = &[

@@ -1,4 +1,4 @@
-//! One or two gaps make up most of the idle time of their kind: a start or a single delay, not a rate.
+//! Rule: one or two gaps make up most of the idle time of their kind. This is a start or a single delay, not a rate.
 
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
 use crate::analysis::triage::idle_causes::Piece;

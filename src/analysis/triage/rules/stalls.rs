@@ -1,4 +1,4 @@
-//! A few steps take much longer than the others.
+//! Rule: a few steps take much longer than the others.
 
 use crate::analysis::triage::finding::{Finding, LEAST, Place, PlaceKind, Sure};
 use crate::analysis::triage::run_context::RunContext;
@@ -10,11 +10,11 @@ use crate::analysis::triage::verdict::Verdict;
 
 /// Multiple of the median above which a step is an outlier (p95 over p50 beyond 1.5 in triage practice).
 const OUTLIER: f64 = 1.5;
-/// Share of a cause's idle time that must be in the slow steps for them to explain it.
+/// Minimum share of a cause's idle time in the slow steps for the cause to explain them.
 const EXPLAINED: f64 = 0.7;
 /// Maximum share of outliers among the steps.
 const FEW: f64 = 0.25;
-/// Maximum share of one slow step in the extra time of all of them.
+/// Maximum share of one slow step in the extra time of all slow steps.
 const MOSTLY_ONE: f64 = 0.6;
 /// Minimum number of steps to detect outliers.
 const STEPS: usize = 8;
@@ -25,18 +25,17 @@ struct Extra {
     ns: i64,
 }
 
-/// Steps that take much longer than others that run the same kernels.
+/// Some steps take much longer than others that run the same kernels.
 pub fn periodic_stall(case: &RunContext<'_>) -> Option<Finding> {
     let sketches: Vec<Sketch> = case.per_step.iter().map(|s| s.kernels).collect();
     let all: Vec<usize> = (0..case.steps.list.len()).collect();
-    // The work of each step is not kept if there are too many steps.
+    // With too many steps, the work of each step is not kept.
     let kinds = if sketches.is_empty() { vec![all] } else { group_steps(&sketches, &case.steps.list) };
     let found = kinds.iter().filter_map(|kind| find_stall(case, kind));
     found.max_by(|a, b| a.stake.total_cmp(&b.stake))
 }
 
-/// Returns true if most of the slow steps have the launches of the others, so that they do not take longer
-/// because of more work.
+/// Returns true if most slow steps launch the same work as the others, so that more work is not the reason.
 fn same_launches(case: &RunContext<'_>, slow: &[usize], usual: &[usize]) -> bool {
     let of = |i: usize| case.per_step.get(i).map(|s| s.launches);
     let Some(model) = usual.get(usual.len() / 2).and_then(|&i| of(i)) else { return true };
@@ -44,7 +43,7 @@ fn same_launches(case: &RunContext<'_>, slow: &[usize], usual: &[usize]) -> bool
     like * 2 > slow.len()
 }
 
-/// Returns true if each slow step launches more than any of the others: an update after several steps, an
+/// Returns true if each slow step launches more than any of the others, such as an update after several steps or an
 /// occasional collective.
 fn more_launches(case: &RunContext<'_>, slow: &[usize], usual: &[usize]) -> bool {
     let count = |&i: &usize| case.per_step.get(i).map(|s| s.kernels.total_launches());
@@ -52,7 +51,7 @@ fn more_launches(case: &RunContext<'_>, slow: &[usize], usual: &[usize]) -> bool
     least.zip(most).is_some_and(|(least, most)| least > most)
 }
 
-/// The steps of one kind that take much longer than the others.
+/// Finds the steps of one kind that take much longer than the others.
 fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
     let steps = &case.steps.list;
     if kind.len() < STEPS {
@@ -69,7 +68,7 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
     if share < LEAST {
         return None;
     }
-    // So are several, if one of them takes most of the extra time.
+    // Several slow steps are an accident, too, if one of them takes most of the extra time.
     let longest = slow.iter().map(|&i| steps[i].length() - usual).max().unwrap_or(0);
     if longest as f64 > extra as f64 * MOSTLY_ONE {
         return None;
@@ -79,11 +78,11 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
         return None;
     }
     let fill = main_extra_time(case, &slow, &others, usual);
-    // A server that has no request does not stall.
+    // A server without requests does not stall.
     if fill.cause == Some(Cause::NoRequests) {
         return None;
     }
-    // Longer kernels with other launches are more work.
+    // If kernels take longer and the launches differ, the step has more work.
     if fill.cause.is_none() && !case.per_step.is_empty() && (!same_launches(case, &slow, &others) || more_launches(case, &slow, &others)) {
         return None;
     }
@@ -95,7 +94,7 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
     longest.sort_by_key(|&i| std::cmp::Reverse(steps[i].length()));
     let inside = fill.cause.is_some_and(|c| fill.ns as f64 * device_count(case) >= EXPLAINED * case.idle.get(c) as f64);
     let host = fill.cause.is_some();
-    // Outlier gaps inside these steps are the same problem.
+    // Outlier gaps inside these steps are part of the same problem.
     let in_slow = |at: i64| case.steps.step_at(at).is_some_and(|s| slow.contains(&s));
     let mut single = case.single.iter().flat_map(|s| &s.gaps).peekable();
     let alone = single.peek().is_some() && single.all(|(_, piece)| in_slow(piece.start));
@@ -125,17 +124,17 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
         ns: Some(steps[i].length() - usual),
         rank: None,
     }))
-    // The finding about that cause adds nothing if its idle time is in these steps.
+    // The finding about the cause adds nothing if the cause's idle time is in these steps.
     .with_explained(fill.cause.filter(|_| inside).and_then(verdict_of))
     .with_explained(alone.then_some(Verdict::SingleDelay));
-    // Two slow steps may be an accident, their cause may not have been recorded, and steps found by the host's waits
-    // may do different work.
+    // Two slow steps may be an accident, the cause may not have been recorded, and steps found by the host's waits may
+    // do different work.
     let unclear = slow.len() < 3
         || matches!(case.steps.found, Some(StepSource::Waits(_)))
         || matches!(fill.cause, Some(Cause::Unknown | Cause::NoCall | Cause::Compile));
     let finding = if unclear { finding.with_confidence(Sure::Likely) } else { finding };
-    // Kernels that take longer may have more work: the size of their data is not recorded. And a loop that is not
-    // marked as steps may wait for work: a server without requests is not stalled.
+    // Kernels that take longer may have more work: the report does not contain the size of their data. A loop that is
+    // not marked as steps may wait for work: a server without requests is not stalled.
     let idles = fill.cause == Some(Cause::Wait) && !matches!(case.steps.found, Some(StepSource::Ranges(_)));
     let finding = if fill.cause.is_none() || idles { finding.with_confidence(Sure::Possible) } else { finding };
     Some(if idles {

@@ -9,13 +9,13 @@ use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::{CallKind, CopyKind, MemOpKind, units};
 
-/// Maximum size of a copy to the host that reads back a value and not data, bytes.
+/// Maximum size of a copy to the host that reads back a value rather than data, bytes.
 const VALUE_BYTES: u64 = 64;
 
 /// Idle time per wait above which the host does more than continue to launch, ns.
 const BACK_NS: f64 = 50_000.0;
 
-/// The queue runs dry after each wait for the GPU.
+/// The queue becomes empty after each wait for the GPU.
 pub fn host_sync(case: &RunContext<'_>) -> Option<Finding> {
     let idle = case.recurring_idle(Cause::Sync);
     let (after, share) = (case.share(idle), case.share(idle - case.late_after_waits()));
@@ -65,7 +65,7 @@ pub fn host_sync(case: &RunContext<'_>) -> Option<Finding> {
         rank: None,
     }))
     .with_places(places::locate_places(case, &[Cause::Sync]));
-    // The return from a wait takes some ten microseconds; if it takes longer, the host does something else, too.
+    // The return from a wait takes some ten microseconds; if it takes longer, the host also does something else.
     let long = waits > 0 && idle as f64 / waits as f64 > BACK_NS;
     let finding = if long { finding.with_confidence(Sure::Likely) } else { finding };
     Some(if copies * 2 > waits {

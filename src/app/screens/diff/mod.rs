@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub struct DiffScreen {
-    /// Index of the report before.
+    /// Index of the report before the change.
     pub before: usize,
-    /// Index of the report after.
+    /// Index of the report after the change.
     pub after: usize,
     /// Comparison; `None` until it is computed.
     pub diff: Option<Arc<Diff>>,
@@ -32,7 +32,7 @@ impl DiffScreen {
         Self { before, after, diff: None, selected: 0, asked: None }
     }
 
-    /// Orders two reports by start time, or by session order if their clocks do not tell.
+    /// Orders two reports by start time, or by session order if the start times are unknown or equal.
     pub fn in_order(session: &Session, a: usize, b: usize) -> Navigate {
         let began = |i: usize| session.reports.get(i).and_then(Report::clock_start);
         let swapped = match (began(a), began(b)) {
@@ -68,7 +68,7 @@ impl DiffScreen {
         }
         let ready = |i: usize| session.reports.get(i).filter(|r| !r.is_reading()).and_then(|r| Some((r.generation, r.profile.clone()?)));
         let (Some((older, before)), Some((generation, profile))) = (ready(self.before), ready(self.after)) else { return Vec::new() };
-        // The session reads other reports, too.
+        // Reading another report must not repeat the request.
         if self.asked.replace((older, generation)) == Some((older, generation)) {
             return Vec::new();
         }
@@ -80,7 +80,7 @@ impl DiffScreen {
         self.diff.as_ref().map_or(0, |d| d.rows.len())
     }
 
-    /// Opens the selected kernel in the report after, or before if it is gone.
+    /// Opens the selected kernel in the report `after`, or in `before` if it no longer exists.
     fn open_kernel(&self) -> Response {
         let Some(row) = self.diff.as_ref().and_then(|d| d.rows.get(self.selected)) else { return Response::none() };
         match (&row.after, &row.before) {

@@ -14,10 +14,10 @@ use crate::app::session::{Groups, Report, Session};
 use crate::report;
 use std::sync::Arc;
 
-/// Limit of total name length × pattern length beyond which the filter matches literal words only: fuzzy matching takes
-/// about 5 ns per pair of letters, and a key must be answered within 16 ms.
+/// Limit of total name length × pattern length, beyond which the filter matches literal words only: fuzzy matching
+/// takes about 5 ns per pair of letters, and a key press must take effect within 16 ms.
 const MOST_FUZZY: usize = 2_000_000;
-/// Maximum length of a filter.
+/// Maximum length of a filter, in characters.
 const LONGEST_FILTER: usize = 100;
 
 /// Sort keys by column, in the order of the headers.
@@ -29,10 +29,10 @@ pub struct KernelsScreen {
     /// Grouping that `shown` refers to.
     of: Option<Arc<Grouping>>,
     pub sort: SortBy,
-    /// Smallest first.
+    /// True if the smallest value comes first.
     pub ascending: bool,
     pub finder: FilterInput,
-    /// Rows of the grouping that are listed, in order.
+    /// Listed rows of the grouping, in order.
     pub shown: Vec<u32>,
     /// Index of the selected row in `shown`.
     pub selected: usize,
@@ -74,7 +74,8 @@ impl KernelsScreen {
     /// Selects a group by name; returns false if it is not listed.
     pub fn select_by_name(&mut self, name: &str) -> bool {
         let Some(grouping) = &self.of else { return false };
-        // A readable name matches its function's row, and the other way round: `gelu (vectorized_elementwise_kernel)`.
+        // A row can have a readable name that contains its function, such as `gelu (vectorized_elementwise_kernel)`:
+        // match both forms.
         let of =
             |function: &str, name: &str| name.strip_suffix(')').and_then(|n| n.strip_suffix(function)).is_some_and(|n| n.ends_with(" ("));
         let at = |is: &dyn Fn(&str) -> bool| self.shown.iter().position(|&r| is(&grouping.rows[r as usize].name));
@@ -83,7 +84,7 @@ impl KernelsScreen {
         found.is_some()
     }
 
-    /// The name of the selected group.
+    /// Name of the selected group.
     pub fn selected_name(&self) -> Option<&str> {
         self.of.as_ref()?.rows.get(self.selected_row()?).map(|r| r.name.as_str())
     }
@@ -107,7 +108,7 @@ impl KernelsScreen {
             let words: Vec<String> = pattern.split_whitespace().map(str::to_lowercase).collect();
             let passes = |&row: &u32| {
                 let label = groups.labels.get(row as usize).map_or("", String::as_str);
-                // In the full name, words must match literally: scattered letters occur in nearly every long name.
+                // The full name must contain the words literally: scattered letters occur in nearly every long name.
                 (fuzzy_cost <= MOST_FUZZY && fuzzy.matches(label)) || {
                     let name = lower.get(row as usize).map_or("", String::as_str);
                     words.iter().all(|w| name.contains(w))
@@ -262,7 +263,7 @@ impl Screen for KernelsScreen {
                 self.rebuild_rows(&report.groups);
             }
             ScreenEvent::Done(JobResult::Paths(_)) => {}
-            // Names matter only to a filter.
+            // The form of names affects the rows only if there is a filter.
             ScreenEvent::Names if !self.finder.is_empty() => {
                 let Some(report) = cx.report() else { return Response::none() };
                 self.rebuild_rows(&report.groups);
@@ -282,8 +283,8 @@ impl Screen for KernelsScreen {
         Some((kernel.map_or(row.name.as_str(), |k| k.name(form)).to_owned(), format!("{} name", form.as_str())))
     }
 
-    /// Clears the filter, stops reading, or clears the time filter; else tells the user how to quit, because this is
-    /// the bottom screen.
+    /// Clears the filter, unfocuses the details, or clears the time filter. Otherwise explains how to quit, because
+    /// this is the bottom screen.
     fn back(&mut self, cx: &mut ScreenContext<'_>) -> Response {
         if self.finder.clear() {
             return self.found(false, cx);

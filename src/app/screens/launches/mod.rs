@@ -22,7 +22,7 @@ pub struct LaunchesScreen {
     pub row: usize,
     pub facets: Facets,
     pub sort: LaunchSort,
-    /// Smallest first.
+    /// True if the smallest value comes first.
     pub ascending: bool,
     /// The launches, once computed.
     pub list: Option<Arc<LaunchList>>,
@@ -30,11 +30,11 @@ pub struct LaunchesScreen {
     pub selected: usize,
     /// Launch to select in the first list.
     pub wanted: Option<u32>,
-    /// Launch that was selected when the list was requested.
+    /// Selected launch at the time of the request for the list.
     stood: Option<u32>,
     /// Number of this screen.
     serial: u64,
-    /// Parameters that `list` was built with.
+    /// Parameters of `list`.
     list_key: ListKey,
 }
 
@@ -70,7 +70,7 @@ impl LaunchesScreen {
         self.list.as_ref()?.rows.get(self.selected).map(|r| r.0)
     }
 
-    /// Parameters of the wanted list.
+    /// Parameters of the list to show.
     pub fn wanted_key(&self) -> ListKey {
         ListKey { serial: self.serial, facets: self.facets.clone(), sort: Some(self.sort), ascending: self.ascending }
     }
@@ -109,7 +109,7 @@ impl LaunchesScreen {
         self.request_list(cx, None)
     }
 
-    /// Goes to a launch, searched for in the background because there may be millions.
+    /// Requests a jump to a launch: the search runs in the background, because there may be millions of launches.
     fn request_jump(&self, to: JumpTo, cx: &ScreenContext<'_>) -> Response {
         let (Some(report), Some(list)) = (cx.report(), &self.list) else { return Response::error_message("no launches are listed") };
         let own = report.profile.as_ref().is_some_and(|p| p.metrics.is_some());
@@ -158,7 +158,7 @@ impl Screen for LaunchesScreen {
 
     fn act(&mut self, id: ActionId, cx: &mut ScreenContext<'_>) -> Option<Response> {
         Some(match id {
-            // Opens the launch's metrics, or tells how to get them.
+            // Opens the launch's metrics, or explains how to get them.
             ActionId::Open => Navigate::Result(ResultView::Metrics).into(),
             ActionId::Back => self.back(cx),
             ActionId::Jump => Response::open_overlay(lists::jump_targets()),
@@ -209,16 +209,16 @@ impl Screen for LaunchesScreen {
     fn take(&mut self, news: ScreenEvent<'_>, cx: &mut ScreenContext<'_>) -> Response {
         match news {
             ScreenEvent::Done(JobResult::Launches(key, list, at)) if *key == self.wanted_key() => {
-                // A selection moved since the request stays.
+                // If the user has moved the selection since the request, keep it.
                 let moved = self.selected_launch().filter(|_| self.selected_launch() != self.stood).and_then(|l| list.row_of_launch(l));
                 (self.list_key, self.selected) = (key.clone(), moved.unwrap_or(*at));
                 self.list = Some(Arc::clone(list));
                 Response::none()
             }
-            // Paths are known now: launches can be filtered by range.
+            // Paths are available now: launches can be filtered by range.
             ScreenEvent::Done(JobResult::Paths(_)) => self.request_list(cx, self.selected_launch().or(self.wanted)),
             ScreenEvent::Done(JobResult::Jumped(serial, list, to, at)) if *serial == self.serial => {
-                // The list may have been rebuilt since, in another order or with ranges.
+                // The list may have been rebuilt since the request, in another order or with ranges.
                 let same = self.list.as_ref().is_some_and(|l| Arc::ptr_eq(l, list));
                 if same { self.apply_jump(*to, *at, cx) } else { self.request_jump(*to, cx) }
             }

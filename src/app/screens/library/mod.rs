@@ -16,14 +16,14 @@ use tui_input::Input;
 pub struct LibraryScreen {
     /// All runs, the newest first; `None` until they are loaded.
     pub runs: Option<Vec<Run>>,
-    /// Error of the last attempt to read them.
+    /// Error of the last attempt to read the runs.
     pub trouble: Option<String>,
     /// Indices of the runs that match the filter.
     pub shown: Vec<usize>,
     pub finder: FilterInput,
     /// Index of the selected run in `shown`.
     pub selected: usize,
-    /// Baseline of a comparison.
+    /// Run marked as the baseline of a comparison.
     pub marked: Option<i64>,
     /// Current time, milliseconds since 1970.
     pub now_ms: i64,
@@ -33,7 +33,7 @@ pub struct LibraryScreen {
     pub kept: Option<(i64, Vec<(&'static str, String)>)>,
 }
 
-/// Error if no run is selected.
+/// Error message if no run is selected.
 const NO_RUN: &str = "no run is selected";
 
 impl LibraryScreen {
@@ -41,7 +41,7 @@ impl LibraryScreen {
         self.runs.as_ref()?.get(*self.shown.get(self.selected)?)
     }
 
-    /// Predicted and measured gains of the hints on the run's kernels, as far as known.
+    /// Predicted and measured gains of the hints on the run's kernels; empty if they are not loaded.
     pub fn outcomes_of(&self, run: &Run) -> &[(&'static str, String)] {
         self.kept.as_ref().filter(|k| k.0 == run.id).map_or(&[], |k| &k.1)
     }
@@ -95,9 +95,9 @@ impl LibraryScreen {
         Navigate::Follow(Box::new(run.clone())).into()
     }
 
-    /// Opens the selected run: its reports, or its output if it has none.
+    /// Opens the reports of the selected run, or its output if it has none.
     fn open_selected(&self, cx: &ScreenContext<'_>) -> Response {
-        // The library is empty: open the demo instead.
+        // An empty library opens the demo instead.
         if self.runs.as_ref().is_some_and(Vec::is_empty) && cx.session.reports.is_empty() {
             return Navigate::Demo.into();
         }
@@ -119,7 +119,7 @@ impl LibraryScreen {
         if cx.running.is_live() {
             return Response::error_message("a run is in progress; wait for it or stop it first");
         }
-        // The command contains the report's name, which moves to the new run's folder.
+        // The command contains the name of the report; a new run writes its report to its own folder.
         if options::report_name_index(&run.argv, run.program.len(), &run.tool).is_none() {
             return Response::error_message("cannot tell where this command writes its report; start it again with `warpscope run`");
         }
@@ -166,7 +166,7 @@ impl LibraryScreen {
         }
     }
 
-    /// Goes to the run that the selected one is a re-run of; the original lists its re-runs.
+    /// Goes to the original of a selected re-run; for an original, tells the user about its re-runs.
     fn go_to_origin(&mut self) -> Response {
         let Some((id, parent)) = self.selected_run().map(|r| (r.id, r.parent)) else { return Response::error_message(NO_RUN) };
         let runs = self.runs.as_deref().unwrap_or_default();
@@ -190,7 +190,7 @@ impl LibraryScreen {
         Response::say(format!("run {id} is a re-run of run {parent}"))
     }
 
-    /// Asks before a run is deleted.
+    /// Asks the user to confirm the deletion of a run.
     fn ask_delete(&self) -> Response {
         let Some(run) = self.selected_run() else { return Response::error_message(NO_RUN) };
         if run.state.is_live() {
@@ -299,7 +299,7 @@ impl Screen for LibraryScreen {
                 self.take_runs(outcome);
                 return self.request_log();
             }
-            // Another run may be selected by now.
+            // Ignore the output of a run that is no longer selected.
             ScreenEvent::Printed(id, lines, kept) if self.selected_run().is_some_and(|r| r.id == id) => {
                 self.printed = Some((id, Some(lines.to_vec())));
                 self.kept = Some((id, kept.to_vec()));
@@ -313,7 +313,7 @@ impl Screen for LibraryScreen {
         Some((shell::command_line(&self.selected_run()?.argv), "command".to_owned()))
     }
 
-    /// Clears the filter, then returns to the reports, if there are any.
+    /// Clears the filter. Without a filter, returns to the reports, if there are any.
     fn back(&mut self, cx: &mut ScreenContext<'_>) -> Response {
         if self.finder.clear() {
             self.apply_filter();

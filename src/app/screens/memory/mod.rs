@@ -1,4 +1,4 @@
-//! Use of GPU memory: amount over time, owners, and problems
+//! GPU memory: use over time, owners, and problems
 
 use crate::analysis::memory::{DeviceUsage, Row};
 use crate::app::actions::{ActionId, KeyScope};
@@ -16,32 +16,32 @@ use std::sync::Arc;
 pub struct MemoryScreen {
     /// Number of this screen.
     pub serial: u64,
-    /// Analysis; `Some(None)` if the report has no memory data.
+    /// Analysis: `None` until it is computed, `Some(None)` if the report has no memory data.
     pub view: Option<Option<Arc<MemoryView>>>,
-    /// Index of the device that is shown.
+    /// Index of the device on the screen.
     pub device: usize,
     /// Time of the cursor, ns; `None` for the peak.
     pub cursor: Option<i64>,
-    /// Curve of a part of the time, and its device.
+    /// Device and curve of the visible time window; `None` shows the whole time.
     pub zoom: Option<(usize, Arc<Curve>)>,
-    /// Part of the time that was requested last, ns.
+    /// Time window of the last request, ns.
     wanted: Option<(i64, i64)>,
     /// Owners of memory at the cursor: device, event and rows.
     pub rows: Option<(usize, Option<u32>, Arc<[Row]>)>,
     pub selected: usize,
-    /// True if segments are shown on a terminal too small for both.
+    /// True if the segments are shown instead of the table, on a terminal too small for both.
     pub segments: bool,
-    /// Index of the report compared with, and its program's memory once known.
+    /// Index of the report to compare with, and its memory once it is computed.
     pub beside: Option<(usize, Option<Arc<Beside>>)>,
-    /// Difference of each row to that report in bytes, and the bytes held only there.
+    /// Difference of each row from that report, in bytes, and the bytes that only that report holds.
     pub changes: Option<(Vec<i64>, u64)>,
     /// Generation of the report for which the analysis was requested.
     asked: Option<u64>,
 }
 
-/// Shortest time that is drawn, ns.
+/// Minimum length of the visible time, ns.
 const SHORTEST: i64 = 1_000;
-/// Columns beside the curve: borders, margins and the scale.
+/// Columns around the curve: borders, margins and the scale.
 pub const BESIDE: u16 = 14;
 
 impl MemoryScreen {
@@ -61,12 +61,12 @@ impl MemoryScreen {
         self.memory_view()?.curves.get(self.device)
     }
 
-    /// Curve that is drawn: of a part of the time, or of all.
+    /// Curve to draw: the zoomed one of the device, or else the whole one.
     pub fn visible_curve(&self) -> Option<&Curve> {
         self.zoom.as_ref().filter(|z| z.0 == self.device).map(|z| &*z.1).or_else(|| self.whole_curve())
     }
 
-    /// Requests the curve of a part of the time; returns to the full one if the part covers it.
+    /// Requests the curve of a time window; shows the whole curve if the window covers it.
     fn zoom_to(&mut self, (from, to): (i64, i64), cx: &ScreenContext<'_>) -> Response {
         let (Some(report), Some(view), Some(whole)) = (cx.report(), self.memory_view().cloned(), self.whole_curve().map(|c| c.span)) else {
             return Response::none();
@@ -82,7 +82,7 @@ impl MemoryScreen {
         report.request_work(cx.report, JobRequest::MemoryWindow { screen: self.serial, view, device: self.device, window }).into()
     }
 
-    /// Zooms at the cursor by a factor of the length.
+    /// Scales the visible time by a factor, around the cursor.
     fn zoom_by(&mut self, factor: f64, cx: &ScreenContext<'_>) -> Response {
         let (Some((from, to)), (_, Some(now))) = (self.visible_curve().map(|c| c.span), self.cursor_position()) else {
             return Response::none();
@@ -104,7 +104,7 @@ impl MemoryScreen {
         self.cursor_position().0.map_or(d.ledger.before, |at| d.ledger.bytes.get(at as usize).copied().unwrap_or_default())
     }
 
-    /// Rows at the cursor, once known.
+    /// Rows at the cursor; empty until they are computed.
     pub fn owner_rows(&self) -> &[Row] {
         match &self.rows {
             Some((device, _, rows)) if *device == self.device => rows,
@@ -127,7 +127,7 @@ impl MemoryScreen {
         report.request_work(cx.report, JobRequest::Held { screen: self.serial, view: Arc::clone(view), device: self.device, at }).into()
     }
 
-    /// Compares with the next report that has memory, or with none after the last.
+    /// Compares with the next report that has memory data; after the last one, ends the comparison.
     fn compare_next(&mut self, cx: &ScreenContext<'_>) -> Response {
         let (reports, own) = (&cx.session.reports, cx.report);
         let has = |i: &usize| *i != own && reports[*i].profile.as_ref().is_some_and(|p| !p.memory.is_empty());
@@ -146,7 +146,7 @@ impl MemoryScreen {
         report.request_work(cx.report, JobRequest::Beside { screen: self.serial, name: before.file_name(), before }).into()
     }
 
-    /// Computes the differences to the other report: to its end if the cursor is at the end, else to its peak.
+    /// Computes the differences from the other report: from its end if the cursor is at the end, else from its peak.
     fn compute_changes(&mut self, cx: &ScreenContext<'_>) {
         self.changes = None;
         let (Some(profile), Some(view), Some((_, Some(beside)))) =
@@ -184,14 +184,14 @@ impl MemoryScreen {
         self.cursor_moved(cx)
     }
 
-    /// Requests rows and curve after the cursor moved.
+    /// Requests rows and curve after a move of the cursor.
     fn cursor_moved(&mut self, cx: &ScreenContext<'_>) -> Response {
         let mut answer = self.want_rows(cx);
         answer.effects.extend(self.follow_cursor(cx).effects);
         answer
     }
 
-    /// Moves the drawn part to the cursor if it has left it.
+    /// Scrolls the visible time to the cursor if the cursor is outside.
     fn follow_cursor(&mut self, cx: &ScreenContext<'_>) -> Response {
         let (Some((begin, end)), (_, Some(now))) = (self.visible_curve().map(|c| c.span), self.cursor_position()) else {
             return Response::none();
@@ -302,7 +302,7 @@ impl Screen for MemoryScreen {
                 if (*device, *at) == (self.device, self.cursor_position().0) {
                     let first = self.rows.is_none();
                     self.rows = Some((*device, *at, Arc::clone(rows)));
-                    // Select the cause of the first finding.
+                    // Initially select the cause of the first finding.
                     let named = self.device_usage().and_then(|d| d.findings.first()?.sites.iter().find(|s| s.0 != NONE));
                     let named = named.filter(|_| first).and_then(|site| rows.iter().position(|r| r.site == site.0));
                     self.selected = move_selection(named.unwrap_or(self.selected), 0, rows.len());

@@ -1,4 +1,4 @@
-//! Overview of the run: findings on what limits it, and the kernels with the most time
+//! Overview of the run: findings on its limits, and the kernels with the most time
 
 use crate::analysis::readable::readable_name;
 use crate::analysis::triage::{Finding, PlaceKind, Triage, Verdict};
@@ -20,14 +20,13 @@ pub struct OverviewScreen {
     pub selected: usize,
 }
 
-/// A row of the overview.
 pub enum Row<'a> {
     Finding(&'a Finding),
     /// Kernel, by its index in [`Triage::kernels`].
     Kernel(usize),
 }
 
-/// Triage of a report, if it is available.
+/// Triage of a report, if it is computed and anything ran on a device.
 pub fn available_triage(report: &Report) -> Option<&Arc<Triage>> {
     report.triage.as_ref()?.as_ref()
 }
@@ -37,7 +36,7 @@ pub fn row_count(triage: &Triage) -> usize {
     triage.findings.len() + triage.kernels.len().min(KERNELS)
 }
 
-/// Content of a row.
+/// Row at an index.
 pub fn row_at(triage: &Triage, at: usize) -> Option<Row<'_>> {
     if let Some(finding) = triage.findings.get(at) {
         return Some(Row::Finding(finding));
@@ -47,7 +46,7 @@ pub fn row_at(triage: &Triage, at: usize) -> Option<Row<'_>> {
 }
 
 impl OverviewScreen {
-    /// Goes to the range or kernel that the selected row is about.
+    /// Goes to the range or kernel of the selected row.
     fn open_selected(&self, cx: &ScreenContext<'_>) -> Response {
         let Some(report) = cx.report() else { return Response::none() };
         let Some(triage) = available_triage(report) else { return Navigate::Kernels(None).into() };

@@ -1,4 +1,4 @@
-//! Orders and kernels to choose from.
+//! Lists of orders and of kernels to choose from.
 
 use crate::analysis::range_tree::KernelTime;
 use crate::app::overlay::{Item, PickAction, PickList, RangeSort};
@@ -21,7 +21,7 @@ pub fn orders(current: RangeSort) -> PickList {
     PickList::by_letter("sort by", items.into(), Some(&PickAction::RangeSort(current)))
 }
 
-/// Kernels launched inside of a range.
+/// Kernels launched inside a range.
 pub fn kernels(profile: &Profile, inside: &[KernelTime]) -> PickList {
     let total: i64 = inside.iter().map(|k| k.1).sum();
     let items = inside.iter().take(MOST).filter_map(|(kernel, ns, n)| {

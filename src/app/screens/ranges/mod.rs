@@ -27,19 +27,19 @@ pub struct RangesScreen {
     pub tree: Option<Arc<RangeTree>>,
     /// Nodes whose children are listed.
     unfolded: HashSet<u32>,
-    /// Nodes that are listed, in order.
+    /// Listed nodes, in order.
     pub shown: Vec<u32>,
     /// Index of the selected row in `shown`.
     pub selected: usize,
     pub sort: RangeSort,
-    /// Smallest first.
+    /// True if the smallest value comes first.
     pub ascending: bool,
     pub finder: FilterInput,
-    /// Range to select once the tree is there.
+    /// Range to select once the tree is computed.
     wanted: Option<String>,
-    /// Kernels inside of a node, longest first.
+    /// Kernels inside a node, longest first.
     pub inside: Option<(u32, Arc<[KernelTime]>)>,
-    /// Launch that represents these kernels: of the first kernel, the one of median duration.
+    /// Representative launch of these kernels: the launch of median duration of the first kernel.
     typical: Option<Typical>,
     /// Number of this screen.
     serial: u64,
@@ -157,7 +157,7 @@ impl RangesScreen {
 
     fn fold_all(&mut self) -> Response {
         let Some(tree) = self.tree.clone() else { return Response::none() };
-        // If everything is unfolded already, fold it.
+        // If everything is unfolded already, fold everything.
         let inner: HashSet<u32> = (0..).zip(&tree.nodes).filter(|(_, n)| !n.children.is_empty()).map(|(i, _)| i).collect();
         self.unfolded = if inner.is_subset(&self.unfolded) { HashSet::new() } else { inner };
         self.rebuild_rows();
@@ -203,7 +203,7 @@ impl RangesScreen {
     }
 }
 
-/// Returns the first range of a node; in a window, it may have begun before the window.
+/// Returns the first range of a node. With a time filter, the range may begin before the window.
 fn first_of(profile: &Profile, node: &Node, window: Option<(i64, i64)>) -> Option<At> {
     let ranges = &profile.ranges;
     let named = |row: usize| name_pattern(&ranges.label(ranges.get(row).name)) == name_pattern(&node.name);

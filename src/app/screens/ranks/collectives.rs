@@ -1,18 +1,19 @@
-//! Collectives of a job on the common clock: the selected one, and the visible time around it
+//! Collectives of a job on the common clock: the selected collective, and the visible time around it
 
 use crate::analysis::ranks::{Aligned, Moment};
 
 #[derive(Clone, Debug, Default)]
 pub struct Collectives {
     pub aligned: Aligned,
-    /// Index of the selected one.
+    /// Index of the selected collective.
     pub selected: usize,
     /// Minimum visible time, ns.
     window: i64,
 }
 
 impl Collectives {
-    /// Selects the collective closest to a time, or else the worst. Returns `None` if no collective was matched.
+    /// Selects the collective closest to a time; without a time, the one with the longest wait. Returns `None` without
+    /// matched collectives.
     pub fn from_aligned(aligned: Aligned, near: Option<i64>) -> Option<Self> {
         let selected = near.and_then(|time| aligned.nearest_index(time)).or_else(|| aligned.longest_waits(1).first().copied())?;
         let window = aligned.usual_window();
@@ -29,7 +30,7 @@ impl Collectives {
         self.aligned.list.get(self.selected)
     }
 
-    /// Visible time span, ns: the selected collective in full, and its surroundings.
+    /// Visible time, ns: the entire selected collective and its surroundings.
     pub fn visible_span(&self) -> (i64, i64) {
         let Some(m) = self.selected_moment() else { return (0, 1) };
         let length = self.window.max(m.length().saturating_add(m.length() / 4)).max(10);
@@ -49,7 +50,7 @@ impl Collectives {
     /// Halves or doubles the visible time.
     pub fn zoom_window(&mut self, closer: bool) {
         let all = self.aligned.list.first().zip(self.aligned.list.last()).map_or(i64::MAX, |(a, b)| b.end.saturating_sub(a.first));
-        // Below a microsecond there is nothing to see, and more collectives than columns cannot be told apart.
+        // Less than a microsecond has no details, and more collectives than columns are indistinguishable.
         let most = self.aligned.usual_window().saturating_mul(16).min(all).max(1_000);
         self.window = if closer { self.window / 2 } else { self.window.saturating_mul(2) }.clamp(1_000, most);
     }

@@ -24,13 +24,13 @@ pub struct RanksScreen {
     pub selected: usize,
     /// Index of the selected step; `None` if no step is selected.
     pub step: Option<usize>,
-    /// Collectives on the common clock, while they are shown.
+    /// Collectives on the common clock, while they are on the screen.
     pub collectives: Option<Collectives>,
     /// Generations of the reports for which the analysis was requested.
     asked: Vec<(usize, u64)>,
 }
 
-/// Returns true if a report is a digest, which has no launches.
+/// Returns true if a report is a rank's digest, which has no launches.
 fn is_digest(report: &Report) -> bool {
     report.profile.as_ref().is_some_and(|p| p.digest.is_some())
 }
@@ -78,7 +78,7 @@ impl RanksScreen {
             return Response::error_message(format!("a digest has no launches: open {file} for its timeline"));
         }
         let moment = self.collectives.as_ref().and_then(Collectives::selected_moment).map(|m| {
-            // On the rank's own clock, with as much time again around it.
+            // Time on the rank's own clock, with half of the collective's length on both sides.
             let around = m.length() / 2;
             (member.clock.own_time(m.first.saturating_sub(around)), member.clock.own_time(m.end.saturating_add(around)))
         });
@@ -87,13 +87,13 @@ impl RanksScreen {
         Navigate::TimelineOf { report, at: At { start: at.0, end: at.1, event: None } }.into()
     }
 
-    /// Switches to the collectives on the common clock, and back.
+    /// Toggles the collectives on the common clock.
     fn toggle_collectives(&mut self) -> Response {
         if self.collectives.take().is_some() {
             return Response::none();
         }
         let Some(ranks) = &self.ranks else { return Response::none() };
-        // Begin at the end of the selected step, if there is one.
+        // Start at the end of the selected step, if there is one.
         let near = self.selected_cell().zip(self.selected_member()).map(|(c, m)| m.clock.common_time(c.start.saturating_add(c.length)));
         self.collectives = Collectives::from_aligned(Aligned::from_job(&ranks.job), near);
         match self.collectives {
@@ -102,7 +102,7 @@ impl RanksScreen {
         }
     }
 
-    /// Moves the selected step; moving before the first deselects it.
+    /// Moves the selected step; a move before the first step deselects it.
     fn move_step(&mut self, by: isize) -> Response {
         if let Some(collectives) = &mut self.collectives {
             collectives.move_selection(by);
@@ -199,7 +199,7 @@ impl Screen for RanksScreen {
     fn take(&mut self, news: ScreenEvent<'_>, cx: &mut ScreenContext<'_>) -> Response {
         match news {
             ScreenEvent::Done(JobResult::Ranks(ranks)) => {
-                // Initially, select the rank that the others wait for the most.
+                // Initially select the rank that the others wait for the most.
                 let worst = ranks.job.ranks.iter().enumerate().max_by_key(|(_, m)| m.late).map_or(0, |(row, _)| row);
                 if self.ranks.replace(Arc::clone(ranks)).is_none() {
                     self.selected = worst;

@@ -1,4 +1,4 @@
-//! Choices behind the fields of the re-run screen: lists whose items are whole requests
+//! Choices for the fields of the re-run screen: lists of complete requests
 
 use super::state::RerunScreen;
 use crate::app::overlay::{Item, LineOf, OverlayKind, PickAction, PickList};
@@ -7,13 +7,13 @@ use crate::model::{NameForm, Profile, units};
 use crate::rerun::{Base, Choose, Collect, OpenedBy, Options, Profiler, Replay, Request, Within, collect, tracer_measure};
 use tui_input::Input;
 
-/// Outcome of editing a field.
+/// Result of editing a field.
 pub enum Edit {
-    /// The field cannot be changed; the reason.
+    /// The field cannot be changed, for this reason.
     Nothing(&'static str),
-    /// The request changes to this one.
+    /// The field changes the request to this one.
     Ask(Box<Request>),
-    /// The user chooses or types.
+    /// The user must choose from a list, or type a text.
     Over(Box<OverlayKind>),
 }
 
@@ -42,7 +42,7 @@ pub(super) fn edit_line(what: LineOf, text: String) -> Edit {
     Edit::Over(Box::new(OverlayKind::Line(what, Input::new(text))))
 }
 
-/// A list whose items are whole requests.
+/// Builder of a list of complete requests.
 pub(super) struct Choices<'a> {
     now: &'a Request,
     items: Vec<Item>,
@@ -86,7 +86,7 @@ pub(super) fn edit_launches(s: &RerunScreen, p: &Profile) -> Edit {
         c.add_request("10 slowest", "", '0', to(Choose::Slowest(10)));
         c.add_request("first", "first in launch order: often cold", 'f', to(Choose::First));
         let Some(picked) = &s.picked else { return };
-        // ncu and the tracer count inside the range; rocprofv3 cannot, so it gets the launch numbers instead.
+        // ncu and the tracer can count launches inside a range; rocprofv3 cannot, so it gets launch numbers instead.
         let counted = !is_rocprof(s);
         for (e, letter) in picked.around.iter().take(4).zip('w'..) {
             let label = escape_unsafe(&p.ranges.label(e.range.name)).into_owned();

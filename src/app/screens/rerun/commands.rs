@@ -33,7 +33,7 @@ fn program_words(c: &Rerun) -> Vec<String> {
 }
 
 impl RerunScreen {
-    /// Returns an error if the shown command does not match the latest request yet.
+    /// Returns an error response while the shown command does not match the latest request.
     pub(super) fn not_ready(&self) -> Option<Response> {
         self.is_pending().then(|| Response::error_message(PENDING))
     }
@@ -59,7 +59,7 @@ impl RerunScreen {
         })
     }
 
-    /// Asks where to save the script.
+    /// Asks the user for the path of the script.
     pub(super) fn ask_save(&self) -> Response {
         if let Some(wait) = self.not_ready() {
             return wait;
@@ -82,7 +82,7 @@ impl RerunScreen {
         Response::effect(Effect::Save(PathBuf::from(path), text))
     }
 
-    /// Asks for the result to compare.
+    /// Asks the user for the result to compare with.
     pub(super) fn ask_verify(&self) -> Response {
         if let Some(wait) = self.not_ready() {
             return wait;
@@ -90,7 +90,7 @@ impl RerunScreen {
         let Some(rerun) = self.current_rerun().filter(|r| !r.selects.is_empty()) else {
             return Response::error_message("no individual launch is selected, so there is nothing to compare");
         };
-        // A relative name refers to the directory in which the program ran.
+        // A relative path is relative to the working directory of the program.
         let file = rerun.report_path();
         let path = match &rerun.directory {
             Some(directory) => PathBuf::from(directory).join(&file).display().to_string(),
@@ -143,7 +143,7 @@ impl RerunScreen {
                 tool: c.tool.to_owned(),
                 recipe: Some("re-run".to_owned()),
                 directory: c.directory.as_ref().map(PathBuf::from),
-                // A report name chosen by the user stays as it is.
+                // A report name chosen by the user is not moved to the run's folder.
                 own: self.request.options.output.is_none(),
                 env: Vec::new(),
                 named: c.output.clone(),
@@ -156,7 +156,7 @@ impl RerunScreen {
     }
 }
 
-/// Shows the program before it runs, once per report: the report, which names it, may come from someone else.
+/// Asks the user to confirm the program, once per report: the report that names it may be from someone else.
 fn ask_trust(report: usize, program: &[String]) -> Response {
     let items = vec![
         Item::new("back", "do not run it", 'b', PickAction::Run(RunChoice::Nothing)),

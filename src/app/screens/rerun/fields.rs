@@ -1,4 +1,4 @@
-//! Fields of the re-run screen: one row of [`FIELDS`] each, with its value in words and its choices
+//! Fields of the re-run screen, a row of [`FIELDS`] each: its value in words, and its choices
 
 use super::choices::{
     Edit, edit_base, edit_collect, edit_launches, edit_line, edit_opened_by, edit_output, edit_replay, edit_within, is_ncu, is_rocprof,
@@ -19,7 +19,7 @@ pub struct Field {
     pub title: &'static str,
     /// Parts of the command that the field controls.
     pub parts: &'static [PartId],
-    /// Explanation if the field adds no words to the command.
+    /// Explanation of a field that adds no words to the command.
     pub about: &'static str,
     /// Returns true if the field is meaningful for this command.
     pub applies: fn(&RerunScreen) -> bool,
@@ -38,7 +38,7 @@ fn always(_: &RerunScreen) -> bool {
     true
 }
 
-/// Counters that rocprofv3 collects.
+/// Counters collected by rocprofv3.
 fn rocprof_counters(s: &RerunScreen) -> Option<String> {
     let part = s.current_rerun().filter(|_| is_rocprof(s))?.parts.iter().find(|p| p.id == PartId::Collect)?;
     Some(part.words.get(1..)?.join(" "))
@@ -100,7 +100,7 @@ pub static FIELDS: &[Field] = &[
         parts: &[PartId::Gate],
         about: "All launches of the program are counted.",
         applies: |s| {
-            // Inside the range that opened the capture, nothing else can be chosen.
+            // If a range opened the capture, launches cannot be limited to another range.
             let opening = s.picked.as_ref().is_some_and(|p| matches!(p.opened, Some(OpenedBy::Range(_))));
             !is_rocprof(s) && (s.picked.as_ref().is_some_and(|p| !p.around.is_empty()) && !opening)
                 || s.request.options.within != Within::Everything
@@ -303,12 +303,12 @@ fn launches_word(s: &RerunScreen, p: &Profile) -> String {
     }
 }
 
-/// Returns true if a range is measured instead of a launch.
+/// Returns true if the command measures a range instead of single launches.
 fn as_range(s: &RerunScreen) -> bool {
     s.current_rerun().is_some_and(|r| r.selects.is_empty())
 }
 
-/// Initial text of an input line.
+/// Initial text of an input.
 pub fn line_text(screen: &RerunScreen, what: LineOf) -> String {
     match what {
         LineOf::Output => screen

@@ -19,7 +19,6 @@ use fields::{FIELDS, Field};
 use std::sync::Arc;
 use tui_input::Input;
 
-/// A row of the screen.
 #[derive(Clone, Copy, Debug)]
 pub enum Row {
     /// Warning, by its index.
@@ -30,7 +29,7 @@ pub enum Row {
 }
 
 impl RerunScreen {
-    /// Rows: warnings, better commands, fields, other commands.
+    /// Rows in order: warnings, better commands, fields, other commands.
     pub fn rows(&self) -> Vec<Row> {
         let warnings = self.current_rerun().map_or(0, |r| r.warnings.len());
         let others = |better: bool| {
@@ -47,7 +46,7 @@ impl RerunScreen {
         self.rows().get(self.selected).copied()
     }
 
-    /// Selects the field with a title, else the first field.
+    /// Selects the field with this title, or else the first field.
     fn select_field(&mut self, title: Option<&str>) {
         let rows = self.rows();
         let is = |row: &Row, title: Option<&str>| matches!(row, Row::Field(f) if title.is_none_or(|t| t == f.title));
@@ -55,12 +54,12 @@ impl RerunScreen {
         self.selected = at.unwrap_or(0);
     }
 
-    /// Takes over a plan, if it answers the latest request.
+    /// Adopts a plan if it answers the latest request.
     fn take_plan(&mut self, serial: u64, request: &Request, picked: &Arc<Picked>, plan: &Result<Arc<Plan>, String>) {
         if serial != self.serial || *request != self.request {
             return;
         }
-        // Rows come and go with the command: keep the selected field.
+        // The rows change with the command: keep the selected field.
         let title = match self.selected_row() {
             Some(Row::Field(field)) if self.plan.is_some() => Some(field.title),
             _ => None,
@@ -84,13 +83,13 @@ impl RerunScreen {
         self.request_plan(cx).into()
     }
 
-    /// Acts on the selected row: opens a field's choices, or adopts an alternative.
+    /// Opens the choices of the selected field, or adopts the selected alternative.
     fn edit_selected(&mut self, cx: &ScreenContext<'_>) -> Response {
         match self.selected_row() {
             Some(Row::Alternative(i)) => {
                 let Some(other) = self.alternatives().get(i) else { return Response::none() };
                 if other.options == self.request.options {
-                    // The command of another tool has no fields to edit.
+                    // A command of another tool has no fields to edit: copy it.
                     return Response::effect(Effect::Copy(shell::command_line(&other.argv), "command".to_owned()));
                 }
                 let request = Request { options: other.options.clone(), ..self.request.clone() };
@@ -125,7 +124,7 @@ impl RerunScreen {
         Response::none()
     }
 
-    /// Checks whether a result is of the selected launches.
+    /// Tells the user if a result belongs to the selected launches.
     fn apply_verification(&mut self, selects: &[Selects], found: &Result<Vec<Found>, String>) -> Response {
         let (text, good) = match found {
             Ok(found) => {

@@ -6,27 +6,27 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub struct RerunScreen {
-    /// Grouping that the launches are from.
+    /// Grouping that contains `groups`.
     pub grouping: Arc<Grouping>,
     pub groups: Vec<usize>,
-    /// Launches that the screen was opened for.
+    /// Selection of launches with which the screen was opened.
     pub origin: Choose,
     /// Current request.
     pub request: Request,
     /// Earlier requests, for undo.
     pub(super) before: Vec<Request>,
-    /// The commands, or why there are none.
+    /// The commands, or the reason why there are none.
     pub plan: Option<Result<Arc<Plan>, String>>,
-    /// Input of the plan, and the context of its first launch.
+    /// Launches selected for the plan, and the context of the first launch.
     pub picked: Option<Arc<Picked>>,
-    /// Request that `plan` answers.
+    /// Request from which `plan` was made.
     pub(super) planned: Option<Request>,
     /// Index of the shown command.
     pub command: usize,
     pub selected: usize,
-    /// True if the command is to run as soon as it is ready.
+    /// True to run the command as soon as it is ready.
     pub run_when_ready: bool,
-    /// Text of the last comparison, and whether all launches were as selected.
+    /// Text of the last comparison; true if all results matched the selected launches.
     pub verdict: Option<(String, bool)>,
     /// Number of this screen.
     pub(super) serial: u64,
@@ -55,7 +55,6 @@ impl RerunScreen {
         }
     }
 
-    /// The plan, if there is one.
     pub fn plan(&self) -> Option<&Plan> {
         self.plan.as_ref()?.as_ref().ok().map(|p| &**p)
     }
@@ -65,7 +64,7 @@ impl RerunScreen {
         self.plan()?.commands.get(self.command)
     }
 
-    /// Returns true if the plan does not answer the current request yet.
+    /// Returns true while the plan does not match the current request.
     pub fn is_pending(&self) -> bool {
         self.planned.as_ref() != Some(&self.request)
     }

@@ -1,4 +1,4 @@
-//! Copy menu of a result, and the copied texts
+//! Copy menu of a result, and the texts to copy
 
 use super::hints::Line;
 use super::state::ResultScreen;
@@ -107,7 +107,7 @@ fn of_sections(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)
     })
 }
 
-/// Copies the selected number, the hint's headline, or all headlines.
+/// Text to copy from the hints: the selected number, the hint's headline, or all headlines.
 fn of_hints(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)> {
     let hints = &screen.subject.hints;
     if what == CopyWhat::Section {

@@ -10,37 +10,37 @@ use std::sync::Arc;
 /// A line of the screen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Line {
-    /// Hint, and whether it is expanded.
+    /// Index of a hint, and true if the hint is expanded.
     Hint(usize, bool),
-    /// Basis of the hint's gain.
+    /// Reason for the hint's possible gain.
     Bound(usize),
-    /// Metric value that led to the hint.
+    /// Metric value that supports the hint.
     Evidence(usize, usize),
     /// Effect of the hint.
     Effect(usize, usize),
     Action(usize, usize),
-    /// Measurement that would confirm the hint.
+    /// Measurement that can confirm the hint.
     Confirm(usize),
     Title(&'static str),
     /// Sentence of the reasoning.
     Reason(String),
-    /// Rule of NVIDIA's with its estimate: rule and message.
+    /// NVIDIA's rule that estimates a speedup: indices of rule and message.
     Theirs(usize, usize),
     /// Placeholder for an empty list of hints.
     Nothing,
 }
 
 impl Line {
-    /// Returns true if the selection stops at this line.
+    /// Returns true if the line is selectable.
     pub fn is_selectable(&self) -> bool {
         matches!(self, Self::Hint(..) | Self::Evidence(..) | Self::Confirm(_) | Self::Theirs(..))
     }
 }
 
-/// Maximum number of NVIDIA's rules.
+/// Maximum number of NVIDIA rules.
 const MOST_THEIRS: usize = 5;
 
-/// Builds the lines. The first hint is expanded unless it was collapsed; the others only if they were expanded.
+/// Builds the lines. The first hint is expanded unless it is in `toggled`; other hints are expanded only if they are.
 pub fn build_lines(subject: &Subject, details: Option<&Details>, toggled: &BTreeSet<usize>) -> Vec<Line> {
     let mut out = Vec::new();
     for (i, hint) in subject.hints.iter().enumerate() {
@@ -76,7 +76,7 @@ pub struct HintsView {
     pub lines: Arc<[Line]>,
     /// Index of the selected line.
     pub selected: usize,
-    /// Hints that were expanded; for the first hint, collapsed.
+    /// Hints that the user expanded; the first hint is collapsed instead.
     pub toggled: BTreeSet<usize>,
 }
 

@@ -1,20 +1,20 @@
-//! Lazily read data
+//! Data that is read on demand
 
 use std::sync::Arc;
 
-/// Data that is read on demand.
+/// State of data that is read on demand.
 #[derive(Clone, Debug)]
 pub enum Asked<T> {
     /// Not requested yet.
     No,
     Waiting,
     Is(Arc<T>),
-    /// Could not be read; the reason.
+    /// Could not be read, for this reason.
     Failed(String),
 }
 
 impl<T> Asked<T> {
-    /// State after reading.
+    /// Converts the outcome of reading.
     pub fn from_outcome(outcome: &Result<Arc<T>, String>) -> Self {
         match outcome {
             Ok(t) => Self::Is(Arc::clone(t)),

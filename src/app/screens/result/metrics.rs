@@ -17,12 +17,12 @@ pub struct MetricsView {
     pub open: BTreeSet<String>,
 }
 
-/// Input from which the rows are built.
+/// Input for building the rows.
 pub struct Of<'a> {
     pub metrics: &'a Metrics,
     pub result: usize,
     pub details: Option<&'a Details>,
-    /// Metrics that are shown first.
+    /// Pinned metrics, shown first.
     pub pins: &'a [Arc<str>],
     /// Number of hints.
     pub hints: usize,
@@ -40,7 +40,7 @@ impl MetricsView {
             (Some(b), row) => b == row,
             (None, _) => false,
         };
-        // A metric can be in several sections: select the nearest row.
+        // A metric may be in several sections: select the nearest of its rows.
         let all = self.rows.iter().enumerate().filter(|(_, r)| same(r)).map(|(i, _)| i);
         let at = all.min_by_key(|i| i.abs_diff(self.selected)).unwrap_or(0);
         self.select_near(at);
@@ -75,7 +75,7 @@ impl MetricsView {
         self.selected = found.unwrap_or(self.selected);
     }
 
-    /// Goes to a metric; searches for it if no section shows it.
+    /// Goes to a metric; searches for it if it is not in any section.
     pub fn go_to(&mut self, name: &str, of: &Of<'_>) {
         self.finder.clear();
         self.rebuild_rows(of);

@@ -36,7 +36,7 @@ fn result_label(metrics: &Metrics, result: usize) -> String {
     format!("{result}  {}  {} × {}", escape_unsafe(r.kernel.function()), dims(r.grid), dims(r.block))
 }
 
-/// Results of a report whose kernels are marked in the table.
+/// Results of a report whose kernels the user marked in the table.
 fn marked_results(session: &Session, report: usize) -> Vec<usize> {
     let Some(report) = session.reports.get(report) else { return Vec::new() };
     let (Some(profile), Some(grouping)) = (&report.profile, &report.groups.grouping) else { return Vec::new() };
@@ -49,7 +49,7 @@ fn marked_results(session: &Session, report: usize) -> Vec<usize> {
 }
 
 impl ResultScreen {
-    /// Launch of the screen's own report that the result belongs to.
+    /// Launch that the result belongs to, in the report of this screen.
     fn matched_launch(&self, session: &Session, report: usize) -> Option<u32> {
         if self.report == report {
             return u32::try_from(self.result).ok();
@@ -95,7 +95,7 @@ impl ResultScreen {
         Response::none()
     }
 
-    /// Switches to a view; from that view, switches back.
+    /// Switches to a view; if it is the current view, returns from it.
     fn toggle_view(&mut self, view: View, cx: &ScreenContext<'_>) -> Response {
         if !self.has_view(view) {
             return Response::say(match view {
@@ -118,20 +118,20 @@ impl ResultScreen {
             return Response::say("this is the only result in its report");
         }
         let mut next = (self.result + n).saturating_add_signed(by) % n;
-        // Comparing a result with itself is pointless.
+        // Comparing a result with itself is pointless: skip it.
         let beside = matches!(&self.compare.other, Some((report, _, other)) if *report == self.report && *other == next);
         if n > 2 && self.view == View::Compare && beside {
             next = (next + n).saturating_add_signed(by.signum()) % n;
         }
         let mut new = Self::new(self.report, Arc::clone(&self.metrics), next);
-        // Opened by way of a timeline: certainty of the launch that the next result belongs to.
+        // For a result opened from a timeline: certainty that the new result belongs to its launch.
         new.sure = cx.report().filter(|_| self.report != cx.report).and_then(|r| r.launch_of(self.report, next)).map(|p| p.sure);
         (new.view, new.opened) = (self.view, self.opened);
         (new.sections.finder, new.sections.open) = (self.sections.finder.clone(), std::mem::take(&mut self.sections.open));
         (new.source.instructions, new.source.in_order) = (self.source.instructions, self.source.in_order);
         new.compare.other = self.compare.other.take().map(|other| new.matching_result(other));
         new.rebuild_sections(&cx.session.pins);
-        // Keep the selected row, so that the results can be compared.
+        // Keep the selected row, so that the user can compare the results.
         new.sections.select_near(self.sections.selected);
         *self = new;
         let mut answer = self.prepare_view(cx);
@@ -144,9 +144,9 @@ impl ResultScreen {
         Effect::Details { report, from: self.report, result: self.result }
     }
 
-    /// Advances the compared report in step: to the same launch of the same kernel.
+    /// Finds the matching result in the compared report: the same launch of the same kernel.
     fn matching_result(&self, (report, metrics, other): (usize, Arc<Metrics>, usize)) -> (usize, Arc<Metrics>, usize) {
-        // A rebuild does not change this key; symbols may contain a hash.
+        // This key survives a rebuild of the program; mangled symbols may contain a hash.
         let key = |r: &ResultMetrics| (r.kernel.function().to_owned(), r.grid, r.block);
         let own = self.metrics.results.get(self.result).map(key);
         let nth = self.metrics.results.iter().take(self.result).filter(|r| Some(key(r)) == own).count();
@@ -155,7 +155,7 @@ impl ResultScreen {
         (report, metrics, at)
     }
 
-    /// Lists results to compare with: of this report and of all others in the session.
+    /// Lists results to compare with, from this report and all others of the session.
     fn ask_other(&self, session: &Session) -> Response {
         let Some(own) = self.metrics.results.get(self.result) else { return Response::none() };
         let mut items: Vec<(u32, Item)> = Vec::new();
@@ -169,7 +169,7 @@ impl ResultScreen {
                 }
                 let duration = metrics.duration(r).map_or_else(String::new, |d| format!("{d}, "));
                 let hint = format!("{duration}{}", escape_unsafe(&file));
-                // Distances are cached per kernel: a report has many launches of few kernels.
+                // Distances are cached per kernel configuration: a report has many launches of few kernels.
                 let near = (r.kernel.function(), r.grid, r.block, at == self.report);
                 let far = *known.entry(near).or_insert_with(|| compare::result_distance(own, r, at == self.report));
                 items.push((far, Item::new(result_label(metrics, result), hint, None, PickAction::Other(at, result))));
@@ -178,12 +178,12 @@ impl ResultScreen {
         if items.is_empty() {
             return Response::say("there is no other result: open a second report alongside this one");
         }
-        // Similar results come first: they are typically a kernel that was changed and measured again.
+        // Similar results come first: typically the same kernel after a change.
         items.sort_by_key(|i| i.0);
         Response::open_overlay(PickList::by_typing("compare with", items.into_iter().map(|i| i.1).collect()))
     }
 
-    /// Opens the selected row: a fold, a hint, or the explanation of a metric or rule.
+    /// Opens the selected row: toggles a fold, shows a hint, or explains a metric or rule.
     fn open_row(&mut self, cx: &ScreenContext<'_>) -> Response {
         match self.view {
             View::Metrics => match self.sections.selected_row().cloned() {
@@ -203,7 +203,7 @@ impl ResultScreen {
             View::Hints => return self.open_line(cx),
             View::Compare => return Response::open_overlay(Page::Explain),
             View::Roofline => {
-                // A point of another kernel leads to its result.
+                // A point of another kernel opens the result of that kernel.
                 let plot = self.roofline.plot.as_ref();
                 let other = plot.and_then(|p| p.points.get(self.roofline.selected)).filter(|p| !p.own).map(|p| p.result);
                 let Some(other) = other else { return Response::open_overlay(Page::Explain) };

@@ -11,7 +11,7 @@ pub struct SourceView {
     pub listing: Option<Arc<Listing>>,
     /// True if instructions are shown instead of lines.
     pub instructions: bool,
-    /// Ordered by address or line instead of by samples.
+    /// True if rows are ordered by address or line instead of by samples.
     pub in_order: bool,
     /// Index of the selected row.
     pub selected: usize,
@@ -34,7 +34,7 @@ impl SourceView {
         let (Some(code), Some(details)) = (self.code.get(), details) else { return };
         let first = self.listing.is_none();
         let mut listing = code::build_listing(metrics, result, details, code, self.in_order);
-        // With source text, code is listed in order, starting at the hottest line.
+        // If the source text is available, list the code in order and select the hottest line.
         let read = first && !self.in_order && listing.lines.iter().any(|l| l.text.is_some());
         if read {
             self.in_order = true;
@@ -54,11 +54,11 @@ impl SourceView {
         } else {
             listing.lines.iter().map(|l| l.counts.samples).collect()
         };
-        // The first of equals.
+        // Select the first of equal rows.
         samples.iter().enumerate().rev().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |m| m.0)
     }
 
-    /// Takes over the code; without line information, switches to instructions.
+    /// Stores the code; without line information, switches to instructions.
     pub fn set_code(&mut self, outcome: &Result<Arc<Code>, String>, metrics: &Metrics, result: usize, details: Option<&Details>) {
         self.code = Asked::from_outcome(outcome);
         self.rebuild_listing(metrics, result, details);
@@ -67,7 +67,7 @@ impl SourceView {
         }
     }
 
-    /// Goes from a line to its hottest instruction, or back.
+    /// Jumps from a line to its hottest instruction, or from an instruction to its line.
     pub fn jump_to_counterpart(&mut self) {
         let Some(listing) = self.listing.clone() else { return };
         if self.instructions {

@@ -22,7 +22,7 @@ pub struct RooflineView {
 
 #[derive(Clone, Debug, Default)]
 pub struct CompareView {
-    /// The other result: report, its metrics, result.
+    /// The other result: index of its report, metrics, index of the result.
     pub other: Option<(usize, Arc<Metrics>, usize)>,
     pub rows: Arc<Vec<compare::Row>>,
     /// Hints on the other result.
@@ -35,16 +35,16 @@ pub struct CompareView {
 
 #[derive(Clone, Debug)]
 pub struct ResultScreen {
-    /// Report that contains the result (not the one whose launch led here).
+    /// Index of the report that contains the result; the launch may be in another report.
     pub report: usize,
     pub metrics: Arc<Metrics>,
     /// Index of the result.
     pub result: usize,
-    /// Certainty that the result is of the launch that led here.
+    /// Certainty that the result belongs to the launch from which it was opened.
     pub sure: Option<Sure>,
     /// Current view.
     pub view: ResultView,
-    /// Initial view, to which the others return.
+    /// Initial view, to which `back` returns.
     pub opened: ResultView,
     /// Sections, rules and instances.
     pub details: Asked<Details>,
@@ -77,7 +77,7 @@ impl ResultScreen {
         }
     }
 
-    /// Borrows the input of the section rows, and these rows.
+    /// Returns the section rows together with the input for building them.
     pub fn sections_of<'a>(&'a mut self, pins: &'a [Arc<str>]) -> (Of<'a>, &'a mut MetricsView) {
         let details = self.details.get().map(|d| &**d);
         (Of { metrics: &self.metrics, result: self.result, details, pins, hints: self.subject.hints.len() }, &mut self.sections)
@@ -112,13 +112,13 @@ impl ResultScreen {
         self.details.get().is_some_and(|d| !d.sources.is_empty())
     }
 
-    /// Measurement that confirms the selected hint; without such a hint, the one that would decide.
+    /// Measurement that confirms the selected hint, or else the one that would decide between diagnoses.
     pub fn selected_confirm(&self) -> Option<Confirm> {
         let hint = self.hints.selected_hint().or(Some(0)).and_then(|i| self.subject.hints.get(i));
         hint.map(|h| h.confirm.clone()).filter(|c| !c.sections.is_empty()).or_else(|| self.subject.sections_to_collect())
     }
 
-    /// Options of a re-run from here: in the hints view those that confirm the selected hint, else the defaults.
+    /// Options of a re-run: in the hints view, those that confirm the selected hint, else the defaults.
     pub fn rerun_options(&self) -> Options {
         if self.view != ResultView::Hints {
             return Options::first_look();

@@ -1,5 +1,5 @@
-//! The watched run: output of its profiler, progress, and the steps that a user performs beside it. Its state belongs
-//! to the session ([`Watched`]), because a run continues while other screens are on top.
+//! The watched run: output of its profiler, progress, and the steps that the user performs during the run. The session
+//! owns its state ([`Watched`]), because a run continues while other screens are on top.
 
 mod steps;
 
@@ -18,23 +18,23 @@ pub struct RunScreen;
 /// Message while the run has no number yet.
 const STARTING: &str = "the run is starting; try again in a moment";
 
-/// Escalates a stop by one stage.
+/// Sends the next signal of a stop.
 fn stop_now(watched: &Watched, key: &str) -> Response {
     Response::effect(Effect::StopRun).and_say(watched.stop_message(key), false)
 }
 
-/// Asks before a run is stopped.
+/// Asks the user before stopping a run.
 fn ask_before_stop(guided: bool) -> Response {
     let items = vec![
         Item::new("keep going", "", 'b', PickAction::Run(RunChoice::Nothing)),
         Item::new("stop it", "program and profiler, which then writes its report", 's', PickAction::Run(RunChoice::Stop)),
     ];
-    // A guided run may be a server, which takes minutes to come back.
+    // A guided run may be a server that needs minutes to start again.
     let title = if guided { "stop the run? some steps are not done yet" } else { "stop the run?" };
     Response::open_overlay(PickList::by_letter(title, items, None))
 }
 
-/// Stops the run, one stage further each time.
+/// Stops the run, with a stronger signal each time.
 fn stop_run(cx: &ScreenContext<'_>, ask: bool) -> Response {
     let Some(watched) = &cx.running.watched else { return Navigate::Back.into() };
     if watched.doing.is_some() {
@@ -49,7 +49,7 @@ fn stop_run(cx: &ScreenContext<'_>, ask: bool) -> Response {
     if watched.run.is_none() {
         return Response::say(STARTING);
     }
-    // A stop that is in progress escalates without another question.
+    // A stop in progress escalates without confirmation.
     if ask && watched.stop_stage() == Stage::Running {
         ask_before_stop(watched.next_step().is_some_and(|s| !s.argv.is_empty()))
     } else {
@@ -71,7 +71,7 @@ fn detach_run(cx: &mut ScreenContext<'_>) -> Response {
     Response::effect(Effect::DetachRun).and_say(text, false)
 }
 
-/// Handles the actions on a program that is traced here.
+/// Handles the actions on a program that is being traced.
 fn act_on_traced(id: ActionId, watched: &mut Watched) -> Response {
     if watched.ended {
         return Response::say("the run has ended");
@@ -106,7 +106,7 @@ fn act_on_traced(id: ActionId, watched: &mut Watched) -> Response {
     }
 }
 
-/// Opens the traces of an ended program that was not started here.
+/// Opens the traces of an ended program that another process started.
 fn open_outside(watched: &Watched) -> Response {
     match &watched.outside {
         Some(_) if watched.ended => Response::effect(Effect::Snapshot { whole: true }),
@@ -133,7 +133,7 @@ impl Screen for RunScreen {
                 let watched = cx.running.watched.as_mut()?;
                 match steps::do_next_step(watched, &stop_key) {
                     Some(answer) => answer,
-                    // The next step is to stop the run.
+                    // After the last step, stop the run.
                     None => stop_run(cx, false),
                 }
             }

@@ -1,4 +1,4 @@
-//! Steps of a guided run, performed by the user one after another, here or in another terminal
+//! Steps of a guided run, which the user performs one after another, here or in another terminal
 
 use crate::app::msg::Effect;
 use crate::app::run_state::Watched;
@@ -10,7 +10,7 @@ fn under_way(stop: &str) -> Response {
     Response::say(format!("the step is in progress; {stop} ends it"))
 }
 
-/// Does the next step; returns `None` if that is to stop the run.
+/// Performs the next step; returns `None` if the next step is to stop the run.
 pub fn do_next_step(watched: &mut Watched, stop: &str) -> Option<Response> {
     if watched.doing.is_some() {
         return Some(under_way(stop));
@@ -22,7 +22,7 @@ pub fn do_next_step(watched: &mut Watched, stop: &str) -> Option<Response> {
     let Some(run) = &watched.run else { return Some(Response::none()) };
     let (id, directory) = (run.id, run.directory.clone());
     if step.argv.is_empty() {
-        // Only the stop key escalates beyond the first signal.
+        // Only the stop key escalates a stop in progress.
         let running = watched.stop_stage() == Stage::Running;
         return (!running).then(|| Response::say("the run is being stopped; esc escalates"));
     }
@@ -30,7 +30,7 @@ pub fn do_next_step(watched: &mut Watched, stop: &str) -> Option<Response> {
     Some(Response::effect(Effect::Step { run: id, argv: step.argv, directory }))
 }
 
-/// Skips the next step: it was done elsewhere, or is not wanted.
+/// Skips the next step: the user did it elsewhere, or does not want it.
 pub fn skip_step(watched: &mut Watched, stop: &str) -> Response {
     if watched.doing.is_some() {
         return under_way(stop);

@@ -6,7 +6,7 @@ use crate::app::session::Report;
 use crate::app::timeline_view::rows::{RowRef, find_device, is_queue};
 use crate::model::Profile;
 
-/// A report's timeline with the data needed to read it.
+/// A report's timeline, with the data needed to interpret it.
 pub struct Look<'a> {
     pub profile: &'a Profile,
     pub timeline: &'a Timeline,
@@ -14,7 +14,7 @@ pub struct Look<'a> {
     pub gaps: Option<&'a Gaps>,
 }
 
-/// Content of a line at a time.
+/// Content of a line at a given time.
 pub enum Found<'a> {
     Event(Spot, Event),
     /// Idle time of the device, and its cause.
@@ -38,7 +38,7 @@ impl<'a> Look<'a> {
         self.group(line)?.rows.get(line.row()?).map(AsRef::as_ref)
     }
 
-    /// Lanes that a line stands for: itself, all queues of a device, or the most informative lane of a thread.
+    /// Lanes of a line: the lane itself, all queues of a device, or the most informative lane of a thread.
     pub fn lanes(&self, line: RowRef) -> Vec<(Spot, &'a Lane)> {
         let spot = |row, lane| Spot { group: line.group(), row, lane, at: 0 };
         let Some(group) = self.group(line) else { return Vec::new() };
@@ -55,7 +55,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Event of a line at a time: the one that runs, else the first that begins in the column.
+    /// Event of a line at a given time: the running event, or else the first one that begins in the column.
     pub fn event_at(&self, line: RowRef, time: i64, window: Window) -> Option<(Spot, Event)> {
         let lanes = self.lanes(line);
         let running = |(spot, lane): &(Spot, &Lane)| lane.running_at(&self.events, time).map(|at| Spot { at, ..*spot });
@@ -80,7 +80,7 @@ impl<'a> Look<'a> {
             let number = find_device(self.timeline, Some(line))?;
             let of_device = self.row(line).map_or(matches!(line, RowRef::Group(_)), is_queue);
             of_device.then_some(())?;
-            // The line of a thread is not about devices.
+            // Only lines of devices have idle times.
             matches!(self.group(line)?.key, crate::analysis::timeline::GroupKey::Device(_)).then_some(())?;
             Some(Found::Idle(gaps.gap_at(number, time)?, gaps.piece_at(number, time)?))
         };

@@ -1,4 +1,4 @@
-//! Timeline of the run: visible window, cursor, and listed rows
+//! Timeline of the run: visible window, cursor, and rows
 
 pub mod inspect;
 mod navigate;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub struct Search {
     pub text: String,
     pub matches: Arc<Matches>,
-    /// Number of timeline parts that were searched.
+    /// Number of timeline parts searched.
     parts: usize,
 }
 
@@ -44,27 +44,26 @@ pub struct TimelineScreen {
     pub lines: Vec<RowRef>,
     /// Index of the selected line.
     pub selected: usize,
-    /// Start of the measured span, ns.
+    /// Mark, from which spans are measured, ns.
     pub mark: Option<i64>,
     pub judged: Option<Judged>,
     pub finder: FilterInput,
     pub search: Option<Search>,
-    /// Places left before, and places to go forward to.
+    /// Places to return to, and places to go forward to.
     earlier: Vec<(Viewport, Option<LineKey>)>,
     later: Vec<(Viewport, Option<LineKey>)>,
-    /// Place to go to once it is loaded.
+    /// Place to show once its data is loaded.
     wanted: Option<At>,
-    /// True if `wanted` is shown without its surroundings.
+    /// True to show `wanted` without its surroundings.
     exact: bool,
-    /// Event at which following began.
+    /// First event of a sequence of followed links.
     origin: Option<Event>,
-    /// Column at which the pointer grabbed the timeline.
+    /// Column at which the user grabbed the timeline.
     grabbed: Option<usize>,
     serial: u64,
 }
 
-/// Maximum number of launches and calls for which a window is analysed without a mark: this takes less than half a
-/// second.
+/// Maximum number of launches and calls for the analysis of a window without a mark; it takes less than half a second.
 const MOST_JUDGED: usize = 1_000_000;
 /// Maximum number of remembered places.
 const MOST_PLACES: usize = 100;
@@ -104,7 +103,7 @@ impl TimelineScreen {
         }
     }
 
-    /// Creates a screen that shows exactly the window.
+    /// Creates a screen that shows exactly the window `at`.
     pub fn new_exact(at: Option<At>, serial: u64) -> Self {
         Self { exact: true, ..Self::new(at, serial) }
     }
@@ -123,12 +122,12 @@ impl TimelineScreen {
             LineKey::Row(row, _) => row.group,
         };
         let at = |key: LineKey| self.lines.iter().position(|&l| rows::line_key(timeline, l) == Some(key));
-        // A folded row falls back to its group.
+        // If the row is folded, select its group.
         let found = key.and_then(|k| at(k).or_else(|| at(LineKey::Group(group(&k)))));
         self.selected = found.unwrap_or(self.selected).min(self.lines.len().saturating_sub(1));
     }
 
-    /// Rebuilds the lines; keeps the selected one.
+    /// Rebuilds the lines; keeps the selected line.
     fn rebuild_lines(&mut self, timeline: &Timeline, key: Option<LineKey>) {
         self.lines = self.arrangement.visible_lines(timeline);
         self.select_key(timeline, key);
@@ -159,7 +158,7 @@ impl TimelineScreen {
         } else if let Some(place) =
             self.place.as_mut().filter(|_| self.earlier.is_empty() && report.kept.is_none() && self.wanted.is_none())
         {
-            // The user has not moved yet: show everything that is loaded.
+            // The user has not moved yet: show all loaded data.
             *place = if place.cursor == place.start { Viewport::whole_span(timeline.span) } else { *place };
         }
         if let Some(at) = self.wanted
@@ -195,8 +194,8 @@ impl TimelineScreen {
         (mark != cursor).then(|| (mark.min(cursor), mark.max(cursor)))
     }
 
-    /// Requests triage of the marked window once the cursor rests; without a mark, of the visible window if that is
-    /// fast.
+    /// Requests triage of the marked window once the cursor rests. Without a mark, requests it for the visible window
+    /// if that is fast.
     fn request_triage(&mut self, cx: &ScreenContext<'_>) -> Response {
         let few = |r: &Report| r.profile.as_ref().is_some_and(|p| p.launches.len() + p.calls.len() <= MOST_JUDGED);
         let view = self.place.filter(|_| cx.report().is_some_and(few)).map(|p| (p.start, p.end));
@@ -214,8 +213,8 @@ impl TimelineScreen {
         effects.into_iter().map(rest).collect::<Vec<_>>().into()
     }
 
-    /// Narrows all screens to the marked window, else to the visible one; if they are narrowed to it already, widens
-    /// them.
+    /// Narrows all screens to the marked window, or else to the visible one; if that window is already set, shows the
+    /// whole run again.
     fn toggle_time_filter(&self, cx: &ScreenContext<'_>) -> Response {
         let (Some(report), Some(place)) = (cx.report(), self.place) else { return Response::none() };
         match (self.marked_window(), report.window) {
@@ -270,7 +269,7 @@ impl TimelineScreen {
         Response::none()
     }
 
-    /// Changes the set of listed rows.
+    /// Changes the listed rows.
     fn change_rows(&mut self, cx: &ScreenContext<'_>, change: impl FnOnce(&mut Arrangement, &Timeline, RowRef)) -> Response {
         let (Some(report), Some(line)) = (cx.report(), self.current_line()) else { return Response::none() };
         let timeline = Arc::clone(&report.lanes);
@@ -351,7 +350,7 @@ impl Screen for TimelineScreen {
         let Some(own) = session.reports.get(report) else { return Selection::default() };
         let (Some(look), Some(grouping)) = (Look::from_report(own), &own.groups.grouping) else { return Selection::default() };
         let event = self.event_at_cursor(&look, lane_columns(session.size));
-        // A call stands for the kernel that it launched.
+        // For a call, use the kernel that it launched.
         let Some(Event::Launch(launch)) = event.and_then(|e| link::started_operation(look.profile, e).or(event)) else {
             return Selection::default();
         };
@@ -425,7 +424,7 @@ impl Screen for TimelineScreen {
             ScreenEvent::Done(JobResult::Matches(screen, text, parts, matches)) if *screen == self.serial && text == self.finder.text() => {
                 let first = self.search.as_ref().is_none_or(|s| s.text != *text);
                 self.search = Some(Search { text: text.clone(), matches: Arc::clone(matches), parts: *parts });
-                // Go to the first match from the cursor on.
+                // Go to the first match at or after the cursor.
                 if first { self.seek_match(cx) } else { Response::none() }
             }
             ScreenEvent::Done(JobResult::Judged(screen, window, triage)) if *screen == self.serial => {

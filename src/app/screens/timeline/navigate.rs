@@ -19,7 +19,7 @@ const ZOOM: (i64, i64) = (1, 2);
 const WHEEL: (i64, i64) = (3, 4);
 /// Distance of a pan, in eighths of the window.
 const PAN: i64 = 4;
-/// After a jump to an event that was too small to be visible, the event takes about this fraction (1/n) of the window.
+/// After a jump to an event that was too small to see, the window is about this many times as long as the event.
 const AROUND: i64 = 8;
 
 fn zoom_ratio((by, of): (i64, i64), inwards: bool) -> (i64, i64) {
@@ -32,7 +32,7 @@ impl TimelineScreen {
         let (Some(place), Some(report)) = (self.place, cx.report()) else { return None };
         let timeline = Arc::clone(&report.lanes);
         let (span, columns) = (timeline.reach, lane_columns(cx.session.size));
-        // A move of the user overrides the pending destination.
+        // A move by the user cancels the pending destination.
         let wanted = self.wanted.take();
         let jump = |screen: &mut Self, to: Viewport| {
             screen.push_history(&timeline);
@@ -46,7 +46,7 @@ impl TimelineScreen {
             ActionId::ZoomIn => Some(place.zoom_at(place.cursor, zoom_ratio(ZOOM, true), span, columns)),
             ActionId::ZoomOut => Some(place.zoom_at(place.cursor, zoom_ratio(ZOOM, false), span, columns)),
             ActionId::ZoomAll => {
-                // Pressed again: include the activity of threads before and after.
+                // On the second press, include the activity of threads before and after the run.
                 let shown = (place.start, place.end) == timeline.span;
                 let all = Viewport::whole_span(if shown { timeline.reach } else { timeline.span });
                 jump(self, Viewport { cursor: place.cursor, ..all }.clamp_to_span(timeline.reach, columns))
@@ -66,7 +66,7 @@ impl TimelineScreen {
                 return None;
             }
         };
-        // A manual move ends following.
+        // A move by the user ends the sequence of followed links.
         self.origin = None;
         self.place = moved;
         Some(Response::none())
@@ -105,7 +105,7 @@ impl TimelineScreen {
         Response::say(format!("marked; move the cursor to measure, {zoom} zooms to what is between, {narrow} narrows all screens to it"))
     }
 
-    /// Marks the phase of the run that is marked next in time, else the one at the cursor, and shows it.
+    /// Marks the next phase of the run after the current mark, or else the phase at the cursor, and shows it.
     pub(super) fn mark_phase(&mut self, cx: &ScreenContext<'_>) -> Response {
         let (Some(look), Some(place)) = (Self::look(cx), self.place) else { return Response::none() };
         let Some(triage) = cx.report().and_then(|r| r.whole_triage()) else {
@@ -127,7 +127,7 @@ impl TimelineScreen {
         Response::say(format!("{}, {}: {narrow} narrows all screens to it", phase.word(), Nanos(end - start)))
     }
 
-    /// Goes to the next or previous event of the row, or to the next or previous match.
+    /// Goes to the next or previous event of the row; with a search, to the next or previous match.
     fn next(&mut self, cx: &ScreenContext<'_>, forward: bool) -> Response {
         if self.search.as_ref().is_some_and(|s| s.matches.total > 0) {
             return self.next_match(cx, forward);
@@ -152,7 +152,7 @@ impl TimelineScreen {
         Response::none()
     }
 
-    /// Goes to the match that is nearest to the cursor in time, over all rows.
+    /// Goes to the next or previous match in time, over all rows.
     fn next_match(&mut self, cx: &ScreenContext<'_>, forward: bool) -> Response {
         let (Some(look), Some(place), Some(search)) = (Self::look(cx), self.place, &self.search) else { return Response::none() };
         // Several matches may begin at the same time: order them by row.
@@ -181,7 +181,7 @@ impl TimelineScreen {
         Response::none()
     }
 
-    /// Goes to the first match at or after the cursor, else to the first of all.
+    /// Goes to the first match at or after the cursor, or else to the first match.
     pub(super) fn seek_match(&mut self, cx: &ScreenContext<'_>) -> Response {
         let (Some(place), Some(search)) = (self.place, &self.search) else { return Response::none() };
         if search.matches.total == 0 {
@@ -196,7 +196,7 @@ impl TimelineScreen {
         Response::none()
     }
 
-    /// Goes to the next or previous idle time of the device that is at least a column wide.
+    /// Goes to the next or previous idle time of the device that is at least one column wide.
     fn go_to_gap(&mut self, cx: &ScreenContext<'_>, forward: bool) -> Response {
         let (Some(look), Some(place)) = (Self::look(cx), self.place) else { return Response::none() };
         let Some(gaps) = look.gaps else { return Response::say("idle times are still being worked out") };
@@ -213,7 +213,7 @@ impl TimelineScreen {
         let group = timeline.groups.iter().find(|g| g.key == crate::analysis::timeline::GroupKey::Device(number)).map(|g| g.key);
         self.origin = None;
         self.place = Some(Viewport { cursor: gap.start, ..place }.scroll_to_cursor(span, columns));
-        // The cause is shown on the device's own line and on its streams.
+        // The cause is visible on the device's own line and on its streams.
         let on_device = self.current_line().and_then(|l| timeline.groups.get(l.group())).map(|g| g.key) == group;
         if !on_device {
             self.select_key(&timeline, group.map(LineKey::Group));
@@ -221,7 +221,7 @@ impl TimelineScreen {
         Response::none()
     }
 
-    /// Goes to the event that is linked with the one at the cursor.
+    /// Goes to the event linked with the event at the cursor.
     fn follow_link(&mut self, cx: &ScreenContext<'_>, columns: usize) -> Response {
         let Some(look) = Self::look(cx) else { return Response::none() };
         let Some(event) = self.event_at_cursor(&look, columns) else { return Response::say("no event is at the cursor") };
@@ -238,7 +238,7 @@ impl TimelineScreen {
         Response::none()
     }
 
-    /// Goes to an event; keeps the window if it shows the event well.
+    /// Goes to an event; keeps the window if the event is visible and large enough.
     fn go_to_spot(&mut self, cx: &ScreenContext<'_>, spot: Spot) {
         let Some(report) = cx.report() else { return };
         let (Some(profile), timeline) = (&report.profile, Arc::clone(&report.lanes)) else { return };
@@ -293,11 +293,11 @@ impl TimelineScreen {
                 self.select_key(&timeline, group);
             }
         }
-        // Threads may still be loading, and may extend the timeline in both directions.
+        // Data of threads may still be loading, and may extend the timeline in both directions.
         timeline.is_complete() || (spot.is_some() && timeline.span.0 <= at.start - room && at.end + room <= timeline.span.1)
     }
 
-    /// Goes back or forth through visited places.
+    /// Goes back or forward in the history of places.
     fn go_through_history(&mut self, timeline: &Timeline, back: bool) -> Response {
         let here = self.place.map(|p| (p, self.current_key(timeline)));
         let (from, to) = if back { (&mut self.earlier, &mut self.later) } else { (&mut self.later, &mut self.earlier) };
@@ -317,7 +317,7 @@ impl TimelineScreen {
         let window = place.window(columns);
         let time = |column: usize| window.column_start(column.min(columns - 1)) + window.column_width() / 2;
         match pointer {
-            // A press on the map of the whole run goes to that time.
+            // A press on the map of the whole run moves the cursor to that time.
             Pointer::Press(MAP, column, _) => {
                 let whole = report.lanes.span;
                 let cursor = crate::analysis::timeline::Window::new(whole.0, whole.1, columns).column_start(column.min(columns - 1));
@@ -348,7 +348,7 @@ impl TimelineScreen {
     }
 }
 
-/// Start time, and position of a lane: group, row, lane.
+/// Start time and lane: group, row, lane.
 type Key = (i64, (usize, usize, usize));
 
 fn lane_order(line: RowRef) -> (usize, usize, usize) {

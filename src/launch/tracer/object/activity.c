@@ -1,6 +1,6 @@
 // CUPTI's activity and callback APIs: loading the library, subscribing, and receiving records.
 
-// ---- Activity buffers. The header before a buffer's bytes holds the thread that requested it.
+// ---- Activity buffers. The header before a buffer's bytes contains the thread that requested the buffer.
 
 typedef struct Buffer { struct Buffer* next; u64 size; u32 thread; u8 unused[44]; u8 bytes[]; } Buffer;
 // Each launching thread has a buffer: programs with many threads get small ones.
@@ -10,7 +10,7 @@ static struct { Lock lock; Buffer* spare; u32 count; u64 bytes; } buffers;
 
 static Buffer* buffer_make(void) {
   u64 size = ADD(buffers.count, 1) < LARGE_ONES ? LARGE : SMALL;
-  // Bounds the memory. CUPTI before 12.9 crashes if a buffer is refused: the bound does not apply there.
+  // Bounds the memory. CUPTI before 12.9 crashes if a buffer is refused, so those versions have no bound.
   int most = ADD(buffers.bytes, size) + size > MOST_BYTES && cupti_version >= MAY_REFUSE;
   Buffer* b = most ? NULL : pages(sizeof(Buffer) + size, MAP_POPULATE);
   if (b) b->size = size;
@@ -18,7 +18,7 @@ static Buffer* buffer_make(void) {
   return b;
 }
 
-// Called by CUPTI on the launching thread.
+// CUPTI calls this on the launching thread.
 static void buffer_asked(u8** bytes, u64* size, u64* most) {
   *most = 0, *bytes = NULL, *size = 0;
   Buffer* b = NULL;
@@ -88,7 +88,7 @@ static void buffer_take(Buffer* b, u64 valid) {
   buffer_pack();
 }
 
-// Called by CUPTI on a thread of its own, or on the flushing one.
+// CUPTI calls this on its own thread, or on the flushing thread.
 static void buffer_done(void* context, u32 stream, u8* bytes, u64 size, u64 valid) {
   if (!bytes) return;
   Buffer* b = (Buffer*)(bytes - sizeof(Buffer));
@@ -104,7 +104,7 @@ static void buffer_done(void* context, u32 stream, u8* bytes, u64 size, u64 vali
   }
   u64 dropped = 0;
   if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == OK && dropped) ADD(counted.dropped, dropped);
-  // CUPTI was told that buffers are zeroed; otherwise it zeroes them itself, on the launching thread.
+  // We told CUPTI that buffers are zeroed; otherwise CUPTI would zero them on the launching thread.
   memset(bytes, 0, valid < size ? valid : size);
   if (lock(&buffers.lock)) {
     b->next = buffers.spare, buffers.spare = b;
@@ -155,7 +155,7 @@ static void choose_calls(void) {
     launching[id] = (u8)begins(text, LAUNCHING, COUNT(LAUNCHING));
     launch_kind[id] = kind_of_launch(text);
     if (session.lean || id == marker_function) continue;
-    // All calls are enabled one by one, too: with the driver kind enabled, calls made inside the runtime are left out
+    // Even all calls are enabled one by one: with the driver kind enabled, calls made inside the runtime are left out
     // (seen with 13.0).
     if (!session.all_calls && !begins(text, LAUNCHING, COUNT(LAUNCHING)) && !begins(text, OTHERS, COUNT(OTHERS))) continue;
     chosen[chosen_count++] = (u16)id;
@@ -167,15 +167,15 @@ static void choose_calls(void) {
   if (!session.by_callbacks) cuptiActivityEnableDriverApi(chosen[0], 0);
 }
 
-// Longest wait for a measured launch: a client that opens the gate waits for its answer.
+// Longest wait for a measured launch: a client that opens the gate is waiting for an answer.
 enum { MEASURED_MS = 1000 };
 // Callbacks of chosen calls stay enabled for good: if one is disabled while a thread is inside the call, all later
-// calls of that thread carry the id of that call, as if nested in it (seen with 13.0 on an H100). About 0.2 us a call.
-// With records of calls, kernel records stay enabled as well: a thread that was inside a call when they ended lost the
-// launches of its later kernels (5 of 120 programs on an H100 and an H200).
+// calls of that thread carry the id of that call, as if nested in it (seen with 13.0 on an H100). This costs about 0.2
+// us a call. With records of calls, kernel records stay enabled as well: a thread that was inside a call when they
+// ended lost the launches of its later kernels (5 of 120 programs on an H100 and an H200).
 static void calls_hear(void) {
-  // A measured launch must be observed until it returns. This thread may be in one, and one that never returns must not
-  // block others forever.
+  // A measured launch must be observed until it returns. This thread may be inside a measured launch, and a launch that
+  // never returns must not block others forever.
   int locked = !holds && lock_within(&measure.lock, MEASURED_MS);
   for (u32 i = 0; i < chosen_count; i++) {
     if (session.by_callbacks || left_out[chosen[i]]) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, chosen[i]);
@@ -211,7 +211,7 @@ static void call_heard(u32 domain, u32 id, const Call* call) {
     else measure_entered(id, call);
   }
   if (gate.gated == GATED_BY_PROFILER && call->leaving && ((int)id == profiler_start || (int)id == profiler_stop)) {
-    // The thread most likely launches; CUPTI reports its launches only later.
+    // Register the thread now: it most likely launches kernels, but CUPTI reports them only later.
     thread_seen(tid());
     gate_set((int)id == profiler_start, "cudaProfilerStart and cudaProfilerStop", call->correlation);
   }
@@ -276,14 +276,14 @@ static int take_library(void* library, const char* named) {
     snprintf(session.reason, sizeof session.reason, "%.160s does not work with this driver: %.60s", file, result_text(r));
     return 0;
   }
-  // Called only after the driver is loaded: 13.2 crashes before.
+  // Called only after the driver is loaded: before that, CUPTI 13.2 crashes.
   if (cuptiGetVersion(&cupti_version) != OK) cupti_version = 0;
   return 1;
 }
 
 static int find_library(void) {
   static const char* const NAMES[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so.11.7", "libcupti.so" };
-  // Prefers the one that the program has loaded: two of them in one process do not work.
+  // Prefers the one that the program has loaded: two copies of CUPTI in one process do not work.
   for (u32 i = 0; i < COUNT(NAMES); i++) {
     void* library = dlopen(NAMES[i], RTLD_NOW | RTLD_NOLOAD);
     if (library) return take_library(library, NAMES[i]);
@@ -338,21 +338,24 @@ static void session_open(void) {
 }
 
 // A subscription has a cost even while nothing is recorded: the driver then launches CUDA graphs node by node (200
-// empty nodes: 35 us instead of 2, with CUPTI 13.0 and 13.5 on an H100), which takes 11 to 15 % of a vLLM server's
-// tokens. So a gate that can open without CUPTI subscribes when it first opens. It stays subscribed: cuptiFinalize
-// would end the cost, but programs whose GPU was busy failed after it (13.0: "unspecified launch failure").
+// empty nodes: 35 us instead of 2, with CUPTI 13.0 and 13.5 on an H100), which costs a vLLM server 11 to 15 % of its
+// tokens per second. So a gate that can open without CUPTI subscribes when it first opens. It stays subscribed:
+// cuptiFinalize would end the cost, but programs whose GPU was busy failed after it (13.0: "unspecified launch
+// failure").
 static int may_attach_later(void) {
   int measures = measure.state != MEASURE_OFF;
   return gate.gated && gate.gated != GATED_BY_LAUNCH && !gate.is_open && !measures && (gate.gated != GATED_BY_PROFILER || profiler_is_heard());
 }
 
 static const u64 ASK_AGAIN_NS = 2000000000;
-// Longest wait for another subscribing thread: this one may hold a lock of the driver or the loader that it waits for.
+// Longest wait for another subscribing thread: this thread may hold a lock of the driver or the loader that the other
+// one needs.
 enum { ATTACHING_MS = 500 };
 static Lock attaching;
 static void at_exit(void* unused);
 // Finds CUPTI and subscribes to it. Returns 0 on failure, with the reason in session.reason. CUPTI is called with the
-// lock held: callbacks do not take it once attached; one that opens the gate before that waits at most ATTACHING_MS.
+// lock held: callbacks do not acquire the lock once attached; a callback that opens the gate earlier waits at most
+// ATTACHING_MS.
 static int session_attach(void) {
   static Facts f;
   // Ranges that would open the gate come often: after a refusal the next attempt is delayed.

@@ -113,7 +113,8 @@ static int is_same(int fd, Identity was) {
   Identity now_ = identity(fd);
   return was.node && now_.device == was.device && now_.node == was.node;
 }
-// Moves a file to a high descriptor: the low ones are the standard streams and the numbers a program expects next.
+// Moves a file to a high descriptor: the low ones are the standard streams and the numbers that a program expects to
+// get next.
 static int high(int fd) {
   static const long FROM[] = { 700, 200, 30, 3 };
   for (u32 i = 0; fd >= 0 && i < COUNT(FROM); i++) {
@@ -129,7 +130,7 @@ static u32 tid(void) {
   return own_tid;
 }
 
-// Set in a child of fork: it shares the parent's memory but not its records, and records nothing (injection.c).
+// Set in a child of fork: the child inherits the parent's memory, but records nothing (injection.c).
 static volatile int gone;
 static int own_pid;
 
@@ -141,7 +142,7 @@ static int own_pid;
 #include "lock.h"
 
 enum { MAP_POPULATE = 0x8000 };
-// Zeroed memory from the kernel; NULL if there is none.
+// Allocates zeroed pages from the kernel; NULL on failure.
 static void* pages(u64 bytes, int flags) {
   i64 p = SYSTEM(SYS_MMAP, NULL, bytes, 3, 0x22 | flags, -1, 0);
   return p < 0 && p > -4096 ? NULL : (void*)p;

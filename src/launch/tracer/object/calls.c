@@ -1,8 +1,8 @@
 // cudaProfilerStart and cudaProfilerStop of programs that call them by name, as PyTorch does: the object is loaded
-// before the libraries that define them (LD_PRELOAD). Statically linked ones, and those looked up in a library, bypass
-// it; CUPTI reports them all.
+// before the libraries that define them (LD_PRELOAD). Calls of statically linked functions, or of functions looked up
+// in a library, bypass this object; CUPTI reports all calls.
 
-// Function that the caller would have called without this object: that of its own library and dependencies, or of a
+// Function that the caller would have called without this object: the one in its own library or dependencies, or in a
 // loaded library.
 static int (*function_behind(const char* symbol, void* caller, int (*own)(void)))(void) {
   static const char* const LIBRARIES[] = { "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcudart.so", "libcuda.so.1" };
@@ -36,8 +36,8 @@ EXPORT int cudaProfilerStop(void) { return switch_by_name("cudaProfilerStop", 0,
 EXPORT int cuProfilerStart(void) { return switch_by_name("cuProfilerStart", 1, __builtin_return_address(0), cuProfilerStart); }
 EXPORT int cuProfilerStop(void) { return switch_by_name("cuProfilerStop", 0, __builtin_return_address(0), cuProfilerStop); }
 
-// PyTorch programs call them by name, if this object precedes the library: other programs may have linked them
-// statically.
+// True for PyTorch programs, which call the functions by name, if this object precedes the library. Other programs may
+// have linked them statically.
 static int profiler_is_heard(void) {
   return dlsym(NULL, "cudaProfilerStart") == (void*)cudaProfilerStart && dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_NOLOAD);
 }

@@ -1,9 +1,10 @@
-// The capture range: the whole run, or windows of it. A window is bounded by correlation ids, which every call of the
-// process gets in order: all work launched inside is recorded, no matter when its record arrives.
+// The capture range: the whole run, or windows of it. A window is bounded by correlation ids, which CUPTI assigns to
+// the calls of the process in increasing order: all work launched inside is recorded, no matter when its record
+// arrives.
 
 enum { WINDOWS = 1 << 20 };
-// Correlation ids of the bounds (`open`, `close`), and times on the clock of records: when the window was opened, and
-// when CUPTI stopped after it; 0 if unknown, or not yet.
+// `open` and `close` are the correlation ids of the bounds. `opened` and `closed` are times on the clock of records:
+// when the window opened, and when CUPTI stopped recording after it; 0 if unknown or still in the future.
 typedef struct { u64 open, close, opened, closed; } Window;
 
 enum { UNGATED = 0, GATED = 1, GATED_BY_PROFILER = 2, GATED_BY_EACH_RANGE = 3, GATED_BY_LAUNCH = 4 };
@@ -44,7 +45,7 @@ static Result (*cuDriverGetVersion)(int*);
 static u32 marker_function;
 static __thread u32 marker;
 
-// Id of the next call of this process, obtained by a call that programs hardly ever make; 0 if it cannot be had.
+// Correlation id of the process's next call, obtained through a call that programs rarely make; 0 on failure.
 static u32 correlation_now(void) {
   int version;
   if (!subscription || !cuDriverGetVersion || !marker_function) return 0;
@@ -60,10 +61,10 @@ static void event(u8 kind, u32 domain, u32 text, u64 id);
 enum { EVENT_GATE_OPEN = 6, EVENT_GATE_CLOSE = 7 };
 
 // CUPTI keeps recording for a while after a gate has closed: work in progress when it stops has no record (seen with
-// 13.0 on an H100). A gate that opens for each range keeps it on, since switching takes time.
+// 13.0 on an H100). With a gate that opens for each range, CUPTI keeps recording, since switching takes time.
 static const u64 GRACE_NS = 200000000;
 static int recording_due(void) {
-  // See calls_hear: a recording with records of calls goes on, and records outside the windows are dropped.
+  // See calls_hear: a recording with records of calls continues, and records outside the windows are dropped.
   int by_records = GET(session.recording) && !session.by_callbacks;
   int stays = !gate.gated || by_records || GET(gate.is_open) || GET(gate.opening) || (gate.gated == GATED_BY_EACH_RANGE && gate.count);
   return stays || clock_now(CLOCK_MONOTONIC) - GET(gate.closed_at) < GRACE_NS;
@@ -82,8 +83,8 @@ static void recording_switch(void) {
   for (u32 i = windows; !due && i-- && !gate.list[i].closed;) __atomic_store_n(&gate.list[i].closed, stopped, __ATOMIC_RELEASE);
   recording(due);
 }
-// Makes CUPTI record, or stop, as it should. A thread that finds the desired state while another one switches may be
-// overtaken: so the other one checks again, and the ticker does so periodically.
+// Starts or stops CUPTI's recording as the gate requires. The desired state may change while a thread switches, so that
+// thread checks again, and the ticker checks periodically.
 static void recording_follow(void) {
   for (int looks = 0; looks < 8; looks++) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -106,7 +107,7 @@ static void gate_turned(int on, const char* why, u32 correlation) {
   if (!lock(&gate.lock)) return;
   int changed = gate.is_open != on && !gone;
   if (changed && on && gate.count < WINDOWS) {
-    // Without an id, everything from now on is recorded: rather too much than too little.
+    // Without an id, everything from now on is recorded: too much is better than too little.
     u64 id = correlation ? __atomic_load_n(&newest_id, __ATOMIC_RELAXED) + (u64)(i64)(i32)(correlation - (u32)newest_id) : newest_id;
     __atomic_store_n(&newest_id, id, __ATOMIC_RELAXED);
     gate.list[gate.count] = (Window){ id, ~0ul, correlation ? opened : 0, 0 };
@@ -157,17 +158,17 @@ static void gate_launched(const char* symbol, u32 correlation) {
   if (now_ && !__atomic_exchange_n(&gate_launch.done, 1, __ATOMIC_ACQ_REL)) gate_set(1, "launch", correlation);
 }
 
-// A gate that follows an NVTX range: every one, or only the n-th entered. Several threads may be inside: the last one
-// to leave closes it.
+// A gate that follows an NVTX range: every one, or only the n-th entered. Several threads may be inside the range: the
+// last one to leave closes the gate.
 enum { OPEN_RANGES = 64 };
 static struct { u32 text, domain, only; volatile u32 entered, inside; u64 ranges[OPEN_RANGES]; } gate_range;
-// This thread's open range: its domain, and the nesting depth of that domain from it on.
+// Domain of this thread's open range, and the nesting depth in that domain, counted from the range.
 static __thread u32 gate_domain, gate_nested;
 
 // NVTX ranges to which measurement is restricted, if requested: every one, or only the n-th entered. Pushed ranges
 // apply to their thread, started ranges to all threads.
 static struct { u32 text, domain, only; volatile u32 entered, started; u64 ranges[OPEN_RANGES]; } asked_range;
-// One bit per open range of this thread, innermost lowest: set if it is one of them.
+// One bit per open range of this thread, innermost lowest: set if the range is one of the requested ones.
 static __thread u64 asked_pushed;
 
 static int asked_matches(u32 domain, u32 text) {
@@ -199,9 +200,9 @@ static int gate_matches(u32 domain, u32 text) {
   u32 nth = ADD(gate_range.entered, 1) + 1;
   return !gate_range.only || nth == gate_range.only;
 }
-// A signal handler may have interrupted its thread inside the driver, which then holds locks: the ticker turns the gate
-// in that case, without being waited for, since it may need a lock of the interrupted call. The signal being handled is
-// blocked meanwhile, unless its handler was installed with SA_NODEFER.
+// A signal handler may have interrupted its thread inside the driver, while the driver holds locks. In that case the
+// ticker turns the gate, and the handler does not wait, since the ticker may need a lock of the interrupted call. The
+// signal being handled is blocked meanwhile, unless its handler was installed with SA_NODEFER.
 static void gate_by_ticker(void);
 static volatile u32 gate_behind;
 static int may_be_handler(void) {

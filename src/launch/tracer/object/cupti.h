@@ -1,6 +1,6 @@
-// The parts of CUPTI in use, in declarations of our own. Records only ever grew at their end, so one set of offsets
-// reads those of every version; a later field is read only from the version on that has it (x86-64 and aarch64 have the
-// same layouts).
+// The parts of CUPTI in use, in declarations of our own. New versions only append fields to records, so one set of
+// offsets fits all versions; a later field is read only in versions that have it (x86-64 and aarch64 have the same
+// layouts).
 
 typedef int Result;
 enum { OK = 0, NO_MORE_RECORDS = 12, ERROR_OTHER_CLIENT = 39 };

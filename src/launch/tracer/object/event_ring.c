@@ -1,5 +1,5 @@
 // Events of program threads: NVTX ranges, gates, and calls that CUPTI does not record. Each thread writes into its own
-// ring without waiting; the ticker empties it, or the thread itself when it is full.
+// ring without waiting; the ticker empties the ring, or the thread itself when the ring is full.
 
 enum { EVENT_PUSH = 1, EVENT_POP = 2, EVENT_START = 3, EVENT_END = 4, EVENT_MARK = 5, EVENT_POP_MESSAGE = 8, EVENT_CALL = 16 };
 enum { COLOR = 1, CATEGORY = 2, PAYLOAD_SIGNED = 4, PAYLOAD_UNSIGNED = 8, PAYLOAD_REAL = 12, PAYLOAD = 12, MESSAGE = 16, MESSAGE_BYTES = 24 };
@@ -13,7 +13,7 @@ typedef struct Ring {
   // `head` belongs to the writing thread, `tail` to the thread that empties.
   volatile u32 head, tail;
   Lock emptying;
-  // Set while its thread writes an event: a signal handler that interrupts it drops its own.
+  // Set while its thread writes an event: a signal handler that interrupts the write drops its own event.
   volatile int busy;
   // 1 once its thread has ended, 2 while another thread adopts it.
   volatile int ended;
@@ -87,7 +87,7 @@ static NOINLINE void ring_empty(Ring* r) {
       default: p = put_number(p, e->text), p = put_number(p, e->id);
       }
     }
-    // Released before the block is written: if this thread ends meanwhile, the events are not written twice.
+    // Free the slots before the block is written: if this thread ends meanwhile, the events are not written twice.
     __atomic_store_n(&r->tail, tail, __ATOMIC_RELEASE);
     put_block(BLOCK_EVENTS, 0, GET(r->thread), count, data, (u32)(p - data));
   }
@@ -96,7 +96,7 @@ static NOINLINE void ring_empty(Ring* r) {
 
 static int ring_full(const Ring* r) { return r->head - __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE) >= EVENTS; }
 
-// Slot of this thread's next event; NULL if there is none.
+// Slot of this thread's next event; NULL if the event must be dropped.
 static Event* event_begin(Ring* r) {
   if (UNLIKELY(r->busy)) {
     ADD(lost.interrupted, 1);
@@ -106,7 +106,8 @@ static Event* event_begin(Ring* r) {
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
   if (UNLIKELY(ring_full(r))) {
     if (session.ready) ring_empty(r);
-    // Before CUDA is used the ticker does not empty it: the oldest event is dropped. The ticker may just have begun.
+    // Before CUDA is used the ticker does not empty the ring: drop the oldest event. The ticker may be starting right
+    // now.
     else {
       u32 tail = r->head - EVENTS;
       __atomic_compare_exchange_n(&r->tail, &tail, tail + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);

@@ -1,6 +1,6 @@
 // Interposed `_exit` and exec functions, which only LD_PRELOAD can observe.
 
-// Preloaded (LD_PRELOAD), it sees processes that leave without exit handlers, such as children of Python's
+// With LD_PRELOAD, the object observes processes that exit without exit handlers, such as children of Python's
 // multiprocessing.
 static void leave(int code) {
   end_process(ASK_END_BY_EXIT);
@@ -15,15 +15,15 @@ EXPORT void _Exit(int code) {
   __builtin_unreachable();
 }
 
-// Writes the recording before a process becomes another program; the process goes on if exec fails. A child of vfork
-// passes through: it has the parent's memory, but not its process id.
+// Writes the recording before a process becomes another program; the process continues if exec fails. Ignores a child
+// of vfork, which has the parent's memory, but not its process id.
 static int (*next_execve)(const char*, char* const*, char* const*), (*next_execv)(const char*, char* const*), (*next_execvp)(const char*, char* const*),
   (*next_execvpe)(const char*, char* const*, char* const*);
 __attribute__((constructor)) static void find_next(void) {
   *(void**)&next_execve = dlsym((void*)-1l, "execve"), *(void**)&next_execv = dlsym((void*)-1l, "execv");
   *(void**)&next_execvp = dlsym((void*)-1l, "execvp"), *(void**)&next_execvpe = dlsym((void*)-1l, "execvpe");
 }
-// `path` is the program's, if known: if it cannot be run, the process goes on, and nothing is forced.
+// `path` is the program to run, if known. If it cannot be run, the process continues, so no flush is forced.
 static void before_exec(const char* path) {
   // Another library's constructor may run before ours.
   if (!next_execve) find_next();
@@ -51,7 +51,7 @@ EXPORT int execvpe(const char* file, char* const* words, char* const* variables)
   return next_execvpe ? next_execvpe(file, words, variables) : failed(ENOSYS);
 }
 
-// Arguments of execl and its variants come one by one, up to a null.
+// Variadic arguments of execl and its variants end with a null pointer.
 #define GATHER(first, more) \
   u64 count = 0; \
   __builtin_va_list list, again; \

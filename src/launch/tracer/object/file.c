@@ -1,5 +1,5 @@
-// The trace file: whole blocks, each written in one call, so that a program that dies tears at most the last one.
-// src/import/trace/FORMAT.md specifies their contents.
+// The trace file: whole blocks, each written in one call, so that a crash of the program truncates at most the last
+// one. src/import/trace/FORMAT.md specifies their contents.
 
 enum {
   BLOCK_FACTS = 1, BLOCK_STRINGS = 2, BLOCK_CONFIGS = 3, BLOCK_KERNELS = 4, BLOCK_MEMOPS = 5, BLOCK_CALLS = 6,
@@ -30,8 +30,8 @@ static struct {
   File file;
 } out = { .file = { .fd = -1 } };
 
-// Ring-buffer mode, keeping only the last seconds: rows go to files of their own, in turn. The previous file is
-// complete; older ones are removed.
+// Ring-buffer mode, keeping only the last seconds: rows go to separate files, in turn. The previous file is complete;
+// older ones are removed.
 static struct { u64 keep_ns, began; u32 number; File file; } rolling = { .file = { .fd = -1 } };
 
 // CRC-32 (IEEE 802.3), eight bytes a step.
@@ -102,7 +102,7 @@ static void put_block_or_last(u16 type, u16 flags, u32 thread, u32 count, const 
   if (out.file.fd >= 0 && !GET(out.closed)) put_locked(type, flags, thread, count, data, length);
   if (last) SET(out.closed, 1);
   out.rows = 0;
-  // Blocks of other threads do not show progress of the ticker.
+  // Only the ticker's own blocks count as its progress.
   if (tid() == GET(ticker)) ADD(progress, 1);
   unlock(&out.lock);
 }
@@ -123,7 +123,7 @@ static int is_there(File* f) {
 
 // Appends a block. Returns 0, or an errno, with the file cut back to its previous end.
 static i32 append(File* f, u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length, u64 room) {
-  // The kernel kills a program that writes beyond its limit.
+  // The kernel kills a program that writes beyond its file size limit.
   u64 limits[2] = { 0, 0 };
   u64 most = SYSTEM(SYS_PRLIMIT, 0, RLIMIT_FSIZE, NULL, limits) ? ~0ul : limits[0];
   Block b;
@@ -137,7 +137,7 @@ static i32 append(File* f, u16 type, u16 flags, u32 thread, u32 count, const voi
     return 0;
   }
   i32 why = !fits ? EFBIG : n ? ENOSPC : failed;
-  // The block that could not be written uses no sequence number.
+  // A failed block does not use up a sequence number.
   out.sequence--;
   if (SYSTEM(SYS_FTRUNCATE, f->fd, f->bytes)) f->fd = -1;
   return why ? why : ENOSPC;
@@ -146,7 +146,8 @@ static i32 append(File* f, u16 type, u16 flags, u32 thread, u32 count, const voi
 // Starts the next file of rows if it is due, and removes the one before the previous.
 static void roll(void);
 
-// A full disk ends the recording, not the program: a torn block is cut off, and its space holds the block that says so.
+// A full disk ends the recording, not the program: an incomplete block is cut off, and a block that reports the error
+// goes into its space.
 static void put_locked(u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length) {
   if (out.trouble) return;
   int rows_ = (type >= BLOCK_KERNELS && type <= BLOCK_OVERHEAD) || type == BLOCK_STATES;

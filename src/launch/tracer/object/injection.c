@@ -1,4 +1,4 @@
-// Initialization, the periodic look at the trace (the ticker), requests to the ticker, and shutdown.
+// Initialization, the ticker (a thread for periodic work), requests to the ticker, and shutdown.
 
 // A copy, since programs overwrite their environment.
 static char prefix[4000];
@@ -55,7 +55,7 @@ static void facts_of_process(Facts* f) {
   }
 }
 
-// Identifies this process, and this one of its files.
+// Facts that identify this process and this part of its trace.
 static void facts_of_part(Facts* f, u32 number) {
   fact_number(f, "pid", (u64)out.pid);
   fact_number(f, "started", session.started);
@@ -72,7 +72,7 @@ static void file_begin(void) {
   put_locked(BLOCK_FACTS, 0, 0, first_facts.count, first_facts.data, first_facts.n);
 }
 
-// ---- Device attributes. Requested once the driver is ready, which it is not while it loads this object.
+// ---- Device attributes. Queried once the driver is ready; while the driver loads this object, it is not.
 
 typedef struct { u32 attribute; const char* key; } Attribute;
 static const Attribute ATTRIBUTES[] = { // CUdevice_attribute
@@ -112,8 +112,7 @@ static void devices_look(void) {
 
 // ---- State of the recording.
 
-// Set if no data is on its way to the file: the gate was already closed at the previous look, and nothing has come
-// since.
+// Set if no data is pending: the gate was already closed at the previous look, and no data has arrived since.
 static int settled;
 static void count_facts(Facts* f) {
   fact_number(f, "time", now());
@@ -145,17 +144,17 @@ static void state_facts(Facts* f) {
 static void flush(u32 forced) {
   if (!session.attached) return;
   u64 began = clock_now(CLOCK_MONOTONIC);
-  // Unforced, CUPTI gives out no unfinished records; no lock of ours is held while it calls back.
+  // Without force, CUPTI returns only finished records. We hold no lock while CUPTI calls back.
   cuptiActivityFlushAll(forced);
   session.flushing_ns += clock_now(CLOCK_MONOTONIC) - began;
 }
 
-// Runs several times a second while something is recorded: a program that is killed loses only later data.
+// Runs several times a second while something is recorded: a killed program loses only the data since the last look.
 static void look_briefly(void) {
   static u64 told;
   flush(0);
   rings_look(0);
-  // The first file of a process holds all its states: it must not grow fast if only the last seconds are kept.
+  // The first file of a process contains all its states: it must not grow fast if only the last seconds are kept.
   if (told == out.bytes || rolling.keep_ns) return;
   settled = 0;
   static Facts f;
@@ -183,7 +182,8 @@ static void look(void) {
   states_restate();
 }
 
-// ---- Requests to the ticker. Only the ticker flushes and ends, so no program thread waits for locks that it may hold.
+// ---- Requests to the ticker. Only the ticker flushes and ends, so no program thread waits for locks that it may
+// itself hold.
 
 enum { ASK_LOOK = 1, ASK_FLUSH = 2, ASK_END = 4, ASK_END_BY_EXIT = 8, ASK_GATE = 16 };
 static volatile u32 asked, answered, asked_what;
@@ -198,14 +198,14 @@ static void futex_wait(volatile u32* word, u32 while_it_is, u64 ms) {
   SYSTEM(SYS_FUTEX, word, 128 /* FUTEX_WAIT_PRIVATE */, while_it_is, &time);
 }
 static void futex_wake(volatile u32* word) { SYSTEM(SYS_FUTEX, word, 129 /* FUTEX_WAKE_PRIVATE */, 1000); }
-// Wake-up counter: it changes with each reason to look, also while the ticker is about to sleep.
+// Wake-up counter of the ticker, incremented for each reason to look, even while the ticker is about to sleep.
 static volatile u32 poked;
 static void poke(void) {
   __atomic_add_fetch(&poked, 1, __ATOMIC_ACQ_REL);
   futex_wake(&poked);
 }
-// The ticker sleeps for up to a second while nothing is recorded; a gate that opens for less time wakes it, so that its
-// threads are sampled as well.
+// The ticker sleeps for up to a second while nothing is recorded; a gate that opens wakes it, so that threads are
+// sampled even in short windows.
 static void states_wanted(void) {
   if (!GET(states.at)) poke();
 }
@@ -233,12 +233,12 @@ static int ask(u32 what, u64 still_ms, u64 work_ms) {
   for (u32 seen; (i32)((seen = __atomic_load_n(&answered, __ATOMIC_ACQUIRE)) - number) < 0 && GET(ticking);) {
     if (gone || still >= still_ms * 1000000 || work >= work_ms * 1000000) return 0;
     futex_wait(&answered, seen, SLICE_MS);
-    // A process that was stopped meanwhile has not waited.
+    // Time during which the process was stopped does not count.
     u64 before = t, most = 2 * SLICE_MS * 1000000ul;
     t = clock_now(CLOCK_MONOTONIC);
     u64 took = t - before < most ? t - before : most;
     if (GET(progress) != seen_progress) seen_progress = GET(progress), work += took, starved = 0;
-    // The ticker may get no processor, or may spin on one of CUPTI's locks.
+    // The ticker may be runnable without a processor, or may spin on one of CUPTI's locks.
     else if (starved < STARVED_MS * 1000000ul && ticker_works()) work += took, starved += took;
     else still += took;
   }
@@ -248,8 +248,8 @@ static int ask(u32 what, u64 still_ms, u64 work_ms) {
 static void gate_by_ticker(void) { ask(ASK_GATE, 0, 0); }
 
 static void end_without_ticker(const char* why);
-// Runs on the thread that ends the process, possibly in a signal handler: it does not return to the interrupted code,
-// so the locks held there may be taken over.
+// Runs on the thread that ends the process, possibly in a signal handler: the handler does not return to the
+// interrupted code, so the locks held by that code may be taken over.
 static void end_process(u32 what) {
   if (!session.ready || gone || out.pid != process()) return;
   SET(leaver, tid());
@@ -258,14 +258,14 @@ static void end_process(u32 what) {
   if (!done) end_without_ticker(what == ASK_END ? "exit" : "_exit");
 }
 
-// ---- Control socket: one command per connection, on a thread of its own.
+// ---- Control socket: one command per connection, on a separate thread.
 
 static int control = -1;
 static Identity control_is;
 static char control_path[4096];
 static void control_open(void) {
   struct sockaddr_un address = { .family = AF_UNIX };
-  // The path of a socket has at most 107 bytes: the folder is passed by descriptor.
+  // A socket's path has at most 107 bytes, so it refers to the folder by descriptor.
   static char folder[4096];
   const char* slash = prefix;
   for (const char* p = prefix; *p; p++)
@@ -278,7 +278,7 @@ static void control_open(void) {
   int s = n > 0 && n < (int)sizeof address.path ? high((int)SYSTEM(SYS_SOCKET, AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) : -1;
   // A previous program of this process (before exec) may have left its socket.
   if (s >= 0) file_remove(address.path);
-  // The socket file takes the mode of the socket; by the time of a chmod the path might be another file.
+  // The socket file inherits the mode of the socket; a later chmod by path might change another file.
   if (s >= 0 && !SYSTEM(SYS_FCHMOD, s, 0600) && !SYSTEM(SYS_BIND, s, &address, sizeof address) && !SYSTEM(SYS_LISTEN, s, 4))
     control = s, control_is = identity(s);
   else if (s >= 0) file_close(s);
@@ -326,7 +326,7 @@ static void* hear(void* unused) {
     if (!(p.revents & POLLIN) || !is_same(control, control_is)) break;
     int c = (int)SYSTEM(SYS_ACCEPT4, control, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (c == -EINTR || c == -EAGAIN) continue;
-    // For example without descriptors left: they may become free again.
+    // Out of descriptors, for example: some may become free again.
     if (c < 0) {
       if (c == -EBADF || c == -EINVAL || c == -ENOTSOCK) break;
       nap();
@@ -336,8 +336,8 @@ static void* hear(void* unused) {
     char word[700] = "";
     long n = wait_for_input(&q, WORD_MS) == 1 ? file_read(c, word, sizeof word - 1) : 0;
     while (n > 0 && (word[n - 1] == '\n' || word[n - 1] == ' ')) word[--n] = 0;
-    // A client that hung up, perhaps while the program was stopped, was told that no answer came: its command is
-    // dropped.
+    // A client that hung up, perhaps while the program was stopped, has already reported a missing answer: drop its
+    // command.
     if (n > 0 && !(q.revents & POLLHUP)) {
       const char* answer = obey(word);
       SYSTEM(SYS_SENDTO, c, answer, strlen(answer), MSG_NOSIGNAL);
@@ -448,7 +448,7 @@ static void end_without_ticker(const char* why) {
   put_end(&f, why);
 }
 
-// Other libraries do not always pass a pointer here (ThreadSanitizer does not).
+// The argument is unused because some libraries do not pass it (ThreadSanitizer, for example).
 static void at_exit(void* unused) {
   (void)unused;
   end_process(ASK_END);
@@ -489,7 +489,7 @@ static void options(void) {
       g += *g == ':';
     }
     if (!gate_range.only) gate.gated = GATED_BY_EACH_RANGE;
-    // The domain comes first: it may contain anything but a colon, the name anything.
+    // The domain ends at the first colon; the name after it may itself contain colons.
     const char* colon = g;
     while (*colon && *colon != ':') colon++;
     gate_range.domain = colon > g ? name_of(g, (u64)(colon - g)) : 0;
@@ -534,7 +534,8 @@ static void begin_in_child(void) {
   session.ended = 0, gone = 0;
 }
 
-// Prepares everything but CUPTI. NVTX may come long before the driver, or without it: no file is made then.
+// Prepares everything but CUPTI. The program may use NVTX long before the driver, or without it: no file is created
+// then.
 static void begin(void) {
   // A child in which no fork handler ran still has its parent's thread id.
   own_tid = 0;

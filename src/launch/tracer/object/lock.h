@@ -50,14 +50,14 @@
 // modules.lock (pc_sampling.c) protects `modules.list`, `modules.count` and `modules.bytes`; the fields `hashed`, `crc` and
 // `written` belong to the ticker.
 //
-// CUPTI has locks of its own, and invokes callbacks while it holds them. Only attaching, switching and measure.lock are
+// CUPTI has its own locks, and invokes callbacks while it holds them. Only attaching, switching and measure.lock are
 // held across calls of CUPTI, apart from functions that merely read a record or a name.
 //
 // Threads of the program wait for each other, for CUPTI's worker and for the ticker, but only while a block is written
-// or some rows are packed. Exceptions: measure.lock has rules of its own (measure_lock; calls_hear waits for up to
-// MEASURED_MS), attaching is waited for up to ATTACHING_MS and switching up to SWITCHING_MS. The ticker and the control
-// thread wait for measure.lock only up to a timeout, since a measured launch may take long; for all other locks they
-// wait like program threads. A thread does not wait for a lock
+// or some rows are packed. Exceptions: measure.lock has its own rules (measure_lock; calls_hear waits for up to
+// MEASURED_MS), and waits for attaching and switching are limited to ATTACHING_MS and SWITCHING_MS. The ticker and the
+// control thread wait for measure.lock only up to a timeout, since a measured launch may take long; for all other locks
+// they wait like program threads. A thread does not wait for a lock
 //   - that it holds itself: it is then in a signal handler that interrupted the holder. It goes on without the lock,
 //     and counts the data it leaves out;
 //   - in a child of fork, where the owner may not exist;
@@ -77,7 +77,7 @@ enum { SPINS = 100, LOCK_MS = 10000 };
 // Share of an exit's 100 ms (injection.c) that the ticker may spend waiting for locks.
 static const u64 END_NS = 50000000;
 static volatile int ending;
-// The ticker, and the thread that writes the end if the ticker does not get there.
+// The ticker, and the thread that writes the end if the ticker cannot.
 static volatile u32 ticker, ender;
 static u64 end_waited;
 static int is_bounded(void) { return GET(ending) && (own_tid == GET(ticker) || own_tid == GET(ender)); }
@@ -136,7 +136,7 @@ static NOINLINE int lock_patiently(Lock* l, u64 spins, u64 ms) {
   if (!had) cancel_release();
   return had;
 }
-// Returns 1 once the lock is held, 0 if it cannot be taken: the data that it protects must then not be touched.
+// Returns 1 once the lock is held, 0 on failure: the caller must then not touch the protected data.
 static int lock(Lock* l) { return lock_patiently(l, SPINS, LOCK_MS); }
 static int lock_within(Lock* l, u64 ms) { return lock_patiently(l, 0, ms); }
 static int lock_soon(Lock* l) { return lock_patiently(l, SPINS, 20); }

@@ -12,7 +12,8 @@ typedef struct {
   const void* message;
 } Attributes;
 enum { MESSAGE_ASCII = 1, MESSAGE_WIDE = 2, MESSAGE_REGISTERED = 3 };
-// An extended payload of a range (nvtxPayloadData_t); `reserved` of the attributes is the number of them.
+// An extended payload of a range (nvtxPayloadData_t); the `reserved` field of the attributes contains the number of
+// payloads.
 typedef struct { u64 schema, size; const void* bytes; } Attached;
 enum { NVTX_EXTENDED = (i32)0xDFBD0009 };
 enum { NVTX_UNSIGNED_64 = 1, NVTX_SIGNED_64 = 2, NVTX_DOUBLE = 3, NVTX_UNSIGNED_32 = 4, NVTX_SIGNED_32 = 5, NVTX_FLOAT = 6 };
@@ -78,8 +79,7 @@ static u32 message(const Attributes* a) {
 // Id of the name of NCCL's domain, once NCCL has created it.
 static u32 nccl_domain;
 
-// NCCL's payload of a call: communicator, bytes, peer or root. Its layout is known; payloads of other schemas are
-// dropped.
+// NCCL's payload of a call: communicator, bytes, peer or root. Payloads of other schemas are dropped.
 static void put_message(Event* e, u32 domain, const Attached* of, u64 count) {
   if (!domain || domain != nccl_domain || count != 1 || !of || !of->bytes || e->has) return;
   u8 bytes[MESSAGE_BYTES] = { 0 };
@@ -89,7 +89,7 @@ static void put_message(Event* e, u32 domain, const Attached* of, u64 count) {
   e->has = MESSAGE, e->message = (u8)n;
 }
 
-// Returns 1 if there was room for it.
+// Returns 1 if the ring had room for the event.
 static int put_nvtx(u8 kind, u32 domain, u32 text, u64 id, const Attributes* a) {
   Ring* r = ring();
   Event* e = r ? event_begin(r) : NULL;
@@ -114,8 +114,8 @@ static int put_nvtx(u8 kind, u32 domain, u32 text, u64 id, const Attributes* a) 
   return 1;
 }
 
-// One bit per open range of this thread: its end is recorded only if its beginning was, which the gate or a lack of
-// room may have prevented.
+// One bit per open range of this thread: set if the range's beginning was recorded, which a closed gate or a full ring
+// prevents. Only such a range's end is recorded.
 static __thread u64 recorded;
 static int shut(void) { return UNLIKELY(gate.gated && !gate.is_open); }
 
@@ -213,8 +213,8 @@ static void nvtx_functions(const Callbacks* callbacks) {
   }
 }
 
-// The payload extension (nvToolsExtPayload.h): NCCL ends ranges through it; without these functions they would never
-// end.
+// The payload extension (nvToolsExtPayload.h): NCCL ends ranges through it; without these functions NCCL's ranges would
+// never end.
 enum { MODULE_PAYLOAD = 2 };
 typedef struct { u64 segment, count; void** slots; } Segment;
 typedef struct { u16 version, size, module, compatible; u64 count; Segment* segments; } Extension;

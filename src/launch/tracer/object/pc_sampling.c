@@ -1,9 +1,9 @@
 // Stall reasons of the warps of one launch, per instruction, by CUPTI's PC sampling (Volta and later) around that
 // launch, without replay. It occupies the GPU's counters like the range profiler, so one is disabled before the other
 // is enabled. Samples are located in the code by the CRC of their module: modules are kept as they are loaded, since
-// CUPTI shows them only then.
+// CUPTI provides them only then.
 //
-// Declarations of our own; sizes are those of 12.4, accepted by every later version.
+// These are our own declarations, with the sizes of 12.4, which every later version accepts.
 
 typedef struct { u32 reason, samples; } Reason;
 typedef struct {
@@ -40,8 +40,8 @@ SAMPLING_FUNCTIONS
 
 enum { ATTRIBUTE_PERIOD = 1, ATTRIBUTE_REASONS = 2, ATTRIBUTE_SCRATCH = 3, ATTRIBUTE_HARDWARE = 4, ATTRIBUTE_MODE = 5, ATTRIBUTE_START_STOP = 6, ATTRIBUTE_DATA = 8 };
 enum { MODE_SERIALIZED = 2, DOMAIN_RESOURCE = 3, CONTEXT_DESTROYED = 2, MODULE_LOADED = 6, ERROR_NO_MEMORY = 8 };
-// Samples are taken every 2^5 to 2^31 cycles. PER_SM samples per SM distinguish lines that take a percent. A launch of
-// unknown length gets a shorter period (UNSEEN) than most, so that a short one has enough samples.
+// Samples are taken every 2^5 to 2^31 cycles. PER_SM samples per SM are enough to resolve lines that take one percent.
+// A launch of unknown length gets a shorter period (UNSEEN) than most, so that a short one has enough samples.
 enum { SHORTEST = 5, UNSEEN = 9, LONGEST_PERIOD = 20, PER_SM = 128 };
 enum { REASONS = 96, INSTRUCTIONS = 16384, NAME = 128, MODULES = 8192, CODES = 256 };
 // Fewer modules are kept until samples are requested, which may happen while the program runs.
@@ -69,7 +69,7 @@ static const u64 FIRST_SAMPLING_NS = 300000000;
 typedef struct { const u8* code; u64 bytes, crc; u8 hashed, written; } Module;
 static struct { Lock lock; Module list[MODULES]; u32 count; u64 bytes, most, written; } modules;
 
-// Runs on the thread that loads it.
+// Runs on the thread that loads the module.
 static void module_loaded(const Resource* r) {
   const Loaded* m = r->module;
   if (!m || !m->code || !m->bytes) return;
@@ -103,7 +103,7 @@ static void code_due(u64 crc) {
   if (codes_count < CODES) codes_due[codes_count++] = crc;
 }
 
-// Writes the code of a module once. Runs on the ticker, without measure.lock: finding it may take a while.
+// Writes the code of a module once. Runs on the ticker, without measure.lock: the search may take a while.
 static void module_write(u64 crc) {
   u32 count = __atomic_load_n(&modules.count, __ATOMIC_ACQUIRE);
   for (u32 i = 0; i < count; i++) {
@@ -127,8 +127,8 @@ static void module_write(u64 crc) {
 
 // ---- Sampling one launch.
 
-// True for example of a kernel that waits for another one. The first launch in a window also waits for earlier GPU
-// work.
+// Returns 1 for a kernel that waits for another one, for example. The first launch in a window also waits for earlier
+// GPU work.
 static int took_too_long(u64 ns, const Shape* s) {
   const Wanted* w = wanted_known(s);
   return ns > LONG_NS && ns > LONGER * (w ? w->mean : 0);
@@ -151,7 +151,7 @@ static int samples_make(Samples* s) {
   return 1;
 }
 
-// Queries that CUPTI needs to answer once. PC sampling is enabled.
+// One-time queries of CUPTI, with PC sampling enabled.
 static int stalls_prepare(void) {
   u64 count = 0;
   static char* texts[REASONS];
@@ -172,8 +172,8 @@ static int stalls_prepare(void) {
   return stalls.ready = 1;
 }
 
-// Sampling period that gives a launch of the usual length enough samples, and the size of the hardware buffer: the
-// larger it is, the longer it takes (20 ms for 64 MiB on an H100).
+// Sampling period that gives a launch of the usual length enough samples, and the size of the hardware buffer: a larger
+// one takes longer (20 ms for 64 MiB on an H100).
 static u32 period_of(const Wanted* w, u64* buffer) {
   u64 ns = w ? w->mean : 0, cycles = ns + ns * 3 / 4;
   u32 period = SHORTEST;
@@ -194,7 +194,8 @@ static void stalls_leave(void) {
   measure.passing = PASS_NOT, stalls.enabled = 0;
 }
 
-// Enabling takes 0.1 s and more in a program with many modules: it stays enabled until nothing more is to be sampled.
+// Enabling takes 0.1 s and more in a program with many modules: keep sampling enabled until all requested launches are
+// sampled.
 static int stalls_configure(const Wanted* w) {
   Sampling on = { sizeof on, NULL, measure.context };
   if (wait_for_gpu()) return 0;
@@ -265,13 +266,13 @@ static void stalls_close(void) {
   Taking take = { sizeof take, NULL, measure.context, &stalls.taken };
   wait_for_gpu();
   Result r = cuptiPCSamplingStop(&on);
-  // Each call returns the data available so far: while there is more, it is written and the rest requested.
+  // Each call returns the data available so far: write it and request more, until none is left.
   for (int tries = 0; r == OK && tries < TAKES; tries++) {
     if (tries) stalls_write_from(&stalls.taken);
     r = cuptiPCSamplingGetData(&take);
     if (!stalls.taken.left) break;
   }
-  // The buffer on the GPU was full: the samples taken before are there.
+  // The buffer on the GPU was full: the samples taken before that are valid.
   if (r == ERROR_NO_MEMORY) stalls.full = 1, r = OK;
   stalls.result = r, stalls.launches++, stalls.waiting = 1;
   u64 t = clock_now(CLOCK_MONOTONIC), took = t - measure.opened_at;
@@ -315,7 +316,7 @@ static void stalls_write_from(Samples* s) {
   memcpy(at, head, n);
   names_flush();
   put_block(BLOCK_STALLS, 0, 0, 1, data, (u32)(p + n - data));
-  // Records share names, also with those of kernels (seen with 13.0): they are not freed.
+  // Records share their names, also with kernel records (seen with 13.0), so the names are not freed.
   s->count = 0, stalls.full = 0;
 }
 
@@ -331,7 +332,7 @@ static void measure_write(void);
 static int measure_lock(int passes);
 static void measure_hear(int on);
 static void context_destroyed(const Resource* r) {
-  // The ticker may be preparing in it.
+  // The ticker may be preparing the profiler in this context.
   for (int tries = 0; measure.preparing && measure.context == r->context && tries < PREPARING_MS && !gone && !session.ended; tries++) nap();
   // A launch of this very thread cannot be in progress, since the thread is inside another call. At the process's end
   // the counters need no release.
@@ -343,7 +344,7 @@ static void context_destroyed(const Resource* r) {
   range_profiler_leave();
   if (measure.sweeping && measure.pass) measure.cut = measure.pass;
   measure.sampling = measure.sweeping = 0, measure.pass = 0, measure.leaving = 0;
-  // The program may create another one.
+  // The program may create another context.
   if (measure.state != MEASURE_OFF) {
     measure.state = MEASURE_LOOKING, measure.context = NULL;
     measure_hear(1);

@@ -1,8 +1,9 @@
 // Hardware counters of chosen launches in the live run, by CUPTI's range profiler: a window is opened before a launch,
-// every launch inside is measured as a range of its own, and the window is closed after a few. Each window collects one
+// every launch inside is measured as a separate range, and the window is closed after a few. Each window collects one
 // pass, so nothing is replayed: a sweep is one window per pass, over the same kernels in the same order, found again
 // when the program repeats them. On an H100 the very first window takes 0.9 s, the first of another set of metrics 0.5
-// s, each other one 35 ms, and a launch inside about one. Only a launch requested by its index is replayed, by CUPTI.
+// s, each other window 35 ms, and a launch inside a window about 1 ms. Only a launch requested by its index is
+// replayed, by CUPTI.
 //
 // Launches inside a window wait for everything before them. A kernel that waits for one launched later would then never
 // finish: kernels seen overlapping another one, NCCL, cooperative launches and graphs are not measured, and a launch
@@ -28,11 +29,11 @@ static const u64 FIRST_NS = 900000000, SWITCH_NS = 500000000, PASS_NS = 60000000
 static void measure_write(void);
 
 enum { MOST_OTHERS = 50 };
-// Loads the library, plans, and sets up the metrics; `measure.state` tells whether it worked.
+// Loads the profiler's library, plans and configures the metrics; `measure.state` contains the outcome.
 static void measure_ready(void) {
-  // With a context after another one, the time spent before counts as well.
+  // The time spent with an earlier context counts as well.
   if (!measure.started) measure.started = clock_now(CLOCK_MONOTONIC), measure.estimate = PASS_NS;
-  // A later context of the same GPU needs no plan of its own; one of another GPU is not measured.
+  // A later context on the same GPU reuses the plan; a context on another GPU is not measured.
   u32 device = 0;
   if (measure.planned && cuptiGetDeviceId(measure.context, &device) == OK) {
     measure.state = device == measure.device ? MEASURE_IDLE : ++measure.others < MOST_OTHERS ? MEASURE_LOOKING : MEASURE_OFF;
@@ -43,7 +44,7 @@ static void measure_ready(void) {
   measure.state = measure_prepare() ? MEASURE_IDLE : MEASURE_OFF;
 }
 
-// ---- The launch at hand. On a thread of the program, with measure.lock held.
+// ---- The current launch. Runs on a thread of the program, with measure.lock held.
 
 static int capturing(void* stream) {
   static int (*query)(void*, int*);
@@ -95,7 +96,7 @@ static int measure_launch(u32 id, const Call* call) {
     w->asked = by, w->missed = 0;
     memset(w->done, 0, sizeof w->done), memset(w->attempts, 0, sizeof w->attempts);
     w->sampled = 0;
-    // The ticker starts a sweep with it.
+    // The ticker starts a sweep with this launch.
     if (measure.state == MEASURE_ARMED && !measure.sweeping) measure.state = MEASURE_IDLE, measure.sampling = 0;
   }
   // An unknown kernel might wait for another one; collectives do.
@@ -136,9 +137,9 @@ static int measure_launch(u32 id, const Call* call) {
   return 1;
 }
 
-// Acquires measure.lock on a thread of the program; with `passes` the launch goes on without it while no window is
-// open. CUPTI may be waiting for this very launch on behalf of the owner, so the wait is bounded. Only next to a
-// replayed launch nothing else may run, since its memory is restored after each pass.
+// Acquires measure.lock on a thread of the program; with `passes` the launch proceeds without the lock while no window
+// is open. CUPTI may be waiting for this very launch on behalf of the owner, so the wait is bounded. Nothing else may
+// run next to a replayed launch, since its memory is restored after each pass.
 enum { TICKER_MS = 2000, LAUNCH_MS = 20000, PASS_MS = 50 };
 static int measure_lock(int passes) {
   u64 began = clock_now(CLOCK_MONOTONIC);
@@ -154,7 +155,7 @@ static int measure_lock(int passes) {
     }
     if (is_other_process() || ending) return cancel_release(), 0;
     if (lock_take_over(&measure.lock, owner)) break;
-    // Another owner has the lock now, or a launch is being replayed: the wait is counted anew.
+    // Another owner has the lock now, or a launch is being replayed: restart the count.
     if (measure.replaying || turn != measure.turns) began = clock_now(CLOCK_MONOTONIC), turn = measure.turns;
     u64 waited = clock_now(CLOCK_MONOTONIC) - began;
     // No thread waits from now on: with many threads one of them would always be waiting.
@@ -179,7 +180,8 @@ static void measure_entered(u32 id, const Call* call) {
   }
   holds = measure_launch(id, call);
   if (holds) measure.within_name = name(call->symbol), measure.within = clock_now(CLOCK_MONOTONIC);
-  // Callbacks are disabled only by the owner of the lock: a launch that began inside a window is seen to return.
+  // Callbacks are disabled only by the owner of the lock: the return of a launch that began inside a window is still
+  // observed.
   if (!holds) unlock(&measure.lock);
 }
 

@@ -4,7 +4,7 @@ static int measure_library(void) {
   static char path[600];
   void* library = dlopen(session.library, RTLD_NOW | RTLD_NOLOAD);
   if (!library) library = dlopen(session.library, RTLD_NOW);
-  // CUPTI looks it up by its name alone.
+  // CUPTI looks up this library by its name alone.
   int n = snprintf(path, sizeof path, "%s", session.library);
   while (n > 0 && path[n - 1] != '/') n--;
   snprintf(path + n, sizeof path - (u64)n, "libnvperf_host.so");
@@ -50,7 +50,7 @@ static u32 set_plan(Set* g, const char* chip) {
   cuptiProfilerHostGetConfigImageSize_P size;
   cuptiProfilerHostGetConfigImage_P image;
   cuptiProfilerHostGetNumOfPasses_P passes;
-  // All in one call: added one by one, each metric gets a pass of its own.
+  // Add all metrics in one call: otherwise each metric gets its own pass.
   if (planned_("cuptiProfilerHostConfigAddMetrics", ASK(cuptiProfilerHostConfigAddMetrics, add, .host = g->host, .metrics = g->metrics, .count = g->count)) &&
       planned_("cuptiProfilerHostGetConfigImageSize", ASK(cuptiProfilerHostGetConfigImageSize, size, .host = g->host)) && (g->config = pages(size.bytes, 0)) &&
       planned_("cuptiProfilerHostGetConfigImage", ASK(cuptiProfilerHostGetConfigImage, image, .host = g->host, .bytes = size.bytes, .image = g->config)) &&
@@ -115,7 +115,7 @@ static void plan_size(const char* p, u32* size) {
   }
 }
 
-// A range: its index, or 0 for every one; its domain, which contains no colon; its text.
+// Parses a range: its index (0 for every instance), its domain (without colons) and its text.
 static void plan_range(const char* p) {
   asked_range.only = (u32)number_of(p);
   while (*p && *p != ' ') p++;
@@ -176,7 +176,7 @@ static void groups_read(const char* chip) {
   static const char* metrics[SET_METRICS];
   static char like[32];
   char* line = groups_of(chip);
-  // A chip without groups of its own: metrics that it lacks are left out.
+  // For a chip without its own groups, use the generic ones, without the metrics that the chip lacks.
   if (!line) line = groups_of("*");
   if (line && !strncmp(line, "as ", 3)) {
     u32 n = 0;
@@ -223,7 +223,7 @@ static int measure_prepare(void) {
   if (measure_failed("cuptiDeviceGetChipName", ASK(cuptiDeviceGetChipName, chip, .device = device))) return 0;
   groups_read(chip.chip);
   int planned = 1;
-  // On a chip of which little is known, the second set may be empty.
+  // On a chip with few known metrics, the second set may be empty.
   for (u32 i = 0; i < SETS; i++)
     if (sets[i].count || i != SET_REST) planned = planned && set_plan(&sets[i], chip.chip) && (i >= SWEPT || sets[i].passes <= PASSES);
   if (!planned) {

@@ -13,11 +13,11 @@ static void ticker_unlock(void) {
 // Enables or disables the callbacks of launches. Caller holds measure.lock, or is session_attach.
 static void measure_hear(int on) {
   for (u32 id = 1; id < FUNCTIONS; id++) {
-    // Begin and end of a capture stay enabled to the end.
+    // Callbacks for the begin and end of a capture stay enabled.
     int keeps = !on && launch_kind[id] >= LAUNCH_CAPTURE && measure.state != MEASURE_OFF;
     if (!launch_kind[id] || launch_heard[id] == on || keeps) continue;
     launch_heard[id] = (u8)on;
-    // A thread may be inside one: it notes the end of the call only while CUPTI also records these calls (see
+    // A thread may be inside such a call: CUPTI reports the end of the call only while it also records these calls (see
     // `calls_hear`).
     int ends_seen = session.heard && !session.by_callbacks;
     if (on || ends_seen) cuptiEnableCallback((u32)on, subscription, DOMAIN_DRIVER, id);
@@ -32,7 +32,7 @@ static void measure_write(void) {
   cuptiRangeProfilerGetCounterDataInfo_P info;
   if (ASK(cuptiRangeProfilerGetCounterDataInfo, info, .data = g->data, .bytes = g->data_bytes) != OK) info.ranges = 0;
   names_flush();
-  // With fewer ranges than launches, or more, they cannot be matched.
+  // If the numbers of ranges and launches differ, they cannot be matched.
   for (u32 i = 0; i < measure.length; i++) {
     const Inside* in = &inside[i];
     Wanted* w = wanted_known(&in->shape);
@@ -61,7 +61,7 @@ static void measure_write(void) {
   measure.state = MEASURE_IDLE;
 }
 
-// Writes the time taken by windows: it is the profiler's, not the program's.
+// Writes the time taken by windows, as overhead of the profiler.
 static void windows_write(void) {
   if (!lock(&rows.lock)) return;
   u32 count = GET(measure.closed_count);
@@ -89,11 +89,11 @@ static int sampling_begin(u64 t) {
   return 1;
 }
 
-// Starts a sweep of the set that is due, with the least frequent launch that lacks it: from there the program repeats
-// itself soonest.
+// Starts a sweep of the set that is due, with the least frequent launch that lacks it: the program repeats the sequence
+// soonest from such a launch.
 static int sweep_begin(int only_asked, u64 t) {
   measure.only_asked = (u32)only_asked;
-  // Everything once, then the first set again, to show the variation of each kernel over the run.
+  // Everything once, then the first set again, to measure the variation of each kernel over the run.
   for (u32 step = 0; step < SWEPT + ROUNDS - 1; step++) {
     u32 set = step < SWEPT ? step : SET_FIRST;
     const Wanted* first = NULL;
@@ -176,7 +176,7 @@ static void measure_look(int last) {
   codes_write();
   if (LIKELY(measure.state == MEASURE_OFF)) return;
   u64 t = clock_now(CLOCK_MONOTONIC);
-  // A launch that does not return holds the lock: the rest of the recording goes on.
+  // A launch that does not return holds the lock: continue the rest of the recording.
   if (!ticker_lock(last ? LAST_MS : 0)) return;
   // No launches any more, or none on the thread that opened the window.
   if (measure.state == MEASURE_OPEN && (last || t - measure.left_at > OPEN_MS * 1000000ul)) window_close();
@@ -185,7 +185,7 @@ static void measure_look(int last) {
   if (measure.state == MEASURE_ARMED && t - measure.armed_at >= ARMED_MS * 1000000ul) {
     measure.state = MEASURE_IDLE;
     int left = measure.leaving;
-    // No launch came to do it.
+    // No launch came that would have disabled the profilers.
     if (left) give_back();
     if (!left && measure.sampling && ++stalls.missed > MOST_WAITED) {
       // The launch does not come again; a repeated request is still noticed.
@@ -224,11 +224,11 @@ static void measure_look(int last) {
     }
     measure.preparing = 0;
   }
-  // A launch while the gate is closed has no record to prove it.
+  // While the gate is closed, launches have no records to match.
   if (measure.state == MEASURE_IDLE && !last && (!gate.gated || gate.is_open)) measure_idle(t);
 }
 
-// At the end: sets the reason if nothing, or not everything requested, was measured.
+// Sets the reason at the end of the run if some or all of the requested measurements are missing.
 static void measure_ended(void) {
   static char text[700];
   if (measure.why_not) return;
@@ -282,7 +282,7 @@ static void measure_begin(const char* plan) {
   if ((measure.budget || measure.asked) && (seen = pages(sizeof(Seen) * CONFIGS, 0))) measure.state = MEASURE_LOOKING;
 }
 
-// The client waits for the answer.
+// Longest wait for the lock, because the client waits for an answer.
 enum { ASKED_MS = 500 };
 // Requests the next launches of a kernel, from the control socket. The answer is one line.
 static const char* measure_ask(const char* kernel) {

@@ -1,10 +1,10 @@
-// Windows of the range profiler. On a thread of the program, with measure.lock held.
+// Windows of the range profiler. All functions run on a thread of the program, with measure.lock held.
 
 // Records profiler overhead that is not written yet.
 static void window_took(u32 thread, u64 took) {
   u32 at = measure.closed_count % COUNT(measure.closed);
   measure.closed[at].start = measure.opened, measure.closed[at].took = took, measure.closed[at].thread = thread;
-  // The ticker reads it without the lock.
+  // The ticker reads the entry without the lock.
   SET(measure.closed_count, measure.closed_count + 1);
   measure.spent += took;
 }
@@ -54,7 +54,7 @@ static int window_open(u32 replay) {
     if (r == OK) r = ASK(cuptiRangeProfilerSetConfig, config, .object = measure.object, .config_bytes = g->config_bytes, .config = g->config,
       .data_bytes = g->data_bytes, .data = g->data, .range = RANGE_PER_KERNEL, .replay = replay, .ranges = WINDOW, .levels = 1, .first_level = 1);
   }
-  // Other launches may have passed meanwhile, also to begin a capture, or may have waited for too long.
+  // Meanwhile, other launches may have passed, for example to begin a capture, or may have waited for too long.
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   if (r == OK && measure.capturing && !measure.numbered) return 0;
   __atomic_store_n(&measure.replaying, replay == REPLAY_BY_CUPTI, __ATOMIC_SEQ_CST);
@@ -75,8 +75,8 @@ static void window_close(void) {
   cuptiRangeProfilerDecodeData_P decode;
   u64 began = clock_now(CLOCK_MONOTONIC);
   measure.replaying = 0, measure.numbered = asked_numbered();
-  // A launch that passes may get a range of its own, which invalidates the window: only if Stop turns out to wait for
-  // it.
+  // A launch that passes may get its own range, which invalidates the window: let launches pass only if Stop turns out
+  // to wait for one.
   measure.turns++;
   measure.passing = PASS_LATER;
   Result r = ASK(cuptiRangeProfilerStop, stop, .object = measure.object);
@@ -86,7 +86,7 @@ static void window_close(void) {
   u64 took = measure.left_at - measure.opened_at + clock_now(CLOCK_MONOTONIC) - began;
   window_took(inside[0].thread, took);
   measure.windows++;
-  // The first window of a set also configures.
+  // The first window of a set includes the configuration.
   if (measure.pass) measure.estimate = took;
   if (!measure.pass) measure.length = measure.count;
   for (u32 i = measure.count; i < measure.length; i++) inside[i].good = 0;

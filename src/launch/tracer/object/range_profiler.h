@@ -2,8 +2,8 @@
 #include "profiler.h"
 
 enum { SHAPES = 1024, WINDOW = 64, PASSES = 64, PLAN_BYTES = 512 << 10, ASKED = 128, USELESS = 16, SET_METRICS = 320 };
-// Sets of metrics: those that hints need most, the rest that needs no change of the code, and everything for a replayed
-// launch.
+// Sets of metrics: those that hints need most, the remaining ones that do not patch the code, and all metrics, for a
+// replayed launch.
 enum { SET_FIRST = 0, SET_REST = 1, SET_REPLAYED = 2, SETS = 3, SWEPT = 2 };
 
 // Metrics that are collected together, in as many passes as they need.
@@ -15,7 +15,7 @@ typedef struct {
   u64 config_bytes, data_bytes;
 } Set;
 
-// Launch signature: launches with equal ones are alike, and one measurement stands for all of them.
+// Launch signature: one measurement represents all launches with the same signature.
 typedef struct { u32 name, grid[3], block[3], dynamic_shared; } Shape;
 typedef struct {
   Shape shape;
@@ -23,7 +23,7 @@ typedef struct {
   u64 time, launches, grew, mean;
   // The same values while they are being summed anew, and the properties found meanwhile.
   struct { u64 time, launches; u8 apart, collective; } sum;
-  // Number of the latest request for it, from 1.
+  // Number of the latest request for this shape, from 1.
   u32 asked;
   u8 chosen, active, apart, collective, missed, swept, sampled, follows, attempts[SETS], done[SETS];
 } Wanted;
@@ -32,7 +32,7 @@ typedef struct {
 typedef struct { Shape shape; u64 time; u32 thread, good, correlations[PASSES]; } Inside;
 
 // A request for a kernel by name: its next launches, or one launch by index from 0; `seen` and `refused` count the
-// launches met and those that could not be measured.
+// matching launches and those of them that could not be measured.
 enum { ASKED_FREE = 0, ASKED_OPEN, ASKED_DONE, ASKED_REFUSED };
 // A compiled regular expression (64 bytes in glibc and musl), and a cache of its results by the hash of the name.
 enum { TOLD = 64 };
@@ -47,7 +47,7 @@ static struct {
   void *context, *object;
   u64 budget, share, started, spent, estimate, armed_at, opened_at, opened, last_launch, left_at, chosen_at, swept_at;
   u32 wanted, windows, launches, only_asked, round, written;
-  // State of a sweep: the same launches once per pass. `configured` is the set that CUPTI was given last, counted from
+  // State of a sweep: the same launches once per pass. `configured` is the set last configured in CUPTI, counted from
   // 1.
   u32 sweeping, sampling, set, pass, length, count, useless, replayed, configured, waited;
   Shape start;
@@ -83,11 +83,11 @@ static struct {
 } measure;
 // Longest wait of a thread that destroys a context for the ticker to finish preparing in it.
 enum { PREPARING_MS = 2000 };
-// A measured launch takes too long from LONG_NS on, if that is LONGER times the usual duration.
+// A measured launch is too long after LONG_NS, if that is LONGER times the usual duration.
 static const u64 LONG_NS = 5000000000ul, LONGER = 100;
 static Set sets[SETS];
-// Protected by measure.lock, like everything that belongs to it (signatures.c); asked_add fills free `asked_kernels`
-// without.
+// Protected by measure.lock, like their index (signatures.c); asked_add fills free entries of `asked_kernels` without
+// the lock.
 static Wanted wanted_launches[SHAPES];
 static Inside inside[WINDOW];
 static Asked asked_kernels[ASKED];

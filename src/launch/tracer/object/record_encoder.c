@@ -17,8 +17,8 @@ static struct {
   u32 thread, buffer;
   u8 *bytes, *record;
   u64 valid;
-  // Time at which the current record's window was opened, 0 without a gate; and at which CUPTI stopped after it, ~0
-  // until then.
+  // Time when the current record's window opened (0 without a gate), and time when CUPTI stopped recording after it (~0
+  // until then).
   u64 opened, closed;
 } rows;
 
@@ -77,7 +77,7 @@ static u8* put_config(u8* p, const Config* c) {
   return p;
 }
 
-// Id of a configuration; 0 if the table is full: the row then contains it.
+// Id of a configuration; 0 if the table is full: the row then contains the configuration itself.
 static u32 config(const Config* c) {
   u64 h = 0, w;
   for (u32 i = 0; i < sizeof *c; i += 8) {
@@ -113,7 +113,7 @@ typedef struct { u64 start, end; } Times;
 // an H100): a node of the first replay after a gate reopened may have the start of the last replay before it, and a
 // node of the last replay the end of one that came after CUPTI had stopped.
 static Times times(u64 start, u64 end, u64 node) {
-  // Forced to flush, CUPTI gives out unfinished records; they never come again.
+  // A forced flush returns unfinished records, which CUPTI never completes.
   if (UNLIKELY(!start || end < start)) counted.invalid++;
   int mixed = node && (start + CLOCKS_NS < rows.opened || end > rows.closed);
   return UNLIKELY(mixed) ? (Times){ 0, 0 } : (Times){ start, end };

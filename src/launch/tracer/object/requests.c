@@ -10,7 +10,7 @@ static int asked_add(const char* text, i64 nth, u32 stalls_) {
   u64 n = strlen(text);
   for (u32 i = 0; i < ASKED && n && n < sizeof asked_kernels[0].exact; i++) {
     Asked* a = &asked_kernels[i];
-    // A request by index stays counted once met, so that it is not met again.
+    // A request by index keeps its entry after its launch, so that it does not match again.
     if (a->state == ASKED_OPEN || (a->state && a->nth >= 0)) continue;
     a->pattern.given = !strncmp(text, "regex:", 6);
     if (a->pattern.given && regcomp(a->pattern.compiled, text + 6, EXTENDED | NO_PLACES)) return 0;
@@ -79,7 +79,7 @@ static int asked_numbered(void) {
 }
 
 enum { MOST_REFUSED = 1000 };
-// Marks requests as done once all their values are there, or their launch was met.
+// Marks requests as done once all their values are available, or their launch has come.
 static void asked_look(int due) {
   u32 open = 0;
   for (u32 i = 0; i < ASKED; i++) {

@@ -1,5 +1,5 @@
-// Launch signatures (kernel, grid, block, dynamic shared memory), and the choice of those that a survey measures: the
-// ones that take most of the time.
+// Launch signatures (kernel, grid, block, dynamic shared memory), and the choice of the most expensive ones for a
+// survey.
 
 static int same_shape(const Shape* a, const Shape* b) { return !memcmp(a, b, sizeof *a); }
 
@@ -24,15 +24,15 @@ static Wanted* wanted_put(u32 at, const Shape* s) {
 static void wanted_forget(u32 at) {
   u32 slot = wanted_slot(&wanted_launches[at].shape);
   wanted_at[slot] = 0;
-  // Reinserts the entries behind it, which may have been displaced by it.
+  // Reinserts the entries after the removed one, which it may have displaced.
   for (slot = (slot + 1) & (COUNT(wanted_at) - 1); wanted_at[slot]; slot = (slot + 1) & (COUNT(wanted_at) - 1)) {
     u16 other = wanted_at[slot];
     wanted_at[slot] = 0;
     wanted_at[wanted_slot(&wanted_launches[other - 1].shape)] = other;
   }
 }
-// Programs whose shapes change all the time (for example one per sequence length) have more than fit: the entry of a
-// shape that stopped being launched is reused; if it was measured, only after a while.
+// Programs with ever-changing shapes (for example one per sequence length) have more shapes than the table has entries:
+// the entry of a shape without recent launches is reused; if it was measured, only after a while.
 static int wanted_idle(const Wanted* w) {
   int tried = w->sampled || w->follows;
   for (u32 set = 0; set < SETS; set++) tried |= w->attempts[set];
@@ -63,7 +63,7 @@ static Wanted* wanted_of(const Shape* s) {
 // ---- Kernel times, from the activity records. Caller holds rows.lock.
 
 static void measure_saw(u32 id, const Config* c, const char* text, u64 start, u64 end) {
-  // CUPTI gives out records without times.
+  // Some of CUPTI's records have no times.
   if (LIKELY(!seen) || !id || !start || end < start) return;
   Seen* it = &seen[id];
   if (!it->launches) it->collective = strstr(text, "nccl") != NULL;
@@ -76,7 +76,7 @@ static void measure_saw(u32 id, const Config* c, const char* text, u64 start, u6
   if (end > last_on[at].end) last_on[at].end = end, last_on[at].config = id, last_on[at].stream = c->stream;
 }
 
-// CUPTI waits on the GPU after each measured launch, with a kernel of its own that has the launch's correlation id.
+// CUPTI waits on the GPU after each measured launch, with a kernel that has the launch's correlation id.
 static int measure_own(u32 correlation, const char* text) {
   if (LIKELY(!measure.windows) || !text || strcmp(text, "WaitNs")) return 0;
   return measure.recent[correlation % COUNT(measure.recent)] == correlation;
@@ -105,8 +105,9 @@ static void choose_by_time(u64 t, u64 total) {
   }
 }
 
-// Sums the kernel times and chooses. Runs on the ticker, and takes measure.lock for each step. Launches see the
-// previous result until the new one is complete: a kernel that overlaps others must never appear as one that does not.
+// Sums the kernel times and chooses the kernels to measure. Runs on the ticker, and takes measure.lock for each step.
+// Launches see the previous result until the new one is complete: a kernel that overlaps others must never appear as
+// one that does not.
 static void measure_choose(u64 t) {
   u64 total = 0;
   if (!lock_soon(&measure.lock)) return;
@@ -126,7 +127,7 @@ static void measure_choose(u64 t) {
     if (!lock_soon(&measure.lock)) return;
     Wanted* w = grew ? wanted_of(&s) : wanted_known(&s);
     if (w) {
-      // An active one keeps its entry while the others are summed.
+      // An active shape keeps its entry while the others are summed.
       w->active |= (u8)grew;
       w->sum.time += seen[id].time, w->sum.launches += seen[id].launches;
       w->sum.apart |= seen[id].overlaps, w->sum.collective |= seen[id].collective;

@@ -57,7 +57,7 @@ static u32 name_of(const char* text, u64 length) {
     return 0;
   }
   if (UNLIKELY(names.held >= STRINGS * 3 / 4 || names.heap_used + length > HEAP)) {
-    // Clears the table: a string that comes again is written again under a new id.
+    // Clears the table: a recurring string is written again under a new id.
     memset(names.table, 0, STRINGS * sizeof(String));
     names.held = 0, names.heap_used = 0;
   }
@@ -96,7 +96,7 @@ static void name_given(u32 of, u32 category, u32 text) {
   unlock(&given.lock);
 }
 
-// Writes the new ones.
+// Writes the new names of categories and threads.
 static void given_write(void) {
   static u8 data[32 << 10];
   if (!lock(&given.lock)) return;
@@ -112,7 +112,7 @@ static void given_write(void) {
   put_block(BLOCK_CATEGORIES, 0, 0, count - from, data, (u32)(p - data));
 }
 
-// Writes all earlier strings to a new file: the program holds their ids.
+// Writes all earlier strings to a new file: the program still uses their ids.
 static void names_begin(void) {
   if (!lock(&names.lock)) return;
   names.n = names.rows = 0, names.writing = 1;

@@ -24,7 +24,7 @@ static const char* reference(const char* p) {
   return *p == 'S' && p[1] >= 'a' && p[1] <= 'z' ? p + 2 : after(p, '_');
 }
 
-// Literals and lambdas may nest in each other; a program may give its kernels any names, and its threads small stacks.
+// Limits the recursion: literals and lambdas may nest, kernel names are arbitrary, and threads may have small stacks.
 enum { MOST_NESTED = 32 };
 // Returns the position after the `E` that closes template arguments, a nested name, or a function's type; NULL if there
 // is none, or the nesting is too deep.
@@ -63,7 +63,7 @@ static const char* closed_within(const char* p, u32 levels) {
 
 static const char* closed(const char* p) { return closed_within(p, MOST_NESTED); }
 
-// Finds the name and its length; the whole symbol if it is not a C++ one, or of a kind without such a name.
+// Finds the name and its length; the whole symbol if it is not a C++ symbol, or contains no function name.
 static const char* function_of(const char* symbol, u64* length) {
   const char *p = symbol + 2, *name = NULL;
   *length = strlen(symbol);

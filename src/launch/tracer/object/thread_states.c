@@ -1,6 +1,6 @@
-// On- and off-CPU states of launching threads, sampled every few milliseconds. A thread's CPU time is a clock of its
-// own, so a sample is one system call and opens no file. A share between a fifth and four fifths of the interval counts
-// as PARTLY.
+// On- and off-CPU states of launching threads, sampled every few milliseconds. Each thread's CPU time has its own
+// clock, so a sample is one system call and opens no file. A share between a fifth and four fifths of the interval
+// counts as PARTLY.
 
 enum { STATES_EVERY_MS = 10, WATCHED = 32, OFF = 0, ON = 1, PARTLY = 2, UNKNOWN = 3 };
 typedef struct { u32 thread, state; u64 used; } Watched;
