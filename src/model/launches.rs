@@ -53,7 +53,7 @@ impl ShortTimes {
     }
 }
 
-/// Builds a [`ShortTimes`] column row by row.
+/// Builds a `ShortTimes` column row by row.
 #[derive(Debug, Default)]
 pub struct TimesBuilder {
     short: Vec<u32>,

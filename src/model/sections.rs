@@ -71,11 +71,7 @@ pub enum Item {
         rows: Vec<(Arc<str>, Vec<Entry>)>,
     },
     /// A metric with many suffixes: (suffix, label) pairs and base metrics.
-    Suffixes {
-        label: Arc<str>,
-        suffixes: Vec<(Arc<str>, Arc<str>)>,
-        bases: Vec<Entry>,
-    },
+    Suffixes { label: Arc<str>, suffixes: Vec<(Arc<str>, Arc<str>)>, bases: Vec<Entry> },
     /// Chart of the memory system.
     MemoryChart,
     /// A table of the memory system; the report's layout does not list its metrics.

@@ -90,7 +90,7 @@ pub fn graph_recapture(case: &RunContext<'_>) -> Option<Finding> {
         let names = &case.profile.calls.names;
         (0..names.len()).filter(|&n| names[n].name.contains(part)).map(|n| names[n].count).sum()
     };
-    // Of a window that was chosen, such as the start-up, the report's totals say nothing.
+    // In a chosen window, such as the start-up, the totals of the report do not apply.
     let within = |part: &str| -> u64 {
         let calls = &case.profile.calls;
         let is = |row: &usize| calls.call_name(*row).is_some_and(|n| n.name.contains(part));
