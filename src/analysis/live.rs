@@ -34,7 +34,7 @@ struct Second {
     kernels: FxHashMap<u32, (u64, i64)>,
 }
 
-/// Returns for each second if its activity is known: something ran, or a process reported that recording was on.
+/// Returns, for each second, whether its activity is known: something ran, or a process reported that recording was on.
 /// Reports arrive about once a second, so reports of neighbouring seconds also count.
 fn known_seconds(seconds: &[&Second]) -> Vec<bool> {
     let open = |i: usize| seconds.get(i).is_some_and(|s| s.open);

@@ -180,7 +180,7 @@ fn cuda_cores(lookup: &Lookup<'_>, (smsp, sm, seconds): (Option<f64>, Option<f64
 
 const AT_MOST: &str = "(≤) is an upper bound: each instruction of the pipe counts as a multiply-add, integer ones on the same pipe, too. A launch that is measured by its number (M) has its operations counted.";
 
-/// Upper bound of a kernel's operations in a precision on the CUDA cores, from the instruction count of the executing
+/// Upper bound on a kernel's operations in a precision on the CUDA cores, from the instruction count of the executing
 /// pipe, which the hardware provides without instrumenting the code. Among 69 kernels on an H100 with both counts, none
 /// exceeded this bound, and half of them reached at least half of it.
 fn at_most(lookup: &Lookup<'_>, precision: Precision) -> Option<f64> {

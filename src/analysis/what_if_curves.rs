@@ -18,7 +18,7 @@ pub struct Curve {
     pub share: f64,
     /// Shares of the run saved with a quarter, a half, three quarters and all of the function's time.
     saved: [f64; 4],
-    /// Lower and upper bound of the share of the run saved with all of the function's time.
+    /// Lower and upper bound on the share of the run saved with all of the function's time.
     pub bounds: (f64, f64),
 }
 

@@ -87,7 +87,7 @@ pub struct Worth {
     pub share: f64,
     /// Share of the run that would be saved without the kernel: its part of the critical path.
     pub critical: f64,
-    /// Lower and upper bound of the share of the run that the gain saves; `None` without a gain.
+    /// Lower and upper bound on the share of the run that the gain saves; `None` without a gain.
     pub saves: Option<(f64, f64)>,
 }
 
@@ -220,7 +220,7 @@ impl Run {
         Some(Worth { share: total as f64 / length, critical: saved(1.0), saves: gain.map(|(least, most)| (saved(least), saved(most))) })
     }
 
-    /// Lower and upper bound of the time saved, ns, if a kernel took no time. The lower bound counts only time in which
+    /// Lower and upper bound on the time saved, ns, if a kernel took no time. The lower bound counts only time in which
     /// nothing else ran, and assumes that only waiting calls block the host. The upper bound is the time in which the
     /// kernel ran, or may have run in a graph that was recorded as a whole, plus the savings of not launching it: its
     /// calls, the host's time before each call, and the device's own part of a launch.
@@ -258,7 +258,7 @@ impl Run {
                     _ => {}
                 }
             }
-            // A device does not run more kernels at a time.
+            // A device runs at most `CONCURRENT` kernels at once: drop the oldest.
             if running.len() == CONCURRENT {
                 running.remove(0);
             }

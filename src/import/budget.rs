@@ -82,7 +82,7 @@ impl Budget {
     }
 }
 
-/// Upper bound of the memory of a parsed JSON text in bytes, from its number of objects, lists and items.
+/// Upper bound on the memory of a parsed JSON text in bytes, from its number of objects, lists and items.
 pub fn estimate_json(text: &[u8]) -> u64 {
     const OBJECT: u64 = 160;
     const ITEM: u64 = 32;

@@ -27,7 +27,7 @@ pub struct Measured {
 pub struct Hint {
     /// Diagnosis id.
     pub id: String,
-    /// Upper bound of the saved share of the time, 0 to 1.
+    /// Upper bound on the saved share of the time, 0 to 1.
     pub at_most: f64,
     /// Expected range of the saved share, if estimated.
     pub expected: Option<(f64, f64)>,

@@ -121,8 +121,8 @@ struct Turns {
 }
 
 impl Turns {
-    /// Average launches per turn from which threads are considered to hand over to each other and wait, as PyTorch's
-    /// forward and backward threads do. Concurrent threads alternate after one or a few launches.
+    /// Minimum average launches per turn for threads that take turns, one waiting while another runs, as PyTorch's forward
+    /// and backward threads do. Concurrent threads alternate after one or a few launches.
     const LONG: u64 = 8;
 
     fn add_launch(&mut self, thread: Option<u32>) {

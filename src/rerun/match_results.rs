@@ -230,7 +230,8 @@ pub fn join_results(profile: &Profile, metrics: &Metrics) -> Join {
     out.in_order()
 }
 
-/// Indices of the launches measured (or sampled) for a result among those with its kernel, grid and block, from 0.
+/// Indices, from 0, of the launches measured (or sampled) for a result, among launches with the same kernel, grid and
+/// block.
 fn measured_launches(metrics: &Metrics, result: usize) -> Vec<usize> {
     let Some(of) = metrics.results.get(result) else { return Vec::new() };
     match metrics.value(of, MEASURED_LAUNCHES).or_else(|| metrics.value(of, SAMPLED_LAUNCHES)) {

@@ -161,7 +161,7 @@ fn of_hints(app: &App, screen: &ResultScreen) -> String {
     let Some(hint) = screen.hints.selected_hint().or(Some(0)).and_then(|i| screen.subject.hints.get(i)) else {
         return format!("{rerun} collects what is missing; open the result alongside this report");
     };
-    // Threshold and metric of the selected number, because a narrow screen has no room for them.
+    // Repeat the threshold and metric of the selected number here: a narrow screen has no room for them in the list.
     if let Some(Line::Evidence(i, e)) = screen.hints.lines.get(screen.hints.selected)
         && let Some(e) = screen.subject.hints.get(*i).and_then(|h| h.evidence.get(*e))
     {

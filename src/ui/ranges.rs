@@ -41,7 +41,8 @@ const COLUMNS: [Column<Cell>; 12] = [
     Column { title: RATE, width: 12, rank: 4, cell: |n, _| n.flops_per_second().map_or_else(String::new, format_flops) },
     Column { title: "MFU", width: 6, rank: 4, cell: |n, peak| mfu(n, peak).map_or_else(String::new, |u| format_percent(u * 100.0)) },
 ];
-/// Title of the rate of operators with shapes, over the time from the first to the last operation that they launched.
+/// Column title: FLOP/s of the operators with recorded shapes, from the start of their first device operation to the end
+/// of their last.
 const RATE: &str = "FLOP/s";
 const GAP: usize = 1;
 const BAR: usize = 8;

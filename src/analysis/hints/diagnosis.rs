@@ -116,7 +116,7 @@ impl Diagnosis {
         self.table_row().map_or("", |(_, d)| d.2)
     }
 
-    /// Position among causes and effects: if two hints cost the same, the smaller position comes first.
+    /// Position in [`DIAGNOSES`], where causes precede effects; breaks ties between hints of equal cost.
     pub fn sort_position(self) -> usize {
         self.table_row().map_or(usize::MAX, |(at, _)| at)
     }

@@ -191,8 +191,8 @@ const TAKES_PART: f64 = 0.4;
 /// kernels that reuse data in L2 have 1.5 and more.
 const STREAM: f64 = 1.2;
 
-/// Maximum margin of a figure over several units above the busiest unit known by name; with a larger margin, another
-/// unit is the busiest.
+/// A compute or memory figure must exceed the busiest collected unit by more than this before a unit that was not
+/// collected is assumed to be the busiest.
 const UNNAMED: f64 = 0.05;
 
 /// NVIDIA's figures for compute and memory are maxima over many units. If one exceeds all units collected by name, a

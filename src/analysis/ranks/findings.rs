@@ -21,7 +21,8 @@ const ONE_OF: usize = 8;
 const SLICES: i64 = 40;
 /// Minimum share of the slices in which each of several stragglers is late.
 const AGAIN: f64 = 0.25;
-/// Cap of a slice's wait, as a multiple of the usual slice: after one long pause a rank is late for several more steps.
+/// Cap on the wait counted per slice, as a multiple of the median slice's wait: after one long pause a rank stays late
+/// for several steps.
 const FEW: i64 = 4;
 /// Fraction of the lateness that a rank's own kernels must explain for the cause to be computing. One delay can cause
 /// several waits, so the waits add up to more than the additional kernel time.

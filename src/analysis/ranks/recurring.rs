@@ -9,7 +9,7 @@ const MOSTLY: f64 = 0.8;
 /// Maximum distance, in collectives, between waits of one delay: a rank that fell behind may need several collectives
 /// to catch up.
 const APART: usize = 2;
-/// Upper bound of the share of collectives with delays: a rank with more delays is late all the time.
+/// Upper bound on the share of collectives with delays: a rank with more delays is late all the time.
 const NOW_AND_THEN: f64 = 0.25;
 /// Largest ratio of the longest to the shortest distance between delays.
 const UNEVEN: f64 = 2.0;

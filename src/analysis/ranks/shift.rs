@@ -61,8 +61,8 @@ impl Pair<'_> {
             let fit = self.fit_shift(shift)?;
             let clock = self.epochs.is_some() && fit.apart <= self.median_gap() / 2;
             let fits = whole.is_none_or(|w| fit.spread <= tolerated_spread(w.0.spread));
-            // Step numbers that restart in each capture are meaningless: the machine's clock or the ends contradict
-            // them.
+            // Use the step numbers only if the clocks or the end times of the collectives agree: numbers that restart in
+            // each capture are meaningless.
             if clock || fits && !(self.one_clock && self.epochs.is_some()) {
                 return Some(shift);
             }

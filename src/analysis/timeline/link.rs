@@ -84,7 +84,7 @@ fn first_copy(profile: &Profile, time: i64) -> usize {
     from
 }
 
-/// Ranges, operators and functions that are open on a thread at a time, outermost first.
+/// Ranges, operators and functions open on a thread at the given time, outermost first.
 pub fn open_ranges(timeline: &Timeline, of: &Events<'_>, thread: (u32, u32), time: i64) -> Vec<EventId> {
     let Some(group) = timeline.groups.iter().find(|g| g.key == GroupKey::Thread(thread.0, thread.1)) else { return Vec::new() };
     let rows = group.rows.iter().filter(|r| matches!(r.key.kind, RowKind::Ranges | RowKind::Operators | RowKind::Python));

@@ -86,7 +86,7 @@ impl Sum {
         (self.ns > 0 && self.bytes > 0).then(|| self.bytes as f64 / self.ns as f64 * 1e9)
     }
 
-    /// Upper bound of the copies' cost to the window, ns.
+    /// Upper bound on the copies' cost to the window, ns.
     pub fn cost(&self) -> i64 {
         self.exposed + self.idle
     }

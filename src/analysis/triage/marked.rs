@@ -134,7 +134,7 @@ fn on_devices(ops: &DeviceOps<'_>, list: &[Numbered], least: f64) -> Option<(Vec
         let before = latest;
         latest = latest.max(op.end);
         let Some(call) = ops.find_call(&op).filter(|c| c.pid == first.2 && c.start >= first.0 && c.start < last.1) else { continue };
-        // Autograd's threads launch inside of a step, too, so only the time of the call counts.
+        // Assign by the time of the call, regardless of the thread: autograd's threads launch work of the step, too.
         let Some(at) = list.partition_point(|r| r.0 <= call.start).checked_sub(1) else { continue };
         let begin = device_range_start(list[at].0, before, op.start);
         begins[at] = begins[at].min(begin);

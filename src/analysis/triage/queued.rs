@@ -86,7 +86,7 @@ impl Times {
     }
 }
 
-/// Calls that enqueue host functions or waits for events: thread, start, reason; in order.
+/// Calls that enqueue a host function or an event wait, as (thread, start, reason), sorted by thread and start.
 fn calls_in_order(case: &RunContext<'_>) -> Vec<((u32, u32), i64, Reason)> {
     let calls = &case.profile.calls;
     let mut out: Vec<((u32, u32), i64, Reason)> = (0..calls.len())

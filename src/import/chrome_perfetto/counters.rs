@@ -50,8 +50,8 @@ impl Counters {
         true
     }
 
-    /// Converts to the profile's counter tracks, with times relative to `begin`. Of several values at one time, keeps
-    /// the last.
+    /// Converts to the profile's counter tracks, with times relative to `begin`. If several values have the same time, the
+    /// last one is kept.
     pub fn into_tracks(self, named: &dyn Fn(u32) -> Named, devices: &[Device], begin: i64) -> Vec<CounterTrack> {
         let index: FxHashMap<u32, u32> = devices.iter().map(|d| d.id).zip(0..).collect();
         let of = |mut s: Series| {

@@ -38,7 +38,7 @@ pub struct Pages {
 /// Leaf pages of a table in rowid order.
 #[derive(Debug)]
 pub struct Leaves {
-    /// Page number and upper bound of the page's rowids.
+    /// Page number and upper bound on the page's rowids.
     list: Vec<(u32, i64)>,
 }
 
@@ -108,7 +108,7 @@ impl Pages {
         let mut seen = vec![0_u64; self.count as usize / 64 + 1];
         let mut list = Vec::new();
         let mut buffer = Vec::new();
-        // Pages to visit, the next one last: number, upper bound of the page's rowids, depth.
+        // Pages to visit, the next one last: number, upper bound on the page's rowids, depth.
         let mut stack: Vec<(u32, i64, u8)> = vec![(root, i64::MAX, 0)];
         // All leaves are at the same depth: after the first leaf, pages at its depth need not be read to find their type.
         let mut leaf_depth = None;
@@ -165,7 +165,7 @@ impl Pages {
         let mut last = None;
         let mut at = from;
         while let Some(&(page, _)) = leaves.list.get(at) {
-            // The upper bound of the previous leaf is the lower bound of this one.
+            // The upper bound on the previous leaf is the lower bound of this one.
             if at > from && leaves.list[at - 1].1 >= high {
                 break;
             }

@@ -23,7 +23,7 @@ pub const CHUNK: usize = 1 << 15;
 pub struct Layout {
     /// Lowest rowid and name of the rowid column if chunks are rowid ranges; `None` if they use LIMIT and OFFSET.
     base: Option<(i64, &'static str)>,
-    /// Upper bound of the number of rows.
+    /// Upper bound on the number of rows.
     pub rows: usize,
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub struct OnGpu {
     pub at: At,
     pub kind: Kind,
-    /// Name, an id in this part's numbering.
+    /// Id of the name, local to this shard.
     pub name: u32,
     /// Start, ns on the trace's clock.
     pub start: i64,

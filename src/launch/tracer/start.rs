@@ -41,7 +41,7 @@ pub struct Record {
     pub gate: Option<Gate>,
     /// Length of the recording, in milliseconds.
     pub length: Option<u64>,
-    /// Keep only the last milliseconds.
+    /// Keep only this many of the last milliseconds.
     pub keep: Option<u64>,
     /// Recorded ranks of a job, as first and last of each interval; all if empty.
     pub ranks: Vec<(u32, u32)>,

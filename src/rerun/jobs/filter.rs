@@ -56,7 +56,7 @@ impl Numbers {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     pub ranges: Vec<(u64, u64)>,
-    /// Pieces that are neither a number nor a range: because of these, the tool library ends the program at start-up.
+    /// Pieces that are neither a number nor a range. The tool library ends the program at start-up if there are any.
     pub wrong: Vec<String>,
     /// Contains 0.
     pub zero: bool,

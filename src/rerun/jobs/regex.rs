@@ -375,7 +375,7 @@ impl Choice {
     }
 }
 
-/// Estimates an upper bound of the paths that a backtracking engine may try on a text of `n` characters.
+/// Estimates an upper bound on the paths that a backtracking engine may try on a text of `n` characters.
 fn count_pattern_paths(pattern: &str, n: f64) -> f64 {
     let mut open = vec![Choice::NEW];
     let mut letters = pattern.chars().peekable();

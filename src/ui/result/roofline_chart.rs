@@ -313,7 +313,7 @@ fn draw_labels(
             (to_x(value / peak) / 2.0).round()
         };
         let wide = display_width(&text);
-        // Choose the nearest free place: where the slope is flat, one of its rows spans many columns.
+        // Try the nearest free cell, then ones farther out: a flat slope covers many columns of a single row.
         let beside = |(x, y): (usize, usize)| {
             (2..FAR).flat_map(move |d| [Some(x + d), x.checked_sub(wide + d)].into_iter().flatten().map(move |x| (x, y)))
         };

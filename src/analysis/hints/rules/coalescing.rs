@@ -48,7 +48,7 @@ fn excess_sectors(case: &Case<'_>) -> Option<Excess> {
 fn unneeded_at_l2(case: &Case<'_>, share: f64) -> Option<f64> {
     let f = case.facts;
     let real = f.positive_value("l2_sectors_from_l1")?;
-    // Without the code's counters, only loads are known, with an upper bound of the sectors that they need: accesses
+    // Without the code's counters, only loads are known, with an upper bound on the sectors that they need: accesses
     // may be narrower than the widest.
     let (ideal, real) = f.positive_value("l2_sectors_global_ideal").map(|ideal| (ideal, real)).or_else(|| {
         let loads = f.positive_value("global_load_sectors")?;

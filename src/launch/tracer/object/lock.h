@@ -153,8 +153,8 @@ static NOINLINE void unlock(Lock* l) {
   cancel_release();
 }
 
-// Depth of calls from the program and from CUPTI on this thread. A signal handler that interrupts one must not touch
-// its data.
+// Nesting depth of calls into the tracer on this thread, from the program or from CUPTI. If it is not zero, a signal
+// handler has interrupted the tracer and must not touch its data.
 static __thread volatile int inside_tracer;
 
 // Data lost by the tracer itself.
