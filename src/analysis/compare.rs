@@ -24,7 +24,6 @@ pub enum Change {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub name: Arc<str>,
-    /// Display name.
     pub label: String,
     /// First value with its unit; empty if missing.
     pub first: String,

@@ -5,7 +5,7 @@ use crate::import::server_metrics::{format_sample, header_line, metrics_path, pa
 use crate::import::wstrace::metrics_prefix;
 use crate::launch::http::{fetch_page, find_metrics_urls};
 use crate::launch::private_files::open_locked_output;
-use crate::launch::terminal::start_session;
+use crate::launch::runs::process::{close_inherited_descriptors, is_running, read_process, start_own_session};
 use crate::library::store::now_ms;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -41,8 +41,9 @@ fn spawn_sampler(url: &str, path: &Path) -> std::io::Result<()> {
     file.set_len(0)?;
     writeln!(file, "{}", header_line())?;
     let pid = std::process::id();
+    let started = read_process(pid.cast_signed()).ok_or_else(|| std::io::Error::other("/proc cannot be read"))?.started;
     let mut command = Command::new(std::env::current_exe()?);
-    command.args([SAMPLE, &pid.to_string(), url, "--started", &start_time(pid).unwrap_or_default().to_string()]);
+    command.args([SAMPLE, &pid.to_string(), url, "--started", &started.to_string()]);
     command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(Stdio::null()).current_dir("/");
     let ended = command.status()?;
     if ended.success() { Ok(()) } else { Err(std::io::Error::other(format!("the process that samples them ended with {ended}"))) }
@@ -57,23 +58,15 @@ pub fn sample_in_background(pid: u32, url: &str, started: u64) -> Result<(), Fai
     Ok(())
 }
 
-/// Start time of a process in clock ticks since boot: a process id may be reused. `None` if the process has ended, even
-/// if it is still a zombie.
-fn start_time(pid: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    let state = fields.next()?;
-    fields.nth(18)?.parse().ok().filter(|_| !matches!(state, "Z" | "X"))
-}
-
 /// Writes a sample per second to stdout until the program ends. If the page does not answer, that sample is missing.
 pub fn sample_until_end(pid: u32, url: &str, started: u64) -> Result<(), Failure> {
     // Succeeds because the sampler is not a group leader. Without a session, keys pressed in the terminal could end the
     // sampler early.
-    let _ = start_session();
+    let _ = start_own_session();
+    close_inherited_descriptors();
     let mut file = std::io::stdout();
     let (mut known, mut failures) = ((url != AUTO).then(|| url.to_owned()), 0);
-    while start_time(pid) == Some(started) {
+    while is_running(pid.cast_signed(), started) {
         let begun = Instant::now();
         let candidates: Vec<String> = known.clone().map_or_else(|| find_metrics_urls(pid), |url| vec![url]);
         let found = candidates.into_iter().find_map(|url| {

@@ -1,5 +1,6 @@
 //! Reads the metrics page of a server on this machine: one bounded request of at most one second.
 
+use super::runs::process::descendants;
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -68,25 +69,6 @@ fn ports_in(words: &[String]) -> Vec<u16> {
     out
 }
 
-/// Returns a process and all its descendants; the process itself comes first.
-fn process_tree(root: u32) -> Vec<u32> {
-    let mut tree = vec![root];
-    let mut at = 0;
-    while let Some(pid) = tree.get(at).copied() {
-        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-        for task in tasks {
-            let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            for child in children.split_whitespace().filter_map(|c| c.parse().ok()) {
-                if !tree.contains(&child) && tree.len() < 4096 {
-                    tree.push(child);
-                }
-            }
-        }
-        at += 1;
-    }
-    tree
-}
-
 /// Returns the inodes of a process's open sockets.
 fn socket_inodes(pid: u32) -> Vec<u64> {
     let inode = |link: &Path| link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
@@ -122,7 +104,8 @@ fn parse_listening(table: &str) -> Vec<Listening> {
 /// Returns the URLs of the metrics pages that a program or its children may serve: on ports named in its command line
 /// and on the servers' default ports, if one of its processes listens on them.
 pub fn find_metrics_urls(root: u32) -> Vec<String> {
-    let tree = process_tree(root);
+    let children = root.try_into().map(descendants).unwrap_or_default();
+    let tree: Vec<u32> = std::iter::once(root).chain(children.iter().map(|p| p.pid.cast_unsigned())).collect();
     let named = tree.iter().flat_map(|pid| ports_in(&command_words(*pid)));
     let addresses = listening_addresses(root, &tree, &named.chain(USUAL_PORTS).collect::<Vec<_>>());
     addresses.into_iter().map(|address| format!("http://{address}/metrics")).collect()
@@ -197,6 +180,5 @@ mod tests {
             // The port is open, but by a process outside the tree.
             assert!(listening_addresses(own, &[1], &[local.port()]).is_empty());
         }
-        assert!(process_tree(std::process::id()).contains(&std::process::id()));
     }
 }

@@ -23,18 +23,6 @@ pub fn stop_group() -> io::Result<()> {
     Ok(killpg(getpgrp(), Signal::SIGSTOP)?)
 }
 
-/// Leaves the terminal's session, and closes all inherited descriptors above stderr: keys pressed in the terminal send
-/// no signal to this process, and no inherited pipe stays open.
-pub fn start_session() -> io::Result<()> {
-    nix::unistd::setsid()?;
-    let open: Vec<i32> = std::fs::read_dir("/proc/self/fd")?.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect();
-    for descriptor in open.into_iter().filter(|d| *d > 2) {
-        // The list contains the descriptor used for listing, which is already closed.
-        let _ = nix::unistd::close(descriptor);
-    }
-    Ok(())
-}
-
 #[derive(Debug, PartialEq, Eq)]
 pub enum Came {
     /// Number of bytes read.

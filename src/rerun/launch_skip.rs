@@ -139,7 +139,6 @@ impl Turns {
     }
 }
 
-/// Counts for the selected launches.
 #[derive(Debug, Default)]
 pub struct Count {
     /// Candidates before each selected launch (in the requested order) in its own process.

@@ -31,7 +31,6 @@ fn format_number(n: Option<u32>) -> String {
     n.map(|n| n.to_string()).unwrap_or_default()
 }
 
-/// Formats a cell.
 type Cell = fn(&One<'_>) -> String;
 
 const COLUMNS: [Column<Cell>; 14] = [

@@ -250,7 +250,6 @@ const LEAST: usize = 24;
 /// Width of the first hint, including the space before it.
 const HINT: usize = 28;
 
-/// Widths of the parts of a row.
 #[derive(Clone, Copy)]
 struct Widths {
     name: usize,

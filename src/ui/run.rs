@@ -28,7 +28,6 @@ pub fn state_role(state: State) -> Role {
 /// Width of the labels of facts.
 const WORD: usize = 13;
 
-/// Lines of facts about a run.
 pub fn fact_lines(facts: &[(&'static str, String)], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let line = |(title, text): &(&'static str, String)| {
         let role = match *title {

@@ -44,7 +44,6 @@ impl View {
         }
     }
 
-    /// Scroll offset of a list.
     pub fn scroll_offset(&mut self, list: &'static str) -> &mut usize {
         self.tops.entry(list).or_default()
     }

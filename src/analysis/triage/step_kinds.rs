@@ -69,18 +69,9 @@ pub fn find_kinds(times: &[StepTime], steps: &[Step], devices: usize) -> Vec<Kin
 
 #[cfg(test)]
 mod tests {
+    use super::super::step_sketch::tests::sketch;
     use super::super::time_category::Cause;
     use super::*;
-
-    fn sketch(launches: &[(u64, u64, u32)]) -> Sketch {
-        let mut out = Sketch::default();
-        for &(what, how, times) in launches {
-            for _ in 0..times {
-                out.add_launch((what, how));
-            }
-        }
-        out
-    }
 
     #[test]
     fn kinds_are_told_apart_by_what_they_run() {

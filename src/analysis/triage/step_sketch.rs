@@ -64,10 +64,11 @@ pub fn group_steps(sketches: &[Sketch], steps: &[Step]) -> Vec<Vec<usize>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
 
-    fn sketch(launches: &[(u64, u64, u32)]) -> Sketch {
+    /// Shared with the tests of kinds of steps.
+    pub fn sketch(launches: &[(u64, u64, u32)]) -> Sketch {
         let mut out = Sketch::default();
         for &(what, how, times) in launches {
             for _ in 0..times {

@@ -110,7 +110,6 @@ fn topic_title(text: &str) -> &str {
     first.split_once(": ").map_or(first, |(_, rest)| rest)
 }
 
-/// Lists the topics, one line each.
 fn list_topics() -> Vec<String> {
     let mut out = vec!["warpscope help TOPIC explains:".to_owned(), String::new()];
     let all: Vec<Entry> = TOPICS.iter().map(|(name, text)| ((*name).to_owned(), topic_title(text).to_owned())).collect();

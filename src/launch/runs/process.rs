@@ -86,6 +86,16 @@ pub fn start_own_session() -> std::io::Result<()> {
     Ok(())
 }
 
+/// Closes the inherited descriptors above stderr, so that this process holds no pipe or lock of its parent.
+pub fn close_inherited_descriptors() {
+    let numbers = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let open: Vec<i32> = numbers.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect();
+    for descriptor in open.into_iter().filter(|d| *d > 2) {
+        // The folder that was listed is already closed.
+        let _ = nix::unistd::close(descriptor);
+    }
+}
+
 /// Asks the kernel to send TERM to this process when its parent ends, for any reason. Fails if the parent has already
 /// ended.
 pub fn end_with_parent(parent: i32) -> std::io::Result<()> {

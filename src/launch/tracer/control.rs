@@ -3,6 +3,7 @@
 //! A process may be stopped, busy or gone, and a socket may belong to something else: all of them share a time limit of
 //! two seconds, and each answer is cut to one line.
 
+use crate::launch::runs::process::read_process;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, send, socket};
@@ -126,9 +127,7 @@ impl Talk {
 
 /// Reason for which a process does not answer; `None` if it has ended.
 fn silence_reason(pid: u32) -> Option<Silent> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The state follows the name, which is in parentheses and may contain some.
-    match stat.rsplit(')').next()?.trim_start().chars().next()? {
+    match read_process(pid.cast_signed())?.state {
         'T' => Some(Silent::Stopped(pid)),
         't' => Some(Silent::Debugged),
         'D' => Some(Silent::Blocked),

@@ -14,7 +14,6 @@ use crate::rerun::{
     CacheControl, Choose, ClockControl, Collect, OpenedBy, PartId, Profiler, Replay, Request, Rerun, Within, program, shell, tracer_measure,
 };
 
-/// A field of the re-run screen.
 pub struct Field {
     pub title: &'static str,
     /// Parts of the command that the field controls.
