@@ -61,45 +61,6 @@ impl GroupBy {
     }
 }
 
-/// Criterion by which groups are ranked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SortBy {
-    /// Summed duration.
-    Total,
-    Count,
-    Avg,
-    Median,
-    /// 99th percentile.
-    P99,
-    /// Shortest launch.
-    Min,
-    /// Longest launch.
-    Max,
-    /// Standard deviation over mean.
-    Spread,
-    Name,
-}
-
-impl SortBy {
-    pub const ALL: [Self; 9] =
-        [Self::Total, Self::Count, Self::Avg, Self::Median, Self::P99, Self::Min, Self::Max, Self::Spread, Self::Name];
-
-    /// Name on the command line.
-    pub fn cli_name(self) -> &'static str {
-        match self {
-            Self::Total => "total",
-            Self::Count => "count",
-            Self::Avg => "avg",
-            Self::Median => "median",
-            Self::P99 => "p99",
-            Self::Min => "min",
-            Self::Max => "max",
-            Self::Spread => "spread",
-            Self::Name => "name",
-        }
-    }
-}
-
 #[derive(Clone, Debug)]
 pub struct GroupRow {
     pub name: String,
@@ -414,33 +375,4 @@ pub fn is_named(kernels: &[Kernel], row: &GroupRow, word: &str) -> bool {
     let kernel = row.kernel.and_then(|k| kernels.get(k.0 as usize));
     let names = kernel.map(|k| [k.function(), k.demangled()]).into_iter().flatten();
     std::iter::once(row.name.as_str()).chain(names).any(|n| n.to_lowercase().contains(word))
-}
-
-/// Sorts rows; ties are in order of their names.
-pub fn sort_rows(rows: &[GroupRow], which: &[u32], by: SortBy, ascending: bool) -> Vec<u32> {
-    let mut out = which.to_vec();
-    let number = |row: &GroupRow| -> f64 {
-        let s = &row.stats;
-        match by {
-            SortBy::Total => s.total as f64,
-            SortBy::Count => s.count as f64,
-            SortBy::Avg => s.avg,
-            SortBy::Median => s.median.unwrap_or(-1.0),
-            SortBy::P99 => s.p99.map_or(-1.0, |p| p as f64),
-            SortBy::Min => s.min as f64,
-            SortBy::Max => s.max as f64,
-            SortBy::Spread => s.spread_percent().unwrap_or(-1.0),
-            SortBy::Name => 0.0,
-        }
-    };
-    out.sort_by(|&a, &b| {
-        let (a, b) = (&rows[a as usize], &rows[b as usize]);
-        let names = a.name_rank.cmp(&b.name_rank);
-        if by == SortBy::Name {
-            return if ascending { names } else { names.reverse() };
-        }
-        let order = number(a).total_cmp(&number(b));
-        if ascending { order } else { order.reverse() }.then(names)
-    });
-    out
 }

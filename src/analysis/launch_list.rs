@@ -2,6 +2,8 @@
 
 use super::invocation::Nth;
 use super::kernel_group_detail::{Counted, sort_counts};
+use super::table::Sort;
+use super::table::launches::{LAUNCH, sort_launches};
 use super::{Grouping, Paths, Stats, series};
 use crate::model::{Cancel, LaunchSite, Profile};
 use std::collections::BTreeMap;
@@ -10,65 +12,6 @@ use std::collections::BTreeMap;
 pub const PLOT_COLUMNS: usize = 480;
 /// Bins of the duration histogram; the screen joins neighbours to fit.
 pub const PLOT_BINS: usize = 120;
-
-/// Sort key of launches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LaunchSort {
-    /// Launch order, which re-runs use to count launches.
-    Launch,
-    Start,
-    Duration,
-    /// Blocks in the grid.
-    Grid,
-    Stream,
-}
-
-impl LaunchSort {
-    pub const ALL: [Self; 5] = [Self::Launch, Self::Start, Self::Duration, Self::Grid, Self::Stream];
-
-    pub fn display_name(self) -> &'static str {
-        match self {
-            Self::Launch => "launch",
-            Self::Start => "start",
-            Self::Duration => "duration",
-            Self::Grid => "grid",
-            Self::Stream => "stream",
-        }
-    }
-
-    /// Returns true if the smallest comes first by default.
-    pub fn is_ascending(self) -> bool {
-        matches!(self, Self::Launch | Self::Start | Self::Stream)
-    }
-
-    /// Sorts launches; ties are in launch order.
-    pub fn sort_launches(self, profile: &Profile, rows: &mut [(u32, u32)], ascending: bool) {
-        let launches = &profile.launches;
-        let key = |row: u32| -> i64 {
-            let row = row as usize;
-            match self {
-                Self::Launch => i64::try_from(row).unwrap_or(i64::MAX),
-                Self::Start => launches.start(row),
-                Self::Duration => launches.duration(row),
-                Self::Grid => {
-                    let config = launches.config(row).and_then(|c| profile.configs.get(c.0 as usize));
-                    config.and_then(crate::model::LaunchConfig::block_count).map_or(-1, |b| i64::try_from(b).unwrap_or(i64::MAX))
-                }
-                Self::Stream => {
-                    launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.stream).map_or(-1, i64::from)
-                }
-            }
-        };
-        if self == Self::Launch && ascending {
-            return;
-        }
-        if ascending {
-            rows.sort_unstable_by_key(|&(r, _)| (key(r), r));
-        } else {
-            rows.sort_unstable_by_key(|&(r, _)| (std::cmp::Reverse(key(r)), r));
-        }
-    }
-}
 
 /// Filter on the values of launches; `None` in the outer option accepts all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,7 +44,7 @@ pub struct ListKey {
     pub serial: u64,
     pub facets: Facets,
     /// Order; `None` before the first list.
-    pub sort: Option<LaunchSort>,
+    pub sort: Option<Sort>,
     /// Smallest first.
     pub ascending: bool,
 }
@@ -188,11 +131,11 @@ impl LaunchList {
             Some(before) => before.clone(),
             None => build_list(profile, paths, (grouping, row), &key.facets, cancel)?,
         };
-        let sort = key.sort.unwrap_or(LaunchSort::Launch);
-        if sort == LaunchSort::Launch && key.ascending {
+        let sort = key.sort.unwrap_or(LAUNCH);
+        if sort == LAUNCH && key.ascending {
             out.rows.sort_unstable();
         }
-        sort.sort_launches(profile, &mut out.rows, key.ascending);
+        sort_launches(profile, sort, &mut out.rows, key.ascending);
         (!cancel.is_cancelled()).then_some(out)
     }
 

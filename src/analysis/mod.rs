@@ -43,6 +43,7 @@ mod roofline_point;
 pub mod select;
 pub mod series;
 pub mod stats;
+pub mod table;
 mod tensor;
 pub mod timeline;
 pub mod triage;
@@ -51,7 +52,7 @@ pub mod what_if_replay;
 pub mod workload_match;
 
 pub use family::Family;
-pub use kernel_groups::{GroupBy, GroupRow, Grouping, SortBy};
+pub use kernel_groups::{GroupBy, GroupRow, Grouping};
 pub use nvtx::Paths;
 pub use occupancy::{Limiter, Occupancy};
 pub use overview::Overview;

@@ -103,6 +103,6 @@ pub fn on_mouse(app: &mut App, mouse: Mouse) -> Vec<Effect> {
         (_, true) => on_key(app, KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)),
         (Mouse::Action(id), false) => dispatch_action(app, id),
         (Mouse::Row(i), false) => ask_top(app, |screen, cx| screen.press(i, cx)),
-        (Mouse::Head(i), false) => ask_top(app, |screen, cx| screen.head(i, cx)),
+        (Mouse::Head(sort), false) => ask_top(app, |screen, cx| screen.head(sort, cx)),
     }
 }

@@ -4,6 +4,7 @@ use super::actions::ActionId;
 use super::jobs::{JobResult, Work};
 use super::messages::{News, Start, StepNews};
 use crate::analysis::live::Live;
+use crate::analysis::table::Sort;
 use crate::import::Progress;
 use crate::launch::doctor::smi::Busy;
 use crate::library::Run;
@@ -93,8 +94,8 @@ pub enum Msg {
 pub enum Mouse {
     /// Press on a row of the table: its index in the list.
     Row(usize),
-    /// Press on a column header: its index on this screen.
-    Head(usize),
+    /// Press on the header of a column that the table can be sorted by.
+    Head(Sort),
     /// Press on an item of the overlay's list.
     Item(usize),
     /// Press on the name of an action.

@@ -8,6 +8,7 @@ use super::overlay::{CopyWhat, FilterInput, LineOf, OverlayKind, PickAction};
 use super::run_state::Running;
 use super::session::{Report, Session, report::Best};
 use crate::analysis::Grouping;
+use crate::analysis::table::Sort;
 use crate::analysis::timeline::Event;
 use crate::library::Run;
 use crate::model::{Code, Details};
@@ -254,7 +255,7 @@ pub trait Screen {
     }
 
     /// Handles a press on a column header.
-    fn head(&mut self, _column: usize, _cx: &mut ScreenContext<'_>) -> Response {
+    fn head(&mut self, _sort: Sort, _cx: &mut ScreenContext<'_>) -> Response {
         Response::none()
     }
 

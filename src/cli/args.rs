@@ -5,9 +5,9 @@ pub use super::run_args::{Attach, Gc, Run, Runs, RunsCommand, Watch};
 pub use super::timeline_args::{Between, EventsArgs, TimelineArgs};
 pub use super::trace_args::Trace;
 pub use super::triage_args::{DigestArgs, Export, MemoryArgs, Ranges, Ranks, ReportArgs, Triage};
-use super::values::word_parser;
-use crate::analysis::launch_list::LaunchSort;
-use crate::analysis::{GroupBy, SortBy};
+use super::values::{kernel_sort_parser, launch_sort_parser, word_parser};
+use crate::analysis::GroupBy;
+use crate::analysis::table::Sort;
 use crate::app::Show;
 use crate::config::ColorMode;
 use crate::model::NameForm;
@@ -78,8 +78,8 @@ pub struct Opening {
     #[command(flatten)]
     pub between: Between,
     /// Initial sort order of the explorer [default: total].
-    #[arg(long, value_parser = word_parser::<SortBy>())]
-    pub sort: Option<SortBy>,
+    #[arg(long, value_parser = kernel_sort_parser())]
+    pub sort: Option<Sort>,
 }
 
 /// Commands.
@@ -223,8 +223,8 @@ pub struct Top {
     #[arg(long, default_value = "kernel", value_parser = word_parser::<GroupBy>())]
     pub by: GroupBy,
     /// How to rank groups.
-    #[arg(long, default_value = "total", value_parser = word_parser::<SortBy>())]
-    pub sort: SortBy,
+    #[arg(long, default_value = "total", value_parser = kernel_sort_parser())]
+    pub sort: Sort,
     /// List at most N groups.
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
@@ -248,8 +248,8 @@ pub struct Launches {
     #[arg(long, value_name = "SEL")]
     pub kernel: Option<String>,
     /// Order [default: launch order on the host].
-    #[arg(long, value_parser = word_parser::<LaunchSort>())]
-    pub sort: Option<LaunchSort>,
+    #[arg(long, value_parser = launch_sort_parser())]
+    pub sort: Option<Sort>,
     /// List at most N launches.
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,

@@ -7,7 +7,7 @@ use crate::analysis::triage::{self, Scope};
 use crate::import::{Parts, Wants};
 use crate::model::units::format_grouped;
 use crate::model::{Cancel, Nanos, Profile};
-use crate::report::parquet_export::{Of, TABLES, write_table};
+use crate::report::parquet_export::{Of, TABLES};
 use crate::report::trace_event::{self, Chrome, Part, Perfetto, Sink};
 use std::path::{Path, PathBuf};
 
@@ -178,7 +178,7 @@ fn export_tables(args: &Export, file: &Path, profile: &Profile) -> Result<(), Fa
         facts.extend(profile.rank.host.clone().map(|h| ("host", h)));
         facts.extend(profile.clock.epoch_ns.map(|e| ("epoch_ns", e.to_string())));
         facts.extend(rank.parse::<u32>().ok().map(|r| ("rank", r.to_string())));
-        save::write_atomically(&path, args.force, |out| write_table(out, &made, &facts))?;
+        save::write_atomically(&path, args.force, |out| made.write(out, &facts))?;
         let rows = format_grouped(i64::try_from(made.rows).unwrap_or(i64::MAX));
         print::to_stdout(|out| writeln!(out, "{}: {rows} rows", path.display()))?;
     }

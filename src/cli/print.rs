@@ -2,15 +2,15 @@
 
 use super::args::{Launches, Top};
 use super::{Failure, interrupt};
-use crate::analysis::launch_list::LaunchSort;
 use crate::analysis::readable::readable_name;
 use crate::analysis::select::{self, Selected};
+use crate::analysis::table::kernels::sort_groups;
+use crate::analysis::table::launches::{LAUNCH, LaunchRow, sort_launches};
 use crate::analysis::what_if_curves::Worths;
-use crate::analysis::{GroupBy, Grouping, Paths, SortBy, kernel_groups, labels};
+use crate::analysis::{GroupBy, Grouping, Paths, kernel_groups, labels};
 use crate::import::{Names, Parts, Wants};
 use crate::model::text::escape_unsafe;
 use crate::model::{Cancel, Kernel, KernelId, Profile};
-use crate::report::launches::LaunchJson;
 use crate::report::{self, Format};
 use std::collections::BTreeSet;
 use std::io::{BufWriter, IsTerminal, Write};
@@ -158,13 +158,13 @@ pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let needle = args.filter.as_deref().unwrap_or_default().to_lowercase();
     let rows: Vec<u32> =
         (0..).zip(&grouping.rows).filter(|(_, r)| kernel_groups::is_named(&profile.kernels, r, &needle)).map(|(i, _)| i).collect();
-    let mut rows = kernel_groups::sort_rows(&grouping.rows, &rows, args.sort, args.sort == SortBy::Name);
+    let mut rows = sort_groups(&grouping.rows, &rows, args.sort, args.sort.ascending);
     rows.truncate(args.limit.unwrap_or(usize::MAX));
     warn(&profile);
     let worths = if predicts { predict_worths(&profile, args.by, rows.len()) } else { None };
     to_stdout(|out| match format_or_default(args.format) {
         Format::Json => report::write_json_line(out, &report::top::to_json(&profile, &grouping, &rows, worths.as_ref())),
-        format => report::top::to_table(&profile, &grouping, &rows).print(out, format, terminal_width()),
+        format => report::top::print_rows(out, &profile, &grouping, &rows, format, terminal_width()),
     })
 }
 
@@ -222,12 +222,13 @@ pub fn launches(args: &Launches, nsys: Option<PathBuf>) -> Result<(), Failure> {
         require_times(&profile, &args.file)?;
     }
     let inside = |row: u32| between.is_none_or(|(from, to)| (from..to).contains(&profile.launches.start(row as usize)));
-    let rows: Box<dyn Iterator<Item = LaunchJson<'_>>> = match args.sort.filter(|&s| s != LaunchSort::Launch) {
-        None => Box::new(report::launches::launch_rows(&profile, &paths, kernels.as_ref()).filter(move |l| inside(l.launch)).take(limit)),
+    let numbered = report::launches::numbered_launches(&profile, kernels.as_ref()).filter(|r| inside(r.0));
+    let one = |(launch, nth): (u32, u32)| LaunchRow::new(&profile, Some(&paths), launch, nth);
+    let rows: Box<dyn Iterator<Item = LaunchRow<'_>>> = match args.sort.filter(|&s| s != LAUNCH) {
+        None => Box::new(numbered.take(limit).map(one)),
         Some(sort) => {
-            let mut rows = report::launches::numbered_launches(&profile, kernels.as_ref()).filter(|r| inside(r.0)).collect::<Vec<_>>();
-            sort.sort_launches(&profile, &mut rows, sort.is_ascending());
-            let one = |(row, nth): (u32, u32)| report::launches::launch_json(&profile, &paths, row as usize, u64::from(nth));
+            let mut rows: Vec<(u32, u32)> = numbered.collect();
+            sort_launches(&profile, sort, &mut rows, sort.ascending);
             Box::new(rows.into_iter().take(limit).map(one))
         }
     };

@@ -1,7 +1,7 @@
 //! Value parsers of the command line.
 
-use crate::analysis::launch_list::LaunchSort;
-use crate::analysis::{GroupBy, SortBy};
+use crate::analysis::GroupBy;
+use crate::analysis::table::{Sort, kernels, launches, sort_orders};
 use crate::app::Show;
 use crate::config::ColorMode;
 use crate::launch::tracer::Chosen;
@@ -52,18 +52,6 @@ impl Words for GroupBy {
     }
 }
 
-impl Words for SortBy {
-    fn all() -> Vec<(Self, &'static str)> {
-        Self::ALL.iter().map(|s| (*s, s.cli_name())).collect()
-    }
-}
-
-impl Words for LaunchSort {
-    fn all() -> Vec<(Self, &'static str)> {
-        Self::ALL.iter().map(|s| (*s, s.display_name())).collect()
-    }
-}
-
 impl Words for Show {
     fn all() -> Vec<(Self, &'static str)> {
         Self::ALL.iter().map(|s| (s.1, s.1.as_str())).collect()
@@ -74,6 +62,21 @@ impl Words for ColorMode {
     fn all() -> Vec<(Self, &'static str)> {
         Self::ALL.iter().map(|(word, mode)| (*mode, *word)).collect()
     }
+}
+
+fn sort_parser(orders: Vec<(Sort, &'static str)>) -> impl TypedValueParser<Value = Sort> {
+    PossibleValuesParser::new(orders.iter().map(|(sort, _)| sort.word))
+        .try_map(move |text| orders.iter().find(|o| o.0.word == text).map(|o| o.0).ok_or("unknown value"))
+}
+
+/// Returns the parser of a sort order of kernels.
+pub fn kernel_sort_parser() -> impl TypedValueParser<Value = Sort> {
+    sort_parser(sort_orders(&kernels::columns(GroupBy::Kernel)))
+}
+
+/// Returns the parser of a sort order of launches.
+pub fn launch_sort_parser() -> impl TypedValueParser<Value = Sort> {
+    sort_parser(sort_orders(&launches::columns()))
 }
 
 /// Parses a percentage of a run's time, above 0 and at most 100.

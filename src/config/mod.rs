@@ -4,8 +4,9 @@
 pub mod keys;
 pub mod recipes;
 
+use crate::analysis::GroupBy;
 use crate::analysis::fuzzy::nearest_match;
-use crate::analysis::{GroupBy, SortBy};
+use crate::analysis::table::{Sort, kernels, sort_orders};
 use crate::launch::private_files;
 use etcetera::BaseStrategy;
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ pub struct Config {
     /// Initial grouping of a report's kernels.
     pub group: Option<GroupBy>,
     /// Initial sort order of a report's kernels.
-    pub sort: Option<SortBy>,
+    pub sort: Option<Sort>,
     pub color: Option<ColorMode>,
     /// Draw with ASCII characters only.
     pub ascii: Option<bool>,
@@ -135,7 +136,10 @@ impl Config {
             "nsys" => self.nsys = Some(parse_string(key, value)?.into()),
             "ascii" => self.ascii = Some(value.as_bool().ok_or_else(|| format!("`ascii` must be true or false, not {value}"))?),
             "group" => self.group = Some(one_of(key, &parse_string(key, value)?, GroupBy::ALL.map(|g| (g.cli_name(), g)))?),
-            "sort" => self.sort = Some(one_of(key, &parse_string(key, value)?, SortBy::ALL.map(|s| (s.cli_name(), s)))?),
+            "sort" => {
+                let orders = sort_orders(&kernels::columns(GroupBy::Kernel));
+                self.sort = Some(one_of(key, &parse_string(key, value)?, orders.into_iter().map(|(s, _)| (s.word, s)))?);
+            }
             "first" => self.first = Some(one_of(key, &parse_string(key, value)?, First::ALL)?),
             "color" => self.color = Some(one_of(key, &parse_string(key, value)?, ColorMode::ALL)?),
             "pins" => {
@@ -157,7 +161,7 @@ impl Config {
                 }
             }
             "recipes" => self.recipes = recipes::parse(value)?,
-            unknown => return Err(unknown_word("key", unknown, KEYS)),
+            unknown => return Err(unknown_word("key", unknown, &KEYS)),
         }
         Ok(())
     }
@@ -170,16 +174,20 @@ fn parse_string(key: &str, value: toml::Value) -> Result<String, String> {
     }
 }
 
-fn one_of<T: Copy, const N: usize>(key: &str, word: &str, all: [(&'static str, T); N]) -> Result<T, String> {
-    match all.iter().find(|(w, _)| *w == word) {
-        Some((_, value)) => Ok(*value),
-        None => Err(unknown_word(key, word, all.map(|(w, _)| w))),
+fn one_of<T>(key: &str, word: &str, all: impl IntoIterator<Item = (&'static str, T)>) -> Result<T, String> {
+    let mut known = Vec::new();
+    for (name, value) in all {
+        if name == word {
+            return Ok(value);
+        }
+        known.push(name);
     }
+    Err(unknown_word(key, word, &known))
 }
 
 /// Error message for an unknown word, with the closest known word as a suggestion.
-pub fn unknown_word<const N: usize>(what: &str, word: &str, known: [&str; N]) -> String {
-    match nearest_match(word, known) {
+pub fn unknown_word(what: &str, word: &str, known: &[&str]) -> String {
+    match nearest_match(word, known.iter().copied()) {
         Some(near) => format!("unknown {what} `{word}`; did you mean `{near}`?"),
         None => format!("unknown {what} `{word}`; there are {}", known.join(", ")),
     }
@@ -205,8 +213,8 @@ mod tests {
         let text = "theme = \"light\"\ngroup = \"demangled\"\nsort = \"max\"\ncolor = \"256\"\nascii = true\nnsys = \"/x/nsys\"\n[keys]\nquit = [\"q\", \"ctrl-q\"]\nhelp = \"h\"\n";
         let c = Config::parse(text).unwrap();
         assert_eq!(
-            (c.theme.as_deref(), c.group, c.sort, c.color, c.ascii),
-            (Some("light"), Some(GroupBy::Demangled), Some(SortBy::Max), Some(ColorMode::Indexed), Some(true))
+            (c.theme.as_deref(), c.group, c.sort.map(|s| s.word), c.color, c.ascii),
+            (Some("light"), Some(GroupBy::Demangled), Some("max"), Some(ColorMode::Indexed), Some(true))
         );
         assert_eq!(c.keys["quit"], ["q", "ctrl-q"]);
         assert_eq!(Config::parse("").unwrap(), Config::default());

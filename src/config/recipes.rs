@@ -53,7 +53,7 @@ fn parse_recipe(name: &str, value: toml::Value) -> Result<Written, String> {
                     .map(|(variable, value)| Ok((variable.clone(), parse_string(&format!("{place}.{variable}"), value)?)))
                     .collect::<Result<_, String>>()?;
             }
-            unknown => return Err(format!("recipes.{name}: {}", unknown_word("key", unknown, KEYS))),
+            unknown => return Err(format!("recipes.{name}: {}", unknown_word("key", unknown, &KEYS))),
         }
     }
     for (key, missing) in [("tool", written.tool.is_empty()), ("argv", written.argv.is_empty())] {

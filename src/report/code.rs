@@ -1,14 +1,13 @@
 //! `metrics --source` and `metrics --sass`: the hottest lines and instructions.
 
 use super::Format;
-use super::table::{self, Cell, Column};
+use super::table::{self, print_json};
 use crate::analysis::code::{Counts, Listing};
-use crate::model::units::format_grouped;
-use serde::Serialize;
+use crate::analysis::table::{Column, Outputs, Unit, Value};
 use std::io::{self, Write};
 
 /// A line or an instruction with its counters; `None` if a counter was not collected.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Hot {
     pub result: usize,
     /// File name without folders; for an instruction, the file of its line.
@@ -81,48 +80,50 @@ pub fn hot_rows(result: usize, listing: &Listing, instructions: bool) -> Vec<Hot
     listing.lines.iter().map(one).collect()
 }
 
+type HotColumn = Column<Hot>;
+
+fn maybe_text(text: Option<&str>) -> Value<'_> {
+    text.map_or(Value::Absent, Value::text)
+}
+
+/// The columns, in order.
+pub fn columns() -> Vec<HotColumn> {
+    vec![
+        HotColumn::new("result", "result", Unit::Id, "number of the result", |r| Value::int(r.result)).priority(5),
+        HotColumn::new("share_percent", "share", Unit::Percent, "of all samples", |r| Value::Real(r.share_percent)),
+        HotColumn::new("samples", "samples", Unit::Counter, "samples of the program counter", |r| Value::Real(r.samples)).priority(2),
+        HotColumn::new("stall", "top stall", Unit::Text, "most frequent stall reason", |r| maybe_text(r.stall.as_deref())).priority(1),
+        HotColumn::new("stall_percent", "of it", Unit::Percent, "share of that reason in the samples", |r| {
+            Value::maybe_real(r.stall_percent)
+        })
+        .priority(3),
+        HotColumn::new("executed", "executed", Unit::Counter, "executions by warps", |r| Value::maybe_real(r.executed)).priority(1),
+        HotColumn::new("threads", "threads", Unit::Counter, "executions by threads", |r| Value::maybe_real(r.threads))
+            .only(Outputs::CSV.with(Outputs::JSON)),
+        HotColumn::new("excess_l2_sectors", "excess L2", Unit::Counter, "L2 sectors beyond what coalesced accesses need", |r| {
+            Value::maybe_real(r.excess_l2_sectors)
+        })
+        .priority(4),
+        HotColumn::new(
+            "excess_shared_wavefronts",
+            "excess shared",
+            Unit::Counter,
+            "wavefronts beyond what accesses without bank conflicts need",
+            |r| Value::maybe_real(r.excess_shared_wavefronts),
+        )
+        .priority(4),
+        HotColumn::new("file", "file", Unit::Text, "file of the line, without folders", |r| maybe_text(r.file.as_deref())),
+        HotColumn::new("line", "line", Unit::Id, "line, from 1", |r| Value::maybe_int(r.line)),
+        HotColumn::new("address", "address", Unit::Text, "address at profiling time; not for lines", |r| maybe_text(r.address.as_deref()))
+            .only(Outputs::CSV.with(Outputs::JSON)),
+        HotColumn::new("place", "place", Unit::Text, "function and offset; not for lines", |r| maybe_text(r.place.as_deref())).priority(2),
+        HotColumn::new("text", "text", Unit::Text, "line or instruction", |r| maybe_text(r.text.as_deref().map(str::trim))),
+    ]
+}
+
 pub fn print_rows(out: &mut dyn Write, rows: &[Hot], format: Format, width: Option<usize>) -> io::Result<()> {
     if format == Format::Json {
-        return writeln!(out, "{{\"rows\":{}}}", super::json_text(&rows)?);
+        return print_json(out, &columns(), rows.iter());
     }
-    let column = |field, title, right, machine_only, rank| Column { field, title, right, machine_only, rank };
-    let columns = [
-        column("result", "result", true, false, 5),
-        column("share_percent", "share", true, false, 0),
-        column("samples", "samples", true, false, 2),
-        column("stall", "top stall", false, false, 1),
-        column("stall_percent", "of it", true, false, 3),
-        column("executed", "executed", true, false, 1),
-        column("threads", "threads", true, true, 0),
-        column("excess_l2_sectors", "excess L2", true, false, 4),
-        column("excess_shared_wavefronts", "excess shared", true, false, 4),
-        column("file", "file", false, false, 0),
-        column("line", "line", true, false, 0),
-        column("address", "address", false, true, 0),
-        column("place", "place", false, false, 2),
-        column("text", "text", false, false, 0),
-    ];
-    let cells = rows.iter().map(|r| {
-        let count = |n: f64| Cell::with_raw(n, if n > 0.0 { format_grouped(n.round() as i64) } else { String::new() });
-        let collected = |n: Option<f64>| n.map_or_else(Cell::default, count);
-        let percent = |p: f64| Cell::with_raw(p, format!("{p:.1}%"));
-        let text = |t: &Option<String>| Cell::text(t.clone().unwrap_or_default());
-        vec![
-            Cell::text(r.result.to_string()),
-            percent(r.share_percent),
-            count(r.samples),
-            text(&r.stall),
-            r.stall_percent.map_or_else(Cell::default, percent),
-            collected(r.executed),
-            collected(r.threads),
-            collected(r.excess_l2_sectors),
-            collected(r.excess_shared_wavefronts),
-            text(&r.file),
-            r.line.map_or_else(Cell::default, |l| Cell::text(l.to_string())),
-            text(&r.address),
-            text(&r.place),
-            Cell::text(r.text.as_deref().unwrap_or_default().trim().to_owned()),
-        ]
-    });
-    table::print_rows(&columns, cells, out, format, width)
+    table::print_rows(columns(), rows.iter(), out, format, width)
 }

@@ -2,11 +2,12 @@
 //! chain of reasoning.
 
 use super::Format;
-use super::table::{self, Cell, Column, write_wrapped};
+use super::table::{self, write_wrapped};
 use super::top::{NoteJson, SourceJson};
 use crate::analysis::hints::speedup_model::whole_percent;
 use crate::analysis::hints::{Depth, Evidence, Hint, Severity, Subject};
 use crate::analysis::metric::{format_rounded, human_number};
+use crate::analysis::table::{Column, Outputs, Unit, Value};
 use crate::analysis::what_if_replay::{self, Run, Worth};
 use crate::model::Profile;
 use crate::model::text::escape_unsafe;
@@ -15,6 +16,7 @@ use crate::rerun::{Rerun, shell};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::io::{self, Write};
+use std::rc::Rc;
 
 #[derive(Serialize)]
 struct ThresholdJson {
@@ -191,39 +193,55 @@ pub fn write_json(
     writeln!(out, "],\"notes\":{}}}", super::json_text(&notes)?)
 }
 
-const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
-    ("result", "result", true, false, 3),
-    ("launch", "launch", true, true, 0),
-    ("kernel", "kernel", false, false, 0),
-    ("rank", "#", true, false, 4),
-    ("id", "diagnosis", false, false, 0),
-    ("severity", "severity", false, false, 2),
-    ("confidence", "sure", false, false, 5),
-    ("gain_percent", "saves", true, false, 1),
-    ("headline", "finding", false, false, 0),
-];
+/// A hint on a kernel, or the kernel without hints.
+pub struct HintRow {
+    subject: Rc<Subject>,
+    /// Index among the hints of the kernel.
+    at: Option<usize>,
+}
 
-/// Rows of the table: one per hint of a kernel, up to `most`.
-fn table_rows(s: &Subject, most: usize) -> Vec<Vec<Cell>> {
-    let mut rows = Vec::new();
-    let head = |rank: String| {
-        let result = s.result.map_or_else(String::new, |r| r.to_string());
-        vec![Cell::text(result), Cell::text(s.launch.to_string()), Cell::text(s.kernel.function()), Cell::text(rank)]
-    };
-    if s.hints.is_empty() {
-        let mut row = head(String::new());
-        row.extend(["", "", "", ""].map(Cell::text));
-        row.push(Cell::text(no_hints_reason(s)));
-        rows.push(row);
+impl HintRow {
+    fn hint(&self) -> Option<&Hint> {
+        self.subject.hints.get(self.at?)
     }
-    for (rank, h) in s.hints.iter().take(most).enumerate() {
-        let mut row = head((rank + 1).to_string());
-        row.extend([h.id.id(), h.severity.as_str(), h.sure.as_str()].map(Cell::text));
-        row.push(Cell::with_raw(rounded_percent(h.gain.at_most), h.short_gain_text()));
-        row.push(Cell::text(&*h.headline));
-        rows.push(row);
+}
+
+type HintColumn = Column<HintRow>;
+
+/// The columns, in order.
+pub fn columns() -> Vec<HintColumn> {
+    fn of(r: &HintRow, value: fn(&Hint) -> Value<'_>) -> Value<'_> {
+        r.hint().map_or(Value::Absent, value)
     }
-    rows
+    vec![
+        HintColumn::new("result", "result", Unit::Id, "number of the result", |r| Value::maybe_int(r.subject.result)).priority(3),
+        HintColumn::new("launch", "launch", Unit::Id, "number of the launch", |r| Value::int(r.subject.launch)).only(Outputs::CSV),
+        HintColumn::new("kernel", "kernel", Unit::Text, "function", |r| Value::text(r.subject.kernel.function())),
+        HintColumn::new("rank", "#", Unit::Id, "place among the hints of the kernel", |r| Value::maybe_int(r.at.map(|at| at + 1)))
+            .priority(4),
+        HintColumn::new("id", "diagnosis", Unit::Text, "identifier, which never changes its meaning", |r| {
+            of(r, |h| Value::text(h.id.id()))
+        }),
+        HintColumn::new("severity", "severity", Unit::Text, "severity", |r| of(r, |h| Value::text(h.severity.as_str()))).priority(2),
+        HintColumn::new("confidence", "sure", Unit::Text, "certain, likely or possible", |r| of(r, |h| Value::text(h.sure.as_str())))
+            .priority(5),
+        HintColumn::new("gain_percent", "saves", Unit::Percent, "at most, of the kernel's time", |r| {
+            of(r, |h| Value::Labelled(rounded_percent(h.gain.at_most).to_string().into(), h.short_gain_text().into()))
+        })
+        .priority(1),
+        HintColumn::new("headline", "finding", Unit::Text, "the hint in a sentence", |r| match r.hint() {
+            Some(h) => Value::text(&h.headline),
+            None => Value::Text(no_hints_reason(&r.subject).into()),
+        }),
+    ]
+}
+
+/// Rows of a kernel: one per hint, up to `most`.
+fn hint_rows(subject: Subject, most: usize) -> impl Iterator<Item = HintRow> {
+    let subject = Rc::new(subject);
+    let hints = subject.hints.len();
+    let none = (hints == 0).then(|| HintRow { subject: Rc::clone(&subject), at: None });
+    none.into_iter().chain((0..hints.min(most)).map(move |at| HintRow { subject: Rc::clone(&subject), at: Some(at) }))
 }
 
 /// Text for a kernel on an AMD GPU without any hint.
@@ -352,7 +370,5 @@ pub fn print_reasoning(
 /// Prints hints in a format other than JSON.
 pub fn print_rows(out: &mut dyn Write, subjects: impl Iterator<Item = Subject>, format: Format, width: Option<usize>) -> io::Result<()> {
     let most = if format == Format::Csv { usize::MAX } else { 3 };
-    let column = |&(field, title, right, machine_only, rank): &(_, _, bool, bool, u8)| Column { field, title, right, machine_only, rank };
-    let columns: Vec<Column> = COLUMNS.iter().map(column).collect();
-    table::print_rows(&columns, subjects.flat_map(|s| table_rows(&s, most)), out, format, width)
+    table::print_rows(columns(), subjects.flat_map(|s| hint_rows(s, most)), out, format, width)
 }

@@ -1,10 +1,10 @@
 //! `metrics`: every metric of every result.
 
-use super::Format;
-use super::table::{self, Cell, Column};
 use super::top::{NoteJson, SourceJson};
+use super::{Format, table};
 use crate::analysis::labels;
-use crate::model::{Metrics, ResultMetrics, Value, config, units};
+use crate::analysis::table::{Column, Unit, Value};
+use crate::model::{self, Metrics, ResultMetrics, units};
 use rustc_hash::FxHashSet;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -19,7 +19,7 @@ pub struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     /// Name, unit and value of each matching metric, in report order.
-    pub fn matching_metrics(&self, result: &'a ResultMetrics) -> impl Iterator<Item = (&'a str, &'a str, &'a Value)> + use<'a, '_> {
+    pub fn matching_metrics(&self, result: &'a ResultMetrics) -> impl Iterator<Item = (&'a str, &'a str, &'a model::Value)> + use<'a, '_> {
         let (names, units) = (&self.metrics.names, &self.metrics.units);
         let named =
             result.values.iter().filter_map(|(n, v)| Some((&**names.get(*n as usize)?, units.get(*n as usize).map_or("", |u| u), v)));
@@ -30,16 +30,16 @@ impl<'a> Shown<'a> {
     }
 }
 
-struct ValueJson<'a>(&'a Value);
+struct ValueJson<'a>(&'a model::Value);
 
 impl Serialize for ValueJson<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         match self.0 {
-            Value::Integer(n) => s.serialize_u64(*n),
+            model::Value::Integer(n) => s.serialize_u64(*n),
             // JSON has no NaN: write it as a string.
-            Value::Float(f) if f.is_finite() => s.serialize_f64(*f),
-            Value::Float(f) => s.serialize_str(&f.to_string()),
-            Value::Text(t) => s.serialize_str(t),
+            model::Value::Float(f) if f.is_finite() => s.serialize_f64(*f),
+            model::Value::Float(f) => s.serialize_str(&f.to_string()),
+            model::Value::Text(t) => s.serialize_str(t),
         }
     }
 }
@@ -109,15 +109,37 @@ pub fn write_json<'a>(
 /// Maximum columns of a value for people.
 const LONGEST: usize = 60;
 
-const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
-    ("result", "result", true, false, 1),
-    ("kernel", "kernel", false, false, 2),
-    ("grid", "grid", true, false, 3),
-    ("block", "block", true, false, 4),
-    ("metric", "metric", false, false, 0),
-    ("value", "value", true, false, 0),
-    ("unit", "unit", false, false, 0),
-];
+/// A metric of a result.
+pub struct MetricRow<'a> {
+    result: usize,
+    of: &'a ResultMetrics,
+    name: &'a str,
+    unit: &'a str,
+    value: &'a model::Value,
+}
+
+type MetricColumn<'a> = Column<MetricRow<'a>>;
+
+/// The columns, in order. `several`: there are several results, so that each row must have its result's number.
+pub fn columns<'a>(several: bool) -> Vec<MetricColumn<'a>> {
+    vec![
+        MetricColumn::new("result", "result", Unit::Id, "number of the result", |r| Value::int(r.result)).priority(u8::from(!several)),
+        MetricColumn::new("kernel", "kernel", Unit::Text, "function", |r| Value::text(r.of.kernel.function())).priority(2),
+        MetricColumn::new("grid", "grid", Unit::Dims, "blocks in the grid", |r| Value::maybe_dims(r.of.grid)).priority(3),
+        MetricColumn::new("block", "block", Unit::Dims, "threads of a block", |r| Value::maybe_dims(r.of.block)).priority(4),
+        MetricColumn::new("metric", "metric", Unit::Text, "name of the metric", |r| Value::text(r.name)),
+        MetricColumn::new("value", "value", Unit::Id, "value", |r| match r.value {
+            model::Value::Integer(n) => {
+                let shown = i64::try_from(*n).map_or_else(|_| n.to_string(), units::format_grouped);
+                Value::Labelled(n.to_string().into(), shown.into())
+            }
+            model::Value::Float(f) => Value::Labelled(f.to_string().into(), format_number(*f).into()),
+            // Truncate long lists of launches.
+            model::Value::Text(t) => Value::Labelled((&**t).into(), labels::cut_end(t, LONGEST).into()),
+        }),
+        MetricColumn::new("unit", "unit", Unit::Text, "unit of the value", |r| Value::text(r.unit)),
+    ]
+}
 
 /// Prints results in a format other than JSON: one row for each metric of each result.
 pub fn print_rows<'a>(
@@ -127,31 +149,24 @@ pub fn print_rows<'a>(
     format: Format,
     width: Option<usize>,
 ) -> io::Result<()> {
-    let mut columns: Vec<Column> =
-        COLUMNS.iter().map(|&(field, title, right, machine_only, rank)| Column { field, title, right, machine_only, rank }).collect();
-    // With several results, each row must contain its result's number.
-    if let Some(number) = columns.first_mut().filter(|_| shown.metrics.results.len() > 1) {
-        number.rank = 0;
-    }
-    let rows = results.flat_map(|(at, r)| shown.matching_metrics(r).map(move |(name, unit, value)| row_cells(at, r, name, unit, value)));
-    table::print_rows(&columns, rows, out, format, width)
-}
-
-#[derive(Serialize)]
-struct FactJson<'a> {
-    fact: &'a str,
-    value: &'a str,
+    let rows = results
+        .flat_map(|(result, of)| shown.matching_metrics(of).map(move |(name, unit, value)| MetricRow { result, of, name, unit, value }));
+    table::print_rows(columns(shown.metrics.results.len() > 1), rows, out, format, width)
 }
 
 /// Prints facts of a session.
 pub fn print_session(out: &mut dyn Write, facts: &[(&'static str, String)], format: Format, width: Option<usize>) -> io::Result<()> {
+    type FactColumn = Column<(&'static str, String)>;
+    let columns = vec![
+        FactColumn::new("fact", "fact", Unit::Text, "name", |f| Value::text(f.0)),
+        FactColumn::new("value", "value", Unit::Text, "value", |f| Value::text(&f.1)),
+    ];
     if format == Format::Json {
-        let rows: Vec<FactJson<'_>> = facts.iter().map(|(fact, value)| FactJson { fact, value }).collect();
-        return writeln!(out, "{{\"session\":{}}}", super::json_text(&rows)?);
+        out.write_all(b"{\"session\":")?;
+        table::write_json_rows(&columns, facts.iter(), out)?;
+        return writeln!(out, "}}");
     }
-    let column = |field| Column { field, title: field, right: false, machine_only: false, rank: 0 };
-    let rows = facts.iter().map(|(fact, value)| vec![Cell::text(*fact), Cell::text(value.clone())]);
-    table::print_rows(&[column("fact"), column("value")], rows, out, format, width)
+    table::print_rows(columns, facts.iter(), out, format, width)
 }
 
 /// Formats a number with two decimals and thousands separators, as ncu does; a whole number without decimals,
@@ -170,27 +185,6 @@ fn format_number(f: f64) -> String {
     } else {
         format!("{f:.2}")
     }
-}
-
-fn row_cells(at: usize, r: &ResultMetrics, name: &str, unit: &str, value: &Value) -> Vec<Cell> {
-    let dims = |d: Option<[u32; 3]>| {
-        d.map_or_else(Cell::default, |d| Cell::with_raw(format!("{}x{}x{}", d[0], d[1], d[2]), config::format_dim3(d)))
-    };
-    let value = match value {
-        Value::Integer(n) => Cell::with_raw(n, i64::try_from(*n).map_or_else(|_| n.to_string(), units::format_grouped)),
-        Value::Float(f) => Cell::with_raw(f, format_number(*f)),
-        // Truncate long lists of launches.
-        Value::Text(t) => Cell::with_raw(t, labels::cut_end(t, LONGEST)),
-    };
-    vec![
-        Cell::text(at.to_string()),
-        Cell::text(r.kernel.function().to_owned()),
-        dims(r.grid),
-        dims(r.block),
-        Cell::text(name.to_owned()),
-        value,
-        Cell::text(unit.to_owned()),
-    ]
 }
 
 #[cfg(test)]

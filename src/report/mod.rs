@@ -1,8 +1,9 @@
 //! Prints what `analysis` computed: tables for people, CSV, JSON and Markdown for everything else.
 //!
-//! A new report is one file that fills a [`Table`] and a JSON value, and one row in [`REPORTS`].
+//! A table's columns are declared beside its rows ([`analysis::table`](crate::analysis::table)).
 
 pub mod code;
+pub mod columns;
 pub mod coverage;
 pub mod diff;
 pub mod document;
@@ -28,7 +29,6 @@ pub mod trace_event;
 pub mod triage;
 
 pub use format::{Format, json_text, write_json_line};
-pub use table::{Cell, Table};
 
 use std::io;
 

@@ -1,8 +1,8 @@
 //! `runs list` and `runs show`: recorded runs.
 
-use super::Format;
-use super::table::{self, Cell, Column};
+use super::{Format, table};
 use crate::analysis::hint_outcome::Promise;
+use crate::analysis::table::{Column, Unit, Value};
 use crate::library::Run;
 use crate::model::text::escape_unsafe;
 use crate::model::{Bytes, Nanos};
@@ -220,36 +220,53 @@ pub fn one_json(out: &mut dyn Write, run: &Run, (promised, came): &(Vec<Promised
     super::write_json_line(out, &OneJson { run: RunJson::from(run), promises: promised.collect(), outcomes: came.collect() })
 }
 
-const COLUMNS: &[(&str, &str, bool, u8)] = &[
-    ("id", "run", true, 0),
-    ("program", "program", false, 0),
-    ("state", "state", false, 0),
-    ("tool", "profiler", false, 2),
-    ("recipe", "recipe", false, 3),
-    ("started", "started", false, 1),
-    ("seconds", "took", true, 2),
-    ("bytes", "reports", true, 3),
-    ("tags", "tags", false, 4),
-];
+/// A run with the data of its cells.
+#[derive(Clone, Copy)]
+pub struct RunRow<'a> {
+    pub run: &'a Run,
+    pub now_ms: i64,
+}
+
+type RunColumn<'a> = Column<RunRow<'a>>;
+
+/// The columns, in order.
+pub fn columns<'a>() -> Vec<RunColumn<'a>> {
+    vec![
+        RunColumn::new("id", "run", Unit::Id, "number of the run", |r| Value::Int(r.run.id)),
+        RunColumn::new("program", "program", Unit::Text, "program with its arguments", |r| {
+            Value::Text(escape_unsafe(&r.run.program.join(" ")).into_owned().into())
+        }),
+        RunColumn::new("state", "state", Unit::Text, "state of the recording", |r| Value::text(r.run.state.as_str())),
+        RunColumn::new("tool", "profiler", Unit::Text, "profiler", |r| Value::text(&r.run.tool)).priority(2).on_screen(9),
+        RunColumn::new("recipe", "recipe", Unit::Text, "recipe", |r| r.run.recipe.as_deref().map_or(Value::Absent, Value::text))
+            .priority(4)
+            .on_screen(12),
+        RunColumn::new("started", "started", Unit::Text, "local time", |r| {
+            let moment = format_moment(r.run.started_ms);
+            let minutes = moment.get(..16).unwrap_or_default().to_owned();
+            Value::Labelled(moment.into(), minutes.into())
+        })
+        .priority(1)
+        .on_screen(16),
+        RunColumn::new("seconds", "took", Unit::Ns, "duration so far, or of the recording", |r| {
+            let ms = r.run.duration_ms(r.now_ms);
+            Value::Labelled(format!("{:.3}", ms as f64 / 1e3).into(), format_length(ms).into())
+        })
+        .priority(1)
+        .on_screen(11),
+        RunColumn::new("bytes", "reports", Unit::Bytes, "size of the reports", |r| match r.run.total_bytes() {
+            _ if r.run.reports.is_empty() => Value::Labelled("0".into(), "–".into()),
+            bytes => Value::int(bytes),
+        })
+        .priority(3)
+        .on_screen(9),
+        RunColumn::new("tags", "tags", Unit::Text, "tags", |r| Value::Text(r.run.tags.join(" ").into())).priority(5).on_screen(14),
+    ]
+}
 
 /// Prints runs as a table.
 pub fn print_rows(out: &mut dyn Write, runs: &[Run], now_ms: i64, format: Format, width: Option<usize>) -> io::Result<()> {
-    let columns: Vec<Column> =
-        COLUMNS.iter().map(|&(field, title, right, rank)| Column { field, title, right, machine_only: false, rank }).collect();
-    let rows = runs.iter().map(|r| {
-        vec![
-            Cell::text(r.id.to_string()),
-            Cell::text(escape_unsafe(&r.program.join(" ")).into_owned()),
-            Cell::text(r.state.as_str()),
-            Cell::text(r.tool.clone()),
-            Cell::text(r.recipe.clone().unwrap_or_default()),
-            Cell::text(format_moment(r.started_ms)),
-            Cell::with_raw(format!("{:.3}", r.duration_ms(now_ms) as f64 / 1e3), format_length(r.duration_ms(now_ms))),
-            Cell::with_raw(r.total_bytes(), Bytes(r.total_bytes()).to_string()),
-            Cell::text(r.tags.join(" ")),
-        ]
-    });
-    table::print_rows(&columns, rows, out, format, width)
+    table::print_rows(columns(), runs.iter().map(|run| RunRow { run, now_ms }), out, format, width)
 }
 
 /// Facts of a run, as title and text; unknown ones are omitted.

@@ -2,16 +2,16 @@
 //! NVIDIA's rules.
 
 use super::Format;
-use super::table::{self, Cell, Column};
+use super::table::{self, print_json};
 use crate::analysis::metric::{Lookup, is_list, member_title};
 use crate::analysis::metrics_rows::plain_text;
+use crate::analysis::table::{Column, Outputs, Unit, Value};
 use crate::model::sections::{Entry, Item, Piece, Scope, Verdict};
-use crate::model::{Details, Metrics, Value};
-use serde::Serialize;
+use crate::model::{self, Details, Metrics};
 use std::io::{self, Write};
 
 /// A metric in a section.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Shown {
     pub result: usize,
     /// Identifier of the section.
@@ -29,7 +29,7 @@ pub struct Shown {
 }
 
 /// Message of a rule.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Ruled {
     pub result: usize,
     /// Identifier of the rule.
@@ -61,7 +61,7 @@ pub fn section_metrics(metrics: &Metrics, result: usize, details: &Details) -> V
             let mut names = vec![e.metric.to_string()];
             if is_list(&e.metric) {
                 names = match lookup.value(&e.metric) {
-                    Some(Value::Text(list)) => list.split(',').map(|n| n.trim().to_owned()).collect(),
+                    Some(model::Value::Text(list)) => list.split(',').map(|n| n.trim().to_owned()).collect(),
                     _ => Vec::new(),
                 };
             }
@@ -126,49 +126,62 @@ pub fn rule_messages(result: usize, details: &Details) -> Vec<Ruled> {
     out
 }
 
-fn make_column(field: &'static str, right: bool, machine_only: bool, rank: u8) -> Column {
-    Column { field, title: field, right, machine_only, rank }
+type SectionColumn = Column<Shown>;
+
+/// Columns of metrics in sections, in order.
+pub fn section_columns() -> Vec<SectionColumn> {
+    vec![
+        SectionColumn::new("result", "result", Unit::Id, "number of the result", |r| Value::int(r.result)).priority(2),
+        SectionColumn::new("section", "section", Unit::Text, "identifier of the section", |r| Value::text(&r.section)),
+        SectionColumn::new("section_name", "section_name", Unit::Text, "title of the section", |r| Value::text(&r.section_name))
+            .only(Outputs::CSV.with(Outputs::JSON)),
+        SectionColumn::new("table", "table", Unit::Text, "title of the table or chart; empty at the section's top", |r| {
+            Value::text(&r.table)
+        })
+        .priority(3),
+        SectionColumn::new("label", "label", Unit::Text, "label for people", |r| Value::text(&r.label)),
+        SectionColumn::new("metric", "metric", Unit::Text, "name of the metric", |r| Value::text(&r.metric)).priority(1),
+        SectionColumn::new("value", "value", Unit::Id, "value; empty if it was not collected", |r| {
+            r.value.as_deref().map_or(Value::Absent, Value::text)
+        }),
+        SectionColumn::new("unit", "unit", Unit::Text, "unit of the value", |r| Value::text(&r.unit)),
+    ]
+}
+
+type RuleColumn = Column<Ruled>;
+
+/// Columns of messages of rules, in order.
+pub fn rule_columns() -> Vec<RuleColumn> {
+    vec![
+        RuleColumn::new("result", "result", Unit::Id, "number of the result", |r| Value::int(r.result)),
+        RuleColumn::new("kind", "kind", Unit::Text, "INF, WRN, ERR or OPT, as ncu prints them", |r| Value::text(r.kind)),
+        RuleColumn::new("speedup_percent", "speedup", Unit::Percent, "estimate by NVIDIA's formula, an upper bound", |r| {
+            Value::maybe_real(r.speedup_percent)
+        }),
+        RuleColumn::new("speedup_type", "scope", Unit::Text, "local or global", |r| r.speedup_type.map_or(Value::Absent, Value::text))
+            .priority(1),
+        RuleColumn::new("rule", "rule", Unit::Text, "identifier of the rule", |r| Value::text(&r.rule)).priority(2),
+        RuleColumn::new("section", "section", Unit::Text, "identifier of the rule's section", |r| Value::text(&r.section)).priority(1),
+        RuleColumn::new("title", "title", Unit::Text, "title", |r| Value::text(&r.title)),
+        RuleColumn::new("text", "text", Unit::Text, "text without links", |r| Value::Text(r.text.replace('\n', " ").into())),
+        RuleColumn::new("links", "links", Unit::Text, "sections and pages that the message links to", |r| {
+            Value::Path(r.links.iter().map(|l| l.as_str().into()).collect())
+        })
+        .only(Outputs::JSON),
+    ]
 }
 
 pub fn print_rows(out: &mut dyn Write, rows: &[Shown], format: Format, width: Option<usize>) -> io::Result<()> {
     if format == Format::Json {
-        return writeln!(out, "{{\"rows\":{}}}", super::json_text(&rows)?);
+        return print_json(out, &section_columns(), rows.iter());
     }
-    let columns = [
-        make_column("result", true, false, 2),
-        make_column("section", false, false, 0),
-        make_column("section_name", false, true, 0),
-        make_column("table", false, false, 3),
-        make_column("label", false, false, 0),
-        make_column("metric", false, false, 1),
-        make_column("value", true, false, 0),
-        make_column("unit", false, false, 0),
-    ];
-    let cells = rows.iter().map(|r| {
-        let texts = [&r.section, &r.section_name, &r.table, &r.label, &r.metric];
-        let mut cells = vec![Cell::text(r.result.to_string())];
-        cells.extend(texts.map(|t| Cell::text(t.clone())));
-        cells.push(Cell::text(r.value.clone().unwrap_or_default()));
-        cells.push(Cell::text(r.unit.clone()));
-        cells
-    });
-    table::print_rows(&columns, cells, out, format, width)
+    table::print_rows(section_columns(), rows.iter(), out, format, width)
 }
 
 pub fn print_rules(out: &mut dyn Write, rows: &[Ruled], format: Format, width: Option<usize>) -> io::Result<()> {
     if format == Format::Json {
-        return writeln!(out, "{{\"rows\":{}}}", super::json_text(&rows)?);
+        return print_json(out, &rule_columns(), rows.iter());
     }
-    let columns = [
-        make_column("result", true, false, 0),
-        make_column("kind", false, false, 0),
-        make_column("speedup_percent", true, false, 0),
-        make_column("speedup_type", false, false, 1),
-        make_column("rule", false, false, 2),
-        make_column("section", false, false, 1),
-        make_column("title", false, false, 0),
-        make_column("text", false, false, 0),
-    ];
     // Tables for people begin with the largest estimate; formats for machines keep the report's order.
     let mut rows: Vec<&Ruled> = rows.iter().collect();
     if format == Format::Table {
@@ -179,18 +192,5 @@ pub fn print_rules(out: &mut dyn Write, rows: &[Ruled], format: Format, width: O
             a.result.cmp(&b.result).then(none).then(part_a.cmp(&part_b)).then(gain_b.total_cmp(&gain_a))
         });
     }
-    let cells = rows.into_iter().map(|r| {
-        let percent = r.speedup_percent.map_or_else(Cell::default, |p| Cell::with_raw(p, format!("{p:.1}")));
-        vec![
-            Cell::text(r.result.to_string()),
-            Cell::text(r.kind),
-            percent,
-            Cell::text(r.speedup_type.unwrap_or_default()),
-            Cell::text(r.rule.clone()),
-            Cell::text(r.section.clone()),
-            Cell::text(r.title.clone()),
-            Cell::text(r.text.replace('\n', " ")),
-        ]
-    });
-    table::print_rows(&columns, cells, out, format, width)
+    table::print_rows(rule_columns(), rows.into_iter(), out, format, width)
 }

@@ -1,76 +1,73 @@
-//! Tables of cells with both a raw value and a text for people.
+//! Prints tables from the declarations of their columns.
 
+use super::json_text;
 use crate::analysis::labels;
+use crate::analysis::table::{Column, Outputs, RowJson, Unit, columns_of};
 use crate::model::text::escape_unsafe;
 use crate::report::Format;
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cell {
-    /// For machines; empty if absent.
-    pub raw: String,
-    /// For people; empty if absent.
-    pub human: String,
-}
-
-impl Cell {
-    /// Creates a cell with the same text for people and machines.
-    pub fn text(text: impl Into<String>) -> Self {
-        let raw = text.into();
-        Self { human: raw.clone(), raw }
-    }
-
-    /// Creates a cell from a raw value and its text for people.
-    pub fn with_raw(raw: impl std::fmt::Display, human: impl Into<String>) -> Self {
-        Self { raw: format!("{raw}"), human: human.into() }
-    }
-}
-
-/// A column's field name (for CSV), its title (for people) and whether it is a number.
-#[derive(Clone, Copy, Debug)]
-pub struct Column {
-    /// Field name in CSV: the same as in JSON.
-    pub field: &'static str,
-    pub title: &'static str,
-    /// Aligned to the right, for numbers.
-    pub right: bool,
-    /// Omitted from tables for people, because the column repeats another one in a longer form.
-    pub machine_only: bool,
-    /// Drop order in a narrow terminal: the highest first, 0 never.
-    pub rank: u8,
-}
-
-#[derive(Clone, Debug, Default)]
-pub struct Table {
-    pub columns: Vec<Column>,
-    /// Rows with one cell per column.
-    pub rows: Vec<Vec<Cell>>,
-}
-
-impl Table {
-    /// Prints the table in a format other than JSON.
-    pub fn print(&self, out: &mut dyn Write, format: Format, width: Option<usize>) -> io::Result<()> {
-        print_rows(&self.columns, self.rows.iter().cloned(), out, format, width)
-    }
-}
-
-/// Streams rows in a format other than JSON, since there may be millions. `width` is the terminal's width, if there is
-/// a terminal: the first text column shrinks, and columns are dropped.
-pub fn print_rows(
-    columns: &[Column],
-    rows: impl Iterator<Item = Vec<Cell>>,
+/// Prints rows in a format other than JSON, one after another, since there may be millions. `width` is the terminal's
+/// width, if there is a terminal: the first text column shrinks, and columns are dropped.
+pub fn print_rows<R, B: Borrow<R>>(
+    columns: Vec<Column<R>>,
+    rows: impl Iterator<Item = B>,
     out: &mut dyn Write,
     format: Format,
     width: Option<usize>,
 ) -> io::Result<()> {
     match format {
-        Format::Csv | Format::Json => write_csv(columns, rows, out, width.is_some()),
-        Format::Md => write_markdown(columns, rows, out),
-        Format::Table => write_aligned(columns, rows, out, width),
+        Format::Csv | Format::Json => write_csv(&columns_of(columns, Outputs::CSV), rows, out, width.is_some()),
+        Format::Md | Format::Table => {
+            let columns = columns_of(columns, Outputs::TEXT);
+            let heads: Vec<Head> = columns.iter().map(Head::from).collect();
+            let cell = |row: &B, at: usize| columns[at].shown(row.borrow());
+            if format == Format::Md { write_markdown(&heads, rows, &cell, out) } else { write_aligned(&heads, rows, &cell, out, width) }
+        }
     }
 }
+
+/// Writes rows as a JSON array, one after another.
+pub fn write_json_rows<R, B: Borrow<R>>(columns: &[Column<R>], rows: impl Iterator<Item = B>, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(b"[")?;
+    for (at, row) in rows.enumerate() {
+        out.write_all(if at > 0 { b",\n" } else { b"" })?;
+        out.write_all(json_text(&RowJson(columns, row.borrow()))?.as_bytes())?;
+    }
+    out.write_all(b"]")
+}
+
+/// Prints rows as `{"rows":[…]}`.
+pub fn print_json<R, B: Borrow<R>>(out: &mut dyn Write, columns: &[Column<R>], rows: impl Iterator<Item = B>) -> io::Result<()> {
+    out.write_all(b"{\"rows\":")?;
+    write_json_rows(columns, rows, out)?;
+    writeln!(out, "}}")
+}
+
+/// Writes a table of texts as Markdown; columns with `true` are aligned to the right.
+pub fn write_markdown_texts(heads: &[(&str, bool)], rows: impl Iterator<Item = Vec<String>>, out: &mut dyn Write) -> io::Result<()> {
+    let heads: Vec<Head<'_>> = heads.iter().map(|&(title, right)| Head { title, right, priority: 0 }).collect();
+    write_markdown(&heads, rows, &|row: &Vec<String>, at| row.get(at).cloned().unwrap_or_default(), out)
+}
+
+/// Head of a printed column.
+struct Head<'a> {
+    title: &'a str,
+    right: bool,
+    /// Drop order in a narrow terminal: the highest first, 0 never.
+    priority: u8,
+}
+
+impl<R> From<&Column<R>> for Head<'static> {
+    fn from(c: &Column<R>) -> Self {
+        Self { title: c.title, right: c.unit != Unit::Text, priority: c.priority }
+    }
+}
+
+/// Text of a cell for people.
+type Shown<'a, R> = &'a dyn Fn(&R, usize) -> String;
 
 /// Prevents CSV injection (OWASP): a text that a spreadsheet would interpret as a formula gets a leading `'`, the
 /// spreadsheets' own escape, unless the text is a number.
@@ -101,18 +98,19 @@ fn obeyed_by_no_terminal(text: &str) -> Cow<'_, str> {
 }
 
 /// Writes raw values that are safe for spreadsheets and terminals.
-fn write_csv(columns: &[Column], rows: impl Iterator<Item = Vec<Cell>>, out: &mut dyn Write, terminal: bool) -> io::Result<()> {
+fn write_csv<R, B: Borrow<R>>(columns: &[Column<R>], rows: impl Iterator<Item = B>, out: &mut dyn Write, terminal: bool) -> io::Result<()> {
     let mut csv = csv::Writer::from_writer(out);
-    csv.write_record(columns.iter().map(|c| c.field)).map_err(io_error)?;
+    csv.write_record(columns.iter().map(|c| c.id)).map_err(io_error)?;
+    let mut raw = String::new();
     for row in rows {
-        if terminal {
-            csv.write_record(row.iter().map(|c| escape_unsafe(&no_formula(&c.raw)).into_owned())).map_err(io_error)?;
-        } else {
-            for cell in &row {
-                csv.write_field(obeyed_by_no_terminal(&no_formula(&cell.raw)).as_bytes()).map_err(io_error)?;
-            }
-            csv.write_record(None::<&[u8]>).map_err(io_error)?;
+        for column in columns {
+            raw.clear();
+            (column.value)(row.borrow()).write_raw(column.unit, &mut raw);
+            let safe = no_formula(&raw);
+            let safe = if terminal { escape_unsafe(&safe) } else { obeyed_by_no_terminal(&safe) };
+            csv.write_field(safe.as_bytes()).map_err(io_error)?;
         }
+        csv.write_record(None::<&[u8]>).map_err(io_error)?;
     }
     csv.flush()
 }
@@ -126,10 +124,6 @@ pub fn to_paste(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> S
         let _ = csv.write_record(row.iter().map(|c| escape_unsafe(&no_formula(c)).into_owned()));
     }
     csv.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
-}
-
-fn for_people(columns: &[Column]) -> Vec<usize> {
-    (0..columns.len()).filter(|&i| !columns[i].machine_only).collect()
 }
 
 /// Escapes everything that has a meaning in Markdown, including links, images and HTML.
@@ -158,13 +152,12 @@ pub fn write_wrapped(out: &mut dyn Write, first: &str, rest: &str, text: &str, w
     writeln!(out, "{lead}{}", escape_unsafe(&line))
 }
 
-fn write_markdown(columns: &[Column], rows: impl Iterator<Item = Vec<Cell>>, out: &mut dyn Write) -> io::Result<()> {
-    let shown = for_people(columns);
+fn write_markdown<R>(heads: &[Head<'_>], rows: impl Iterator<Item = R>, cell: Shown<'_, R>, out: &mut dyn Write) -> io::Result<()> {
     let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
-    writeln!(out, "{}", line(shown.iter().map(|&i| columns[i].title.to_owned()).collect()))?;
-    writeln!(out, "{}", line(shown.iter().map(|&i| if columns[i].right { "---:" } else { "---" }.to_owned()).collect()))?;
+    writeln!(out, "{}", line(heads.iter().map(|h| h.title.to_owned()).collect()))?;
+    writeln!(out, "{}", line(heads.iter().map(|h| if h.right { "---:" } else { "---" }.to_owned()).collect()))?;
     for row in rows {
-        writeln!(out, "{}", line(shown.iter().map(|&i| escape_markdown(&row[i].human)).collect()))?;
+        writeln!(out, "{}", line((0..heads.len()).map(|at| escape_markdown(&cell(&row, at))).collect()))?;
     }
     Ok(())
 }
@@ -172,28 +165,28 @@ fn write_markdown(columns: &[Column], rows: impl Iterator<Item = Vec<Cell>>, out
 /// Number of rows that determine the column widths; later rows use the same widths.
 const SAMPLE: usize = 5_000;
 
-fn write_aligned(
-    columns: &[Column],
-    mut rows: impl Iterator<Item = Vec<Cell>>,
+fn write_aligned<R>(
+    heads: &[Head<'_>],
+    mut rows: impl Iterator<Item = R>,
+    cell: Shown<'_, R>,
     out: &mut dyn Write,
     width: Option<usize>,
 ) -> io::Result<()> {
     const GAP: usize = 2;
-    let sample: Vec<Vec<Cell>> = rows.by_ref().take(SAMPLE).collect();
-    let mut shown = for_people(columns);
-    let cell = |row: &[Cell], i: usize| escape_unsafe(&row[i].human).into_owned();
+    let texts_of = |row: R| -> Vec<String> { (0..heads.len()).map(|at| escape_unsafe(&cell(&row, at)).into_owned()).collect() };
+    let sample: Vec<Vec<String>> = rows.by_ref().take(SAMPLE).map(texts_of).collect();
+    let mut shown: Vec<usize> = (0..heads.len()).collect();
     // A single huge text must not pad all other rows: such a text overflows its column instead.
-    let longest = |i: usize| sample.iter().map(|r| labels::display_width(&escape_unsafe(&r[i].human))).max().unwrap_or(0).min(MOST_NAME);
-    let widest = |i: usize| longest(i).max(labels::display_width(columns[i].title));
-    let flexible = shown.iter().copied().find(|&i| !columns[i].right);
-    let mut widths: Vec<usize> = (0..columns.len()).map(|i| if columns[i].machine_only { 0 } else { widest(i) }).collect();
+    let longest = |i: usize| sample.iter().map(|r| labels::display_width(&r[i])).max().unwrap_or(0).min(MOST_NAME);
+    let flexible = shown.iter().copied().find(|&i| !heads[i].right);
+    let mut widths: Vec<usize> = (0..heads.len()).map(|i| longest(i).max(labels::display_width(heads[i].title))).collect();
     let mut texts: HashMap<String, String> = HashMap::new();
     let limit = width.unwrap_or(usize::MAX);
     if let Some(at) = flexible {
         let others = |shown: &[usize]| shown.iter().filter(|&&i| i != at).map(|&i| widths[i] + GAP).sum::<usize>();
-        // Drop columns by rank until names have enough room.
+        // Drop columns by priority until names have enough room.
         while limit.saturating_sub(others(&shown)) < LEAST_NAME.min(widths[at]) {
-            match shown.iter().copied().filter(|&i| columns[i].rank > 0).max_by_key(|&i| (columns[i].rank, i)) {
+            match shown.iter().copied().filter(|&i| heads[i].priority > 0).max_by_key(|&i| (heads[i].priority, i)) {
                 Some(worst) => shown.retain(|&i| i != worst),
                 None => break,
             }
@@ -201,7 +194,7 @@ fn write_aligned(
         let room = limit.saturating_sub(others(&shown)).clamp(LEAST_NAME, MOST_NAME);
         if widths[at] > room {
             // Rows may share a name, but different names must remain distinguishable.
-            let names: BTreeSet<String> = sample.iter().map(|r| cell(r, at)).collect();
+            let names: BTreeSet<String> = sample.iter().map(|r| r[at].clone()).collect();
             let names: Vec<String> = names.into_iter().collect();
             let fitted = labels::fit_labels(&names, room);
             texts = names.into_iter().zip(fitted).collect();
@@ -213,23 +206,23 @@ fn write_aligned(
         line.clear();
         for (&i, cell) in shown.iter().zip(cells) {
             let pad = " ".repeat(widths[i].saturating_sub(labels::display_width(cell)));
-            let (before, after) = if columns[i].right { (pad.as_str(), "") } else { ("", pad.as_str()) };
+            let (before, after) = if heads[i].right { (pad.as_str(), "") } else { ("", pad.as_str()) };
             line.extend([before, cell, after, "  "]);
         }
         writeln!(out, "{}", line.trim_end())
     };
-    write(&shown.iter().map(|&i| columns[i].title.to_owned()).collect::<Vec<_>>())?;
-    for row in sample.iter().cloned().chain(rows) {
+    write(&shown.iter().map(|&i| heads[i].title.to_owned()).collect::<Vec<_>>())?;
+    for row in sample.into_iter().chain(rows.map(texts_of)) {
         let cells: Vec<String> = shown
             .iter()
             .map(|&i| {
-                let text = cell(&row, i);
+                let text = &row[i];
                 if Some(i) == flexible {
-                    texts.get(&text).cloned().unwrap_or_else(|| labels::cut_middle(&text, widths[i]))
+                    texts.get(text).cloned().unwrap_or_else(|| labels::cut_middle(text, widths[i]))
                 } else if text.len() > MOST_NAME {
-                    labels::cut_middle(&text, MOST_NAME)
+                    labels::cut_middle(text, MOST_NAME)
                 } else {
-                    text
+                    text.clone()
                 }
             })
             .collect();
@@ -252,26 +245,26 @@ fn io_error(e: csv::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::table::Value;
 
-    fn table() -> Table {
-        let column = |field, title, right| Column { field, title, right, machine_only: false, rank: 0 };
-        Table {
-            columns: vec![column("name", "kernel", false), column("total_ns", "total", true)],
-            rows: vec![vec![Cell::text("a|b\x1b[2J"), Cell::with_raw(1_500, "1.50 µs")], vec![Cell::text("カ"), Cell::with_raw(7, "7 ns")]],
-        }
-    }
+    type Row = (&'static str, i64);
 
-    fn printed(format: Format) -> String {
+    fn printed(rows: &[Row], format: Format) -> String {
+        let columns: Vec<Column<Row>> = vec![
+            Column::new("name", "kernel", Unit::Text, "", |r: &Row| Value::text(r.0)),
+            Column::new("total_ns", "total", Unit::Ns, "", |r: &Row| Value::Int(r.1)),
+        ];
         let mut out = Vec::new();
-        table().print(&mut out, format, None).unwrap();
+        print_rows(columns, rows.iter().copied(), &mut out, format, None).unwrap();
         String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn people_get_units_and_clean_text_and_machines_raw_values() {
-        assert_eq!(printed(Format::Table), "kernel      total\na|b^[[2J  1.50 µs\nカ           7 ns\n");
-        assert_eq!(printed(Format::Md).lines().nth(2), Some(r"| a\|b^\[\[2J | 1.50 µs |"));
-        assert_eq!(printed(Format::Csv), "name,total_ns\na|b^[[2J,1500\nカ,7\n");
+        let rows = [("a|b\x1b[2J", 1_500), ("カ", 7)];
+        assert_eq!(printed(&rows, Format::Table), "kernel      total\na|b^[[2J  1.50 µs\nカ           7 ns\n");
+        assert_eq!(printed(&rows, Format::Md).lines().nth(2), Some(r"| a\|b^\[\[2J | 1.50 µs |"));
+        assert_eq!(printed(&rows, Format::Csv), "name,total_ns\na|b^[[2J,1500\nカ,7\n");
     }
 
     #[test]
@@ -282,15 +275,8 @@ mod tests {
         for plain in ["void k()", "-1.5e3", "+2", "-inf", "", "a=b", "_Z1kv"] {
             assert_eq!(no_formula(plain), plain);
         }
-        let mut table = table();
-        table.rows =
-            vec![vec![Cell::text("=1+1"), Cell::with_raw(-3, "x")], vec![Cell::text("![x](http://evil) <b> &lt;"), Cell::with_raw(1, "x")]];
-        let printed = |format| {
-            let mut out = Vec::new();
-            table.print(&mut out, format, None).unwrap();
-            String::from_utf8(out).unwrap()
-        };
-        assert_eq!(printed(Format::Csv), "name,total_ns\n'=1+1,-3\n![x](http://evil) <b> &lt;,1\n");
-        assert_eq!(printed(Format::Md).lines().nth(3), Some(r"| \!\[x\](http://evil) \<b> \&lt; | x |"));
+        let rows = [("=1+1", -3), ("![x](http://evil) <b> &lt;", 1)];
+        assert_eq!(printed(&rows, Format::Csv), "name,total_ns\n'=1+1,-3\n![x](http://evil) <b> &lt;,1\n");
+        assert_eq!(printed(&rows, Format::Md).lines().nth(3), Some(r"| \!\[x\](http://evil) \<b> \&lt; | 1 ns |"));
     }
 }

@@ -3,13 +3,14 @@
 
 use super::diff_sides;
 use super::panel::{Panel, fits_borders, split_top};
-use super::table::{self, Column, Head, Rows};
+use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, fit_parts, part};
 use super::view::View;
 use super::widgets::change_bar;
 use super::{Role, Theme};
 use crate::analysis::diff::{Diff, Fate, Row};
 use crate::analysis::labels::{cut_middle, display_width};
+use crate::analysis::table::{Column, Outputs, changes, columns_of};
 use crate::analysis::workload_match::Work;
 use crate::app::session::Report;
 use crate::app::{ActionId, App, DiffScreen};
@@ -23,23 +24,6 @@ fn format_percent(p: Option<f64>) -> String {
     p.map_or_else(String::new, |p| if p.abs() < 0.05 { "0.0%".to_owned() } else { format!("{p:+.1}%") })
 }
 
-fn format_signed(ns: i64) -> String {
-    format!("{}{}", if ns > 0 { "+" } else { "" }, Nanos(ns))
-}
-
-/// Formats a cell.
-type Cell = fn(&Row) -> String;
-
-/// Columns to the right of the name.
-const COLUMNS: [Column<Cell>; 7] = [
-    Column { title: "before", width: 9, rank: 3, cell: |r| r.before.as_ref().map_or_else(String::new, |s| Nanos(s.total).to_string()) },
-    Column { title: "after", width: 9, rank: 2, cell: |r| r.after.as_ref().map_or_else(String::new, |s| Nanos(s.total).to_string()) },
-    Column { title: "change", width: 10, rank: 0, cell: |r| format_signed(r.total_change()) },
-    Column { title: "in %", width: 8, rank: 0, cell: |r| format_percent(r.total_change_percent()) },
-    Column { title: "launches", width: 17, rank: 5, cell: launch_counts },
-    Column { title: "median", width: 8, rank: 1, cell: |r| format_percent(r.each_percent()) },
-    Column { title: "p", width: 7, rank: 4, cell: |r| r.p.map_or_else(String::new, format_p_value) },
-];
 /// Width of the change bar: maximum, and divisor of the table's width.
 const BAR: (usize, usize) = (25, 7);
 /// Width of the selected kernel's panel, and minimum screen width to show it beside the table.
@@ -56,13 +40,6 @@ const NAME: usize = 24;
 const QUIET: f64 = 1.0;
 /// Maximum difference of launch counts, in percent, between two runs of the same work.
 const AS_MANY: f64 = 1.0;
-
-fn launch_counts(r: &Row) -> String {
-    let n = |s: &Option<crate::analysis::diff::Side>| s.as_ref().map_or(0, |s| s.count);
-    let text = |n: u64| units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX));
-    let (a, b) = (n(&r.before), n(&r.after));
-    if a == b { text(a) } else { format!("{} to {}", text(a), text(b)) }
-}
 
 fn report_file_name(app: &App, report: usize) -> String {
     app.session
@@ -214,25 +191,25 @@ fn draw_kernels(
     let columns = usize::from(area.width);
     let [heads, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
     let fate_width = if diff.rows.iter().any(|r| r.fate != Fate::Both) { FATE } else { 0 };
-    let shown = table::fit_columns(&COLUMNS, columns.saturating_sub(fate_width + NAME), GAP, |_| true);
-    let rest = columns.saturating_sub(fate_width + table::total_width(&COLUMNS, &shown, GAP));
+    let shown = table::fit_columns(columns_of(changes::columns(), Outputs::SCREEN), columns.saturating_sub(fate_width + NAME), GAP);
+    let rest = columns.saturating_sub(fate_width + table::total_width(&shown, GAP));
     // Show a bar only if the names leave room for it.
     let longest = diff.rows.iter().map(|r| display_width(r.name())).max().unwrap_or(0).min(NAME * 2);
     let bars = (columns / BAR.1).min(BAR.0) | 1;
     let bars = if rest >= longest.min(NAME) + bars + 2 * GAP { bars } else { 0 };
     let name = rest - if bars > 0 { bars + GAP } else { 0 };
     let most = diff.rows.iter().map(|r| r.total_change().abs()).max().unwrap_or(0).max(1) as f64;
-    let cell = |i: usize, text: &str| format!("{}{}", " ".repeat(GAP), align_right(text, COLUMNS[i].width));
-    let title = |i: usize| match COLUMNS[i].title {
-        "before" => words.0,
-        "after" => words.1,
-        other => other,
+    let cell = |c: &Column<Row>, text: &str| format!("{}{}", " ".repeat(GAP), align_right(text, c.width));
+    let title = |c: &Column<Row>| match c.id {
+        "before_ns" => words.0,
+        "after_ns" => words.1,
+        _ => c.title,
     };
-    let bar_at = shown.iter().position(|&i| COLUMNS[i].title == "change");
+    let bar_after = |c: &Column<Row>| bars > 0 && c.id == "delta_ns";
     let mut all = vec![format!("{}{}", align_left("", fate_width), align_left("kernel", name))];
-    for (at, &i) in shown.iter().enumerate() {
-        all.push(cell(i, title(i)));
-        if bars > 0 && Some(at) == bar_at {
+    for column in &shown {
+        all.push(cell(column, title(column)));
+        if bar_after(column) {
             all.push(format!("{}{}{}", " ".repeat(GAP), align_left("less", bars / 2 + 1), align_right("more", bars / 2)));
         }
     }
@@ -248,16 +225,16 @@ fn draw_kernels(
             Span::styled(align_left(fate, fate_width), theme.style(Role::Warn)),
             Span::styled(align_left(&cut_middle(&escape_unsafe(row.name()), name), name), theme.style(text)),
         ];
-        for (at, &i) in shown.iter().enumerate() {
-            let role = match COLUMNS[i].title {
-                "change" | "in %" => change_role(row, true),
-                "median" => change_role(row, false),
+        for column in &shown {
+            let role = match column.id {
+                "delta_ns" | "delta_percent" => change_role(row, true),
+                "median_percent" => change_role(row, false),
                 "p" if !row.is_significant() => Role::Dim,
                 _ => text,
             };
             let role = if role == Role::Text { text } else { role };
-            spans.push(Span::styled(cell(i, &(COLUMNS[i].cell)(row)), theme.style(role)));
-            if bars > 0 && Some(at) == bar_at {
+            spans.push(Span::styled(cell(column, &column.shown(row)), theme.style(role)));
+            if bar_after(column) {
                 spans.push(Span::raw(" ".repeat(GAP)));
                 let role = match change_role(row, true) {
                     Role::Text => Role::Bar,

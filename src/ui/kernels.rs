@@ -1,7 +1,7 @@
 //! Table of kernels, or of other groups of launches.
 
 use super::panel::{Panel, split_top};
-use super::table::{self, Column, Head, Rows};
+use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, bar, fit_parts, highlight_chars, part, sparkline};
 use super::view::View;
 use super::widgets::hint_badge;
@@ -9,8 +9,9 @@ use super::{Role, Theme};
 use crate::analysis::fuzzy::Fuzzy;
 use crate::analysis::hints::FirstHint;
 use crate::analysis::stats::BINS;
-use crate::analysis::{Family, GroupBy, GroupRow, SortBy, labels};
-use crate::app::screens::kernels::HEADS;
+use crate::analysis::table::kernels::{self, KernelRow, NAME, TOTAL};
+use crate::analysis::table::{Column, Outputs, Sort, columns_of};
+use crate::analysis::{Family, GroupBy, GroupRow, labels};
 use crate::app::{ActionId, App, KernelsScreen, Report};
 use crate::import::Preview;
 use crate::model::{Nanos, units};
@@ -19,29 +20,8 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-fn format_nanos(v: Option<f64>) -> String {
-    v.map(Nanos::format_ns).unwrap_or_default()
-}
-
-/// Formats a cell.
-type Cell = fn(&GroupRow) -> String;
-
-/// Columns to the right of name and share, in screen order.
-const COLUMNS: [Column<Cell>; 8] = [
-    Column { title: "total", width: 8, rank: 0, cell: |r| Nanos(r.stats.total).to_string() },
-    Column { title: "count", width: 9, rank: 1, cell: |r| units::format_grouped(i64::try_from(r.stats.count).unwrap_or(i64::MAX)) },
-    Column { title: "avg", width: 8, rank: 2, cell: |r| Nanos::format_ns(r.stats.avg) },
-    Column { title: "p50", width: 8, rank: 5, cell: |r| format_nanos(r.stats.median) },
-    Column { title: "p99", width: 8, rank: 3, cell: |r| format_nanos(r.stats.p99.map(|p| p as f64)) },
-    Column { title: "min", width: 8, rank: 7, cell: |r| Nanos(r.stats.min).to_string() },
-    Column { title: "max", width: 8, rank: 6, cell: |r| Nanos(r.stats.max).to_string() },
-    Column { title: "spread", width: 6, rank: 8, cell: |r| r.stats.spread_percent().map(|s| format!("{s:.0}%")).unwrap_or_default() },
-];
-/// Sort orders that the headers of these columns select.
-const SORTS: [SortBy; 8] =
-    [SortBy::Total, SortBy::Count, SortBy::Avg, SortBy::Median, SortBy::P99, SortBy::Min, SortBy::Max, SortBy::Spread];
-/// Rank of the histogram among the columns.
-const HISTOGRAM_RANK: u8 = 4;
+/// Priority of the histogram among the columns.
+const HISTOGRAM_PRIORITY: u8 = 4;
 const HISTOGRAM_WIDTH: usize = BINS;
 /// Width of the number, the mark and the family's swatch.
 const NUMBER: usize = 6;
@@ -51,10 +31,10 @@ const LEAST_TABLE: u16 = 12;
 const GAP: usize = 1;
 
 /// Visible columns, and the widths of name and bar.
-struct Layout {
+struct Layout<'p> {
     name: usize,
     bar: usize,
-    shown: Vec<usize>,
+    shown: Vec<Column<KernelRow<'p>>>,
     histogram: bool,
     /// Width of the first hint of each kernel; 0 without hints.
     diagnosis: usize,
@@ -65,7 +45,7 @@ const DIAGNOSIS: usize = 25;
 /// Width of the first hint in a narrow table.
 const NARROW_DIAGNOSIS: usize = 22;
 
-fn fit_layout(width: usize, diagnosed: bool) -> Layout {
+fn fit_layout<'p>(by: GroupBy, width: usize, diagnosed: bool) -> Layout<'p> {
     // Reserve a readable width for the name before adding less important columns.
     let name_least = match width {
         // A diagnosis is more useful than the end of a long name.
@@ -88,21 +68,16 @@ fn fit_layout(width: usize, diagnosed: bool) -> Layout {
     if diagnosis > 0 {
         left = left.saturating_sub(diagnosis + GAP);
     }
-    let mut ranks: Vec<(u8, usize, usize)> = COLUMNS.iter().enumerate().map(|(i, c)| (c.rank, i, c.width + GAP)).collect();
-    ranks.push((HISTOGRAM_RANK, COLUMNS.len(), HISTOGRAM_WIDTH + 2 * GAP));
-    ranks.sort_unstable();
-    let mut shown = Vec::new();
-    for (_, i, width) in ranks {
-        if left < width {
-            // Do not let a less important column replace a more important one that did not fit.
-            break;
-        }
-        left -= width;
-        shown.push(i);
-    }
-    let histogram = shown.contains(&COLUMNS.len());
-    shown.retain(|&i| i < COLUMNS.len());
-    shown.sort_unstable();
+    // The most important columns that fit, and the histogram if it is among them.
+    let columns = columns_of(kernels::columns(by), Outputs::SCREEN);
+    let (first, last): (Vec<_>, Vec<_>) = columns.iter().copied().partition(|c| c.priority <= HISTOGRAM_PRIORITY);
+    let room = left.checked_sub(table::total_width(&first, GAP) + HISTOGRAM_WIDTH + 2 * GAP);
+    let histogram = room.is_some();
+    let last = table::fit_columns(last, room.unwrap_or(0), GAP);
+    let first = table::fit_columns(first, left, GAP);
+    let is_shown = |c: &Column<KernelRow<'p>>| first.iter().chain(&last).any(|s| s.id == c.id);
+    let shown: Vec<_> = columns.into_iter().filter(is_shown).collect();
+    left -= table::total_width(&shown, GAP) + if histogram { HISTOGRAM_WIDTH + 2 * GAP } else { 0 };
     Layout { name: name_least + left, bar, shown, histogram, diagnosis }
 }
 
@@ -123,7 +98,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen
     let inner = Panel::new(title).with_focus(app.session.reading.is_none()).draw(frame, area, bordered, theme);
     // Groups of several kernels have no diagnosis of their own: the diagnosis of one launch would mislead.
     let diagnosed = !report.diagnosed.is_empty() && report.groups.grouping.as_ref().is_some_and(|g| g.by.is_kernel());
-    let layout = fit_layout(inner.width.into(), diagnosed);
+    let layout = fit_layout(report.groups.by, inner.width.into(), diagnosed);
     let rows = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
     draw_heads(frame, Rect { height: 1, ..inner }, (report, screen), &layout, view, theme);
     match (&report.groups.grouping, &report.preview) {
@@ -137,14 +112,14 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen
 }
 
 /// Filter, grouping, order, and number of rows, in one line.
-fn control_line(report: &Report, kernels: &KernelsScreen, theme: &Theme, columns: usize) -> Line<'static> {
+fn control_line(report: &Report, screen: &KernelsScreen, theme: &Theme, columns: usize) -> Line<'static> {
     let groups = &report.groups;
     let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
     let mut parts = Vec::new();
-    let pattern = kernels.finder.text();
-    if kernels.finder.typing || !pattern.is_empty() {
+    let pattern = screen.finder.text();
+    if screen.finder.typing || !pattern.is_empty() {
         let mut spans = vec![Span::styled("filter ", dim), Span::styled(pattern.to_owned(), theme.style(Role::Match))];
-        if kernels.finder.typing {
+        if screen.finder.typing {
             spans.push(Span::styled("▏", theme.style(Role::Key)));
         }
         parts.push(part(0, spans));
@@ -154,14 +129,14 @@ fn control_line(report: &Report, kernels: &KernelsScreen, theme: &Theme, columns
         group.push(Span::styled(" …", theme.style(Role::Warn)));
     }
     parts.push(part(0, group));
-    let arrow = if kernels.ascending { "▲" } else { "▼" };
-    parts.push(part(0, vec![Span::styled("sort ", dim), Span::styled(format!("{} {arrow}", kernels.sort.cli_name()), text)]));
+    let arrow = if screen.ascending { "▲" } else { "▼" };
+    parts.push(part(0, vec![Span::styled("sort ", dim), Span::styled(format!("{} {arrow}", screen.sort.word), text)]));
     if let Some(grouping) = &groups.grouping {
         let n = |n: usize| units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX));
-        let of = if kernels.shown.len() == grouping.rows.len() {
-            n(kernels.shown.len())
+        let of = if screen.shown.len() == grouping.rows.len() {
+            n(screen.shown.len())
         } else {
-            format!("{} of {}", n(kernels.shown.len()), n(grouping.rows.len()))
+            format!("{} of {}", n(screen.shown.len()), n(grouping.rows.len()))
         };
         parts.push(part(2, vec![Span::styled(format!("{of} {}", units::plural_noun(grouping.rows.len(), "row")), dim)]));
         if !groups.marked.is_empty() {
@@ -178,8 +153,8 @@ fn control_line(report: &Report, kernels: &KernelsScreen, theme: &Theme, columns
 fn draw_heads(
     frame: &mut Frame<'_>,
     area: Rect,
-    (report, kernels): (&Report, &KernelsScreen),
-    layout: &Layout,
+    (report, screen): (&Report, &KernelsScreen),
+    layout: &Layout<'_>,
     view: &mut View,
     theme: &Theme,
 ) {
@@ -188,17 +163,17 @@ fn draw_heads(
         GroupBy::Nvtx if report.profile.as_ref().is_some_and(|p| p.ranges.has_annotations()) => "operator",
         by => by.group_noun(),
     };
-    let by = |text: String, sort: SortBy| Head { text, number: HEADS.iter().position(|h| *h == sort), sorted: sort == kernels.sort };
+    let by = |text: String, sort: Sort| Head { text, sort: Some(sort), sorted: sort == screen.sort };
     let gap = || Head::label_only(" ".repeat(GAP));
     let mut all = vec![
         Head::label_only(format!("{} ", align_right("#", NUMBER - 2))),
         gap(),
         Head::label_only(" "),
-        by(align_left(noun, layout.name), SortBy::Name),
+        by(align_left(noun, layout.name), NAME),
         gap(),
     ];
-    all.push(by(align_right("share", layout.bar + 1 + SHARE_TEXT), SortBy::Total));
-    all.extend(layout.shown.iter().map(|&i| by(align_right(COLUMNS[i].title, COLUMNS[i].width + GAP), SORTS[i])));
+    all.push(by(align_right("share", layout.bar + 1 + SHARE_TEXT), TOTAL));
+    all.extend(layout.shown.iter().map(|c| Head::of_column(c, align_right(c.title, c.width + GAP), screen.sort)));
     if layout.histogram {
         all.push(Head::label_only(format!("  {}", align_left("durations", HISTOGRAM_WIDTH))));
     }
@@ -208,26 +183,26 @@ fn draw_heads(
     table::draw_heads(frame, area, all, view, theme);
 }
 
-fn rows_of(
+fn rows_of<'p>(
     frame: &mut Frame<'_>,
     area: Rect,
-    (report, kernels): (&Report, &KernelsScreen),
+    (report, screen): (&'p Report, &KernelsScreen),
     back: &str,
-    layout: &Layout,
+    layout: &Layout<'p>,
     view: &mut View,
     theme: &Theme,
 ) {
     let Some(grouping) = &report.groups.grouping else { return };
-    if kernels.shown.is_empty() {
-        draw_empty(frame, area, (report, kernels), back, theme);
+    if screen.shown.is_empty() {
+        draw_empty(frame, area, (report, screen), back, theme);
         return;
     }
     // The grouping's rows are sorted by total, regardless of the order of the table.
     let longest = grouping.rows.first().map_or(0.0, |r| r.share_percent);
-    let fuzzy = (!kernels.finder.text().trim().is_empty()).then(|| Fuzzy::new(kernels.finder.text()));
-    let rows = Rows { list: "kernels", count: kernels.shown.len(), selected: kernels.selected };
+    let fuzzy = (!screen.finder.text().trim().is_empty()).then(|| Fuzzy::new(screen.finder.text()));
+    let rows = Rows { list: "kernels", count: screen.shown.len(), selected: screen.selected };
     table::draw_rows(frame, area, rows, view, theme, |at, view| {
-        let Some((row, group)) = kernels.shown.get(at).and_then(|&r| Some((r as usize, grouping.rows.get(r as usize)?))) else {
+        let Some((row, group)) = screen.shown.get(at).and_then(|&r| Some((r as usize, grouping.rows.get(r as usize)?))) else {
             return Vec::new();
         };
         let name = view.fit_name(&report.groups.labels, layout.name, row);
@@ -240,7 +215,7 @@ fn rows_of(
         let verdict = report.diagnosed.get(&row);
         row_spans(
             group,
-            &Shown { name: &name, at, longest, sort: kernels.sort, marked, fuzzy: fuzzy.as_ref(), profiled, verdict },
+            &Shown { name: &name, at, longest, sort: screen.sort, marked, fuzzy: fuzzy.as_ref(), profiled, verdict },
             layout,
             theme,
         )
@@ -261,7 +236,7 @@ struct Shown<'a> {
     name: &'a str,
     at: usize,
     longest: f64,
-    sort: SortBy,
+    sort: Sort,
     marked: bool,
     fuzzy: Option<&'a Fuzzy>,
     /// Mark of a kernel with ncu results, one column wide.
@@ -270,7 +245,7 @@ struct Shown<'a> {
     verdict: Option<&'a FirstHint>,
 }
 
-fn row_spans(row: &GroupRow, shown: &Shown<'_>, layout: &Layout, theme: &Theme) -> Vec<Span<'static>> {
+fn row_spans<'p>(row: &'p GroupRow, shown: &Shown<'_>, layout: &Layout<'p>, theme: &Theme) -> Vec<Span<'static>> {
     let text = theme.style(Role::Text);
     let mut spans = vec![
         Span::styled(align_right(&(shown.at + 1).to_string(), NUMBER - 2), theme.style(Role::Faint)),
@@ -284,10 +259,10 @@ fn row_spans(row: &GroupRow, shown: &Shown<'_>, layout: &Layout, theme: &Theme) 
     let share = if shown.longest > 0.0 { row.share_percent / shown.longest } else { 0.0 };
     spans.extend(bar(share, layout.bar, theme.style(Role::Bar), theme));
     spans.push(Span::styled(align_right(&units::format_percent(row.share_percent), SHARE_TEXT + 1), theme.style(Role::Title)));
-    for &i in &layout.shown {
-        let column = &COLUMNS[i];
-        let style: Style = if SORTS[i] == shown.sort { theme.style(Role::Title) } else { text };
-        spans.push(Span::styled(align_right(&(column.cell)(row), column.width + GAP), style));
+    let cells = KernelRow { rank: shown.at + 1, group: row, by: GroupBy::Kernel, demangled: None, curve: None };
+    for column in &layout.shown {
+        let style: Style = if column.sort == Some(shown.sort) { theme.style(Role::Title) } else { text };
+        spans.push(Span::styled(align_right(&column.shown(&cells), column.width + GAP), style));
     }
     if layout.histogram {
         let drawn = row.stats.histogram.map(|h| sparkline(&h)).unwrap_or_default();
@@ -301,14 +276,14 @@ fn row_spans(row: &GroupRow, shown: &Shown<'_>, layout: &Layout, theme: &Theme) 
 }
 
 /// Draws a message instead of rows.
-fn draw_empty(frame: &mut Frame<'_>, area: Rect, (report, kernels): (&Report, &KernelsScreen), back: &str, theme: &Theme) {
+fn draw_empty(frame: &mut Frame<'_>, area: Rect, (report, screen): (&Report, &KernelsScreen), back: &str, theme: &Theme) {
     use crate::model::NoteKind;
     let columns = usize::from(area.width).clamp(20, 96);
     let note = report.profile.as_ref().and_then(|p| p.notes.iter().find(|n| n.kind == NoteKind::Empty));
     let mut lines: Vec<Line<'_>> = Vec::new();
-    if !kernels.finder.text().is_empty() {
+    if !screen.finder.text().is_empty() {
         lines.push(Line::styled(
-            format!("No name matches “{}”.", crate::model::text::escape_unsafe(kernels.finder.text())),
+            format!("No name matches “{}”.", crate::model::text::escape_unsafe(screen.finder.text())),
             theme.style(Role::Warn),
         ));
         lines.push(Line::styled(format!("{back} clears the filter"), theme.style(Role::Dim)));
@@ -339,7 +314,7 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, (report, kernels): (&Report, &K
 }
 
 /// Draws the table while the report is being read: names, totals and counts so far.
-fn draw_preview_rows(frame: &mut Frame<'_>, area: Rect, preview: &Preview, layout: &Layout, theme: &Theme) {
+fn draw_preview_rows(frame: &mut Frame<'_>, area: Rect, preview: &Preview, layout: &Layout<'_>, theme: &Theme) {
     let total: i64 = preview.rows.iter().map(|r| r.2).fold(0, i64::saturating_add);
     let longest = preview.rows.first().map_or(1, |r| r.2).max(1);
     for (line, (name, count, ns)) in (0..area.height).zip(&preview.rows) {
@@ -355,9 +330,13 @@ fn draw_preview_rows(frame: &mut Frame<'_>, area: Rect, preview: &Preview, layou
         spans.extend(bar(*ns as f64 / longest as f64, layout.bar, theme.style(Role::Bar), theme));
         let percent = if total > 0 { *ns as f64 / total as f64 * 100.0 } else { 0.0 };
         spans.push(Span::styled(align_right(&units::format_percent(percent), SHARE_TEXT + 1), theme.style(Role::Title)));
-        for &i in layout.shown.iter().filter(|&&i| i < 2) {
-            let text = if i == 0 { Nanos(*ns).to_string() } else { units::format_grouped(i64::try_from(*count).unwrap_or(i64::MAX)) };
-            spans.push(Span::styled(align_right(&text, COLUMNS[i].width + GAP), theme.style(Role::Dim)));
+        for column in &layout.shown {
+            let text = match column.id {
+                "total_ns" => Nanos(*ns).to_string(),
+                "count" => units::format_grouped(i64::try_from(*count).unwrap_or(i64::MAX)),
+                _ => continue,
+            };
+            spans.push(Span::styled(align_right(&text, column.width + GAP), theme.style(Role::Dim)));
         }
         frame.render_widget(Line::from(spans), Rect { y: area.y + line, height: 1, ..area });
     }
@@ -371,7 +350,7 @@ mod tests {
     fn columns_come_in_by_importance_and_never_overflow() {
         let mut before = 0;
         for width in 58..240 {
-            let l = fit_layout(width, false);
+            let l = fit_layout(GroupBy::Kernel, width, false);
             let used = NUMBER
                 + GAP
                 + l.name
@@ -379,13 +358,14 @@ mod tests {
                 + l.bar
                 + 1
                 + SHARE_TEXT
-                + l.shown.iter().map(|&i| COLUMNS[i].width + GAP).sum::<usize>()
+                + table::total_width(&l.shown, GAP)
                 + if l.histogram { HISTOGRAM_WIDTH + 2 * GAP } else { 0 };
             assert_eq!(used, width, "{width}");
             assert!(l.shown.len() >= before || width == 100, "{width}");
             before = l.shown.len();
         }
-        assert!([0, 1, 2].iter().all(|c| fit_layout(78, false).shown.contains(c)));
-        assert_eq!(fit_layout(198, false).shown.len(), COLUMNS.len());
+        let ids = |width| fit_layout(GroupBy::Kernel, width, false).shown.iter().map(|c| c.id).collect::<Vec<_>>();
+        assert_eq!(ids(78), ["total_ns", "count", "avg_ns"]);
+        assert_eq!(ids(198).len(), columns_of(kernels::columns(GroupBy::Kernel), Outputs::SCREEN).len());
     }
 }

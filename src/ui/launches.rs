@@ -1,101 +1,22 @@
 //! Launches of one group: distribution of durations, durations over time, and a row for each launch.
 
 use super::panel::Panel;
-use super::table::{self, Column, Head, Rows};
+use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, fit_parts, part};
 use super::view::View;
 use super::{Role, Theme, chart};
-use crate::analysis::launch_list::{LaunchList, LaunchSort};
+use crate::analysis::launch_list::LaunchList;
 use crate::analysis::readable::readable_name;
-use crate::analysis::{Family, GroupBy, Occupancy, labels};
+use crate::analysis::table::launches::{self, LAUNCH, LaunchRow};
+use crate::analysis::table::{Column, Outputs, columns_of};
+use crate::analysis::{Family, GroupBy, labels};
 use crate::app::{ActionId, App, LaunchesScreen, Report};
 use crate::model::text::escape_unsafe;
-use crate::model::{LaunchConfig, LaunchOrder, LaunchSite, Nanos, Profile, config, units};
+use crate::model::{LaunchOrder, Nanos, Profile, units};
 use crate::report::timeline::describe;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
-
-/// A launch with the data for its cells.
-struct One<'a> {
-    profile: &'a Profile,
-    list: &'a LaunchList,
-    report: &'a Report,
-    row: usize,
-    nth: u32,
-    place: Option<&'a LaunchSite>,
-    config: Option<&'a LaunchConfig>,
-}
-
-fn format_number(n: Option<u32>) -> String {
-    n.map(|n| n.to_string()).unwrap_or_default()
-}
-
-type Cell = fn(&One<'_>) -> String;
-
-const COLUMNS: [Column<Cell>; 14] = [
-    Column { title: "launch", width: 10, rank: 0, cell: |o| units::format_grouped(i64::try_from(o.row).unwrap_or(i64::MAX)) },
-    Column { title: "nth", width: 9, rank: 1, cell: |o| units::format_grouped(i64::from(o.nth)) },
-    Column { title: "start", width: 13, rank: 3, cell: |o| format!("{:.6} s", o.profile.launches.start(o.row) as f64 / 1e9) },
-    Column { title: "duration", width: 9, rank: 0, cell: |o| Nanos(o.profile.launches.duration(o.row)).to_string() },
-    Column { title: "ncu", width: 11, rank: 1, cell: ncu_duration },
-    Column { title: "vs p50", width: 7, rank: 1, cell: versus_median },
-    Column { title: "grid", width: 12, rank: 2, cell: |o| o.config.and_then(|c| c.grid).map(config::format_dim3).unwrap_or_default() },
-    Column { title: "block", width: 9, rank: 2, cell: |o| o.config.and_then(|c| c.block).map(config::format_dim3).unwrap_or_default() },
-    Column { title: "regs", width: 5, rank: 6, cell: |o| format_number(o.config.and_then(|c| c.registers)) },
-    Column {
-        title: "shared",
-        width: 9,
-        rank: 6,
-        cell: |o| o.config.and_then(LaunchConfig::shared_memory).map(|b| b.to_string()).unwrap_or_default(),
-    },
-    Column { title: "occ", width: 5, rank: 7, cell: occupancy_percent },
-    Column { title: "stream", width: 6, rank: 4, cell: |o| format_number(o.place.and_then(|p| p.stream)) },
-    Column {
-        title: "gpu",
-        width: 4,
-        rank: 8,
-        cell: |o| format_number(o.place.and_then(|p| o.profile.device_of(p).map(|d| d.id).or(p.ordinal))),
-    },
-    Column { title: "pid", width: 8, rank: 9, cell: |o| format_number(o.place.and_then(|p| p.pid)) },
-];
-
-/// Sort order that the header of a column selects.
-fn sort_of(title: &str) -> Option<LaunchSort> {
-    LaunchSort::ALL.into_iter().find(|s| s.display_name() == title)
-}
-
-/// Duration that ncu measured for this launch or a similar one. ncu runs at another clock frequency, so the value is
-/// separate from the timeline's duration.
-fn ncu_duration(o: &One<'_>) -> String {
-    let Some((other, pair)) = u32::try_from(o.row).ok().and_then(|row| o.report.find_pair(row)) else {
-        return String::new();
-    };
-    let mark = if pair.sure.is_exact() { "◆" } else { "◇" };
-    match o.report.ncu_durations.get(&(other, pair.result)) {
-        Some(d) => format!("{mark} {d}"),
-        None => mark.to_owned(),
-    }
-}
-
-fn versus_median(o: &One<'_>) -> String {
-    let Some(median) = o.list.stats.as_ref().and_then(|s| s.median).filter(|&m| m > 0.0) else {
-        return String::new();
-    };
-    let percent = (o.profile.launches.duration(o.row) as f64 / median - 1.0) * 100.0;
-    if percent.abs() < 0.5 {
-        "·".to_owned()
-    } else if percent > 9999.0 {
-        ">100×".to_owned()
-    } else {
-        format!("{percent:+.0}%")
-    }
-}
-
-fn occupancy_percent(o: &One<'_>) -> String {
-    let device = o.place.and_then(|p| o.profile.device_of(p));
-    o.config.zip(device).and_then(|(c, d)| Occupancy::from_config(c, d)).map(|o| format!("{:.0}%", o.percent)).unwrap_or_default()
-}
 
 /// Minimum width of a kernel's name if the list contains several kernels.
 const KERNEL_LEAST: usize = 24;
@@ -172,10 +93,7 @@ fn heading_line(report: &Report, screen: &LaunchesScreen, back: &str, theme: &Th
         tail.push(part(0, vec![Span::styled("…", theme.style(Role::Warn))]));
     }
     let arrow = if screen.ascending { "▲" } else { "▼" };
-    tail.push(part(
-        1,
-        vec![Span::styled("sort ", dim), Span::styled(format!("{} {arrow}", screen.sort.display_name()), theme.style(Role::Text))],
-    ));
+    tail.push(part(1, vec![Span::styled("sort ", dim), Span::styled(format!("{} {arrow}", screen.sort.word), theme.style(Role::Text))]));
     let tail = fit_parts(tail, &Span::raw("   "), columns * 2 / 3);
     let room = columns.saturating_sub(tail.width() + 5);
     let mut spans = vec![
@@ -205,7 +123,7 @@ fn summary_line(profile: &Profile, screen: &LaunchesScreen, list: &LaunchList, t
     if let Some(spread) = stats.spread_percent() {
         parts.push(pair(6, "spread", format!("{spread:.0}%")));
     }
-    if !matches!(profile.order, LaunchOrder::Host) && screen.sort == LaunchSort::Launch {
+    if !matches!(profile.order, LaunchOrder::Host) && screen.sort == LAUNCH {
         parts.push(part(3, vec![Span::styled("order approximate", theme.style(Role::Warn))]));
     }
     fit_parts(parts, &Span::raw("  "), columns)
@@ -266,31 +184,26 @@ fn rows_of(frame: &mut Frame<'_>, (head, area): (Rect, Rect), shown: &Shown<'_>,
     // meaningless.
     let group = screen.grouping.rows.get(screen.row);
     let mixed = !screen.grouped_by().is_kernel() || group.is_some_and(|g| g.kernels > 1);
-    let several = |i: usize| match COLUMNS[i].title {
+    let applies = |c: &Column<LaunchRow<'_>>| match c.id {
         // Omit columns with the same value for every launch.
-        "gpu" => profile.devices.len() > 1,
+        "device" => profile.devices.len() > 1,
         "pid" => profile.processes.len() > 1,
-        "vs p50" => !mixed,
-        "start" => profile.launches.has_start_times(),
-        "ncu" => !report.joins.is_empty(),
+        "versus_median" => !mixed,
+        "start_ns" => profile.launches.has_start_times(),
+        "measured" => !report.joins.is_empty(),
         _ => true,
     };
     let room = if mixed { width.saturating_sub(KERNEL_LEAST + 1) } else { width };
-    let columns = table::fit_columns(&COLUMNS, room, 1, several);
-    let room = room.saturating_sub(table::total_width(&COLUMNS, &columns, 1));
+    let columns = columns_of(launches::columns(), Outputs::SCREEN).into_iter().filter(applies).collect();
+    let columns = table::fit_columns(columns, room, 1);
+    let room = room.saturating_sub(table::total_width(&columns, 1));
     // The remaining room is for the kernel's name first, then for the path.
     let kernel = mixed.then(|| if room >= PATH_LEAST + 20 { KERNEL_LEAST + 20 } else { KERNEL_LEAST + room });
     let room = kernel.map_or(room, |k| (room + KERNEL_LEAST).saturating_sub(k));
     let with_path =
         room >= PATH_LEAST && screen.grouped_by() != GroupBy::Nvtx && report.paths.as_ref().is_some_and(|p| !p.of_launch.is_empty());
-    let mut all: Vec<Head> = columns
-        .iter()
-        .map(|&i| {
-            let sort = sort_of(COLUMNS[i].title);
-            let number = sort.and_then(|s| LaunchSort::ALL.iter().position(|a| *a == s));
-            Head { text: format!("{} ", align_right(COLUMNS[i].title, COLUMNS[i].width)), number, sorted: sort == Some(screen.sort) }
-        })
-        .collect();
+    let mut all: Vec<Head> =
+        columns.iter().map(|c| Head::of_column(c, format!("{} ", align_right(c.title, c.width)), screen.sort)).collect();
     all.extend(kernel.map(|width| Head::label_only(align_left(" kernel", width + 1))));
     if with_path {
         all.push(Head::label_only(format!(" {}", profile.ranges.noun())));
@@ -299,43 +212,42 @@ fn rows_of(frame: &mut Frame<'_>, (head, area): (Rect, Rect), shown: &Shown<'_>,
     let rows = Rows { list: "launches", count: list.rows.len(), selected: screen.selected };
     table::draw_rows(frame, area, rows, view, theme, |at, _| {
         let Some(&(row, nth)) = list.rows.get(at) else { return Vec::new() };
-        let (launches, row) = (&profile.launches, row as usize);
-        let one = One {
-            profile,
-            list,
-            report,
-            row,
-            nth,
-            place: launches.place(row).and_then(|p| profile.places.get(p.0 as usize)),
-            config: launches.config(row).and_then(|c| profile.configs.get(c.0 as usize)),
-        };
-        row_cells(&one, &columns, (kernel, with_path.then_some(room)), theme)
+        let measured =
+            report.find_pair(row).map(|(other, pair)| (pair.sure.is_exact(), report.ncu_durations.get(&(other, pair.result)).copied()));
+        let median = list.stats.as_ref().and_then(|s| s.median);
+        let one = LaunchRow { median, measured, ..LaunchRow::new(profile, report.paths.as_deref(), row, nth) };
+        let slow = list.stats.as_ref().and_then(|s| s.p99).is_some_and(|p| profile.launches.duration(one.launch) > p);
+        row_cells(&one, slow, &columns, (kernel, with_path.then_some(room)), theme)
     });
 }
 
-fn row_cells(one: &One<'_>, columns: &[usize], (kernel, path): (Option<usize>, Option<usize>), theme: &Theme) -> Vec<Span<'static>> {
-    let slow = one.list.stats.as_ref().and_then(|s| s.p99).is_some_and(|p| one.profile.launches.duration(one.row) > p);
+fn row_cells<'p>(
+    one: &LaunchRow<'p>,
+    slow: bool,
+    columns: &[Column<LaunchRow<'p>>],
+    (kernel, path): (Option<usize>, Option<usize>),
+    theme: &Theme,
+) -> Vec<Span<'static>> {
     let mut spans: Vec<Span<'static>> = columns
         .iter()
-        .map(|&i| {
-            let column = &COLUMNS[i];
-            let role = match column.title {
-                "duration" | "vs p50" if slow => Role::Warn,
-                "duration" => Role::Title,
-                "launch" | "start" | "ncu" => Role::Dim,
+        .map(|column| {
+            let role = match column.id {
+                "duration_ns" | "versus_median" if slow => Role::Warn,
+                "duration_ns" => Role::Title,
+                "launch" | "start_ns" | "measured" => Role::Dim,
                 _ => Role::Text,
             };
-            Span::styled(format!("{} ", align_right(&(column.cell)(one), column.width)), theme.style(role))
+            Span::styled(format!("{} ", align_right(&column.shown(one), column.width)), theme.style(role))
         })
         .collect();
     if let Some(width) = kernel {
-        let name = one.profile.kernels.get(one.profile.launches.kernel(one.row).0 as usize);
+        let name = one.kernel();
         let style = name.map_or(theme.style(Role::Text), |k| theme.family_style(Family::guess(k.function(), k.demangled())));
         let text = labels::cut_middle(&escape_unsafe(&name.map_or_else(Default::default, readable_name)), width);
         spans.push(Span::styled(format!(" {}", align_left(&text, width)), style));
     }
     if let Some(room) = path {
-        let text = one.report.paths.as_ref().and_then(|p| p.launch_path(one.row).map(|x| p.path_label(one.profile, x))).unwrap_or_default();
+        let text = one.paths.and_then(|p| p.launch_path(one.launch).map(|x| p.path_label(one.profile, x))).unwrap_or_default();
         spans.push(Span::styled(
             format!(" {}", align_left(&labels::cut_middle(&escape_unsafe(&text), room - 1), room - 1)),
             theme.style(Role::Dim),

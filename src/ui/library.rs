@@ -2,39 +2,23 @@
 
 use super::panel::{Panel, draw_lines, fits_borders, split_top};
 use super::run::state_role;
-use super::table::{self, Column, Head, Rows};
+use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, fit_parts, part, wrap_text};
 use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::labels::cut_end;
+use crate::analysis::table::{Column, Outputs, Unit, columns_of};
 use crate::app::{ActionId, App, LibraryScreen};
 use crate::library::Run;
 use crate::model::Bytes;
 use crate::model::text::{escape_unsafe, one_line};
 use crate::model::units::format_count;
-use crate::report::runs::{format_length, format_moment, run_facts};
+use crate::report::runs::{self, RunRow, run_facts};
 use crate::rerun::shell;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span, Text};
 
-/// Formats a cell.
-type Cell = fn(&Run, i64) -> String;
-
-/// Columns to the right of the program.
-const COLUMNS: [Column<Cell>; 6] = [
-    Column { title: "profiler", width: 9, rank: 2, cell: |r, _| r.tool.clone() },
-    Column { title: "recipe", width: 12, rank: 4, cell: |r, _| r.recipe.clone().unwrap_or_default() },
-    Column { title: "took", width: 11, rank: 1, cell: |r, now| format_length(r.duration_ms(now)) },
-    Column {
-        title: "reports",
-        width: 9,
-        rank: 3,
-        cell: |r, _| if r.reports.is_empty() { "–".to_owned() } else { Bytes(r.total_bytes()).to_string() },
-    },
-    Column { title: "started", width: 16, rank: 0, cell: |r, _| format_moment(r.started_ms).get(..16).unwrap_or_default().to_owned() },
-    Column { title: "tags", width: 14, rank: 5, cell: |r, _| r.tags.join(" ") },
-];
 const NUMBER: usize = 5;
 const STATE: usize = 9;
 const GAP: usize = 2;
@@ -169,16 +153,16 @@ fn draw_list(frame: &mut Frame<'_>, inner: Rect, screen: &LibraryScreen, view: &
     let columns = usize::from(inner.width);
     let [heads, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(inner);
     let fixed = NUMBER + GAP + GAP + STATE;
-    let shown = table::fit_columns(&COLUMNS, columns.saturating_sub(fixed + PROGRAM), GAP, |_| true);
-    let program = columns.saturating_sub(fixed + table::total_width(&COLUMNS, &shown, GAP));
+    let shown = table::fit_columns(columns_of(runs::columns(), Outputs::SCREEN), columns.saturating_sub(fixed + PROGRAM), GAP);
+    let program = columns.saturating_sub(fixed + table::total_width(&shown, GAP));
     let gap = " ".repeat(GAP);
-    let numbers = |i: usize| matches!(COLUMNS[i].title, "took" | "reports");
-    let cell = |i: usize, text: &str| {
-        let width = COLUMNS[i].width;
-        format!("{gap}{}", if numbers(i) { align_right(text, width) } else { align_left(&cut_end(text, width), width) })
+    let cell = |column: &Column<RunRow<'_>>, text: &str| {
+        let width = column.width;
+        let number = column.unit != Unit::Text;
+        format!("{gap}{}", if number { align_right(text, width) } else { align_left(&cut_end(text, width), width) })
     };
     let first = format!("{}{gap}{}{gap}{}", align_right("run", NUMBER), align_left("program", program), align_left("state", STATE));
-    let all = std::iter::once(first).chain(shown.iter().map(|&i| cell(i, COLUMNS[i].title)));
+    let all = std::iter::once(first).chain(shown.iter().map(|c| cell(c, c.title)));
     table::draw_heads(frame, heads, all.map(Head::label_only).collect(), view, theme);
     let all = screen.runs.as_deref().unwrap_or_default();
     let of = Rows { list: "library", count: screen.shown.len(), selected: screen.selected };
@@ -192,9 +176,10 @@ fn draw_list(frame: &mut Frame<'_>, inner: Rect, screen: &LibraryScreen, view: &
             Span::raw(gap.clone()),
             Span::styled(align_left(run.state.as_str(), STATE), theme.style(state_role(run.state))),
         ];
-        spans.extend(shown.iter().map(|&i| {
-            let role = if numbers(i) { Role::Text } else { Role::Dim };
-            Span::styled(cell(i, &escape_unsafe(&(COLUMNS[i].cell)(run, screen.now_ms))), theme.style(role))
+        let row = RunRow { run, now_ms: screen.now_ms };
+        spans.extend(shown.iter().map(|column| {
+            let role = if column.unit == Unit::Text { Role::Dim } else { Role::Text };
+            Span::styled(cell(column, &escape_unsafe(&column.shown(&row))), theme.style(role))
         }));
         spans
     });

@@ -305,7 +305,7 @@ fn draw_holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &M
         align_left("", BAR + 1),
         if kept > 0 { align_right(heading, kept) + "  " } else { String::new() },
         align_left("for", FOR - if kept > 0 { 2 } else { 0 }),
-        "asked for by"
+        "allocated by"
     );
     table::draw_heads(frame, heads, vec![Head::label_only(cut_end(&title, columns))], view, theme);
     let total = screen.allocated_bytes().max(1) as f64;

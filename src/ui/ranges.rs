@@ -1,65 +1,25 @@
 //! Tree of ranges, with device times.
 
-use super::table::{self, Column, Head, Rows};
+use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, bar, fit_parts, part, wrap_text};
 use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::flops::peak_of_all;
 use crate::analysis::labels::{cut_end, cut_middle};
-use crate::analysis::range_tree::Node;
 use crate::analysis::readable::readable_name;
-use crate::app::overlay::RangeSort;
+use crate::analysis::table::ranges::{self, NAME as NAME_ORDER, RangeRow, node_label, origin_word};
+use crate::analysis::table::{Column, Outputs, columns_of};
 use crate::app::{ActionId, App, RangesScreen};
 use crate::model::Nanos;
 use crate::model::text::escape_unsafe;
-use crate::model::units::{self, format_percent};
-use crate::report::ranges::{mfu, node_label, origin_word};
-use crate::report::triage::format_flops;
+use crate::model::units;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span, Text};
 
-/// Formats a cell of a node; the second argument is the peak rate of the devices, FLOP/s.
-type Cell = fn(&Node, Option<f64>) -> String;
-
-fn format_count(n: u64) -> String {
-    units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX))
-}
-
-/// Columns to the right of the bar.
-const COLUMNS: [Column<Cell>; 12] = [
-    Column { title: "GPU busy", width: 8, rank: 0, cell: |n, _| Nanos(n.busy).to_string() },
-    Column { title: "GPU idle", width: 8, rank: 2, cell: |n, _| Nanos(n.idle).to_string() },
-    Column { title: "host", width: 8, rank: 1, cell: |n, _| Nanos(n.wall).to_string() },
-    Column { title: "avg", width: 8, rank: 3, cell: |n, _| Nanos::format_ns(n.wall as f64 / n.count.max(1) as f64) },
-    Column { title: "self", width: 8, rank: 5, cell: |n, _| Nanos(n.own).to_string() },
-    Column { title: "kernels", width: 8, rank: 4, cell: |n, _| format_count(n.kernels) },
-    Column { title: "copies", width: 7, rank: 7, cell: |n, _| format_count(n.copies) },
-    Column { title: "NCCL", width: 6, rank: 8, cell: |n, _| format_count(n.collectives) },
-    Column { title: "min", width: 8, rank: 9, cell: |n, _| Nanos(n.min).to_string() },
-    Column { title: "max", width: 8, rank: 6, cell: |n, _| Nanos(n.max).to_string() },
-    Column { title: RATE, width: 12, rank: 4, cell: |n, _| n.flops_per_second().map_or_else(String::new, format_flops) },
-    Column { title: "MFU", width: 6, rank: 4, cell: |n, peak| mfu(n, peak).map_or_else(String::new, |u| format_percent(u * 100.0)) },
-];
-/// Column title: FLOP/s of the operators with recorded shapes, from the start of their first device operation to the end
-/// of their last.
-const RATE: &str = "FLOP/s";
 const GAP: usize = 1;
 const BAR: usize = 8;
 const NAME: usize = 30;
-
-/// Title of the sorted column.
-fn sort_title(by: RangeSort) -> &'static str {
-    match by {
-        RangeSort::Busy => "GPU busy",
-        RangeSort::Idle => "GPU idle",
-        RangeSort::Wall => "host",
-        RangeSort::Own => "self",
-        RangeSort::Count => "count",
-        RangeSort::Start => "start",
-        RangeSort::Name => "name",
-    }
-}
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, view: &mut View, theme: &Theme) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
@@ -72,17 +32,17 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen,
     frame.render_widget(control_line(app, screen, theme, columns), line(0));
     let peak = app.report().and_then(|r| peak_of_all(r.profile.as_ref()?));
     let counted = tree.roots.iter().any(|&r| tree.nodes.get(r as usize).is_some_and(|n| n.flops > 0.0));
-    let wanted = |i: usize| match COLUMNS[i].title {
-        RATE => counted,
-        "MFU" => counted && peak.is_some(),
+    let wanted = |c: &Column<RangeRow<'_>>| match c.id {
+        "flops_per_second" => counted,
+        "mfu_percent" => counted && peak.is_some(),
         _ => true,
     };
-    let shown = table::fit_columns(&COLUMNS, columns.saturating_sub(NAME + GAP + BAR), GAP, wanted);
-    let name = columns.saturating_sub(GAP + BAR + table::total_width(&COLUMNS, &shown, GAP));
-    let head = |text: String, on: bool| Head { text, number: None, sorted: on };
-    let by = sort_title(screen.sort);
-    let mut heads = vec![head(align_left("range", name), screen.sort == RangeSort::Name), Head::label_only(" ".repeat(GAP + BAR))];
-    heads.extend(shown.iter().map(|&i| head(align_right(COLUMNS[i].title, COLUMNS[i].width + GAP), COLUMNS[i].title == by)));
+    let all = columns_of(ranges::columns(counted), Outputs::SCREEN).into_iter().filter(wanted).collect();
+    let shown = table::fit_columns(all, columns.saturating_sub(NAME + GAP + BAR), GAP);
+    let name = columns.saturating_sub(GAP + BAR + table::total_width(&shown, GAP));
+    let named = Head { text: align_left("range", name), sort: Some(NAME_ORDER), sorted: screen.sort == NAME_ORDER };
+    let mut heads = vec![named, Head::label_only(" ".repeat(GAP + BAR))];
+    heads.extend(shown.iter().map(|c| Head::of_column(c, align_right(c.title, c.width + GAP), screen.sort)));
     table::draw_heads(frame, line(1), heads, view, theme);
     // GPU time inside a range is shown relative to all GPU work.
     let most = tree.outside.1.max(1) as f64;
@@ -113,10 +73,10 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen,
             Span::raw(" ".repeat(GAP)),
         ];
         spans.extend(bar(node.busy as f64 / most, BAR, theme.style(Role::Good), theme));
-        for &i in &shown {
-            let column = &COLUMNS[i];
-            let style = if column.title == by { Role::Title } else { Role::Text };
-            spans.push(Span::styled(align_right(&(column.cell)(node, peak), column.width + GAP), theme.style(style)));
+        let row = RangeRow { tree, id, node, peak };
+        for column in &shown {
+            let style = if column.sort == Some(screen.sort) { Role::Title } else { Role::Text };
+            spans.push(Span::styled(align_right(&column.shown(&row), column.width + GAP), theme.style(style)));
         }
         spans
     });
@@ -134,7 +94,7 @@ fn control_line(app: &App, screen: &RangesScreen, theme: &Theme, columns: usize)
         parts.push(part(0, spans));
     }
     let arrow = if screen.ascending { "▲" } else { "▼" };
-    parts.push(part(0, vec![Span::styled("sort ", dim), Span::styled(format!("{} {arrow}", sort_title(screen.sort)), text)]));
+    parts.push(part(0, vec![Span::styled("sort ", dim), Span::styled(format!("{} {arrow}", screen.sort.word), text)]));
     if let Some(tree) = &screen.tree {
         let all = tree.nodes.len();
         parts.push(part(2, vec![Span::styled(format!("{} of {}", screen.shown.len(), units::format_count(all, "row")), dim)]));

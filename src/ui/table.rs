@@ -2,52 +2,47 @@
 
 use super::view::View;
 use super::{Role, Theme};
+use crate::analysis::table::{Column, Sort};
 use crate::app::Mouse;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-/// Column of a table; `F` formats a cell from a row.
-pub struct Column<F> {
-    pub title: &'static str,
-    pub width: usize,
-    /// Drop order if room is short: the highest rank is dropped first.
-    pub rank: u8,
-    pub cell: F,
-}
-
-/// Chooses columns that fit, by rank; each needs `gap` columns more than its width. A less important column never
+/// Chooses columns that fit, by priority; each needs `gap` columns more than its width. A less important column never
 /// replaces a more important one that did not fit.
-pub fn fit_columns<F>(columns: &[Column<F>], mut room: usize, gap: usize, applies: impl Fn(usize) -> bool) -> Vec<usize> {
-    let mut ranked: Vec<usize> = (0..columns.len()).filter(|&i| applies(i)).collect();
-    ranked.sort_by_key(|&i| columns[i].rank);
-    let mut shown = Vec::new();
-    for i in ranked {
+pub fn fit_columns<R>(columns: Vec<Column<R>>, mut room: usize, gap: usize) -> Vec<Column<R>> {
+    let mut ranked: Vec<(u8, usize)> = columns.iter().enumerate().map(|(i, c)| (c.priority, i)).collect();
+    ranked.sort_unstable();
+    let mut shown = vec![false; columns.len()];
+    for (_, i) in ranked {
         let Some(left) = room.checked_sub(columns[i].width + gap) else { break };
         room = left;
-        shown.push(i);
+        shown[i] = true;
     }
-    shown.sort_unstable();
-    shown
+    columns.into_iter().zip(shown).filter_map(|(c, shown)| shown.then_some(c)).collect()
 }
 
-/// Total width of the visible columns, gaps included.
-pub fn total_width<F>(columns: &[Column<F>], shown: &[usize], gap: usize) -> usize {
-    shown.iter().map(|&i| columns[i].width + gap).sum()
+/// Total width of columns, gaps included.
+pub fn total_width<R>(columns: &[Column<R>], gap: usize) -> usize {
+    columns.iter().map(|c| c.width + gap).sum()
 }
 
-/// Column header: padded text, index of the sort order that a click selects, and true if the table is sorted by this
-/// column.
+/// Column header: padded text, sort order that a click selects, and true if the table is sorted by this column.
 pub struct Head {
     pub text: String,
-    pub number: Option<usize>,
+    pub sort: Option<Sort>,
     pub sorted: bool,
 }
 
 impl Head {
     /// Creates a header that is only a label.
     pub fn label_only(text: impl Into<String>) -> Self {
-        Self { text: text.into(), number: None, sorted: false }
+        Self { text: text.into(), sort: None, sorted: false }
+    }
+
+    /// Creates the header of a column of a table that is sorted by `by`.
+    pub fn of_column<R>(column: &Column<R>, text: String, by: Sort) -> Self {
+        Self { text, sort: column.sort, sorted: column.sort == Some(by) }
     }
 }
 
@@ -56,8 +51,8 @@ pub fn draw_heads(frame: &mut Frame<'_>, area: Rect, heads: Vec<Head>, view: &mu
     let mut x = area.x;
     for head in heads {
         let width = u16::try_from(crate::analysis::labels::display_width(&head.text)).unwrap_or(0);
-        if let Some(number) = head.number {
-            view.hits.push((Rect { x, width, ..area }, Mouse::Head(number)));
+        if let Some(sort) = head.sort {
+            view.hits.push((Rect { x, width, ..area }, Mouse::Head(sort)));
         }
         x = x.saturating_add(width);
         // Underline only the word, without its padding.
@@ -102,17 +97,14 @@ pub fn draw_rows(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::table::{Unit, Value};
 
     #[test]
-    fn columns_come_in_by_rank() {
-        let column = |rank, width| Column { title: "", width, rank, cell: () };
-        let columns = [column(2, 4), column(0, 6), column(1, 9), column(3, 1)];
-        let shown = |room| fit_columns(&columns, room, 1, |_| true);
-        assert_eq!(shown(6), [] as [usize; 0]);
-        assert_eq!(shown(7), [1]);
-        assert_eq!(shown(17), [1, 2]);
-        assert_eq!(shown(21), [1, 2], "the narrow one is less important than the one that found no room");
-        assert_eq!(shown(24), [0, 1, 2, 3]);
-        assert_eq!(fit_columns(&columns, 24, 1, |i| i != 1), [0, 2, 3]);
+    fn columns_come_in_by_priority() {
+        let column = |id, priority, width| Column::<()>::new(id, "", Unit::Id, "", |()| Value::Absent).priority(priority).on_screen(width);
+        let columns = || vec![column("a", 2, 4), column("b", 0, 6), column("c", 1, 9), column("d", 3, 1)];
+        let shown = |room| fit_columns(columns(), room, 1).iter().map(|c| c.id).collect::<String>();
+        assert_eq!([shown(6), shown(7), shown(17), shown(24)], ["", "b", "bc", "abcd"]);
+        assert_eq!(shown(21), "bc", "the narrow one is less important than the one that found no room");
     }
 }

@@ -281,9 +281,9 @@ fn the_mouse_selects_opens_sorts_and_scrolls() {
     let pressed = explorer.view.hit_test(row.x + 5, row.y);
     explorer.send(Msg::Mouse(pressed));
     assert_eq!(explorer.app.kernels_screen(0).unwrap().selected, 4);
-    let head = hit(&explorer, &|m| *m == Mouse::Head(2));
+    let head = hit(&explorer, &|m| matches!(m, Mouse::Head(sort) if sort.word == "count"));
     explorer.send(Msg::Mouse(explorer.view.hit_test(head.x, head.y)));
-    assert_eq!(explorer.app.kernels_screen(0).unwrap().sort, warpscope::analysis::SortBy::Count);
+    assert_eq!(explorer.app.kernels_screen(0).unwrap().sort.word, "count");
     explorer.send(Msg::Mouse(Mouse::Wheel(3)));
     let selected = explorer.app.kernels_screen(0).unwrap().selected;
     explorer.send(Msg::Mouse(Mouse::Row(selected)));

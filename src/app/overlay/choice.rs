@@ -1,8 +1,9 @@
 //! Actions that list items trigger
 
 use super::line::LineOf;
-use crate::analysis::launch_list::{JumpTo, LaunchSort};
-use crate::analysis::{GroupBy, SortBy};
+use crate::analysis::GroupBy;
+use crate::analysis::launch_list::JumpTo;
+use crate::analysis::table::Sort;
 use crate::app::actions::ActionId;
 use crate::model::NameForm;
 use crate::rerun::Request;
@@ -14,23 +15,6 @@ pub enum Facet {
     Device,
     Process,
     Path,
-}
-
-/// Sort key of ranges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RangeSort {
-    /// Busy time of the devices inside the range.
-    Busy,
-    /// Time on the host.
-    Wall,
-    /// Host time during which no device was busy.
-    Idle,
-    /// Host time outside of inner ranges.
-    Own,
-    Count,
-    /// Start of the first range.
-    Start,
-    Name,
 }
 
 /// Item of a copy menu.
@@ -63,14 +47,10 @@ pub enum CopyWhat {
 pub enum PickAction {
     Action(ActionId),
     Group(GroupBy),
-    /// Sort order of groups.
-    Sort(SortBy),
-    /// Sort order of ranges.
-    RangeSort(RangeSort),
+    /// Sort order of the table.
+    Sort(Sort),
     /// Go to a kernel inside a range.
     Kernel(String),
-    /// Sort order of launches.
-    LaunchSort(LaunchSort),
     Theme(String),
     Copy(CopyWhat),
     /// Go to a launch.

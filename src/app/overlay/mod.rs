@@ -6,7 +6,7 @@ pub mod filter_input;
 pub mod line;
 pub mod pick_list;
 
-pub use choice::{CopyWhat, Facet, PickAction, RangeSort, RunChoice};
+pub use choice::{CopyWhat, Facet, PickAction, RunChoice};
 pub use filter_input::{FilterInput, Typed};
 pub use line::LineOf;
 pub use pick_list::{Item, PickList};

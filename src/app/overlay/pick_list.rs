@@ -2,6 +2,7 @@
 
 use super::choice::PickAction;
 use crate::analysis::fuzzy::Fuzzy;
+use crate::analysis::table::{Column, Sort, sort_orders};
 use tui_input::Input;
 
 #[derive(Clone, Debug)]
@@ -40,6 +41,13 @@ impl PickList {
     pub fn by_letter(title: &'static str, items: Vec<Item>, current: Option<&PickAction>) -> Self {
         let selected = current.and_then(|c| items.iter().position(|i| i.choice == *c)).unwrap_or(0);
         Self { title, shown: (0..items.len()).collect(), items, typed: None, selected, before: None }
+    }
+
+    /// Creates a list of the sort orders that a table's columns declare.
+    pub fn sort_orders<R>(columns: &[Column<R>], current: Sort) -> Self {
+        let item = |(sort, meaning): (Sort, &'static str)| Item::new(sort.word, meaning, sort.key, PickAction::Sort(sort));
+        let items = sort_orders(columns).into_iter().map(item).collect();
+        Self::by_letter("sort by", items, Some(&PickAction::Sort(current)))
     }
 
     /// Creates a list that is filtered by typing.

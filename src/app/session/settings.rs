@@ -1,7 +1,9 @@
 //! User settings from the command line and the configuration file
 
 use super::location::Location;
-use crate::analysis::{GroupBy, SortBy};
+use crate::analysis::GroupBy;
+use crate::analysis::table::Sort;
+use crate::analysis::table::kernels::TOTAL;
 use crate::app::actions::Keymap;
 use crate::config::First;
 
@@ -13,7 +15,7 @@ pub struct Settings {
     /// Initial grouping of a report.
     pub group: GroupBy,
     /// Initial order of a report.
-    pub sort: SortBy,
+    pub sort: Sort,
     /// Metrics that are pinned initially.
     pub pins: Vec<String>,
     /// Initial screen of a timeline.
@@ -29,7 +31,7 @@ impl Default for Settings {
             themes: vec!["dark".to_owned()],
             keymap: Keymap::default(),
             group: GroupBy::Kernel,
-            sort: SortBy::Total,
+            sort: TOTAL,
             pins: Vec::new(),
             first: First::default(),
             address: None,

@@ -5,9 +5,11 @@ use super::{Failure, print};
 use crate::analysis::fuzzy::nearest_match;
 use crate::analysis::hints::DIAGNOSES;
 use crate::analysis::labels::display_width;
+use crate::analysis::table::Outputs;
 use crate::analysis::triage::VERDICTS;
 use crate::app::{ACTIONS, KeyScope};
 use crate::config::keys::Key;
+use crate::report::columns::{ColumnInfo, printed_tables};
 use crate::rerun::recipes::RECIPES;
 use crate::ui::glossary::GLOSSARY;
 use crate::ui::text::wrap_text;
@@ -27,6 +29,7 @@ pub static TOPICS: &[(&str, &str)] = &[
     ("hints", include_str!("hints.md")),
     ("metrics", include_str!("metrics.md")),
     ("formats", include_str!("formats.md")),
+    ("columns", include_str!("columns.md")),
     ("config", include_str!("config.md")),
     ("ssh", include_str!("ssh.md")),
     ("words", include_str!("words.md")),
@@ -60,8 +63,26 @@ fn find_table(name: &str) -> Option<Vec<Entry>> {
                 (keys.join(" "), format!("{}{place}", a.help))
             })
             .collect(),
-        _ => return None,
+        command => return column_entries(command),
     })
+}
+
+/// Entries for the columns of a printed table: field, unit and meaning.
+fn column_entries(command: &str) -> Option<Vec<Entry>> {
+    let table = printed_tables().into_iter().find(|t| t.command == command)?;
+    let machine = table.columns.iter().filter(|c| c.outputs.has(Outputs::CSV) || table.json_rows && c.outputs.has(Outputs::JSON));
+    let entry = |c: &ColumnInfo| {
+        let unit = c.unit.symbol();
+        // The names of most fields end in their unit.
+        let unit = if unit.is_empty() || c.id.contains('_') || c.id == "bytes" { String::new() } else { format!(", {unit}") };
+        let only = match (c.outputs.has(Outputs::CSV), c.outputs.has(Outputs::JSON)) {
+            (true, false) if table.json_rows => " (not in JSON)",
+            (false, true) => " (JSON only)",
+            _ => "",
+        };
+        (c.id.to_owned(), format!("{}{unit}{only}", c.meaning))
+    };
+    Some(machine.map(entry).collect())
 }
 
 /// Formats entries in two columns for a given width.

@@ -2,8 +2,7 @@
 
 use super::block::{Block, Found, Handout};
 use super::paths::{command_line, strip_paths};
-use crate::report::Format;
-use crate::report::table::{self, Cell, Column};
+use crate::report::table;
 use std::io::{self, Write};
 
 /// Writes the report; `paths` keeps full paths in texts.
@@ -16,10 +15,8 @@ pub fn write_markdown(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Res
             Block::Text(t) => writeln!(out, "{}\n", text(t))?,
             Block::Picture(p) => writeln!(out, "_{}_\n", text(&p.words))?,
             Block::Table(t) => {
-                let column = |h: &(&'static str, bool)| Column { field: h.0, title: h.0, right: h.1, machine_only: false, rank: 0 };
-                let columns: Vec<Column> = t.head.iter().map(column).collect();
-                let rows = t.rows.iter().map(|r| r.iter().map(|c| Cell::text(raw(c))).collect());
-                table::print_rows(&columns, rows, out, Format::Md, None)?;
+                let rows = t.rows.iter().map(|r| r.iter().map(|c| raw(c)).collect());
+                table::write_markdown_texts(&t.head, rows, out)?;
                 writeln!(out)?;
             }
             Block::List(items) => {

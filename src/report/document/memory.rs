@@ -56,7 +56,7 @@ pub fn blocks(profile: &Profile, usage: &Usage) -> Vec<Block> {
                 units::format_percent(r.bytes as f64 / total * 100.0),
             ]
         });
-        let head = vec![("asked for by", false), ("for (a guess)", false), ("at the peak", true), ("share", true)];
+        let head = vec![("allocated by", false), ("for (a guess)", false), ("at the peak", true), ("share", true)];
         out.push(Block::Table(Table { head, rows: list.collect() }));
     }
     out

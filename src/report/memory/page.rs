@@ -2,10 +2,11 @@
 
 use super::held_rows::{Compared, Memory, Wanted, When, compared_rows, device_name, site_name};
 use crate::analysis::memory::{DeviceUsage, Found, MemoryFinding, Site};
+use crate::analysis::table::{Column, Outputs, Unit, Value};
 use crate::model::text::escape_unsafe;
 use crate::model::{Bytes, MemoryLevel, units};
 use crate::report::Format;
-use crate::report::table::{self, Cell, Column, write_wrapped};
+use crate::report::table::{self, write_wrapped};
 use crate::report::triage::{format_evidence, format_value};
 use std::io::{self, Write};
 
@@ -14,50 +15,54 @@ const ROWS: usize = 12;
 /// Maximum number of sites listed per finding.
 const SITES: usize = 3;
 
-fn table_columns(compared: bool) -> Vec<Column> {
-    let column = |field, title, right, rank| Column { field, title, right, machine_only: false, rank };
-    let mut out = vec![
-        column("bytes", "bytes", true, 0),
-        column("share_percent", "share", true, 4),
-        column("blocks", "blocks", true, 3),
-        column("kept_bytes", "held to the end", true, 2),
-        column("category", "for", false, 1),
-        column("site", "asked for by", false, 0),
-    ];
-    if compared {
-        out[2] = column("before_bytes", "before", true, 0);
-        out[3] = column("change_bytes", "change", true, 0);
-    }
-    out
+/// A row of held memory with the data of its cells.
+#[derive(Clone, Copy)]
+pub struct HeldRow<'a> {
+    of: &'a Memory<'a>,
+    device: &'a DeviceUsage,
+    held: &'a Compared,
+    /// Bytes of all rows.
+    total: u64,
 }
 
-fn format_signed(bytes: i64) -> String {
-    let text = Bytes(bytes.unsigned_abs()).to_string();
-    match bytes.signum() {
-        -1 => format!("−{text}"),
-        1 => format!("+{text}"),
-        _ => text,
-    }
-}
+type HeldColumn<'a> = Column<HeldRow<'a>>;
 
-fn row_cells(of: &Memory<'_>, c: &Compared, total: u64) -> Vec<Cell> {
-    let row = &c.row;
-    let share = row.bytes as f64 / total.max(1) as f64 * 100.0;
-    let change = |before: u64| i64::try_from(row.bytes).unwrap_or(i64::MAX) - i64::try_from(before).unwrap_or(i64::MAX);
-    let (third, fourth) = match c.before {
-        Some(before) => (Cell::with_raw(before, Bytes(before).to_string()), Cell::with_raw(change(before), format_signed(change(before)))),
-        None => (
-            Cell::with_raw(row.blocks, units::format_grouped(i64::try_from(row.blocks).unwrap_or(i64::MAX))),
-            Cell::with_raw(row.kept, Bytes(row.kept).to_string()),
-        ),
-    };
+/// The columns, in order; a comparison has other ones than a single report.
+pub fn held_columns<'a>(compared: bool) -> Vec<HeldColumn<'a>> {
+    const TEXTS: Outputs = Outputs::TEXT.with(Outputs::CSV);
+    let (single, both) = if compared { (Outputs::NONE, TEXTS) } else { (TEXTS, Outputs::NONE) };
     vec![
-        Cell::with_raw(row.bytes, Bytes(row.bytes).to_string()),
-        Cell::with_raw(format!("{share:.4}"), units::format_percent(share)),
-        third,
-        fourth,
-        Cell::text(row.category.display_name()),
-        Cell::text(escape_unsafe(&site_name(of, row)).into_owned()),
+        HeldColumn::new("device", "device", Unit::Id, "number of the GPU", |r| {
+            let device = r.device.ledger.device.and_then(|i| r.of.profile.devices.get(i as usize));
+            Value::maybe_int(device.map(|d| d.id))
+        })
+        .only(Outputs::CSV),
+        HeldColumn::new("bytes", "bytes", Unit::Bytes, "held bytes", |r| Value::int(r.held.row.bytes)),
+        HeldColumn::new("share_percent", "share", Unit::Percent, "of all held bytes", |r| {
+            let share = r.held.row.bytes as f64 / r.total.max(1) as f64 * 100.0;
+            Value::Labelled(format!("{share:.4}").into(), units::format_percent(share).into())
+        })
+        .priority(4),
+        HeldColumn::new("blocks", "blocks", Unit::Count, "allocations", |r| Value::int(r.held.row.blocks)).only(single).priority(3),
+        HeldColumn::new("kept_bytes", "held to the end", Unit::Bytes, "bytes of them that are still held at the end", |r| {
+            Value::int(r.held.row.kept)
+        })
+        .only(single)
+        .priority(2),
+        HeldColumn::new("before_bytes", "before", Unit::Bytes, "bytes in the earlier report", |r| Value::maybe_int(r.held.before))
+            .only(both),
+        HeldColumn::new("change_bytes", "change", Unit::BytesChange, "change since the earlier report", |r| {
+            let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+            Value::maybe_int(r.held.before.map(|before| number(r.held.row.bytes) - number(before)))
+        })
+        .only(both),
+        HeldColumn::new("category", "for", Unit::Text, "use, guessed from stack and lifetime", |r| {
+            Value::text(r.held.row.category.display_name())
+        })
+        .priority(1),
+        HeldColumn::new("site", "allocated by", Unit::Text, "code that allocated it", |r| {
+            Value::Text(escape_unsafe(&site_name(r.of, &r.held.row)).into_owned().into())
+        }),
     ]
 }
 
@@ -126,6 +131,11 @@ fn in_markdown(out: &mut dyn Write, of: &Memory<'_>, f: &MemoryFinding) -> io::R
     writeln!(out)
 }
 
+/// Bytes that are held at a time.
+fn held_bytes(d: &DeviceUsage, when: When) -> u64 {
+    when.resolve_event(d).0.map_or(d.ledger.before, |at| d.ledger.bytes[at as usize])
+}
+
 /// Prints memory usage in a format other than JSON.
 pub fn print_memory(
     out: &mut dyn Write,
@@ -135,24 +145,14 @@ pub fn print_memory(
     format: Format,
     width: Option<usize>,
 ) -> io::Result<()> {
-    let columns = table_columns(before.is_some());
-    let held = |d: &DeviceUsage| When::resolve_event(wanted.when, d).0.map_or(d.ledger.before, |at| d.ledger.bytes[at as usize]);
     if format == Format::Csv {
-        let mut columns = columns;
-        let device = |d: &DeviceUsage| {
-            d.ledger.device.and_then(|i| of.profile.devices.get(i as usize)).map_or_else(String::new, |d| d.id.to_string())
-        };
-        columns.insert(0, Column { field: "device", title: "device", right: true, machine_only: true, rank: 0 });
-        let mut rows = Vec::new();
-        for d in &of.usage.devices {
-            let list = compared_rows(of, d, wanted.when, before.filter(|_| of.usage.devices.len() == 1));
-            rows.extend(list.iter().take(wanted.top.unwrap_or(usize::MAX)).map(|c| {
-                let mut row = row_cells(of, c, held(d));
-                row.insert(0, Cell::text(device(d)));
-                row
-            }));
-        }
-        return table::print_rows(&columns, rows.into_iter(), out, format, width);
+        let before = before.filter(|_| of.usage.devices.len() == 1);
+        let lists: Vec<_> = of.usage.devices.iter().map(|d| (d, compared_rows(of, d, wanted.when, before))).collect();
+        let rows = lists.iter().flat_map(|(device, list)| {
+            let total = held_bytes(device, wanted.when);
+            list.iter().take(wanted.top.unwrap_or(usize::MAX)).map(move |held| HeldRow { of, device, held, total })
+        });
+        return table::print_rows(held_columns(before.is_some()), rows, out, format, width);
     }
     for (at, d) in of.usage.devices.iter().enumerate() {
         if at > 0 {
@@ -219,8 +219,8 @@ fn print_device(
         }
     }
     writeln!(out)?;
-    let (at, time) = wanted.when.resolve_event(d);
-    let total = at.map_or(d.ledger.before, |at| d.ledger.bytes[at as usize]);
+    let time = wanted.when.resolve_event(d).1;
+    let total = held_bytes(d, wanted.when);
     let when = match wanted.when {
         When::Peak => "at the peak".to_owned(),
         When::End => "at the end".to_owned(),
@@ -232,8 +232,8 @@ fn print_device(
     }
     let rows = compared_rows(of, d, wanted.when, before);
     let most = wanted.top.unwrap_or(ROWS);
-    let shown = rows.iter().take(most).map(|c| row_cells(of, c, total));
-    table::print_rows(&table_columns(before.is_some()), shown, out, format, Some(width))?;
+    let shown = rows.iter().take(most).map(|held| HeldRow { of, device: d, held, total });
+    table::print_rows(held_columns(before.is_some()), shown, out, format, Some(width))?;
     if rows.len() > most {
         writeln!(out, "{}{} more; --top {} shows all", if markdown { "\n" } else { "  … " }, rows.len() - most, rows.len())?;
     }

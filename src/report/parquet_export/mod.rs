@@ -7,8 +7,7 @@ mod table;
 mod tables;
 mod write;
 
-pub use table::{Column, Get, Of, Table};
-pub use write::write_table;
+pub use table::{Of, Table};
 
 /// Builder of a table.
 type Make = for<'a> fn(Of<'a>) -> Table<'a>;

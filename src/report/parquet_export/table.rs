@@ -1,9 +1,11 @@
-//! Column-oriented table with a getter per column.
+//! A table of the export, whose columns are declared like those of all tables.
 
+use super::write::{Facts, write_rows};
+use crate::analysis::table::{Column, Outputs, columns_of};
 use crate::analysis::triage::Triage;
 use crate::model::Profile;
 use crate::model::digest::Digest;
-use parquet::data_type::ByteArray;
+use std::io::{self, Write};
 
 /// Source data of the tables.
 #[derive(Clone, Copy)]
@@ -15,23 +17,27 @@ pub struct Of<'a> {
     pub digests: &'a [Digest],
 }
 
-/// Getter of a column's values, by row.
-pub enum Get<'a> {
-    Int(Box<dyn Fn(usize) -> Option<i64> + 'a>),
-    Real(Box<dyn Fn(usize) -> Option<f64> + 'a>),
-    Text(Box<dyn Fn(usize) -> Option<ByteArray> + 'a>),
-}
+/// Writes a table with these facts.
+type WriteTable<'a> = dyn Fn(&mut (dyn Write + Send), &Facts<'_>) -> io::Result<()> + 'a;
 
-/// A column; every value is optional.
-pub struct Column<'a> {
-    pub name: &'static str,
-    /// `ns`, `byte`; empty for counts, numbers and texts.
-    pub unit: &'static str,
-    pub about: &'static str,
-    pub get: Get<'a>,
-}
-
+/// A table that can be written.
 pub struct Table<'a> {
     pub rows: usize,
-    pub columns: Vec<Column<'a>>,
+    write: Box<WriteTable<'a>>,
+}
+
+impl<'a> Table<'a> {
+    /// A table of `rows` rows; `row` returns one of them.
+    pub fn new<R: 'a>(columns: Vec<Column<R>>, rows: usize, row: impl Fn(usize) -> Option<R> + 'a) -> Self {
+        let columns = columns_of(columns, Outputs::PARQUET);
+        Self { rows, write: Box::new(move |out, facts| write_rows(out, &columns, rows, &row, facts)) }
+    }
+
+    /// Writes the table as one Parquet file.
+    ///
+    /// # Errors
+    /// Returns an error if the table cannot be written.
+    pub fn write(&self, out: &mut (dyn Write + Send), facts: &Facts<'_>) -> io::Result<()> {
+        (self.write)(out, facts)
+    }
 }

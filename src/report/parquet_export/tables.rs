@@ -1,181 +1,153 @@
-//! The Parquet tables with their columns.
+//! The tables with their columns. Columns of launches are those of all tables of launches.
 
-use super::table::{Column, Get, Of, Table};
-use crate::model::{Kernel, MemOp, MemOpKind, Profile};
-use parquet::data_type::ByteArray;
-use std::sync::Arc;
-
-fn int_column<'a>(name: &'static str, unit: &'static str, about: &'static str, get: impl Fn(usize) -> Option<i64> + 'a) -> Column<'a> {
-    Column { name, unit, about, get: Get::Int(Box::new(get)) }
-}
-
-fn text_column<'a>(name: &'static str, about: &'static str, get: impl Fn(usize) -> Option<ByteArray> + 'a) -> Column<'a> {
-    Column { name, unit: "", about, get: Get::Text(Box::new(get)) }
-}
-
-/// Shared texts that rows refer to by index.
-fn shared_texts(list: impl Iterator<Item = impl AsRef<str>>) -> Arc<[ByteArray]> {
-    list.map(|t| ByteArray::from(t.as_ref())).collect()
-}
-
-fn to_i64(n: u64) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
-}
-
-/// Columns of a place, common to all tables of device work.
-fn place_columns<'a>(profile: &'a Profile, at: impl Fn(usize) -> Option<u32> + Copy + 'a) -> Vec<Column<'a>> {
-    let of = move |row: usize| profile.places.get(at(row)? as usize);
-    let device = move |row: usize| {
-        let place = of(row)?;
-        profile.device_of(place).map(|d| d.id).or(place.ordinal)
-    };
-    vec![
-        int_column("device", "", "number of the GPU", move |r| device(r).map(i64::from)),
-        int_column("context", "", "CUDA context", move |r| of(r)?.context.map(i64::from)),
-        int_column("stream", "", "stream or queue", move |r| of(r)?.stream.map(i64::from)),
-        int_column("pid", "", "process", move |r| of(r)?.pid.map(i64::from)),
-    ]
-}
+use super::table::{Of, Table};
+use crate::analysis::table::launches::{self, LaunchRow};
+use crate::analysis::table::ranges::origin_word;
+use crate::analysis::table::{Column, Unit, Value};
+use crate::analysis::triage::Finding;
+use crate::model::digest::{Collective, Digest, Kind};
+use crate::model::range::Range;
+use crate::model::{LaunchSite, MemOp, MemOpKind, Profile};
 
 pub fn launches(of: Of<'_>) -> Table<'_> {
-    let p = of.profile;
-    let (functions, demangled) =
-        (shared_texts(p.kernels.iter().map(Kernel::function)), shared_texts(p.kernels.iter().map(Kernel::demangled)));
-    let kernel = |r: usize| p.launches.kernel(r).0 as usize;
-    let config = |r: usize| p.configs.get(p.launches.config(r)?.0 as usize);
-    let timed = p.launches.has_start_times();
-    let grid = move |r: usize, axis: usize| config(r)?.grid.map(|g| i64::from(g[axis]));
-    let block = move |r: usize, axis: usize| config(r)?.block.map(|b| i64::from(b[axis]));
-    let mut columns = vec![
-        int_column("launch", "", "place in launch order, from 0", |r| i64::try_from(r).ok()),
-        text_column("kernel", "function, without namespace and arguments", move |r| functions.get(kernel(r)).cloned()),
-        text_column("demangled", "whole name", move |r| demangled.get(kernel(r)).cloned()),
-        int_column("start_ns", "ns", "from the report's 0", move |r| timed.then(|| p.launches.start(r))),
-        int_column("epoch_ns", "ns", "since 1970, by the machine's clock", move |r| {
-            Some(p.clock.epoch_ns?.saturating_add(p.launches.start(r)))
-        }),
-        int_column("duration_ns", "ns", "on the device", |r| Some(p.launches.duration(r))),
-        int_column("call_start_ns", "ns", "of the call that launched it, from the report's 0", |r| p.launches.call(r).map(|c| c.0)),
-        int_column("call_duration_ns", "ns", "of the call that launched it", |r| p.launches.call(r).map(|c| c.1)),
-        int_column("grid_x", "", "blocks", move |r| grid(r, 0)),
-        int_column("grid_y", "", "blocks", move |r| grid(r, 1)),
-        int_column("grid_z", "", "blocks", move |r| grid(r, 2)),
-        int_column("block_x", "", "threads", move |r| block(r, 0)),
-        int_column("block_y", "", "threads", move |r| block(r, 1)),
-        int_column("block_z", "", "threads", move |r| block(r, 2)),
-        int_column("registers", "", "per thread", move |r| config(r)?.registers.map(i64::from)),
-        int_column("static_shared_bytes", "byte", "shared memory of a block, declared", move |r| {
-            config(r)?.static_shared.map(|b| to_i64(b.0))
-        }),
-        int_column("dynamic_shared_bytes", "byte", "shared memory of a block, asked for by the launch", move |r| {
-            config(r)?.dynamic_shared.map(|b| to_i64(b.0))
-        }),
-        int_column("graph_node", "", "node of the CUDA graph that launched it", |r| p.launches.graph_node(r).map(to_i64)),
-        int_column("thread", "", "operating-system thread that launched it", |r| {
-            p.places.get(p.launches.place(r)?.0 as usize)?.thread.map(i64::from)
-        }),
-    ];
-    columns.extend(place_columns(p, |r| p.launches.place(r).map(|p| p.0)));
-    Table { rows: p.launches.len(), columns }
+    let row = |at: usize| Some(LaunchRow::new(of.profile, None, u32::try_from(at).ok()?, 0));
+    Table::new(launches::columns(), of.profile.launches.len(), row)
+}
+
+/// A row of a table of a profile: the profile, and the row's number.
+type At<'a> = (&'a Profile, usize);
+
+fn call_name((p, at): At<'_>) -> Option<&str> {
+    Some(p.calls.names.get(*p.calls.name.get(at)? as usize)?.name.as_ref())
 }
 
 pub fn calls(of: Of<'_>) -> Table<'_> {
-    let p = of.profile;
-    let names = shared_texts(p.calls.names.iter().map(|n| &n.name));
+    type CallColumn<'a> = Column<At<'a>>;
     let columns = vec![
-        text_column("name", "function", move |r| names.get(*p.calls.name.get(r)? as usize).cloned()),
-        int_column("start_ns", "ns", "from the report's 0", |r| p.calls.start.get(r).copied()),
-        int_column("duration_ns", "ns", "", |r| p.calls.duration.get(r).copied()),
-        int_column("pid", "", "process", |r| Some(i64::from(p.calls.thread_of(r).0))),
-        int_column("thread", "", "operating-system thread", |r| Some(i64::from(p.calls.thread_of(r).1))),
+        CallColumn::new("name", "name", Unit::Text, "function", |&r| call_name(r).map_or(Value::Absent, Value::text)),
+        CallColumn::new("start_ns", "start", Unit::Time, "from the report's 0", |(p, at)| {
+            Value::maybe_int(p.calls.start.get(*at).copied())
+        }),
+        CallColumn::new("duration_ns", "duration", Unit::Ns, "on the host", |(p, at)| Value::maybe_int(p.calls.duration.get(*at).copied())),
+        CallColumn::new("pid", "pid", Unit::Id, "process", |(p, at)| Value::int(p.calls.thread_of(*at).0)),
+        CallColumn::new("thread", "thread", Unit::Id, "operating-system thread", |(p, at)| Value::int(p.calls.thread_of(*at).1)),
     ];
-    Table { rows: p.calls.len(), columns }
+    Table::new(all_parquet(columns), of.profile.calls.len(), move |at| Some((of.profile, at)))
+}
+
+/// A copy or set of a profile.
+type MemOpRow<'a> = (&'a Profile, MemOp);
+
+fn memop_place<'a>((p, op): &MemOpRow<'a>) -> Option<&'a LaunchSite> {
+    p.places.get(op.place.0 as usize)
 }
 
 pub fn memcpys(of: Of<'_>) -> Table<'_> {
-    let p = of.profile;
-    let op = |r: usize| p.memops.get(r);
-    let word = |op: &MemOp| match op.kind {
-        MemOpKind::Copy { kind, .. } => kind.as_str(),
-        MemOpKind::Set => "set",
-    };
-    let mut columns = vec![
-        text_column("kind", "direction, or set", move |r| Some(ByteArray::from(word(&op(r)?)))),
-        int_column("start_ns", "ns", "from the report's 0", move |r| Some(op(r)?.start.0)),
-        int_column("duration_ns", "ns", "on the device", move |r| Some(op(r)?.duration.0)),
-        int_column("bytes", "byte", "", move |r| op(r)?.bytes.map(|b| to_i64(b.0))),
+    type CopyColumn<'a> = Column<MemOpRow<'a>>;
+    let columns = vec![
+        CopyColumn::new("kind", "kind", Unit::Text, "direction, or set", |(_, op)| match op.kind {
+            MemOpKind::Copy { kind, .. } => Value::text(kind.as_str()),
+            MemOpKind::Set => Value::text("set"),
+        }),
+        CopyColumn::new("start_ns", "start", Unit::Time, "from the report's 0", |(_, op)| Value::Int(op.start.0)),
+        CopyColumn::new("duration_ns", "duration", Unit::Ns, "on the device", |(_, op)| Value::Int(op.duration.0)),
+        CopyColumn::new("bytes", "bytes", Unit::Bytes, "bytes copied or set", |(_, op)| Value::maybe_int(op.bytes.map(|b| b.0))),
+        CopyColumn::new("device", "gpu", Unit::Id, "number of the GPU", |r| {
+            let place = memop_place(r);
+            Value::maybe_int(place.and_then(|place| r.0.device_of(place).map(|d| d.id).or(place.ordinal)))
+        }),
+        CopyColumn::new("context", "ctx", Unit::Id, "CUDA context", |r| Value::maybe_int(memop_place(r).and_then(|p| p.context))),
+        CopyColumn::new("stream", "stream", Unit::Id, "stream or queue", |r| Value::maybe_int(memop_place(r).and_then(|p| p.stream))),
+        CopyColumn::new("pid", "pid", Unit::Id, "process", |r| Value::maybe_int(memop_place(r).and_then(|p| p.pid))),
     ];
-    columns.extend(place_columns(p, move |r| Some(op(r)?.place.0)));
-    Table { rows: p.memops.len(), columns }
+    Table::new(all_parquet(columns), of.profile.memops.len(), move |at| Some((of.profile, of.profile.memops.get(at)?)))
+}
+
+/// A range of a profile.
+type RangeRow<'a> = (&'a Profile, Range);
+
+fn range_thread((p, range): &RangeRow<'_>) -> Option<(u32, u32)> {
+    p.ranges.threads.get(range.thread as usize).copied()
+}
+
+fn range_name<'a>(p: &'a Profile, range: &Range) -> Option<&'a (Option<std::sync::Arc<str>>, std::sync::Arc<str>)> {
+    p.ranges.names.get(range.name as usize)
 }
 
 pub fn ranges(of: Of<'_>) -> Table<'_> {
-    let p = of.profile;
-    let names = shared_texts(p.ranges.names.iter().map(|(_, n)| n));
-    let domains: Arc<[Option<ByteArray>]> = p.ranges.names.iter().map(|(d, _)| d.as_deref().map(ByteArray::from)).collect();
-    let range = |r: usize| p.ranges.get(r);
-    let thread = move |r: usize| p.ranges.threads.get(range(r).thread as usize);
+    type RangeColumn<'a> = Column<RangeRow<'a>>;
     let columns = vec![
-        text_column("name", "", move |r| names.get(range(r).name as usize).cloned()),
-        text_column("domain", "of NVTX", move |r| domains.get(range(r).name as usize).cloned().flatten()),
-        text_column("origin", "nvtx, roctx, annotation, operator, python", move |r| {
-            Some(ByteArray::from(crate::report::ranges::origin_word(range(r).origin)))
+        RangeColumn::new("name", "name", Unit::Text, "name", |(p, r)| range_name(p, r).map_or(Value::Absent, |n| Value::text(&n.1))),
+        RangeColumn::new("domain", "domain", Unit::Text, "of NVTX", |(p, r)| {
+            range_name(p, r).and_then(|n| n.0.as_deref()).map_or(Value::Absent, Value::text)
         }),
-        int_column("start_ns", "ns", "from the report's 0", move |r| Some(range(r).start)),
-        int_column("end_ns", "ns", "absent where it was still open at the end", move |r| Some(range(r).end).filter(|&e| e != i64::MAX)),
-        int_column("pid", "", "process", move |r| thread(r).map(|t| i64::from(t.0))),
-        int_column("thread", "", "operating-system thread", move |r| thread(r).map(|t| i64::from(t.1))),
+        RangeColumn::new("origin", "by", Unit::Text, "nvtx, roctx, annotation, operator, python", |(_, r)| {
+            Value::text(origin_word(r.origin))
+        }),
+        RangeColumn::new("start_ns", "start", Unit::Time, "from the report's 0", |(_, r)| Value::Int(r.start)),
+        RangeColumn::new("end_ns", "end", Unit::Time, "absent if it was still open at the end", |(_, r)| {
+            Value::maybe_int(Some(r.end).filter(|&e| e != i64::MAX))
+        }),
+        RangeColumn::new("pid", "pid", Unit::Id, "process", |r| Value::maybe_int(range_thread(r).map(|t| t.0))),
+        RangeColumn::new("thread", "thread", Unit::Id, "operating-system thread", |r| Value::maybe_int(range_thread(r).map(|t| t.1))),
     ];
-    Table { rows: p.ranges.len(), columns }
+    Table::new(all_parquet(columns), of.profile.ranges.len(), move |at| Some((of.profile, of.profile.ranges.get(at))))
+}
+
+/// A rank's part in a collective.
+type CollectiveRow<'a> = (&'a Digest, Collective);
+
+fn collective_kind<'a>((digest, collective): &CollectiveRow<'a>) -> Option<&'a Kind> {
+    digest.kinds.get(collective.kind)
 }
 
 pub fn collectives(of: Of<'_>) -> Table<'_> {
-    let all: Arc<[_]> = of.digests.iter().flat_map(|d| d.collectives().map(move |c| (d, c))).collect();
-    let rows = all.len();
-    let share = || Arc::clone(&all);
-    let (kinds, groups, algorithms, sequences, starts, durations, bytes, peers, devices, pids) =
-        (share(), share(), share(), share(), share(), share(), share(), share(), share(), share());
+    type CollectiveColumn<'a> = Column<CollectiveRow<'a>>;
     let columns = vec![
-        text_column("kind", "all_reduce, all_gather and so on", move |r| {
-            kinds.get(r).map(|(d, c)| ByteArray::from(d.kinds[c.kind].name.as_str()))
+        CollectiveColumn::new("kind", "kind", Unit::Text, "all_reduce, all_gather and so on", |r| {
+            collective_kind(r).map_or(Value::Absent, |k| Value::text(&k.name))
         }),
-        text_column("group", "process group, NCCL's communicator, or the rank's stream", move |r| {
-            groups.get(r).map(|(d, c)| ByteArray::from(d.kinds[c.kind].group.as_str()))
+        CollectiveColumn::new("group", "group", Unit::Text, "process group, NCCL's communicator, or the rank's stream", |r| {
+            collective_kind(r).map_or(Value::Absent, |k| Value::text(&k.group))
         }),
-        text_column("algorithm", "NCCL's algorithm and protocol", move |r| {
-            let name = algorithms.get(r).map(|(d, c)| d.kinds[c.kind].algorithm.as_str())?;
-            Some(ByteArray::from(name)).filter(|_| !name.is_empty())
+        CollectiveColumn::new("algorithm", "algorithm", Unit::Text, "NCCL's algorithm and protocol", |r| {
+            collective_kind(r).map(|k| k.algorithm.as_str()).filter(|a| !a.is_empty()).map_or(Value::Absent, Value::text)
         }),
-        int_column("sequence", "", "number in its group", move |r| Some(sequences.get(r)?.1.sequence)),
-        int_column("start_ns", "ns", "from the report's 0", move |r| Some(starts.get(r)?.1.start)),
-        int_column("duration_ns", "ns", "with what this rank waited for others", move |r| Some(durations.get(r)?.1.duration)),
-        int_column("bytes", "byte", "message of a rank, where the framework or NCCL says it", move |r| {
-            Some(bytes.get(r)?.1.bytes).filter(|&b| b > 0).map(to_i64)
+        CollectiveColumn::new("sequence", "sequence", Unit::Id, "number in its group", |(_, c)| Value::Int(c.sequence)),
+        CollectiveColumn::new("start_ns", "start", Unit::Time, "from the report's 0", |(_, c)| Value::Int(c.start)),
+        CollectiveColumn::new("duration_ns", "duration", Unit::Ns, "including the time in which this rank waited for others", |(_, c)| {
+            Value::Int(c.duration)
         }),
-        int_column("peer", "", "of a send or receive the other one's number in the group", move |r| {
-            let (d, c) = peers.get(r)?;
-            d.kinds[c.kind].peer.map(i64::from)
+        CollectiveColumn::new("bytes", "bytes", Unit::Bytes, "message of a rank, if the framework or NCCL reports it", |(_, c)| {
+            Value::maybe_int(Some(c.bytes).filter(|&b| b > 0))
         }),
-        int_column("device", "", "number of the GPU", move |r| devices.get(r)?.0.device.map(i64::from)),
-        int_column("pid", "", "process", move |r| pids.get(r)?.0.pid.map(i64::from)),
+        CollectiveColumn::new("peer", "peer", Unit::Id, "number in the group of the other rank of a send or receive", |r| {
+            Value::maybe_int(collective_kind(r).and_then(|k| k.peer))
+        }),
+        CollectiveColumn::new("device", "gpu", Unit::Id, "number of the GPU", |(d, _)| Value::maybe_int(d.device)),
+        CollectiveColumn::new("pid", "pid", Unit::Id, "process", |(d, _)| Value::maybe_int(d.pid)),
     ];
-    Table { rows, columns }
+    let all: Vec<CollectiveRow<'_>> = of.digests.iter().flat_map(|d| d.collectives().map(move |c| (d, c))).collect();
+    Table::new(all_parquet(columns), all.len(), move |at| all.get(at).copied())
 }
 
 pub fn findings(of: Of<'_>) -> Table<'_> {
+    type FindingColumn<'a> = Column<(usize, &'a Finding)>;
     let list = of.triage.map_or(&[][..], |t| &t.findings[..]);
     let columns = vec![
-        int_column("rank_in_list", "", "1 is the verdict", |r| i64::try_from(r + 1).ok()),
-        text_column("id", "never changes its meaning", |r| list.get(r).map(|f| ByteArray::from(f.id.id()))),
-        text_column("severity", "", |r| list.get(r).map(|f| ByteArray::from(f.severity.as_str()))),
-        text_column("sure", "certain, likely or possible", |r| list.get(r).map(|f| ByteArray::from(f.sure.as_str()))),
-        Column {
-            name: "share_percent",
-            unit: "%",
-            about: "of the window that would be gained at most",
-            get: Get::Real(Box::new(|r| list.get(r).map(crate::analysis::triage::Finding::gain_percent))),
-        },
-        text_column("headline", "", |r| list.get(r).map(|f| ByteArray::from(f.headline.as_str()))),
+        FindingColumn::new("rank_in_list", "#", Unit::Id, "1 is the verdict", |(at, _)| Value::int(at + 1)),
+        FindingColumn::new("id", "finding", Unit::Text, "never changes its meaning", |(_, f)| Value::text(f.id.id())),
+        FindingColumn::new("severity", "severity", Unit::Text, "problem, notice or good", |(_, f)| Value::text(f.severity.as_str())),
+        FindingColumn::new("sure", "sure", Unit::Text, "certain, likely or possible", |(_, f)| Value::text(f.sure.as_str())),
+        FindingColumn::new("share_percent", "share", Unit::Percent, "of the window that would be gained at most", |(_, f)| {
+            Value::Real(f.gain_percent())
+        }),
+        FindingColumn::new("headline", "headline", Unit::Text, "the finding in a sentence", |(_, f)| Value::text(&f.headline)),
     ];
-    Table { rows: list.len(), columns }
+    Table::new(all_parquet(columns), list.len(), move |at| list.get(at).map(|f| (at, f)))
+}
+
+/// Columns that only this export has.
+fn all_parquet<R>(columns: Vec<Column<R>>) -> Vec<Column<R>> {
+    columns.into_iter().map(Column::and_parquet).collect()
 }

@@ -3,11 +3,12 @@
 use super::json::Together;
 use crate::analysis::labels::cut_end;
 use crate::analysis::ranks::{Job, Link, Member};
+use crate::analysis::table::{Column, Unit, Value};
 use crate::analysis::triage::Finding;
 use crate::model::digest::Digest;
 use crate::model::{Bytes, Nanos, units};
 use crate::report::Format;
-use crate::report::table::{self, Cell, Column, write_wrapped};
+use crate::report::table::{self, write_wrapped};
 use std::io::{self, Write};
 
 /// Maximum number of ranks on a page; a larger job lists the latest ranks.
@@ -166,50 +167,51 @@ fn write_pairs(out: &mut dyn Write, job: &Job) -> io::Result<()> {
     writeln!(out)
 }
 
-/// Table with a row per rank.
-pub fn rank_table(of: &Together<'_>) -> table::Table {
-    const FIELDS: [(&str, bool); 13] = [
-        ("rank", true),
-        ("host", false),
-        ("device", true),
-        ("step_ns", true),
-        ("compute_ns", true),
-        ("comm_ns", true),
-        ("exposed_ns", true),
-        ("idle_ns", true),
-        ("judged_ns", true),
-        ("waited_ns", true),
-        ("late_ns", true),
-        ("straggler", false),
-        ("file", false),
-    ];
-    let columns = FIELDS.iter().map(|&(field, right)| Column { field, title: field, right, machine_only: false, rank: 0 }).collect();
-    let number = |n: Option<i64>| n.map_or_else(Cell::default, |n| Cell::with_raw(n, format_ns(n)));
-    let row = |m: &Member| {
-        let d = &of.digests[m.digest];
-        let late = of.job.stragglers.iter().find(|s| s.rank == m.rank).map_or("", |s| s.why.as_str());
-        vec![
-            Cell::text(m.rank.to_string()),
-            Cell::text(d.host.clone().unwrap_or_default()),
-            Cell::text(d.device.map_or_else(String::new, |d| d.to_string())),
-            number(m.step),
-            number(Some(m.compute)),
-            number(Some(m.comm)),
-            number(Some(m.exposed)),
-            number(Some(m.idle)),
-            number(Some(m.judged)),
-            number(Some(m.waited)),
-            number(Some(m.late)),
-            Cell::text(late),
-            Cell::text(&*d.file),
-        ]
-    };
-    table::Table { columns, rows: of.job.ranks.iter().map(row).collect() }
+/// A rank with the data of its cells.
+#[derive(Clone, Copy)]
+pub struct RankRow<'a> {
+    of: &'a Together<'a>,
+    member: &'a Member,
+}
+
+impl<'a> RankRow<'a> {
+    fn digest(&self) -> Option<&'a Digest> {
+        self.of.digests.get(self.member.digest)
+    }
+}
+
+/// The columns, in order.
+pub fn rank_columns<'a>() -> Vec<Column<RankRow<'a>>> {
+    type RankColumn<'a> = Column<RankRow<'a>>;
+    vec![
+        RankColumn::new("rank", "rank", Unit::Id, "number of the rank", |r| Value::int(r.member.rank)),
+        RankColumn::new("host", "host", Unit::Text, "machine", |r| {
+            r.digest().and_then(|d| d.host.as_deref()).map_or(Value::Absent, Value::text)
+        }),
+        RankColumn::new("device", "device", Unit::Id, "number of the GPU", |r| Value::maybe_int(r.digest().and_then(|d| d.device))),
+        RankColumn::new("step_ns", "step", Unit::Ns, "median step", |r| Value::maybe_int(r.member.step)),
+        RankColumn::new("compute_ns", "compute", Unit::Ns, "time with kernels other than collectives", |r| Value::Int(r.member.compute)),
+        RankColumn::new("comm_ns", "collectives", Unit::Ns, "time with collectives", |r| Value::Int(r.member.comm)),
+        RankColumn::new("exposed_ns", "exposed", Unit::Ns, "time with collectives alone", |r| Value::Int(r.member.exposed)),
+        RankColumn::new("idle_ns", "idle", Unit::Ns, "time in which the GPU was idle", |r| Value::Int(r.member.idle)),
+        RankColumn::new("judged_ns", "judged", Unit::Ns, "length of the judged window", |r| Value::Int(r.member.judged)),
+        RankColumn::new("waited_ns", "waits", Unit::Ns, "time in which it waited for other ranks", |r| Value::Int(r.member.waited)),
+        RankColumn::new("late_ns", "waited for", Unit::Ns, "time in which other ranks waited for it", |r| Value::Int(r.member.late)),
+        RankColumn::new("straggler", "straggler", Unit::Text, "why it is late, if it is a straggler", |r| {
+            let late = r.of.job.stragglers.iter().find(|s| s.rank == r.member.rank);
+            late.map_or(Value::Absent, |s| Value::text(s.why.as_str()))
+        }),
+        RankColumn::new("file", "file", Unit::Text, "report", |r| r.digest().map_or(Value::Absent, |d| Value::text(&d.file))),
+    ]
+}
+
+fn print_ranks(out: &mut dyn Write, of: &Together<'_>, format: Format, width: Option<usize>) -> io::Result<()> {
+    table::print_rows(rank_columns(), of.job.ranks.iter().map(|member| RankRow { of, member }), out, format, width)
 }
 
 /// Prints a CSV row per rank.
 pub fn print_csv(out: &mut dyn Write, of: &Together<'_>, width: Option<usize>) -> io::Result<()> {
-    rank_table(of).print(out, Format::Csv, width)
+    print_ranks(out, of, Format::Csv, width)
 }
 
 /// Writes the job as Markdown, for an issue tracker.
@@ -220,7 +222,7 @@ pub fn write_markdown(out: &mut dyn Write, of: &Together<'_>) -> io::Result<()> 
         writeln!(out, "**{}**: {}", f.id.id(), table::escape_markdown(&f.headline))?;
         writeln!(out)?;
     }
-    rank_table(of).print(out, Format::Md, None)?;
+    print_ranks(out, of, Format::Md, None)?;
     writeln!(out)?;
     for f in &of.job.findings {
         f.actions.iter().try_for_each(|a| writeln!(out, "- do: {}", table::escape_markdown(a)))?;

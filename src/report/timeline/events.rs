@@ -1,14 +1,13 @@
 //! Events of a window, in order.
 
 use crate::analysis::metric::Lookup;
+use crate::analysis::table::{Column, Outputs, Unit, Value};
 use crate::analysis::timeline::{Event, EventId, Events, Lane, Pattern, RowKind, Timeline};
 use crate::model::text::escape_unsafe;
-use crate::model::{Metrics, Nanos, Profile};
-use crate::report::Format;
-use crate::report::table::{self, Cell, Column};
+use crate::model::{Metrics, Profile};
 use crate::report::triage::round_percent;
+use crate::report::{Format, table};
 use crate::rerun::match_results::Join;
-use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, Write};
@@ -37,9 +36,8 @@ pub struct Chosen<'a> {
     pub joined: &'a [(Arc<Metrics>, Join)],
 }
 
-/// JSON form of an event.
-#[derive(Serialize)]
-pub struct EventJson {
+/// A listed event.
+pub struct EventRow {
     start_ns: i64,
     duration_ns: i64,
     row: String,
@@ -62,7 +60,7 @@ pub fn event_rows<'a>(
     timeline: &'a Timeline,
     of: &'a Events<'a>,
     chosen: &'a Chosen<'a>,
-) -> impl Iterator<Item = EventJson> + 'a {
+) -> impl Iterator<Item = EventRow> + 'a {
     let wanted = |kind: RowKind| chosen.kinds.is_empty() || chosen.kinds.contains(&kind);
     let mut lanes: Vec<(String, &Lane)> = Vec::new();
     for group in &timeline.groups {
@@ -91,27 +89,27 @@ pub fn event_rows<'a>(
             heap.extend(lane.get(at + 1).map(|id| entry(of, number, at + 1, id)));
             let Some(id) = lane.get(at) else { continue };
             if chosen.pattern.as_ref().is_none_or(|p| p.matches_event(of, id.to_event())) {
-                return Some(event_json(profile, of, row, id.to_event(), (start, end), chosen.joined));
+                return Some(event_row(profile, of, row, id.to_event(), (start, end), chosen.joined));
             }
         }
     })
     .take(chosen.limit)
 }
 
-fn event_json(
+fn event_row(
     profile: &Profile,
     of: &Events<'_>,
     row: &str,
     event: Event,
     (start, end): (i64, i64),
     joined: &[(Arc<Metrics>, Join)],
-) -> EventJson {
+) -> EventRow {
     let launch = if let Event::Launch(launch) = event { Some(launch) } else { None };
     let result = launch.and_then(|launch| {
         joined.iter().find_map(|(metrics, join)| metrics.results.get(join.of_launch(launch)?.result).map(|r| Lookup::new(metrics, r)))
     });
     let value = |names: &[&str]| result.as_ref().and_then(|r| r.first_finite(names)).map(round_percent);
-    EventJson {
+    EventRow {
         start_ns: start,
         duration_ns: end - start,
         row: row.to_owned(),
@@ -125,63 +123,51 @@ fn event_json(
     }
 }
 
-/// Field, title, alignment to the right, machine-only flag, and drop order in a narrow terminal.
-const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
-    ("start_ns", "start", true, false, 0),
-    ("duration_ns", "duration", true, false, 0),
-    ("row", "row", false, false, 3),
-    ("kind", "kind", false, false, 2),
-    ("name", "name", false, false, 0),
-    ("launch", "launch", true, false, 4),
-    ("bytes", "size", true, false, 5),
-    ("sm_percent", "SM %", true, false, 6),
-    ("memory_percent", "mem %", true, false, 6),
-    ("tensor_percent", "tensor %", true, false, 6),
-];
+type EventColumn = Column<EventRow>;
+
+/// The columns, in order. `results`: some launches have results of ncu.
+pub fn columns(results: bool) -> Vec<EventColumn> {
+    let measured = if results { Outputs::PRINTED } else { Outputs::JSON };
+    vec![
+        EventColumn::new("start_ns", "start", Unit::ExactTime, "start, from the report's 0", |e| Value::Int(e.start_ns)),
+        EventColumn::new("duration_ns", "duration", Unit::Ns, "duration", |e| Value::Int(e.duration_ns)),
+        EventColumn::new("row", "row", Unit::Text, "row of the timeline", |e| Value::text(&e.row)).priority(3),
+        EventColumn::new("kind", "kind", Unit::Text, "kind of event", |e| Value::text(e.kind)).priority(2),
+        EventColumn::new("name", "name", Unit::Text, "name", |e| Value::text(&e.name)),
+        EventColumn::new("launch", "launch", Unit::Id, "number of the launch, as in `launches`", |e| Value::maybe_int(e.launch))
+            .priority(4),
+        EventColumn::new("bytes", "size", Unit::Bytes, "bytes of a copy or set", |e| Value::maybe_int(e.bytes)).priority(5),
+        EventColumn::new("sm_percent", "SM", Unit::Percent, "SM throughput that ncu measured", |e| Value::maybe_real(e.sm_percent))
+            .only(measured)
+            .priority(6),
+        EventColumn::new("memory_percent", "memory", Unit::Percent, "memory throughput that ncu measured", |e| {
+            Value::maybe_real(e.memory_percent)
+        })
+        .only(measured)
+        .priority(6),
+        EventColumn::new("tensor_percent", "tensor", Unit::Percent, "use of the tensor pipe that ncu measured", |e| {
+            Value::maybe_real(e.tensor_percent)
+        })
+        .only(measured)
+        .priority(6),
+    ]
+}
 
 /// Prints events in a format other than JSON.
 pub fn print_rows(
     out: &mut dyn Write,
-    rows: impl Iterator<Item = EventJson>,
+    rows: impl Iterator<Item = EventRow>,
     results: bool,
     format: Format,
     width: Option<usize>,
 ) -> io::Result<()> {
-    // Omit the columns of ncu results if there are none.
-    let shown = COLUMNS.len() - if results { 0 } else { 3 };
-    let columns: Vec<Column> = COLUMNS[..shown]
-        .iter()
-        .map(|&(field, title, right, machine_only, rank)| Column { field, title, right, machine_only, rank })
-        .collect();
-    let cells = rows.map(|e| {
-        let percent = |p: Option<f64>| p.map_or_else(Cell::default, |p| Cell::with_raw(p, format!("{p:.1}")));
-        let mut cells = vec![
-            Cell::with_raw(e.start_ns, format!("{:.9} s", e.start_ns as f64 / 1e9)),
-            Cell::with_raw(e.duration_ns, Nanos(e.duration_ns).to_string()),
-            Cell::text(e.row),
-            Cell::text(e.kind),
-            Cell::text(e.name),
-            e.launch.map_or_else(Cell::default, |l| Cell::text(l.to_string())),
-            e.bytes.map_or_else(Cell::default, |b| Cell::with_raw(b, crate::model::Bytes(b).to_string())),
-            percent(e.sm_percent),
-            percent(e.memory_percent),
-            percent(e.tensor_percent),
-        ];
-        cells.truncate(shown);
-        cells
-    });
-    table::print_rows(&columns, cells, out, format, width)
+    table::print_rows(columns(results), rows, out, format, width)
 }
 
 /// Writes events as JSON, one by one.
-pub fn write_json(out: &mut dyn Write, profile: &Profile, rows: impl Iterator<Item = EventJson>) -> io::Result<()> {
+pub fn write_json(out: &mut dyn Write, profile: &Profile, rows: impl Iterator<Item = EventRow>) -> io::Result<()> {
     let source = crate::report::json_text(&crate::report::top::SourceJson::from(&profile.source))?;
-    write!(out, "{{\"source\":{source},\"events\":[")?;
-    for (i, row) in rows.enumerate() {
-        if i > 0 {
-            out.write_all(b",\n")?;
-        }
-        out.write_all(crate::report::json_text(&row)?.as_bytes())?;
-    }
-    writeln!(out, "]}}")
+    write!(out, "{{\"source\":{source},\"events\":")?;
+    table::write_json_rows(&columns(true), rows, out)?;
+    writeln!(out, "}}")
 }

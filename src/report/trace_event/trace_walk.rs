@@ -2,11 +2,11 @@
 
 use super::trace_writer::{Arg, Event, Flow, Sink, Under};
 use crate::analysis::memory::Ledger;
+use crate::analysis::table::ranges::origin_word;
 use crate::analysis::triage::Triage;
 use crate::model::api_call::NONE;
 use crate::model::config::format_dim3;
 use crate::model::{MemOpKind, MemoryLevel, Profile};
-use crate::report::ranges::origin_word;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::io;

@@ -3,11 +3,12 @@
 use super::text::{
     Judged, format_evidence, format_place, format_value, gain_text, judged_line, name_of, part_name, remarks, round_percent,
 };
-use crate::analysis::triage::{TimeCategory, Triage};
+use crate::analysis::table::{Column, Unit, Value};
+use crate::analysis::triage::{Finding, TimeCategory, Triage};
 use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, Profile, units};
 use crate::report::Format;
-use crate::report::table::{self, Cell, Column, write_wrapped};
+use crate::report::table::{self, write_wrapped};
 use crate::rerun::shell;
 use std::io::{self, Write};
 
@@ -147,22 +148,33 @@ pub fn write_markdown(out: &mut dyn Write, judged: &[Judged<'_>]) -> io::Result<
     Ok(())
 }
 
-const COLUMNS: &[(&str, bool)] =
-    &[("file", false), ("rank", true), ("id", false), ("severity", false), ("sure", false), ("share_percent", true), ("headline", false)];
+/// A finding of a run with the data of its cells.
+pub struct FindingRow<'a> {
+    profile: &'a Profile,
+    /// Place in the list, from 1.
+    rank: usize,
+    finding: &'a Finding,
+}
+
+/// The columns, in order.
+pub fn finding_columns<'a>() -> Vec<Column<FindingRow<'a>>> {
+    type FindingColumn<'a> = Column<FindingRow<'a>>;
+    vec![
+        FindingColumn::new("file", "file", Unit::Text, "report", |r| Value::Text(r.profile.source.file.display().to_string().into())),
+        FindingColumn::new("rank", "#", Unit::Id, "place in the list; 1 is the verdict", |r| Value::int(r.rank)),
+        FindingColumn::new("id", "finding", Unit::Text, "identifier, which never changes its meaning", |r| Value::text(r.finding.id.id())),
+        FindingColumn::new("severity", "severity", Unit::Text, "severity", |r| Value::text(r.finding.severity.as_str())),
+        FindingColumn::new("sure", "sure", Unit::Text, "certain, likely or possible", |r| Value::text(r.finding.sure.as_str())),
+        FindingColumn::new("share_percent", "share", Unit::Percent, "of the window that would be gained at most", |r| {
+            Value::Real(round_percent(r.finding.gain_percent()))
+        }),
+        FindingColumn::new("headline", "headline", Unit::Text, "the finding in a sentence", |r| Value::text(&r.finding.headline)),
+    ]
+}
 
 /// Prints a CSV row per finding.
 pub fn print_csv(out: &mut dyn Write, judged: &[Judged<'_>], width: Option<usize>) -> io::Result<()> {
-    let columns: Vec<Column> =
-        COLUMNS.iter().map(|&(field, right)| Column { field, title: field, right, machine_only: false, rank: 0 }).collect();
-    let rows = judged.iter().flat_map(|(profile, t)| {
-        let file = profile.source.file.display().to_string();
-        t.findings.iter().zip(1..).map(move |(f, rank)| {
-            let texts = [file.clone(), rank.to_string(), f.id.id().to_owned(), f.severity.as_str().to_owned(), f.sure.as_str().to_owned()];
-            let mut row: Vec<Cell> = texts.into_iter().map(Cell::text).collect();
-            row.push(Cell::with_raw(round_percent(f.gain_percent()), units::format_percent(f.gain_percent())));
-            row.push(Cell::text(&*f.headline));
-            row
-        })
-    });
-    table::print_rows(&columns, rows, out, Format::Csv, width)
+    let rows =
+        judged.iter().flat_map(|(profile, t)| t.findings.iter().zip(1..).map(move |(finding, rank)| FindingRow { profile, rank, finding }));
+    table::print_rows(finding_columns(), rows, out, Format::Csv, width)
 }

@@ -98,7 +98,7 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
             format!(
                 "memory grows: {} more stay allocated after every step{}",
                 Bytes(slope as u64),
-                sites.iter().find(|s| s.0 != NONE).map_or_else(String::new, |s| format!(", asked for by {}", case.site_name(s.0)))
+                sites.iter().find(|s| s.0 != NONE).map_or_else(String::new, |s| format!(", by {}", case.site_name(s.0)))
             ),
         )
         .with_threshold("bytes that stay in a step (median slope of the lows)", slope, "byte", ("≥", least))

@@ -1,6 +1,6 @@
 //! Lists of groupings and orders
 
-use crate::analysis::{GroupBy, SortBy};
+use crate::analysis::GroupBy;
 use crate::app::actions::ActionId;
 use crate::app::overlay::{Item, PickAction, PickList};
 
@@ -20,23 +20,4 @@ pub fn groupings(current: GroupBy) -> PickList {
     // Users of vi and less press `g` twice.
     items.push(Item::new("first row", "leaves the grouping as it is", 'g', PickAction::Action(ActionId::First)));
     PickList::by_letter("group by", items, Some(&PickAction::Group(current)))
-}
-
-pub fn orders(current: SortBy) -> PickList {
-    let rows = [
-        (SortBy::Total, 't', "total duration"),
-        (SortBy::Count, 'c', "number of launches"),
-        (SortBy::Avg, 'a', "mean duration"),
-        (SortBy::Median, 'm', "median duration (p50)"),
-        (SortBy::P99, '9', "99th percentile"),
-        (SortBy::Min, 'i', "shortest launch"),
-        (SortBy::Max, 'x', "longest launch"),
-        (SortBy::Spread, 's', "standard deviation over mean"),
-        (SortBy::Name, 'n', "name"),
-    ];
-    PickList::by_letter(
-        "sort by",
-        rows.map(|(by, letter, hint)| Item::new(by.cli_name(), hint, letter, PickAction::Sort(by))).into(),
-        Some(&PickAction::Sort(current)),
-    )
 }

@@ -3,12 +3,13 @@
 mod lists;
 
 use crate::analysis::fuzzy::Fuzzy;
-use crate::analysis::{Grouping, SortBy, kernel_groups};
+use crate::analysis::table::{Sort, kernels};
+use crate::analysis::{GroupBy, Grouping, kernel_groups};
 use crate::app::actions::{ActionId, KeyScope};
 use crate::app::clipboard::{self, MOST_COPIED, TO_PASTE};
 use crate::app::jobs::JobResult;
 use crate::app::msg::Effect;
-use crate::app::overlay::{CopyWhat, FilterInput, PickAction};
+use crate::app::overlay::{CopyWhat, FilterInput, PickAction, PickList};
 use crate::app::screen::{Navigate, Response, ResultView, Screen, ScreenContext, ScreenEvent, Selection, move_selection};
 use crate::app::session::{Groups, Report, Session};
 use crate::report;
@@ -20,15 +21,11 @@ const MOST_FUZZY: usize = 2_000_000;
 /// Maximum length of a filter, in characters.
 const LONGEST_FILTER: usize = 100;
 
-/// Sort keys by column, in the order of the headers.
-pub const HEADS: [SortBy; 9] =
-    [SortBy::Name, SortBy::Total, SortBy::Count, SortBy::Avg, SortBy::Median, SortBy::P99, SortBy::Min, SortBy::Max, SortBy::Spread];
-
 #[derive(Clone, Debug)]
 pub struct KernelsScreen {
     /// Grouping that `shown` refers to.
     of: Option<Arc<Grouping>>,
-    pub sort: SortBy,
+    pub sort: Sort,
     /// True if the smallest value comes first.
     pub ascending: bool,
     pub finder: FilterInput,
@@ -54,16 +51,8 @@ fn search_text(row: &kernel_groups::GroupRow) -> String {
 }
 
 impl KernelsScreen {
-    pub fn new(sort: SortBy) -> Self {
-        Self {
-            of: None,
-            sort,
-            ascending: sort == SortBy::Name,
-            finder: FilterInput::default(),
-            shown: Vec::new(),
-            selected: 0,
-            lower: None,
-        }
+    pub fn new(sort: Sort) -> Self {
+        Self { of: None, sort, ascending: sort.ascending, finder: FilterInput::default(), shown: Vec::new(), selected: 0, lower: None }
     }
 
     /// The selected row of the grouping.
@@ -116,18 +105,18 @@ impl KernelsScreen {
             };
             all.into_iter().filter(passes).collect()
         };
-        self.shown = kernel_groups::sort_rows(&grouping.rows, &listed, self.sort, self.ascending);
+        self.shown = kernels::sort_groups(&grouping.rows, &listed, self.sort, self.ascending);
         let found = selected.and_then(|name| self.shown.iter().position(|&r| grouping.rows[r as usize].name == name));
         self.selected = found.unwrap_or(0).min(self.shown.len().saturating_sub(1));
     }
 
     /// Sorts by another key; the same key again reverses the order.
-    fn sort_by(&mut self, sort: SortBy, groups: &Groups) {
+    fn sort_by(&mut self, sort: Sort, groups: &Groups) {
         if self.sort == sort {
             self.ascending = !self.ascending;
         } else {
             self.sort = sort;
-            self.ascending = sort == SortBy::Name;
+            self.ascending = sort.ascending;
         }
         self.rebuild_rows(groups);
     }
@@ -138,7 +127,7 @@ impl KernelsScreen {
         cx.report_mut().map(|r| r.want_detail(at, row)).unwrap_or_default().into()
     }
 
-    fn change_order(&mut self, sort: SortBy, cx: &mut ScreenContext<'_>) -> Response {
+    fn change_order(&mut self, sort: Sort, cx: &mut ScreenContext<'_>) -> Response {
         let Some(report) = cx.report() else { return Response::none() };
         self.sort_by(sort, &report.groups);
         self.request_details(cx)
@@ -172,7 +161,7 @@ impl KernelsScreen {
             _ => self.shown.iter().copied().take(MOST_COPIED).collect(),
         };
         let mut out = Vec::new();
-        report::top::to_table(profile, grouping, &picked).print(&mut out, report::Format::Csv, TO_PASTE).ok()?;
+        report::top::print_rows(&mut out, profile, grouping, &picked, report::Format::Csv, TO_PASTE).ok()?;
         Some((String::from_utf8(out).ok()?, clipboard::copied_label(what, picked.len())))
     }
 }
@@ -197,7 +186,7 @@ impl Screen for KernelsScreen {
                 Response::none()
             }
             ActionId::Group => Response::open_overlay(lists::groupings(cx.report()?.groups.by)),
-            ActionId::Sort => Response::open_overlay(lists::orders(self.sort)),
+            ActionId::Sort => Response::open_overlay(PickList::sort_orders(&kernels::columns(GroupBy::Kernel), self.sort)),
             ActionId::Reverse => self.change_order(self.sort, cx),
             ActionId::Mark => {
                 let name = self.selected_name()?.to_owned();
@@ -227,8 +216,8 @@ impl Screen for KernelsScreen {
         self.request_details(cx)
     }
 
-    fn head(&mut self, column: usize, cx: &mut ScreenContext<'_>) -> Response {
-        HEADS.get(column).map(|&by| self.change_order(by, cx)).unwrap_or_default()
+    fn head(&mut self, sort: Sort, cx: &mut ScreenContext<'_>) -> Response {
+        self.change_order(sort, cx)
     }
 
     fn finder(&mut self) -> Option<&mut FilterInput> {

@@ -1,26 +1,11 @@
 //! Lists of orders, jump targets and filter values of launches
 
 use crate::analysis::kernel_group_detail::Counted;
-use crate::analysis::launch_list::{Facets, JumpTo, LaunchList, LaunchSort};
+use crate::analysis::launch_list::{Facets, JumpTo, LaunchList};
 use crate::app::overlay::{Facet, Item, PickAction, PickList};
 use crate::app::session::Report;
 use crate::model::text::escape_unsafe;
 use crate::model::units::{format_count, format_grouped};
-
-pub fn launch_orders(current: LaunchSort) -> PickList {
-    let rows = [
-        (LaunchSort::Launch, 'l', "launch order on the host, as a re-run counts"),
-        (LaunchSort::Start, 's', "start on the device"),
-        (LaunchSort::Duration, 'd', "duration"),
-        (LaunchSort::Grid, 'g', "blocks in the grid"),
-        (LaunchSort::Stream, 't', "stream"),
-    ];
-    PickList::by_letter(
-        "sort by",
-        rows.map(|(by, letter, hint)| Item::new(by.display_name(), hint, letter, PickAction::LaunchSort(by))).into(),
-        Some(&PickAction::LaunchSort(current)),
-    )
-}
 
 /// Jump targets among the launches.
 pub fn jump_targets() -> PickList {

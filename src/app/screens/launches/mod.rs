@@ -2,12 +2,14 @@
 
 mod lists;
 
-use crate::analysis::launch_list::{Facets, JumpTo, LaunchList, LaunchSort, ListKey};
-use crate::analysis::{GroupBy, Grouping, Paths};
+use crate::analysis::launch_list::{Facets, JumpTo, LaunchList, ListKey};
+use crate::analysis::table::Sort;
+use crate::analysis::table::launches::{self, LAUNCH, LaunchRow};
+use crate::analysis::{GroupBy, Grouping};
 use crate::app::actions::{ActionId, KeyScope};
 use crate::app::clipboard::{self, MOST_COPIED, TO_PASTE};
 use crate::app::jobs::{JobRequest, JobResult};
-use crate::app::overlay::{CopyWhat, Facet, OverlayKind, PickAction};
+use crate::app::overlay::{CopyWhat, Facet, OverlayKind, PickAction, PickList};
 use crate::app::screen::{Navigate, Response, ResultView, Screen, ScreenContext, ScreenEvent, Selection, move_selection};
 use crate::app::session::Session;
 use crate::report;
@@ -21,7 +23,7 @@ pub struct LaunchesScreen {
     /// Row of the group in `grouping`.
     pub row: usize,
     pub facets: Facets,
-    pub sort: LaunchSort,
+    pub sort: Sort,
     /// True if the smallest value comes first.
     pub ascending: bool,
     /// The launches, once computed.
@@ -45,7 +47,7 @@ impl LaunchesScreen {
             grouping,
             row,
             facets: Facets::default(),
-            sort: LaunchSort::Launch,
+            sort: LAUNCH,
             ascending: true,
             list: None,
             selected: 0,
@@ -98,9 +100,9 @@ impl LaunchesScreen {
     }
 
     /// Sorts by another key, and selects the first launch; the same key again reverses the order if `turn` is set.
-    fn change_order(&mut self, by: LaunchSort, turn: bool, cx: &ScreenContext<'_>) -> Response {
+    fn change_order(&mut self, by: Sort, turn: bool, cx: &ScreenContext<'_>) -> Response {
         if self.sort != by {
-            (self.sort, self.ascending) = (by, by.is_ascending());
+            (self.sort, self.ascending) = (by, by.ascending);
         } else if turn {
             self.ascending = !self.ascending;
         } else {
@@ -163,7 +165,7 @@ impl Screen for LaunchesScreen {
             ActionId::Back => self.back(cx),
             ActionId::Jump => Response::open_overlay(lists::jump_targets()),
             ActionId::Facet => Response::open_overlay(lists::facets(&self.facets, self.list.as_ref()?)),
-            ActionId::Sort => Response::open_overlay(lists::launch_orders(self.sort)),
+            ActionId::Sort => Response::open_overlay(PickList::sort_orders(&launches::columns(), self.sort)),
             ActionId::Reverse => self.change_order(self.sort, true, cx),
             ActionId::Copy => Response::open_overlay(clipboard::table_menu()),
             _ => return None,
@@ -180,13 +182,13 @@ impl Screen for LaunchesScreen {
         Response::none()
     }
 
-    fn head(&mut self, column: usize, cx: &mut ScreenContext<'_>) -> Response {
-        LaunchSort::ALL.get(column).map(|&by| self.change_order(by, true, cx)).unwrap_or_default()
+    fn head(&mut self, sort: Sort, cx: &mut ScreenContext<'_>) -> Response {
+        self.change_order(sort, true, cx)
     }
 
     fn choose(&mut self, choice: PickAction, cx: &mut ScreenContext<'_>) -> Response {
         match choice {
-            PickAction::LaunchSort(by) => self.change_order(by, false, cx),
+            PickAction::Sort(by) => self.change_order(by, false, cx),
             PickAction::Jump(to) => self.request_jump(to, cx),
             PickAction::AskNth => Response::open_overlay(OverlayKind::Number(Input::default())),
             PickAction::Facet(facet) => {
@@ -234,13 +236,11 @@ impl Screen for LaunchesScreen {
             return Some((kernel.name(form).to_owned(), format!("{} name", form.as_str())));
         }
         let list = self.list.as_ref()?;
-        let none = Paths::default();
-        let paths = report.paths.as_deref().unwrap_or(&none);
         let picked: Vec<(u32, u32)> = match what {
             CopyWhat::Row => list.rows.get(self.selected).copied().into_iter().collect(),
             _ => list.rows.iter().take(MOST_COPIED).copied().collect(),
         };
-        let rows = picked.iter().map(|&(row, nth)| report::launches::launch_json(profile, paths, row as usize, u64::from(nth)));
+        let rows = picked.iter().map(|&(row, nth)| LaunchRow::new(profile, report.paths.as_deref(), row, nth));
         let mut out = Vec::new();
         report::launches::print_rows(&mut out, rows, report::Format::Csv, TO_PASTE).ok()?;
         Some((String::from_utf8(out).ok()?, clipboard::copied_label(what, picked.len())))

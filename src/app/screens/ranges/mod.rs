@@ -4,17 +4,18 @@ mod lists;
 
 use crate::analysis::name_pattern::name_pattern;
 use crate::analysis::range_tree::{KernelTime, Node, RangeTree};
+use crate::analysis::table::Sort;
+use crate::analysis::table::ranges::{self, GPU_BUSY};
 use crate::analysis::timeline::Event;
 use crate::app::actions::{ActionId, KeyScope};
 use crate::app::clipboard::{self, MOST_COPIED, TO_PASTE};
 use crate::app::jobs::{JobRequest, JobResult, Typical};
-use crate::app::overlay::{CopyWhat, FilterInput, PickAction, RangeSort};
+use crate::app::overlay::{CopyWhat, FilterInput, PickAction, PickList};
 use crate::app::screen::{At, Navigate, Response, Screen, ScreenContext, ScreenEvent, Selection, move_selection};
 use crate::app::session::Session;
 use crate::model::Kernel;
 use crate::model::Profile;
 use crate::report;
-use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ pub struct RangesScreen {
     pub shown: Vec<u32>,
     /// Index of the selected row in `shown`.
     pub selected: usize,
-    pub sort: RangeSort,
+    pub sort: Sort,
     /// True if the smallest value comes first.
     pub ascending: bool,
     pub finder: FilterInput,
@@ -52,7 +53,7 @@ impl RangesScreen {
             unfolded: HashSet::new(),
             shown: Vec::new(),
             selected: 0,
-            sort: RangeSort::Busy,
+            sort: GPU_BUSY,
             ascending: false,
             finder: FilterInput::default(),
             wanted,
@@ -90,20 +91,6 @@ impl RangesScreen {
         self.rebuild_rows();
     }
 
-    fn sort_key(&self, n: &Node) -> (i64, Reverse<String>) {
-        let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        let key = match self.sort {
-            RangeSort::Busy => n.busy,
-            RangeSort::Wall => n.wall,
-            RangeSort::Idle => n.idle,
-            RangeSort::Own => n.own,
-            RangeSort::Count => number(n.count),
-            RangeSort::Start => -n.first,
-            RangeSort::Name => 0,
-        };
-        (key, Reverse(n.name.clone()))
-    }
-
     /// Lists the unfolded nodes in order; with a filter, all nodes whose names match.
     fn rebuild_rows(&mut self) {
         let Some(tree) = self.tree.clone() else { return };
@@ -111,10 +98,7 @@ impl RangesScreen {
         let pattern = self.finder.text().to_lowercase();
         let ordered = |ids: &[u32]| {
             let mut ids = ids.to_vec();
-            ids.sort_by_cached_key(|&i| Reverse(self.sort_key(&tree.nodes[i as usize])));
-            if self.ascending {
-                ids.reverse();
-            }
+            ranges::sort_nodes(&tree, self.sort, &mut ids, self.ascending);
             ids
         };
         let shown = if pattern.trim().is_empty() {
@@ -261,7 +245,7 @@ impl Screen for RangesScreen {
                 self.finder.typing = true;
                 Response::none()
             }
-            ActionId::Sort => Response::open_overlay(lists::orders(self.sort)),
+            ActionId::Sort => Response::open_overlay(PickList::sort_orders(&ranges::columns(true), self.sort)),
             ActionId::Reverse => {
                 self.ascending = !self.ascending;
                 self.rebuild_rows();
@@ -285,6 +269,13 @@ impl Screen for RangesScreen {
         self.request_kernels(cx)
     }
 
+    fn head(&mut self, sort: Sort, cx: &mut ScreenContext<'_>) -> Response {
+        self.ascending = if sort == self.sort { !self.ascending } else { sort.ascending };
+        self.sort = sort;
+        self.rebuild_rows();
+        self.request_kernels(cx)
+    }
+
     fn finder(&mut self) -> Option<&mut FilterInput> {
         Some(&mut self.finder)
     }
@@ -299,12 +290,7 @@ impl Screen for RangesScreen {
 
     fn choose(&mut self, choice: PickAction, cx: &mut ScreenContext<'_>) -> Response {
         match choice {
-            PickAction::RangeSort(by) => {
-                self.ascending = by == self.sort && !self.ascending;
-                self.sort = by;
-                self.rebuild_rows();
-                self.request_kernels(cx)
-            }
+            PickAction::Sort(by) => self.head(by, cx),
             PickAction::Kernel(name) => Navigate::Kernel { report: cx.report, name }.into(),
             _ => Response::none(),
         }

@@ -1,0 +1,137 @@
+//! Columns of the comparison of two runs.
+
+use super::column::{Column, Outputs};
+use super::value::{Unit, Value};
+use crate::analysis::diff::{Fate, Row, Side};
+use crate::analysis::workload_match::Work;
+use crate::model::units::format_grouped;
+use std::borrow::Cow;
+
+fn total<'a>(side: Option<&Side>) -> Value<'a> {
+    Value::maybe_int(side.map(|s| s.total))
+}
+
+fn count<'a>(side: Option<&Side>) -> Value<'a> {
+    Value::maybe_int(side.map(|s| s.count))
+}
+
+fn side_json(side: Option<&Side>) -> Value<'_> {
+    side.map_or(Value::Absent, |s| {
+        Value::Record(vec![
+            ("name", Value::text(&s.name)),
+            ("count", Value::int(s.count)),
+            ("total_ns", Value::Int(s.total)),
+            ("avg_ns", Value::Real(s.avg)),
+            ("median_ns", Value::maybe_real(s.median)),
+        ])
+    })
+}
+
+/// Launches that the comparison covers, if not all of them.
+fn compared_launches(r: &Row) -> Option<String> {
+    r.work.describe_work().filter(|_| r.before.is_some() && r.after.is_some())
+}
+
+fn verdict_word(r: &Row) -> &'static str {
+    match (r.is_significant(), r.p, r.work) {
+        (true, ..) if r.each_percent().unwrap_or(0.0) > 0.0 => "slower",
+        (true, ..) => "faster",
+        (false, Some(_), _) => "same",
+        (false, None, Work::Other) if r.before.is_some() && r.after.is_some() => "other grids",
+        (false, None, _) => "",
+    }
+}
+
+/// Number of launches, of both runs if they differ.
+fn launch_counts<'a>(r: &Row) -> Value<'a> {
+    let side = |s: &Option<Side>| format_grouped(s.as_ref().map_or(0, |s| i64::try_from(s.count).unwrap_or(i64::MAX)));
+    let (before, after) = (side(&r.before), side(&r.after));
+    Value::Text(if before == after { before.into() } else { format!("{before} to {after}").into() })
+}
+
+/// Gain predicted by the first run's hint on the kernel, in percent of its time, and measured gain.
+fn promise_json<'a>(r: &Row) -> Value<'a> {
+    let Some(promise) = &r.promise else { return Value::Absent };
+    let percent = |share: f64| Value::Real((share * 10_000.0).round() / 100.0);
+    let maybe = |share: Option<f64>| share.map_or(Value::Absent, percent);
+    let outcome = r.hint_outcome().map(|(p, got)| p.classify_outcome(got).id());
+    Value::Record(vec![
+        ("id", Value::text(promise.id.id())),
+        ("at_most_percent", percent(promise.gain.at_most)),
+        ("least_percent", maybe(promise.gain.expected.map(|e| e.0))),
+        ("most_percent", maybe(promise.gain.expected.map(|e| e.1))),
+        ("got_percent", maybe(r.saved_fraction())),
+        ("outcome", outcome.map_or(Value::Absent, Value::text)),
+    ])
+}
+
+type ChangeColumn = Column<Row>;
+
+/// The columns, in order.
+pub fn columns() -> Vec<ChangeColumn> {
+    const TEXTS: Outputs = Outputs::TEXT.with(Outputs::CSV);
+    vec![
+        ChangeColumn::new("name", "kernel", Unit::Text, "name in the second run, or else in the first", |r| Value::text(r.name())),
+        ChangeColumn::new("fate", "", Unit::Text, "both, new, gone or renamed", |r| {
+            let word = r.fate.display_name();
+            Value::Labelled(Cow::Borrowed(word), Cow::Borrowed(if r.fate == Fate::Both { "" } else { word }))
+        })
+        .priority(3),
+        ChangeColumn::new("before", "before", Unit::Text, "the kernel in the first run", |r| side_json(r.before.as_ref()))
+            .only(Outputs::JSON),
+        ChangeColumn::new("after", "after", Unit::Text, "the kernel in the second run", |r| side_json(r.after.as_ref()))
+            .only(Outputs::JSON),
+        ChangeColumn::new("before_ns", "before", Unit::Ns, "total duration in the first run", |r| total(r.before.as_ref()))
+            .only(TEXTS)
+            .priority(3)
+            .on_screen(9),
+        ChangeColumn::new("after_ns", "after", Unit::Ns, "total duration in the second run", |r| total(r.after.as_ref()))
+            .only(TEXTS)
+            .priority(2)
+            .on_screen(9),
+        ChangeColumn::new("delta_ns", "change", Unit::NsChange, "change of the total duration", |r| Value::Int(r.total_change()))
+            .on_screen(10),
+        ChangeColumn::new("delta_percent", "in %", Unit::PercentChange, "change of the total duration, relative to the first run", |r| {
+            Value::maybe_real(r.total_change_percent())
+        })
+        .on_screen(8),
+        ChangeColumn::new("count_before", "launches", Unit::Count, "launches in the first run", |r| count(r.before.as_ref()))
+            .only(TEXTS)
+            .priority(5),
+        ChangeColumn::new("count_after", "then", Unit::Count, "launches in the second run", |r| count(r.after.as_ref()))
+            .only(TEXTS)
+            .priority(5),
+        ChangeColumn::new("launches", "launches", Unit::Text, "launches in both runs", launch_counts)
+            .only(Outputs::NONE)
+            .priority(5)
+            .on_screen(17),
+        ChangeColumn::new("median_percent", "median", Unit::PercentChange, "change of the median duration of comparable launches", |r| {
+            Value::maybe_real(r.each_percent())
+        })
+        .priority(1)
+        .on_screen(8),
+        ChangeColumn::new("p", "p", Unit::Probability, "probability that the durations differ as much by chance (Mann–Whitney)", |r| {
+            Value::maybe_real(r.p)
+        })
+        .only(Outputs::CSV.with(Outputs::JSON))
+        .priority(4)
+        .on_screen(7),
+        ChangeColumn::new("significant", "", Unit::Text, "the durations of single launches changed by more than chance", |r| {
+            Value::Flag(r.is_significant(), verdict_word(r))
+        })
+        .priority(4),
+        ChangeColumn::new("name_before", "was", Unit::Text, "name in the first run", |r| {
+            Value::text(r.before.as_ref().map_or("", |b| &b.name))
+        })
+        .only(Outputs::CSV),
+        ChangeColumn::new("promise", "", Unit::Text, "predicted and measured gain", |r| {
+            Value::Text(r.hint_outcome().map_or_else(String::new, |(p, got)| p.describe_outcome(got)).into())
+        })
+        .only(Outputs::CSV),
+        ChangeColumn::new("promise", "", Unit::Text, "predicted and measured gain", promise_json).only(Outputs::JSON),
+        ChangeColumn::new("compared", "", Unit::Text, "launches that the comparison covers, if not all of them", |r| {
+            compared_launches(r).map_or(Value::Absent, |c| Value::Text(c.into()))
+        })
+        .only(Outputs::CSV.with(Outputs::JSON)),
+    ]
+}

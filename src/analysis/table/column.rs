@@ -1,0 +1,140 @@
+//! A column: its names, value, unit, and where it is shown.
+
+use super::sort::Sort;
+use super::value::{Unit, Value};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+/// Set of outputs that contain a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outputs(u8);
+
+impl Outputs {
+    pub const NONE: Self = Self(0);
+    /// Text and Markdown.
+    pub const TEXT: Self = Self(1);
+    pub const CSV: Self = Self(2);
+    pub const JSON: Self = Self(4);
+    pub const PARQUET: Self = Self(8);
+    /// Tables of the explorer.
+    pub const SCREEN: Self = Self(16);
+    /// All text formats.
+    pub const PRINTED: Self = Self::TEXT.with(Self::CSV).with(Self::JSON);
+
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// A column of a table whose rows are `R`.
+pub struct Column<R> {
+    /// Field name in CSV, JSON and Parquet. It never changes its meaning.
+    pub id: &'static str,
+    /// Header for people.
+    pub title: &'static str,
+    pub meaning: &'static str,
+    pub unit: Unit,
+    pub value: for<'v> fn(&'v R) -> Value<'v>,
+    pub outputs: Outputs,
+    /// Width in the explorer.
+    pub width: usize,
+    /// Drop order if room is short: the highest first, 0 never in text.
+    pub priority: u8,
+    pub sort: Option<Sort>,
+}
+
+impl<R> Clone for Column<R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R> Copy for Column<R> {}
+
+impl<R> Column<R> {
+    /// A column of text, CSV and JSON.
+    pub const fn new(
+        id: &'static str,
+        title: &'static str,
+        unit: Unit,
+        meaning: &'static str,
+        value: for<'v> fn(&'v R) -> Value<'v>,
+    ) -> Self {
+        Self { id, title, meaning, unit, value, outputs: Outputs::PRINTED, width: 0, priority: 0, sort: None }
+    }
+
+    /// Replaces the outputs.
+    #[must_use]
+    pub const fn only(mut self, outputs: Outputs) -> Self {
+        self.outputs = outputs;
+        self
+    }
+
+    /// Adds the column to the Parquet table.
+    #[must_use]
+    pub const fn and_parquet(mut self) -> Self {
+        self.outputs = self.outputs.with(Outputs::PARQUET);
+        self
+    }
+
+    #[must_use]
+    pub const fn priority(mut self, priority: u8) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// Adds the column to the explorer's table, with this width.
+    #[must_use]
+    pub const fn on_screen(mut self, width: usize) -> Self {
+        self.outputs = self.outputs.with(Outputs::SCREEN);
+        self.width = width;
+        self
+    }
+
+    /// Lets the table be sorted by this column.
+    #[must_use]
+    pub const fn sorted(mut self, sort: Sort) -> Self {
+        self.sort = Some(sort);
+        self
+    }
+
+    /// Text of a cell for people.
+    pub fn shown(&self, row: &R) -> String {
+        (self.value)(row).to_shown(self.unit).into_owned()
+    }
+}
+
+/// Columns of one output.
+pub fn columns_of<R>(mut columns: Vec<Column<R>>, output: Outputs) -> Vec<Column<R>> {
+    columns.retain(|c| c.outputs.has(output));
+    columns
+}
+
+/// A row as an object of JSON.
+pub struct RowJson<'a, R>(pub &'a [Column<R>], pub &'a R);
+
+impl<R> Serialize for RowJson<'_, R> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        for column in self.0.iter().filter(|c| c.outputs.has(Outputs::JSON)) {
+            map.serialize_entry(column.id, &(column.value)(self.1))?;
+        }
+        map.end()
+    }
+}
+
+impl Sort {
+    /// The column that declares this order.
+    pub fn column<R>(self, columns: &[Column<R>]) -> Option<&Column<R>> {
+        columns.iter().find(|c| c.sort == Some(self))
+    }
+}
+
+/// The sort orders of a table with their meanings, in the order of the columns.
+pub fn sort_orders<R>(columns: &[Column<R>]) -> Vec<(Sort, &'static str)> {
+    columns.iter().filter_map(|c| Some((c.sort?, c.meaning))).collect()
+}

@@ -1,0 +1,116 @@
+//! Columns of kernels, or of other groups of launches.
+
+use super::column::{Column, Outputs};
+use super::sort::Sort;
+use super::value::{Unit, Value};
+use crate::analysis::what_if_curves::Curve;
+use crate::analysis::{GroupBy, GroupRow};
+
+/// A group with the data of its cells.
+pub struct KernelRow<'p> {
+    /// Place in the listed order, from 1.
+    pub rank: usize,
+    pub group: &'p GroupRow,
+    pub by: GroupBy,
+    /// Demangled name of the kernel; for several kernels, of the one with the most time.
+    pub demangled: Option<&'p str>,
+    /// Effect of the kernel on the run, if the model applies.
+    pub curve: Option<&'p Curve>,
+}
+
+pub const TOTAL: Sort = Sort::descending("total", 't');
+pub const NAME: Sort = Sort::ascending("name", 'n');
+
+/// Percent of the run's length.
+fn run_share(curve: &Curve) -> Value<'static> {
+    let percent = |share: f64| Value::Real((share * 10_000.0).round() / 100.0);
+    Value::Record(vec![
+        ("share_percent", percent(curve.share)),
+        ("saves_percent", percent(curve.saved_share(1.0))),
+        ("saves_at_least_percent", percent(curve.bounds.0)),
+        ("saves_at_most_percent", percent(curve.bounds.1)),
+    ])
+}
+
+type KernelColumn<'p> = Column<KernelRow<'p>>;
+
+/// The columns, in order; groups other than kernels have another noun and no kernel names.
+pub fn columns<'p>(by: GroupBy) -> Vec<KernelColumn<'p>> {
+    let with_demangled = matches!(by, GroupBy::Kernel | GroupBy::Name | GroupBy::Mangled);
+    vec![
+        KernelColumn::new("rank", "#", Unit::Id, "place in the list", |r| Value::int(r.rank)).only(Outputs::TEXT.with(Outputs::CSV)),
+        KernelColumn::new("name", by.group_noun(), Unit::Text, "name", |r| Value::text(&r.group.name)).sorted(NAME),
+        KernelColumn::new("kernels", "kernels", Unit::Count, "different kernels in the group, if groups can have several", |r| {
+            let several = r.group.kernel.is_some() && matches!(r.by, GroupBy::Kernel | GroupBy::Name);
+            Value::maybe_int(several.then_some(r.group.kernels))
+        })
+        .only(Outputs::JSON),
+        KernelColumn::new("share_percent", "share", Unit::Percent, "of the time of all launches", |r| Value::Real(r.group.share_percent)),
+        KernelColumn::new("run", "run", Unit::Percent, "share of the run, and what is saved if the kernel takes no time", |r| {
+            r.curve.map_or(Value::Absent, run_share)
+        })
+        .only(Outputs::JSON),
+        KernelColumn::new("total_ns", "total", Unit::Ns, "total duration", |r| Value::Int(r.group.stats.total)).on_screen(8).sorted(TOTAL),
+        KernelColumn::new("count", "count", Unit::Count, "number of launches", |r| Value::int(r.group.stats.count))
+            .priority(1)
+            .on_screen(9)
+            .sorted(Sort::descending("count", 'c')),
+        KernelColumn::new("avg_ns", "avg", Unit::Ns, "mean duration", |r| Value::Real(r.group.stats.avg))
+            .priority(2)
+            .on_screen(8)
+            .sorted(Sort::descending("avg", 'a')),
+        KernelColumn::new("median_ns", "p50", Unit::Ns, "median duration (p50)", |r| Value::maybe_real(r.group.stats.median))
+            .priority(5)
+            .on_screen(8)
+            .sorted(Sort::descending("median", 'm')),
+        KernelColumn::new("p99_ns", "p99", Unit::Ns, "99th percentile", |r| Value::maybe_int(r.group.stats.p99))
+            .priority(3)
+            .on_screen(8)
+            .sorted(Sort::descending("p99", '9')),
+        KernelColumn::new("min_ns", "min", Unit::Ns, "shortest launch", |r| Value::Int(r.group.stats.min))
+            .priority(7)
+            .on_screen(8)
+            .sorted(Sort::descending("min", 'i')),
+        KernelColumn::new("max_ns", "max", Unit::Ns, "longest launch", |r| Value::Int(r.group.stats.max))
+            .priority(6)
+            .on_screen(8)
+            .sorted(Sort::descending("max", 'x')),
+        KernelColumn::new("stddev_ns", "stddev", Unit::Ns, "standard deviation (n − 1)", |r| Value::maybe_real(r.group.stats.stddev))
+            .priority(8),
+        KernelColumn::new("spread_percent", "spread", Unit::WholePercent, "standard deviation over mean", |r| {
+            Value::maybe_real(r.group.stats.spread_percent())
+        })
+        .only(Outputs::NONE)
+        .priority(8)
+        .on_screen(6)
+        .sorted(Sort::descending("spread", 's')),
+        KernelColumn::new("demangled", "demangled", Unit::Text, "full C++ name of the kernel", |r| {
+            r.demangled.map_or(Value::Absent, Value::text)
+        })
+        .only(if with_demangled { Outputs::CSV.with(Outputs::JSON) } else { Outputs::JSON }),
+    ]
+}
+
+/// Sorts groups; ties are in order of their names.
+pub fn sort_groups(groups: &[GroupRow], which: &[u32], by: Sort, ascending: bool) -> Vec<u32> {
+    let mut out = which.to_vec();
+    let rank = |at: u32| groups[at as usize].name_rank;
+    let columns = columns(GroupBy::Kernel);
+    let Some(value) = by.column(&columns).filter(|_| by != NAME).map(|c| c.value) else {
+        out.sort_by_key(|&at| rank(at));
+        if !ascending {
+            out.reverse();
+        }
+        return out;
+    };
+    let key = |at: u32| {
+        let group = &groups[at as usize];
+        value(&KernelRow { rank: 0, group, by: GroupBy::Kernel, demangled: None, curve: None }).sort_key()
+    };
+    if ascending {
+        out.sort_by_cached_key(|&at| (key(at), rank(at)));
+    } else {
+        out.sort_by_cached_key(|&at| (std::cmp::Reverse(key(at)), rank(at)));
+    }
+    out
+}

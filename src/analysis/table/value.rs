@@ -1,0 +1,233 @@
+//! Values of table cells, and their forms for programs and for people.
+
+use crate::analysis::metric::format_scaled;
+use crate::model::units::{format_grouped, format_percent};
+use crate::model::{Bytes, Nanos, config};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Unit of a column, which determines both forms of its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Aligned to the left; all others to the right.
+    Text,
+    /// A number that identifies something: no digit grouping.
+    Id,
+    Count,
+    /// A hardware counter or a number of samples: rounded for people, and nothing if 0.
+    Counter,
+    /// A duration in ns.
+    Ns,
+    /// A time in ns on the report's clock, in seconds for people.
+    Time,
+    /// The same with all digits for people.
+    ExactTime,
+    /// A difference of durations in ns, with its sign.
+    NsChange,
+    Bytes,
+    /// A difference of bytes, with its sign.
+    BytesChange,
+    Percent,
+    /// In percent, without decimals for people.
+    WholePercent,
+    /// A relative difference in percent, with its sign.
+    PercentChange,
+    FlopPerSecond,
+    /// Probability that a difference is due to chance.
+    Probability,
+    /// Extents of a grid or a block.
+    Dims,
+}
+
+impl Unit {
+    /// Symbol as in metadata of exported columns; empty for texts and plain numbers.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Text | Self::Id | Self::Count | Self::Counter | Self::Probability | Self::Dims => "",
+            Self::Ns | Self::Time | Self::ExactTime | Self::NsChange => "ns",
+            Self::Bytes | Self::BytesChange => "byte",
+            Self::Percent | Self::WholePercent | Self::PercentChange => "%",
+            Self::FlopPerSecond => "FLOP/s",
+        }
+    }
+
+    fn format_int(self, v: i64) -> String {
+        match self {
+            Self::Count => format_grouped(v),
+            Self::Ns => Nanos(v).to_string(),
+            Self::Time => format!("{:.6} s", v as f64 / 1e9),
+            Self::ExactTime => format!("{:.9} s", v as f64 / 1e9),
+            Self::NsChange => format!("{}{}", if v > 0 { "+" } else { "" }, Nanos(v)),
+            Self::Bytes => Bytes(v.unsigned_abs()).to_string(),
+            Self::BytesChange => format!("{}{}", ["−", "", "+"][(v.signum() + 1) as usize], Bytes(v.unsigned_abs())),
+            _ => v.to_string(),
+        }
+    }
+
+    fn format_real(self, v: f64) -> String {
+        match self {
+            Self::Ns => Nanos::format_ns(v),
+            Self::Counter if v > 0.0 => format_grouped(v.round() as i64),
+            Self::Counter => String::new(),
+            Self::Percent => format_percent(v),
+            Self::WholePercent => format!("{v:.0}%"),
+            // Zero has no sign.
+            Self::PercentChange if v.abs() < 0.05 => "0.0%".to_owned(),
+            Self::PercentChange => format!("{v:+.1}%"),
+            Self::FlopPerSecond => {
+                let (value, unit) = format_scaled(v, "FLOP/s");
+                format!("{value} {unit}")
+            }
+            Self::Probability if v < 0.001 => "<0.001".to_owned(),
+            Self::Probability => format!("{v:.3}"),
+            _ => v.to_string(),
+        }
+    }
+}
+
+/// A cell's value, borrowed from its row if possible.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// Not recorded, or not applicable: an empty cell, and `null` in JSON.
+    Absent,
+    Int(i64),
+    Real(f64),
+    Dims([u32; 3]),
+    Text(Cow<'a, str>),
+    /// Texts for programs and for people.
+    Labelled(Cow<'a, str>, Cow<'a, str>),
+    /// A boolean for programs, and its text for people.
+    Flag(bool, &'static str),
+    /// Nested names, outermost first; an array in JSON.
+    Path(Vec<Cow<'a, str>>),
+    /// An object in JSON, for columns that only JSON has.
+    Record(Vec<(&'static str, Value<'a>)>),
+}
+
+impl<'a> Value<'a> {
+    pub fn text(text: &'a str) -> Self {
+        Self::Text(Cow::Borrowed(text))
+    }
+
+    /// An integer of any type; one that does not fit is shown as the maximum.
+    pub fn int(number: impl TryInto<i64>) -> Self {
+        Self::Int(number.try_into().unwrap_or(i64::MAX))
+    }
+
+    /// An integer, if there is one.
+    pub fn maybe_int(number: Option<impl TryInto<i64>>) -> Self {
+        number.map_or(Self::Absent, Self::int)
+    }
+
+    pub fn maybe_real(number: Option<f64>) -> Self {
+        number.map_or(Self::Absent, Self::Real)
+    }
+
+    pub fn maybe_dims(dims: Option<[u32; 3]>) -> Self {
+        dims.map_or(Self::Absent, Self::Dims)
+    }
+
+    /// Appends the form for programs.
+    pub fn write_raw(&self, unit: Unit, out: &mut String) {
+        // Writing to a `String` cannot fail.
+        let _ = match self {
+            Self::Absent | Self::Record(_) => Ok(()),
+            Self::Int(v) => write!(out, "{v}"),
+            Self::Real(v) if unit == Unit::PercentChange => write!(out, "{v:.3}"),
+            Self::Real(v) if unit == Unit::Probability => write!(out, "{v:.3e}"),
+            Self::Real(v) => write!(out, "{v}"),
+            Self::Dims([x, y, z]) => write!(out, "{x}x{y}x{z}"),
+            Self::Text(text) | Self::Labelled(text, _) => out.write_str(text),
+            Self::Flag(flag, _) => write!(out, "{flag}"),
+            Self::Path(names) => names.iter().enumerate().try_for_each(|(at, name)| {
+                out.write_str(if at == 0 { "" } else { " › " })?;
+                out.write_str(name)
+            }),
+        };
+    }
+
+    /// Form for people.
+    pub fn to_shown(&self, unit: Unit) -> Cow<'_, str> {
+        match self {
+            Self::Int(v) => Cow::Owned(unit.format_int(*v)),
+            Self::Real(v) => Cow::Owned(unit.format_real(*v)),
+            Self::Dims(dims) => Cow::Owned(config::format_dim3(*dims)),
+            Self::Text(text) | Self::Labelled(_, text) => Cow::Borrowed(text),
+            Self::Flag(_, text) => Cow::Borrowed(text),
+            Self::Absent | Self::Path(_) | Self::Record(_) => {
+                let mut out = String::new();
+                self.write_raw(unit, &mut out);
+                Cow::Owned(out)
+            }
+        }
+    }
+
+    /// A key whose order is the order of the numbers of a column; absent values and texts come first.
+    pub fn sort_key(&self) -> i64 {
+        match self {
+            Self::Int(v) => *v,
+            // The order of the bits of a double is that of its value, apart from negative numbers (IEEE 754, 5.10).
+            Self::Real(v) => {
+                let bits = v.to_bits().cast_signed();
+                bits ^ ((bits >> 63) & i64::MAX)
+            }
+            Self::Dims(dims) => dims.iter().fold(1_i64, |n, &d| n.saturating_mul(i64::from(d))),
+            Self::Flag(flag, _) => i64::from(*flag),
+            _ => i64::MIN,
+        }
+    }
+}
+
+impl Serialize for Value<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Absent => to.serialize_none(),
+            Self::Int(v) => to.serialize_i64(*v),
+            Self::Real(v) => to.serialize_f64(*v),
+            Self::Dims(dims) => dims.serialize(to),
+            Self::Text(text) | Self::Labelled(text, _) => to.serialize_str(text),
+            Self::Flag(flag, _) => to.serialize_bool(*flag),
+            Self::Path(names) => names.serialize(to),
+            Self::Record(fields) => {
+                let mut map = to.serialize_map(Some(fields.len()))?;
+                for (name, value) in fields {
+                    map.serialize_entry(name, value)?;
+                }
+                map.end()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_numbers_sort_like_the_numbers() {
+        let numbers = [f64::NEG_INFINITY, -3.5, -1e-9, 0.0, 1e-9, 2.0, 1e300];
+        let mut keys: Vec<i64> = numbers.iter().map(|&n| Value::Real(n).sort_key()).collect();
+        assert!(keys.is_sorted(), "{keys:?}");
+        keys.insert(0, Value::Absent.sort_key());
+        assert!(keys.is_sorted());
+    }
+
+    #[test]
+    fn each_unit_has_a_raw_and_a_readable_form() {
+        let forms = |value: Value<'_>, unit| {
+            let mut raw = String::new();
+            value.write_raw(unit, &mut raw);
+            (raw, value.to_shown(unit).into_owned())
+        };
+        let both = |raw: &str, shown: &str| (raw.to_owned(), shown.to_owned());
+        assert_eq!(forms(Value::Int(1_500), Unit::Ns), both("1500", "1.50 µs"));
+        assert_eq!(forms(Value::Int(-1_500), Unit::NsChange), both("-1500", "-1.50 µs"));
+        assert_eq!(forms(Value::Int(1_500), Unit::Count), both("1500", "1,500"));
+        assert_eq!(forms(Value::Int(1_500), Unit::Id), both("1500", "1500"));
+        assert_eq!(forms(Value::Real(12.34), Unit::PercentChange), both("12.340", "+12.3%"));
+        assert_eq!(forms(Value::Dims([4, 2, 1]), Unit::Dims), both("4x2x1", "4×2"));
+        assert_eq!(forms(Value::Absent, Unit::Ns), both("", ""));
+        assert_eq!(forms(Value::Path(vec!["a".into(), "b".into()]), Unit::Text), both("a › b", "a › b"));
+    }
+}
