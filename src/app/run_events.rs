@@ -99,7 +99,7 @@ pub fn handle_news(app: &mut App, news: &News) -> Vec<Effect> {
         return effects;
     }
     let origin = watched.origin.take();
-    let files: Vec<PathBuf> = run.openable_reports().map(|r| r.path.clone()).collect();
+    let files: Vec<PathBuf> = run.openable_reports(crate::import::open::is_openable).map(|r| r.path.clone()).collect();
     let why = run.findings.first().map(|f| f.what.clone());
     if files.is_empty() {
         show_watched_run(app);

@@ -1,10 +1,12 @@
 //! `warpscope metrics`.
 
 use super::args::{DecimalSign, Metrics};
-use super::{Failure, details, interrupt, print};
+use super::{Failure, interrupt, print};
 use crate::analysis::code;
+use crate::import::importer::KernelData;
+use crate::import::input::Input;
 use crate::import::ncu::{self, Decimal};
-use crate::import::rocm::RocmThreadTrace;
+use crate::import::open::find_importer;
 use crate::import::wstrace::WarpscopeTrace;
 use crate::import::{self, Cancel, ImportError, Importer, Job, Wants};
 use crate::model::metrics::IN_PLACE;
@@ -81,23 +83,20 @@ fn read_metrics(args: &Metrics, cancel: Cancel, decimal: Option<Decimal>) -> Res
 /// Prints sections, rules, or code of the report.
 fn print_details(args: &Metrics, metrics: &model::Metrics, results: &[(usize, &model::ResultMetrics)]) -> Result<(), Failure> {
     let file = args.file.display();
-    let traced = RocmThreadTrace::is_thread_trace(metrics);
-    let input = import::input_if(&args.file, &Job::new(Wants::ALL, &|_| {}), &|i| {
-        ncu::is_report(i) || RocmThreadTrace.knows(i) || WarpscopeTrace.knows(i)
-    })?;
-    if traced && (args.sections || args.rules) {
-        return Err(Failure::wrong(format!("{file}: a thread trace has code, but no sections and rules")));
+    let has_data = |i: &Input| find_importer(i).is_ok_and(|importer| importer.kernel_data(i) != KernelData::Metrics);
+    let input = import::input_if(&args.file, &Job::new(Wants::ALL, &|_| {}), &has_data)?;
+    let importer = find_importer(&input)?;
+    match importer.kernel_data(&input) {
+        KernelData::Metrics => return Err(Failure::wrong(format!("{file}: only a .ncu-rep has sections, rules and code"))),
+        KernelData::Code if args.sections || args.rules => {
+            return Err(Failure::wrong(format!("{file}: this {} has code, but no sections and rules", importer.name())));
+        }
+        KernelData::Code | KernelData::Sections => {}
     }
     let in_place = metrics.source.tool == IN_PLACE;
-    if in_place && (args.sections || args.rules) {
-        return Err(Failure::wrong(format!("{file}: what was measured while the program ran has no sections and rules")));
-    }
     if in_place && results.iter().all(|(_, r)| r.sampled.is_none()) {
         let how = "`--stalls KERNEL#N` of `warpscope run` samples a launch";
         return Err(Failure::wrong(format!("{file}: no stall reasons were sampled of these kernels: {how}")));
-    }
-    if !traced && !in_place && !ncu::is_report(&input) {
-        return Err(Failure::wrong(format!("{file}: only a .ncu-rep has sections, rules and code")));
     }
     let (mut sections, mut rules, mut hot) = (Vec::new(), Vec::new(), Vec::new());
     let mut remarks: Vec<String> = Vec::new();
@@ -105,26 +104,14 @@ fn print_details(args: &Metrics, metrics: &model::Metrics, results: &[(usize, &m
         if in_place && result.sampled.is_none() {
             continue;
         }
-        let details = if let Some(sampled) = &result.sampled {
-            sampled.details.clone()
-        } else if traced {
-            RocmThreadTrace::read_details(&input, metrics)?
-        } else {
-            ncu::details::read_details(&input, result)?
-        };
+        let details = importer.read_details(&input, metrics, at)?;
         if args.sections {
             sections.extend(report::sections::section_metrics(metrics, at, &details));
         } else if args.rules {
             rules.extend(report::sections::rule_messages(at, &details));
         } else {
             let tools = if args.sass { ncu::source::find_disassemblers() } else { Vec::new() };
-            let found = if let Some(sampled) = &result.sampled {
-                details::sampled_code(&input, metrics, sampled, &tools, &Cancel::default())?
-            } else if traced {
-                RocmThreadTrace::read_code(&input)?
-            } else {
-                ncu::source::read_code(&input, metrics, at, &details, &tools, &Cancel::default())?
-            };
+            let found = importer.read_code(&input, metrics, at, &tools, &Cancel::default())?;
             let listing = code::build_listing(metrics, at, &details, &found, false);
             hot.extend(report::code::hot_rows(at, &listing, args.sass));
             remarks.extend(listing.remarks.iter().filter(|r| args.sass || !r.contains("SASS")).cloned());
@@ -150,10 +137,7 @@ fn print_details(args: &Metrics, metrics: &model::Metrics, results: &[(usize, &m
 /// Prints session information, which is private and only printed on request.
 fn print_session(args: &Metrics) -> Result<(), Failure> {
     let job = Job::new(Wants::ALL, &|_| {});
-    let input = import::input_if(&args.file, &job, &ncu::is_report)?;
-    if !ncu::is_report(&input) {
-        return Err(Failure::wrong(format!("{}: only a .ncu-rep has session information", args.file.display())));
-    }
-    let facts = ncu::session::read_facts(&input)?;
+    let input = import::open::open_input(&args.file, &job)?;
+    let facts = find_importer(&input)?.read_session(&input)?;
     print::to_stdout(|out| report::metrics::print_session(out, &facts, print::format_or_default(args.format), print::terminal_width()))
 }

@@ -183,9 +183,9 @@ fn run_command(args: &Args) -> Result<(), Failure> {
         None if args.files.is_empty() && std::io::stdout().is_terminal() && std::io::stdin().is_terminal() => {
             event_loop::explore_library(args, &config)
         }
-        None if args.files.is_empty() => Err(Failure::wrong(
-            "name a report (.nsys-rep, .sqlite, .ncu-rep, .pt.trace.json, `nsys stats` or `ncu` CSV), or try `warpscope demo`; `warpscope --help` shows more",
-        )),
+        None if args.files.is_empty() => {
+            Err(Failure::wrong("name a report, or try `warpscope demo`; `warpscope --help` lists the files that open"))
+        }
         None => event_loop::explore_files(args, &config),
     }
 }

@@ -4,6 +4,7 @@ use super::triage_args::{DigestArgs, Ranks};
 use super::{FAILED, Failure, interrupt, print};
 use crate::analysis::ranks::{self, build_digests, build_job};
 use crate::analysis::triage::{self, Scope, Verdict};
+use crate::import::open::rank_report;
 use crate::import::{Parts, Wants};
 use crate::launch::open;
 use crate::launch::runs::host_identity;
@@ -17,32 +18,10 @@ use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Extensions of a rank's reports, in order of preference: a digest is preferred to its original report.
-const REPORTS: [&str; 12] = [
-    ".wsd",
-    ".wstrace",
-    ".sqlite",
-    ".sqlite.zst",
-    ".sqlite.gz",
-    ".nsys-rep",
-    ".pt.trace.json",
-    ".pt.trace.json.gz",
-    ".json",
-    ".json.gz",
-    ".db",
-    ".pftrace",
-];
 /// Maximum depth of folders: one per rank, or per host and process.
 const DEEPEST: usize = 3;
 /// Maximum size of a digest file, bytes.
 const MOST: u64 = 64 << 20;
-
-/// Returns the path of a report without its extension, and the preference of the extension.
-fn split_extension(path: &Path) -> Option<(String, usize)> {
-    let name = path.file_name()?.to_string_lossy();
-    let (kind, end) = REPORTS.iter().enumerate().filter(|(_, end)| name.ends_with(**end)).max_by_key(|(_, end)| end.len())?;
-    Some((path.with_file_name(name.strip_suffix(end)?).display().to_string(), kind))
-}
 
 /// Collects the reports in a folder and its subfolders. Follows links, and visits each folder once because links may
 /// form cycles.
@@ -61,7 +40,7 @@ fn gather_reports(folder: &Path, left: usize, seen: &mut HashSet<(u64, u64)>, in
     for path in entries {
         if path.is_dir() && left > 0 {
             gather_reports(&path, left - 1, seen, into)?;
-        } else if path.is_file() && split_extension(&path).is_some() {
+        } else if path.is_file() && rank_report(&path).is_some() {
             into.push(path);
         }
     }
@@ -83,10 +62,10 @@ fn expand_files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
             found.retain(|f| f.extension().is_some_and(|x| x == "wsd"));
         }
         let mut best: HashMap<String, usize> = HashMap::new();
-        for (stem, kind) in found.iter().filter_map(|f| split_extension(f)) {
+        for (stem, kind) in found.iter().filter_map(|f| rank_report(f)) {
             best.entry(stem).and_modify(|k| *k = kind.min(*k)).or_insert(kind);
         }
-        let is_best = |f: &PathBuf| split_extension(f).is_none_or(|(stem, kind)| best.get(&stem).is_none_or(|b| kind <= *b));
+        let is_best = |f: &PathBuf| rank_report(f).is_none_or(|(stem, kind)| best.get(&stem).is_none_or(|b| kind <= *b));
         let kept: Vec<PathBuf> = found.into_iter().filter(is_best).collect();
         if kept.is_empty() {
             return Err(Failure::wrong(format!("{}: there are no reports of ranks in this folder", path.display())));
@@ -228,7 +207,7 @@ fn goes_to(args: &DigestArgs, digest: &Digest, at: usize, several: bool) -> Resu
     }
     let rank = known.unwrap_or_else(|| at.to_string());
     let Some(output) = &args.output else {
-        let (stem, _) = split_extension(&args.file).unwrap_or_else(|| (args.file.display().to_string(), 0));
+        let (stem, _) = rank_report(&args.file).unwrap_or_else(|| (args.file.display().to_string(), 0));
         let stem = stem.trim_end_matches('/');
         return Ok(PathBuf::from(if several { format!("{stem}-rank{rank}.wsd") } else { format!("{stem}.wsd") }));
     };

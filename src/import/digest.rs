@@ -23,8 +23,16 @@ impl Importer for WarpscopeDigest {
         &[".wsd"]
     }
 
+    fn suffixes(&self) -> &'static [&'static str] {
+        &[".wsd"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
         Digest::is_digest(&input.head)
+    }
+
+    fn is_of_rank(&self) -> bool {
+        true
     }
 
     fn read(&self, input: &Input, _: &Job<'_>) -> Result<Profile, ImportError> {

@@ -21,8 +21,16 @@ impl Importer for NsysReport {
         &[".nsys-rep", ".qdrep"]
     }
 
+    fn suffixes(&self) -> &'static [&'static str] {
+        &[".nsys-rep", ".qdrep"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
         input.head.starts_with(MAGIC)
+    }
+
+    fn is_of_rank(&self) -> bool {
+        true
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {

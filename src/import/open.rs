@@ -65,11 +65,42 @@ pub fn input_if(path: &Path, job: &Job<'_>, knows: &dyn Fn(&Input) -> bool) -> R
     Input::open(path, job, Kinds { knows, salvages: &salvages, refusal: &refuse_input })
 }
 
+/// Returns the importer of an input.
+pub fn find_importer(input: &Input) -> Result<&'static dyn Importer, ImportError> {
+    IMPORTERS.iter().copied().find(|i| i.knows(input)).ok_or_else(|| refuse_input(input))
+}
+
+/// File name without the endings of compression, in lower case.
+fn uncompressed_name(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_string_lossy().to_lowercase();
+    let bare = name.strip_suffix(".zst").or_else(|| name.strip_suffix(".gz")).unwrap_or(&name);
+    Some(bare.to_owned())
+}
+
+/// Returns true if the explorer may be able to open a file, judging by its name.
+pub fn is_openable(path: &Path) -> bool {
+    uncompressed_name(path).is_some_and(|name| IMPORTERS.iter().flat_map(|i| i.suffixes()).any(|s| name.ends_with(s)))
+}
+
+/// For a file that may be the report of a rank, judging by its name: the path without its ending, and the importer's
+/// place in the order of preference. A digest is preferred to the report that it summarizes.
+pub fn rank_report(path: &Path) -> Option<(String, usize)> {
+    let name = uncompressed_name(path)?;
+    let of_ranks = || IMPORTERS.iter().filter(|i| i.is_of_rank());
+    let digest = |i: &&&dyn Importer| i.name() == digest::WarpscopeDigest.name();
+    let preferred = of_ranks().filter(digest).chain(of_ranks().filter(|i| !digest(i))).enumerate();
+    let endings = preferred.flat_map(|(at, i)| i.suffixes().iter().map(move |s| (at, *s)));
+    // Of several formats with the same ending, the first counts.
+    let (at, ending) = endings.filter(|(_, s)| name.ends_with(s)).max_by_key(|(at, s)| (s.len(), std::cmp::Reverse(*at)))?;
+    let stem = path.file_name()?.to_str()?.get(..name.len() - ending.len())?.to_owned();
+    Some((path.with_file_name(stem).display().to_string(), at))
+}
+
 /// Reads the metrics of individual kernels, measured by ncu or rocprofv3.
 pub fn read_results(path: &Path, job: &Job<'_>) -> Result<Metrics, ImportError> {
-    let amd: [&dyn Importer; 4] = [&rocm::Rocpd, &rocm::RocprofWorkload, &rocm::RocmCsv, &rocm::RocmJson];
-    let found = input_if(path, job, &|input| amd.iter().any(|i| i.knows(input)));
-    let Some((input, importer)) = found.ok().and_then(|input| amd.into_iter().find(|i| i.knows(&input)).map(|i| (input, i))) else {
+    let measures = |input: &Input| IMPORTERS.iter().copied().find(|i| i.has_counters() && i.knows(input));
+    let found = input_if(path, job, &|input| measures(input).is_some());
+    let Some((input, importer)) = found.ok().and_then(|input| measures(&input).map(|i| (input, i))) else {
         return ncu::read_metrics(path, job, None);
     };
     let profile = importer.read(&input, job)?;
@@ -119,22 +150,18 @@ fn add_coverage_notes(profile: &mut Profile) {
 
 /// Reads an opened or built-in input.
 pub fn read_profile(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
-    for importer in IMPORTERS {
-        if importer.knows(input) {
-            let mut profile = importer.read(input, &Job { wants: extend_wants(input, job.wants), ..job.clone() })?;
-            if profile.devices.len() > MOST_DEVICES {
-                let what = format!("a report of {} GPUs", profile.devices.len());
-                return Err(ImportError::refused(&input.path, what, "no job has as many: copy it again from where it was recorded"));
-            }
-            if !importer.grows() {
-                input.check_unchanged()?;
-            }
-            times::fix_times(&mut profile);
-            unrecorded::find_unrecorded(&mut profile, job.wants.has_parts(Parts::MEMOPS));
-            add_coverage_notes(&mut profile);
-            collectives::add_collectives(&mut profile);
-            return Ok(profile);
-        }
+    let importer = find_importer(input)?;
+    let mut profile = importer.read(input, &Job { wants: extend_wants(input, job.wants), ..job.clone() })?;
+    if profile.devices.len() > MOST_DEVICES {
+        let what = format!("a report of {} GPUs", profile.devices.len());
+        return Err(ImportError::refused(&input.path, what, "no job has as many: copy it again from where it was recorded"));
     }
-    Err(refuse_input(input))
+    if !importer.grows() {
+        input.check_unchanged()?;
+    }
+    times::fix_times(&mut profile);
+    unrecorded::find_unrecorded(&mut profile, job.wants.has_parts(Parts::MEMOPS));
+    add_coverage_notes(&mut profile);
+    collectives::add_collectives(&mut profile);
+    Ok(profile)
 }

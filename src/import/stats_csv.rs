@@ -45,6 +45,10 @@ impl Importer for NsysStatsCsv {
         &["`nsys stats` CSV"]
     }
 
+    fn suffixes(&self) -> &'static [&'static str] {
+        &[".csv"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
         find_header(&String::from_utf8_lossy(&input.head)).is_some()
     }

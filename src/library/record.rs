@@ -178,9 +178,9 @@ impl Run {
         self.reports.iter().map(|r| r.bytes).sum()
     }
 
-    /// Reports that the explorer can open, without other files of the profiler.
-    pub fn openable_reports(&self) -> impl Iterator<Item = &Report> {
-        self.reports.iter().filter(|r| is_openable(&r.path))
+    /// Reports whose names `opens` accepts, without other files of the profiler.
+    pub fn openable_reports(&self, opens: fn(&std::path::Path) -> bool) -> impl Iterator<Item = &Report> {
+        self.reports.iter().filter(move |r| opens(&r.path))
     }
 
     /// Returns true if the run's data contains all words.
@@ -200,15 +200,6 @@ impl Run {
         .to_lowercase();
         words.to_lowercase().split_whitespace().all(|w| text.contains(w))
     }
-}
-
-/// Returns true if the explorer can open a file, judging by its name.
-pub fn is_openable(path: &std::path::Path) -> bool {
-    const KINDS: [&str; 12] =
-        [".nsys-rep", ".ncu-rep", ".sqlite", ".qdrep", ".csv", ".json", ".wstrace", ".db", ".pftrace", ".pickle", ".wsd", ".rpd"];
-    let name = path.to_string_lossy().to_lowercase();
-    let bare = name.trim_end_matches(".zst").trim_end_matches(".gz");
-    KINDS.iter().any(|k| bare.ends_with(k))
 }
 
 /// Environment variables that describe the run and contain no secrets; a name may end in `*`.

@@ -582,7 +582,7 @@ fn only_a_runs_own_files_are_exported() {
 /// Every report type that an importer recognises by suffix can be opened from the library.
 #[test]
 fn what_importers_read_the_library_opens() {
-    use warpscope::library::record::is_openable;
+    use warpscope::import::open::is_openable;
     let endings = warpscope::import::IMPORTERS.iter().flat_map(|i| i.files()).filter(|f| f.starts_with(['.', '_']));
     let closed: Vec<&&str> = endings.filter(|f| !is_openable(Path::new(&format!("/x/report{f}")))).collect();
     assert!(closed.is_empty(), "{closed:?}");

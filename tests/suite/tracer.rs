@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use warpscope::analysis::triage::{Cause, Scope, triage_profile};
-use warpscope::import::wstrace::WarpscopeTrace;
+use warpscope::import::wstrace::{WarpscopeTrace, read_modules};
 use warpscope::import::{Importer, Job, Wants, input_if, open_profile};
 use warpscope::launch::tracer::OBJECT;
 use warpscope::model::{Cancel, LaunchOrder, NoteKind, Profile, RangeKind};
@@ -931,6 +931,6 @@ fn a_kernel_is_asked_for_while_the_program_runs() {
     // Then it was sampled, and the code of its module is present.
     let sources = bar.sampled.as_deref().map(|s| s.details.sources.clone()).expect("samples");
     let input = input_if(&file, &Job::new(Wants::ALL, &|_| {}), &|i| WarpscopeTrace.knows(i)).unwrap();
-    let found = WarpscopeTrace::read_modules(&input, &sources).unwrap();
+    let found = read_modules(&input, &sources).unwrap();
     assert_eq!(found.into_values().collect::<Vec<_>>(), [b"code that is loaded before anybody asks"]);
 }

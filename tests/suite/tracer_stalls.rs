@@ -3,7 +3,7 @@
 
 use super::tracer::measured;
 use warpscope::cli::details;
-use warpscope::import::wstrace::WarpscopeTrace;
+use warpscope::import::wstrace::{WarpscopeTrace, read_modules};
 use warpscope::import::{Cancel, Importer, Input, Job, Wants, input_if};
 use warpscope::model::metrics::SAMPLED_LAUNCHES;
 use warpscope::model::sections::InstanceKey;
@@ -71,9 +71,9 @@ fn the_module_of_a_sampled_launch_is_kept() {
     let sources: Vec<u64> = metrics.results.iter().flat_map(|r| r.sampled.as_deref().unwrap().details.sources.clone()).collect();
     assert!(sources.len() == 2 && sources[0] == sources[1]);
     let input = input(&run.files()[0]);
-    let found = WarpscopeTrace::read_modules(&input, &sources).unwrap();
+    let found = read_modules(&input, &sources).unwrap();
     assert_eq!(found.into_values().collect::<Vec<_>>(), [code.as_bytes()]);
-    assert!(WarpscopeTrace::read_modules(&input, &[1]).unwrap().is_empty());
+    assert!(read_modules(&input, &[1]).unwrap().is_empty());
     // A module without code gives offsets.
     let listed = details::read_code(|| Ok(input), metrics, 0, &[], &Cancel::default()).unwrap();
     assert!(listed.functions.len() == 1 && listed.functions[0].instructions.is_empty() && !listed.remarks.is_empty());

@@ -88,8 +88,8 @@ pub fn run_foreground(id: i64, explorer: i32) -> Result<(), Failure> {
 
 /// Opens the reports of a run in the explorer.
 pub fn open_reports(args: &Args, config: &Config, run: &Run) -> Result<(), Failure> {
-    if run.openable_reports().next().is_none() {
+    if run.openable_reports(crate::import::open::is_openable).next().is_none() {
         return headless::print_outcome(run);
     }
-    event_loop::explore_reports(args, config, run.openable_reports().map(|r| r.path.clone()).collect())
+    event_loop::explore_reports(args, config, run.openable_reports(crate::import::open::is_openable).map(|r| r.path.clone()).collect())
 }

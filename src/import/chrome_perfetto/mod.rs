@@ -269,8 +269,16 @@ impl Importer for PerfettoTrace {
         &[".pftrace"]
     }
 
+    fn suffixes(&self) -> &'static [&'static str] {
+        &[".pftrace"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
         perfetto::is_trace(&input.head)
+    }
+
+    fn is_of_rank(&self) -> bool {
+        true
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {

@@ -1,15 +1,18 @@
 //! Builds a profile from an ncu report, which has no timeline: each result becomes a launch with ncu's duration.
 
-use super::{is_report, read_input};
-use crate::import::{ImportError, Importer, Input, Job};
+use super::details::read_details;
+use super::{is_report, read_input, session, source};
+use crate::import::importer::{Fact, KernelData};
+use crate::import::{Cancel, ImportError, Importer, Input, Job};
 use crate::model::metrics::IN_PLACE;
 use crate::model::units::format_count;
 use crate::model::{
-    Bytes, Capture, Device, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, LaunchSite, Launches, Metrics, Note, NoteKind, Process,
-    Profile, ResultMetrics, Severity, Value, argv,
+    Bytes, Capture, Code, Details, Device, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, LaunchSite, Launches, Metrics, Note, NoteKind,
+    Process, Profile, ResultMetrics, Severity, Value, argv,
 };
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub struct Ncu;
@@ -23,6 +26,10 @@ impl Importer for Ncu {
         &[".ncu-rep", "`ncu --csv`"]
     }
 
+    fn suffixes(&self) -> &'static [&'static str] {
+        &[".ncu-rep", ".csv"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
         if is_report(input) {
             return true;
@@ -34,6 +41,41 @@ impl Importer for Ncu {
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         Ok(build_profile(read_input(input, job, None)?))
+    }
+
+    fn kernel_data(&self, input: &Input) -> KernelData {
+        if is_report(input) { KernelData::Sections } else { KernelData::Metrics }
+    }
+
+    fn read_details(&self, input: &Input, metrics: &Metrics, result: usize) -> Result<Details, ImportError> {
+        match metrics.results.get(result) {
+            Some(of) if of.place.is_some() => read_details(input, of),
+            // Text reports contain no further details.
+            _ => Ok(Details::default()),
+        }
+    }
+
+    fn read_code(
+        &self,
+        input: &Input,
+        metrics: &Metrics,
+        result: usize,
+        disassemblers: &[PathBuf],
+        cancel: &Cancel,
+    ) -> Result<Code, ImportError> {
+        let Some(of) = metrics.results.get(result).filter(|r| r.place.is_some()) else {
+            let remark = "this result was read from text, which has no code: open the .ncu-rep".to_owned();
+            return Ok(Code { remarks: vec![remark], ..Code::default() });
+        };
+        let details = read_details(input, of)?;
+        source::read_code(input, metrics, result, &details, disassemblers, cancel)
+    }
+
+    fn read_session(&self, input: &Input) -> Result<Vec<Fact>, ImportError> {
+        if !is_report(input) {
+            return Err(ImportError::refused(&input.path, "text has no session information", "name the .ncu-rep"));
+        }
+        session::read_facts(input)
     }
 }
 

@@ -3,10 +3,8 @@
 
 use super::blocks::{Blocks, Item};
 use super::proto::{FullProcess, FullSession, decode_lossy};
+use crate::import::importer::Fact;
 use crate::import::{ImportError, Input};
-
-/// Label and text.
-pub type Fact = (&'static str, String);
 
 /// Reads all facts, in report order.
 pub fn read_facts(input: &Input) -> Result<Vec<Fact>, ImportError> {

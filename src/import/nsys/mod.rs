@@ -34,10 +34,18 @@ impl Importer for NsysSqlite {
         &[".sqlite"]
     }
 
+    fn suffixes(&self) -> &'static [&'static str] {
+        &[".sqlite"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
         // Accept any database without the tables of other tools, so that this importer explains damaged and empty ones.
         let others: [&[u8]; 3] = [b"rocpd_", b"compute_kernel_metric", b"CREATE TABLE KERN "];
         input.head.starts_with(b"SQLite format 3\0") && others.iter().all(|t| memchr::memmem::find(&input.head, t).is_none())
+    }
+
+    fn is_of_rank(&self) -> bool {
+        true
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {

@@ -23,14 +23,16 @@ mod thread_trace;
 mod wave_timeline;
 mod workload;
 
+use super::importer::KernelData;
 use super::input::Bytes;
 use super::sqlite::db::Db;
-use super::{ImportError, Importer, Input, Job, Parts};
+use super::{Cancel, ImportError, Importer, Input, Job, Parts};
 use crate::launch::open;
 use crate::model::units::format_count;
 use crate::model::{Code, Details, Metrics, Note, NoteKind, Profile, Severity, Source};
 use rows::Rows;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 const MAGIC: &[u8] = b"SQLite format 3\0";
@@ -52,12 +54,24 @@ impl Importer for Rocpd {
         &["_results.db"]
     }
 
+    fn suffixes(&self) -> &'static [&'static str] {
+        &[".db"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
         // Each process and each pass writes a database. If the folder has a decoded thread trace, import the trace.
         let traced = input.members.iter().any(|m| m.path.file_name().is_some_and(|n| n == "code.json"));
         let part =
             |m: &super::input::Member| m.head.starts_with(MAGIC) && Input::open_part(&m.path).is_ok_and(|i| is_rocpd_database(&i.head));
         is_rocpd_database(&input.head) || (!traced && input.members.iter().any(part))
+    }
+
+    fn is_of_rank(&self) -> bool {
+        true
+    }
+
+    fn has_counters(&self) -> bool {
+        true
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
@@ -112,8 +126,16 @@ impl Importer for RocprofDb {
         &["results.db"]
     }
 
+    fn suffixes(&self) -> &'static [&'static str] {
+        &[".db"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
         input.head.starts_with(b"SQLite format 3\0") && memchr::memmem::find(&input.head, b"CREATE TABLE KERN ").is_some()
+    }
+
+    fn is_of_rank(&self) -> bool {
+        true
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
@@ -136,8 +158,16 @@ impl Importer for Rpd {
         &[".rpd"]
     }
 
+    fn suffixes(&self) -> &'static [&'static str] {
+        &[".rpd"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
         rpd::is_rpd_database(&input.head)
+    }
+
+    fn is_of_rank(&self) -> bool {
+        true
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
@@ -158,6 +188,10 @@ impl Importer for RocprofCompute {
 
     fn files(&self) -> &'static [&'static str] {
         &["`rocprof-compute` .db"]
+    }
+
+    fn suffixes(&self) -> &'static [&'static str] {
+        &[".db"]
     }
 
     fn knows(&self, input: &Input) -> bool {
@@ -183,8 +217,16 @@ impl Importer for RocprofWorkload {
         &["pmc_perf.csv"]
     }
 
+    fn suffixes(&self) -> &'static [&'static str] {
+        &[".csv"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
         workload::is_counter_table(&input.head) || Self::counter_table(input).is_some()
+    }
+
+    fn has_counters(&self) -> bool {
+        true
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
@@ -230,6 +272,10 @@ impl Importer for RocprofTables {
         &["`--save-dfs` folder"]
     }
 
+    fn suffixes(&self) -> &'static [&'static str] {
+        &[".csv"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
         dataframes::is_analysis(input)
     }
@@ -252,6 +298,10 @@ impl Importer for RocmThreadTrace {
         &["ui_output_…/code.json"]
     }
 
+    fn suffixes(&self) -> &'static [&'static str] {
+        &[".json"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
         thread_trace::code_file(input).is_some()
     }
@@ -262,20 +312,16 @@ impl Importer for RocmThreadTrace {
             None => Err(ImportError::refused(&input.path, "no thread trace", "name the folder ui_output_… of one dispatch")),
         }
     }
-}
 
-impl RocmThreadTrace {
-    /// Returns true if the results come from a thread trace.
-    pub fn is_thread_trace(metrics: &Metrics) -> bool {
-        metrics.source.tool == thread_trace::TOOL
+    fn kernel_data(&self, _input: &Input) -> KernelData {
+        KernelData::Code
     }
 
-    /// Reads the values per instruction.
-    pub fn read_details(input: &Input, metrics: &Metrics) -> Result<Details, ImportError> {
+    fn read_details(&self, input: &Input, metrics: &Metrics, _result: usize) -> Result<Details, ImportError> {
         thread_trace::code_file(input).map_or_else(|| Ok(Details::default()), |path| thread_trace::read_details(&path, metrics))
     }
 
-    pub fn read_code(input: &Input) -> Result<Code, ImportError> {
+    fn read_code(&self, input: &Input, _: &Metrics, _: usize, _: &[PathBuf], _: &Cancel) -> Result<Code, ImportError> {
         thread_trace::code_file(input).map_or_else(|| Ok(Code::default()), |path| thread_trace::read_code(&path))
     }
 }
@@ -292,12 +338,20 @@ impl Importer for RocmCsv {
         &["_kernel_trace.csv", "results.csv"]
     }
 
+    fn suffixes(&self) -> &'static [&'static str] {
+        &[".csv"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
         csv_set::detect_table(&input.head).is_some()
             || input
                 .members
                 .iter()
                 .any(|m| matches!(csv_set::detect_table(&m.head), Some(csv_set::Table::Kernels | csv_set::Table::Counters)))
+    }
+
+    fn has_counters(&self) -> bool {
+        true
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
@@ -327,6 +381,10 @@ impl Importer for RocmStats {
         &["_kernel_stats.csv", "results.stats.csv"]
     }
 
+    fn suffixes(&self) -> &'static [&'static str] {
+        &[".csv"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
         stats::is_stats_table(&input.head)
     }
@@ -354,8 +412,20 @@ impl Importer for RocmJson {
         &["_results.json"]
     }
 
+    fn suffixes(&self) -> &'static [&'static str] {
+        &[".json"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
         input.head.trim_ascii_start().starts_with(b"{") && memchr::memmem::find(&input.head, json::KEY.as_bytes()).is_some()
+    }
+
+    fn is_of_rank(&self) -> bool {
+        true
+    }
+
+    fn has_counters(&self) -> bool {
+        true
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
@@ -379,8 +449,16 @@ impl Importer for RocmPerfetto {
         &["_results.pftrace"]
     }
 
+    fn suffixes(&self) -> &'static [&'static str] {
+        &[".pftrace"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
         pftrace::is_rocm_trace(&input.head)
+    }
+
+    fn is_of_rank(&self) -> bool {
+        true
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {

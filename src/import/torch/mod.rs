@@ -33,6 +33,10 @@ impl Importer for TorchTrace {
         &[".pt.trace.json"]
     }
 
+    fn suffixes(&self) -> &'static [&'static str] {
+        &[".pt.trace.json", ".json"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
         let head = input.head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&input.head);
         let has = |word: &[u8]| memchr::memmem::find(head, word).is_some();
@@ -48,6 +52,10 @@ impl Importer for TorchTrace {
     }
 
     fn salvages(&self) -> bool {
+        true
+    }
+
+    fn is_of_rank(&self) -> bool {
         true
     }
 

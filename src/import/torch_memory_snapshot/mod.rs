@@ -31,6 +31,10 @@ impl Importer for TorchSnapshot {
         &[".pickle"]
     }
 
+    fn suffixes(&self) -> &'static [&'static str] {
+        &[".pickle"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
         let has = |word: &[u8]| memchr::memmem::find(&input.head, word).is_some();
         is_pickle(&input.head) && (has(b"segments") || has(b"device_traces") || has(b"segment_type"))

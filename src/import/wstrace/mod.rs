@@ -25,10 +25,12 @@ mod server;
 mod tail;
 mod varint;
 
+use super::importer::KernelData;
 use super::input::Bytes;
-use super::{ImportError, Importer, Input, Job};
+use super::ncu::source;
+use super::{Cancel, ImportError, Importer, Input, Job};
 use crate::launch::open;
-use crate::model::{Profile, Source};
+use crate::model::{Code, Details, Metrics, Profile, Source};
 pub use follow::Follow;
 use notes::Said;
 pub use server::{add_samples, metrics_prefix};
@@ -53,6 +55,10 @@ impl Importer for WarpscopeTrace {
         &[".wstrace"]
     }
 
+    fn suffixes(&self) -> &'static [&'static str] {
+        &[".wstrace"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
         // The traces of several processes in one folder are opened as one report.
         input.head.starts_with(&blocks::MAGIC) || input.members.iter().any(|m| m.head.starts_with(&blocks::MAGIC))
@@ -66,6 +72,36 @@ impl Importer for WarpscopeTrace {
         true
     }
 
+    fn is_of_rank(&self) -> bool {
+        true
+    }
+
+    fn kernel_data(&self, _input: &Input) -> KernelData {
+        KernelData::Code
+    }
+
+    fn read_details(&self, _input: &Input, metrics: &Metrics, result: usize) -> Result<Details, ImportError> {
+        let sampled = metrics.results.get(result).and_then(|r| r.sampled.as_ref());
+        Ok(sampled.map(|s| s.details.clone()).unwrap_or_default())
+    }
+
+    fn read_code(
+        &self,
+        input: &Input,
+        metrics: &Metrics,
+        result: usize,
+        disassemblers: &[PathBuf],
+        cancel: &Cancel,
+    ) -> Result<Code, ImportError> {
+        let Some(sampled) = metrics.results.get(result).and_then(|r| r.sampled.as_ref()) else {
+            let remark =
+                "no stall reasons were sampled of this kernel: `warpscope run --stalls KERNEL#N` samples a launch of it".to_owned();
+            return Ok(Code { remarks: vec![remark], ..Code::default() });
+        };
+        let modules = read_modules(input, &sampled.details.sources)?;
+        Ok(source::of_modules(input, metrics, sampled, &modules, disassemblers, cancel))
+    }
+
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let files = read_contents(input)?;
         let mut profile = build_profile(&files, input, job)?;
@@ -74,16 +110,14 @@ impl Importer for WarpscopeTrace {
     }
 }
 
-impl WarpscopeTrace {
-    /// Reads the code of modules with sampled launches, by the module id in the samples; modules that the tracer did
-    /// not store are missing.
-    pub fn read_modules(input: &Input, wanted: &[u64]) -> Result<BTreeMap<u64, Vec<u8>>, ImportError> {
-        let mut found = BTreeMap::new();
-        for bytes in read_contents(input)? {
-            pc_sampling::find_modules(&bytes, wanted, &mut found);
-        }
-        Ok(found)
+/// Reads the code of modules with sampled launches, by the module id in the samples; modules that the tracer did not
+/// store are missing.
+pub fn read_modules(input: &Input, wanted: &[u64]) -> Result<BTreeMap<u64, Vec<u8>>, ImportError> {
+    let mut found = BTreeMap::new();
+    for bytes in read_contents(input)? {
+        pc_sampling::find_modules(&bytes, wanted, &mut found);
     }
+    Ok(found)
 }
 
 /// Returns `PREFIX` for `PREFIX.PID.wstrace`, `PREFIX.PID-1.wstrace` and `PREFIX.PID.7.wstrace`.

@@ -102,7 +102,8 @@ impl LibraryScreen {
             return Navigate::Demo.into();
         }
         let Some(run) = self.selected_run() else { return Response::error_message(NO_RUN) };
-        let files: Vec<PathBuf> = run.openable_reports().map(|r| &r.path).filter(|p| !run.gone.contains(p)).cloned().collect();
+        let files: Vec<PathBuf> =
+            run.openable_reports(crate::import::open::is_openable).map(|r| &r.path).filter(|p| !run.gone.contains(p)).cloned().collect();
         if run.state.is_live() {
             return self.show_log(cx);
         }
@@ -147,7 +148,7 @@ impl LibraryScreen {
         let Some(run) = self.selected_run().cloned() else { return Response::error_message(NO_RUN) };
         match self.marked {
             Some(id) if id != run.id => {
-                let file = |r: &Run| r.openable_reports().next().map(|r| r.path.clone());
+                let file = |r: &Run| r.openable_reports(crate::import::open::is_openable).next().map(|r| r.path.clone());
                 let other = self.runs.iter().flatten().find(|r| r.id == id).and_then(file);
                 let (Some(before), Some(after)) = (other, file(&run)) else {
                     return Response::error_message("one of the two runs left no report");
