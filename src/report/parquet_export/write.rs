@@ -83,7 +83,7 @@ impl SharedTexts {
 fn write_column<R>(
     out: &mut SerializedColumnWriter<'_>,
     of: &Column<R>,
-    row: &dyn Fn(usize) -> Option<R>,
+    row: &impl Fn(usize) -> Option<R>,
     rows: std::ops::Range<usize>,
 ) -> Result<(), ParquetError> {
     match physical_type(of.unit) {
@@ -142,7 +142,7 @@ pub fn write_rows<R>(
     out: &mut (dyn Write + Send),
     columns: &[Column<R>],
     rows: usize,
-    row: &dyn Fn(usize) -> Option<R>,
+    row: &impl Fn(usize) -> Option<R>,
     facts: &Facts<'_>,
 ) -> io::Result<()> {
     let written = || -> Result<(), ParquetError> {
