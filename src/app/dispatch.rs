@@ -61,6 +61,9 @@ fn focus_details(app: &mut App, details: bool) -> Vec<Effect> {
         let key = app.session.key_label(ActionId::Details);
         return set_status(app, format!("there are no details beside the table; {key} shows them"), false);
     }
+    if !details && app.session.reading.is_none() {
+        return set_status(app, "the list has the focus", false);
+    }
     if app.session.reading.is_none() || !details {
         (app.session.reading, app.session.most_scroll) = (details.then_some(0), usize::MAX);
     }

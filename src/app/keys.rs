@@ -3,7 +3,7 @@
 use super::actions::{ActionId, KeyScope};
 use super::dispatch::{ask_top, dispatch_action, scroll_top};
 use super::msg::{Effect, Mouse, Pointer};
-use super::navigation::{quit_now, request_quit};
+use super::navigation::{quit_now, request_quit, set_status};
 use super::overlay::filter_input::insert;
 use super::overlay::{Overlay, OverlayKind, PickAction, RunChoice, Typed};
 use super::overlay_input;
@@ -41,7 +41,10 @@ pub fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
         Some(id) => dispatch_action(app, id),
         // `g` works as in vi and less, unless the screen uses it.
         None if event.code == KeyCode::Char('g') && event.modifiers.is_empty() => dispatch_action(app, ActionId::First),
-        None => Vec::new(),
+        None => {
+            let text = app.session.settings.keymap.elsewhere(key);
+            set_status(app, text, false)
+        }
     }
 }
 

@@ -264,6 +264,10 @@ fn select_kernel(app: &mut App, report: usize, name: &str) -> Vec<Effect> {
 }
 
 fn leave_screen(app: &mut App, id: u64) -> Vec<Effect> {
+    if app.is_home(id) {
+        let (quit, kernels) = (app.session.key_label(ActionId::Quit), app.session.key_label(ActionId::Kernels));
+        return set_status(app, format!("{quit} quits, {kernels} shows the kernels"), false);
+    }
     let run = app.entry(id).is_some_and(|e| RunScreen::of(&e.open).is_some());
     app.close_screen(id);
     if run {
@@ -338,7 +342,10 @@ fn open_rerun(app: &mut App, asked: u64, run: bool, in_place: bool) -> Vec<Effec
             let own = || selection.group.as_ref().map(|g| vec![g.1]).unwrap_or_default();
             (if marked.is_empty() { own() } else { marked }, Choose::Median)
         }
-        (None, Some(KeyScope::Timeline)) => return set_status(app, "no kernel is at the cursor", true),
+        (None, Some(KeyScope::Timeline)) => {
+            let open = app.session.key_label(ActionId::Open);
+            return set_status(app, format!("no kernel is at the cursor; on idle time, {open} goes to the launch that ends it"), true);
+        }
         (None, Some(KeyScope::Launches)) => return set_status(app, "no launch is selected", true),
         (None, _) => return set_status(app, "this result matches no launch in the timeline: select a launch there", true),
     };

@@ -47,7 +47,7 @@ pub fn handle_key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
                     return apply_response(app, screen, answer);
                 }
                 (_, Some(a)) if is_close_action(a) => return close_overlay(app),
-                _ => 0,
+                _ => return set_status(app, format!("{} does nothing on this page; esc closes it", key.label()), false),
             };
             *at = at.saturating_add_signed(by).min(app.session.most_scroll);
             Vec::new()

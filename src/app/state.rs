@@ -5,7 +5,9 @@ use super::msg::Effect;
 use super::overlay::Overlay;
 use super::run_state::Running;
 use super::screen::{Screen, ScreenContext, Selection, Status};
-use super::screens::{DiffScreen, KernelsScreen, Kind, LaunchesScreen, LibraryScreen, Open, RanksScreen, RerunScreen, ResultScreen};
+use super::screens::{
+    DiffScreen, KernelsScreen, Kind, LaunchesScreen, LibraryScreen, Open, OverviewScreen, RanksScreen, RerunScreen, ResultScreen,
+};
 use super::session::{Report, Session, Settings};
 use std::path::PathBuf;
 
@@ -214,6 +216,12 @@ impl App {
                 self.closed.extend(stack.drain(at.max(1)..));
             }
         }
+    }
+
+    /// Returns true for the overview directly above the report's table: the screen on which a report opens.
+    pub fn is_home(&self, id: u64) -> bool {
+        let home = |stack: &Vec<Entry>| stack.get(1).is_some_and(|e| e.id == id && OverviewScreen::of(&e.open).is_some());
+        self.stacks.iter().any(home)
     }
 
     /// Closes the screens opened from a screen.

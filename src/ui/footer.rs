@@ -72,7 +72,8 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                     | (ActionId::Library, KeyScope::Library)
                     // The screen itself already leads to these actions.
                     | (ActionId::Timeline | ActionId::Kernels | ActionId::Hints | ActionId::Copy | ActionId::Overview | ActionId::Ranges, KeyScope::Timeline)
-                    | (ActionId::Overview | ActionId::Kernels, KeyScope::Overview) => false,
+                    | (ActionId::Overview, KeyScope::Overview) => false,
+                    (ActionId::Back, KeyScope::Overview) => !app.top_entry().is_some_and(|e| app.is_home(e.id)),
                     (ActionId::Step | ActionId::SkipStep, _) => watched.is_some_and(|w| w.next_step().is_some()),
                     (ActionId::Overview | ActionId::Timeline | ActionId::Ranges, KeyScope::Kernels | KeyScope::Launches) => {
                         app.report().is_none_or(|r| r.profile.is_none() || r.is_timeline())
@@ -105,7 +106,7 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                         (ActionId::Open, KeyScope::Source) => "line/SASS",
                         (ActionId::Open, KeyScope::Launches) => "metrics",
                         (ActionId::Open, KeyScope::Overview) => "go there",
-                        (ActionId::Open, KeyScope::Ranges) | (ActionId::Back, KeyScope::Overview) => "kernels",
+                        (ActionId::Open, KeyScope::Ranges) => "kernels",
                         _ => word,
                     };
                     let key = app.session.key_label(a.id);

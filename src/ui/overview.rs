@@ -377,9 +377,17 @@ pub fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
     Some(match overview::row_at(triage, screen.selected)? {
         overview::Row::Finding(f) => {
             let action = f.actions.first().map_or("", |a| a.trim_end_matches('.'));
-            let place = f.places.iter().find(|p| matches!(p.kind, PlaceKind::Range | PlaceKind::Operator | PlaceKind::Kernel));
-            let to = place.map_or_else(|| "the kernels".to_owned(), |p| labels::cut_label(&escape_unsafe(&p.name), 32));
-            format!("{open} goes to {to}, {details} shows the evidence. {action}")
+            let name = |kinds: &[PlaceKind]| {
+                let place = f.places.iter().find(|p| kinds.contains(&p.kind))?;
+                Some(labels::cut_label(&escape_unsafe(&place.name), 32))
+            };
+            let to = if overview::opens_timeline(app.report()?, f) {
+                let inside = name(&[PlaceKind::Range, PlaceKind::Operator]).map_or_else(String::new, |n| format!(", in {n}"));
+                format!("shows where on the timeline{inside}")
+            } else {
+                format!("goes to {}", name(&[PlaceKind::Kernel]).unwrap_or_else(|| "the kernels".to_owned()))
+            };
+            format!("{open} {to}, {details} shows the evidence. {action}")
         }
         overview::Row::Kernel(_) => format!("{open} goes to this kernel in the table"),
     })

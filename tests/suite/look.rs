@@ -1,11 +1,14 @@
 //! Every screen at three sizes: its snapshot, the bytes sent over a slow line, and gapless charts.
 
-use super::support::{Explorer, demo_files};
+use super::support::{Explorer, demo_files, root};
 use insta::assert_snapshot;
 use ratatui::backend::Backend;
 use ratatui::buffer::{Buffer, Cell};
 use std::io::Write;
+use warpscope::app::KeyScope;
+use warpscope::app::actions::table::find_action;
 use warpscope::config::ColorMode;
+use warpscope::config::keys::Key;
 use warpscope::ui::compact_backend::CompactBackend;
 
 /// Screens of the demo, and the keys that lead to them from the first one.
@@ -13,8 +16,8 @@ const SCREENS: [(&str, &str); 15] = [
     ("overview", "O"),
     ("timeline", "T"),
     ("ranges", "V"),
-    ("kernels", "K"),
-    ("launches", "K enter"),
+    ("kernels", "O K"),
+    ("launches", "O K enter"),
     ("rerun", "K r"),
     ("metrics", "K p"),
     ("diagnosis", "K a"),
@@ -121,5 +124,105 @@ fn in_ascii_every_screen_keeps_its_words() {
         explorer.view.ascii = true;
         let text = explorer.screen();
         assert!(text.is_ascii(), "{name}: {text}");
+    }
+}
+
+/// Actions that change nothing where there is nothing left to do, as everywhere: moves at an end, undoing nothing. The
+/// last two act outside of the screen.
+const MAY_REST: [&str; 21] = [
+    "up",
+    "down",
+    "page-up",
+    "page-down",
+    "first",
+    "last",
+    "back",
+    "time-left",
+    "time-right",
+    "pan-left",
+    "pan-right",
+    "row-up",
+    "row-down",
+    "run-start",
+    "run-end",
+    "next-section",
+    "previous-section",
+    "quit",
+    "unmark-all",
+    "redraw",
+    "suspend",
+];
+
+/// A key does something, or a line says why not and where it works.
+#[test]
+fn no_key_is_without_an_answer() {
+    let mut dead = Vec::new();
+    let keymap = warpscope::app::Keymap::default();
+    for (name, keys) in SCREENS.into_iter().filter(|s| !["help", "palette", "notes"].contains(&s.0)) {
+        let mut start = at(keys, (120, 40));
+        start.app.status = None;
+        let before = start.fork().buffer("dark", ColorMode::True);
+        let scope = if start.app.over.is_some() { KeyScope::Kernels } else { start.app.current_scope() };
+        let keys: std::collections::BTreeSet<&str> = warpscope::app::ACTIONS.iter().flat_map(|a| a.keys).copied().collect();
+        for key in keys {
+            let bound = Key::parse(key).and_then(|key| keymap.find_action(key, scope)).and_then(find_action);
+            // `g` is the first row where it is not bound.
+            if bound.map_or(key == "g", |a| MAY_REST.contains(&a.name)) {
+                continue;
+            }
+            let mut explorer = start.fork();
+            explorer.press(key);
+            if explorer.asked.is_empty() && !explorer.quit && explorer.buffer("dark", ColorMode::True) == before {
+                dead.push(format!("{name}: {key} ({})", bound.map_or("", |a| a.name)));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "{}", dead.join("\n"));
+}
+
+/// Runs of different causes, and the screens that `enter` leads to from their verdict.
+const PATHS: [(&str, &[KeyScope]); 8] = [
+    ("host_compute.sqlite.zst", &[KeyScope::Timeline, KeyScope::Launches]),
+    ("input_wait.sqlite.zst", &[KeyScope::Timeline, KeyScope::Launches]),
+    ("item_loop.sqlite.zst", &[KeyScope::Timeline, KeyScope::Launches]),
+    ("jit_variants.sqlite.zst", &[KeyScope::Timeline, KeyScope::Launches]),
+    ("detokenize.pt.trace.json.gz", &[KeyScope::Timeline, KeyScope::Launches]),
+    ("graph_tiny.sqlite.zst", &[KeyScope::Kernels, KeyScope::Launches]),
+    ("gemm_healthy.sqlite.zst", &[KeyScope::Kernels, KeyScope::Launches]),
+    ("conv_train.wstrace.zst", &[KeyScope::Kernels, KeyScope::Launches]),
+];
+
+/// From the verdict to its longest occurrence, to the launch there and to its re-run, one key each; `next:` names the
+/// key of each step, and esc goes back the same way.
+#[test]
+fn the_path_from_the_verdict_to_the_re_run_and_back() {
+    for (run, path) in PATHS {
+        let mut e = Explorer::open(&[root().join("fixtures/triage").join(run)], (120, 40));
+        let here = |e: &Explorer| e.app.current_scope();
+        let next = |e: &mut Explorer| {
+            let screen = e.screen();
+            screen.lines().find(|l| l.starts_with(" next: ")).unwrap_or_else(|| panic!("{run}: no next step\n{screen}")).to_owned()
+        };
+        e.press("O");
+        assert_eq!(here(&e), KeyScope::Overview, "{run}");
+        for &step in path {
+            let said = next(&mut e);
+            assert!(said.contains('⏎') || said.contains("small-kernels"), "{run}: {said}");
+            e.press("enter");
+            assert_eq!(here(&e), step, "{run}: {}", e.screen());
+        }
+        // The launch that ends the idle time, or the first of the kernel, is selected.
+        let selected = e.app.launches_screen(0).and_then(warpscope::app::LaunchesScreen::selected_launch);
+        assert!(selected.is_some(), "{run}");
+        e.press("r");
+        assert_eq!(here(&e), KeyScope::Rerun, "{run}: {}", e.screen());
+        for &step in path.iter().rev().chain([KeyScope::Overview].iter()) {
+            e.press("esc");
+            assert_eq!(here(&e), step, "{run}: back");
+        }
+        // Home: esc explains instead of going on.
+        e.press("esc");
+        assert_eq!(here(&e), KeyScope::Overview, "{run}: home");
+        assert!(e.screen().contains("q quits"), "{run}: {}", e.screen());
     }
 }

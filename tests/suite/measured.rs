@@ -164,7 +164,7 @@ fn measuring_is_not_held_against_the_program() {
 fn the_explorer_shows_both() {
     let mut explorer = Explorer::open(&[file()], (120, 40));
     assert_eq!(explorer.app.session.reports.len(), 2);
-    explorer.press("esc");
+    explorer.press("K");
     let screen = explorer.screen();
     insta::assert_snapshot!("survey_120x40", screen);
     explorer.press("]");

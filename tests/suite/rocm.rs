@@ -333,7 +333,7 @@ fn results_are_compared_with_the_selection() {
 #[test]
 fn the_screens_are_of_rocprofv3() {
     let mut explorer = Explorer::open(&[made("screens_results.db", &[(GUID, 4711, dispatches())])], (120, 40));
-    explorer.press("esc M");
+    explorer.press("K M");
     assert!(explorer.screen().contains("the built-in tracer is for NVIDIA GPUs; R profiles"), "{}", explorer.screen());
     explorer.press("r");
     assert_eq!(explorer.app.current_scope(), KeyScope::Rerun);
@@ -781,7 +781,7 @@ fn counters_are_joined_with_their_dispatch() {
         &[made("join_again_results.db", &[(GUID, 4711, dispatches())]), table(folder.path(), "c_counter_collection.csv", &text)],
         (120, 40),
     );
-    explorer.press("esc");
+    explorer.press("K");
     assert!(explorer.screen().contains("launch-overhead"), "{}", explorer.screen());
 }
 

@@ -316,8 +316,10 @@ fn hostile_names_keep_the_columns_straight() {
 fn escape_and_quit() {
     let mut explorer = llm((80, 24));
     explorer.press("esc");
+    assert_eq!(explorer.app.current_scope(), warpscope::app::KeyScope::Overview);
+    explorer.press("esc");
     assert!(explorer.screen().contains("q quits"));
-    explorer.press("enter esc");
+    explorer.press("K enter esc");
     assert!(explorer.app.launches_screen(0).is_none());
     explorer.press("q");
     assert!(explorer.quit);

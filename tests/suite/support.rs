@@ -137,6 +137,11 @@ impl Explorer {
         explorer
     }
 
+    /// A copy in the same state, scrolled to the top.
+    pub fn fork(&self) -> Self {
+        Self { app: self.app.clone(), view: View::default(), copied: Vec::new(), saved: Vec::new(), quit: false, asked: Vec::new() }
+    }
+
     pub fn send(&mut self, msg: Msg) {
         let effects = update(&mut self.app, msg);
         self.perform(effects);

@@ -213,7 +213,7 @@ fn samples_of_a_run_tell_what_ncus_tell() {
 #[test]
 fn the_source_screen_shows_lines_with_their_reasons() {
     let mut explorer = super::support::Explorer::open(&[super::support::root().join("fixtures/trace/third_stalls.wstrace.zst")], (120, 40));
-    for key in ["esc", "p", "e"] {
+    for key in ["K", "p", "e"] {
         explorer.press(key);
     }
     assert!(explorer.app.session.reports.iter().all(|r| r.profile.as_ref().unwrap().notes.iter().all(|n| !n.text.contains("missing"))));

@@ -481,6 +481,8 @@ fn a_finding_leads_to_its_place_and_back() {
     e.press("i");
     assert!(e.screen().contains("What to do"), "{}", e.screen());
     e.press("esc enter");
+    assert!(e.screen().contains("compiling or loading"), "{}", e.screen());
+    e.press("esc V");
     assert!(e.screen().contains("GPU idle") && e.screen().contains("decode#"), "{}", e.screen());
     assert_snapshot!("ranges_120x40", e.screen());
     // Kernels inside, and one of them in the table.

@@ -186,8 +186,10 @@ fn the_demo_from_what_limits_the_run_to_the_place_and_out() {
     s.keys("\x1b");
     s.wait_until("the page is gone", |t| !t.contains("Consequences"));
     s.keys("\r");
-    s.wait("rows");
-    s.wait("decode#");
+    s.wait("Timeline");
+    s.wait("goes to the launch that ends this idle time");
+    s.keys("\r");
+    s.wait("duration over time");
     s.keys("K");
     s.wait("group kernel");
     s.keys("O");

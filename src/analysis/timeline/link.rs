@@ -115,6 +115,23 @@ pub fn first_launch(timeline: &Timeline, of: &Events<'_>, range: Event) -> Optio
     api.lanes().iter().filter_map(first).min_by_key(|e| of.span(*e).0)
 }
 
+/// Number of copies and sets that may precede the kernel after idle time, on each stream.
+const BEFORE_KERNEL: usize = 64;
+
+/// Returns the first kernel that starts on a device at a time or later: the launch that ends idle time.
+pub fn next_kernel(timeline: &Timeline, of: &Events<'_>, device: u32, time: i64) -> Option<u32> {
+    let group = timeline.groups.iter().find(|g| g.key == GroupKey::Device(device))?;
+    let queues = group.rows.iter().filter(|r| r.key.kind == RowKind::Queue);
+    let first = |lane: &super::lane::Lane| {
+        let from = lane.count_before(of, time);
+        (from..from + BEFORE_KERNEL).map_while(|at| lane.get(at)).find_map(|id| match id.to_event() {
+            Event::Launch(launch) => Some((of.span(id.to_event()).0, launch)),
+            _ => None,
+        })
+    };
+    queues.flat_map(|r| r.lanes()).filter_map(first).min().map(|(_, launch)| launch)
+}
+
 /// Returns the linked event: the call of an operation on a device, the range around a call, or the first operation
 /// launched in a range (`origin` if it was launched there).
 pub fn follow_link(timeline: &Timeline, of: &Events<'_>, event: Event, origin: Option<Event>) -> Option<Event> {

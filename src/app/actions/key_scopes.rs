@@ -13,7 +13,7 @@ pub enum KeyScope {
     Timed,
     /// Screens whose rows fold.
     Trees,
-    /// Screens about the run other than the kernel table.
+    /// Screens about the run other than the kernel table, from which one goes there.
     Aside,
     /// Screens whose rows have details.
     Detailed,
@@ -77,7 +77,7 @@ impl KeyScope {
             Self::Whole => table || matches!(there, Self::Overview | Self::Ranges | Self::Timeline),
             Self::Timed => table || result || matches!(there, Self::Overview | Self::Ranges | Self::Timeline),
             Self::Trees => matches!(there, Self::Ranges | Self::Timeline),
-            Self::Aside => matches!(there, Self::Overview | Self::Ranges | Self::Timeline),
+            Self::Aside => matches!(there, Self::Overview | Self::Ranges | Self::Timeline | Self::Launches),
             Self::Detailed => table || there == Self::Overview,
             Self::Named => matches!(there, Self::Kernels | Self::Ranges),
             Self::Sorted => table || there == Self::Ranges,
@@ -104,7 +104,7 @@ impl KeyScope {
             Self::Timeline => "timeline",
             Self::Whole | Self::Timed => "overview, timeline, ranges, tables",
             Self::Trees => "ranges, timeline",
-            Self::Aside => "overview, timeline, ranges",
+            Self::Aside => "overview, timeline, ranges, launches",
             Self::Detailed => "overview, kernels, launches",
             Self::Named => "kernels, ranges",
             Self::Sorted => "kernels, launches, ranges",

@@ -87,6 +87,22 @@ impl Keymap {
         bound.or_else(|| self.find_action(key.without_shift()?, on))
     }
 
+    /// Says where a key works, for a screen on which it has no action.
+    pub fn elsewhere(&self, key: Key) -> String {
+        let label = key.label();
+        let bound = |key: Key| self.actions.get(&key).map(Vec::as_slice).unwrap_or_default();
+        let ids = match bound(key) {
+            [] => key.without_shift().map(bound).unwrap_or_default(),
+            ids => ids,
+        };
+        let places: Vec<String> =
+            ids.iter().filter_map(|id| find_action(*id)).map(|a| format!("{} ({})", a.on.as_str(), a.name.replace('-', " "))).collect();
+        if places.is_empty() {
+            return format!("{label} has no action; {} lists all keys", self.key_label(ActionId::Help));
+        }
+        format!("{label} does nothing here; it works on {}", places.join(" · "))
+    }
+
     /// Keys bound to an action.
     pub fn keys(&self, id: ActionId) -> &[Key] {
         self.keys.get(&id).map_or(&[], Vec::as_slice)

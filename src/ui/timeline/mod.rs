@@ -437,7 +437,11 @@ pub fn next(app: &App, screen: &TimelineScreen) -> Option<String> {
             let step = place.window(lane_columns(app.session.size)).column_width();
             let later = find_device(look.timeline, Some(line)).and_then(|d| look.gaps?.next(d, gap.start, step, true));
             let next = later.map_or_else(String::new, |_| format!(", {} goes to the next one", key(ActionId::NextGap)));
-            format!("{} zooms to this idle time{next}", key(ActionId::ZoomTo))
+            let zoom = key(ActionId::ZoomTo);
+            match screen.launch_after_gap(&look, lane_columns(app.session.size)) {
+                Some(_) => format!("{} goes to the launch that ends this idle time, {zoom} zooms to it{next}", key(ActionId::Open)),
+                None => format!("{zoom} zooms to this idle time{next}"),
+            }
         }
         _ => format!(
             "{} goes to the next idle time, {} to the next event of the row, {} finds events by name, {}{} zoom",

@@ -11,6 +11,7 @@ use crate::app::jobs::JobResult;
 use crate::app::msg::Effect;
 use crate::app::overlay::{CopyWhat, FilterInput, PickAction, PickList};
 use crate::app::screen::{Navigate, Response, ResultView, Screen, ScreenContext, ScreenEvent, Selection, move_selection};
+use crate::app::screens::overview::available_triage;
 use crate::app::session::{Groups, Report, Session};
 use crate::report;
 use std::sync::Arc;
@@ -272,8 +273,8 @@ impl Screen for KernelsScreen {
         Some((kernel.map_or(row.name.as_str(), |k| k.name(form)).to_owned(), format!("{} name", form.as_str())))
     }
 
-    /// Clears the filter, unfocuses the details, or clears the time filter. Otherwise explains how to quit, because
-    /// this is the bottom screen.
+    /// Clears the filter, unfocuses the details, or clears the time filter. Otherwise goes to the overview, or explains
+    /// how to quit if there is none.
     fn back(&mut self, cx: &mut ScreenContext<'_>) -> Response {
         if self.finder.clear() {
             return self.found(false, cx);
@@ -283,6 +284,9 @@ impl Screen for KernelsScreen {
         }
         if cx.report().is_some_and(|r| r.window.is_some()) {
             return Navigate::Window(None).into();
+        }
+        if cx.report().is_some_and(|r| r.is_timeline() && available_triage(r).is_some()) {
+            return Navigate::Overview.into();
         }
         Response::say(format!("{} quits", cx.session.key_label(ActionId::Quit)))
     }

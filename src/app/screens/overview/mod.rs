@@ -45,8 +45,14 @@ pub fn row_at(triage: &Triage, at: usize) -> Option<Row<'_>> {
     (kernel < triage.kernels.len().min(KERNELS)).then_some(Row::Kernel(kernel))
 }
 
+/// Returns true if a finding is shown on the timeline; findings on kernels are shown in their table.
+pub fn opens_timeline(report: &Report, finding: &Finding) -> bool {
+    let of_kernels = matches!(finding.id, Verdict::GpuBound | Verdict::SmallKernels | Verdict::Throttled | Verdict::Serialised);
+    !of_kernels && report.profile.as_ref().is_some_and(|p| p.launches.has_start_times())
+}
+
 impl OverviewScreen {
-    /// Goes to the range or kernel of the selected row.
+    /// Goes to the selected row's place: the timeline at the longest occurrence of a finding, or a kernel.
     fn open_selected(&self, cx: &ScreenContext<'_>) -> Response {
         let Some(report) = cx.report() else { return Response::none() };
         let Some(triage) = available_triage(report) else { return Navigate::Kernels(None).into() };
@@ -57,13 +63,11 @@ impl OverviewScreen {
         match row_at(triage, self.selected) {
             Some(Row::Kernel(at)) => Navigate::Kernels(triage.kernels.get(at).and_then(|k| name_of(k.0))).into(),
             Some(Row::Finding(finding)) => {
-                let ranges = report.profile.as_ref().is_some_and(|p| !p.ranges.is_empty());
-                let place = |kinds: &[PlaceKind]| finding.places.iter().find(|p| kinds.contains(&p.kind)).map(|p| p.name.clone());
-                let of_kernels = matches!(finding.id, Verdict::GpuBound | Verdict::SmallKernels | Verdict::Throttled | Verdict::Serialised);
-                match place(&[PlaceKind::Range, PlaceKind::Operator]) {
-                    Some(name) if ranges && !of_kernels => Navigate::Ranges(Some(name)).into(),
-                    _ => Navigate::Kernels(place(&[PlaceKind::Kernel])).into(),
+                if opens_timeline(report, finding) {
+                    return Navigate::Timeline.into();
                 }
+                let kernel = finding.places.iter().find(|p| p.kind == PlaceKind::Kernel);
+                Navigate::Kernels(kernel.map(|p| p.name.clone())).into()
             }
             None => Navigate::Kernels(None).into(),
         }

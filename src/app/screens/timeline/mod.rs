@@ -5,7 +5,7 @@ mod navigate;
 
 pub use navigate::MAP;
 
-use crate::analysis::timeline::{Event, Matches, Timeline, link};
+use crate::analysis::timeline::{Event, Gap, Matches, Timeline, link};
 use crate::analysis::triage::Triage;
 use crate::app::actions::{ActionId, KeyScope};
 use crate::app::clipboard;
@@ -234,6 +234,22 @@ impl TimelineScreen {
     }
 
     /// Opens the event at the cursor.
+    /// Idle time at the cursor.
+    fn gap_at_cursor(&self, look: &Look<'_>, columns: usize) -> Option<Gap> {
+        let place = self.place?;
+        match look.content_at(self.current_line()?, place.cursor, place.window(columns)) {
+            Found::Idle(gap, _) => Some(gap),
+            _ => None,
+        }
+    }
+
+    /// Launch that ends the idle time at the cursor.
+    pub fn launch_after_gap(&self, look: &Look<'_>, columns: usize) -> Option<u32> {
+        let gap = self.gap_at_cursor(look, columns)?;
+        let device = rows::find_device(look.timeline, self.current_line())?;
+        link::next_kernel(look.timeline, &look.events, device, gap.end)
+    }
+
     fn open_event(&mut self, cx: &ScreenContext<'_>) -> Response {
         let Some(look) = Self::look(cx) else { return Response::none() };
         let Some(line) = self.current_line() else { return Response::none() };
@@ -244,16 +260,11 @@ impl TimelineScreen {
                 Navigate::Ranges(Some(label)).into()
             }
             Some(_) => Response::say("there is no more about this than what is shown here"),
-            None if matches!(
-                look.content_at(
-                    line,
-                    self.place.map_or(0, |p| p.cursor),
-                    self.place.unwrap_or_default().window(lane_columns(cx.session.size))
-                ),
-                Found::Idle(..)
-            ) =>
-            {
-                self.move_in_time(ActionId::ZoomTo, cx).unwrap_or_default()
+            None if self.gap_at_cursor(&look, lane_columns(cx.session.size)).is_some() => {
+                match self.launch_after_gap(&look, lane_columns(cx.session.size)) {
+                    Some(launch) => Navigate::Launch(launch).into(),
+                    None => self.move_in_time(ActionId::ZoomTo, cx).unwrap_or_default(),
+                }
             }
             None if matches!(line, RowRef::Group(_)) => self.toggle_fold(cx),
             None => Response::say("nothing is here"),
@@ -281,6 +292,9 @@ impl TimelineScreen {
 
     fn show_rows(&mut self, cx: &ScreenContext<'_>) -> Response {
         let Some(report) = cx.report() else { return Response::none() };
+        if self.arrangement.hidden_count() == 0 {
+            return Response::say("no row is hidden");
+        }
         let timeline = Arc::clone(&report.lanes);
         let key = self.current_key(&timeline);
         self.arrangement.show_all();
