@@ -8,11 +8,13 @@ pub use super::triage_args::{DigestArgs, Export, MemoryArgs, Ranges, Ranks, Repo
 use super::values::{kernel_sort_parser, launch_sort_parser, word_parser};
 use crate::analysis::GroupBy;
 use crate::analysis::table::Sort;
+use crate::analysis::triage::Phase;
 use crate::app::Show;
 use crate::config::ColorMode;
 use crate::model::NameForm;
 use crate::report::Format;
 use crate::rerun::{CacheControl, ClockControl, Replay};
+use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -401,6 +403,9 @@ pub struct Rerun {
     /// Form of the kernel name that ncu matches [default: function].
     #[arg(long, value_name = "FORM", help_heading = "Counting", value_parser = word_parser::<NameForm>())]
     pub base: Option<NameForm>,
+    /// Only launches in this phase of the run are chosen; they are counted from the start of the program all the same.
+    #[arg(long, value_name = "PHASE", help_heading = "Which launches", conflicts_with_all = ["launch", "graph"], value_parser = PossibleValuesParser::new(Phase::ALL.map(|p| p.1)))]
+    pub phase: Option<String>,
     /// Only launches inside this NVTX range are chosen and counted.
     #[arg(long, value_name = "RANGE", help_heading = "Counting")]
     pub within: Option<String>,

@@ -1,8 +1,10 @@
 //! `warpscope rerun`.
 
 use super::args::{Rerun, RerunFormat};
+use super::triage::phase_windows;
 use super::{FAILED, Failure, interrupt, print};
 use crate::analysis::fuzzy::nearest_match;
+use crate::analysis::triage::Phase;
 use crate::import::{Job, Wants, open};
 use crate::model::{KernelId, LaunchId, NameForm, Profile, RangeKind};
 use crate::report;
@@ -16,7 +18,9 @@ use std::path::PathBuf;
 
 /// `warpscope rerun`.
 pub fn print_rerun(args: &Rerun, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    let profile = interrupt::open_report(&args.file, nsys, Wants::LAUNCHES)?;
+    // A phase is found by the steps of the run.
+    let wants = if args.phase.is_some() { Wants::TRIAGE } else { Wants::LAUNCHES };
+    let profile = interrupt::open_report(&args.file, nsys, wants)?;
     let mut options = parse_options(args, profile.is_amd())?;
     if let Some(text) = &args.opened_by {
         options.opened_by = Some(opened_by(&profile, text)?);
@@ -189,14 +193,21 @@ fn resolve_target(args: &Rerun, profile: &Profile, options: &Options) -> Result<
             ));
         }
     };
+    let phase = args.phase.as_deref().and_then(Phase::of);
+    let windows = phase.map(|p| phase_windows(profile, &args.file.display().to_string(), p, None)).transpose()?;
     let mut out = Vec::new();
     for kernels in groups {
         let mut launches = select_launches::of_kernels(profile, &kernels);
+        if let Some(windows) = &windows {
+            let start = |l: &LaunchId| profile.launches.start(l.0 as usize);
+            launches.retain(|l| windows.iter().any(|w| (w.0..w.1).contains(&start(l))));
+        }
         if let Within::Range(range, instance) = options.within {
             launches = select_launches::inside(profile, &launches, range, instance);
         }
         if launches.is_empty() {
-            let place = args.within.as_ref().map_or_else(String::new, |r| format!(" inside the NVTX range {r:?}"));
+            let phase = phase.map_or_else(String::new, |p| format!(" in the phase {}", p.word()));
+            let place = args.within.as_ref().map_or(phase, |r| format!(" inside the NVTX range {r:?}"));
             return Err(Failure::wrong(format!("{}: no launch of this kernel{place}", args.file.display())));
         }
         let mut picked = Vec::new();

@@ -21,11 +21,13 @@ fn ranges_called(profile: &Profile, file: &str, name: &str) -> Result<Vec<(i64, 
 }
 
 /// Returns the windows of a phase.
-fn phase_windows(profile: &Profile, file: &str, phase: Phase, device: Option<u32>) -> Result<Vec<(i64, i64)>, Failure> {
+pub fn phase_windows(profile: &Profile, file: &str, phase: Phase, device: Option<u32>) -> Result<Vec<(i64, i64)>, Failure> {
     let scope = Scope { device, ..Scope::default() };
     let found = triage::triage_profile(profile, &scope, &Cancel::default());
-    let of_phase = found.iter().flat_map(|t| &t.left_out).filter(|l| l.phase == phase);
-    let windows: Vec<(i64, i64)> = of_phase.map(|l| (l.start, l.end)).collect();
+    let windows: Vec<(i64, i64)> = match phase {
+        Phase::Steady => found.iter().map(|t| t.window).collect(),
+        _ => found.iter().flat_map(|t| &t.left_out).filter(|l| l.phase == phase).map(|l| (l.start, l.end)).collect(),
+    };
     if windows.is_empty() {
         let word = phase.word();
         return Err(Failure::wrong(format!("{file}: no {word} was found: `warpscope triage` without --phase says what is left out")));

@@ -1,5 +1,7 @@
 //! Tree of ranges, with device times.
 
+use super::panel::split_top;
+use super::range_panel;
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, bar, fit_parts, part, wrap_text};
 use super::view::View;
@@ -20,8 +22,19 @@ use ratatui::text::{Line, Span, Text};
 const GAP: usize = 1;
 const BAR: usize = 8;
 const NAME: usize = 30;
+/// Minimum rows of the tree if there are panels below it.
+const LEAST_TREE: u16 = 7;
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, view: &mut View, theme: &Theme) {
+    let mut rest = area;
+    // A short tree leaves room for the selected range. Folding and filtering must not move the table.
+    let listed = screen.tree.as_ref().map_or(0, |t| t.nodes.len());
+    let wanted = u16::try_from(listed).unwrap_or(u16::MAX).saturating_add(3).max(LEAST_TREE);
+    let area = if wanted.saturating_add(range_panel::LEAST) <= area.height {
+        split_top(&mut rest, wanted)
+    } else {
+        split_top(&mut rest, area.height)
+    };
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let columns = usize::from(inner.width);
     let Some(tree) = screen.tree.as_ref().filter(|t| !t.nodes.is_empty()) else {
@@ -57,6 +70,11 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen,
         );
         frame.render_widget(Line::styled(text, theme.style(Role::Warn)), Rect { height: rows.height.min(1), ..rows });
         return;
+    }
+    if rest.height >= range_panel::LEAST
+        && let Some(row) = screen.selected_node().and_then(|(id, _)| RangeRow::new(tree, id, peak))
+    {
+        range_panel::draw(frame, rest, app, screen, &row, theme);
     }
     table::draw_rows(frame, rows, of, view, theme, |at, _| {
         let Some((id, node)) = screen.shown.get(at).and_then(|&id| Some((id, tree.nodes.get(id as usize)?))) else { return Vec::new() };
@@ -123,6 +141,8 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScree
     let reading = app.report().is_some_and(crate::app::Report::is_reading);
     let text = if reading || screen.tree.is_none() {
         "putting the ranges together …".to_owned()
+    } else if app.report().is_some_and(|r| r.window.is_some()) {
+        format!("No range is in the marked window. {} shows the whole run.", app.session.key_label(ActionId::Narrow))
     } else {
         format!(
             "This report has no ranges. Mark steps and layers: {}. {} goes back.",

@@ -1,6 +1,7 @@
 //! Re-run screen: the selected launches, the command with the words of the selected field highlighted, an explanation
 //! of the field, and all fields.
 
+use super::neighbours;
 use super::panel::{self, Panel};
 use super::table::{self, Rows};
 use super::text::{align_left, fit_parts, part, wrap_text};
@@ -38,19 +39,27 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, 
             [fields_area, Rect { height: 0, ..fields_area }]
         };
         let title = |text: &'static str| Panel::new(vec![Span::styled(text, theme.style(Role::Title))]);
-        let main = title("Command").draw(frame, main, bordered, theme);
-        let fields_area = title("Fields").focused().draw(frame, fields_area, bordered, theme);
-        if below.height > LEAST_PICTURE {
-            draw_distribution(frame, below, screen, profile, theme);
-        }
-        let room = usize::from(main.width);
+        let room = usize::from(main.width.saturating_sub(if bordered { 4 } else { 0 }));
         let mut lines: Vec<Line<'static>> = Vec::new();
         lines.extend(command_lines(screen, theme, room));
         lines.push(Line::default());
         lines.extend(explanation_lines(screen, theme, room));
         lines.extend(warning_lines(screen.current_rerun(), theme, room));
         lines.extend(result_lines(screen.current_rerun(), theme, room));
+        let tall = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX);
+        let launch = screen.picked.as_ref().and_then(|p| p.launches.first()).map(|l| l.0 as usize);
+        let around = launch.zip(app.report()).filter(|_| bordered && tall.saturating_add(neighbours::LEAST) <= main.height);
+        let mut rest = main;
+        let main = panel::split_top(&mut rest, if around.is_some() { tall } else { main.height });
+        let main = title("Command").draw(frame, main, bordered, theme);
+        let fields_area = title("Fields").focused().draw(frame, fields_area, bordered, theme);
+        if below.height > LEAST_PICTURE {
+            draw_distribution(frame, below, screen, profile, theme);
+        }
         frame.render_widget(Text::from(lines), main);
+        if let Some((launch, report)) = around {
+            neighbours::draw(frame, rest, report, launch, theme);
+        }
         draw_fields(frame, fields_area, app, (screen, profile), view, theme);
     } else {
         let lines = command_lines(screen, theme, columns);
@@ -138,7 +147,10 @@ fn heading_lines(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Lin
         _ => ("", Role::Dim),
     };
     tail.push(part(0, vec![Span::styled(word, theme.style(role))]));
-    let tail = fit_parts(tail, &Span::raw("   "), columns / 2);
+    if word == "exact" {
+        tail.push(part(3, vec![Span::styled("nothing in the report contradicts it, if the program does the same again", dim)]));
+    }
+    let tail = fit_parts(tail, &Span::raw("   "), columns * 2 / 3);
     let name = rerun
         .and_then(|r| r.selects.first())
         .map(|s| escape_unsafe(&s.kernel).into_owned())

@@ -226,3 +226,24 @@ fn the_path_from_the_verdict_to_the_re_run_and_back() {
         assert!(e.screen().contains("q quits"), "{run}: {}", e.screen());
     }
 }
+
+/// Largest share of blank areas of a screen at 200x50, and of the screens that have no more to show. An area is a
+/// quarter of a line.
+const BLANK: f64 = 0.45;
+const HAS_NO_MORE: [(&str, f64); 4] = [("ranges", 0.60), ("timeline", 0.65), ("roofline", 0.60), ("source", 0.70)];
+
+#[test]
+fn a_large_terminal_is_not_half_empty() {
+    let is_ink = |c: &char| !" │╭╮╰╯─".contains(*c);
+    for (name, keys) in SCREENS {
+        let screen = at(keys, (200, 50)).screen();
+        let areas = screen.lines().skip(2).take(45).flat_map(|line| {
+            let line: Vec<char> = line.chars().chain(std::iter::repeat(' ')).take(200).collect();
+            line.chunks(50).map(|area| area.iter().any(is_ink)).collect::<Vec<_>>()
+        });
+        let areas: Vec<bool> = areas.collect();
+        let blank = areas.iter().filter(|ink| !**ink).count() as f64 / areas.len() as f64;
+        let most = HAS_NO_MORE.iter().find(|s| s.0 == name).map_or(BLANK, |s| s.1);
+        assert!(blank <= most, "{name}: {:.0}% blank\n{screen}", blank * 100.0);
+    }
+}

@@ -56,6 +56,18 @@ fn start_up_ends_with_the_last_graph_that_is_captured() {
     let (_, steady) = phase("steady");
     assert_eq!(steady["window"]["start_ns"].as_i64(), Some(found.window.0));
     assert_eq!(steady["window"]["left_out"][0]["phase"], "start-up");
+    // Launches of a phase begin in it, and are counted from the start of the program all the same.
+    let (_, top, _) = run(&["top", &file, "--format", "json", "--limit", "1"]);
+    let kernel = serde_json::from_str::<Value>(&top).unwrap()["rows"][0]["name"].as_str().unwrap().to_owned();
+    let slowest = |phase: &str| {
+        let (code, out, err) = run(&["rerun", &file, "--kernel", &kernel, "--slowest", "--phase", phase, "--format", "json"]);
+        assert_eq!(code, 0, "{err}");
+        let plan: Value = serde_json::from_str(&out).unwrap();
+        let launch = plan["selects"]["launch"].as_u64().unwrap();
+        profile.launches.start(usize::try_from(launch).unwrap())
+    };
+    assert!((found.window.0..found.window.1).contains(&slowest("steady")));
+    assert!((found.left_out[0].start..found.left_out[0].end).contains(&slowest("start-up")));
     let (code, _, err) = run(&["triage", &root().join("fixtures/trace/llm.wstrace.zst").display().to_string(), "--phase", "ending"]);
     assert!(code == 2 && err.contains("no ending was found"), "{code} {err}");
 }

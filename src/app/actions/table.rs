@@ -115,7 +115,7 @@ pub static ACTIONS: &[Action] = &[
         &["p"],
         Timeline,
         "mark a phase of the run: start-up, warm-up, steps, ending; again: the next one",
-        None,
+        Some((5, "phase")),
     ),
     action(
         ActionId::Narrow,
@@ -123,7 +123,7 @@ pub static ACTIONS: &[Action] = &[
         &["B"],
         KeyScope::Timed,
         "show only a window on all screens: in the timeline what is marked, else what is in view; again: the whole run",
-        None,
+        Some((6, "narrow")),
     ),
     action(ActionId::FindEvent, "find-event", &["/"], Timeline, "find events by name in all rows", Some((2, "find"))),
     action(

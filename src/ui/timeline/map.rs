@@ -2,12 +2,26 @@
 
 use super::lanes::{self, Lit};
 use crate::analysis::timeline::{GroupKey, Window};
+use crate::analysis::triage::Step;
 use crate::app::Report;
 use crate::app::screens::timeline::inspect::Look;
 use crate::report::timeline::{idle_shades, paint};
 use crate::ui::{Role, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
+
+/// Steps with a tick, unless the ticks would be closer than every third column.
+fn marked_steps(report: &Report, columns: usize) -> Option<&[Step]> {
+    let steps = &report.whole_triage()?.steps;
+    (!steps.is_empty() && steps.len() * 3 <= columns).then_some(steps)
+}
+
+/// Says what the second line marks: `view, phases, steps`.
+pub fn label(report: &Report, columns: usize) -> String {
+    let phases = report.whole_triage().is_some_and(|t| !t.left_out.is_empty());
+    let words = [Some("view"), phases.then_some("phases"), marked_steps(report, columns).map(|_| "steps")];
+    words.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
 
 /// Draws the map, and marks the window from `shown.start` to `shown.end`.
 pub fn draw(buffer: &mut Buffer, area: Rect, report: &Report, look: &Look<'_>, shown: Window, ascii: bool, theme: &Theme) {
@@ -35,9 +49,7 @@ pub fn draw(buffer: &mut Buffer, area: Rect, report: &Report, look: &Look<'_>, s
             cell.set_style(theme.style(if all { Role::Faint } else { Role::Key }));
         }
     }
-    // Omit ticks that would be closer than every third column.
-    let steps = report.whole_triage().map_or(&[][..], |t| &t.steps);
-    if steps.len() * 3 <= columns {
+    if let Some(steps) = marked_steps(report, columns) {
         for step in steps {
             if let Some(cell) = buffer.cell_mut((x(whole.column_at(step.start)), y)) {
                 let inside = (from..=to).contains(&whole.column_at(step.start));

@@ -69,7 +69,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &TimelineScree
     draw_lines(
         frame,
         Rect { x: area.x + 2, width: label, y: inner.y, height: inner.height },
-        map_labels(&look, usize::from(label) - 2, theme),
+        map_labels(&look, &map::label(report, window.columns), usize::from(label) - 2, theme),
     );
     view.hits.push((lane_area, Mouse::Spot(MAP, 0)));
     map::draw(frame.buffer_mut(), lane_area, report, &look, window, view.ascii, theme);
@@ -140,10 +140,10 @@ fn title_spans(app: &App, report: &Report, screen: &TimelineScreen, window: Wind
     out
 }
 
-fn map_labels(look: &Look<'_>, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn map_labels(look: &Look<'_>, marks: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let device = look.timeline.groups.first().map_or_else(String::new, |g| escape_unsafe(&g.name).into_owned());
     let dim = theme.style(Role::Dim);
-    vec![Line::styled(cut_end(&format!("{device}, all"), columns), dim), Line::styled(cut_end("shown, steps", columns), dim)]
+    vec![Line::styled(cut_end(&format!("{device}, all"), columns), dim), Line::styled(cut_end(marks, columns), dim)]
 }
 
 /// Draws the axis, with the cursor and the mark.

@@ -48,7 +48,12 @@ impl DiffScreen {
         let active = session.active;
         let others: Vec<usize> = (0..session.reports.len()).filter(|&i| i != active).collect();
         match others[..] {
-            [] => Response::say("only one report is open; open a second one, or choose another run in the library"),
+            [] => {
+                let library = session.key_label(ActionId::Library);
+                Response::say(format!(
+                    "only one report is open: name a second one on the command line, or choose an earlier run ({library})"
+                ))
+            }
             [other] => Self::in_order(session, other, active).into(),
             _ => {
                 let item = |i: usize| {

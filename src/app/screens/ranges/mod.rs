@@ -13,7 +13,6 @@ use crate::app::jobs::{JobRequest, JobResult, Typical};
 use crate::app::overlay::{CopyWhat, FilterInput, PickAction, PickList};
 use crate::app::screen::{At, Navigate, Response, Screen, ScreenContext, ScreenEvent, Selection, move_selection};
 use crate::app::session::Session;
-use crate::model::Kernel;
 use crate::model::Profile;
 use crate::report;
 use std::collections::HashSet;
@@ -222,10 +221,9 @@ impl Screen for RangesScreen {
         let (Some((id, node)), Some(report)) = (self.selected_node(), session.reports.get(report)) else { return Selection::default() };
         let (Some(grouping), Some(profile)) = (&report.groups.grouping, &report.profile) else { return Selection::default() };
         let first = self.inside.as_ref().filter(|i| i.0 == id).and_then(|i| i.1.first());
-        let name = first.and_then(|k| profile.kernels.get(k.0.0 as usize)).map(Kernel::function);
-        let row = name.and_then(|name| grouping.rows.iter().position(|r| r.name == name));
         let typical = self.typical.filter(|_| first.is_some());
         let (launch, inside) = (typical.map(|t| t.0), typical.and_then(|t| t.1));
+        let row = launch.and_then(|l| grouping.row_of(profile, report.paths.as_deref(), l as usize));
         Selection {
             group: row.map(|r| (Arc::clone(grouping), r)),
             launch,
