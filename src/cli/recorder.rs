@@ -13,6 +13,7 @@ use crate::app::messages::{News, Start, StepNews};
 use crate::app::{Effect, Msg};
 use crate::import::Cancel;
 use crate::launch::doctor::State;
+use crate::launch::profiler::report_patterns;
 use crate::launch::runs::{gpu_utilization, process, steps};
 use crate::library::{Library, LibraryError, NewRun, Run, store};
 use crate::report::runs::outcome_facts;
@@ -354,7 +355,7 @@ fn complete_run(start: &Start, folder: &Path, nsys: Option<&Path>) -> Result<New
         recipe: start.recipe.clone(),
         program: start.program.clone(),
         env: start.env.clone(),
-        patterns: files::report_patterns(&start.tool, &output),
+        patterns: report_patterns(&start.tool, &output),
         argv,
         notes: notes.join("\n"),
         directory,

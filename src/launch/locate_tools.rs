@@ -1,6 +1,7 @@
 //! Finds the profilers' tools on PATH and in their vendors' install folders.
 
 use super::Version;
+use super::profiler::find_profiler;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -57,25 +58,20 @@ pub fn find_on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).filter(|p| p.is_absolute()).map(|p| p.join(name)).find(|p| p.is_file())
 }
 
-/// Finds the newest `ncu` or `rocprofv3` in its vendor's install folder.
+/// Finds the newest version of a profiler in its vendor's install folder.
 pub fn find_installed(name: &str) -> Option<PathBuf> {
-    let (base, prefix, inside, otherwise) = match name {
-        "ncu" => ("/opt/nvidia/nsight-compute", "", "ncu", "/usr/local/cuda/bin/ncu"),
-        // /opt/rocm is an optional link to the version in use.
-        "rocprofv3" => ("/opt", "rocm-", "bin/rocprofv3", "/opt/rocm/bin/rocprofv3"),
-        _ => return None,
-    };
-    let folders = std::fs::read_dir(base).into_iter().flatten().flatten();
-    let of_tool = folders.filter(|e| e.file_name().to_string_lossy().starts_with(prefix));
+    let install = find_profiler(name)?.install?;
+    let folders = std::fs::read_dir(install.base).into_iter().flatten().flatten();
+    let of_tool = folders.filter(|e| e.file_name().to_string_lossy().starts_with(install.prefix));
     let mut found: Vec<(Option<Version>, PathBuf)> =
-        of_tool.map(|e| (Version::find_in(&e.file_name().to_string_lossy()), e.path().join(inside))).collect();
+        of_tool.map(|e| (Version::find_in(&e.file_name().to_string_lossy()), e.path().join(install.inside))).collect();
     found.sort();
     let newest = found.into_iter().rev().map(|(_, path)| path);
-    let otherwise = PathBuf::from(otherwise);
-    if name == "ncu" {
-        newest.chain([otherwise]).find(|p| p.is_file())
+    let unversioned = PathBuf::from(install.unversioned);
+    if install.unversioned_first {
+        [unversioned].into_iter().chain(newest).find(|p| p.is_file())
     } else {
-        [otherwise].into_iter().chain(newest).find(|p| p.is_file())
+        newest.chain([unversioned]).find(|p| p.is_file())
     }
 }
 

@@ -6,6 +6,7 @@ pub mod http;
 pub mod locate_tools;
 pub mod open;
 pub mod private_files;
+pub mod profiler;
 pub mod runs;
 pub mod terminal;
 pub mod tracer;

@@ -69,51 +69,6 @@ pub fn join_traces(run: &Run, reports: &mut Vec<Report>, folder: &Path) -> std::
     Ok(())
 }
 
-/// Returns patterns for the files that a profiler writes; macros (`%q{RANK}`, `%p`) may expand to anything.
-pub fn report_patterns(tool: &str, output: &str) -> Vec<String> {
-    let suffix = match tool {
-        "nsys" => "nsys-rep",
-        "ncu" => "ncu-rep",
-        // One file per rank.
-        "torch" => return vec![output.replace("{rank}", "*")],
-        "trace" => return vec![format!("{output}.wstrace"), format!("{output}.*.wstrace")],
-        "rocprofv3" => {
-            let plain = ["%pid%", "%rank%", "%hostname%"].iter().fold(output.to_owned(), |o, word| o.replace(word, "*"));
-            return vec![format!("{}*", plain.trim_end_matches('*'))];
-        }
-        _ => return vec![format!("{output}*")],
-    };
-    let (folder, name) = output.rsplit_once('/').map_or(("", output), |(f, n)| (f, n));
-    let name = name.strip_suffix(&format!(".{suffix}")).unwrap_or(name);
-    // Any text may appear between the first and the last macro.
-    let (mut head, mut tail, mut open) = (String::new(), String::new(), false);
-    let mut rest = name;
-    while let Some(at) = rest.find('%') {
-        tail.push_str(&rest[..at]);
-        let after = &rest[at + 1..];
-        rest = if let Some(after) = after.strip_prefix('%') {
-            tail.push('%');
-            after
-        } else {
-            if !open {
-                head = std::mem::take(&mut tail);
-            }
-            tail.clear();
-            open = true;
-            after.strip_prefix("q{").and_then(|a| a.split_once('}')).map_or_else(|| after.get(1..).unwrap_or_default(), |(_, a)| a)
-        };
-    }
-    tail.push_str(rest);
-    let plain = if open { format!("{head}*{tail}") } else { tail };
-    let whole = if folder.is_empty() { plain } else { format!("{folder}/{plain}") };
-    let mut out = vec![format!("{whole}.{suffix}")];
-    // Reports of repeated ranges are numbered.
-    if tool == "nsys" && !open {
-        out.push(format!("{whole}.*.{suffix}"));
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -125,11 +80,5 @@ mod tests {
         assert_eq!(argv[2], "/runs/1%%/ncu/gemm-5");
         assert_eq!(argv[5], "x");
         assert_eq!(redirect_report(&mut argv, 3, "nsys", Path::new("/x")), None);
-        assert_eq!(report_patterns("ncu", "/r/gemm-5"), ["/r/gemm-5.ncu-rep"]);
-        assert_eq!(report_patterns("nsys", "/r/report"), ["/r/report.nsys-rep", "/r/report.*.nsys-rep"]);
-        assert_eq!(report_patterns("nsys", "/r/r.%q{RANK}"), ["/r/r.*.nsys-rep"]);
-        assert_eq!(report_patterns("nsys", "/r/r.%h.x.%p-%%"), ["/r/r.*-%.nsys-rep"], "what stands between two macros may be anything");
-        assert_eq!(report_patterns("ncu", "a%%b%p"), ["a%b*.ncu-rep"]);
-        assert_eq!(report_patterns("rocprofv3", "/r/k-%pid%"), ["/r/k-*"]);
     }
 }

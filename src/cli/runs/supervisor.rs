@@ -2,6 +2,7 @@
 
 use super::super::{FAILED, Failure};
 use super::nsys_tmpdir::{self, Temporary};
+use crate::launch::profiler::{PROFILERS, silence_limit};
 use crate::launch::runs::supervise::{self, Order, exec_profiler};
 use crate::launch::runs::{Event, Exit, Finding, LogWriter, environment, explain_exit, process, spawn};
 use crate::library::store::Library;
@@ -134,7 +135,7 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
         argv: &private.argv,
         env: &private.env,
         directory: &run.directory,
-        patience: supervise::silence_limit(&run.tool),
+        patience: silence_limit(&run.tool),
         lifeline: !detached,
         signals,
         helper: Some(looking),
@@ -206,8 +207,8 @@ pub fn look_around(run: &Run) -> JoinHandle<()> {
             tell("git_commit", &commit);
             let _ = library.set_dirty(id, dirty);
         }
-        let known = ["nsys", "ncu", "rocprofv3"];
-        let tool = tool.filter(|t| Path::new(t).file_name().is_some_and(|n| known.iter().any(|k| n == *k)));
+        let external = |name: &std::ffi::OsStr| PROFILERS.iter().any(|p| p.external && name == p.name);
+        let tool = tool.filter(|t| Path::new(t).file_name().is_some_and(external));
         if let Some(version) = tool.and_then(|t| environment::tool_version(Path::new(&t))) {
             tell("tool_version", &version);
         }

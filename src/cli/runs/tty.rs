@@ -9,6 +9,7 @@ use super::headless;
 use super::nsys_tmpdir::{self, Temporary};
 use super::supervisor::{EXEC, judge_outcome, look_around};
 use crate::config::Config;
+use crate::launch::profiler::silence_limit;
 use crate::launch::runs::{Exit, Watch, environment, process, spawn, supervise};
 use crate::library::{Library, LibraryError, NewRun, Run, State, export};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -67,7 +68,7 @@ pub fn run_foreground(id: i64, explorer: i32) -> Result<(), Failure> {
     let private = Temporary::create_for_run(&run, &library.run_folder(id))?;
     let own = [std::env::current_exe()?.into_os_string(), EXEC.into(), std::process::id().to_string().into()];
     let words: Vec<OsString> = own.into_iter().chain(private.argv.iter().map(OsString::from)).collect();
-    let patience = supervise::silence_limit(&run.tool);
+    let patience = silence_limit(&run.tool);
     let (status, stopped) = supervise::run_in_foreground(&words, &private.env, &run.directory, patience, &stop, |pid| {
         // Missing facts are not an error.
         let _ = library.set_started(run.id, pid);

@@ -2,35 +2,13 @@
 
 use super::checks::{CHECKS, Check, State};
 use super::machine::Machine;
+use crate::launch::profiler::find_profiler;
 
 /// The built-in tracer with measurement of counters.
 pub const MEASURE: &str = "trace, measuring";
 
-/// Relevant checks, by profiler.
-static MATTERS: &[(&str, &[&str])] = &[
-    ("nsys", &["gpus", "nsys", "nsys-importer", "cpu-samples", "tmp", "disk"]),
-    (
-        "ncu",
-        &[
-            "gpus",
-            "ncu",
-            "ncu-chip",
-            "counters",
-            "container",
-            "mig",
-            "mps",
-            "counter-holders",
-            "other-processes",
-            "ncu-lock",
-            "tmp",
-            "disk",
-        ],
-    ),
-    ("trace", &["gpus", "cupti", "disk"]),
-    (MEASURE, &["gpus", "cupti", "counters", "counter-holders", "disk"]),
-    ("torch", &["gpus", "disk"]),
-    ("rocprofv3", &["gpus", "rocprofv3", "disk"]),
-];
+/// Relevant checks of a run that measures counters.
+const MEASURING: &[&str] = &["gpus", "cupti", "counters", "counter-holders", "disk"];
 
 /// Adapts a check to a run that measures counters: even if its counters cannot be measured, the program is traced.
 fn adapt_to_measuring(mut check: Check) -> Check {
@@ -49,7 +27,7 @@ fn adapt_to_measuring(mut check: Check) -> Check {
 /// Returns the problems of a run, the worst first. `samples`: the recipe samples the CPU; `needs`: bytes that the
 /// report may take, if known.
 pub fn preflight_problems(machine: &Machine, tool: &str, samples: bool, needs: Option<u64>) -> Vec<Check> {
-    let ids = MATTERS.iter().find(|(t, _)| *t == tool).map_or(&[][..], |(_, ids)| ids);
+    let ids = if tool == MEASURE { MEASURING } else { find_profiler(tool).map_or(&[][..], |p| p.checks) };
     let mut found: Vec<Check> = CHECKS
         .iter()
         .filter_map(|look| look(machine))
@@ -84,6 +62,7 @@ pub fn preflight_problems(machine: &Machine, tool: &str, samples: bool, needs: O
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::launch::profiler::PROFILERS;
 
     #[test]
     fn only_what_matters_for_the_profiler_is_said() {
@@ -113,7 +92,7 @@ mod tests {
 
     #[test]
     fn every_named_check_is_one() {
-        let all: Vec<&str> = MATTERS.iter().flat_map(|m| m.1).copied().collect();
+        let all: Vec<&str> = PROFILERS.iter().flat_map(|p| p.checks).chain(MEASURING).copied().collect();
         let source = include_str!("checks.rs");
         for id in all {
             assert!(source.contains(&format!("\"{id}\"")), "{id}");

@@ -1,6 +1,7 @@
 //! Options that the installed profiler supports, according to its own `--help`: new versions add and remove options.
 
 use super::super::run_query;
+use crate::launch::profiler::find_profiler;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
@@ -49,13 +50,9 @@ const NEEDED: [&str; 30] = [
 /// words of the program). Only the profiler's own options count, since options of the launcher and the program may look
 /// alike.
 pub fn report_name_index(argv: &[String], program: usize, tool: &str) -> Option<usize> {
-    let (names, end): (&[&str], usize) = match tool {
-        "nsys" | "trace" => (&["--output", "-o"], argv.len().saturating_sub(program)),
-        "ncu" => (&["--export", "-o"], argv.len().saturating_sub(program)),
-        // The script is between Python and the program; its options come first.
-        "torch" => (&["--trace"], argv.len()),
-        _ => return None,
-    };
+    let profiler = find_profiler(tool).filter(|p| !p.output.is_empty())?;
+    // The options of a script between the interpreter and the program come first.
+    let end = if profiler.script { argv.len() } else { argv.len().saturating_sub(program) };
     let is_tool = |w: &String| match tool {
         "torch" => w.ends_with(".torch.py"),
         // `warpscope trace`: this program under any name.
@@ -63,7 +60,7 @@ pub fn report_name_index(argv: &[String], program: usize, tool: &str) -> Option<
         _ => Path::new(w).file_name().is_some_and(|n| n == tool),
     };
     let begin = argv.iter().take(end).position(is_tool)? + 1;
-    let option = argv.get(begin..end)?.iter().position(|w| names.contains(&w.as_str()))? + begin;
+    let option = argv.get(begin..end)?.iter().position(|w| profiler.output.contains(&w.as_str()))? + begin;
     (option + 1 < argv.len()).then_some(option + 1)
 }
 
@@ -78,11 +75,7 @@ pub struct Fitted {
 
 /// Options in a profiler's help; `None` if it does not answer, or not as expected.
 pub fn known_options(tool: &Path, kind: &str) -> Option<BTreeSet<String>> {
-    let arguments: &[&str] = match kind {
-        "nsys" => &["profile", "--help"],
-        "ncu" => &["--help"],
-        _ => return None,
-    };
+    let arguments = find_profiler(kind).map(|p| p.help).filter(|a| !a.is_empty())?;
     let until = Instant::now() + PATIENCE;
     let mut out = BTreeSet::new();
     let hear = |line: &str| out.extend(options_in_line(line).map(str::to_owned));

@@ -66,15 +66,6 @@ pub struct Outcome {
     pub left: usize,
 }
 
-/// Longest silence of a profiler after INT. nsys and ncu report their progress. PyTorch writes a trace in one silent
-/// call of 2.4 to 3.5 s for each traced second (H200, torch 2.11, busy programs), and rocprofv3 is silent, too.
-pub fn silence_limit(tool: &str) -> Duration {
-    match tool {
-        "nsys" | "ncu" => Duration::from_secs(20),
-        _ => Duration::from_mins(10),
-    }
-}
-
 /// Time limit of a child after TERM.
 const AFTER_TERM: Duration = Duration::from_secs(5);
 /// Longest wait in one poll of the outputs, ms.

@@ -6,7 +6,7 @@ use crate::analysis::fuzzy::nearest_match;
 use crate::rerun::command::{Part, PartId};
 use crate::rerun::shell;
 
-/// Tools that recipes can start, values of [`User::tool`].
+/// Tools that recipes can start, values of [`User::tool`]: the profilers that `src/launch/profiler.rs` describes.
 pub const TOOLS: [&str; 5] = ["trace", "nsys", "ncu", "torch", "rocprofv3"];
 
 const OUTPUT: &str = "{OUTPUT}";
