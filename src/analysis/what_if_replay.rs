@@ -95,13 +95,15 @@ impl Worth {
     /// Formats the effect as a sentence.
     pub fn describe_effect(&self) -> String {
         let (share, critical) = (self.share * 100.0, self.critical * 100.0);
+        let part = if share < 0.5 { "less than 1%".to_owned() } else { format!("{share:.0}%") };
         let run = if critical < 0.5 {
-            format!("the kernel runs for {share:.0}% of the run; removing it would not shorten the run")
+            format!("the kernel runs for {part} of the run; removing it would not shorten the run")
         } else {
-            format!("the kernel runs for {share:.0}% of the run, which would be {critical:.0}% shorter without it")
+            format!("the kernel runs for {part} of the run, which would be {critical:.0}% shorter without it")
         };
         match self.saves.map(|(least, most)| (least * 100.0, most * 100.0)) {
             None => run,
+            Some((_, most)) if most < 0.5 => run,
             Some((least, most)) if least < 0.5 && most >= 1.0 => format!("{run}; this change saves at most {most:.0}% of the run"),
             Some((least, most)) if most - least < 1.0 => format!("{run}; this change saves {most:.0}% of the run"),
             Some((least, most)) => format!("{run}; this change saves {least:.0}–{most:.0}% of the run"),

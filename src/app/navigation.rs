@@ -265,6 +265,10 @@ fn select_kernel(app: &mut App, report: usize, name: &str) -> Vec<Effect> {
 
 fn leave_screen(app: &mut App, id: u64) -> Vec<Effect> {
     if app.is_home(id) {
+        let at = app.report_of(id);
+        if app.session.reports.get(at).is_some_and(|r| r.window.is_some()) {
+            return set_time_filter(app, at, None);
+        }
         let (quit, kernels) = (app.session.key_label(ActionId::Quit), app.session.key_label(ActionId::Kernels));
         return set_status(app, format!("{quit} quits, {kernels} shows the kernels"), false);
     }
@@ -344,7 +348,7 @@ fn open_rerun(app: &mut App, asked: u64, run: bool, in_place: bool) -> Vec<Effec
         }
         (None, Some(KeyScope::Timeline)) => {
             let open = app.session.key_label(ActionId::Open);
-            return set_status(app, format!("no kernel is at the cursor; on idle time, {open} goes to the launch that ends it"), true);
+            return set_status(app, format!("no kernel is at the cursor; on idle time, {open} goes to the launch after it"), true);
         }
         (None, Some(KeyScope::Launches)) => return set_status(app, "no launch is selected", true),
         (None, _) => return set_status(app, "this result matches no launch in the timeline: select a launch there", true),

@@ -388,7 +388,7 @@ pub struct Rerun {
     /// The Nth launch of the kernel's function in its process, from 0.
     #[arg(long, value_name = "N", help_heading = "Which launches")]
     pub nth: Option<u64>,
-    /// The slowest launch, or with =K the K slowest.
+    /// The slowest launch, or with =K the K slowest; without --kernel, of all kernels.
     #[arg(long, value_name = "K", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Which launches")]
     pub slowest: Option<u16>,
     /// The launch nearest to the median duration; with --slowest both.

@@ -26,6 +26,11 @@ fn catch_panic<T>(read: impl FnOnce() -> Result<T, ImportError>) -> Result<Arc<T
 
 /// Reads sections, rules and instances of a result.
 pub fn read_details(open: impl FnOnce() -> Result<Input, ImportError>, metrics: &Metrics, result: usize) -> Result<Arc<Details>, String> {
+    let Some(of) = metrics.results.get(result) else { return Err("there is no such result".to_owned()) };
+    // What was sampled while the program ran is known without the file.
+    if let Some(sampled) = &of.sampled {
+        return Ok(Arc::new(sampled.details.clone()));
+    }
     catch_panic(|| {
         let input = open_unchanged(open, metrics)?;
         find_importer(&input)?.read_details(&input, metrics, result)
@@ -42,7 +47,7 @@ pub fn read_code(
 ) -> Result<Arc<Code>, String> {
     catch_panic(|| {
         let input = open_unchanged(open, metrics)?;
-        let code = find_importer(&input)?.read_code(&input, metrics, result, disassemblers, cancel);
+        let code = find_importer(&input)?.read_code(&input, metrics, result, None, disassemblers, cancel);
         // Output of a cancelled disassembler is incomplete: discard it.
         if cancel.is_cancelled() { Err(ImportError::Cancelled { path: input.path.clone() }) } else { code }
     })

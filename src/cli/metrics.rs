@@ -111,7 +111,7 @@ fn print_details(args: &Metrics, metrics: &model::Metrics, results: &[(usize, &m
             rules.extend(report::sections::rule_messages(at, &details));
         } else {
             let tools = if args.sass { ncu::source::find_disassemblers() } else { Vec::new() };
-            let found = importer.read_code(&input, metrics, at, &tools, &Cancel::default())?;
+            let found = importer.read_code(&input, metrics, at, Some(&details), &tools, &Cancel::default())?;
             let listing = code::build_listing(metrics, at, &details, &found, false);
             hot.extend(report::code::hot_rows(at, &listing, args.sass));
             remarks.extend(listing.remarks.iter().filter(|r| args.sass || !r.contains("SASS")).cloned());

@@ -183,7 +183,7 @@ fn predict_worths(profile: &Profile, by: GroupBy, rows: usize) -> Option<Worths>
 }
 
 /// Fails if the launches have no times.
-fn require_times(profile: &Profile, file: &Path) -> Result<(), Failure> {
+pub fn require_times(profile: &Profile, file: &Path) -> Result<(), Failure> {
     if profile.launches.has_start_times() { Ok(()) } else { Err(Failure::wrong(format!("{}: its launches have no times", file.display()))) }
 }
 

@@ -57,9 +57,9 @@ fn expand_files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
         }
         let mut found = Vec::new();
         gather_reports(path, DEEPEST, &mut HashSet::new(), &mut found).map_err(|e| Failure::wrong(format!("{}: {e}", path.display())))?;
-        let digests = found.iter().any(|f| f.extension().is_some_and(|x| x == "wsd"));
+        let digests = found.iter().any(|f| is_digest(f));
         if digests {
-            found.retain(|f| f.extension().is_some_and(|x| x == "wsd"));
+            found.retain(|f| is_digest(f));
         }
         let mut best: HashMap<String, usize> = HashMap::new();
         for (stem, kind) in found.iter().filter_map(|f| rank_report(f)) {
@@ -76,7 +76,7 @@ fn expand_files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
 }
 
 fn is_digest(file: &Path) -> bool {
-    file.extension().is_some_and(|x| x == "wsd")
+    file.extension().is_some_and(|x| x.eq_ignore_ascii_case("wsd"))
 }
 
 fn decode_digest(file: &Path) -> Result<Digest, String> {

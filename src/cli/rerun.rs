@@ -187,13 +187,21 @@ fn resolve_target(args: &Rerun, profile: &Profile, options: &Options) -> Result<
     let groups: Vec<BTreeSet<KernelId>> = match (&args.kernel, args.top) {
         (Some(selector), _) => vec![print::select_kernels(&profile.kernels, &args.file, selector, print::LISTS_KERNELS)?],
         (None, Some(n)) => select_launches::top_kernels(profile, n.into()),
+        // The slowest launches of all kernels.
+        (None, None) if args.slowest.is_some() => {
+            vec![(0..profile.kernels.len()).filter_map(|k| Some(KernelId(u32::try_from(k).ok()?))).collect()]
+        }
         (None, None) => {
             return Err(Failure::wrong(
-                "say which launch: --launch ID, --kernel NAME (with --nth N, --slowest, --median or --every), --top N or --graph N",
+                "say which launch: --launch ID, --kernel NAME (with --nth N, --slowest, --median or --every), --slowest, --top N or --graph N",
             ));
         }
     };
     let phase = args.phase.as_deref().and_then(Phase::of);
+    if phase.is_some() {
+        print::require_times(profile, &args.file)?;
+    }
+    let in_phase = phase.map_or_else(String::new, |p| format!(" in the phase {}", p.word()));
     let windows = phase.map(|p| phase_windows(profile, &args.file.display().to_string(), p, None)).transpose()?;
     let mut out = Vec::new();
     for kernels in groups {
@@ -206,9 +214,8 @@ fn resolve_target(args: &Rerun, profile: &Profile, options: &Options) -> Result<
             launches = select_launches::inside(profile, &launches, range, instance);
         }
         if launches.is_empty() {
-            let phase = phase.map_or_else(String::new, |p| format!(" in the phase {}", p.word()));
-            let place = args.within.as_ref().map_or(phase, |r| format!(" inside the NVTX range {r:?}"));
-            return Err(Failure::wrong(format!("{}: no launch of this kernel{place}", args.file.display())));
+            let place = args.within.as_ref().map_or_else(String::new, |r| format!(" inside the NVTX range {r:?}"));
+            return Err(Failure::wrong(format!("{}: no launch of this kernel{place}{in_phase}", args.file.display())));
         }
         let mut picked = Vec::new();
         if args.every {
@@ -225,7 +232,10 @@ fn resolve_target(args: &Rerun, profile: &Profile, options: &Options) -> Result<
             }
             if found.is_empty() {
                 let name = args.kernel.as_deref().unwrap_or("one of the kernels");
-                return Err(Failure::wrong(format!("{}: {name} has no launch number {nth}; they are counted from 0", args.file.display())));
+                return Err(Failure::wrong(format!(
+                    "{}: {name} has no launch number {nth}{in_phase}; they are counted from 0",
+                    args.file.display()
+                )));
             }
             picked.extend(found);
         }

@@ -29,7 +29,7 @@ pub fn phase_windows(profile: &Profile, file: &str, phase: Phase, device: Option
         _ => found.iter().flat_map(|t| &t.left_out).filter(|l| l.phase == phase).map(|l| (l.start, l.end)).collect(),
     };
     if windows.is_empty() {
-        let word = phase.word();
+        let word = if phase == Phase::Steady { "steady state" } else { phase.word() };
         return Err(Failure::wrong(format!("{file}: no {word} was found: `warpscope triage` without --phase says what is left out")));
     }
     Ok(windows)

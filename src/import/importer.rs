@@ -67,13 +67,14 @@ pub trait Importer: Sync {
         Ok(Details::default())
     }
 
-    /// Reads binary, sources and instructions of a result, on demand. `disassemblers` are the paths of nvdisasm and of
-    /// programs that can replace it.
+    /// Reads binary, sources and instructions of a result, on demand. `details` are those of the result, if they were
+    /// read; `disassemblers` are the paths of nvdisasm and of programs that can replace it.
     fn read_code(
         &self,
         _input: &Input,
         _metrics: &Metrics,
         _result: usize,
+        _details: Option<&Details>,
         _disassemblers: &[PathBuf],
         _cancel: &Cancel,
     ) -> Result<Code, ImportError> {

@@ -70,30 +70,36 @@ pub fn find_importer(input: &Input) -> Result<&'static dyn Importer, ImportError
     IMPORTERS.iter().copied().find(|i| i.knows(input)).ok_or_else(|| refuse_input(input))
 }
 
-/// File name without the endings of compression, in lower case.
-fn uncompressed_name(path: &Path) -> Option<String> {
-    let name = path.file_name()?.to_string_lossy().to_lowercase();
-    let bare = name.strip_suffix(".zst").or_else(|| name.strip_suffix(".gz")).unwrap_or(&name);
-    Some(bare.to_owned())
+/// File name without the ending of its compression, and that ending.
+fn split_compression(name: &str) -> (&str, &str) {
+    let ending = [".zst", ".gz"].into_iter().find(|e| name.len() > e.len() && name.to_ascii_lowercase().ends_with(e));
+    name.split_at(name.len() - ending.map_or(0, str::len))
 }
 
 /// Returns true if the explorer may be able to open a file, judging by its name.
 pub fn is_openable(path: &Path) -> bool {
-    uncompressed_name(path).is_some_and(|name| IMPORTERS.iter().flat_map(|i| i.suffixes()).any(|s| name.ends_with(s)))
+    let name = path.file_name().map(|n| n.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    let (bare, _) = split_compression(&name);
+    IMPORTERS.iter().flat_map(|i| i.suffixes()).any(|s| bare.ends_with(s))
 }
 
-/// For a file that may be the report of a rank, judging by its name: the path without its ending, and the importer's
-/// place in the order of preference. A digest is preferred to the report that it summarizes.
+/// For a file that may be the report of a rank, judging by its name: the path without its ending, and a number that is
+/// smaller for the better of several forms of one report. A digest is better than the report that it summarizes, and a
+/// plain file better than a compressed one.
 pub fn rank_report(path: &Path) -> Option<(String, usize)> {
-    let name = uncompressed_name(path)?;
+    let name = path.file_name()?.to_string_lossy();
+    let (bare, compression) = split_compression(&name);
+    // Lower case of ASCII letters does not change lengths.
+    let lower = bare.to_ascii_lowercase();
+    let is_digest = |i: &&&dyn Importer| i.name() == digest::WarpscopeDigest.name();
     let of_ranks = || IMPORTERS.iter().filter(|i| i.is_of_rank());
-    let digest = |i: &&&dyn Importer| i.name() == digest::WarpscopeDigest.name();
-    let preferred = of_ranks().filter(digest).chain(of_ranks().filter(|i| !digest(i))).enumerate();
-    let endings = preferred.flat_map(|(at, i)| i.suffixes().iter().map(move |s| (at, *s)));
+    // Digests are never compressed.
+    let digests = of_ranks().filter(|i| is_digest(i) && compression.is_empty());
+    let endings = digests.chain(of_ranks().filter(|i| !is_digest(i))).flat_map(|i| i.suffixes()).enumerate();
     // Of several formats with the same ending, the first counts.
-    let (at, ending) = endings.filter(|(_, s)| name.ends_with(s)).max_by_key(|(at, s)| (s.len(), std::cmp::Reverse(*at)))?;
-    let stem = path.file_name()?.to_str()?.get(..name.len() - ending.len())?.to_owned();
-    Some((path.with_file_name(stem).display().to_string(), at))
+    let (at, ending) = endings.filter(|(_, s)| lower.ends_with(**s)).max_by_key(|(at, s)| (s.len(), std::cmp::Reverse(*at)))?;
+    let stem = &bare[..bare.len() - ending.len()];
+    Some((path.with_file_name(stem).display().to_string(), at * 2 + usize::from(!compression.is_empty())))
 }
 
 /// Reads the metrics of individual kernels, measured by ncu or rocprofv3.
@@ -164,4 +170,25 @@ pub fn read_profile(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError
     add_coverage_notes(&mut profile);
     collectives::add_collectives(&mut profile);
     Ok(profile)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms_of_a_report_have_one_stem_and_an_order() {
+        let of = |name: &str| rank_report(Path::new(name));
+        let stem = |name: &str| of(name).map(|f| f.0);
+        assert_eq!(stem("/j/rank0.sqlite.zst").as_deref(), Some("/j/rank0"));
+        assert_eq!(stem("/j/R1.PT.TRACE.JSON.GZ").as_deref(), Some("/j/R1"));
+        // Lower case of these letters has another length.
+        assert_eq!(stem("/j/\u{130}1.sqlite").as_deref(), Some("/j/\u{130}1"));
+        assert_eq!(stem("/j/\u{212a}0.sqlite.zst").as_deref(), Some("/j/\u{212a}0"));
+        let order = |names: &[&str]| names.iter().map(|n| of(n).unwrap().1).is_sorted_by(|a, b| a < b);
+        assert!(order(&["a.wsd", "a.sqlite", "a.sqlite.zst", "a.nsys-rep", "a.qdrep"]));
+        assert_eq!(of("a.wsd.zst"), None, "digests are not compressed");
+        assert_eq!((of("a.ncu-rep"), of("a.pickle"), of(".gz")), (None, None, None));
+        assert!(is_openable(Path::new("x.NCU-REP.gz")) && is_openable(Path::new("\u{130}.csv")) && !is_openable(Path::new("x.txt.gz")));
+    }
 }

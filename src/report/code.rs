@@ -117,7 +117,10 @@ pub fn columns() -> Vec<HotColumn> {
         HotColumn::new("address", "address", Unit::Text, "address at profiling time; not for lines", |r| maybe_text(r.address.as_deref()))
             .only(Outputs::CSV.with(Outputs::JSON)),
         HotColumn::new("place", "place", Unit::Text, "function and offset; not for lines", |r| maybe_text(r.place.as_deref())).priority(2),
-        HotColumn::new("text", "text", Unit::Text, "line or instruction", |r| maybe_text(r.text.as_deref().map(str::trim))),
+        HotColumn::new("text", "text", Unit::Text, "line or instruction", |r| maybe_text(r.text.as_deref().map(str::trim)))
+            .only(Outputs::TEXT.with(Outputs::CSV)),
+        HotColumn::new("text", "text", Unit::Text, "line or instruction, with its indentation", |r| maybe_text(r.text.as_deref()))
+            .only(Outputs::JSON),
     ]
 }
 

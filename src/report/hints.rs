@@ -222,7 +222,10 @@ pub fn columns() -> Vec<HintColumn> {
         HintColumn::new("id", "diagnosis", Unit::Text, "identifier, which never changes its meaning", |r| {
             of(r, |h| Value::text(h.id.id()))
         }),
-        HintColumn::new("severity", "severity", Unit::Text, "severity", |r| of(r, |h| Value::text(h.severity.as_str()))).priority(2),
+        HintColumn::new("severity", "severity", Unit::Text, "high, medium, low or healthy", |r| {
+            of(r, |h| Value::text(h.severity.as_str()))
+        })
+        .priority(2),
         HintColumn::new("confidence", "sure", Unit::Text, "certain, likely or possible", |r| of(r, |h| Value::text(h.sure.as_str())))
             .priority(5),
         HintColumn::new("gain_percent", "saves", Unit::Percent, "at most, of the kernel's time", |r| {

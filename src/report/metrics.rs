@@ -128,7 +128,7 @@ pub fn columns<'a>(several: bool) -> Vec<MetricColumn<'a>> {
         MetricColumn::new("grid", "grid", Unit::Dims, "blocks in the grid", |r| Value::maybe_dims(r.of.grid)).priority(3),
         MetricColumn::new("block", "block", Unit::Dims, "threads of a block", |r| Value::maybe_dims(r.of.block)).priority(4),
         MetricColumn::new("metric", "metric", Unit::Text, "name of the metric", |r| Value::text(r.name)),
-        MetricColumn::new("value", "value", Unit::Id, "value", |r| match r.value {
+        MetricColumn::new("value", "value", Unit::Id, "value in the unit", |r| match r.value {
             model::Value::Integer(n) => {
                 let shown = i64::try_from(*n).map_or_else(|_| n.to_string(), units::format_grouped);
                 Value::Labelled(n.to_string().into(), shown.into())

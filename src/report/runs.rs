@@ -237,10 +237,12 @@ pub fn columns<'a>() -> Vec<RunColumn<'a>> {
             Value::Text(escape_unsafe(&r.run.program.join(" ")).into_owned().into())
         }),
         RunColumn::new("state", "state", Unit::Text, "state of the recording", |r| Value::text(r.run.state.as_str())),
-        RunColumn::new("tool", "profiler", Unit::Text, "profiler", |r| Value::text(&r.run.tool)).priority(2).on_screen(9),
-        RunColumn::new("recipe", "recipe", Unit::Text, "recipe", |r| r.run.recipe.as_deref().map_or(Value::Absent, Value::text))
-            .priority(4)
-            .on_screen(12),
+        RunColumn::new("tool", "profiler", Unit::Text, "profiler that recorded it", |r| Value::text(&r.run.tool)).priority(2).on_screen(9),
+        RunColumn::new("recipe", "recipe", Unit::Text, "recipe that it was recorded with", |r| {
+            r.run.recipe.as_deref().map_or(Value::Absent, Value::text)
+        })
+        .priority(4)
+        .on_screen(12),
         RunColumn::new("started", "started", Unit::Text, "local time", |r| {
             let moment = format_moment(r.run.started_ms);
             let minutes = moment.get(..16).unwrap_or_default().to_owned();
@@ -248,7 +250,7 @@ pub fn columns<'a>() -> Vec<RunColumn<'a>> {
         })
         .priority(1)
         .on_screen(16),
-        RunColumn::new("seconds", "took", Unit::Ns, "duration so far, or of the recording", |r| {
+        RunColumn::new("seconds", "took", Unit::Seconds, "duration so far, or of the recording", |r| {
             let ms = r.run.duration_ms(r.now_ms);
             Value::Labelled(format!("{:.3}", ms as f64 / 1e3).into(), format_length(ms).into())
         })
@@ -260,7 +262,9 @@ pub fn columns<'a>() -> Vec<RunColumn<'a>> {
         })
         .priority(3)
         .on_screen(9),
-        RunColumn::new("tags", "tags", Unit::Text, "tags", |r| Value::Text(r.run.tags.join(" ").into())).priority(5).on_screen(14),
+        RunColumn::new("tags", "tags", Unit::Text, "the user's tags", |r| Value::Text(r.run.tags.join(" ").into()))
+            .priority(5)
+            .on_screen(14),
     ]
 }
 

@@ -162,8 +162,11 @@ pub fn rule_columns() -> Vec<RuleColumn> {
             .priority(1),
         RuleColumn::new("rule", "rule", Unit::Text, "identifier of the rule", |r| Value::text(&r.rule)).priority(2),
         RuleColumn::new("section", "section", Unit::Text, "identifier of the rule's section", |r| Value::text(&r.section)).priority(1),
-        RuleColumn::new("title", "title", Unit::Text, "title", |r| Value::text(&r.title)),
-        RuleColumn::new("text", "text", Unit::Text, "text without links", |r| Value::Text(r.text.replace('\n', " ").into())),
+        RuleColumn::new("title", "title", Unit::Text, "title of the message", |r| Value::text(&r.title)),
+        RuleColumn::new("text", "text", Unit::Text, "text without links", |r| Value::Text(r.text.replace('\n', " ").into()))
+            .only(Outputs::TEXT.with(Outputs::CSV)),
+        RuleColumn::new("text", "text", Unit::Text, "text without links, with its line breaks", |r| Value::text(&r.text))
+            .only(Outputs::JSON),
         RuleColumn::new("links", "links", Unit::Text, "sections and pages that the message links to", |r| {
             Value::Path(r.links.iter().map(|l| l.as_str().into()).collect())
         })

@@ -237,7 +237,7 @@ fn row_cells<'p>(
                 "launch" | "start_ns" | "measured" => Role::Dim,
                 _ => Role::Text,
             };
-            Span::styled(format!("{} ", align_right(&column.shown(one), column.width)), theme.style(role))
+            Span::styled(format!("{} ", align_right(&column.shown_on_screen(one), column.width)), theme.style(role))
         })
         .collect();
     if let Some(width) = kernel {

@@ -54,7 +54,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, report: &Report, launch: usize, t
             .iter()
             .map(|c| {
                 let role = if matches!(c.id, "launch" | "start_ns") { Role::Dim } else { Role::Text };
-                Span::styled(format!("{} ", align_right(&c.shown(&row), c.width)), theme.style(role))
+                Span::styled(format!("{} ", align_right(&c.shown_on_screen(&row), c.width)), theme.style(role))
             })
             .collect();
         let kernel = row.kernel();

@@ -83,6 +83,15 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScree
         }
         text.into_iter().map(|l| Line::styled(l, theme.style(Role::Warn))).collect()
     };
+    // All findings come before notes on missing data.
+    let mut remarks = remarks;
+    let most = if bordered { usize::from(room.saturating_sub(findings + edge)) } else { remarks.len() };
+    if remarks.len() > most {
+        remarks.truncate(most);
+        if let Some(last) = remarks.last_mut() {
+            last.push_span(Span::styled(format!(" … ({})", app.session.key_label(ActionId::Notes)), theme.style(Role::Dim)));
+        }
+    }
     let remark_rows = u16::try_from(remarks.len()).unwrap_or(0);
     let wanted = (findings + edge + remark_rows).min(room);
     let mut title = vec![Span::styled("Findings", theme.style(Role::Title))];

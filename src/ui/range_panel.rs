@@ -1,7 +1,7 @@
 //! Panels below a short tree of ranges: the kernels launched inside the selected range, and its figures.
 
 use super::panel::{Panel, draw_lines};
-use super::text::{align_left, align_right, bar};
+use super::text::{align_left, align_right, bar, wrap_text};
 use super::{Role, Theme};
 use crate::analysis::Family;
 use crate::analysis::labels::{cut_end, cut_middle};
@@ -27,7 +27,7 @@ const BAR: usize = 9;
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, row: &RangeRow<'_>, theme: &Theme) {
     let [left, right] = if area.width >= BOTH {
-        Layout::horizontal([Constraint::Percentage(64), Constraint::Min(10)]).areas(area)
+        Layout::horizontal([Constraint::Percentage(56), Constraint::Min(10)]).areas(area)
     } else {
         [area, Rect::default()]
     };
@@ -98,17 +98,25 @@ fn draw_figures(frame: &mut Frame<'_>, area: Rect, row: &RangeRow<'_>, theme: &T
     let inner = Panel::new(vec![Span::styled("Figures", theme.style(Role::Title))]).draw(frame, area, true, theme);
     let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
     let room = usize::from(inner.width).saturating_sub(TITLE + VALUE + 2).max(8);
+    let figures: Vec<(&str, String, &str)> = columns_of(ranges::columns(row.node.flops > 0.0), Outputs::SCREEN)
+        .into_iter()
+        .map(|c| (c.title, c.shown(row), c.meaning))
+        .filter(|f| !f.1.is_empty())
+        .collect();
+    // Whole sentences if there is room for all figures.
+    let wrapped: Vec<Vec<String>> = figures.iter().map(|f| wrap_text(f.2, room)).collect();
+    let fits = wrapped.iter().map(Vec::len).sum::<usize>() <= usize::from(inner.height);
     let mut lines = Vec::new();
-    for column in columns_of(ranges::columns(row.node.flops > 0.0), Outputs::SCREEN) {
-        let value = column.shown(row);
-        if value.is_empty() {
-            continue;
+    for ((title, value, meaning), wrapped) in figures.into_iter().zip(wrapped) {
+        let meanings = if fits { wrapped } else { vec![cut_end(meaning, room)] };
+        for (at, meaning) in meanings.into_iter().enumerate() {
+            let (title, value) = if at == 0 { (title, value.as_str()) } else { ("", "") };
+            lines.push(Line::from(vec![
+                Span::styled(align_left(title, TITLE), theme.style(Role::Head)),
+                Span::styled(align_right(value, VALUE), text),
+                Span::styled(format!("  {meaning}"), dim),
+            ]));
         }
-        lines.push(Line::from(vec![
-            Span::styled(align_left(column.title, TITLE), theme.style(Role::Head)),
-            Span::styled(align_right(&value, VALUE), text),
-            Span::styled(format!("  {}", cut_end(column.meaning, room)), dim),
-        ]));
     }
     draw_lines(frame, inner, lines);
 }

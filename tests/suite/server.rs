@@ -63,7 +63,16 @@ fn start_up_ends_with_the_last_graph_that_is_captured() {
         let (code, out, err) = run(&["rerun", &file, "--kernel", &kernel, "--slowest", "--phase", phase, "--format", "json"]);
         assert_eq!(code, 0, "{err}");
         let plan: Value = serde_json::from_str(&out).unwrap();
+        let argv: Vec<&str> = plan["argv"].as_array().unwrap().iter().map(|w| w.as_str().unwrap()).collect();
+        let skip = argv.windows(2).find(|w| w[0] == "--launch-skip").unwrap()[1];
         let launch = plan["selects"]["launch"].as_u64().unwrap();
+        let own = profile.launches.kernel(usize::try_from(launch).unwrap());
+        let function = profile.kernels[own.0 as usize].function();
+        let earlier = (0..usize::try_from(launch).unwrap()).filter(|&l| {
+            let kernel = profile.launches.kernel(l);
+            profile.kernels[kernel.0 as usize].function() == function
+        });
+        assert_eq!(skip, earlier.count().to_string(), "{phase}");
         profile.launches.start(usize::try_from(launch).unwrap())
     };
     assert!((found.window.0..found.window.1).contains(&slowest("steady")));

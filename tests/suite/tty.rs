@@ -187,7 +187,7 @@ fn the_demo_from_what_limits_the_run_to_the_place_and_out() {
     s.wait_until("the page is gone", |t| !t.contains("Consequences"));
     s.keys("\r");
     s.wait("Timeline");
-    s.wait("goes to the launch that ends this idle time");
+    s.wait("goes to the launch after this idle time");
     s.keys("\r");
     s.wait("duration over time");
     s.keys("K");

@@ -124,11 +124,11 @@ pub fn columns() -> Vec<ChangeColumn> {
             Value::text(r.before.as_ref().map_or("", |b| &b.name))
         })
         .only(Outputs::CSV),
-        ChangeColumn::new("promise", "", Unit::Text, "predicted and measured gain", |r| {
+        ChangeColumn::new("promise", "", Unit::Text, "predicted and measured gain, in a sentence", |r| {
             Value::Text(r.hint_outcome().map_or_else(String::new, |(p, got)| p.describe_outcome(got)).into())
         })
         .only(Outputs::CSV),
-        ChangeColumn::new("promise", "", Unit::Text, "predicted and measured gain", promise_json).only(Outputs::JSON),
+        ChangeColumn::new("promise", "", Unit::Text, "predicted and measured gain, as an object", promise_json).only(Outputs::JSON),
         ChangeColumn::new("compared", "", Unit::Text, "launches that the comparison covers, if not all of them", |r| {
             compared_launches(r).map_or(Value::Absent, |c| Value::Text(c.into()))
         })

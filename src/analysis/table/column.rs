@@ -106,6 +106,12 @@ impl<R> Column<R> {
     pub fn shown(&self, row: &R) -> String {
         (self.value)(row).to_shown(self.unit).into_owned()
     }
+
+    /// Text of a cell on a screen, from which nothing is typed again.
+    pub fn shown_on_screen(&self, row: &R) -> String {
+        let unit = if self.unit == Unit::Index { Unit::Count } else { self.unit };
+        (self.value)(row).to_shown(unit).into_owned()
+    }
 }
 
 /// Columns of one output.

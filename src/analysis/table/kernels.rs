@@ -39,7 +39,7 @@ pub fn columns<'p>(by: GroupBy) -> Vec<KernelColumn<'p>> {
     let with_demangled = matches!(by, GroupBy::Kernel | GroupBy::Name | GroupBy::Mangled);
     vec![
         KernelColumn::new("rank", "#", Unit::Id, "place in the list", |r| Value::int(r.rank)).only(Outputs::TEXT.with(Outputs::CSV)),
-        KernelColumn::new("name", by.group_noun(), Unit::Text, "name", |r| Value::text(&r.group.name)).sorted(NAME),
+        KernelColumn::new("name", by.group_noun(), Unit::Text, "name of the group", |r| Value::text(&r.group.name)).sorted(NAME),
         KernelColumn::new("kernels", "kernels", Unit::Count, "different kernels in the group, if groups can have several", |r| {
             let several = r.group.kernel.is_some() && matches!(r.by, GroupBy::Kernel | GroupBy::Name);
             Value::maybe_int(several.then_some(r.group.kernels))

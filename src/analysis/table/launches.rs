@@ -86,7 +86,7 @@ type LaunchColumn<'p> = Column<LaunchRow<'p>>;
 pub fn columns<'p>() -> Vec<LaunchColumn<'p>> {
     const MACHINE: Outputs = Outputs::CSV.with(Outputs::JSON);
     vec![
-        LaunchColumn::new("launch", "launch", Unit::Count, "number in launch order, from 0, as a re-run counts", |r| Value::int(r.launch))
+        LaunchColumn::new("launch", "launch", Unit::Index, "number in launch order, from 0, as a re-run counts", |r| Value::int(r.launch))
             .and_parquet()
             .on_screen(10)
             .sorted(LAUNCH),
@@ -94,7 +94,7 @@ pub fn columns<'p>() -> Vec<LaunchColumn<'p>> {
             Value::text(r.kernel().map_or("", Kernel::function))
         })
         .and_parquet(),
-        LaunchColumn::new("nth", "nth", Unit::Count, "number among the launches of this function in this process, from 0", |r| {
+        LaunchColumn::new("nth", "nth", Unit::Index, "number among the launches of this function in this process, from 0", |r| {
             Value::int(r.nth)
         })
         .priority(1)

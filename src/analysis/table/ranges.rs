@@ -71,7 +71,7 @@ pub fn columns<'p>(counted: bool) -> Vec<RangeColumn<'p>> {
     let rates = if counted { Outputs::PRINTED } else { MACHINE };
     vec![
         RangeColumn::new("depth", "depth", Unit::Id, "level in the tree, from 0", |r| Value::int(r.node.depth)).only(MACHINE),
-        RangeColumn::new("name", "range", Unit::Text, "name", |r| {
+        RangeColumn::new("name", "range", Unit::Text, "name of the range; numbers that differ are #", |r| {
             let indent = "  ".repeat((r.node.depth as usize).min(DEEPEST));
             Value::Labelled(Cow::Borrowed(&r.node.name), format!("{indent}{}", node_label(r.node)).into())
         })
@@ -131,9 +131,13 @@ pub fn columns<'p>(counted: bool) -> Vec<RangeColumn<'p>> {
             Value::maybe_real(Some(r.node.flops).filter(|f| *f > 0.0))
         })
         .only(Outputs::JSON),
-        RangeColumn::new("flops_per_second", "FLOP/s", Unit::FlopPerSecond, "their rate while the GPU worked on the range", |r| {
-            Value::maybe_real(r.node.flops_per_second())
-        })
+        RangeColumn::new(
+            "flops_per_second",
+            "FLOP/s",
+            Unit::FlopPerSecond,
+            "their rate from the first to the last operation on the GPU",
+            |r| Value::maybe_real(r.node.flops_per_second()),
+        )
         .only(rates)
         .priority(4)
         .on_screen(12),

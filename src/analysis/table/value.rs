@@ -14,11 +14,14 @@ pub enum Unit {
     Text,
     /// A number that identifies something: no digit grouping.
     Id,
+    /// A place in an order, which the user types to name it: grouped only on screens.
+    Index,
     Count,
     /// A hardware counter or a number of samples: rounded for people, and nothing if 0.
     Counter,
     /// A duration in ns.
     Ns,
+    Seconds,
     /// A time in ns on the report's clock, in seconds for people.
     Time,
     /// The same with all digits for people.
@@ -44,8 +47,9 @@ impl Unit {
     /// Symbol as in metadata of exported columns; empty for texts and plain numbers.
     pub fn symbol(self) -> &'static str {
         match self {
-            Self::Text | Self::Id | Self::Count | Self::Counter | Self::Probability | Self::Dims => "",
+            Self::Text | Self::Id | Self::Index | Self::Count | Self::Counter | Self::Probability | Self::Dims => "",
             Self::Ns | Self::Time | Self::ExactTime | Self::NsChange => "ns",
+            Self::Seconds => "s",
             Self::Bytes | Self::BytesChange => "byte",
             Self::Percent | Self::WholePercent | Self::PercentChange => "%",
             Self::FlopPerSecond => "FLOP/s",

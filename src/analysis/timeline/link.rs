@@ -115,21 +115,24 @@ pub fn first_launch(timeline: &Timeline, of: &Events<'_>, range: Event) -> Optio
     api.lanes().iter().filter_map(first).min_by_key(|e| of.span(*e).0)
 }
 
-/// Number of copies and sets that may precede the kernel after idle time, on each stream.
-const BEFORE_KERNEL: usize = 64;
+/// Number of copies and sets that may precede a kernel, on each stream.
+const BEFORE_KERNEL: usize = 1_024;
 
-/// Returns the first kernel that starts on a device at a time or later: the launch that ends idle time.
+/// Returns the first kernel that starts on a device at a time or later; `None` if a graph without recorded kernels
+/// comes first.
 pub fn next_kernel(timeline: &Timeline, of: &Events<'_>, device: u32, time: i64) -> Option<u32> {
     let group = timeline.groups.iter().find(|g| g.key == GroupKey::Device(device))?;
     let queues = group.rows.iter().filter(|r| r.key.kind == RowKind::Queue);
     let first = |lane: &super::lane::Lane| {
         let from = lane.count_before(of, time);
-        (from..from + BEFORE_KERNEL).map_while(|at| lane.get(at)).find_map(|id| match id.to_event() {
-            Event::Launch(launch) => Some((of.span(id.to_event()).0, launch)),
-            _ => None,
-        })
+        let events = (from..from + BEFORE_KERNEL).map_while(|at| lane.get(at)).map(EventId::to_event);
+        let found = events.into_iter().find(|e| matches!(e, Event::Launch(_) | Event::Graph(_)))?;
+        Some((of.span(found).0, found))
     };
-    queues.flat_map(|r| r.lanes()).filter_map(first).min().map(|(_, launch)| launch)
+    match queues.flat_map(|r| r.lanes()).filter_map(first).min_by_key(|f| f.0)?.1 {
+        Event::Launch(launch) => Some(launch),
+        _ => None,
+    }
 }
 
 /// Returns the linked event: the call of an operation on a device, the range around a call, or the first operation

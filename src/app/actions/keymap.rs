@@ -95,12 +95,18 @@ impl Keymap {
             [] => key.without_shift().map(bound).unwrap_or_default(),
             ids => ids,
         };
-        let places: Vec<String> =
-            ids.iter().filter_map(|id| find_action(*id)).map(|a| format!("{} ({})", a.on.as_str(), a.name.replace('-', " "))).collect();
+        // Names of actions begin with their screen where several screens have such an action.
+        let word = |a: &Action| {
+            let screens = ["run-", "memory-", "ranks-"];
+            screens.iter().find_map(|s| a.name.strip_prefix(s)).unwrap_or(a.name).replace('-', " ")
+        };
+        let actions = ids.iter().filter_map(|id| find_action(*id));
+        let mut places: Vec<String> = actions.map(|a| format!("{} ({})", word(a), a.on.as_str())).collect();
+        places.truncate(3);
         if places.is_empty() {
             return format!("{label} has no action; {} lists all keys", self.key_label(ActionId::Help));
         }
-        format!("{label} does nothing here; it works on {}", places.join(" · "))
+        format!("{label} does nothing here; elsewhere: {}", places.join(" · "))
     }
 
     /// Keys bound to an action.

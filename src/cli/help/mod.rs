@@ -154,6 +154,7 @@ pub fn print_help(topic: Option<&str>) -> Result<(), Failure> {
         return print::lines(&lines);
     }
     if let Some(found) = command.find_subcommand_mut(topic).filter(|_| known) {
+        *found = found.clone().bin_name(format!("warpscope {topic}"));
         let text = found.render_long_help().to_string();
         return print::lines(&text.lines().map(str::to_owned).collect::<Vec<_>>());
     }

@@ -10,6 +10,7 @@ use crate::model::{
     Bytes, Capture, Code, Details, Device, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, LaunchSite, Launches, Metrics, Note, NoteKind,
     Process, Profile, ResultMetrics, Severity, Value, argv,
 };
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::path::PathBuf;
@@ -60,6 +61,7 @@ impl Importer for Ncu {
         input: &Input,
         metrics: &Metrics,
         result: usize,
+        details: Option<&Details>,
         disassemblers: &[PathBuf],
         cancel: &Cancel,
     ) -> Result<Code, ImportError> {
@@ -67,7 +69,7 @@ impl Importer for Ncu {
             let remark = "this result was read from text, which has no code: open the .ncu-rep".to_owned();
             return Ok(Code { remarks: vec![remark], ..Code::default() });
         };
-        let details = read_details(input, of)?;
+        let details = details.map_or_else(|| read_details(input, of).map(Cow::Owned), |d| Ok(Cow::Borrowed(d)))?;
         source::read_code(input, metrics, result, &details, disassemblers, cancel)
     }
 

@@ -90,6 +90,7 @@ impl Importer for WarpscopeTrace {
         input: &Input,
         metrics: &Metrics,
         result: usize,
+        _details: Option<&Details>,
         disassemblers: &[PathBuf],
         cancel: &Cancel,
     ) -> Result<Code, ImportError> {

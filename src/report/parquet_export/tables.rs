@@ -137,7 +137,7 @@ pub fn findings(of: Of<'_>) -> Table<'_> {
     let columns = vec![
         FindingColumn::new("rank_in_list", "#", Unit::Id, "1 is the verdict", |(at, _)| Value::int(at + 1)),
         FindingColumn::new("id", "finding", Unit::Text, "never changes its meaning", |(_, f)| Value::text(f.id.id())),
-        FindingColumn::new("severity", "severity", Unit::Text, "problem, notice or good", |(_, f)| Value::text(f.severity.as_str())),
+        FindingColumn::new("severity", "severity", Unit::Text, "high, medium, low or healthy", |(_, f)| Value::text(f.severity.as_str())),
         FindingColumn::new("sure", "sure", Unit::Text, "certain, likely or possible", |(_, f)| Value::text(f.sure.as_str())),
         FindingColumn::new("share_percent", "share", Unit::Percent, "of the window that would be gained at most", |(_, f)| {
             Value::Real(f.gain_percent())

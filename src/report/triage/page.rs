@@ -163,7 +163,9 @@ pub fn finding_columns<'a>() -> Vec<Column<FindingRow<'a>>> {
         FindingColumn::new("file", "file", Unit::Text, "report", |r| Value::Text(r.profile.source.file.display().to_string().into())),
         FindingColumn::new("rank", "#", Unit::Id, "place in the list; 1 is the verdict", |r| Value::int(r.rank)),
         FindingColumn::new("id", "finding", Unit::Text, "identifier, which never changes its meaning", |r| Value::text(r.finding.id.id())),
-        FindingColumn::new("severity", "severity", Unit::Text, "severity", |r| Value::text(r.finding.severity.as_str())),
+        FindingColumn::new("severity", "severity", Unit::Text, "high, medium, low or healthy", |r| {
+            Value::text(r.finding.severity.as_str())
+        }),
         FindingColumn::new("sure", "sure", Unit::Text, "certain, likely or possible", |r| Value::text(r.finding.sure.as_str())),
         FindingColumn::new("share_percent", "share", Unit::Percent, "of the window that would be gained at most", |r| {
             Value::Real(round_percent(r.finding.gain_percent()))

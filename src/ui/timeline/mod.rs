@@ -439,7 +439,7 @@ pub fn next(app: &App, screen: &TimelineScreen) -> Option<String> {
             let next = later.map_or_else(String::new, |_| format!(", {} goes to the next one", key(ActionId::NextGap)));
             let zoom = key(ActionId::ZoomTo);
             match screen.launch_after_gap(&look, lane_columns(app.session.size)) {
-                Some(_) => format!("{} goes to the launch that ends this idle time, {zoom} zooms to it{next}", key(ActionId::Open)),
+                Some(_) => format!("{} goes to the launch after this idle time, {zoom} zooms to it{next}", key(ActionId::Open)),
                 None => format!("{zoom} zooms to this idle time{next}"),
             }
         }

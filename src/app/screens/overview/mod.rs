@@ -1,7 +1,7 @@
 //! Overview of the run: findings on its limits, and the kernels with the most time
 
 use crate::analysis::readable::readable_name;
-use crate::analysis::triage::{Finding, PlaceKind, Triage, Verdict};
+use crate::analysis::triage::{Finding, Place, PlaceKind, Triage, Verdict};
 use crate::app::actions::{ActionId, KeyScope};
 use crate::app::clipboard::TO_PASTE;
 use crate::app::msg::Effect;
@@ -43,6 +43,14 @@ pub fn row_at(triage: &Triage, at: usize) -> Option<Row<'_>> {
     }
     let kernel = at - triage.findings.len();
     (kernel < triage.kernels.len().min(KERNELS)).then_some(Row::Kernel(kernel))
+}
+
+/// The longest occurrence of a finding, ns. A place that spans most of the window shows nothing.
+fn longest_occurrence(finding: &Finding, window: (i64, i64)) -> Option<(i64, i64)> {
+    let short = |p: &&Place| p.end > p.start && (p.end - p.start) * 2 < window.1 - window.0;
+    let longest = finding.places.iter().filter(short).find(|p| p.kind == PlaceKind::Window);
+    let place = longest.or_else(|| finding.places.iter().find(short)).or_else(|| finding.places.iter().find(|p| p.end > p.start));
+    place.map(|p| (p.start, p.end))
 }
 
 /// Returns true if a finding is shown on the timeline; findings on kernels are shown in their table.
@@ -104,7 +112,7 @@ impl Screen for OverviewScreen {
         let at = match row_at(triage, self.selected) {
             Some(Row::Kernel(at)) => at,
             Some(Row::Finding(finding)) => {
-                let place = finding.places.iter().find(|p| p.end > p.start).map(|p| At { start: p.start, end: p.end, event: None });
+                let place = longest_occurrence(finding, triage.window).map(|(start, end)| At { start, end, event: None });
                 return Selection {
                     at: place.or(Some(At { start: triage.window.0, end: triage.window.1, event: None })),
                     ..Selection::default()

@@ -233,7 +233,6 @@ impl TimelineScreen {
         }
     }
 
-    /// Opens the event at the cursor.
     /// Idle time at the cursor.
     fn gap_at_cursor(&self, look: &Look<'_>, columns: usize) -> Option<Gap> {
         let place = self.place?;
@@ -243,13 +242,14 @@ impl TimelineScreen {
         }
     }
 
-    /// Launch that ends the idle time at the cursor.
+    /// First launch after the idle time at the cursor.
     pub fn launch_after_gap(&self, look: &Look<'_>, columns: usize) -> Option<u32> {
         let gap = self.gap_at_cursor(look, columns)?;
         let device = rows::find_device(look.timeline, self.current_line())?;
         link::next_kernel(look.timeline, &look.events, device, gap.end)
     }
 
+    /// Opens the event at the cursor.
     fn open_event(&mut self, cx: &ScreenContext<'_>) -> Response {
         let Some(look) = Self::look(cx) else { return Response::none() };
         let Some(line) = self.current_line() else { return Response::none() };
