@@ -5,7 +5,7 @@ use super::triage::phase_windows;
 use super::{FAILED, Failure, interrupt, print};
 use crate::analysis::fuzzy::nearest_match;
 use crate::analysis::triage::Phase;
-use crate::import::{Job, Wants, open};
+use crate::import::{Job, Parts, Wants, open};
 use crate::model::{KernelId, LaunchId, NameForm, Profile, RangeKind};
 use crate::report;
 use crate::rerun::{
@@ -18,8 +18,8 @@ use std::path::PathBuf;
 
 /// `warpscope rerun`.
 pub fn print_rerun(args: &Rerun, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    // A phase is found by the steps of the run.
-    let wants = if args.phase.is_some() { Wants::TRIAGE } else { Wants::LAUNCHES };
+    // A phase is found by the steps of the run, and launches of graphs that contain only copies by these copies.
+    let wants = if args.phase.is_some() { Wants::TRIAGE } else { Wants::LAUNCHES.with(Parts::MEMOPS) };
     let profile = interrupt::open_report(&args.file, nsys, wants)?;
     let mut options = parse_options(args, profile.is_amd())?;
     if let Some(text) = &args.opened_by {

@@ -93,11 +93,12 @@ pub fn rank_report(path: &Path) -> Option<(String, usize)> {
     let lower = bare.to_ascii_lowercase();
     let is_digest = |i: &&&dyn Importer| i.name() == digest::WarpscopeDigest.name();
     let of_ranks = || IMPORTERS.iter().filter(|i| i.is_of_rank());
+    let ordered = of_ranks().filter(is_digest).chain(of_ranks().filter(|i| !is_digest(i)));
+    let endings = ordered.flat_map(|i| i.suffixes().iter().map(move |s| (is_digest(&i), s))).enumerate();
     // Digests are never compressed.
-    let digests = of_ranks().filter(|i| is_digest(i) && compression.is_empty());
-    let endings = digests.chain(of_ranks().filter(|i| !is_digest(i))).flat_map(|i| i.suffixes()).enumerate();
+    let possible = endings.filter(|(_, (digest, _))| !digest || compression.is_empty()).map(|(at, (_, s))| (at, s));
     // Of several formats with the same ending, the first counts.
-    let (at, ending) = endings.filter(|(_, s)| lower.ends_with(**s)).max_by_key(|(at, s)| (s.len(), std::cmp::Reverse(*at)))?;
+    let (at, ending) = possible.filter(|(_, s)| lower.ends_with(**s)).max_by_key(|(at, s)| (s.len(), std::cmp::Reverse(*at)))?;
     let stem = &bare[..bare.len() - ending.len()];
     Some((path.with_file_name(stem).display().to_string(), at * 2 + usize::from(!compression.is_empty())))
 }

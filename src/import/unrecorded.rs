@@ -72,6 +72,10 @@ pub fn find_unrecorded(profile: &mut Profile, copies: bool) {
         process.remove_explained(profile, pid, end);
         if !copies {
             process.lost[Work::Copies as usize].clear();
+            // Graphs that contain only copies look as if they were lost, if others have kernels.
+            if process.found[Work::Graphs as usize] > 0 {
+                process.lost[Work::Graphs as usize].clear();
+            }
         }
         for work in Work::ALL {
             let lost = &process.lost[work as usize];

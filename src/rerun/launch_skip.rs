@@ -7,7 +7,7 @@
 use super::nvtx::Cover;
 use crate::model::kernel::truncated_prefix;
 use crate::model::{CallKind, GraphMode, Kernel, NameForm, Profile};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Launches that pass ncu's filters.
 #[derive(Debug, Default)]
@@ -293,7 +293,10 @@ pub fn calls_without_kernel(profile: &Profile, pids: &BTreeSet<u32>, before: i64
     if !effects.contains(&Effect::Launch) {
         return 0;
     }
+    // A graph may contain only copies.
+    let copies: HashSet<u32> = profile.memops.iter().filter_map(|op| op.call).collect();
     let mut calls: Vec<(i64, Effect)> = (0..calls.len())
+        .filter(|&i| calls.kind(i) != CallKind::GraphLaunch || !u32::try_from(i).is_ok_and(|i| copies.contains(&i)))
         .filter(|&i| pids.contains(&calls.thread_of(i).0) && calls.start[i] < before)
         .filter_map(|i| Some((calls.start[i], *effects.get(*calls.name.get(i)? as usize)?)))
         .filter(|c| c.1 != Effect::None)
