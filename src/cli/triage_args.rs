@@ -30,7 +30,7 @@ pub struct Triage {
     #[arg(long, value_name = "N", value_parser = parse_operations)]
     pub flops: Option<f64>,
     /// Exit with code 1 if one of these is found; several with commas.
-    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.iter().map(|v| v.1)))]
+    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.iter().map(|v| v.id)))]
     pub fail_on: Vec<String>,
     /// Output format [default: table on a terminal, else csv].
     #[arg(long, value_parser = word_parser::<Format>())]

@@ -176,8 +176,26 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, v
         ];
         let note = vec![Span::styled(format!("{}: p < 0.001 and 1% or more", theme.accent()), theme.style(Role::Dim))];
         rest = Panel::new(title).note(note).focused().draw(frame, rest, true, theme);
+    } else if let Some(line) = limits_line(app, screen, words, theme, usize::from(rest.width)) {
+        frame.render_widget(line, split_top(&mut rest, 1));
     }
     draw_kernels(frame, rest, diff, (screen.selected, words), view, theme);
+}
+
+/// First finding of both runs, for a terminal without room for the time breakdown.
+fn limits_line(app: &App, screen: &DiffScreen, words: (&str, &str), theme: &Theme, columns: usize) -> Option<Line<'static>> {
+    let limit = |at: usize| {
+        let triage = app.session.reports.get(at)?.whole_triage()?;
+        Some(triage.findings.first().map_or_else(|| "nothing stands out".to_owned(), |f| format!("{} {:.0}%", f.id.id(), f.gain_percent())))
+    };
+    let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Title));
+    let side = |word: &str, limit: String| vec![Span::styled(format!("{word} "), dim), Span::styled(limit, text)];
+    let parts = vec![
+        part(1, vec![Span::styled("limits", dim)]),
+        part(0, side(words.0, limit(screen.before)?)),
+        part(0, side(words.1, limit(screen.after)?)),
+    ];
+    Some(fit_parts(parts, &Span::raw("   "), columns))
 }
 
 fn draw_kernels(

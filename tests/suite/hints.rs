@@ -263,7 +263,7 @@ fn public_reports_of_many_gpus() {
             results += 1;
             let own = &metrics.results[s.result.unwrap()];
             for h in &s.hints {
-                assert!(DIAGNOSES.iter().any(|d| d.0 == h.id) && (0.0..=1.0).contains(&h.stake));
+                assert!(DIAGNOSES.iter().any(|d| d.diagnosis == h.id) && (0.0..=1.0).contains(&h.stake));
                 for e in h.evidence.iter().filter(|e| e.metric.contains("__")) {
                     assert!(metrics.value(own, &e.metric).is_some(), "{}: {} is not in the report", h.id.id(), e.metric);
                     assert!(e.value.is_finite());

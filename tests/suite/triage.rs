@@ -203,12 +203,12 @@ fn busy_agrees_with_the_header() {
 
 #[test]
 fn ids_are_unique_and_explained() {
-    let mut all: Vec<&str> = VERDICTS.iter().map(|v| v.1).collect();
+    let mut all: Vec<&str> = VERDICTS.iter().map(|v| v.id).collect();
     assert_eq!(all.len(), 26);
     all.sort_unstable();
     all.dedup();
     assert_eq!(all.len(), 26);
-    assert!(VERDICTS.iter().all(|v| Verdict::from_id(v.1) == Some(v.0) && v.0.meaning() == v.2));
+    assert!(VERDICTS.iter().all(|v| Verdict::from_id(v.id) == Some(v.verdict) && v.verdict.meaning() == v.meaning));
 }
 
 fn file(name: &str) -> String {

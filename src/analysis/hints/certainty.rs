@@ -19,10 +19,7 @@ pub fn lower_confidence(case: &Case<'_>, hints: &mut [Hint]) {
     let between = peak >= MAY_BIND && !AT_LIMIT.is_met(peak);
     for hint in hints {
         let stands = hint.sure == Sure::Certain && (hint.id.is_bound() || hint.id == D::LaunchOverhead);
-        let idles = matches!(
-            hint.id,
-            D::OccupancyRegisters | D::OccupancyShared | D::OccupancyBlock | D::OccupancyBarriers | D::MemoryLatency | D::Dependencies
-        );
+        let idles = hint.id.idles();
         if blind && !stands || between && idles {
             hint.sure = Sure::Possible;
         }

@@ -64,77 +64,154 @@ pub enum Diagnosis {
 
 use Diagnosis as D;
 
-/// Diagnoses with ids and meanings. Causes precede their effects; this order breaks ties.
-pub const DIAGNOSES: [(Diagnosis, &str, &str); 29] = [
-    (D::LaunchOverhead, "launch-overhead", "the kernel is too short to amortize its launch cost"),
-    (D::SmallGrid, "grid-too-small", "fewer blocks than the GPU can hold at once"),
-    (D::Imbalance, "workload-imbalance", "some SMs or blocks work much longer than others"),
-    (D::Tail, "tail-effect", "the last wave of blocks is only partly filled"),
-    (D::PartialWarps, "partial-warps", "blocks are smaller than a warp, or no multiple of it: some lanes never work"),
-    (D::Divergence, "warp-divergence", "threads of a warp take different paths"),
-    (D::Spilling, "register-spilling", "registers spill to local memory"),
-    (D::LocalMemory, "local-memory-traffic", "local arrays (dynamically indexed, or the stack) live in memory"),
-    (D::Atomics, "atomic-contention", "atomics contend for a few addresses"),
-    (D::Uncoalesced, "uncoalesced-global", "few of the fetched bytes are used"),
-    (D::BankConflicts, "shared-bank-conflicts", "shared memory accesses collide on the same banks"),
-    (D::NoTensor, "no-tensor-cores", "low-precision matrix-like work does not use the tensor cores"),
-    (D::OccupancyShared, "occupancy-shared-memory", "shared memory limits occupancy, and it hurts"),
-    (D::OccupancyRegisters, "occupancy-registers", "registers limit occupancy, and it hurts"),
-    (D::OccupancyBlock, "occupancy-block-size", "the block size limits occupancy, and it hurts"),
-    (D::OccupancyBarriers, "occupancy-barriers", "barriers limit occupancy, and it hurts"),
-    (D::Barriers, "barrier-stalls", "warps wait for each other at barriers"),
-    (D::InstructionCache, "instruction-cache", "warps wait for instructions to be fetched"),
-    (D::Alu, "alu-bound", "integer and logic instructions fill the pipes"),
-    (D::Fp64, "fp64-bound", "the FP64 pipe is the busiest"),
-    (D::Sfu, "sfu-bound", "the special-function pipe is the busiest"),
-    (D::SharedBandwidth, "shared-bandwidth-bound", "shared memory bandwidth is the limit"),
-    (D::L1Bandwidth, "l1-bandwidth-bound", "L1 is the busiest unit"),
-    (D::L2Bandwidth, "l2-bandwidth-bound", "L2 is the busiest unit"),
-    (D::MemoryLatency, "memory-latency", "warps wait for loads and no unit is near its peak"),
-    (D::Dependencies, "dependency-latency", "each instruction waits for the previous one"),
-    (D::Tensor, "tensor-bound", "the tensor pipes are near their peak"),
-    (D::DramBandwidth, "dram-bandwidth-bound", "device memory is near its peak and the traffic is useful"),
-    (D::Compute, "compute-bound", "an arithmetic pipe is near its peak"),
+/// Role of a diagnosis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A unit at its limit, not a waste.
+    Bound,
+    /// A cause of idle issue slots.
+    IdleSlots,
+    /// Work or room that is wasted.
+    Waste,
+}
+
+/// Everything about a diagnosis that does not depend on a kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct DiagnosisInfo {
+    pub diagnosis: Diagnosis,
+    /// Stable id for scripts.
+    pub id: &'static str,
+    pub kind: Kind,
+    pub meaning: &'static str,
+    /// Effects of this cause. It explains an effect if its gain is at least this fraction of the effect's: most of it
+    /// (0.7) if both are ways to fill the GPU; half if the cause is one of several reasons for the waiting; less if the
+    /// effect is a unit at its limit, because other work may fill it, too. Our own judgements, verified by the sets of
+    /// `fixtures/hints`.
+    pub effects: &'static [(f64, &'static [Diagnosis])],
+}
+
+impl DiagnosisInfo {
+    const fn explains(mut self, effects: &'static [(f64, &'static [Diagnosis])]) -> Self {
+        self.effects = effects;
+        self
+    }
+}
+
+const fn row(diagnosis: Diagnosis, id: &'static str, kind: Kind, meaning: &'static str) -> DiagnosisInfo {
+    DiagnosisInfo { diagnosis, id, kind, meaning, effects: &[] }
+}
+
+/// All diagnoses. Causes precede their effects; this order breaks ties.
+pub static DIAGNOSES: &[DiagnosisInfo] = &[
+    row(D::LaunchOverhead, "launch-overhead", Kind::Waste, "the kernel is too short to amortize its launch cost")
+        .explains(&[(0.7, &[D::SmallGrid, D::MemoryLatency, D::Dependencies, D::Imbalance, D::Tail, D::Barriers, D::InstructionCache])]),
+    row(D::SmallGrid, "grid-too-small", Kind::Waste, "fewer blocks than the GPU can hold at once")
+        .explains(&[(0.7, &[D::Imbalance, D::Tail, D::MemoryLatency, D::Dependencies])]),
+    row(D::Imbalance, "workload-imbalance", Kind::Waste, "some SMs or blocks work much longer than others")
+        .explains(&[(0.7, &[D::MemoryLatency, D::Dependencies, D::Barriers])]),
+    row(D::Tail, "tail-effect", Kind::Waste, "the last wave of blocks is only partly filled").explains(&[(0.7, &[D::Imbalance])]),
+    row(D::PartialWarps, "partial-warps", Kind::Waste, "blocks are smaller than a warp, or no multiple of it: some lanes never work")
+        .explains(&[(
+            0.5,
+            &[
+                D::OccupancyBlock,
+                D::Divergence,
+                D::SharedBandwidth,
+                D::L1Bandwidth,
+                D::Compute,
+                D::Alu,
+                D::Sfu,
+                D::Fp64,
+                D::Dependencies,
+                D::MemoryLatency,
+                D::Uncoalesced,
+                D::NoTensor,
+            ],
+        )]),
+    row(D::Divergence, "warp-divergence", Kind::Waste, "threads of a warp take different paths").explains(&[(
+        0.5,
+        &[D::SharedBandwidth, D::L1Bandwidth, D::Compute, D::Alu, D::Sfu, D::Fp64, D::Dependencies, D::Uncoalesced, D::NoTensor],
+    )]),
+    row(D::Spilling, "register-spilling", Kind::Waste, "registers spill to local memory")
+        .explains(&[(0.4, &[D::LocalMemory, D::MemoryLatency, D::DramBandwidth, D::L2Bandwidth, D::L1Bandwidth, D::Uncoalesced])]),
+    row(D::LocalMemory, "local-memory-traffic", Kind::Waste, "local arrays (dynamically indexed, or the stack) live in memory")
+        .explains(&[(0.4, &[D::MemoryLatency, D::DramBandwidth, D::L2Bandwidth, D::L1Bandwidth])]),
+    row(D::Atomics, "atomic-contention", Kind::Waste, "atomics contend for a few addresses").explains(&[(
+        0.4,
+        &[D::MemoryLatency, D::L2Bandwidth, D::L1Bandwidth, D::Dependencies, D::BankConflicts, D::Barriers, D::Imbalance],
+    )]),
+    row(D::Uncoalesced, "uncoalesced-global", Kind::Waste, "few of the fetched bytes are used")
+        .explains(&[(0.4, &[D::MemoryLatency, D::DramBandwidth, D::L2Bandwidth, D::L1Bandwidth])]),
+    // A unit at its limit is not the cause while a good part of its work is waste.
+    row(D::BankConflicts, "shared-bank-conflicts", Kind::Waste, "shared memory accesses collide on the same banks")
+        .explains(&[(0.25, &[D::SharedBandwidth, D::L1Bandwidth]), (0.4, &[D::Dependencies, D::Barriers, D::MemoryLatency])]),
+    row(D::NoTensor, "no-tensor-cores", Kind::Waste, "low-precision matrix-like work does not use the tensor cores")
+        .explains(&[(0.4, &[D::Compute, D::SharedBandwidth, D::L1Bandwidth])]),
+    row(D::OccupancyShared, "occupancy-shared-memory", Kind::IdleSlots, "shared memory limits occupancy, and it hurts")
+        .explains(&[(0.5, &[D::MemoryLatency, D::Dependencies]), (0.7, &[D::Barriers])]),
+    row(D::OccupancyRegisters, "occupancy-registers", Kind::IdleSlots, "registers limit occupancy, and it hurts")
+        .explains(&[(0.5, &[D::MemoryLatency, D::Dependencies]), (0.7, &[D::Barriers])]),
+    row(D::OccupancyBlock, "occupancy-block-size", Kind::IdleSlots, "the block size limits occupancy, and it hurts")
+        .explains(&[(0.5, &[D::MemoryLatency, D::Dependencies]), (0.7, &[D::Barriers])]),
+    row(D::OccupancyBarriers, "occupancy-barriers", Kind::IdleSlots, "barriers limit occupancy, and it hurts")
+        .explains(&[(0.5, &[D::MemoryLatency, D::Dependencies]), (0.7, &[D::Barriers])]),
+    row(D::Barriers, "barrier-stalls", Kind::Waste, "warps wait for each other at barriers")
+        .explains(&[(0.7, &[D::MemoryLatency, D::Dependencies])]),
+    row(D::InstructionCache, "instruction-cache", Kind::Waste, "warps wait for instructions to be fetched"),
+    row(D::Alu, "alu-bound", Kind::Bound, "integer and logic instructions fill the pipes"),
+    row(D::Fp64, "fp64-bound", Kind::Bound, "the FP64 pipe is the busiest"),
+    row(D::Sfu, "sfu-bound", Kind::Bound, "the special-function pipe is the busiest"),
+    row(D::SharedBandwidth, "shared-bandwidth-bound", Kind::Bound, "shared memory bandwidth is the limit"),
+    row(D::L1Bandwidth, "l1-bandwidth-bound", Kind::Bound, "L1 is the busiest unit"),
+    row(D::L2Bandwidth, "l2-bandwidth-bound", Kind::Bound, "L2 is the busiest unit"),
+    row(D::MemoryLatency, "memory-latency", Kind::IdleSlots, "warps wait for loads and no unit is near its peak"),
+    row(D::Dependencies, "dependency-latency", Kind::IdleSlots, "each instruction waits for the previous one"),
+    row(D::Tensor, "tensor-bound", Kind::Bound, "the tensor pipes are near their peak"),
+    row(D::DramBandwidth, "dram-bandwidth-bound", Kind::Bound, "device memory is near its peak and the traffic is useful"),
+    row(D::Compute, "compute-bound", Kind::Bound, "an arithmetic pipe is near its peak"),
 ];
 
 impl Diagnosis {
-    fn table_row(self) -> Option<(usize, &'static (Diagnosis, &'static str, &'static str))> {
-        DIAGNOSES.iter().enumerate().find(|(_, d)| d.0 == self)
+    fn place(self) -> Option<(usize, &'static DiagnosisInfo)> {
+        DIAGNOSES.iter().enumerate().find(|(_, d)| d.diagnosis == self)
+    }
+
+    fn info(self) -> Option<&'static DiagnosisInfo> {
+        self.place().map(|(_, info)| info)
     }
 
     /// Stable id for scripts.
     pub fn id(self) -> &'static str {
-        self.table_row().map_or("", |(_, d)| d.1)
+        self.info().map_or("", |d| d.id)
     }
 
     /// Parses an id.
     pub fn from_id(id: &str) -> Option<Self> {
-        DIAGNOSES.iter().find(|d| d.1 == id).map(|d| d.0)
+        DIAGNOSES.iter().find(|d| d.id == id).map(|d| d.diagnosis)
     }
 
     pub fn meaning(self) -> &'static str {
-        self.table_row().map_or("", |(_, d)| d.2)
+        self.info().map_or("", |d| d.meaning)
     }
 
     /// Position in [`DIAGNOSES`], where causes precede effects; breaks ties between hints of equal cost.
     pub fn sort_position(self) -> usize {
-        self.table_row().map_or(usize::MAX, |(at, _)| at)
+        self.place().map_or(usize::MAX, |(at, _)| at)
     }
 
     /// Returns true if the diagnosis names a unit at its limit, not a waste.
     pub fn is_bound(self) -> bool {
-        matches!(
-            self,
-            Self::DramBandwidth
-                | Self::L2Bandwidth
-                | Self::L1Bandwidth
-                | Self::SharedBandwidth
-                | Self::Compute
-                | Self::Alu
-                | Self::Fp64
-                | Self::Sfu
-                | Self::Tensor
-        )
+        self.info().is_some_and(|d| d.kind == Kind::Bound)
+    }
+
+    /// Returns true if the diagnosis names a cause of idle issue slots.
+    pub fn idles(self) -> bool {
+        self.info().is_some_and(|d| d.kind == Kind::IdleSlots)
+    }
+
+    /// Effects of this cause, each with the least fraction of their gain from which it explains them.
+    pub fn effects(self) -> &'static [(f64, &'static [Self])] {
+        self.info().map_or(&[], |d| d.effects)
     }
 }
 
@@ -145,8 +222,8 @@ mod tests {
 
     #[test]
     fn every_diagnosis_has_one_id() {
-        let ids: BTreeSet<&str> = DIAGNOSES.iter().map(|d| d.1).collect();
+        let ids: BTreeSet<&str> = DIAGNOSES.iter().map(|d| d.id).collect();
         assert_eq!(ids.len(), DIAGNOSES.len());
-        assert!(DIAGNOSES.iter().all(|d| d.0.id() == d.1 && !d.0.meaning().is_empty()));
+        assert!(DIAGNOSES.iter().all(|d| d.diagnosis.id() == d.id && !d.meaning.is_empty()));
     }
 }

@@ -4,57 +4,6 @@
 use super::diagnosis::Diagnosis as D;
 use super::hint::{Hint, LEAST, Severity, Sure, WORTH};
 
-/// Causes and their effects. A cause lists an effect if it explains at least this fraction of the effect's gain: most
-/// of it (0.7) if both are ways to fill the GPU; half if the cause is one of several reasons for the waiting; less if
-/// the effect is a unit at its limit, because other work may fill it, too. Our own judgements, verified by the sets of
-/// `fixtures/hints`.
-const EFFECTS: &[(D, f64, &[D])] = &[
-    (D::LaunchOverhead, 0.7, &[D::SmallGrid, D::MemoryLatency, D::Dependencies, D::Imbalance, D::Tail, D::Barriers, D::InstructionCache]),
-    (D::SmallGrid, 0.7, &[D::Imbalance, D::Tail, D::MemoryLatency, D::Dependencies]),
-    (D::Tail, 0.7, &[D::Imbalance]),
-    (D::Imbalance, 0.7, &[D::MemoryLatency, D::Dependencies, D::Barriers]),
-    (
-        D::PartialWarps,
-        0.5,
-        &[
-            D::OccupancyBlock,
-            D::Divergence,
-            D::SharedBandwidth,
-            D::L1Bandwidth,
-            D::Compute,
-            D::Alu,
-            D::Sfu,
-            D::Fp64,
-            D::Dependencies,
-            D::MemoryLatency,
-            D::Uncoalesced,
-            D::NoTensor,
-        ],
-    ),
-    (
-        D::Divergence,
-        0.5,
-        &[D::SharedBandwidth, D::L1Bandwidth, D::Compute, D::Alu, D::Sfu, D::Fp64, D::Dependencies, D::Uncoalesced, D::NoTensor],
-    ),
-    (D::Spilling, 0.4, &[D::LocalMemory, D::MemoryLatency, D::DramBandwidth, D::L2Bandwidth, D::L1Bandwidth, D::Uncoalesced]),
-    (D::LocalMemory, 0.4, &[D::MemoryLatency, D::DramBandwidth, D::L2Bandwidth, D::L1Bandwidth]),
-    (D::Atomics, 0.4, &[D::MemoryLatency, D::L2Bandwidth, D::L1Bandwidth, D::Dependencies, D::BankConflicts, D::Barriers, D::Imbalance]),
-    (D::Uncoalesced, 0.4, &[D::MemoryLatency, D::DramBandwidth, D::L2Bandwidth, D::L1Bandwidth]),
-    // A unit at its limit is not the cause while a good part of its work is waste.
-    (D::BankConflicts, 0.25, &[D::SharedBandwidth, D::L1Bandwidth]),
-    (D::BankConflicts, 0.4, &[D::Dependencies, D::Barriers, D::MemoryLatency]),
-    (D::NoTensor, 0.4, &[D::Compute, D::SharedBandwidth, D::L1Bandwidth]),
-    (D::OccupancyShared, 0.5, &[D::MemoryLatency, D::Dependencies]),
-    (D::OccupancyShared, 0.7, &[D::Barriers]),
-    (D::OccupancyRegisters, 0.5, &[D::MemoryLatency, D::Dependencies]),
-    (D::OccupancyRegisters, 0.7, &[D::Barriers]),
-    (D::OccupancyBlock, 0.5, &[D::MemoryLatency, D::Dependencies]),
-    (D::OccupancyBlock, 0.7, &[D::Barriers]),
-    (D::OccupancyBarriers, 0.5, &[D::MemoryLatency, D::Dependencies]),
-    (D::OccupancyBarriers, 0.7, &[D::Barriers]),
-    (D::Barriers, 0.7, &[D::MemoryLatency, D::Dependencies]),
-];
-
 /// Gains that differ by less are equal; then causes come first, in the order of `DIAGNOSES`.
 const TIE: f64 = 0.03;
 
@@ -82,8 +31,8 @@ fn under_causes(hints: Vec<Hint>) -> Vec<Hint> {
         causes.iter().find(|(id, stake, sure)| {
             // A guess does not explain a more certain hint.
             *sure <= hint.sure.max(Sure::Likely)
-                && EFFECTS.iter().any(|(cause, part, effects)| {
-                    cause == id && effects.contains(&hint.id) && *stake >= hint.stake * part && (*stake >= WORTH || !hint.id.is_bound())
+                && id.effects().iter().any(|(part, effects)| {
+                    effects.contains(&hint.id) && *stake >= hint.stake * part && (*stake >= WORTH || !hint.id.is_bound())
                 })
         })
     };
@@ -143,8 +92,8 @@ mod tests {
     /// An effect is never the cause of its own cause: hints in such a cycle would get lost.
     #[test]
     fn effects_never_run_in_a_circle() {
-        let effects = |cause: D| EFFECTS.iter().filter(move |e| e.0 == cause).flat_map(|e| e.2.iter().copied());
-        for (start, ..) in super::super::DIAGNOSES {
+        let effects = |cause: D| cause.effects().iter().flat_map(|e| e.1.iter().copied());
+        for start in super::super::DIAGNOSES.iter().map(|d| d.diagnosis) {
             let mut reached: Vec<D> = effects(start).collect();
             let mut at = 0;
             while at < reached.len() {

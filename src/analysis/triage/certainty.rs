@@ -26,21 +26,6 @@ const REPEATS: u64 = 3;
 /// Judged share of a run below which the verdict states that share.
 const MOST: f64 = 0.8;
 
-/// Causes of the idle time behind a finding.
-fn idle_causes(id: V) -> &'static [Cause] {
-    match id {
-        V::LaunchBound => &[Cause::Launch],
-        V::HostSync => &[Cause::Sync],
-        V::Allocation => &[Cause::Alloc],
-        V::InputWait => &[Cause::Wait],
-        V::NoRequests => &[Cause::NoRequests],
-        V::HostCompute => &[Cause::Compute, Cause::Unknown],
-        V::GraphRecapture => &[Cause::Graph],
-        V::Compilation => &[Cause::Compile],
-        _ => &[],
-    }
-}
-
 /// Returns true if most of a cause's idle time is in one step, or if fewer than half of the steps have any idle time of
 /// that cause.
 fn in_few_steps(case: &RunContext<'_>, cause: Cause) -> bool {
@@ -57,7 +42,7 @@ fn at_the_start(case: &RunContext<'_>, id: V) -> bool {
         V::PageableCopies => copies(&[CopyClass::Pageable]),
         V::SmallCopies => copies(&[CopyClass::Small]),
         V::CopyBound => copies(&[CopyClass::Host, CopyClass::Peer, CopyClass::Device]),
-        _ => idle_causes(id).iter().flat_map(|c| case.pieces_again(*c)).collect(),
+        _ => id.idle_causes().iter().flat_map(|c| case.pieces_again(*c)).collect(),
     };
     let cost = |until: i64| pieces.iter().map(|p| (p.end.min(until) - p.start).max(0)).sum::<i64>() as f64;
     let begun = case.kernels.time_of_share(BEGUN, case.window);
@@ -91,7 +76,7 @@ pub fn lower_confidence(case: &RunContext<'_>, findings: &mut [Finding]) {
     let inside = case.share(case.sum_devices(Busy::busy_time));
     let smaller = case.outside.is_some_and(|o| (1.0 - o.judged) * (1.0 - o.idle) > o.judged * inside);
     for f in findings {
-        let of = idle_causes(f.id);
+        let of = f.id.idle_causes();
         let gaps: u64 = of.iter().map(|c| case.spreads.gap_stats(*c).0).sum();
         let few = !of.is_empty() && gaps <= 2;
         let hidden = !of.is_empty() && unknown > f.stake.max(LEAST)

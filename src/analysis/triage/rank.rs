@@ -4,19 +4,6 @@
 use super::finding::{Finding, LEAST, Severity, Sure, WORTH};
 use super::verdict::Verdict as V;
 
-/// Causes, the fraction of an effect's gain that a cause must have to explain the effect, and the effects.
-const EFFECTS: &[(V, f64, &[V])] = &[
-    // These causes already explain slow steps.
-    (V::Compilation, 0.7, &[V::PeriodicStall]),
-    (V::Allocation, 0.7, &[V::PeriodicStall]),
-    (V::GraphRecapture, 0.7, &[V::PeriodicStall]),
-    (V::UnifiedMemory, 0.7, &[V::PeriodicStall]),
-    (V::LaunchBound, 0.5, &[V::SmallKernels]),
-    (V::HostSync, 0.7, &[V::SmallKernels]),
-    // The GPU with less work waits, independently of its host's activity.
-    (V::UnbalancedDevices, 0.8, &[V::HostCompute, V::InputWait, V::LaunchBound, V::HostSync]),
-];
-
 /// Share of the window that kernels must fill to be the limit of the run.
 pub const FILLS: f64 = 0.6;
 /// Fraction of a finding's gain that another finding must have to explain the first.
@@ -52,7 +39,7 @@ fn under_causes(findings: Vec<Finding>) -> Vec<Finding> {
     let cause_of = |f: &Finding| {
         causes.iter().find(|(id, stake, explains)| {
             explains.contains(&f.id) && *stake >= f.stake * ENOUGH
-                || EFFECTS.iter().any(|(cause, part, effects)| cause == id && effects.contains(&f.id) && *stake >= f.stake * part)
+                || id.effects().iter().any(|(part, effects)| effects.contains(&f.id) && *stake >= f.stake * part)
         })
     };
     let (mut kept, mut gone): (Vec<Finding>, Vec<(V, Finding)>) = (Vec::new(), Vec::new());

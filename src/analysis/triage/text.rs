@@ -47,18 +47,10 @@ pub fn confirm_command(profile: &Profile, finding: &Finding) -> Option<Confirm> 
         let argv = ["warpscope", "run", "--recipe", recipe, "--"].map(str::to_owned).into_iter().chain(program).collect();
         Some(Confirm { argv, why: why.to_owned() })
     };
+    if let Some((recipe, why)) = finding.id.recipe() {
+        return own(recipe, why);
+    }
     match finding.id {
-        V::LaunchBound | V::HostSync | V::SmallCopies | V::PageableCopies | V::CopyBound => {
-            own("python", "records Python stacks: which line makes these calls")
-        }
-        V::InputWait | V::PeriodicStall | V::SingleDelay | V::Compilation | V::GraphRecapture | V::Serialised | V::UnbalancedDevices => {
-            own("full", "records calls of the operating system, of libraries, and CPU samples: what the threads do then")
-        }
-        V::Allocation | V::UnifiedMemory => own("memory", "records every allocation: what is allocated, how large, and for how long"),
-        V::Throttled => own("gpu-metrics", "samples the GPU's own counters, clocks among them"),
-        V::CommBound | V::CommExposed | V::Straggler => {
-            own("rank", "records every rank: who is late shows only when they are judged together")
-        }
         V::GpuBound | V::SmallKernels => {
             let kernel = finding.places.iter().find(|p| p.kind == PlaceKind::Kernel)?;
             let file = profile.source.file.display().to_string();
@@ -76,7 +68,6 @@ pub fn confirm_command(profile: &Profile, finding: &Finding) -> Option<Confirm> 
                 why: "prints the command that profiles a launch of the first kernel again, with what limits it".to_owned(),
             })
         }
-        V::ShortCapture => own("exact", "records kernels, copies and the host's calls"),
-        V::HostCompute | V::NoRequests | V::SlowLink | V::RankImbalance | V::PipelineBubble => None,
+        _ => None,
     }
 }

@@ -1,63 +1,191 @@
 //! Vocabulary of the bottlenecks of a run. An id is stable: its meaning never changes, because scripts rely on it.
 
+use super::time_category::Cause;
 use std::fmt;
 
-macro_rules! verdicts {
-    ($($name:ident $id:literal $means:literal)*) => {
-        /// Bottleneck of a run. Findings that cost the same are ordered as listed here: causes before effects.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum Verdict {
-            $($name,)*
-        }
-
-        /// All verdicts with their ids and meanings.
-        pub const VERDICTS: &[(Verdict, &str, &str)] = &[$((Verdict::$name, $id, $means),)*];
-    };
+/// Bottleneck of a run. Findings that cost the same are ordered as listed here: causes before effects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Verdict {
+    ShortCapture,
+    Straggler,
+    SlowLink,
+    RankImbalance,
+    PipelineBubble,
+    SingleDelay,
+    NoRequests,
+    PeriodicStall,
+    GraphRecapture,
+    Compilation,
+    Allocation,
+    InputWait,
+    HostCompute,
+    HostSync,
+    PageableCopies,
+    SmallCopies,
+    CopyBound,
+    UnifiedMemory,
+    CommBound,
+    CommExposed,
+    LaunchBound,
+    SmallKernels,
+    Serialised,
+    UnbalancedDevices,
+    Throttled,
+    GpuBound,
 }
 
-verdicts! {
-    ShortCapture "short-capture" "the capture is too short, cut, or lacks what a verdict needs"
-    Straggler "straggler" "one rank arrives late at the collectives, and the others wait for it"
-    SlowLink "slow-link" "collectives between some ranks take much longer than the same between others"
-    RankImbalance "rank-imbalance" "ranks wait for each other at collectives, and it is not always the same one"
-    PipelineBubble "pipeline-bubble" "a rank waits for what others send it"
-    SingleDelay "single-delay" "the GPU waits once or twice: a start or a single delay, not a rate"
-    NoRequests "no-requests" "the program is a server, and it had no requests to work on"
-    PeriodicStall "periodic-stall" "a few steps take much longer than the others"
-    GraphRecapture "graph-recapture" "CUDA graphs are captured or instantiated again and again"
-    Compilation "compilation" "code is compiled or loaded while the GPU has nothing to do"
-    Allocation "allocation" "device or pinned memory is allocated and freed in the steady state"
-    InputWait "input-wait" "the launching thread waits for something other than the GPU: the next batch, a queue, a file"
-    HostCompute "host-compute" "the launching thread computes something else in the meantime"
-    HostSync "host-sync" "the program waits for the GPU again and again, and the queue runs dry after each wait"
-    PageableCopies "pageable-copies" "transfers from or to pageable memory: staged, synchronous and slow"
-    SmallCopies "small-copies" "many tiny transfers, each with its fixed cost"
-    CopyBound "copy-bound" "transfers that nothing hides"
-    UnifiedMemory "unified-memory" "page faults and migrations of managed memory"
-    CommBound "comm-bound" "collectives take more of the window than computing"
-    CommExposed "comm-exposed" "collectives that no computing hides"
-    LaunchBound "launch-bound" "the host cannot launch as fast as the GPU works"
-    SmallKernels "small-kernels" "the GPU is busy with kernels so short that starting and ending them costs a large part"
-    Serialised "serialised" "independent streams of work that could run together do not"
-    UnbalancedDevices "unbalanced-devices" "the devices of one run are busy very differently"
-    Throttled "throttled" "the same kernels get slower over the run"
-    GpuBound "gpu-bound" "kernels fill the window: the time is in the kernels themselves"
+use Verdict as V;
+
+/// Everything about a bottleneck that does not depend on a run.
+#[derive(Clone, Copy, Debug)]
+pub struct VerdictInfo {
+    pub verdict: Verdict,
+    /// Stable id for scripts.
+    pub id: &'static str,
+    /// Meaning, in half a sentence.
+    pub meaning: &'static str,
+    /// Causes of the idle time behind it.
+    pub idle_causes: &'static [Cause],
+    /// Effects of this bottleneck, each with the fraction of the effect's gain that it must have to explain the effect.
+    pub effects: &'static [(f64, &'static [Verdict])],
+    /// It is about kernels, not about the time between them.
+    pub of_kernels: bool,
+    /// Recipe that confirms it or finds the line behind it, and the reason.
+    pub recipe: Option<(&'static str, &'static str)>,
 }
+
+impl VerdictInfo {
+    const fn of_idle_time(mut self, causes: &'static [Cause]) -> Self {
+        self.idle_causes = causes;
+        self
+    }
+
+    const fn explains(mut self, effects: &'static [(f64, &'static [Verdict])]) -> Self {
+        self.effects = effects;
+        self
+    }
+
+    const fn of_kernels(mut self) -> Self {
+        self.of_kernels = true;
+        self
+    }
+
+    const fn confirmed_by(mut self, recipe: &'static str, why: &'static str) -> Self {
+        self.recipe = Some((recipe, why));
+        self
+    }
+}
+
+const fn row(verdict: Verdict, id: &'static str, meaning: &'static str) -> VerdictInfo {
+    VerdictInfo { verdict, id, meaning, idle_causes: &[], effects: &[], of_kernels: false, recipe: None }
+}
+
+/// All bottlenecks.
+pub static VERDICTS: &[VerdictInfo] = &[
+    row(V::ShortCapture, "short-capture", "the capture is too short, cut, or lacks what a verdict needs")
+        .confirmed_by("exact", "records kernels, copies and the host's calls"),
+    row(V::Straggler, "straggler", "one rank arrives late at the collectives, and the others wait for it")
+        .confirmed_by("rank", "records every rank: who is late shows only when they are judged together"),
+    row(V::SlowLink, "slow-link", "collectives between some ranks take much longer than the same between others"),
+    row(V::RankImbalance, "rank-imbalance", "ranks wait for each other at collectives, and it is not always the same one"),
+    row(V::PipelineBubble, "pipeline-bubble", "a rank waits for what others send it"),
+    row(V::SingleDelay, "single-delay", "the GPU waits once or twice: a start or a single delay, not a rate")
+        .confirmed_by("full", "records calls of the operating system, of libraries, and CPU samples: what the threads do then"),
+    row(V::NoRequests, "no-requests", "the program is a server, and it had no requests to work on").of_idle_time(&[Cause::NoRequests]),
+    row(V::PeriodicStall, "periodic-stall", "a few steps take much longer than the others")
+        .confirmed_by("full", "records calls of the operating system, of libraries, and CPU samples: what the threads do then"),
+    row(V::GraphRecapture, "graph-recapture", "CUDA graphs are captured or instantiated again and again")
+        .of_idle_time(&[Cause::Graph])
+        .explains(&[(0.7, &[V::PeriodicStall])])
+        .confirmed_by("full", "records calls of the operating system, of libraries, and CPU samples: what the threads do then"),
+    // Compilation, allocation, recapture and page faults already explain slow steps.
+    row(V::Compilation, "compilation", "code is compiled or loaded while the GPU has nothing to do")
+        .of_idle_time(&[Cause::Compile])
+        .explains(&[(0.7, &[V::PeriodicStall])])
+        .confirmed_by("full", "records calls of the operating system, of libraries, and CPU samples: what the threads do then"),
+    row(V::Allocation, "allocation", "device or pinned memory is allocated and freed in the steady state")
+        .of_idle_time(&[Cause::Alloc])
+        .explains(&[(0.7, &[V::PeriodicStall])])
+        .confirmed_by("memory", "records every allocation: what is allocated, how large, and for how long"),
+    row(V::InputWait, "input-wait", "the launching thread waits for something other than the GPU: the next batch, a queue, a file")
+        .of_idle_time(&[Cause::Wait])
+        .confirmed_by("full", "records calls of the operating system, of libraries, and CPU samples: what the threads do then"),
+    row(V::HostCompute, "host-compute", "the launching thread computes something else in the meantime")
+        .of_idle_time(&[Cause::Compute, Cause::Unknown]),
+    row(V::HostSync, "host-sync", "the program waits for the GPU again and again, and the queue runs dry after each wait")
+        .of_idle_time(&[Cause::Sync])
+        .explains(&[(0.7, &[V::SmallKernels])])
+        .confirmed_by("python", "records Python stacks: which line makes these calls"),
+    row(V::PageableCopies, "pageable-copies", "transfers from or to pageable memory: staged, synchronous and slow")
+        .confirmed_by("python", "records Python stacks: which line makes these calls"),
+    row(V::SmallCopies, "small-copies", "many tiny transfers, each with its fixed cost")
+        .confirmed_by("python", "records Python stacks: which line makes these calls"),
+    row(V::CopyBound, "copy-bound", "transfers that nothing hides")
+        .confirmed_by("python", "records Python stacks: which line makes these calls"),
+    row(V::UnifiedMemory, "unified-memory", "page faults and migrations of managed memory")
+        .explains(&[(0.7, &[V::PeriodicStall])])
+        .confirmed_by("memory", "records every allocation: what is allocated, how large, and for how long"),
+    row(V::CommBound, "comm-bound", "collectives take more of the window than computing")
+        .confirmed_by("rank", "records every rank: who is late shows only when they are judged together"),
+    row(V::CommExposed, "comm-exposed", "collectives that no computing hides")
+        .confirmed_by("rank", "records every rank: who is late shows only when they are judged together"),
+    row(V::LaunchBound, "launch-bound", "the host cannot launch as fast as the GPU works")
+        .of_idle_time(&[Cause::Launch])
+        .explains(&[(0.5, &[V::SmallKernels])])
+        .confirmed_by("python", "records Python stacks: which line makes these calls"),
+    row(V::SmallKernels, "small-kernels", "the GPU is busy with kernels so short that starting and ending them costs a large part")
+        .of_kernels(),
+    row(V::Serialised, "serialised", "independent streams of work that could run together do not")
+        .of_kernels()
+        .confirmed_by("full", "records calls of the operating system, of libraries, and CPU samples: what the threads do then"),
+    // The GPU with less work waits, independently of its host's activity.
+    row(V::UnbalancedDevices, "unbalanced-devices", "the devices of one run are busy very differently")
+        .explains(&[(0.8, &[V::HostCompute, V::InputWait, V::LaunchBound, V::HostSync])])
+        .confirmed_by("full", "records calls of the operating system, of libraries, and CPU samples: what the threads do then"),
+    row(V::Throttled, "throttled", "the same kernels get slower over the run")
+        .of_kernels()
+        .confirmed_by("gpu-metrics", "samples the GPU's own counters, clocks among them"),
+    row(V::GpuBound, "gpu-bound", "kernels fill the window: the time is in the kernels themselves").of_kernels(),
+];
 
 impl Verdict {
+    fn info(self) -> Option<&'static VerdictInfo> {
+        VERDICTS.iter().find(|v| v.verdict == self)
+    }
+
     /// Stable id for scripts.
     pub fn id(self) -> &'static str {
-        VERDICTS.iter().find(|v| v.0 == self).map_or("", |v| v.1)
+        self.info().map_or("", |v| v.id)
     }
 
     /// Meaning, in half a sentence.
     pub fn meaning(self) -> &'static str {
-        VERDICTS.iter().find(|v| v.0 == self).map_or("", |v| v.2)
+        self.info().map_or("", |v| v.meaning)
+    }
+
+    /// Causes of the idle time behind it.
+    pub fn idle_causes(self) -> &'static [Cause] {
+        self.info().map_or(&[], |v| v.idle_causes)
+    }
+
+    /// Effects of this bottleneck, each with the least fraction of their gain from which it explains them.
+    pub fn effects(self) -> &'static [(f64, &'static [Self])] {
+        self.info().map_or(&[], |v| v.effects)
+    }
+
+    /// Returns true if it is about kernels, not about the time between them.
+    pub fn is_of_kernels(self) -> bool {
+        self.info().is_some_and(|v| v.of_kernels)
+    }
+
+    /// Recipe that confirms it, and the reason.
+    pub fn recipe(self) -> Option<(&'static str, &'static str)> {
+        self.info().and_then(|v| v.recipe)
     }
 
     /// The verdict with an id.
     pub fn from_id(id: &str) -> Option<Self> {
-        VERDICTS.iter().find(|v| v.1 == id).map(|v| v.0)
+        VERDICTS.iter().find(|v| v.id == id).map(|v| v.verdict)
     }
 }
 

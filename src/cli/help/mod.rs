@@ -51,8 +51,8 @@ type Entry = (String, String);
 /// Returns the table for a placeholder.
 fn find_table(name: &str) -> Option<Vec<Entry>> {
     Some(match name {
-        "verdicts" => VERDICTS.iter().map(|(_, id, meaning)| ((*id).to_owned(), (*meaning).to_owned())).collect(),
-        "diagnoses" => DIAGNOSES.iter().map(|(_, id, meaning)| ((*id).to_owned(), (*meaning).to_owned())).collect(),
+        "verdicts" => VERDICTS.iter().map(|v| (v.id.to_owned(), v.meaning.to_owned())).collect(),
+        "diagnoses" => DIAGNOSES.iter().map(|d| (d.id.to_owned(), d.meaning.to_owned())).collect(),
         "recipes" => RECIPES.iter().map(|r| (r.id.to_owned(), format!("{}: {}", r.tool, r.about))).collect(),
         "glossary" => GLOSSARY.iter().map(|(word, meaning)| ((*word).to_owned(), (*meaning).to_owned())).collect(),
         "keys" => ACTIONS
@@ -185,10 +185,10 @@ mod tests {
     #[test]
     fn every_row_of_the_tables_is_in_a_topic() {
         let all: String = TOPICS.iter().map(|(_, text)| render_page(text, 100).join("\n")).collect();
-        for (_, id, _) in VERDICTS {
+        for id in VERDICTS.iter().map(|v| v.id) {
             assert!(all.contains(id), "{id}");
         }
-        for (_, id, _) in DIAGNOSES {
+        for id in DIAGNOSES.iter().map(|d| d.id) {
             assert!(all.contains(id), "{id}");
         }
         assert!(RECIPES.iter().all(|r| all.contains(r.id)));

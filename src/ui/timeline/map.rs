@@ -16,9 +16,21 @@ fn marked_steps(report: &Report, columns: usize) -> Option<&[Step]> {
     (!steps.is_empty() && steps.len() * 3 <= columns).then_some(steps)
 }
 
+/// Columns of the phases that the verdict leaves out, with their names, if there is room for them.
+fn named_phases(report: &Report, whole: Window) -> impl Iterator<Item = (usize, &'static str)> {
+    let phases = report.whole_triage().map_or(&[][..], |t| &t.left_out).iter();
+    phases.filter_map(move |left| {
+        let (begin, end) = (whole.column_at(left.start), whole.column_at(left.end - 1));
+        let word = left.phase.word();
+        let room = (end + 1).saturating_sub(begin);
+        (room >= word.len() + 2).then(|| (begin + (room - word.len()) / 2, word))
+    })
+}
+
 /// Says what the second line marks: `view, phases, steps`.
-pub fn label(report: &Report, columns: usize) -> String {
-    let phases = report.whole_triage().is_some_and(|t| !t.left_out.is_empty());
+pub fn label(report: &Report, look: &Look<'_>, columns: usize) -> String {
+    let whole = Window::new(look.timeline.span.0, look.timeline.span.1, columns.max(1));
+    let phases = named_phases(report, whole).next().is_some();
     let words = [Some("view"), phases.then_some("phases"), marked_steps(report, columns).map(|_| "steps")];
     words.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
@@ -62,15 +74,7 @@ pub fn draw(buffer: &mut Buffer, area: Rect, report: &Report, look: &Look<'_>, s
             }
         }
     }
-    // Mark the phases excluded from the verdict, with their names if there is room.
-    for left in report.whole_triage().map_or(&[][..], |t| &t.left_out) {
-        let (begin, end) = (whole.column_at(left.start), whole.column_at(left.end - 1));
-        let word = left.phase.word();
-        let room = (end + 1).saturating_sub(begin);
-        if room < word.len() + 2 {
-            continue;
-        }
-        let at = begin + (room - word.len()) / 2;
+    for (at, word) in named_phases(report, whole) {
         for (column, letter) in (at..).zip(word.chars()) {
             if let Some(cell) = buffer.cell_mut((x(column), y)) {
                 cell.set_char(letter);

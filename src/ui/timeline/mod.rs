@@ -69,7 +69,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &TimelineScree
     draw_lines(
         frame,
         Rect { x: area.x + 2, width: label, y: inner.y, height: inner.height },
-        map_labels(&look, &map::label(report, window.columns), usize::from(label) - 2, theme),
+        map_labels(&look, &map::label(report, &look, window.columns), usize::from(label) - 2, theme),
     );
     view.hits.push((lane_area, Mouse::Spot(MAP, 0)));
     map::draw(frame.buffer_mut(), lane_area, report, &look, window, view.ascii, theme);

@@ -1,7 +1,7 @@
 //! Overview of the run: findings on its limits, and the kernels with the most time
 
 use crate::analysis::readable::readable_name;
-use crate::analysis::triage::{Finding, Place, PlaceKind, Triage, Verdict};
+use crate::analysis::triage::{Finding, Place, PlaceKind, Triage};
 use crate::app::actions::{ActionId, KeyScope};
 use crate::app::clipboard::TO_PASTE;
 use crate::app::msg::Effect;
@@ -55,8 +55,7 @@ fn longest_occurrence(finding: &Finding, window: (i64, i64)) -> Option<(i64, i64
 
 /// Returns true if a finding is shown on the timeline; findings on kernels are shown in their table.
 pub fn opens_timeline(report: &Report, finding: &Finding) -> bool {
-    let of_kernels = matches!(finding.id, Verdict::GpuBound | Verdict::SmallKernels | Verdict::Throttled | Verdict::Serialised);
-    !of_kernels && report.profile.as_ref().is_some_and(|p| p.launches.has_start_times())
+    !finding.id.is_of_kernels() && report.profile.as_ref().is_some_and(|p| p.launches.has_start_times())
 }
 
 impl OverviewScreen {
