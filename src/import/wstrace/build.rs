@@ -57,9 +57,12 @@ pub struct Section {
 pub fn build_profile(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile) -> Profile {
     let wants = |parts| job.wants.has_parts(parts);
     let zero = sections.iter().filter_map(|s| s.facts.number("started")).filter(|&z: &i64| z > 0).min().unwrap_or(0);
-    // The process that started first is the profiled program; later ones are its children.
+    // The process that started first is the profiled program, and later ones are its children; but processes of one
+    // parent were started by a launcher.
     let first = sections.iter().min_by_key(|s| s.facts.number::<i64>("started").unwrap_or(i64::MAX));
-    profile.capture = first.map(|s| s.facts.capture_info()).unwrap_or_default();
+    let parent = first.and_then(|s| s.facts.number::<u32>("parent"));
+    let siblings = parent.is_some() && sections.iter().filter(|s| s.facts.number::<u32>("parent") == parent).count() > 1;
+    profile.capture = first.map(|s| s.facts.capture_info(siblings)).unwrap_or_default();
     profile.rank = first.map(|s| s.facts.rank()).unwrap_or_default();
     profile.clock = Clock { epoch_ns: (zero > 0).then_some(zero), uncertainty_ns: None };
     profile.processes = sections.iter().map(|s| build_process(&s.facts)).collect();

@@ -57,20 +57,20 @@ impl Facts {
     }
 
     /// Returns the command that starts the program again: the process's own command line, or the user's command if the
-    /// process cannot be started directly. The latter applies to children of Python's multiprocessing and Ray workers,
+    /// process cannot be started directly. The latter applies to one of several processes of a launcher, to children of Python's multiprocessing and Ray workers,
     /// which communicate with their parent through pipes, and to processes that overwrote their arguments (setproctitle
     /// leaves them empty).
-    fn launch_command(&self) -> Vec<String> {
+    fn launch_command(&self, siblings: bool) -> Vec<String> {
         const CHILDREN: [&str; 4] = ["from multiprocessing.", "--multiprocessing-fork", "ray/_private/workers/", "ray::"];
         let words = |key| self.all_values(key).cloned().collect::<Vec<_>>();
         let (own, launched) = (words("argument"), words("launched"));
         let renamed = own.len() > 1 && own.iter().skip(1).all(String::is_empty);
         let child = own.iter().any(|w| CHILDREN.iter().any(|part| w.contains(part)));
-        if own.is_empty() || renamed || child { launched } else { own }
+        if own.is_empty() || renamed || child || siblings && !launched.is_empty() { launched } else { own }
     }
 
-    /// Capture settings of the trace.
-    pub fn capture_info(&self) -> Capture {
+    /// Capture settings of the trace. `siblings`: other recorded processes have the same parent.
+    pub fn capture_info(&self, siblings: bool) -> Capture {
         let rolling = self.is_rolling().then_some(CaptureRange::Late);
         let gate = self.get("gate").map(|gate| match gate.split([':', '#']).next() {
             Some("profiler") => CaptureRange::ProfilerApi,
@@ -79,7 +79,7 @@ impl Facts {
             _ => CaptureRange::Late,
         });
         Capture {
-            argv: self.launch_command(),
+            argv: self.launch_command(siblings),
             directory: self.get("directory").map(str::to_owned),
             graphs: self.get("graphs").map(|g| if g == "whole" { GraphMode::Graph } else { GraphMode::Node }),
             gate: rolling.or(gate),
@@ -125,5 +125,20 @@ impl Facts {
             shared_per_block: bytes("shared_per_block_optin").or_else(|| bytes("shared_per_block")),
             max_threads_per_block: some("max_threads_per_block"),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_a_launchers_processes_is_run_again_by_the_launcher() {
+        let facts = |pairs: &[(&str, &str)]| Facts(pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect());
+        let rank = facts(&[("argument", "./app"), ("argument", "0"), ("launched", "mpirun"), ("launched", "-np"), ("launched", "2")]);
+        assert_eq!(rank.launch_command(false), ["./app", "0"]);
+        assert_eq!(rank.launch_command(true), ["mpirun", "-np", "2"]);
+        // The user's command is not known where the tracer was loaded by hand.
+        assert_eq!(facts(&[("argument", "./app")]).launch_command(true), ["./app"]);
     }
 }
