@@ -19,6 +19,10 @@ use ratatui::text::{Line, Span};
 pub const LEAST: u16 = 8;
 /// Minimum width for both panels.
 const BOTH: u16 = 120;
+/// Width of the range's figures without their meanings, and maximum width with them.
+const FIGURES: (u16, u16) = (28, 76);
+/// Minimum width of both panels for the meanings of the figures.
+const EXPLAINED: u16 = 150;
 /// Widths of the figures of a kernel.
 const TOTAL: usize = 9;
 const COUNT: usize = 8;
@@ -27,7 +31,8 @@ const BAR: usize = 9;
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, row: &RangeRow<'_>, theme: &Theme) {
     let [left, right] = if area.width >= BOTH {
-        Layout::horizontal([Constraint::Percentage(56), Constraint::Min(10)]).areas(area)
+        let figures = if area.width >= EXPLAINED { (area.width * 36 / 100).min(FIGURES.1) } else { FIGURES.0 };
+        Layout::horizontal([Constraint::Min(10), Constraint::Length(figures)]).areas(area)
     } else {
         [area, Rect::default()]
     };
@@ -97,14 +102,15 @@ fn draw_figures(frame: &mut Frame<'_>, area: Rect, row: &RangeRow<'_>, theme: &T
     const VALUE: usize = 12;
     let inner = Panel::new(vec![Span::styled("Figures", theme.style(Role::Title))]).draw(frame, area, true, theme);
     let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
-    let room = usize::from(inner.width).saturating_sub(TITLE + VALUE + 2).max(8);
+    let room = usize::from(inner.width).saturating_sub(TITLE + VALUE + 2);
+    let explained = room >= 20;
     let figures: Vec<(&str, String, &str)> = columns_of(ranges::columns(row.node.flops > 0.0), Outputs::SCREEN)
         .into_iter()
         .map(|c| (c.title, c.shown(row), c.meaning))
         .filter(|f| !f.1.is_empty())
         .collect();
     // Whole sentences if there is room for all figures.
-    let wrapped: Vec<Vec<String>> = figures.iter().map(|f| wrap_text(f.2, room)).collect();
+    let wrapped: Vec<Vec<String>> = figures.iter().map(|f| if explained { wrap_text(f.2, room) } else { vec![String::new()] }).collect();
     let fits = wrapped.iter().map(Vec::len).sum::<usize>() <= usize::from(inner.height);
     let mut lines = Vec::new();
     for ((title, value, meaning), wrapped) in figures.into_iter().zip(wrapped) {
