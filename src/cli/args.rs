@@ -403,7 +403,7 @@ pub struct Rerun {
     /// Form of the kernel name that ncu matches [default: function].
     #[arg(long, value_name = "FORM", help_heading = "Counting", value_parser = word_parser::<NameForm>())]
     pub base: Option<NameForm>,
-    /// Only launches in this phase of the run are chosen; they are counted from the start of the program all the same.
+    /// Choose only among the launches in this phase of the run. `--launch-skip` still counts from the start of the program.
     #[arg(long, value_name = "PHASE", help_heading = "Which launches", conflicts_with_all = ["launch", "graph"], value_parser = PossibleValuesParser::new(Phase::ALL.map(|p| p.1)))]
     pub phase: Option<String>,
     /// Only launches inside this NVTX range are chosen and counted.

@@ -27,7 +27,7 @@ fn catch_panic<T>(read: impl FnOnce() -> Result<T, ImportError>) -> Result<Arc<T
 /// Reads sections, rules and instances of a result.
 pub fn read_details(open: impl FnOnce() -> Result<Input, ImportError>, metrics: &Metrics, result: usize) -> Result<Arc<Details>, String> {
     let Some(of) = metrics.results.get(result) else { return Err("there is no such result".to_owned()) };
-    // What was sampled while the program ran is known without the file.
+    // Samples taken while the program ran are known without the file.
     if let Some(sampled) = &of.sampled {
         return Ok(Arc::new(sampled.details.clone()));
     }

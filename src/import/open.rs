@@ -97,7 +97,7 @@ pub fn rank_report(path: &Path) -> Option<(String, usize)> {
     let endings = ordered.flat_map(|i| i.suffixes().iter().map(move |s| (is_digest(&i), s))).enumerate();
     // Digests are never compressed.
     let possible = endings.filter(|(_, (digest, _))| !digest || compression.is_empty()).map(|(at, (_, s))| (at, s));
-    // Of several formats with the same ending, the first counts.
+    // The first of several formats with the same ending counts.
     let (at, ending) = possible.filter(|(_, s)| lower.ends_with(**s)).max_by_key(|(at, s)| (s.len(), std::cmp::Reverse(*at)))?;
     let stem = &bare[..bare.len() - ending.len()];
     Some((path.with_file_name(stem).display().to_string(), at * 2 + usize::from(!compression.is_empty())))

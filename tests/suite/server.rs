@@ -56,7 +56,7 @@ fn start_up_ends_with_the_last_graph_that_is_captured() {
     let (_, steady) = phase("steady");
     assert_eq!(steady["window"]["start_ns"].as_i64(), Some(found.window.0));
     assert_eq!(steady["window"]["left_out"][0]["phase"], "start-up");
-    // Launches of a phase begin in it, and are counted from the start of the program all the same.
+    // Launches of a phase begin in it; `--launch-skip` still counts from the start of the program.
     let (_, top, _) = run(&["top", &file, "--format", "json", "--limit", "1"]);
     let kernel = serde_json::from_str::<Value>(&top).unwrap()["rows"][0]["name"].as_str().unwrap().to_owned();
     let slowest = |phase: &str| {

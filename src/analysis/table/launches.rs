@@ -18,7 +18,7 @@ pub struct LaunchRow<'p> {
     pub nth: u32,
     /// Median duration of the listed launches, ns.
     pub median: Option<f64>,
-    /// What ncu measured for this launch or a similar one: true for this launch, and its duration. ncu runs at another
+    /// Result of ncu for this launch (true) or a similar one (false), and its duration. ncu runs at another
     /// clock frequency, so the value is separate from the timeline's duration.
     pub measured: Option<(bool, Option<Nanos>)>,
 }
