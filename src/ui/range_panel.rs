@@ -91,7 +91,7 @@ fn draw_kernels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScr
         lines.push(Line::from(spans));
     }
     if kernels.len() > listed {
-        lines.push(Line::styled(format!("and {} more", units::format_count(kernels.len() - listed, "kernel")), dim));
+        lines.push(Line::styled(format!("and {} more", kernels.len() - listed), dim));
     }
     draw_lines(frame, inner, lines);
 }
