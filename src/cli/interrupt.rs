@@ -8,10 +8,12 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Time for a reader to clean up.
+/// Maximum time for a reader to clean up.
 pub const PATIENCE: Duration = Duration::from_secs(2);
+/// Time for a reader that has nothing to clean up: it then only takes time to notice the end.
+const NOTICE: Duration = Duration::from_millis(50);
 
 /// Filters signals to those that end the program. Signals that were ignored at start-up stay ignored: a shell script
 /// starts background programs with SIGINT ignored, and `nohup` ignores SIGHUP.
@@ -51,9 +53,16 @@ impl Heard {
             std::process::exit(128 + signal);
         }
         reading.iter().for_each(Cancel::cancel);
+        let reading = reading.clone();
         // Force the exit, since a reader blocked on an unreachable disk or network does not react.
         std::thread::spawn(move || {
-            std::thread::sleep(PATIENCE);
+            let since = Instant::now();
+            while since.elapsed() < PATIENCE {
+                std::thread::sleep(NOTICE);
+                if !reading.iter().any(Cancel::is_unfinished) {
+                    break;
+                }
+            }
             std::process::exit(128 + signal);
         });
     }

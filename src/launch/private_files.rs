@@ -79,8 +79,9 @@ impl Folder {
             let owned = meta.uid() == 0 || meta.uid() == getuid().as_raw();
             // In a sticky folder, only the owner of an entry can rename or remove it.
             let kept = meta.mode() & STICKY != 0 && (below.uid() == 0 || below.uid() == getuid().as_raw());
-            let open =
-                meta.mode() & 0o002 != 0 || (meta.mode() & 0o020 != 0 && !is_root_only_group(meta.gid()) && !is_own_group(meta.gid()));
+            // With an access control list, the permissions of the group are the most that any user named in it has.
+            let by_group = || has_access_list(above) || !is_root_only_group(meta.gid()) && !is_own_group(meta.gid());
+            let open = meta.mode() & 0o002 != 0 || meta.mode() & 0o020 != 0 && by_group();
             if !owned || (open && !kept) {
                 return Err(permission_denied(&format!(
                     "other users can write to {}, and could put something else there",
@@ -154,6 +155,15 @@ fn open_folder(path: &Path) -> Result<File> {
 
 fn is_errno(e: &Error, errno: Errno) -> bool {
     e.raw_os_error() == Some(errno as i32)
+}
+
+/// Returns true if a folder has a POSIX access control list, or it is not known: another user may then have write
+/// permission that the mode shows as the group's.
+fn has_access_list(folder: &Path) -> bool {
+    match rustix::fs::getxattr(folder, "system.posix_acl_access", &mut [0_u8; 512][..]) {
+        Ok(size) => size > 0,
+        Err(e) => e != rustix::io::Errno::NODATA && e != rustix::io::Errno::NOTSUP,
+    }
 }
 
 /// Returns true for root's group if root is its only member: in some containers every user is in that group.
@@ -308,6 +318,29 @@ mod tests {
         }
         allow(&shared, 0o777);
         assert!(own.resolve_unshared().unwrap_err().to_string().contains("shared"));
+    }
+
+    #[test]
+    fn a_user_named_in_an_access_list_can_write_to_a_folder() {
+        let home = tempfile::tempdir().unwrap();
+        let shared = home.path().join("shared");
+        let own = Folder::create_private(&shared.join("own")).unwrap();
+        // acl(5), Linux' format: version 2, then tag, permissions and id of the owner, user 65534, the group, mask, others.
+        let entries = [(1, 7, u32::MAX), (2, 7, 65534), (4, 5, u32::MAX), (16, 7, u32::MAX), (32, 5, u32::MAX)];
+        let entry =
+            |(tag, permissions, id): (u16, u16, u32)| [&tag.to_le_bytes()[..], &permissions.to_le_bytes(), &id.to_le_bytes()].concat();
+        let list = [2_u32.to_le_bytes().to_vec(), entries.into_iter().flat_map(entry).collect()].concat();
+        assert!(!has_access_list(&shared));
+        let set = rustix::fs::setxattr(&shared, "system.posix_acl_access", &list, rustix::fs::XattrFlags::empty());
+        if set == Err(rustix::io::Errno::NOTSUP) {
+            // This file system has no such lists.
+            return;
+        }
+        set.unwrap();
+        assert!(has_access_list(&shared) && std::fs::metadata(&shared).unwrap().mode() & 0o777 == 0o775);
+        assert!(own.resolve_unshared().unwrap_err().to_string().contains("shared"));
+        allow(&shared, 0o755);
+        own.resolve_unshared().unwrap();
     }
 
     #[test]

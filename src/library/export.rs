@@ -9,13 +9,20 @@ use rusqlite::{Connection, OpenFlags};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
-/// Expands a pattern: a path with at most one `*`, which matches any text without `/`. Only files written since the
-/// start of the run match, with two seconds of tolerance for coarse file system timestamps.
-fn expand_pattern(pattern: &str, since_ms: i64) -> Vec<PathBuf> {
+/// Start of a run for [`find_reports`], milliseconds since 1970, on the system's clock as it is now: it may have been set
+/// back since.
+pub fn adjusted_start(started_ms: i64, began: Instant) -> i64 {
+    let elapsed = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
+    started_ms.min(super::store::now_ms().saturating_sub(elapsed))
+}
+
+/// Expands a pattern: a path with at most one `*`, which matches any text without `/`. Outside of the run's folder, only
+/// files written since the start of the run match, with two seconds of tolerance for coarse file system timestamps.
+fn expand_pattern(pattern: &str, own: &Path, since_ms: i64) -> Vec<PathBuf> {
     let since = UNIX_EPOCH + Duration::from_millis(u64::try_from(since_ms - 2000).unwrap_or(0));
-    let fresh = |p: &PathBuf| p.metadata().is_ok_and(|m| m.is_file() && m.modified().is_ok_and(|t| t >= since));
+    let fresh = |p: &PathBuf| p.metadata().is_ok_and(|m| m.is_file() && (p.starts_with(own) || m.modified().is_ok_and(|t| t >= since)));
     let Some((head, tail)) = pattern.split_once('*') else { return vec![PathBuf::from(pattern)].into_iter().filter(fresh).collect() };
     let (folder, head) = head.rsplit_once('/').map_or((".", head), |(f, h)| (if f.is_empty() { "/" } else { f }, h));
     // The star may also be in a folder's name.
@@ -34,7 +41,7 @@ fn expand_pattern(pattern: &str, since_ms: i64) -> Vec<PathBuf> {
 /// Returns the files of a run that match its expected patterns.
 pub fn find_reports(patterns: &[String], folder: &Path, since_ms: i64) -> Vec<Report> {
     let mut seen = BTreeSet::new();
-    let files = patterns.iter().flat_map(|p| expand_pattern(p, since_ms)).filter(|p| seen.insert(p.clone()));
+    let files = patterns.iter().flat_map(|p| expand_pattern(p, folder, since_ms)).filter(|p| seen.insert(p.clone()));
     files.map(|p| describe_report(p, folder)).collect()
 }
 
@@ -361,7 +368,12 @@ mod tests {
         let pattern = |p: &str| vec![folder.path().join(p).display().to_string()];
         let reports = find_reports(&pattern("r.*.nsys-rep"), folder.path(), 0);
         assert_eq!(reports.iter().map(|r| (r.bytes, r.owned)).collect::<Vec<_>>(), [(4, true), (4, true)]);
-        assert!(find_reports(&pattern("r.*.nsys-rep"), folder.path(), crate::library::store::now_ms() + 60_000).is_empty());
+        let later = crate::library::store::now_ms() + 60_000;
+        assert!(find_reports(&pattern("r.*.nsys-rep"), Path::new("/elsewhere"), later).is_empty());
+        assert_eq!(find_reports(&pattern("r.*.nsys-rep"), folder.path(), later).len(), 2, "its own files are always the run's");
+        // The clock went back by a minute while the run was in progress.
+        let began = Instant::now();
+        assert_eq!(find_reports(&pattern("r.*.nsys-rep"), Path::new("/elsewhere"), adjusted_start(later, began)).len(), 2);
         assert!(!find_reports(&pattern("r.sqlite"), Path::new("/elsewhere"), 0)[0].owned);
         assert!(find_reports(&pattern("none"), folder.path(), 0).is_empty());
         std::fs::create_dir(folder.path().join("pass_1")).unwrap();

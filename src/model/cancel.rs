@@ -2,12 +2,13 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 #[derive(Debug, Default)]
 struct Shared {
     stop: AtomicBool,
     steps: AtomicU64,
+    unfinished: AtomicUsize,
 }
 
 /// A flag that stops a running job; clones share it.
@@ -30,9 +31,30 @@ impl Cancel {
         self.0.steps.load(Ordering::Relaxed)
     }
 
+    /// Marks that the job has something to remove when it ends, such as a temporary file, until the mark is dropped.
+    pub fn mark_unfinished(&self) -> Unfinished {
+        self.0.unfinished.fetch_add(1, Ordering::SeqCst);
+        Unfinished(self.clone())
+    }
+
+    /// Returns true if the program must not exit before the job has ended.
+    pub fn is_unfinished(&self) -> bool {
+        self.0.unfinished.load(Ordering::SeqCst) > 0
+    }
+
     /// Creates a counter for the steps of one thread.
     pub fn pace(&self) -> Pace {
         Pace { cancel: self.clone(), since: Cell::new(0) }
+    }
+}
+
+/// A mark of [`Cancel::mark_unfinished`].
+#[derive(Debug)]
+pub struct Unfinished(Cancel);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        self.0.0.unfinished.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -81,6 +103,10 @@ mod tests {
         assert!((0..100_000).all(|_| a.count_steps(1)) && b.count_steps(5));
         drop((a, b));
         assert_eq!(cancel.steps_done(), 100_005);
+        let mark = cancel.mark_unfinished();
+        assert!(cancel.clone().is_unfinished());
+        drop(mark);
+        assert!(!cancel.is_unfinished());
         let pace = cancel.pace();
         cancel.cancel();
         assert!((0..LOOK).any(|_| !pace.count_steps(1)));

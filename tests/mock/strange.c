@@ -11,11 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
+#include <time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 void cuLaunch(uint32_t, uint32_t);
-static int (*push_a)(const char*), (*pop)(void);
+static int no_push(const char* text) { return text ? 0 : 1; }
+static int no_pop(void) { return 0; }
+static int (*push_a)(const char*) = no_push, (*pop)(void) = no_pop;
 static void (*category_a)(void*, uint32_t, const char*);
 static void** core[16] = { [9] = (void**)&push_a, [11] = (void**)&pop };
 static void** core2[16] = { [8] = (void**)&category_a };
@@ -26,11 +29,13 @@ static int module(uint32_t which, void**** table, uint32_t* slots) {
 static const struct { size_t size; int (*module)(uint32_t, void****, uint32_t*); } CALLBACKS = { 16, module };
 static const void* table(uint32_t id) { return id == 1 ? &CALLBACKS : NULL; }
 static void nvtx(void) {
+  if (!getenv("NVTX_INJECTION64_PATH")) return;
   int (*begin)(const void* (*)(uint32_t)) = NULL;
   *(void**)&begin = dlsym(dlopen(getenv("NVTX_INJECTION64_PATH"), RTLD_NOW), "InitializeInjectionNvtx2");
   begin(table);
 }
 static void cuda(void) {
+  if (!getenv("CUDA_INJECTION64_PATH")) return;
   int (*begin)(void) = NULL;
   *(void**)&begin = dlsym(dlopen(getenv("CUDA_INJECTION64_PATH"), RTLD_NOW), "InitializeInjection");
   begin();
@@ -175,6 +180,85 @@ static int early(void) {
   return 5;
 }
 
+// ---- All of it at once, in an order chosen by a seed. What is printed depends on the seed only, traced or not.
+
+static uint32_t seed;
+static uint32_t chosen(uint32_t of) {
+  seed = seed * 1664525u + 1013904223u;
+  return (seed >> 8) % of;
+}
+static void* some_launches(void* count) {
+  for (intptr_t i = 0; i < (intptr_t)count; i++) mark('t', next(&numbers)), cuLaunch((uint32_t)i % 100, 7);
+  return NULL;
+}
+static void* some_marks(void* count) {
+  for (intptr_t i = 0; i < (intptr_t)count; i++) mark('u', next(&numbers));
+  return NULL;
+}
+static void* leaving(void* code) {
+  _exit((int)(intptr_t)code);
+  return NULL;
+}
+// Ends the child in one of the ways that a process can end. Its exit code is `code` or that of a signal. It launches
+// nothing: CUDA cannot be used in a child of fork.
+static void child_ends(const char* self, uint32_t way, int code) {
+  char text[16];
+  snprintf(text, sizeof text, "%d", code);
+  pthread_t all[3];
+  some_marks((void*)20);
+  switch (way) {
+  case 0: exit(code);
+  case 1: _exit(code);
+  case 2: execl(self, self, "code", text, NULL); _exit(99);
+  case 3: raise(SIGKILL);
+  case 4: raise(SIGTERM);
+  case 5:
+    // Several threads end the process at the same time.
+    for (int i = 0; i < 3; i++) pthread_create(&all[i], NULL, leaving, (void*)(intptr_t)code);
+    for (;;) pause();
+  case 6:
+    execl("/nowhere", "nowhere", NULL);
+    exit(code);
+  default:
+    pthread_create(&all[0], NULL, some_marks, (void*)200);
+    exit(code);
+  }
+}
+static int ended(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) continue;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+static void on_busy_alarm(int signal) {
+  (void)signal;
+  mark('h', next(&alarms));
+}
+static int stress(const char* self, uint32_t rounds) {
+  alarms_begin(on_busy_alarm, 700);
+  for (uint32_t round = 0; round < rounds; round++) {
+    pthread_t all[8];
+    uint32_t cancelled = chosen(3), working = 1 + chosen(4), way = chosen(8);
+    int code = 1 + (int)chosen(90);
+    for (uint32_t i = 0; i < cancelled; i++) pthread_create(&all[i], NULL, marking, (void*)(intptr_t)chosen(2));
+    for (uint32_t i = 0; i < working; i++) pthread_create(&all[cancelled + i], NULL, some_launches, (void*)(intptr_t)(50 + chosen(200)));
+    pid_t child = fork();
+    if (!child) child_ends(self, way, code);
+    for (uint32_t i = 0; i < cancelled; i++) pthread_cancel(all[i]);
+    for (uint32_t i = 0; i < cancelled + working; i++) pthread_join(all[i], NULL);
+    printf("%u %u %d\n", round, way, ended(child));
+    fflush(stdout);
+  }
+  struct itimerval none = { 0 };
+  setitimer(ITIMER_REAL, &none, NULL);
+  // For those who measure the time that an exit takes.
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  fprintf(stderr, "%ld.%09ld\n", (long)now.tv_sec, now.tv_nsec);
+  uint32_t way = chosen(2);
+  if (way) return 5;
+  _exit(7);
+}
+
 int main(int c, char** v) {
   const char* what = c > 1 ? v[1] : "";
   last = c > 2 ? strtoull(v[2], NULL, 10) : 0;
@@ -184,6 +268,8 @@ int main(int c, char** v) {
   if (!strcmp(what, "cancel")) return cancel(0);
   if (!strcmp(what, "cancel-anywhere")) return cancel(1);
   if (!strcmp(what, "forks")) return forks();
+  if (!strcmp(what, "stress")) return seed = (uint32_t)last, stress(v[0], c > 3 ? (uint32_t)strtoul(v[3], NULL, 10) : 20);
+  if (!strcmp(what, "code")) return mark('q', 1), cuLaunch(1, 7), (int)last;
   quick = strstr(what, "quick") != NULL;
   alarms_begin(strstr(what, "gate") ? on_gate_alarm : last ? on_last_alarm : on_alarm, 150);
   return handler(strstr(what, "masked") != NULL);

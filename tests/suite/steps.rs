@@ -125,10 +125,99 @@ fn markers(n: usize) -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
+/// A trace of torch.profiler with this many launches and kernels.
+fn torch_events(n: usize) -> Vec<u8> {
+    let events = (0..n).map(|i| {
+        let (call, kernel) = (i * 10, i * 10 + 5);
+        format!(
+            r#"{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":{call},"dur":2,"args":{{"correlation":{i}}}}},
+{{"ph":"X","cat":"kernel","name":"k{}","pid":0,"tid":7,"ts":{kernel},"dur":3,"args":{{"device":0,"stream":7,"correlation":{i},"grid":[1,1,1],"block":[32,1,1]}}}}"#,
+            i % 100
+        )
+    });
+    format!(
+        r#"{{"schemaVersion":1,"traceEvents":[{}]}}"#,
+        events.collect::<Vec<_>>().join(
+            ",
+"
+        )
+    )
+    .into_bytes()
+}
+
+/// A table of ncu with this many kernels.
+fn ncu_rows(n: usize) -> Vec<u8> {
+    let head = r#""ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value""#;
+    let row = |i| {
+        format!(
+            "\n\"{i}\",\"1\",\"app\",\"host\",\"k\",\"1\",\"7\",\"(32, 1, 1)\",\"(1, 1, 1)\",\"0\",\"9.0\",\"Speed\",\"Duration\",\"ns\",\"{i}\""
+        )
+    };
+    (head.to_owned() + &(0..n).map(row).collect::<String>()).into_bytes()
+}
+
+/// A report of Nsight Compute with this many kernels.
+fn ncu_kernels(n: usize) -> Vec<u8> {
+    let dims = |n| [number(1, n), number(2, 1), number(3, 1)].concat();
+    let kernel = [field(6, b"k"), field(10, &dims(64)), field(11, &dims(128))].concat();
+    let length = |b: &[u8]| u32::try_from(b.len()).unwrap().to_le_bytes();
+    let body: Vec<u8> = (0..n).flat_map(|_| [&length(&kernel), &kernel[..]].concat()).collect();
+    let header = [number(2, n as u64), number(5, body.len() as u64), field(4, &field(1, b"gpu__time_duration.sum"))].concat();
+    [b"NVR\0", &length(&[0, 0])[..], &[0x08, 0x07], &length(&header), &header, &body].concat()
+}
+
+/// An export of Nsight Systems with this many kernels, each with its own name, call and range.
+fn nsys_rows(n: usize) -> Vec<u8> {
+    let path = scratch().join(format!("rows-{n}.sqlite"));
+    let _ = fs::remove_file(&path);
+    let db = Connection::open(&path).unwrap();
+    let rows = format!("with recursive i(n) as (select 1 union all select n + 1 from i where n < {n}) insert into");
+    db.execute_batch(&format!(
+        "create table StringIds(id integer primary key, value text not null);
+         create table CUPTI_ACTIVITY_KIND_KERNEL(start integer, end integer, deviceId integer, contextId integer, streamId integer, correlationId integer,
+             globalPid integer, demangledName integer, shortName integer, registersPerThread integer, gridX integer, gridY integer, gridZ integer,
+             blockX integer, blockY integer, blockZ integer, staticSharedMemory integer, dynamicSharedMemory integer, graphNodeId integer);
+         create table CUPTI_ACTIVITY_KIND_RUNTIME(start integer, end integer, eventClass integer, globalTid integer, correlationId integer,
+             nameId integer, returnValue integer, callchainId integer);
+         create table NVTX_EVENTS(start integer, end integer, eventType integer, text text, globalTid integer, textId integer, domainId integer);
+         {rows} StringIds select n, 'k' || n from i;
+         {rows} CUPTI_ACTIVITY_KIND_KERNEL select n * 10 + 5, n * 10 + 8, 0, 1, 7, n, 281474976710656, n, n, 32, 1, 1, 1, 32, 1, 1, 0, 0, null from i;
+         {rows} CUPTI_ACTIVITY_KIND_RUNTIME select n * 10, n * 10 + 2, 0, 281474976710657, n, 1, 0, null from i;
+         {rows} NVTX_EVENTS select n * 10, n * 10 + 9, 59, null, 281474976710657, n, 0 from i;"
+    ))
+    .unwrap();
+    drop(db);
+    fs::read(path).unwrap()
+}
+
+/// A profile of rocprofv3 as JSON with this many dispatches.
+fn rocm_dispatches(n: usize) -> Vec<u8> {
+    let dispatch = |i: usize| {
+        format!(
+            r#"{{"thread_id":1,"correlation_id":{{"internal":{i},"external":0}},"start_timestamp":{},"end_timestamp":{},
+"dispatch_info":{{"dispatch_id":{i},"kernel_id":1,"agent_id":{{"handle":1}},"queue_id":{{"handle":1}},"workgroup_size":{{"x":64,"y":1,"z":1}},"grid_size":{{"x":64,"y":1,"z":1}}}}}}"#,
+            i * 10,
+            i * 10 + 5
+        )
+    };
+    let all = (0..n).map(dispatch).collect::<Vec<_>>().join(",");
+    format!(
+        r#"{{"rocprofiler-sdk-tool":[{{"metadata":{{"pid":1}},"agents":[{{"id":{{"handle":1}},"type":2,"name":"gfx942"}}],
+"kernel_symbols":[{{"kernel_id":1,"formatted_kernel_name":"k","kernel_name":"k.kd"}}],"buffer_records":{{"kernel_dispatch":[{all}]}}}}]}}"#
+    )
+    .into_bytes()
+}
+
+/// The code of a thread trace with this many instructions.
+fn instructions(n: usize) -> Vec<u8> {
+    let row = |i: usize| format!(r#"["v_add_f32 v0, v0, v{}",0,{i},"a.hip:{i}",1,{},1,4,0,0]"#, i % 256, i * 4);
+    format!(r#"{{"code":[["; k",0,0,"k",1,0,0,0,0,0],{}]}}"#, (0..n).map(row).collect::<Vec<_>>().join(",")).into_bytes()
+}
+
 type Make = fn(usize) -> Vec<u8>;
 
-/// Files whose cost was quadratic in an earlier version, by number of items.
-const GROWING: [(&str, usize, Make); 7] = [
+/// Files whose cost must not be quadratic, by number of items; for the first seven it was in an earlier version.
+const GROWING: [(&str, usize, Make); 13] = [
     ("one dictionary.pickle", 10_000, one_dictionary),
     ("devices.pickle", 10_000, devices),
     ("one list.pickle", 10_000, one_list),
@@ -136,6 +225,12 @@ const GROWING: [(&str, usize, Make); 7] = [
     ("one name of rocprofv3.pftrace", 2_000, |n| one_name(n, "kernel_dispatch")),
     ("pmc_perf.csv", 10_000, columns),
     ("markers_results.db", 10_000, markers),
+    ("torch.json", 20_000, torch_events),
+    ("ncu.csv", 20_000, ncu_rows),
+    ("kernels.ncu-rep", 20_000, ncu_kernels),
+    ("nsys.sqlite", 20_000, nsys_rows),
+    ("out_results.json", 20_000, rocm_dispatches),
+    ("code.json", 20_000, instructions),
 ];
 
 fn written(name: &str, bytes: &[u8]) -> PathBuf {

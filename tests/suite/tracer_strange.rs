@@ -137,6 +137,27 @@ fn children_of_a_busy_program_wait_for_no_thread_of_their_parent() {
 }
 
 /// Kernels may have any names, and launching threads small stacks.
+/// Threads that are cancelled, signals, and children that end in eight ways, at the same time (`stress` in
+/// `tests/mock/strange.c`). `tests/hardware/stress.py` does it for minutes.
+#[test]
+fn a_program_does_the_same_traced_and_untraced() {
+    for seed in ["1", "2", "3"] {
+        let folder = tempfile::tempdir().unwrap();
+        let words = ["stress", seed, "25"];
+        let traced = strange_command(folder.path(), &words).output().unwrap();
+        let mut plain = strange_command(folder.path(), &words);
+        for name in ["LD_PRELOAD", "CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"] {
+            plain.env_remove(name);
+        }
+        let plain = plain.output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&plain.stdout).lines().count(), 25, "{plain:?}");
+        assert_eq!((traced.status.code(), traced.stdout), (plain.status.code(), plain.stdout), "{seed}");
+        assert_eq!(files(folder.path(), "sock").len(), 0);
+        let most = files(folder.path(), "wstrace").iter().map(|f| read(f).launches.len()).max();
+        assert!(most.is_some_and(|n| n > 25 * 50), "{most:?}");
+    }
+}
+
 #[test]
 fn names_that_nest_deeply_need_no_stack() {
     // Head, part and number of repetitions, tail, and expected name.

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Name of the supervisor command.
 pub const SUPERVISE: &str = "__supervise";
@@ -121,7 +121,7 @@ fn count_signals(count: &Arc<AtomicUsize>) -> Result<(), Failure> {
 }
 
 fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicUsize>) -> Result<(), Failure> {
-    let folder = library.run_folder(run.id);
+    let (folder, began) = (library.run_folder(run.id), Instant::now());
     let mut log = LogWriter::create(&folder)?;
     let looking = look_around(run);
     let me = std::process::id();
@@ -152,7 +152,7 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
     if let Some(gpus) = environment::query_gpus() {
         let _ = library.set_fact(run.id, "clocks_end", &gpus.clocks);
     }
-    let mut reports = export::find_reports(&run.patterns, &folder, run.started_ms);
+    let mut reports = export::find_reports(&run.patterns, &folder, export::adjusted_start(run.started_ms, began));
     for path in &outcome.watch.generated {
         // The profiler may have written to another path than requested.
         if path.is_file() && reports.iter().all(|r| !is_same_file(&r.path, path)) {

@@ -18,7 +18,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Name of the command that owns the terminal.
 pub const FOREGROUND: &str = "__foreground";
@@ -64,7 +64,7 @@ pub fn run_foreground(id: i64, explorer: i32) -> Result<(), Failure> {
     let library = Library::open()?;
     let run = library.run(id)?;
     library.hold_run(id)?;
-    let looking = look_around(&run);
+    let (looking, began) = (look_around(&run), Instant::now());
     let private = Temporary::create_for_run(&run, &library.run_folder(id))?;
     let own = [std::env::current_exe()?.into_os_string(), EXEC.into(), std::process::id().to_string().into()];
     let words: Vec<OsString> = own.into_iter().chain(private.argv.iter().map(OsString::from)).collect();
@@ -77,7 +77,7 @@ pub fn run_foreground(id: i64, explorer: i32) -> Result<(), Failure> {
     if let Some(gpus) = environment::query_gpus() {
         let _ = library.set_fact(run.id, "clocks_end", &gpus.clocks);
     }
-    let reports = export::find_reports(&run.patterns, &library.run_folder(run.id), run.started_ms);
+    let reports = export::find_reports(&run.patterns, &library.run_folder(run.id), export::adjusted_start(run.started_ms, began));
     // Ctrl-C in the terminal stops such a run; shells report exit code 130.
     let interrupted = status.signal() == Some(SIGINT) || status.code() == Some(128 + SIGINT);
     let exit = Exit { code: status.code(), signal: status.signal(), stopped: stopped || interrupted };

@@ -107,9 +107,10 @@ fn add_units_and_devices(out: &mut Metrics) {
 
 fn read_blocks(input: &Input, job: &Job<'_>, out: &mut Metrics) -> Result<(), ImportError> {
     let mut blocks = Blocks::open(input)?;
-    let mut pid = None;
+    let (mut pid, pace, mut read) = (None, job.cancel.pace(), 0);
     while let Some(item) = blocks.next_item()? {
-        if job.cancel.is_cancelled() {
+        let bytes = blocks.wire.at.saturating_sub(std::mem::replace(&mut read, blocks.wire.at));
+        if !pace.count_steps(usize::try_from(bytes).unwrap_or(usize::MAX).saturating_add(1)) {
             return Err(ImportError::Cancelled { path: input.path.clone() });
         }
         match item {

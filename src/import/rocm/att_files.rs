@@ -1,11 +1,14 @@
 //! Reader for the files of a decoded thread trace: `code.json` with the kernel's instructions, a file per wave, and
 //! clock readings.
 
+use super::many::{Many, with_counting};
 use crate::import::{Budget, ImportError, budget};
 use crate::launch::open;
+use crate::model::Cancel;
 use serde::Deserialize;
 use serde_json::Value as Json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Maximum size of a wave or source file, bytes.
@@ -35,7 +38,7 @@ impl Row {
 
 #[derive(Deserialize)]
 struct CodeFile {
-    code: Vec<Vec<Json>>,
+    code: Many<Vec<Json>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -59,8 +62,8 @@ pub struct Wave {
     pub slot: u32,
     pub id: u32,
     /// Consecutive states with their durations in cycles.
-    pub timeline: Vec<(u64, u64)>,
-    pub instructions: Vec<Step>,
+    pub timeline: Many<(u64, u64)>,
+    pub instructions: Many<Step>,
 }
 
 /// An executed instruction of a wave: `[time, type, stall, duration, row of code.json]`.
@@ -78,13 +81,17 @@ impl From<(i64, i64, i64, i64, i64)> for Step {
     }
 }
 
-pub fn read_rows(path: &Path) -> Result<Vec<Row>, ImportError> {
-    parse_rows(&open::read_regular(path).map_err(|e| ImportError::io(path, e))?, path)
+pub fn read_rows(path: &Path, cancel: &Cancel) -> Result<Vec<Row>, ImportError> {
+    parse_rows(&open::read_regular(path).map_err(|e| ImportError::io(path, e))?, path, cancel)
 }
 
-pub fn parse_rows(bytes: &[u8], path: &Path) -> Result<Vec<Row>, ImportError> {
+pub fn parse_rows(bytes: &[u8], path: &Path, cancel: &Cancel) -> Result<Vec<Row>, ImportError> {
     Budget::from_plain_size(path, bytes.len() as u64, bytes.len() as u64).charge_bytes(budget::estimate_json(bytes))?;
-    let file: CodeFile = serde_json::from_slice(bytes).map_err(|e| {
+    let file: Result<CodeFile, _> = with_counting(&Rc::new(cancel.pace()), || serde_json::from_slice(bytes));
+    let file = file.map_err(|e| {
+        if cancel.is_cancelled() {
+            return ImportError::Cancelled { path: path.to_owned() };
+        }
         ImportError::refused(
             path,
             format!("not a thread trace's code: {e}"),
@@ -104,7 +111,7 @@ pub fn parse_rows(bytes: &[u8], path: &Path) -> Result<Vec<Row>, ImportError> {
             samples: [number(10), number(11)],
         })
     };
-    Ok(file.code.iter().filter_map(row).collect())
+    Ok(file.code.0.iter().filter_map(row).collect())
 }
 
 /// Reads a file next to the trace if it is a regular file (not a pipe or symlink) of at most `MOST` bytes.
@@ -119,11 +126,16 @@ pub fn read_small_file(path: &Path) -> Option<Vec<u8>> {
 pub fn read_json<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {
     let bytes = read_small_file(path)?;
     let size = bytes.len() as u64;
-    Budget::from_plain_size(path, size, size).try_spend(budget::estimate_json(&bytes)).then(|| serde_json::from_slice(&bytes).ok())?
+    parse_json(&bytes, &Budget::from_plain_size(path, size, size))
 }
 
-/// Reads the waves listed in `filenames.json`.
-pub fn read_waves(folder: &Path) -> Vec<WaveFile> {
+fn parse_json<T: for<'a> Deserialize<'a>>(bytes: &[u8], memory: &Budget) -> Option<T> {
+    memory.try_spend(budget::estimate_json(bytes)).then(|| serde_json::from_slice(bytes).ok())?
+}
+
+/// Reads the waves listed in `filenames.json`, under one memory budget of the size of all their files. Leaves out files
+/// that cannot be read, and the rest when cancelled.
+pub fn read_waves(folder: &Path, cancel: &Cancel) -> Vec<WaveFile> {
     let names: Json = read_json(&folder.join("filenames.json")).unwrap_or_default();
     let mut files: Vec<String> = Vec::new();
     let mut open = vec![&names["wave_filenames"]];
@@ -137,7 +149,14 @@ pub fn read_waves(folder: &Path) -> Vec<WaveFile> {
     files.sort();
     files.dedup();
     // Accept only plain file names: a path could lead out of the folder.
-    files.iter().filter(|n| !n.contains(['/', '\\'])).filter_map(|n| read_json(&folder.join(n))).collect()
+    let files: Vec<PathBuf> = files.iter().filter(|n| !n.contains(['/', '\\'])).map(|n| folder.join(n)).collect();
+    let size = files.iter().filter_map(|f| f.symlink_metadata().ok()).fold(0, |sum: u64, m| sum.saturating_add(m.len()));
+    let memory = Budget::from_plain_size(folder, size, size);
+    let read = || {
+        let all = files.iter().take_while(|_| !cancel.is_cancelled());
+        all.filter_map(|f| parse_json(&read_small_file(f)?, &memory)).collect()
+    };
+    with_counting(&Rc::new(cancel.pace()), read)
 }
 
 /// Returns the frequency of the GPU's cycle counter, Hz, from two readings together with a clock of known frequency.

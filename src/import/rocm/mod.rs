@@ -321,8 +321,16 @@ impl Importer for RocmThreadTrace {
         thread_trace::code_file(input).map_or_else(|| Ok(Details::default()), |path| thread_trace::read_details(&path, metrics))
     }
 
-    fn read_code(&self, input: &Input, _: &Metrics, _: usize, _: Option<&Details>, _: &[PathBuf], _: &Cancel) -> Result<Code, ImportError> {
-        thread_trace::code_file(input).map_or_else(|| Ok(Code::default()), |path| thread_trace::read_code(&path))
+    fn read_code(
+        &self,
+        input: &Input,
+        _: &Metrics,
+        _: usize,
+        _: Option<&Details>,
+        _: &[PathBuf],
+        cancel: &Cancel,
+    ) -> Result<Code, ImportError> {
+        thread_trace::code_file(input).map_or_else(|| Ok(Code::default()), |path| thread_trace::read_code(&path, cancel))
     }
 }
 

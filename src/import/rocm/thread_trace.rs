@@ -12,7 +12,7 @@ use crate::model::kernel::function_of;
 use crate::model::launches::NO_NODE;
 use crate::model::sections::InstanceKey;
 use crate::model::{
-    Details, Device, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, LaunchSite, Launches, Metrics, Note, NoteKind, Profile,
+    Cancel, Details, Device, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, LaunchSite, Launches, Metrics, Note, NoteKind, Profile,
     ResultMetrics, Severity, Source, Value, Vendor,
 };
 use serde_json::Value as Json;
@@ -97,10 +97,10 @@ fn instruction_kind(text: &str) -> &'static str {
 pub fn read_trace(path: &Path, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let rows = match &input.bytes {
-        Bytes::BuiltIn(bytes) if input.members.is_empty() => parse_rows(bytes, path)?,
-        _ => read_rows(path)?,
+        Bytes::BuiltIn(bytes) if input.members.is_empty() => parse_rows(bytes, path, &job.cancel)?,
+        _ => read_rows(path, &job.cancel)?,
     };
-    let waves = read_waves(folder);
+    let waves = read_waves(folder, &job.cancel);
     if job.cancel.is_cancelled() {
         return Err(ImportError::Cancelled { path: path.to_owned() });
     }
@@ -191,7 +191,7 @@ fn build_metrics(rows: &[Row], waves: &[WaveFile], sampled: bool, ns: i64, sourc
         put("Waves", "", Some(Value::Integer(waves.len() as u64)));
         put("Wave cycles", "cycle", Some(Value::Integer(saturating_sum(waves.iter().map(|w| w.duration)))));
         for (state, name) in [(1, "Waves idle"), (2, "Waves executing"), (3, "Waves waiting"), (4, "Waves stalled")] {
-            let cycles = saturating_sum(waves.iter().flat_map(|w| &w.wave.timeline).filter(|t| t.0 == state).map(|t| t.1));
+            let cycles = saturating_sum(waves.iter().flat_map(|w| &w.wave.timeline.0).filter(|t| t.0 == state).map(|t| t.1));
             put(name, "cycle", Some(Value::Integer(cycles)));
         }
         put("Span of the traced waves", "nsecond", u64::try_from(ns).ok().filter(|&n| n > 0).map(Value::Integer));
@@ -202,7 +202,7 @@ fn build_metrics(rows: &[Row], waves: &[WaveFile], sampled: bool, ns: i64, sourc
 
 /// Reads the values of each instruction.
 pub fn read_details(path: &Path, metrics: &Metrics) -> Result<Details, ImportError> {
-    let rows = read_rows(path)?;
+    let rows = read_rows(path, &Cancel::default())?;
     let mut out = Details { sources: vec![1], ..Details::default() };
     let mut take = |name: &str, value: &dyn Fn(&Row) -> u64| {
         let Some(number) = metrics.names.iter().position(|n| **n == *name) else { return };
@@ -237,8 +237,8 @@ fn read_snapshots(folder: &Path) -> BTreeMap<String, String> {
 }
 
 /// Reads functions, instructions and source lines. For inlined code, uses the innermost line, which comes first.
-pub fn read_code(path: &Path) -> Result<Code, ImportError> {
-    let (rows, folder) = (read_rows(path)?, path.parent().unwrap_or(Path::new(".")));
+pub fn read_code(path: &Path, cancel: &Cancel) -> Result<Code, ImportError> {
+    let (rows, folder) = (read_rows(path, cancel)?, path.parent().unwrap_or(Path::new(".")));
     let copies = read_snapshots(folder);
     let mut out = Code::default();
     let mut files: BTreeMap<String, u32> = BTreeMap::new();

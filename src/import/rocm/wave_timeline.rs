@@ -87,7 +87,7 @@ pub fn add_waves(folder: &Path, waves: &[WaveFile], rows: &[Row], clock: Cycles,
             let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
             put(whole(w.begin), whole(w.end), &Arc::from(format!("wave {}", w.id)), RangeOrigin::Wave);
             let mut at = whole(w.begin);
-            for &(state, cycles) in &w.timeline {
+            for &(state, cycles) in &w.timeline.0 {
                 let end = at.saturating_add(whole(cycles)).min(whole(w.end));
                 let name = usize::try_from(state).ok().and_then(|s| STATES.get(s.checked_sub(1)?));
                 if let Some(name) = name {
@@ -95,10 +95,10 @@ pub fn add_waves(folder: &Path, waves: &[WaveFile], rows: &[Row], clock: Cycles,
                 }
                 at = end;
             }
-            let shown = w.instructions.len().min(room);
+            let shown = w.instructions.0.len().min(room);
             room -= shown;
-            left += w.instructions.len() - shown;
-            for step in w.instructions.iter().take(shown) {
+            left += w.instructions.0.len() - shown;
+            for step in w.instructions.0.iter().take(shown) {
                 let text =
                     usize::try_from(step.row).ok().and_then(|r| rows.get(r)).map_or_else(|| Arc::from("(unknown)"), |r| r.text.clone());
                 put(step.time, step.time.saturating_add(step.duration.max(0)), &text, RangeOrigin::Instruction);

@@ -102,9 +102,9 @@ fn read_parts(splitter: &mut Splitter<Box<dyn Read>>, input: &Input, job: &Job<'
             .map(|_| {
                 let batches = batches.clone();
                 scope.spawn(move || {
-                    let mut part = Part::default();
+                    let (mut part, pace) = (Part::default(), job.cancel.pace());
                     for batch in batches {
-                        part.read_batch(&batch, job.wants);
+                        part.read_batch(&batch, job.wants, &pace);
                     }
                     part
                 })

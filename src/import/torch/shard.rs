@@ -6,7 +6,7 @@ use super::repair;
 use super::tokenizer::Batch;
 use crate::import::{Parts, Wants};
 use crate::model::range::{NONE, Operator};
-use crate::model::{Bytes, LaunchConfig, RangeOrigin};
+use crate::model::{Bytes, LaunchConfig, Pace, RangeOrigin};
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -137,8 +137,12 @@ fn truncate_id(value: Option<i64>) -> u32 {
 
 impl Part {
     /// Reads the events of a batch.
-    pub fn read_batch(&mut self, batch: &Batch, wants: Wants) {
+    pub fn read_batch(&mut self, batch: &Batch, wants: Wants, pace: &Pace) {
         for (number, &(from, to)) in (0..).zip(&batch.events) {
+            // The thread that splits the text fails a cancelled job.
+            if !pace.count_steps(to.saturating_sub(from) + 1) {
+                return;
+            }
             let at = (batch.number, number);
             let text = batch.text.get(from..to).unwrap_or_default();
             match event::read_event(text, wants) {

@@ -6,7 +6,7 @@
 use crate::launch::runs::process::read_process;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout};
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, send, socket};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, getsockopt, send, socket, sockopt};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -38,6 +38,8 @@ pub enum Silent {
     Closed,
     #[error("what answered is not the tracer: it did not stop talking")]
     Endless,
+    #[error("what listens is not the tracer: it belongs to another user")]
+    Foreign,
 }
 
 /// The line that a process answered, or the reason why it did not.
@@ -54,6 +56,8 @@ enum Stage {
 struct Talk {
     pid: u32,
     name: OsString,
+    /// User of the socket file, and so of the process that made it.
+    owner: u32,
     stage: Stage,
 }
 
@@ -66,12 +70,16 @@ fn stage_after_error(e: Errno) -> Stage {
 }
 
 /// Connects without waiting and sends the command.
-fn connect_and_send(folder: &File, name: &Path, word: &str) -> Result<Stage, Errno> {
+fn connect_and_send(folder: &File, name: &Path, owner: u32, word: &str) -> Result<Stage, Errno> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let fd = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
     // A socket's path has at most 107 bytes: the folder is passed by its descriptor.
     let address = UnixAddr::new(&Path::new(&format!("/proc/self/fd/{}", folder.as_raw_fd())).join(name))?;
     connect(fd.as_raw_fd(), &address)?;
+    // The file may have been replaced since it was found.
+    if getsockopt(&fd, sockopt::PeerCredentials)?.uid() != owner {
+        return Ok(Stage::Answered(Err(Silent::Foreign)));
+    }
     let said = send(fd.as_raw_fd(), word.as_bytes(), MsgFlags::MSG_NOSIGNAL);
     let listening = Stage::Listening(UnixStream::from(fd), Vec::new());
     Ok(if said == Ok(word.len()) { listening } else { Stage::Answered(Err(Silent::Closed)) })
@@ -102,7 +110,9 @@ fn receive_answer(socket: &mut UnixStream, heard: &mut Vec<u8>) -> Option<Answer
 impl Talk {
     fn advance_stage(&mut self, folder: &File, word: &str) {
         match &mut self.stage {
-            Stage::Connecting => self.stage = connect_and_send(folder, Path::new(&self.name), word).unwrap_or_else(stage_after_error),
+            Stage::Connecting => {
+                self.stage = connect_and_send(folder, Path::new(&self.name), self.owner, word).unwrap_or_else(stage_after_error);
+            }
             Stage::Listening(socket, heard) => {
                 if let Some(answer) = receive_answer(socket, heard) {
                     self.stage = Stage::Answered(answer);
@@ -145,9 +155,9 @@ fn find_sockets(output: &Path, folder: &Path) -> io::Result<Vec<Talk>> {
         let name = entry.file_name();
         let text = name.to_string_lossy();
         let pid = text.strip_prefix(&format!("{stem}.")).and_then(|n| n.strip_suffix(".sock")).and_then(|p| p.parse().ok());
-        let own = |m: std::fs::Metadata| m.file_type().is_socket() && (user.is_root() || m.uid() == user.as_raw());
-        let Some(pid) = pid.filter(|_| entry.metadata().is_ok_and(own)) else { continue };
-        out.push(Talk { pid, name, stage: Stage::Connecting });
+        let own = |m: &std::fs::Metadata| m.file_type().is_socket() && (user.is_root() || m.uid() == user.as_raw());
+        let (Some(pid), Some(meta)) = (pid, entry.metadata().ok().filter(own)) else { continue };
+        out.push(Talk { pid, name, owner: meta.uid(), stage: Stage::Connecting });
     }
     Ok(out)
 }
@@ -179,4 +189,28 @@ pub fn send_command(output: &Path, word: &str) -> io::Result<Vec<(u32, Answer)>>
     let mut out: Vec<_> = talks.into_iter().filter_map(Talk::into_answer).collect();
     out.sort_by_key(|(pid, _)| *pid);
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_of_another_user_gets_no_command() {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = std::os::unix::net::UnixListener::bind(folder.path().join("r.7.sock")).unwrap();
+        let opened = File::open(folder.path()).unwrap();
+        let mut talks = find_sockets(&folder.path().join("r"), folder.path()).unwrap();
+        let me = talks[0].owner;
+        for (owner, foreign) in [(me + 1, true), (me, false)] {
+            talks[0] = Talk { owner, name: "r.7.sock".into(), pid: 7, stage: Stage::Connecting };
+            talks[0].advance_stage(&opened, "state");
+            assert_eq!(matches!(talks[0].stage, Stage::Answered(Err(Silent::Foreign))), foreign, "{owner}");
+        }
+        let heard = [0, 1].map(|_| {
+            let mut text = [0; 5];
+            listener.accept().unwrap().0.read(&mut text).unwrap()
+        });
+        assert_eq!(heard, [0, 5], "the command reaches this user's process only");
+    }
 }

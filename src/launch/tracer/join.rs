@@ -1,8 +1,7 @@
 //! Joins the traces of a run's processes into one file.
 
-use std::fs::{File, OpenOptions};
+use crate::launch::open;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Concatenates the parts into `whole` and removes them; a single part is renamed. On an error the parts stay as they
@@ -13,17 +12,13 @@ pub fn join_traces(parts: &[PathBuf], whole: &Path) -> io::Result<()> {
         [one] if !whole.exists() => return std::fs::rename(one, whole),
         _ => {}
     }
-    let unfinished = whole.with_extension("wstrace.joining");
-    let done = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished).and_then(|mut out| {
-        for part in parts {
-            io::copy(&mut File::open(part)?, &mut out)?;
-        }
-        if whole.exists() { Err(io::ErrorKind::AlreadyExists.into()) } else { std::fs::rename(&unfinished, whole) }
-    });
-    if let Err(e) = done {
-        let _ = std::fs::remove_file(&unfinished);
-        return Err(e);
+    // The folder may be one that others can write to: a name that they can guess could be a link to a file of this user.
+    let folder = whole.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut joined = tempfile::Builder::new().prefix(".").suffix(".joining").tempfile_in(folder)?;
+    for part in parts {
+        io::copy(&mut open::open_regular(part)?, &mut joined)?;
     }
+    joined.persist_noclobber(whole).map_err(|e| e.error)?;
     for part in parts {
         // The part's contents are in `whole`, so an error is harmless.
         let _ = std::fs::remove_file(part);
@@ -49,5 +44,8 @@ mod tests {
         assert!(join_traces(&parts, &at("r.wstrace")).is_err() && parts.iter().all(|p| p.exists()));
         join_traces(&parts[..1], &at("other.wstrace")).unwrap();
         assert!(!parts[0].exists() && at("other.wstrace").exists());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "nothing unfinished is left");
+        std::os::unix::fs::symlink(at("elsewhere"), at("r.1.wstrace")).unwrap();
+        assert!(join_traces(&parts, &at("third.wstrace")).is_err() && !at("third.wstrace").exists());
     }
 }

@@ -252,9 +252,9 @@ static void end_without_ticker(const char* why);
 // interrupted code, so the locks held by that code may be taken over.
 static void end_process(u32 what) {
   if (!session.ready || gone || out.pid != process()) return;
-  SET(leaver, tid());
+  int entry = leave_begin();
   int done = ask(what, EXIT_MS, EXIT_WORK_MS);
-  SET(leaver, 0);
+  leave_end(entry);
   if (!done) end_without_ticker(what == ASK_END ? "exit" : "_exit");
 }
 

@@ -82,8 +82,24 @@ static volatile u32 ticker, ender;
 static u64 end_waited;
 static int is_bounded(void) { return GET(ending) && (own_tid == GET(ticker) || own_tid == GET(ender)); }
 
-// The thread that ends the process, while it waits for the ticker.
-static volatile u32 leaver;
+// Threads that are ending the process, while they wait for the ticker: several may call exit or _exit at once. One that
+// finds no free entry cannot have its locks taken over, which costs the others END_NS.
+static volatile u32 leavers[4];
+static int leave_begin(void) {
+  for (int i = 0; i < 4; i++) {
+    u32 none = 0;
+    if (__atomic_compare_exchange_n(&leavers[i], &none, tid(), 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return i;
+  }
+  return -1;
+}
+static void leave_end(int entry) {
+  if (entry >= 0) SET(leavers[entry], 0);
+}
+static int is_leaving(u32 thread) {
+  for (int i = 0; i < 4; i++)
+    if (GET(leavers[i]) == thread) return 1;
+  return 0;
+}
 
 // The cancellation type is changed as well: glibc (seen with 2.36) ends a thread that has become uncancellable by the
 // time the signal of an asynchronous cancellation arrives, but not if its type is deferred by then.
@@ -107,7 +123,7 @@ static int lock_take(Lock* l, u32* owner) {
 }
 // Takes the lock over from a thread that will never release it.
 static int lock_take_over(Lock* l, u32 owner) {
-  if (!owner || (owner != GET(leaver) && SYSTEM(SYS_TGKILL, process(), owner, 0) != -ESRCH)) return 0;
+  if (!owner || (!is_leaving(owner) && SYSTEM(SYS_TGKILL, process(), owner, 0) != -ESRCH)) return 0;
   return __atomic_compare_exchange_n(&l->owner, &owner, tid(), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 // Detects a child in which no fork handler ran, or a child of vfork, which shares the parent's memory for a moment.
