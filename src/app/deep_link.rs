@@ -4,20 +4,20 @@ use super::actions::KeyScope;
 use super::msg::Effect;
 use super::navigation::{launches_at, navigate_to, open_screen, set_status, show_result as open_result};
 use super::screen::{At, Navigate, ResultView};
-use super::screens::{KernelsScreen, LaunchesScreen, MemoryScreen, OverviewScreen, RangesScreen, ResultScreen, TimelineScreen};
-use super::session::{Location, Report, Show};
+use super::screens::{KernelsScreen, LaunchesScreen, Open, RangesScreen, ResultScreen, TimelineScreen};
+use super::session::{Location, Report};
 use super::state::App;
 use crate::analysis::timeline::Event;
 use crate::model::Profile;
 use crate::rerun::shell;
 
 /// Result view of a screen; `None` if the screen is not about a result.
-fn result_view(show: Show) -> Option<ResultView> {
+fn result_view(show: KeyScope) -> Option<ResultView> {
     Some(match show {
-        Show::Metrics => ResultView::Metrics,
-        Show::Hints => ResultView::Hints,
-        Show::Roofline => ResultView::Roofline,
-        Show::Source => ResultView::Source,
+        KeyScope::Metrics => ResultView::Metrics,
+        KeyScope::Hints => ResultView::Hints,
+        KeyScope::Roofline => ResultView::Roofline,
+        KeyScope::Source => ResultView::Source,
         _ => return None,
     })
 }
@@ -62,13 +62,13 @@ fn resolve_address(app: &mut App, address: &Location) -> Step {
     };
     report.greeted = true;
     let show = address.show.unwrap_or(match address {
-        Location { result: Some(_), .. } => Show::Metrics,
-        Location { range: Some(_), .. } => Show::Ranges,
-        Location { launch: Some(_), .. } => Show::Launches,
-        _ => Show::Kernels,
+        Location { result: Some(_), .. } => KeyScope::Metrics,
+        Location { range: Some(_), .. } => KeyScope::Ranges,
+        Location { launch: Some(_), .. } => KeyScope::Launches,
+        _ => KeyScope::Kernels,
     });
     let timed = report.is_timeline();
-    if let (true, Some(window)) = (timed && show != Show::Timeline, address.window) {
+    if let (true, Some(window)) = (timed && show != KeyScope::Timeline, address.window) {
         // Apply the time filter only once: the user may clear it later.
         if let Some(address) = &mut app.session.address {
             address.window = None;
@@ -79,7 +79,7 @@ fn resolve_address(app: &mut App, address: &Location) -> Step {
     if let Some(view) = result_view(show).filter(|_| address.result.is_some() || address.kernel.is_none()) {
         return go_to_result(app, AT, address.result.unwrap_or(0), view);
     }
-    if show == Show::Ranks {
+    if show == KeyScope::Ranks {
         let reading = app.session.reports.iter().any(Report::is_reading);
         let asked = app.top_entry().map_or(0, |e| e.id);
         return if reading { Step::Wait } else { Step::There(navigate_to(app, asked, Navigate::Ranks)) };
@@ -100,23 +100,19 @@ fn resolve_address(app: &mut App, address: &Location) -> Step {
     }
     let table = app.kernels_id(AT);
     match show {
-        Show::Kernels => {
+        KeyScope::Kernels => {
             let row = app.kernels_screen(AT).and_then(KernelsScreen::selected_row);
             Step::There(app.session.reports.get_mut(AT).map(|r| r.want_detail(AT, row)).unwrap_or_default())
         }
-        Show::Overview => Step::There(if app.report_screen::<OverviewScreen>(AT).is_some() {
-            Vec::new()
-        } else {
-            navigate_to(app, table, Navigate::Overview)
-        }),
-        Show::Memory => Step::There(if app.report_screen::<MemoryScreen>(AT).is_some() {
-            Vec::new()
-        } else {
-            navigate_to(app, table, Navigate::Memory)
-        }),
-        Show::Ranges => Step::There(navigate_to(app, table, Navigate::Ranges(address.range.clone()))),
-        Show::Timeline => go_to_timeline(app, AT, address),
-        Show::Launches | Show::Rerun => to_launch(app, AT, address, show == Show::Rerun),
+        KeyScope::Ranges if address.range.is_some() => {
+            Step::There(navigate_to(app, table, Navigate::RangesAt(address.range.clone().unwrap_or_default())))
+        }
+        KeyScope::Timeline => go_to_timeline(app, AT, address),
+        KeyScope::Launches | KeyScope::Rerun => to_launch(app, AT, address, show == KeyScope::Rerun),
+        whole if Open::on_report(whole, 0).is_some() => {
+            let there = app.find_on_report(AT, whole).is_some();
+            Step::There(if there { Vec::new() } else { navigate_to(app, table, Navigate::Toggle(whole)) })
+        }
         // Kernel by name: its result is known once results and launches are joined.
         _ => {
             let best = app.selection(table).result;
@@ -215,41 +211,34 @@ pub fn reopen_command(app: &App) -> Option<String> {
     let place = app.current_scope();
     let mut address = Location { launch: selected.launch, window: shown.window, ..Location::default() };
     let group = selected.group.as_ref().and_then(|(grouping, row)| Some((grouping.by, grouping.rows.get(*row)?.name.clone())));
-    let result = app
-        .result_screen(session.active)
-        .filter(|_| matches!(place, KeyScope::Metrics | KeyScope::Hints | KeyScope::Roofline | KeyScope::Compare | KeyScope::Source));
+    let result = app.result_screen(session.active).filter(|_| KeyScope::Results.applies_to(place));
     // Name the report of this location as the first argument.
     let mut first = own;
     address.show = Some(match place {
-        KeyScope::Overview => Show::Overview,
-        KeyScope::Kernels => Show::Kernels,
-        KeyScope::Launches => Show::Launches,
         KeyScope::Timeline => {
             let place = app.report_screen::<TimelineScreen>(session.active).and_then(|t| t.place);
             address.window = place.map(|p| (p.start, p.end)).or(address.window);
-            Show::Timeline
+            KeyScope::Timeline
         }
         KeyScope::Ranges => {
             address.range = app.report_screen::<RangesScreen>(session.active).and_then(|r| r.selected_node()).map(|n| n.1.name.clone());
-            Show::Ranges
+            KeyScope::Ranges
         }
-        KeyScope::Memory => Show::Memory,
-        KeyScope::Ranks => Show::Ranks,
-        KeyScope::Rerun => Show::Rerun,
+        own if own.link_name().is_some() && !KeyScope::Results.applies_to(own) => own,
         _ => {
             let ResultScreen { report, result, view, .. } = result?;
             let from = session.reports.get(*report)?;
             (first, address.result) = (from.part_of.unwrap_or(*report), Some(*result));
             (address.launch, address.window) = (None, None);
             match view {
-                ResultView::Metrics | ResultView::Compare => Show::Metrics,
-                ResultView::Hints => Show::Hints,
-                ResultView::Roofline => Show::Roofline,
-                ResultView::Source => Show::Source,
+                ResultView::Metrics | ResultView::Compare => KeyScope::Metrics,
+                ResultView::Hints => KeyScope::Hints,
+                ResultView::Roofline => KeyScope::Roofline,
+                ResultView::Source => KeyScope::Source,
             }
         }
     });
-    if matches!(address.show, Some(Show::Kernels | Show::Launches | Show::Rerun)) {
+    if matches!(address.show, Some(KeyScope::Kernels | KeyScope::Launches | KeyScope::Rerun)) {
         address.kernel = group.as_ref().map(|g| g.1.clone());
     }
     let by = group.map(|g| g.0).filter(|_| address.kernel.is_some());

@@ -1,14 +1,14 @@
 //! Dispatch of actions: the top screen handles its own actions, all others have a common implementation.
 
 use super::actions::table::Action;
-use super::actions::{ACTIONS, ActionId, KeyScope};
+use super::actions::{ACTIONS, ActionId, KeyScope, find_action};
 use super::checklist::request_checklist;
 use super::deep_link::reopen_command;
 use super::msg::Effect;
 use super::navigation::{apply_response, broadcast_to_report, jump_to_pair, navigate_to, request_quit, set_status};
 use super::overlay::{Item, LineOf, OverlayKind, Page, PickAction, PickList};
 use super::screen::{Navigate, Response, ResultView, Screen, ScreenContext, ScreenEvent};
-use super::screens::DiffScreen;
+use super::screens::{DiffScreen, Open};
 use super::session::DetailsRoom;
 use super::state::App;
 use crate::analysis::live::KernelNow;
@@ -81,9 +81,18 @@ pub fn ask_top(app: &mut App, ask: impl FnOnce(&mut dyn Screen, &mut ScreenConte
     app.with_screen(asked, ask).map(|answer| apply_response(app, asked, answer)).unwrap_or_default()
 }
 
+/// Screen about the whole report that an action of the same name opens and closes.
+fn toggled_screen(id: ActionId) -> Option<KeyScope> {
+    let screen = KeyScope::from_link(find_action(id)?.name)?;
+    Open::on_report(screen, 0).map(|_| screen)
+}
+
 fn run_common_action(app: &mut App, asked: u64, id: ActionId) -> Vec<Effect> {
     let page = app.session.page_rows();
     let over = |app: &mut App, page: Page| apply_response(app, asked, Response::open_overlay(page));
+    if let Some(screen) = toggled_screen(id) {
+        return navigate_to(app, asked, Navigate::Toggle(screen));
+    }
     match id {
         ActionId::Up => scroll_top(app, -1),
         ActionId::Down => scroll_top(app, 1),
@@ -100,9 +109,7 @@ fn run_common_action(app: &mut App, asked: u64, id: ActionId) -> Vec<Effect> {
         ActionId::MeasureNow => measure_selection(app, asked),
         ActionId::Pair => jump_to_pair(app, asked),
         ActionId::Watch => navigate_to(app, asked, Navigate::Watch),
-        ActionId::Overview => navigate_to(app, asked, Navigate::Overview),
         ActionId::Timeline => navigate_to(app, asked, Navigate::Timeline),
-        ActionId::Ranges => navigate_to(app, asked, Navigate::Ranges(None)),
         ActionId::Narrow => clear_time_filter(app, asked),
         ActionId::Kernels => navigate_to(app, asked, Navigate::Kernels(None)),
         ActionId::Library => navigate_to(app, asked, Navigate::Library),
@@ -110,7 +117,6 @@ fn run_common_action(app: &mut App, asked: u64, id: ActionId) -> Vec<Effect> {
             let answer = DiffScreen::ask_baseline(&app.session);
             apply_response(app, asked, answer)
         }
-        ActionId::Memory => navigate_to(app, asked, Navigate::Memory),
         ActionId::Ranks => navigate_to(app, asked, Navigate::Ranks),
         ActionId::Checklist => request_checklist(app, asked),
         ActionId::CopyPlace => match reopen_command(app) {

@@ -34,10 +34,7 @@ pub use navigation::{open_library, show_watched_run};
 pub use overlay::{LineOf, Overlay, OverlayKind, Page, PickList};
 pub use run_state::Watched;
 pub use screen::{ResultView, Status};
-pub use screens::{
-    DiffScreen, KernelsScreen, LaunchesScreen, LibraryScreen, MemoryScreen, Open, OverviewScreen, RangesScreen, RanksScreen, RerunScreen,
-    ResultScreen, RunScreen, TimelineScreen,
-};
-pub use session::{DetailsRoom, Location, Report, Session, Settings, Show, Stage};
+pub use screens::*;
+pub use session::{DetailsRoom, Location, Report, Session, Settings, Stage};
 pub use state::{App, SMALLEST};
 pub use update::update;

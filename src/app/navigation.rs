@@ -7,10 +7,9 @@ use super::overlay::{Item, Overlay, PickAction, PickList, RunChoice};
 use super::run_state::Watched;
 use super::screen::{At, Navigate, Response, ResultView, ScreenEvent, Status};
 use super::screens::{
-    DiffScreen, Kind, LaunchesScreen, LibraryScreen, MemoryScreen, Open, OverviewScreen, RangesScreen, RanksScreen, RerunScreen,
-    ResultScreen, RunScreen, TimelineScreen,
+    DiffScreen, Kind, LaunchesScreen, LibraryScreen, Open, RanksScreen, RerunScreen, ResultScreen, RunScreen, TimelineScreen,
 };
-use super::session::report::Best;
+use super::session::report::{Best, NO_TIMELINE};
 use super::state::App;
 use crate::analysis::timeline::Event;
 use crate::library::Run;
@@ -63,14 +62,6 @@ fn broadcast_to(app: &mut App, audience: &[u64], news: ScreenEvent<'_>) -> Vec<E
     effects
 }
 
-/// Status message for a report without launch times.
-const NO_TIMELINE: &str = "this report has no timeline: its launches have no times";
-
-/// Returns true if the report has a timeline, or may still get one.
-fn may_have_timeline(app: &App, report: usize) -> bool {
-    app.session.reports.get(report).is_none_or(|r| r.profile.is_none() || r.is_timeline())
-}
-
 /// Navigates from the screen with the number `asked`.
 pub fn navigate_to(app: &mut App, asked: u64, go: Navigate) -> Vec<Effect> {
     let at = app.report_of(asked);
@@ -80,13 +71,11 @@ pub fn navigate_to(app: &mut App, asked: u64, go: Navigate) -> Vec<Effect> {
             let id = app.push(at, |id| LaunchesScreen::new(grouping, row, id));
             open_screen(app, id)
         }
-        Navigate::Overview | Navigate::Ranges(_) if !may_have_timeline(app, at) => set_status(app, NO_TIMELINE, false),
-        Navigate::Overview => toggle_screen::<OverviewScreen>(app, at, |_| OverviewScreen::default()),
+        Navigate::Toggle(screen) => toggle_screen(app, at, screen, None),
+        Navigate::RangesAt(name) => toggle_screen(app, at, KeyScope::Ranges, Some(name)),
         Navigate::Timeline => open_timeline(app, asked),
         Navigate::Window(window) => set_time_filter(app, at, window),
         Navigate::Launch(launch) => launches_at(app, at, launch),
-        Navigate::Memory => toggle_memory(app, at),
-        Navigate::Ranges(name) => toggle_screen::<RangesScreen>(app, at, |id| RangesScreen::new(name, id)),
         Navigate::Kernels(name) => {
             app.close_all_of(at);
             name.map(|n| select_kernel(app, at, &n)).unwrap_or_default()
@@ -156,23 +145,33 @@ pub fn navigate_to(app: &mut App, asked: u64, go: Navigate) -> Vec<Effect> {
     }
 }
 
-/// Toggles a screen about the timeline as a whole: closes it if it is on top, goes back to it if it is below, or else
-/// opens it.
-fn toggle_screen<K: Kind + Into<Open>>(app: &mut App, report: usize, make: impl FnOnce(u64) -> K) -> Vec<Effect> {
-    match app.find_screen::<K>(Some(report)) {
-        Some(id) if app.top_entry().is_some_and(|e| e.id == id) => {
-            app.close_screen(id);
-            Vec::new()
-        }
-        Some(id) => {
-            app.close_above(id);
-            Vec::new()
-        }
-        None => {
-            let id = app.push(report, make);
-            open_screen(app, id)
-        }
+/// Toggles a screen about the whole report, the tree of ranges also at a range: closes it if it is on top, goes back to
+/// it if it is below, or else opens it.
+fn toggle_screen(app: &mut App, report: usize, screen: KeyScope, range: Option<String>) -> Vec<Effect> {
+    let there = app.find_on_report(report, screen);
+    let on_top = there.is_some() && app.top_entry().map(|e| e.id) == there;
+    // Memory is the only content of some reports.
+    let only = screen == KeyScope::Memory && app.stack_depth(report) > 1;
+    if only && app.session.reports.get(report).is_some_and(|r| r.profile.is_some() && r.has_memory() && !r.has_device_work()) {
+        return set_status(app, "nothing but memory is recorded in this report", false);
     }
+    if let Some(id) = there {
+        if on_top {
+            app.close_screen(id);
+        } else {
+            app.close_above(id);
+        }
+        return Vec::new();
+    }
+    let Some(open) = app.make_on_report(screen) else { return Vec::new() };
+    if let Some(why) = app.session.reports.get(report).and_then(|r| open.open.screen().refusal(r)) {
+        return set_status(app, why, false);
+    }
+    let id = app.push_made(report, open);
+    if let (Some(name), Some(Open::Ranges(ranges))) = (range, app.open_mut(id)) {
+        ranges.go_to_range(name);
+    }
+    open_screen(app, id)
 }
 
 /// Opens the timeline at the place of the selection; from the timeline, goes back.
@@ -218,17 +217,6 @@ fn set_time_filter(app: &mut App, at: usize, window: Option<(i64, i64)>) -> Vec<
     set_status(app, text, false);
     effects.extend(broadcast_to_report(app, at, ScreenEvent::Window));
     effects
-}
-
-/// Toggles the memory screen of a report.
-fn toggle_memory(app: &mut App, at: usize) -> Vec<Effect> {
-    if app.session.reports.get(at).is_some_and(|r| r.profile.is_some() && !r.is_reading() && !r.has_memory()) {
-        return set_status(app, "nothing is recorded of memory in this report; `warpscope help memory` says how to record it", false);
-    }
-    if app.stack_depth(at) > 1 && app.session.reports.get(at).is_some_and(|r| r.profile.is_some() && !r.has_device_work()) {
-        return set_status(app, "nothing but memory is recorded in this report", false);
-    }
-    toggle_screen::<MemoryScreen>(app, at, MemoryScreen::new)
 }
 
 /// Opens the launch list of a launch's group, with the launch selected.

@@ -98,8 +98,8 @@ pub enum Navigate {
         run: bool,
         in_place: bool,
     },
-    /// Toggle the overview.
-    Overview,
+    /// Toggle a screen about the whole report.
+    Toggle(KeyScope),
     /// Toggle the timeline, at the place of the selection.
     Timeline,
     /// Narrow all screens of the report to a window, ns, or widen them to the whole run.
@@ -107,7 +107,7 @@ pub enum Navigate {
     /// Go to a launch in the list of launches.
     Launch(u32),
     /// Toggle the tree of ranges, at the range of that name.
-    Ranges(Option<String>),
+    RangesAt(String),
     /// Go to the table of kernels, and select one of them.
     Kernels(Option<String>),
     /// Go to a kernel of a report, by name.
@@ -120,8 +120,6 @@ pub enum Navigate {
         report: usize,
         at: At,
     },
-    /// Toggle the memory screen.
-    Memory,
     /// Toggle the ranks of the session's reports.
     Ranks,
     /// Show reports, and open them if necessary.
@@ -230,6 +228,11 @@ pub enum ScreenEvent<'a> {
 pub trait Screen {
     /// Scope in which actions are looked up while the screen is on top.
     fn place(&self) -> KeyScope;
+
+    /// Reason why this screen has nothing to show of a report.
+    fn refusal(&self, _report: &Report) -> Option<&'static str> {
+        None
+    }
 
     /// Requests data after the screen was opened.
     fn opened(&mut self, _cx: &mut ScreenContext<'_>) -> Response {

@@ -118,6 +118,11 @@ impl App {
         stack.iter().find(|e| K::of(&e.open).is_some()).map(|e| e.id)
     }
 
+    /// Number of the first screen with a scope on a report's stack.
+    pub fn find_on_report(&self, report: usize, screen: KeyScope) -> Option<u64> {
+        self.stacks.get(report)?.iter().find(|e| e.open.screen().place() == screen).map(|e| e.id)
+    }
+
     /// First screen of a type on a report's stack.
     pub fn report_screen<K: Kind>(&self, report: usize) -> Option<&K> {
         self.stacks.get(report)?.iter().find_map(|e| K::of(&e.open))
@@ -197,6 +202,26 @@ impl App {
             stack.push(Entry { id, open });
         }
         id
+    }
+
+    /// Creates a screen about a whole report, without opening it.
+    pub fn make_on_report(&mut self, screen: KeyScope) -> Option<Entry> {
+        let id = self.next_id();
+        Some(Entry { id, open: Open::on_report(screen, id)? })
+    }
+
+    /// Opens a screen that was created before.
+    pub fn push_made(&mut self, report: usize, entry: Entry) -> u64 {
+        let id = entry.id;
+        if let Some(stack) = self.stacks.get_mut(report) {
+            stack.push(entry);
+        }
+        id
+    }
+
+    /// A screen with a number, to change it.
+    pub fn open_mut(&mut self, id: u64) -> Option<&mut Open> {
+        self.common.iter_mut().chain(self.stacks.iter_mut().flatten()).find(|e| e.id == id).map(|e| &mut e.open)
     }
 
     /// Opens a screen without a report.

@@ -9,7 +9,7 @@ use super::values::{kernel_sort_parser, launch_sort_parser, word_parser};
 use crate::analysis::GroupBy;
 use crate::analysis::table::Sort;
 use crate::analysis::triage::Phase;
-use crate::app::Show;
+use crate::app::KeyScope;
 use crate::config::ColorMode;
 use crate::model::NameForm;
 use crate::report::Format;
@@ -62,8 +62,8 @@ pub struct Opening {
     #[arg(long, value_name = "GROUPING", value_parser = word_parser::<GroupBy>())]
     pub group: Option<GroupBy>,
     /// Screen that the report opens with [default: overview of a timeline]; `Y` copies the command that opens a place again.
-    #[arg(long, value_name = "SCREEN", value_parser = word_parser::<Show>())]
-    pub first: Option<Show>,
+    #[arg(long, value_name = "SCREEN", value_parser = word_parser::<KeyScope>())]
+    pub first: Option<KeyScope>,
     /// Kernel that is selected there, by its name in the table.
     #[arg(long, value_name = "NAME")]
     pub kernel: Option<String>,

@@ -2,7 +2,7 @@
 
 use super::Failure;
 use super::args::{Args, Opening};
-use crate::app::{Location, Settings, Show};
+use crate::app::{KeyScope, Location, Settings};
 use crate::config::{self, ColorMode, Config};
 use crate::ui::theme;
 
@@ -36,7 +36,7 @@ pub fn resolve_settings(
         window: opening.between.to_window().map_err(Failure::wrong)?,
     };
     let first = match opening.first {
-        Some(Show::Overview) => Some(config::First::Overview),
+        Some(KeyScope::Overview) => Some(config::First::Overview),
         Some(_) => Some(config::First::Kernels),
         None => None,
     };

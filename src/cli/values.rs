@@ -2,7 +2,7 @@
 
 use crate::analysis::GroupBy;
 use crate::analysis::table::{Sort, kernels, launches, sort_orders};
-use crate::app::Show;
+use crate::app::KeyScope;
 use crate::config::ColorMode;
 use crate::launch::tracer::Chosen;
 use crate::model::NameForm;
@@ -52,9 +52,9 @@ impl Words for GroupBy {
     }
 }
 
-impl Words for Show {
+impl Words for KeyScope {
     fn all() -> Vec<(Self, &'static str)> {
-        Self::ALL.iter().map(|s| (s.1, s.1.as_str())).collect()
+        Self::LINKS.iter().map(|(word, screen)| (*screen, *word)).collect()
     }
 }
 

@@ -4,7 +4,6 @@
 //! An entry is keyed by the report's path, size and modification time, and is renamed into place once complete.
 
 use super::error::ImportError;
-use super::job::Job;
 use crate::launch::private_files;
 use crate::model::Cancel;
 use etcetera::BaseStrategy;
@@ -36,13 +35,13 @@ fn entry_name(path: &Path, meta: &Metadata, what: &str) -> String {
 
 /// Returns the cached file made from `path`. On a miss, calls `make` with a path that does not exist yet.
 pub fn get_or_make(
-    job: &Job<'_>,
+    folder: &Path,
+    cancel: &Cancel,
     path: &Path,
     meta: &Metadata,
     what: &str,
     make: impl FnOnce(&Path) -> Result<(), ImportError>,
 ) -> Result<PathBuf, ImportError> {
-    let folder = &job.cache;
     let target = folder.join(entry_name(path, meta, what));
     let unwritable = |e: std::io::Error| ImportError::Tool {
         path: path.to_owned(),
@@ -55,7 +54,7 @@ pub fn get_or_make(
         return Ok(target);
     }
     remove_leftovers(folder);
-    let _unfinished = job.cancel.mark_unfinished();
+    let _unfinished = cancel.mark_unfinished();
     let scratch = tempfile::Builder::new().prefix(MAKING).tempdir_in(folder).map_err(unwritable)?;
     let made = scratch.path().join("file.sqlite");
     make(&made)?;

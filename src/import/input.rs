@@ -251,7 +251,7 @@ fn read_head(path: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 fn unpack_file(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, kinds: Kinds<'_>) -> Result<PathBuf, ImportError> {
-    cache::get_or_make(job, path, meta, "unpacked", |out| {
+    cache::get_or_make(&job.cache, &job.cancel, path, meta, "unpacked", |out| {
         let io = |e: std::io::Error| ImportError::io(path, e);
         let file = open::open_regular(path).map_err(io)?;
         let counted = Counted::new(file, meta.len(), job);

@@ -56,7 +56,7 @@ pub fn cached_export(input: &Input, job: &Job<'_>) -> Result<PathBuf, ImportErro
         return Err(ImportError::refused(&input.path, "a report built into the program", "open a file"));
     };
     let meta = std::fs::metadata(report).map_err(|e| ImportError::io(report, e))?;
-    cache::get_or_make(job, report, &meta, "sqlite", |out| run_export(input, report, out, job))
+    cache::get_or_make(&job.cache, &job.cancel, report, &meta, "sqlite", |out| run_export(input, report, out, job))
 }
 
 /// Chooses the `nsys` for the export: the first that is at least as new as the report.

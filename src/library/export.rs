@@ -9,14 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, UNIX_EPOCH};
-
-/// Start of a run for [`find_reports`], milliseconds since 1970, on the system's clock as it is now: it may have been set
-/// back since.
-pub fn adjusted_start(started_ms: i64, began: Instant) -> i64 {
-    let elapsed = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
-    started_ms.min(super::store::now_ms().saturating_sub(elapsed))
-}
+use std::time::{Duration, UNIX_EPOCH};
 
 /// Expands a pattern: a path with at most one `*`, which matches any text without `/`. Outside of the run's folder, only
 /// files written since the start of the run match, with two seconds of tolerance for coarse file system timestamps.
@@ -372,8 +365,11 @@ mod tests {
         assert!(find_reports(&pattern("r.*.nsys-rep"), Path::new("/elsewhere"), later).is_empty());
         assert_eq!(find_reports(&pattern("r.*.nsys-rep"), folder.path(), later).len(), 2, "its own files are always the run's");
         // The clock went back by a minute while the run was in progress.
-        let began = Instant::now();
-        assert_eq!(find_reports(&pattern("r.*.nsys-rep"), Path::new("/elsewhere"), adjusted_start(later, began)).len(), 2);
+        let began = std::time::Instant::now();
+        assert_eq!(
+            find_reports(&pattern("r.*.nsys-rep"), Path::new("/elsewhere"), crate::library::store::adjusted_start(later, began)).len(),
+            2
+        );
         assert!(!find_reports(&pattern("r.sqlite"), Path::new("/elsewhere"), 0)[0].owned);
         assert!(find_reports(&pattern("none"), folder.path(), 0).is_empty());
         std::fs::create_dir(folder.path().join("pass_1")).unwrap();

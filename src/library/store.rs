@@ -39,6 +39,13 @@ pub fn now_ms() -> i64 {
     unix_ms(SystemTime::now())
 }
 
+/// Start of a run for `find_reports`, milliseconds since 1970, on the system's clock as it is now: it may have been set
+/// back since.
+pub fn adjusted_start(started_ms: i64, began: Instant) -> i64 {
+    let elapsed = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
+    started_ms.min(now_ms().saturating_sub(elapsed))
+}
+
 fn make_private(folder: &Path) -> Result<(), LibraryError> {
     private_files::create_folder(folder).map_err(|source| LibraryError::File { path: folder.display().to_string(), source })
 }

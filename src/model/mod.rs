@@ -30,6 +30,7 @@ pub mod sections;
 pub mod server_metrics;
 pub mod source;
 pub mod synchronization;
+pub mod terms;
 pub mod text;
 pub mod thread;
 pub mod units;

@@ -3,6 +3,7 @@
 
 use super::diff_sides;
 use super::panel::{Panel, fits_borders, split_top};
+use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, fit_parts, part};
 use super::view::View;
@@ -50,7 +51,21 @@ fn report_file_name(app: &App, report: usize) -> String {
 }
 
 /// The two header lines.
-pub fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
+impl ScreenView for DiffScreen {
+    fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, view: &mut View, theme: &Theme) {
+        draw(frame, at.area, app, self, view, theme);
+    }
+
+    fn next_step(&self, app: &App) -> Option<String> {
+        next(app, self)
+    }
+
+    fn header(&self, app: &App, theme: &Theme, columns: usize) -> Option<[Line<'static>; 2]> {
+        Some(header_lines(app, self, theme, columns))
+    }
+}
+
+fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
     let dim = theme.style(Role::Dim);
     let (before, after) = (report_file_name(app, screen.before), report_file_name(app, screen.after));
     // Library reports share a file name: add their folders.
@@ -140,7 +155,7 @@ pub fn run_labels(app: &App, screen: &DiffScreen) -> (&'static str, &'static str
     }
 }
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, view: &mut View, theme: &Theme) {
+fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, view: &mut View, theme: &Theme) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let Some(diff) = &screen.diff else {
         let why = [screen.before, screen.after].into_iter().find_map(|i| match app.session.reports.get(i).map(|r| &r.stage) {
@@ -266,7 +281,7 @@ fn draw_kernels(
 }
 
 /// Suggested next step.
-pub fn next(app: &App, screen: &DiffScreen) -> Option<String> {
+fn next(app: &App, screen: &DiffScreen) -> Option<String> {
     let diff: &Diff = screen.diff.as_deref()?;
     let key = |id| app.session.key_link(id);
     if let Some(caveat) = diff.caveats.first() {

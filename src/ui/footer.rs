@@ -1,5 +1,6 @@
 //! Footer line with the most useful keys of the current screen.
 
+use super::screens::view_of;
 use super::text::{fit_placed, part};
 use super::view::View;
 use super::{Role, Theme};
@@ -29,14 +30,7 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
         (action, part(rank, vec![Span::styled(key, theme.style(Role::Key)), Span::styled(format!(" {word}"), theme.style(Role::Dim))]))
     };
     let fixed = |pairs: &[(&str, &str)]| pairs.iter().zip(0..).map(|((k, w), i)| pair(None, i, (*k).to_owned(), w)).collect();
-    let finder = match app.top_entry().map(|e| &e.open) {
-        Some(Open::Kernels(screen)) => Some(&screen.finder),
-        Some(Open::Library(screen)) => Some(&screen.finder),
-        Some(Open::Ranges(screen)) => Some(&screen.finder),
-        Some(Open::Timeline(screen)) => Some(&screen.finder),
-        Some(Open::Result(screen)) => Some(&screen.sections.finder),
-        _ => None,
-    };
+    let finder = app.top_entry().and_then(|e| view_of(&e.open).filter());
     let parts = match app.over.as_ref().map(|o| &o.what) {
         Some(OverlayKind::Pick(pick)) if pick.typed.is_some() => {
             fixed(&[("⏎", "choose"), ("esc", "close"), ("↑↓", "move"), ("type", "to narrow")])

@@ -1,5 +1,6 @@
 //! The two header lines: report name and key figures.
 
+use super::screens::view_of;
 use super::text::{bar, fit_parts, part};
 use super::{Role, Theme};
 use crate::app::{ActionId, App, Open, Report, Stage};
@@ -13,13 +14,7 @@ use ratatui::text::{Line, Span};
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let columns = usize::from(area.width.saturating_sub(2));
     let at = |row: u16| Rect { x: area.x + 1, y: area.y + row, width: area.width.saturating_sub(2), height: 1 };
-    let own = match app.top_entry().map(|e| &e.open) {
-        Some(Open::Run(_)) => app.running.watched.as_ref().map(|w| super::run::header_lines(app, w, theme, columns)),
-        Some(Open::Library(screen)) => Some(super::library::header_lines(screen, theme, columns)),
-        Some(Open::Ranks(screen)) => Some(super::ranks::header_lines(app, screen, theme, columns)),
-        Some(Open::Diff(screen)) => Some(super::diff::header_lines(app, screen, theme, columns)),
-        _ => None,
-    };
+    let own = app.top_entry().and_then(|e| view_of(&e.open).header(app, theme, columns));
     if let Some([first, second]) = own {
         frame.render_widget(first, at(0));
         frame.render_widget(second, at(1));

@@ -1,6 +1,7 @@
 //! Table of kernels, or of other groups of launches.
 
 use super::panel::{Panel, split_top};
+use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, bar, fit_parts, highlight_chars, part, sparkline};
 use super::view::View;
@@ -12,6 +13,7 @@ use crate::analysis::stats::BINS;
 use crate::analysis::table::kernels::{self, KernelRow, NAME, TOTAL};
 use crate::analysis::table::{Column, Outputs, Sort, columns_of};
 use crate::analysis::{Family, GroupBy, GroupRow, labels};
+use crate::app::overlay::FilterInput;
 use crate::app::{ActionId, App, KernelsScreen, Report};
 use crate::import::Preview;
 use crate::model::{Nanos, units};
@@ -82,7 +84,43 @@ fn fit_layout<'p>(by: GroupBy, width: usize, diagnosed: bool) -> Layout<'p> {
 }
 
 /// Draws the table; its title contains filter, grouping and order.
-pub fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &KernelsScreen, view: &mut View, theme: &Theme) {
+impl ScreenView for KernelsScreen {
+    fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, view: &mut View, theme: &Theme) {
+        draw(frame, at.area, at.bordered, app, self, view, theme);
+    }
+
+    fn next_step(&self, app: &App) -> Option<String> {
+        next(app, self)
+    }
+
+    fn filter(&self) -> Option<&FilterInput> {
+        Some(&self.finder)
+    }
+
+    fn rows_beside_details(&self) -> Option<usize> {
+        Some(self.shown.len())
+    }
+}
+
+/// Kernels table: an action for the selected row, then the limit of the run.
+fn next(app: &App, screen: &KernelsScreen) -> Option<String> {
+    let report = app.report()?;
+    // An empty table contains its own message.
+    let grouping = report.groups.grouping.as_ref().filter(|g| !g.rows.is_empty());
+    let run = grouping.and(report.next.as_deref()).map(|next| app.session.settings.keymap.spell_links(next));
+    let kernel = grouping.is_some_and(|g| g.by.is_kernel());
+    let own = screen.selected_row().filter(|_| kernel && !report.is_reading()).and_then(|row| {
+        let key = |id| app.session.key_link(id);
+        // For a kernel without measurements, the advice for the run is enough.
+        report.diagnosed.get(&row).map(|hint| format!("{} shows what limits this kernel: {}", key(ActionId::Hints), hint.id.id()))
+    });
+    match (own, run) {
+        (Some(own), Some(run)) if report.is_timeline() => Some(format!("{own}. The run: {run}")),
+        (own, run) => own.or(run),
+    }
+}
+
+fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &KernelsScreen, view: &mut View, theme: &Theme) {
     let Some(report) = app.report() else { return };
     let mut title = control_line(report, screen, theme, usize::from(area.width.saturating_sub(6))).spans;
     if bordered {

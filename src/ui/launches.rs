@@ -1,6 +1,7 @@
 //! Launches of one group: distribution of durations, durations over time, and a row for each launch.
 
 use super::panel::Panel;
+use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, fit_parts, part};
 use super::view::View;
@@ -23,7 +24,41 @@ const KERNEL_LEAST: usize = 24;
 /// Minimum width of a column for the NVTX path.
 const PATH_LEAST: usize = 14;
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &LaunchesScreen, view: &mut View, theme: &Theme) {
+impl ScreenView for LaunchesScreen {
+    fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, view: &mut View, theme: &Theme) {
+        draw(frame, at.area, at.bordered, app, self, view, theme);
+    }
+
+    fn next_step(&self, app: &App) -> Option<String> {
+        next(app, self)
+    }
+
+    fn rows_beside_details(&self) -> Option<usize> {
+        Some(usize::MAX)
+    }
+}
+
+/// Launches screen: ratio of the slowest launch to the median, and the key that selects the slowest one.
+fn next(app: &App, screen: &LaunchesScreen) -> Option<String> {
+    let profile = app.report()?.profile.as_deref()?;
+    let list = screen.list.as_ref()?;
+    let (slowest, stats) = (list.slowest?, list.stats.as_ref()?);
+    let duration = profile.launches.duration(slowest as usize);
+    let key = app.session.key_link(ActionId::Jump);
+    let there = if screen.selected_launch() == Some(slowest) { "selected now".to_owned() } else { format!("{key} s goes there") };
+    let name = units::format_grouped(i64::from(slowest));
+    let compared = match stats.median {
+        Some(median) if median > 0.0 && screen.grouped_by().is_kernel() => {
+            let factor = duration as f64 / median;
+            let by = if factor < 2.0 { format!("{:.0}% over", (factor - 1.0) * 100.0) } else { format!("{factor:.1} times") };
+            format!(", {by} the median")
+        }
+        _ => String::new(),
+    };
+    Some(format!("the slowest is launch {name}: {}{compared} ({there})", Nanos(duration)))
+}
+
+fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &LaunchesScreen, view: &mut View, theme: &Theme) {
     let Some((report, profile)) = app.report().and_then(|r| Some((r, r.profile.as_deref()?))) else { return };
     let title = heading_line(report, screen, &app.session.key_label(ActionId::Back), theme, usize::from(area.width.saturating_sub(6)));
     let mut inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };

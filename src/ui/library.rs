@@ -2,12 +2,14 @@
 
 use super::panel::{Panel, draw_lines, fits_borders, split_top};
 use super::run::state_role;
+use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, fit_parts, part, wrap_text};
 use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::labels::cut_end;
 use crate::analysis::table::{Column, Outputs, Unit, columns_of};
+use crate::app::overlay::FilterInput;
 use crate::app::{ActionId, App, LibraryScreen};
 use crate::library::Run;
 use crate::model::Bytes;
@@ -26,7 +28,25 @@ const GAP: usize = 2;
 const PROGRAM: usize = 24;
 
 /// The two header lines.
-pub fn header_lines(screen: &LibraryScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
+impl ScreenView for LibraryScreen {
+    fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, view: &mut View, theme: &Theme) {
+        draw(frame, at.area, app, self, view, theme);
+    }
+
+    fn next_step(&self, app: &App) -> Option<String> {
+        next(app, self)
+    }
+
+    fn header(&self, _app: &App, theme: &Theme, columns: usize) -> Option<[Line<'static>; 2]> {
+        Some(header_lines(self, theme, columns))
+    }
+
+    fn filter(&self) -> Option<&FilterInput> {
+        Some(&self.finder)
+    }
+}
+
+fn header_lines(screen: &LibraryScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
     let dim = theme.style(Role::Dim);
     let runs = screen.runs.as_deref().unwrap_or_default();
     let live = runs.iter().filter(|r| r.state.is_live()).count();
@@ -66,7 +86,7 @@ const BESIDE: u16 = 170;
 /// Width of the facts beside the list.
 const SIDE: u16 = 76;
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, view: &mut View, theme: &Theme) {
+fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, view: &mut View, theme: &Theme) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     if screen.shown.is_empty() {
         draw_empty(frame, inner, app, screen, theme);
@@ -238,7 +258,7 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScre
 }
 
 /// Suggested next step.
-pub fn next(app: &App, screen: &LibraryScreen) -> Option<String> {
+fn next(app: &App, screen: &LibraryScreen) -> Option<String> {
     let key = |id| app.session.key_link(id);
     if screen.runs.as_ref().is_some_and(Vec::is_empty) {
         let open = key(ActionId::Open);

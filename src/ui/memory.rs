@@ -2,6 +2,7 @@
 //! the allocator's segments.
 
 use super::panel::{Panel, draw_panel, fits_borders, split_top};
+use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, bar, wrap_text};
 use super::view::View;
@@ -51,7 +52,17 @@ fn category_role(category: Category) -> Role {
     }
 }
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &MemoryScreen, view: &mut View, theme: &Theme) {
+impl ScreenView for MemoryScreen {
+    fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, view: &mut View, theme: &Theme) {
+        draw(frame, at.area, app, self, view, theme);
+    }
+
+    fn next_step(&self, app: &App) -> Option<String> {
+        next(app, self)
+    }
+}
+
+fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &MemoryScreen, view: &mut View, theme: &Theme) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let profile = app.report().and_then(|r| r.profile.as_deref());
     let (Some(known), Some(device), Some(curve), Some(profile)) =
@@ -433,7 +444,7 @@ fn block_strip(blocks: &[Block], segment: &Segment, columns: usize, ascii: bool,
 }
 
 /// Suggested next step.
-pub fn next(app: &App, screen: &MemoryScreen) -> Option<String> {
+fn next(app: &App, screen: &MemoryScreen) -> Option<String> {
     let device = screen.device_usage()?;
     let key = |id| app.session.key_link(id);
     if let Some(text) = only_there(app, screen) {

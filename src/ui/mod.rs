@@ -39,6 +39,7 @@ pub mod run;
 pub mod run_gpus;
 pub mod run_steps;
 pub mod screen_export;
+pub mod screens;
 pub mod table;
 pub mod terminal;
 pub mod text;
@@ -51,7 +52,9 @@ pub mod widgets;
 pub use theme::{Role, Theme};
 pub use view::View;
 
-use crate::app::{ActionId, App, DetailsRoom, Open, SMALLEST, Stage};
+use screens::{Place, view_of};
+
+use crate::app::{App, DetailsRoom, SMALLEST, Stage};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
@@ -99,9 +102,8 @@ fn draw_layout(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, th
     if failed {
         next_step::draw_failure(frame, body, app, theme);
     } else {
-        let details = app.session.details
-            && matches!(top, Some(Open::Kernels(_) | Open::Launches(_)))
-            && app.report().is_some_and(|r| r.groups.grouping.is_some());
+        let rows = top.and_then(|open| view_of(open).rows_beside_details());
+        let details = app.session.details && rows.is_some() && app.report().is_some_and(|r| r.groups.grouping.is_some());
         let (main, side) = match app.session.details_room() {
             DetailsRoom::Right if details => {
                 let width = (area.width * 7 / 20).clamp(42, 62);
@@ -109,34 +111,13 @@ fn draw_layout(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, th
                 (main, Some((side, false)))
             }
             DetailsRoom::Below if details => {
-                let [main, side] = Layout::vertical([Constraint::Min(10), Constraint::Length(below_height(top, body.height))]).areas(body);
+                let [main, side] = Layout::vertical([Constraint::Min(10), Constraint::Length(below_height(rows, body.height))]).areas(body);
                 (main, Some((side, true)))
             }
             _ => (body, None),
         };
-        // Each screen has one arm.
-        match top {
-            Some(Open::Kernels(screen)) => kernels::draw(frame, main, panel::fits_borders(body), app, screen, view, theme),
-            Some(Open::Launches(screen)) => launches::draw(frame, main, panel::fits_borders(body), app, screen, view, theme),
-            Some(Open::Rerun(screen)) => rerun::draw(frame, main, app, screen, view, theme),
-            Some(Open::Result(screen)) => result::draw(frame, main, app, screen, view, theme),
-            Some(Open::Run(_)) => {
-                if let Some(watched) = &app.running.watched {
-                    match (watched.live_view(), &watched.outside) {
-                        (Some(live), _) => live::draw(frame, main, watched, live, theme),
-                        (None, Some(output)) => live::draw_waiting(frame, main, output, theme),
-                        (None, None) => run::draw(frame, main, watched, &app.session.key_label(ActionId::StopRun), theme),
-                    }
-                }
-            }
-            Some(Open::Library(screen)) => library::draw(frame, main, app, screen, view, theme),
-            Some(Open::Diff(screen)) => diff::draw(frame, main, app, screen, view, theme),
-            Some(Open::Ranks(screen)) => ranks::draw(frame, main, app, screen, view, theme),
-            Some(Open::Memory(screen)) => memory::draw(frame, main, app, screen, view, theme),
-            Some(Open::Overview(screen)) => overview::draw(frame, main, app, screen, view, theme),
-            Some(Open::Ranges(screen)) => ranges::draw(frame, main, app, screen, view, theme),
-            Some(Open::Timeline(screen)) => timeline::draw(frame, main, app, screen, view, theme),
-            None => {}
+        if let Some(open) = top {
+            view_of(open).draw(frame, Place { area: main, bordered: panel::fits_borders(body) }, app, view, theme);
         }
         if let Some((side, below)) = side {
             detail::draw(frame, side, (below, panel::fits_borders(body)), app, view, theme);
@@ -149,8 +130,7 @@ fn draw_layout(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, th
 
 /// Number of rows of the details below the table: the rows that the table does not need, but at least a third (up to
 /// 13) and at most half (up to 22) of the body.
-fn below_height(top: Option<&Open>, body: u16) -> u16 {
-    let rows = if let Some(Open::Kernels(screen)) = top { screen.shown.len() } else { usize::MAX };
-    let table = u16::try_from(rows.saturating_add(3)).unwrap_or(u16::MAX);
+fn below_height(rows: Option<usize>, body: u16) -> u16 {
+    let table = u16::try_from(rows.unwrap_or(usize::MAX).saturating_add(3)).unwrap_or(u16::MAX);
     body.saturating_sub(table).clamp(13.min(body / 3), 22.min(body / 2))
 }

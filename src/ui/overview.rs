@@ -1,6 +1,7 @@
 //! Overview screen: verdict, time breakdown, findings, and the kernels with the most time.
 
 use super::panel::{BORDERED, draw_lines, draw_panel, split_top};
+use super::screens::{Place, ScreenView};
 use super::text::{align_left, align_right, bar, wrap_text};
 use super::view::View;
 use super::{Role, Theme};
@@ -37,7 +38,17 @@ pub fn severity_mark(severity: Severity) -> (&'static str, Role) {
 /// Minimum width of a kernel's name.
 const NAME: usize = 20;
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, view: &mut View, theme: &Theme) {
+impl ScreenView for OverviewScreen {
+    fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, view: &mut View, theme: &Theme) {
+        draw(frame, at.area, app, self, view, theme);
+    }
+
+    fn next_step(&self, app: &App) -> Option<String> {
+        next(app, self)
+    }
+}
+
+fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, view: &mut View, theme: &Theme) {
     let Some(report) = app.report() else { return };
     let Some(triage) = overview::available_triage(report) else {
         draw_waiting(frame, area, app, report, theme);
@@ -379,7 +390,7 @@ pub fn detail_lines(f: &Finding, begin: i64, columns: usize, theme: &Theme) -> V
 }
 
 /// Suggested next step.
-pub fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
+fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
     let triage = overview::available_triage(app.report()?)?;
     let key = |id| app.session.key_link(id);
     let (open, details) = (key(ActionId::Open), key(ActionId::Details));

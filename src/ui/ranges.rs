@@ -2,6 +2,7 @@
 
 use super::panel::split_top;
 use super::range_panel;
+use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, bar, fit_parts, part, wrap_text};
 use super::view::View;
@@ -11,6 +12,7 @@ use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::readable::readable_name;
 use crate::analysis::table::ranges::{self, NAME as NAME_ORDER, RangeRow, node_label, origin_word};
 use crate::analysis::table::{Column, Outputs, columns_of};
+use crate::app::overlay::FilterInput;
 use crate::app::{ActionId, App, RangesScreen};
 use crate::model::Nanos;
 use crate::model::text::escape_unsafe;
@@ -25,7 +27,21 @@ const NAME: usize = 30;
 /// Minimum rows of the tree if there are panels below it.
 const LEAST_TREE: u16 = 7;
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, view: &mut View, theme: &Theme) {
+impl ScreenView for RangesScreen {
+    fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, view: &mut View, theme: &Theme) {
+        draw(frame, at.area, app, self, view, theme);
+    }
+
+    fn next_step(&self, app: &App) -> Option<String> {
+        next(app, self)
+    }
+
+    fn filter(&self) -> Option<&FilterInput> {
+        Some(&self.finder)
+    }
+}
+
+fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, view: &mut View, theme: &Theme) {
     let mut rest = area;
     // A short tree leaves room for the selected range. Folding and filtering must not move the table.
     let listed = screen.tree.as_ref().map_or(0, |t| t.nodes.len());
@@ -159,7 +175,7 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScree
 }
 
 /// Suggested next step.
-pub fn next(app: &App, screen: &RangesScreen) -> Option<String> {
+fn next(app: &App, screen: &RangesScreen) -> Option<String> {
     let (_, node) = screen.selected_node()?;
     let key = |id| app.session.key_link(id);
     let (open, rerun) = (key(ActionId::Open), key(ActionId::Rerun));

@@ -2,6 +2,7 @@
 //! chart of both by step.
 
 use super::panel::{Panel, fits_borders, split_top};
+use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, fit_parts, part, wrap_text};
 use super::view::View;
@@ -40,7 +41,21 @@ fn format_ns(n: i64) -> String {
 }
 
 /// The two header lines.
-pub fn header_lines(app: &App, screen: &RanksScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
+impl ScreenView for RanksScreen {
+    fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, view: &mut View, theme: &Theme) {
+        draw(frame, at.area, app, self, view, theme);
+    }
+
+    fn next_step(&self, app: &App) -> Option<String> {
+        next(app, self)
+    }
+
+    fn header(&self, app: &App, theme: &Theme, columns: usize) -> Option<[Line<'static>; 2]> {
+        Some(header_lines(app, self, theme, columns))
+    }
+}
+
+fn header_lines(app: &App, screen: &RanksScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
     let dim = |text: String| vec![Span::styled(text, theme.style(Role::Dim))];
     let strong = |text: String| vec![Span::styled(text, theme.style(Role::Title))];
     let mut first = vec![part(0, vec![Span::styled("warpscope", theme.style(Role::Brand))])];
@@ -85,7 +100,7 @@ fn time_shares(digest: &Digest, member: &Member, theme: &Theme) -> Vec<Share> {
         .collect()
 }
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RanksScreen, view: &mut View, theme: &Theme) {
+fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RanksScreen, view: &mut View, theme: &Theme) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let Some(ranks) = &screen.ranks else {
         let reading = app.session.reports.iter().any(|r| r.is_reading() || (r.is_timeline() && r.triage.is_none()));
@@ -341,7 +356,7 @@ fn job_lines(ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>>
 }
 
 /// Suggested next step.
-pub fn next(app: &App, screen: &RanksScreen) -> Option<String> {
+fn next(app: &App, screen: &RanksScreen) -> Option<String> {
     let ranks = screen.ranks.as_ref()?;
     let key = |id| app.session.key_link(id);
     let member = screen.selected_member()?;

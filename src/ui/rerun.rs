@@ -3,13 +3,14 @@
 
 use super::neighbours;
 use super::panel::{self, Panel};
+use super::screens::{Place, ScreenView};
 use super::table::{self, Rows};
 use super::text::{align_left, fit_parts, part, wrap_text};
 use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, cut_middle, display_width};
 use crate::app::screens::rerun::Row;
-use crate::app::{App, RerunScreen};
+use crate::app::{ActionId, App, RerunScreen};
 use crate::model::text::escape_unsafe;
 use crate::model::{Profile, Severity};
 use crate::report::rerun::{cost_text, describe_launch};
@@ -21,7 +22,41 @@ use ratatui::text::{Line, Span, Text};
 /// Minimum width to show the fields beside the command.
 pub const WIDE: u16 = 118;
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, view: &mut View, theme: &Theme) {
+impl ScreenView for RerunScreen {
+    fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, view: &mut View, theme: &Theme) {
+        draw(frame, at.area, app, self, view, theme);
+    }
+
+    fn next_step(&self, app: &App) -> Option<String> {
+        Some(next(app, self))
+    }
+}
+
+/// Re-run screen: the most severe warning, a better command, or the keys for this command.
+fn next(app: &App, screen: &RerunScreen) -> String {
+    let key = |id| app.session.key_link(id);
+    let Some(rerun) = screen.current_rerun() else {
+        return format!("{} edits a field, {} undoes the last change", key(ActionId::Open), key(ActionId::Undo));
+    };
+    if let Some((text, good)) = &screen.verdict {
+        return if *good { "the result matches this launch's kernel, grid and block".to_owned() } else { text.clone() };
+    }
+    // A wide screen contains the full warnings: repeat them only if they prevent the run.
+    let wide = app.session.size.0 >= WIDE;
+    let least = if wide { Severity::Error } else { Severity::Warning };
+    if let Some(w) = rerun.warnings.iter().filter(|w| w.severity >= least).max_by_key(|w| w.severity) {
+        return w.to_sentence();
+    }
+    format!(
+        "{} runs it here and shows the result; or {} copies the command, {} saves it as a script, and {} later checks its result",
+        key(ActionId::RunHere),
+        key(ActionId::Copy),
+        key(ActionId::Save),
+        key(ActionId::Verify)
+    )
+}
+
+fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, view: &mut View, theme: &Theme) {
     let Some(profile) = app.report().and_then(|r| r.profile.as_deref()) else { return };
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let columns = usize::from(inner.width);

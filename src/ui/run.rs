@@ -1,12 +1,14 @@
 //! Run screen: progress, output, and outcome.
 
 use super::panel::{Panel, draw_lines, draw_panel, fits_borders};
+use super::screens::{Place, ScreenView};
 use super::text::{bar, fit_parts, part, wrap_text};
+use super::view::View;
 use super::widgets::key_value_lines;
 use super::{Role, Theme, run_gpus};
 use crate::analysis::labels::{cut_end, cut_middle, display_width};
 use crate::analysis::live::Live;
-use crate::app::{ActionId, App, Watched};
+use crate::app::{ActionId, App, RunScreen, Watched};
 use crate::launch::runs::{Progress, Stage};
 use crate::library::State;
 use crate::model::text::{escape_unsafe, one_line};
@@ -41,7 +43,26 @@ pub fn fact_lines(facts: &[(&'static str, String)], columns: usize, theme: &Them
 }
 
 /// The two header lines.
-pub fn header_lines(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
+impl ScreenView for RunScreen {
+    fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, _view: &mut View, theme: &Theme) {
+        let Some(watched) = &app.running.watched else { return };
+        match (watched.live_view(), &watched.outside) {
+            (Some(live), _) => super::live::draw(frame, at.area, watched, live, theme),
+            (None, Some(output)) => super::live::draw_waiting(frame, at.area, output, theme),
+            (None, None) => draw(frame, at.area, watched, &app.session.key_label(ActionId::StopRun), theme),
+        }
+    }
+
+    fn next_step(&self, app: &App) -> Option<String> {
+        app.running.watched.as_ref().map(|w| next(app, w))
+    }
+
+    fn header(&self, app: &App, theme: &Theme, columns: usize) -> Option<[Line<'static>; 2]> {
+        app.running.watched.as_ref().map(|w| header_lines(app, w, theme, columns))
+    }
+}
+
+fn header_lines(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
     let dim = theme.style(Role::Dim);
     let separator = Span::styled(" · ", theme.style(Role::Faint));
     if let Some(output) = &screen.outside {
@@ -198,7 +219,7 @@ fn recording_spans(screen: &Watched, theme: &Theme) -> Vec<Span<'static>> {
 const GPUS: u16 = 58;
 const BESIDE: u16 = 110;
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &Watched, stop: &str, theme: &Theme) {
+fn draw(frame: &mut Frame<'_>, area: Rect, screen: &Watched, stop: &str, theme: &Theme) {
     let framed = fits_borders(area);
     let gpus = framed && area.width >= BESIDE && !screen.gpus.is_empty();
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
@@ -354,7 +375,7 @@ fn outcome_lines(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'s
 }
 
 /// Suggested next step.
-pub fn next(app: &App, screen: &Watched) -> String {
+fn next(app: &App, screen: &Watched) -> String {
     let key = |id| app.session.key_link(id);
     let back = key(ActionId::Back);
     if let Some(step) = super::run_steps::next(app, screen) {

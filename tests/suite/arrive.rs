@@ -3,7 +3,7 @@
 use super::support::{Explorer, root, run};
 use std::path::PathBuf;
 use std::process::Command;
-use warpscope::app::{KeyScope, Location, Settings, Show};
+use warpscope::app::{KeyScope, Location, Settings};
 
 fn fixture(name: &str) -> PathBuf {
     root().join("fixtures").join(name)
@@ -30,7 +30,7 @@ fn read(words: &[String]) -> (Vec<PathBuf>, Location, Settings) {
         };
         let time = || value.strip_suffix("ns").unwrap().parse().unwrap();
         match option {
-            "first" => address.show = Show::ALL.into_iter().find(|s| s.0 == value.as_str()).map(|s| s.1),
+            "first" => address.show = KeyScope::LINKS.iter().find(|s| s.0 == value.as_str()).map(|s| s.1),
             "kernel" => address.kernel = Some(value.clone()),
             "launch" => address.launch = Some(value.parse().unwrap()),
             "result" => address.result = Some(value.parse().unwrap()),
@@ -119,33 +119,33 @@ fn a_place_that_is_not_there_is_said() {
     };
     let at = |show| Location { show: Some(show), ..Location::default() };
     let single = "nsys/single.sqlite.zst";
-    let nothing = open(single, Location { kernel: Some("no_such_kernel".into()), ..at(Show::Kernels) });
+    let nothing = open(single, Location { kernel: Some("no_such_kernel".into()), ..at(KeyScope::Kernels) });
     assert!(nothing.contains("no kernel is called no_such_kernel"), "{nothing}");
-    let far = open(single, Location { launch: Some(4_000_000), ..at(Show::Launches) });
+    let far = open(single, Location { launch: Some(4_000_000), ..at(KeyScope::Launches) });
     assert!(far.contains("there is no launch 4000000"), "{far}");
-    let metrics = open(single, at(Show::Hints));
+    let metrics = open(single, at(KeyScope::Hints));
     assert!(metrics.contains("this report has no metrics of kernels"), "{metrics}");
-    let result = open("ncu/full.ncu-rep.zst", Location { result: Some(99), ..at(Show::Metrics) });
+    let result = open("ncu/full.ncu-rep.zst", Location { result: Some(99), ..at(KeyScope::Metrics) });
     assert!(result.contains("there is no result 99"), "{result}");
     // A place outside the window, or one that cannot be listed, ends the navigation on a usable screen.
-    let outside = Location { launch: Some(5), window: Some((1 << 60, (1 << 60) + 1)), ..at(Show::Launches) };
+    let outside = Location { launch: Some(5), window: Some((1 << 60, (1 << 60) + 1)), ..at(KeyScope::Launches) };
     let mut e = Explorer::open_with(&[fixture(single)], (120, 40), Settings { address: Some(outside), ..Settings::default() });
     assert!(e.screen().contains("not in the window") && e.app.session.address.is_none(), "{}", e.screen());
     e.press("B");
     assert!(e.app.report().unwrap().window.is_none());
-    let snapshot = open("torch/memory/leak.pickle.gz", at(Show::Launches));
+    let snapshot = open("torch/memory/leak.pickle.gz", at(KeyScope::Launches));
     assert!(snapshot.contains("no single launches"), "{snapshot}");
-    let ncu = open("ncu/three.ncu-rep.zst", Location { window: Some((0, 5)), ..at(Show::Kernels) });
+    let ncu = open("ncu/three.ncu-rep.zst", Location { window: Some((0, 5)), ..at(KeyScope::Kernels) });
     assert!(!ncu.contains("0 rows"), "{ncu}");
     // A window may be open at one end.
-    for show in [Show::Timeline, Show::Kernels, Show::Overview] {
+    for show in [KeyScope::Timeline, KeyScope::Kernels, KeyScope::Overview] {
         for window in [(i64::MIN, 100_000_000), (100_000_000, i64::MAX)] {
             let screen = open("nsys/whole_llm.sqlite.zst", Location { window: Some(window), ..at(show) });
             assert!(!screen.contains("9223372036"), "{show:?}: {screen}");
         }
     }
-    let named = Location { range: Some("--- step".into()), ..at(Show::Ranges) };
+    let named = Location { range: Some("--- step".into()), ..at(KeyScope::Ranges) };
     assert_eq!(named.to_args(), ["--first", "ranges", "--range=--- step"]);
-    let memory = open(single, at(Show::Memory));
+    let memory = open(single, at(KeyScope::Memory));
     assert!(memory.contains("nothing is recorded of memory"), "{memory}");
 }

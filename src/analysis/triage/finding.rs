@@ -147,15 +147,6 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Rewords the finding for AMD GPUs and drops nsys recipes, which do not apply there.
-    pub(super) fn in_words_of_hip(&mut self) {
-        let all = self.actions.iter_mut().chain([&mut self.headline, &mut self.bound]).chain(self.evidence.iter_mut().map(|e| &mut e.name));
-        for text in all.chain(self.effects.iter_mut().map(|e| &mut e.1)) {
-            *text = super::hip::to_hip_terms(text);
-        }
-        self.confirm = self.confirm.take().filter(|c| !c.argv.iter().any(|word| word == "--recipe"));
-    }
-
     /// Creates a finding with a maximum gain, a share of the window.
     pub fn new(id: Verdict, stake: f64, headline: impl Into<String>) -> Self {
         let stake = if stake.is_finite() { stake.clamp(0.0, 1.0) } else { 0.0 };

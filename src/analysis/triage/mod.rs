@@ -9,7 +9,6 @@ mod eligible_windows;
 pub mod finding;
 mod first;
 mod gather;
-mod hip;
 mod host;
 mod idle;
 mod idle_causes;
@@ -93,11 +92,9 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
     let known = profile.maker() != Vendor::Other;
     for finding in &mut findings {
         finding.confirm = finding.confirm.take().or_else(|| text::confirm_command(profile, finding)).filter(|_| known);
-        if amd {
-            finding.in_words_of_hip();
-        }
+        // nsys' recipes do not apply to AMD GPUs.
+        finding.confirm = finding.confirm.take().filter(|c| !amd || !c.argv.iter().any(|word| word == "--recipe"));
     }
-    let words = |text: String| if amd { hip::to_hip_terms(&text) } else { text };
     for finding in findings.iter_mut().filter(|_| sliver) {
         finding.sure = finding.sure.max(Sure::Likely);
     }
@@ -134,7 +131,7 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
         flops,
         memory: None,
         doubt: mostly,
-        missing: sliver.then(|| SMALL_PART.to_owned()).into_iter().chain(missing_notes(&case)).map(words).collect(),
+        missing: sliver.then(|| SMALL_PART.to_owned()).into_iter().chain(missing_notes(&case)).collect(),
         families: case.kernels.time_by_family(profile),
         kinds: step_kinds(&case),
         outside: case.outside,
@@ -261,14 +258,15 @@ fn missing_notes(case: &RunContext<'_>) -> Vec<String> {
         } else if known.states {
             "the launching thread was looked at every few milliseconds: where it was on a processor for part of that, waiting and computing cannot be told apart".to_owned()
         } else {
-            "recorded without osrt: waiting and computing cannot be told apart; `warpscope run --recipe full` records it".to_owned()
+            let terms = case.terms;
+            format!("{}: waiting and computing cannot be told apart{}", terms.no_waiting, terms.record_waiting)
         });
     }
     if case.idle_share(Cause::NoCall) >= finding::LEAST {
-        out.push(
-            "recorded without the host's CUDA calls, or without some of them: what the host did while the GPU was idle is not known"
-                .to_owned(),
-        );
+        out.push(format!(
+            "recorded without the host's {} calls, or without some of them: what the host did while the GPU was idle is not known",
+            case.terms.api
+        ));
     }
     let queued = case.share(case.idle.get(Cause::Queued) - case.pauses);
     if queued >= finding::LEAST {
@@ -283,14 +281,14 @@ fn missing_notes(case: &RunContext<'_>) -> Vec<String> {
         out.push(format!("idle for {} of the window because nothing more was launched on a device", text::format_percent(ended)));
     }
     if case.kernels.count == 0 && !case.profile.graphs.is_empty() {
-        out.push(
-            "graphs were recorded as a whole: the kernels in them are not known; `warpscope run --recipe exact` records them".to_owned(),
-        );
+        let how = case.terms.record_graph_kernels;
+        out.push(format!("graphs were recorded as a whole: the kernels in them are not known{how}"));
     }
     if case.steps.found.is_none() {
-        out.push(
-            "no steps were found: mark them with NVTX (\"step 0\", \"step 1\", …) or ProfilerStep to have the warm-up left out".to_owned(),
-        );
+        let ranges = case.terms.ranges;
+        out.push(format!(
+            "no steps were found: mark them with {ranges} (\"step 0\", \"step 1\", …) or ProfilerStep to have the warm-up left out"
+        ));
     }
     out
 }

@@ -16,6 +16,7 @@ use super::spread::{Single, Spreads};
 use super::start;
 use super::steps::{Counts, Steps};
 use super::time_category::{ByCause, Cause, TimeCategory};
+use crate::model::terms::Terms;
 use crate::model::{CallKind, Cancel, Profile};
 use rustc_hash::FxHashMap;
 
@@ -45,6 +46,7 @@ impl DeviceTime {
 /// Facts of a run, the input of the rules.
 pub struct RunContext<'a> {
     pub profile: &'a Profile,
+    pub terms: &'static Terms,
     pub ops: DeviceOps<'a>,
     pub host: Host<'a>,
     pub steps: Steps,
@@ -233,6 +235,7 @@ impl<'a> RunContext<'a> {
         let calls = sum_calls(profile, window);
         Some(Self {
             profile,
+            terms: Terms::of(profile.is_amd()),
             ops,
             host,
             steps,

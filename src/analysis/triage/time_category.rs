@@ -169,7 +169,7 @@ impl Cause {
             Self::Queued => "waiting for nothing: the next operation was queued already",
             Self::Paging => "touching managed memory, or waiting for its pages",
             Self::Ended => "done with this device: nothing more was launched on it",
-            Self::OtherCall => "in other CUDA calls",
+            Self::OtherCall => "in other driver calls",
             Self::Unknown => "outside the driver, not recorded",
             Self::NoCall => "not recorded",
         }

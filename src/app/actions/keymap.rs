@@ -1,8 +1,7 @@
 //! Key bindings: defaults from the action table, with the user's overrides
 
-use super::ids::ActionId;
 use super::key_scopes::KeyScope;
-use super::table::{ACTIONS, Action, find_action};
+use super::table::{ACTIONS, Action, ActionId, find_action};
 use crate::analysis::fuzzy::nearest_match;
 use crate::analysis::next_step::{KEY_BEGIN, KEY_END};
 use crate::config::keys::Key;

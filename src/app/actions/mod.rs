@@ -1,11 +1,9 @@
 //! Actions: identifiers, scopes, default keys and key bindings
 
-pub mod ids;
 pub mod key_scopes;
 pub mod keymap;
 pub mod table;
 
-pub use ids::ActionId;
 pub use key_scopes::KeyScope;
 pub use keymap::Keymap;
-pub use table::{ACTIONS, find_action};
+pub use table::{ACTIONS, ActionId, find_action};

@@ -1,4 +1,5 @@
-//! All screens. A new one needs a module here and a row in `screens!` below.
+//! All screens. A new one needs a module here, a row in `screens!` below, a row in `scopes!` (`actions/key_scopes.rs`),
+//! and a row for its drawing (`src/ui/screens.rs`).
 
 pub mod diff;
 pub mod kernels;
@@ -26,6 +27,7 @@ pub use result::ResultScreen;
 pub use run::RunScreen;
 pub use timeline::TimelineScreen;
 
+use super::actions::KeyScope;
 use super::screen::Screen;
 
 /// Type of a screen, to find an open screen by its type.
@@ -35,7 +37,7 @@ pub trait Kind: Sized {
 }
 
 macro_rules! screens {
-    ($($name:ident($screen:ident)),+ $(,)?) => {
+    ($($name:ident($screen:ident $(, $make:expr)?)),+ $(,)?) => {
         #[derive(Clone, Debug)]
         pub enum Open {
             $($name($screen)),+
@@ -51,6 +53,14 @@ macro_rules! screens {
             pub fn screen_mut(&mut self) -> &mut dyn Screen {
                 match self {
                     $(Self::$name(screen) => screen),+
+                }
+            }
+
+            /// Creates a screen about a whole report, with its number; `None` for other screens.
+            pub fn on_report(screen: KeyScope, id: u64) -> Option<Self> {
+                match screen {
+                    $($(KeyScope::$name => { let make: fn(u64) -> $screen = $make; Some(make(id).into()) })?)+
+                    _ => None,
                 }
             }
         }
@@ -83,9 +93,9 @@ screens! {
     Run(RunScreen),
     Library(LibraryScreen),
     Diff(DiffScreen),
-    Memory(MemoryScreen),
-    Overview(OverviewScreen),
-    Ranges(RangesScreen),
+    Memory(MemoryScreen, MemoryScreen::new),
+    Overview(OverviewScreen, |_| OverviewScreen::default()),
+    Ranges(RangesScreen, RangesScreen::new),
     Ranks(RanksScreen),
     Timeline(TimelineScreen),
 }

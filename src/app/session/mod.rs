@@ -7,7 +7,7 @@ mod settings;
 mod time_filter;
 
 pub use groups::Groups;
-pub use location::{Location, Show};
+pub use location::Location;
 pub use report::{Report, Stage};
 pub use settings::Settings;
 

@@ -21,6 +21,9 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// Message about a report without launch times.
+pub const NO_TIMELINE: &str = "this report has no timeline: its launches have no times";
+
 /// Reading state of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
@@ -201,6 +204,11 @@ impl Report {
     /// Returns true if the report is a timeline, which triage can analyse.
     pub fn is_timeline(&self) -> bool {
         self.profile.as_ref().is_some_and(|p| p.metrics.is_none() && p.totals.is_empty())
+    }
+
+    /// Reason why the report has no timeline; `None` if it has one, or may still get one.
+    pub fn no_timeline_reason(&self) -> Option<&'static str> {
+        (self.profile.is_some() && !self.is_timeline()).then_some(NO_TIMELINE)
     }
 
     /// Returns true if the report contains device operations with times.

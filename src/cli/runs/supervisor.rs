@@ -6,7 +6,7 @@ use crate::launch::profiler::{PROFILERS, silence_limit};
 use crate::launch::runs::supervise::{self, Order, exec_profiler};
 use crate::launch::runs::{Event, Exit, Finding, LogWriter, environment, explain_exit, process, spawn};
 use crate::library::store::Library;
-use crate::library::{Report, Run, State, export, gc};
+use crate::library::{Report, Run, State, export, gc, store};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
 use std::io::Write;
@@ -152,7 +152,7 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
     if let Some(gpus) = environment::query_gpus() {
         let _ = library.set_fact(run.id, "clocks_end", &gpus.clocks);
     }
-    let mut reports = export::find_reports(&run.patterns, &folder, export::adjusted_start(run.started_ms, began));
+    let mut reports = export::find_reports(&run.patterns, &folder, store::adjusted_start(run.started_ms, began));
     for path in &outcome.watch.generated {
         // The profiler may have written to another path than requested.
         if path.is_file() && reports.iter().all(|r| !is_same_file(&r.path, path)) {

@@ -11,7 +11,7 @@ use super::supervisor::{EXEC, judge_outcome, look_around};
 use crate::config::Config;
 use crate::launch::profiler::silence_limit;
 use crate::launch::runs::{Exit, Watch, environment, process, spawn, supervise};
-use crate::library::{Library, LibraryError, NewRun, Run, State, export};
+use crate::library::{Library, LibraryError, NewRun, Run, State, export, store};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -77,7 +77,7 @@ pub fn run_foreground(id: i64, explorer: i32) -> Result<(), Failure> {
     if let Some(gpus) = environment::query_gpus() {
         let _ = library.set_fact(run.id, "clocks_end", &gpus.clocks);
     }
-    let reports = export::find_reports(&run.patterns, &library.run_folder(run.id), export::adjusted_start(run.started_ms, began));
+    let reports = export::find_reports(&run.patterns, &library.run_folder(run.id), store::adjusted_start(run.started_ms, began));
     // Ctrl-C in the terminal stops such a run; shells report exit code 130.
     let interrupted = status.signal() == Some(SIGINT) || status.code() == Some(128 + SIGINT);
     let exit = Exit { code: status.code(), signal: status.signal(), stopped: stopped || interrupted };

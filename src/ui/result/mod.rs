@@ -1,11 +1,12 @@
 //! Screens about one result: their common header, and drawing of the current view.
 
-pub mod compare;
+mod compare;
 pub mod diagnosis_charts;
 pub mod explain;
 pub mod hints;
 pub mod memory_chart;
 pub mod metrics;
+pub mod next_step;
 pub mod roofline;
 pub mod roofline_chart;
 pub mod source;
@@ -18,16 +19,32 @@ use super::{Role, Theme};
 use crate::analysis::hints::limits::AT_LIMIT;
 use crate::analysis::labels::cut_middle;
 use crate::analysis::metric::Lookup;
+use crate::app::overlay::FilterInput;
 use crate::app::{App, LaunchesScreen, ResultScreen, ResultView};
 use crate::model::config::format_dim3;
 use crate::model::metrics::IN_PLACE;
 use crate::model::text::escape_unsafe;
+use crate::ui::screens::{Place, ScreenView};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
 /// Draws the current view.
-pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, view: &mut View, theme: &Theme) {
+impl ScreenView for ResultScreen {
+    fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, view: &mut View, theme: &Theme) {
+        draw(frame, at.area, app, self, view, theme);
+    }
+
+    fn next_step(&self, app: &App) -> Option<String> {
+        Some(next_step::next(app, self))
+    }
+
+    fn filter(&self) -> Option<&FilterInput> {
+        Some(&self.sections.finder)
+    }
+}
+
+fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let [title, figures, body] = Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Min(4)]).areas(inner);
     frame.render_widget(heading_line(app, screen, theme, inner.width.into()), title);

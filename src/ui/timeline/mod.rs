@@ -10,6 +10,7 @@ use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::timeline::{Content, Event, Spot, Window, link};
+use crate::app::overlay::FilterInput;
 use crate::app::screens::timeline::inspect::{Found, Look};
 use crate::app::screens::timeline::{MAP, label_columns, lane_columns};
 use crate::app::timeline_view::RowRef as Row;
@@ -18,6 +19,7 @@ use crate::app::{ActionId, App, Mouse, Report, TimelineScreen};
 use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, units};
 use crate::report::timeline::{idle_shades, paint, ruler};
+use crate::ui::screens::{Place, ScreenView};
 use lanes::Lit;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -45,7 +47,21 @@ fn blank_rows(screen: &TimelineScreen, height: u16) -> usize {
     if screen.lines.len() + groups <= room { groups } else { 0 }
 }
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &TimelineScreen, view: &mut View, theme: &Theme) {
+impl ScreenView for TimelineScreen {
+    fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, view: &mut View, theme: &Theme) {
+        draw(frame, at.area, app, self, view, theme);
+    }
+
+    fn next_step(&self, app: &App) -> Option<String> {
+        next(app, self)
+    }
+
+    fn filter(&self) -> Option<&FilterInput> {
+        Some(&self.finder)
+    }
+}
+
+fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &TimelineScreen, view: &mut View, theme: &Theme) {
     let Some(report) = app.report() else { return };
     let Some(look) = Look::from_report(report).filter(|l| !l.timeline.groups.is_empty() && screen.place.is_some()) else {
         draw_waiting(frame, area, app, report, theme);
@@ -413,7 +429,7 @@ fn draw_pane(
 }
 
 /// Suggested next step.
-pub fn next(app: &App, screen: &TimelineScreen) -> Option<String> {
+fn next(app: &App, screen: &TimelineScreen) -> Option<String> {
     let look = Look::from_report(app.report()?)?;
     let (place, line) = (screen.place?, screen.current_line()?);
     let key = |id| app.session.key_link(id);

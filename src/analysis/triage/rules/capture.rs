@@ -27,7 +27,7 @@ fn with_calls(case: &RunContext<'_>) -> (usize, usize) {
 pub fn short_capture(case: &RunContext<'_>) -> Option<Finding> {
     let operations: u64 = case.devices.iter().map(|d| d.busy.operations).sum();
     // Lost ranges and OS runtime calls cost detail, but not device time.
-    let beside = |text: &str| ["NVTX", "OS runtime"].iter().any(|w| text.contains(w));
+    let beside = |text: &str| ["NVTX", "ROCTx", "OS runtime"].iter().any(|w| text.contains(w));
     let lost = case.profile.notes.iter().find(|n| n.kind == NoteKind::Lost && n.severity >= NoteSeverity::Warning && !beside(&n.text));
     let no_calls = case.idle_share(Cause::NoCall);
     // Do not report a window that the user chose as short.
@@ -37,14 +37,14 @@ pub fn short_capture(case: &RunContext<'_>) -> Option<Finding> {
         && (case.steps.found.is_none() || case.steps.list.len() < 3)
         && case.length() < SHORT_NS
         && case.main_repetitions() < REPEATS;
-    let (headline, actions): (String, &[&str]) = if few || once {
+    let (headline, action) = if few || once {
         (
             format!(
                 "only {} in {}, and nothing repeats: too little to tell a steady state",
                 units::format_count(operations, "operation"),
                 format_ns(case.length() as f64)
             ),
-            &["Record at least three steps after the warm-up."],
+            "Record at least three steps after the warm-up.".to_owned(),
         )
     } else if no_calls >= NO_CALLS {
         (
@@ -61,17 +61,17 @@ pub fn short_capture(case: &RunContext<'_>) -> Option<Finding> {
                     format_percent(no_calls)
                 ),
             },
-            &["Record the host's CUDA calls, too (`warpscope run` without a recipe for kernels only, `nsys --trace=cuda`)."],
+            format!("Record the host's {} calls, too ({}).", case.terms.api, case.terms.record_calls),
         )
     } else {
-        (lost?.text.clone(), &["Record a shorter part, or fewer kinds of events, so that none are lost."])
+        (lost?.text.clone(), "Record a shorter part, or fewer kinds of events, so that none are lost.".to_owned())
     };
     let mut finding = Finding::new(Verdict::ShortCapture, 0.0, headline)
         .with_gain_basis("nothing is gained: what follows may be wrong")
         .with_evidence("length of the window", case.length() as f64, "ns")
         .with_evidence("operations on devices", operations as f64, "")
         .with_evidence("steps", Some(case.steps.list.len()).filter(|&n| n > 0).map(|n| n as f64), "")
-        .with_actions(actions);
+        .with_actions(&[&action]);
     finding.severity = Severity::Medium;
     Some(finding)
 }

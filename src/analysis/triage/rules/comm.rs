@@ -38,18 +38,18 @@ pub fn exposed_collectives(case: &RunContext<'_>) -> Option<Finding> {
         .with_evidence("hidden behind kernels", hidden * 100.0, "%")
         .with_evidence("computing", kernels as f64, "ns")
         .with_evidence("collectives in a step", case.per_step(count), "")
-        .with_evidence("mean duration of a collective", (count > 0).then(|| case.kernels.collectives.1 as f64 / count as f64), "ns")
-        .with_actions(if bound {
-            &[
-                "Communicate less: gradient accumulation, a larger batch for each rank, lower precision on the wire, tensor parallelism only within NVLink.",
-                "Check the bandwidth that the collectives reach against the link's (NCCL_DEBUG=INFO, nccl-tests); a slow rank or link looks the same from here.",
-            ]
-        } else {
-            &[
-                "Overlap: smaller or reordered buckets (bucket_cap_mb), FSDP prefetch (forward_prefetch, limit_all_gathers), a stream of their own.",
-                "Compare the ranks: open all their reports together; a rank that is late makes the others wait inside the collective.",
-            ]
-        });
+        .with_evidence("mean duration of a collective", (count > 0).then(|| case.kernels.collectives.1 as f64 / count as f64), "ns");
+    let finding = if bound {
+        finding.with_actions(&[
+            &format!("Communicate less: gradient accumulation, a larger batch for each rank, lower precision on the wire, tensor parallelism only within {}.", case.terms.link),
+            &format!("Check the bandwidth that the collectives reach against the link's (NCCL_DEBUG=INFO, {}); a slow rank or link looks the same from here.", case.terms.collective_tests),
+        ])
+    } else {
+        finding.with_actions(&[
+            "Overlap: smaller or reordered buckets (bucket_cap_mb), FSDP prefetch (forward_prefetch, limit_all_gathers), a stream of their own.",
+            "Compare the ranks: open all their reports together; a rank that is late makes the others wait inside the collective.",
+        ])
+    };
     // A single rank's report does not distinguish communication from waiting for another rank.
     Some(finding.with_confidence(Sure::Likely))
 }

@@ -72,8 +72,8 @@ pub fn pageable_copies(case: &RunContext<'_>) -> Option<Finding> {
             .with_gain_basis("the time in which only these copies ran, and the idle time while they were staged and after they were waited for; pinned and overlapped they take none of it")
             .with_places(places::of_copies(case, &[CopyClass::Pageable]))
             .with_actions(&[
-                "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(), cudaMallocHost, cudaHostRegister; pinned copies run at the link's speed and do not hold the host.",
-                "Then copy asynchronously on another stream while the GPU works: .to(device, non_blocking=True), cudaMemcpyAsync.",
+                &format!("Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(), {}, {}HostRegister; pinned copies run at the link's speed and do not hold the host.", case.terms.malloc_host, case.terms.prefix),
+                &format!("Then copy asynchronously on another stream while the GPU works: .to(device, non_blocking=True), {}MemcpyAsync.", case.terms.prefix),
                 "Copy less: keep data on the device, transfer smaller types and convert there.",
             ]),
     )

@@ -12,13 +12,13 @@ use crate::analysis::triage::verdict::Verdict;
 use crate::model::{ServerSample, summarize_samples, times_without_requests};
 
 /// Reason why a verdict on the host is uncertain.
-fn missing_reason(case: &RunContext<'_>) -> &'static str {
+fn missing_reason(case: &RunContext<'_>) -> String {
     if case.host.known.operators {
-        "recorded without Python functions: waiting and computing cannot be told apart outside operators"
+        "recorded without Python functions: waiting and computing cannot be told apart outside operators".to_owned()
     } else if case.host.known.states {
-        "it was on a processor for part of the time: waiting and computing cannot be told apart there"
+        "it was on a processor for part of the time: waiting and computing cannot be told apart there".to_owned()
     } else {
-        "recorded without osrt: waiting and computing cannot be told apart"
+        format!("{}: waiting and computing cannot be told apart", case.terms.no_waiting)
     }
 }
 
@@ -159,7 +159,10 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
             once_suffix(times, long)
         ),
     )
-    .with_gain_basis("the idle time in which the launching thread was blocked outside of CUDA; work that is there in time takes none of it")
+    .with_gain_basis(format!(
+        "the idle time in which the launching thread was blocked outside of {}; work that is there in time takes none of it",
+        case.terms.api
+    ))
     .with_evidence("idle while the host waits", idle as f64, "ns")
     .with_evidence("of it in a step", case.per_step(idle.unsigned_abs()), "ns")
     .with_evidence("the longest wait", long, "ns")
@@ -198,14 +201,15 @@ pub fn host_compute(case: &RunContext<'_>) -> Option<Finding> {
         )
     } else {
         format!(
-            "the launching thread is outside CUDA{at} while the GPU has nothing to do: idle for {} of the window, up to {} at a time; {}",
+            "the launching thread is outside {}{at} while the GPU has nothing to do: idle for {} of the window, up to {} at a time; {}",
+            case.terms.api,
             format_percent(share),
             format_ns(long.unwrap_or_default()),
             missing_reason(case)
         )
     };
     let mut finding = Finding::new(Verdict::HostCompute, share, headline)
-        .with_gain_basis("the idle time in which the launching thread was neither in CUDA nor known to wait; on another thread, or overlapped, it costs nothing")
+        .with_gain_basis(format!("the idle time in which the launching thread was neither in {} nor known to wait; on another thread, or overlapped, it costs nothing", case.terms.api))
         .with_evidence("idle while the host computes", (known > 0).then_some(known as f64), "ns")
         .with_evidence("idle while the host does what was not recorded", (unknown > 0).then_some(unknown as f64), "ns")
         .with_evidence("of it in a step", case.per_step(idle.unsigned_abs()), "ns")

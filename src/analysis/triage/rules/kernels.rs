@@ -37,7 +37,7 @@ pub fn small_kernels(case: &RunContext<'_>) -> Option<Finding> {
             units::format_count(k.short.0, "kernel"),
             format_ns(k.short.1 as f64 / k.short.0.max(1) as f64),
             format_percent(share),
-            if graphs { ", although they are in a CUDA graph" } else { "" }
+            if graphs { format!(", although they are in a {} graph", case.terms.api) } else { String::new() }
         ),
     )
     .with_gain_basis(format!(
@@ -53,10 +53,17 @@ pub fn small_kernels(case: &RunContext<'_>) -> Option<Finding> {
     .with_evidence("kernels in a step", case.per_step(k.count), "")
     .with_places(k.top_kernels(case.profile).into_iter().take(3).map(|t| kernel_place(case, t)))
     .with_actions(&[
-        "Fuse them: torch.compile, a Triton or CUDA kernel for the chain of elementwise operations, fused optimizers and norms.",
+        &format!(
+            "Fuse them: torch.compile, a Triton or {} kernel for the chain of elementwise operations, fused optimizers and norms.",
+            case.terms.api
+        ),
         "Give each more work: larger batches, several steps or tensors at once (torch._foreach, grouped GEMM).",
     ]);
-    Some(if graphs { finding } else { finding.with_actions(&["A CUDA graph shortens the pauses between them, not the kernels."]) })
+    Some(if graphs {
+        finding
+    } else {
+        finding.with_actions(&[&format!("A {} graph shortens the pauses between them, not the kernels.", case.terms.api)])
+    })
 }
 
 /// Minimum share of the window for a stream to count.
@@ -102,7 +109,7 @@ pub fn serialised_streams(case: &RunContext<'_>) -> Option<Finding> {
         .with_evidence("of their time with grids smaller than the GPU", small as f64 / total.max(1) as f64 * 100.0, "%")
         .with_evidence("streams", streams.len() as f64, "")
         .with_actions(&[
-            "Look for what orders them: the legacy default stream (use --default-stream per-thread or cudaStreamNonBlocking), event waits, allocations between launches.",
+            &format!("Look for what orders them: the legacy default stream (use {} or {}StreamNonBlocking), event waits, allocations between launches.", case.terms.thread_streams, case.terms.prefix),
             "If each stream waits for the other's result, they are one chain: then a larger batch or a graph helps.",
         ])
         .with_confidence(Sure::Likely);
@@ -202,11 +209,12 @@ fn format_tenth(value: f64) -> String {
 
 /// Kernels fill the window, but only a small part of the GPU.
 fn underused_gpu(case: &RunContext<'_>, mut finding: Finding, share: f64, used: f64) -> Finding {
+    let cores = case.terms.cores;
     let sms: Vec<u32> = case.devices.iter().filter_map(|d| case.profile.devices.get(d.unit.device? as usize)?.sm_count).collect();
-    let of = sms
-        .first()
-        .filter(|n| sms.iter().all(|m| m == *n))
-        .map_or_else(|| format!("{} of the SMs", format_percent(used)), |&n| format!("{} of {n} SMs", format_tenth(used * f64::from(n))));
+    let of = sms.first().filter(|n| sms.iter().all(|m| m == *n)).map_or_else(
+        || format!("{} of the {cores}", format_percent(used)),
+        |&n| format!("{} of {n} {cores}", format_tenth(used * f64::from(n))),
+    );
     let emptiest = case.kernels.emptiest_kernels();
     let name = |kernel: u32| case.profile.kernels.get(kernel as usize).map_or_else(Default::default, readable_name);
     let first = emptiest
@@ -220,13 +228,13 @@ fn underused_gpu(case: &RunContext<'_>, mut finding: Finding, share: f64, used: 
         format_percent(share)
     );
     finding
-        .with_judged_evidence("SMs with a block to work on, weighted by time", used * 100.0, "%", ("<", FEW_SMS * 100.0))
-        .with_gain_basis("the kernels' time as far as SMs had no block, from the launch configurations: with grids that fill the GPU, or kernels that run side by side")
+        .with_judged_evidence(&format!("{cores} with a block to work on, weighted by time"), used * 100.0, "%", ("<", FEW_SMS * 100.0))
+        .with_gain_basis(format!("the kernels' time as far as {cores} had no block, from the launch configurations: with grids that fill the GPU, or kernels that run side by side"))
         .with_places(emptiest.into_iter().take(3).map(|(k, ns, _)| kernel_place(case, (k, ns, 0))))
         .with_actions(&[
-            "Launch at least as many blocks as the GPU has SMs, better several for each: split the work finer, parallelize over more dimensions, split-K.",
+            &format!("Launch at least as many blocks as the GPU has {cores}, better several for each: split the work finer, parallelize over more dimensions, split-K."),
             "Run independent kernels at the same time: streams, a larger batch, several requests at once.",
-            "Give blocks at least a few warps: blocks of one thread leave most lanes of an SM empty, too.",
+            &format!("Give blocks at least a few {}s: blocks of one thread leave most lanes of {} {} empty, too.", case.terms.warp, if case.profile.is_amd() { "a" } else { "an" }, case.terms.core),
         ])
 }
 

@@ -21,6 +21,7 @@ const FEW: u64 = 50;
 
 /// The GPU is idle while the host launches kernels one by one.
 pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
+    let (api, prefix) = (case.terms.api, case.terms.prefix);
     // Exclude outlier gaps: one slow call says nothing about the others.
     let late = case.late_after_waits();
     let idle = case.recurring_idle(Cause::Launch) + late;
@@ -58,12 +59,12 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
     .with_places(places::locate_places(case, &[Cause::Launch]));
     let finding = if graphs {
         finding.with_actions(&[
-            "Capture more of the step in the CUDA graph: what is launched outside it is what the GPU waits for.",
+            &format!("Capture more of the step in the {api} graph: what is launched outside it is what the GPU waits for."),
             "Fuse what is left outside, or launch it from another thread.",
         ])
     } else {
         finding.with_actions(&[
-            "Capture the step in a CUDA graph (torch.cuda.graph, torch.compile(mode=\"reduce-overhead\"), jax.jit, cudaStreamBeginCapture).",
+            &format!("Capture the step in a {api} graph (torch.cuda.graph, torch.compile(mode=\"reduce-overhead\"), jax.jit, {prefix}StreamBeginCapture)."),
             "Fuse small operators: torch.compile, fused optimizers (fused=True), a larger kernel in place of several.",
             "Give each launch more work: a larger batch, several steps or requests at once.",
         ])
@@ -81,6 +82,7 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
 
 /// Graphs are captured or instantiated while the GPU has nothing to do.
 pub fn graph_recapture(case: &RunContext<'_>) -> Option<Finding> {
+    let (api, prefix) = (case.terms.api, case.terms.prefix);
     let share = case.share(case.recurring_idle(Cause::Graph));
     let (calls, host) = case.calls_of(CallKind::Graph);
     if calls == 0 {
@@ -110,13 +112,13 @@ pub fn graph_recapture(case: &RunContext<'_>) -> Option<Finding> {
             share,
             if case.chosen {
                 format!(
-                    "CUDA graphs are made: {} instantiated; the GPU is idle for {} of the window meanwhile",
+                    "{api} graphs are made: {} instantiated; the GPU is idle for {} of the window meanwhile",
                     units::format_count(instantiated, "graph"),
                     format_percent(share)
                 )
             } else {
                 format!(
-                    "CUDA graphs are made again and again: {} instantiated for {}; the GPU is idle for {} of the window while they are made",
+                    "{api} graphs are made again and again: {} instantiated for {}; the GPU is idle for {} of the window while they are made",
                     units::format_count(instantiated, "graph"),
                     units::format_count(launched, "launch"),
                     format_percent(share)
@@ -131,7 +133,7 @@ pub fn graph_recapture(case: &RunContext<'_>) -> Option<Finding> {
         .with_places(places::locate_places(case, &[Cause::Graph]))
         .with_actions(&[
             "Capture once for each shape and replay: keep graphs by shape, pad to a few sizes.",
-            "Change an instantiated graph in place (cudaGraphExecUpdate, cudaGraphExecKernelNodeSetParams), and write inputs into the buffers that it was captured with.",
+            &format!("Change an instantiated graph in place ({prefix}GraphExecUpdate, {prefix}GraphExecKernelNodeSetParams), and write inputs into the buffers that it was captured with."),
         ])
         .with_confidence(sure),
     )
@@ -176,8 +178,8 @@ pub fn code_compilation(case: &RunContext<'_>) -> Option<Finding> {
     .with_places(places::locate_places(case, &[Cause::Compile]))
     .with_actions(&[
         "Keep shapes and constants the same from step to step: mark what changes as dynamic (torch.compile(dynamic=True), fewer tl.constexpr, jax.jit without static arguments).",
-        "Warm up every shape before the steady state, and keep the compile cache between runs (TRITON_CACHE_DIR, TORCHINDUCTOR_CACHE_DIR, CUDA_CACHE_PATH).",
-        "Load ahead of time: CUDA_MODULE_LOADING=EAGER, or compile for this GPU's architecture instead of PTX.",
+        &format!("Warm up every shape before the steady state, and keep the compile cache between runs (TRITON_CACHE_DIR, TORCHINDUCTOR_CACHE_DIR, {}).", case.terms.compile_cache),
+        case.terms.compile_ahead,
     ]);
     // We assume that the time before a load is compilation, which is not recorded.
     Some(finding.with_confidence(Sure::Likely))

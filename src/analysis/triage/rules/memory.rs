@@ -50,8 +50,11 @@ pub fn memory_allocation(case: &RunContext<'_>) -> Option<Finding> {
         .with_places(places::locate_places(case, &[Cause::Alloc]))
         .with_actions(&[
             "Do not empty the cache in the loop (torch.cuda.empty_cache()), and do not disable it (PYTORCH_NO_CUDA_MEMORY_CACHING).",
-            "Allocate once and reuse, or from a pool: cudaMallocAsync, RMM, cupy.cuda.MemoryPool; pinned memory, too.",
-            "If the framework allocates because memory is fragmented: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or fixed shapes.",
+            &format!("Allocate once and reuse, or from a pool: {}; pinned memory, too.", case.terms.pools),
+            &format!(
+                "If the framework allocates because memory is fragmented: {}=expandable_segments:True, or fixed shapes.",
+                case.terms.allocator
+            ),
         ]),
     )
 }
@@ -84,8 +87,11 @@ pub fn unified_memory(case: &RunContext<'_>) -> Option<Finding> {
         .with_evidence("bandwidth of the migrations", sum.bytes_per_second(), "byte/s")
         .with_evidence("migrations in a step", case.per_step(sum.count), "")
         .with_actions(&[
-            "Move pages before they are touched: cudaMemPrefetchAsync to the device that uses them next.",
-            "Say how they are used: cudaMemAdvise (read-mostly, preferred location, accessed-by), so that they stay.",
+            &format!("Move pages before they are touched: {}MemPrefetchAsync to the device that uses them next.", case.terms.prefix),
+            &format!(
+                "Say how they are used: {}MemAdvise (read-mostly, preferred location, accessed-by), so that they stay.",
+                case.terms.prefix
+            ),
             "Use device memory with explicit copies where the pattern is known.",
         ]),
     )

@@ -41,3 +41,29 @@ pub static RULES: &[Rule] = &[
     devices::unbalanced_devices,
     kernels::gpu_bound,
 ];
+
+#[cfg(test)]
+mod tests {
+    /// Rules take the vendor's words from `Terms`. `torch.cuda`, `cupy.cuda` and `NCCL_DEBUG` are the same on AMD, and some
+    /// texts are compared with what profilers write.
+    #[test]
+    fn no_rule_spells_a_vendors_term() {
+        let rules = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("triage/rules");
+        let mut files: Vec<_> = std::fs::read_dir(&rules).unwrap().map(|e| e.unwrap().path()).collect();
+        files.push(rules.with_file_name("mod.rs"));
+        let mut texts = 0;
+        for file in files {
+            let all = std::fs::read_to_string(&file).unwrap();
+            let product = all.split("#[cfg(test)]").next().unwrap();
+            for line in product.lines().map(str::trim).filter(|l| !l.starts_with("//") && l.contains('"')) {
+                texts += 1;
+                let same = ["torch.cuda", "cupy.cuda", "NCCL_DEBUG", "PYTORCH_NO_CUDA_MEMORY_CACHING", "[\"NVTX\", \"ROCTx\"", "\"cuda"];
+                let own = same.iter().fold(line.to_owned(), |text, word| text.replace(word, ""));
+                for word in ["CUDA", "cuda", "HIP", "nsys", "NVTX", "PTX", "cuBLAS", "NCCL", "NVLink", " SMs", " CUs", "osrt"] {
+                    assert!(!own.contains(word), "{}: {word} in {line}", file.display());
+                }
+            }
+        }
+        assert!(texts > 200, "{texts}");
+    }
+}

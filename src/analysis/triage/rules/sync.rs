@@ -86,18 +86,22 @@ pub fn host_sync(case: &RunContext<'_>) -> Option<Finding> {
         ])
     } else if behind_copies * 2 > idle {
         finding.with_actions(&[
-            "Copy without holding the host: cudaMemcpyAsync on a stream (non_blocking=True) from or to pinned memory, and wait only where the data is used.",
+            &format!("Copy without holding the host: {}MemcpyAsync on a stream (non_blocking=True) from or to pinned memory, and wait only where the data is used.", case.terms.prefix),
             "Copy less often: gather what a step needs, send it once, and keep results on the device.",
         ])
     } else {
         let first = format!(
-            "Remove {most} where only order matters: use events and stream waits (cudaStreamWaitEvent), which do not hold the host."
+            "Remove {most} where only order matters: use events and stream waits ({}StreamWaitEvent), which do not hold the host.",
+            case.terms.prefix
         );
         let mut finding = finding.with_actions(&[]);
         finding.actions.push(first);
         finding.with_actions(&[
             "Wait once a step, not after every operation; launch the next piece of work before waiting for the last.",
-            "Check for debugging switches: CUDA_LAUNCH_BLOCKING=1, torch.autograd.set_detect_anomaly, timing code with synchronize().",
+            &format!(
+                "Check for debugging switches: {}, torch.autograd.set_detect_anomaly, timing code with synchronize().",
+                case.terms.blocking
+            ),
         ])
     })
 }

@@ -287,7 +287,7 @@ impl Screen for KernelsScreen {
             return Navigate::Window(None).into();
         }
         if cx.report().is_some_and(|r| r.is_timeline() && available_triage(r).is_some()) {
-            return Navigate::Overview.into();
+            return Navigate::Toggle(KeyScope::Overview).into();
         }
         Response::say(format!("{} quits", cx.session.key_label(ActionId::Quit)))
     }

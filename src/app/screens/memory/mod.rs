@@ -7,6 +7,7 @@ use crate::app::jobs::{Beside, Curve, JobRequest, JobResult, MemoryView};
 use crate::app::msg::Effect;
 use crate::app::overlay::CopyWhat;
 use crate::app::screen::{At, Navigate, Response, Screen, ScreenContext, ScreenEvent, move_selection};
+use crate::app::session::Report;
 use crate::model::api_call::NONE;
 use crate::report::Format;
 use crate::report::memory::{self, Memory, Wanted, When};
@@ -222,6 +223,11 @@ impl MemoryScreen {
 impl Screen for MemoryScreen {
     fn place(&self) -> KeyScope {
         KeyScope::Memory
+    }
+
+    fn refusal(&self, report: &Report) -> Option<&'static str> {
+        (report.profile.is_some() && !report.is_reading() && !report.has_memory())
+            .then_some("nothing is recorded of memory in this report; `warpscope help memory` says how to record it")
     }
 
     fn opened(&mut self, cx: &mut ScreenContext<'_>) -> Response {

@@ -103,6 +103,10 @@ impl Screen for OverviewScreen {
         KeyScope::Overview
     }
 
+    fn refusal(&self, report: &Report) -> Option<&'static str> {
+        report.no_timeline_reason()
+    }
+
     fn selection(&self, session: &Session, report: usize) -> Selection {
         let Some(report) = session.reports.get(report) else { return Selection::default() };
         let (Some(triage), Some(profile), Some(grouping)) = (available_triage(report), &report.profile, &report.groups.grouping) else {

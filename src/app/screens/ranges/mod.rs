@@ -12,7 +12,7 @@ use crate::app::clipboard::{self, MOST_COPIED, TO_PASTE};
 use crate::app::jobs::{JobRequest, JobResult, Typical};
 use crate::app::overlay::{CopyWhat, FilterInput, PickAction, PickList};
 use crate::app::screen::{At, Navigate, Response, Screen, ScreenContext, ScreenEvent, Selection, move_selection};
-use crate::app::session::Session;
+use crate::app::session::{Report, Session};
 use crate::model::Profile;
 use crate::report;
 use std::collections::HashSet;
@@ -46,7 +46,12 @@ pub struct RangesScreen {
 }
 
 impl RangesScreen {
-    pub fn new(wanted: Option<String>, serial: u64) -> Self {
+    /// Selects a range by name, as soon as the tree is there.
+    pub fn go_to_range(&mut self, name: String) {
+        self.wanted = Some(name);
+    }
+
+    pub fn new(serial: u64) -> Self {
         Self {
             tree: None,
             unfolded: HashSet::new(),
@@ -55,7 +60,7 @@ impl RangesScreen {
             sort: GPU_BUSY,
             ascending: false,
             finder: FilterInput::default(),
-            wanted,
+            wanted: None,
             inside: None,
             typical: None,
             serial,
@@ -203,6 +208,10 @@ fn first_of(profile: &Profile, node: &Node, window: Option<(i64, i64)>) -> Optio
 impl Screen for RangesScreen {
     fn place(&self) -> KeyScope {
         KeyScope::Ranges
+    }
+
+    fn refusal(&self, report: &Report) -> Option<&'static str> {
+        report.no_timeline_reason()
     }
 
     fn opened(&mut self, cx: &mut ScreenContext<'_>) -> Response {

@@ -257,7 +257,7 @@ impl TimelineScreen {
             Some(Event::Launch(launch) | Event::LaunchCall(launch)) => Navigate::Launch(launch).into(),
             Some(Event::Range(row)) => {
                 let label = look.profile.ranges.label(look.profile.ranges.get(row as usize).name);
-                Navigate::Ranges(Some(label)).into()
+                Navigate::RangesAt(label).into()
             }
             Some(_) => Response::say("there is no more about this than what is shown here"),
             None if self.gap_at_cursor(&look, lane_columns(cx.session.size)).is_some() => {

@@ -1,0 +1,95 @@
+//! Terms of a GPU's vendor, as in the documentation of NVIDIA and AMD. PyTorch's own names (`torch.cuda`) are the same
+//! on both.
+
+/// Words that differ between vendors.
+#[derive(Debug)]
+pub struct Terms {
+    /// Programming interface.
+    pub api: &'static str,
+    /// Prefix of its runtime functions.
+    pub prefix: &'static str,
+    /// Ranges that a program marks.
+    pub ranges: &'static str,
+    /// Processors of a GPU, and one of them.
+    pub cores: &'static str,
+    pub core: &'static str,
+    /// Threads that execute together.
+    pub warp: &'static str,
+    /// Fast link between GPUs.
+    pub link: &'static str,
+    /// Function that allocates pinned host memory.
+    pub malloc_host: &'static str,
+    /// Pools of device memory.
+    pub pools: &'static str,
+    /// PyTorch's variable for its allocator.
+    pub allocator: &'static str,
+    /// Variables that make launches synchronous.
+    pub blocking: &'static str,
+    /// Programs that measure collectives.
+    pub collective_tests: &'static str,
+    /// Compiler option that gives each thread a default stream of its own.
+    pub thread_streams: &'static str,
+    /// Variable with the folder of compiled kernels.
+    pub compile_cache: &'static str,
+    /// Advice to compile before the program runs.
+    pub compile_ahead: &'static str,
+    /// Command that records the host's calls, too.
+    pub record_calls: &'static str,
+    /// Reason why the waiting of threads is unknown.
+    pub no_waiting: &'static str,
+    /// How to record what threads wait for, if the vendor's profiler can, after `no_waiting`.
+    pub record_waiting: &'static str,
+    /// How to record the kernels inside of graphs, if they are not by default.
+    pub record_graph_kernels: &'static str,
+}
+
+static CUDA: Terms = Terms {
+    api: "CUDA",
+    prefix: "cuda",
+    ranges: "NVTX",
+    cores: "SMs",
+    core: "SM",
+    warp: "warp",
+    link: "NVLink",
+    malloc_host: "cudaMallocHost",
+    pools: "cudaMallocAsync, RMM, cupy.cuda.MemoryPool",
+    allocator: "PYTORCH_CUDA_ALLOC_CONF",
+    blocking: "CUDA_LAUNCH_BLOCKING=1",
+    collective_tests: "nccl-tests",
+    thread_streams: "--default-stream per-thread",
+    compile_cache: "CUDA_CACHE_PATH",
+    compile_ahead: "Load ahead of time: CUDA_MODULE_LOADING=EAGER, or compile for this GPU's architecture instead of PTX.",
+    record_calls: "`warpscope run` without a recipe for kernels only, `nsys --trace=cuda`",
+    no_waiting: "recorded without osrt",
+    record_waiting: "; `warpscope run --recipe full` records it",
+    record_graph_kernels: "; `warpscope run --recipe exact` records them",
+};
+
+static HIP: Terms = Terms {
+    api: "HIP",
+    prefix: "hip",
+    ranges: "ROCTx",
+    cores: "CUs",
+    core: "CU",
+    warp: "wavefront",
+    link: "Infinity Fabric",
+    malloc_host: "hipHostMalloc",
+    pools: "hipMallocAsync, cupy.cuda.MemoryPool",
+    allocator: "PYTORCH_HIP_ALLOC_CONF",
+    blocking: "HIP_LAUNCH_BLOCKING=1, AMD_SERIALIZE_KERNEL=3",
+    collective_tests: "rccl-tests",
+    thread_streams: "-fgpu-default-stream=per-thread",
+    compile_cache: "MIOPEN_USER_DB_PATH",
+    compile_ahead: "Compile for this GPU's architecture ahead of time (--offload-arch, PYTORCH_ROCM_ARCH).",
+    record_calls: "`rocprofv3 --runtime-trace`",
+    no_waiting: "rocprofv3 does not record what threads wait for",
+    record_waiting: "",
+    record_graph_kernels: "",
+};
+
+impl Terms {
+    /// Returns the terms of AMD's documentation, or else of NVIDIA's.
+    pub fn of(amd: bool) -> &'static Self {
+        if amd { &HIP } else { &CUDA }
+    }
+}
