@@ -61,3 +61,11 @@ fn functions_are_named_by_verb_and_object() {
     assert!(names.len() > 3_000, "{}", names.len());
     assert!(one_word as f64 <= ONE_WORD * names.len() as f64, "{one_word} of {} have one word", names.len());
 }
+
+#[test]
+fn lines_of_c_have_at_most_120_columns() {
+    let wide = |(file, _, line): &&(PathBuf, usize, String)| file.extension().is_some_and(|e| e != "rs") && line.chars().count() > 120;
+    let lines = lines_of_src();
+    let found: Vec<_> = lines.iter().filter(wide).map(|(file, at, _)| format!("{}:{at}", file.display())).collect();
+    assert!(found.is_empty(), "{found:?}");
+}

@@ -59,7 +59,8 @@ static void pack(const u8* r) {
   case KIND_MEMCPY_PEER: pack_memop(r, MEMOP_PEER); break;
   case KIND_GRAPH: pack_graph(r); break;
   default:
-    put_call(&rows.calls, function_name(AT32(r, API_ID)), correlation, AT64(r, API_START), AT64(r, API_END), AT32(r, API_THREAD), AT32(r, API_RETURNED));
+    put_call(&rows.calls, function_name(AT32(r, API_ID)), correlation, AT64(r, API_START), AT64(r, API_END),
+      AT32(r, API_THREAD), AT32(r, API_RETURNED));
     thread_seen(AT32(r, API_THREAD));
   }
 }
@@ -116,12 +117,14 @@ static void buffer_done(void* context, u32 stream, u8* bytes, u64 size, u64 vali
 
 // ---- Recorded calls, chosen by name: callback ids differ between versions, and new functions appear.
 
-static const char* const LAUNCHING[] = { "cuLaunchKernel", "cuLaunchCooperativeKernel", "cuLaunchGrid", "cuGraphLaunch" };
+static const char* const LAUNCHING[] = { "cuLaunchKernel", "cuLaunchCooperativeKernel", "cuLaunchGrid",
+  "cuGraphLaunch" };
 static const char* const OTHERS[] = {
-  "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize", "cuStreamWaitEvent", "cuMemcpy", "cuMemset", "cuMemAlloc", "cuMemFree",
-  "cuMemHostAlloc", "cuMemHostRegister", "cuMemHostUnregister", "cuMemCreate", "cuMemMap", "cuMemUnmap", "cuMemRelease", "cuMemAddress",
-  "cuMemPrefetch", "cuModuleLoad", "cuModuleUnload", "cuLibraryLoad", "cuLibraryUnload", "cuLink", "cuGraphInstantiate", "cuGraphExecUpdate",
-  "cuGraphExecDestroy", "cuStreamBeginCapture", "cuStreamEndCapture", "cuLaunchHostFunc", "cuProfilerStart", "cuProfilerStop",
+  "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize", "cuStreamWaitEvent", "cuMemcpy", "cuMemset",
+  "cuMemAlloc", "cuMemFree", "cuMemHostAlloc", "cuMemHostRegister", "cuMemHostUnregister", "cuMemCreate", "cuMemMap",
+  "cuMemUnmap", "cuMemRelease", "cuMemAddress", "cuMemPrefetch", "cuModuleLoad", "cuModuleUnload", "cuLibraryLoad",
+  "cuLibraryUnload", "cuLink", "cuGraphInstantiate", "cuGraphExecUpdate", "cuGraphExecDestroy", "cuStreamBeginCapture",
+  "cuStreamEndCapture", "cuLaunchHostFunc", "cuProfilerStart", "cuProfilerStop",
 };
 static const char* const ALLOCATING[] = { "cuMemAlloc", "cuMemHostAlloc", "cuMemHostRegister" };
 static int begins(const char* text, const char* const* list, u32 count) {
@@ -157,13 +160,15 @@ static void choose_calls(void) {
     if (session.lean || id == marker_function) continue;
     // Even all calls are enabled one by one: with the driver kind enabled, calls made inside the runtime are left out
     // (seen with 13.0).
-    if (!session.all_calls && !begins(text, LAUNCHING, COUNT(LAUNCHING)) && !begins(text, OTHERS, COUNT(OTHERS))) continue;
+    if (!session.all_calls && !begins(text, LAUNCHING, COUNT(LAUNCHING)) && !begins(text, OTHERS, COUNT(OTHERS)))
+      continue;
     chosen[chosen_count++] = (u16)id;
     left_out[id] = (u8)(session.memory && begins(text, ALLOCATING, COUNT(ALLOCATING)));
   }
   // Before 12.5 single functions cannot be enabled, and enabling them while the program runs yields no records (seen
   // with 13.0 on an H100): callbacks are used then, at about the same cost.
-  session.by_callbacks = gate.gated || !chosen_count || !cuptiActivityEnableDriverApi || cuptiActivityEnableDriverApi(chosen[0], 1) != OK;
+  session.by_callbacks =
+    gate.gated || !chosen_count || !cuptiActivityEnableDriverApi || cuptiActivityEnableDriverApi(chosen[0], 1) != OK;
   if (!session.by_callbacks) cuptiActivityEnableDriverApi(chosen[0], 0);
 }
 
@@ -215,7 +220,8 @@ static void call_heard(u32 domain, u32 id, const Call* call) {
     thread_seen(tid());
     gate_set((int)id == profiler_start, "cudaProfilerStart and cudaProfilerStop", call->correlation);
   }
-  if (gate.gated == GATED_BY_LAUNCH && !call->leaving && id < FUNCTIONS && launching[id]) gate_launched(call->symbol, call->correlation);
+  if (gate.gated == GATED_BY_LAUNCH && !call->leaving && id < FUNCTIONS && launching[id])
+    gate_launched(call->symbol, call->correlation);
   if (!session.by_callbacks && !(id < FUNCTIONS && left_out[id])) return;
   if (!call->leaving) {
     if (call->carried) *call->carried = now();
@@ -227,7 +233,8 @@ static void call_heard(u32 domain, u32 id, const Call* call) {
   Event* e = r ? event_begin(r) : NULL;
   if (!e) return;
   u64 start = *call->carried, end = now();
-  *e = (Event){ .time = start, .id = call->correlation, .payload = end > start ? end - start : 0, .text = function, .kind = EVENT_CALL };
+  *e = (Event){ .time = start, .id = call->correlation, .payload = end > start ? end - start : 0, .text = function,
+    .kind = EVENT_CALL };
   if (call->returned) e->color = *(const u32*)call->returned;
   event_end(r);
   ADD(counted.calls, 1);
@@ -260,7 +267,8 @@ typedef struct { const char* file; void* base; const char* symbol; void* address
 static int take_library(void* library, const char* named) {
   Where where = { NULL, NULL, NULL, NULL };
   if (!resolve(library)) {
-    snprintf(session.reason, sizeof session.reason, "%.120s lacks functions that are needed: it is older than CUDA 11", named);
+    snprintf(
+      session.reason, sizeof session.reason, "%.120s lacks functions that are needed: it is older than CUDA 11", named);
     return 0;
   }
   const char* file = dladdr(*(void**)&cuptiSubscribe, &where) && where.file ? where.file : named;
@@ -268,12 +276,14 @@ static int take_library(void* library, const char* named) {
   Result r = cuptiSubscribe(&subscription, on_call, NULL);
   if (r == ERROR_OTHER_CLIENT) {
     subscription = NULL;
-    snprintf(session.reason, sizeof session.reason, "another profiler (nsys, ncu, torch.profiler) already uses CUPTI in this process");
+    snprintf(session.reason, sizeof session.reason,
+      "another profiler (nsys, ncu, torch.profiler) already uses CUPTI in this process");
     return -1;
   }
   if (r != OK) {
     subscription = NULL;
-    snprintf(session.reason, sizeof session.reason, "%.160s does not work with this driver: %.60s", file, result_text(r));
+    snprintf(
+      session.reason, sizeof session.reason, "%.160s does not work with this driver: %.60s", file, result_text(r));
     return 0;
   }
   // Called only after the driver is loaded: before that, CUPTI 13.2 crashes.
@@ -282,7 +292,8 @@ static int take_library(void* library, const char* named) {
 }
 
 static int find_library(void) {
-  static const char* const NAMES[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so.11.7", "libcupti.so" };
+  static const char* const NAMES[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so.11.7",
+    "libcupti.so" };
   // Prefers the one that the program has loaded: two copies of CUPTI in one process do not work.
   for (u32 i = 0; i < COUNT(NAMES); i++) {
     void* library = dlopen(NAMES[i], RTLD_NOW | RTLD_NOLOAD);
@@ -331,7 +342,9 @@ static void session_open(void) {
   for (u32 id = 1; gate.gated == GATED_BY_LAUNCH && id < FUNCTIONS; id++)
     if (launching[id]) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, id);
   // A client may request a measurement while the program runs.
-  if (measure.plan[0]) cuptiEnableCallback(1, subscription, DOMAIN_RESOURCE, CONTEXT_DESTROYED), modules_hear(measure.state == MEASURE_LOOKING ? MOST_KEPT : MOST_KEPT_ASIDE);
+  if (measure.plan[0])
+    cuptiEnableCallback(1, subscription, DOMAIN_RESOURCE, CONTEXT_DESTROYED),
+      modules_hear(measure.state == MEASURE_LOOKING ? MOST_KEPT : MOST_KEPT_ASIDE);
   if (measure.state == MEASURE_LOOKING) measure_hear(1);
   if (!gate.gated || gate.is_open) recording(1);
   SET(session.attached, 1);
@@ -344,7 +357,8 @@ static void session_open(void) {
 // failure").
 static int may_attach_later(void) {
   int measures = measure.state != MEASURE_OFF;
-  return gate.gated && gate.gated != GATED_BY_LAUNCH && !gate.is_open && !measures && (gate.gated != GATED_BY_PROFILER || profiler_is_heard());
+  return gate.gated && gate.gated != GATED_BY_LAUNCH && !gate.is_open && !measures &&
+    (gate.gated != GATED_BY_PROFILER || profiler_is_heard());
 }
 
 static const u64 ASK_AGAIN_NS = 2000000000;
@@ -369,7 +383,11 @@ static int session_attach(void) {
     __cxa_atexit(at_exit, NULL, NULL);
     fact(&f, "cupti", session.library);
     fact_number(&f, "cupti_version", cupti_version);
-    fact(&f, "calls", session.lean ? "none" : session.all_calls ? "all" : session.by_callbacks ? "chosen, by callbacks" : "chosen");
+    fact(&f, "calls",
+      session.lean             ? "none"
+        : session.all_calls    ? "all"
+        : session.by_callbacks ? "chosen, by callbacks"
+                               : "chosen");
     put_facts(BLOCK_FACTS, &f);
   }
   if (!session.attached) SET(refused_at, t);

@@ -23,7 +23,8 @@ struct iovec { const void* base; u64 length; };
 struct pollfd { int fd; short events, revents; };
 struct sockaddr_un { u16 family; char path[108]; };
 
-extern int snprintf(char*, u64, const char*, ...), strcmp(const char*, const char*), strncmp(const char*, const char*, u64), memcmp(const void*, const void*, u64);
+extern int snprintf(char*, u64, const char*, ...), strcmp(const char*, const char*),
+  strncmp(const char*, const char*, u64), memcmp(const void*, const void*, u64);
 extern char *getenv(const char*), *strstr(const char*, const char*);
 extern u64 strlen(const char*);
 extern void *memcpy(void*, const void*, u64), *memmove(void*, const void*, u64), *memset(void*, int, u64);
@@ -31,16 +32,18 @@ extern int regcomp(void*, const char*, int), regexec(const void*, const char*, u
 extern void *dlopen(const char*, int), *dlsym(void*, const char*);
 extern int dladdr(const void*, void*);
 extern int clock_gettime(int, struct timespec*);
-extern int pthread_create(u64*, const void*, void* (*)(void*), void*), pthread_setcancelstate(int, int*), pthread_setcanceltype(int, int*), __cxa_atexit(void (*)(void*), void*, void*);
+extern int pthread_create(u64*, const void*, void*(*)(void*), void*), pthread_setcancelstate(int, int*),
+  pthread_setcanceltype(int, int*), __cxa_atexit(void (*)(void*), void*, void*);
 extern int *__errno_location(void);
 
 #if defined(__x86_64__)
 enum {
-  SYS_READ = 0, SYS_CLOSE = 3, SYS_FSTAT = 5, SYS_MMAP = 9, SYS_MUNMAP = 11, SYS_SIGPROCMASK = 14, SYS_WRITEV = 20, SYS_SCHED_YIELD = 24,
-  SYS_GETPID = 39, SYS_SOCKET = 41, SYS_SENDTO = 44, SYS_BIND = 49, SYS_LISTEN = 50, SYS_EXECVE = 59, SYS_UNAME = 63, SYS_FCNTL = 72,
-  SYS_FTRUNCATE = 77, SYS_GETCWD = 79, SYS_GETPPID = 110, SYS_PRCTL = 157, SYS_GETTID = 186, SYS_FUTEX = 202, SYS_EXIT_GROUP = 231,
-  SYS_TGKILL = 234, SYS_OPENAT = 257, SYS_UNLINKAT = 263, SYS_READLINKAT = 267, SYS_FCHMOD = 91, SYS_FACCESSAT = 269, SYS_PPOLL = 271,
-  SYS_ACCEPT4 = 288, SYS_PRLIMIT = 302, O_DIRECTORY = 0200000, O_NOFOLLOW = 0400000,
+  SYS_READ = 0, SYS_CLOSE = 3, SYS_FSTAT = 5, SYS_MMAP = 9, SYS_MUNMAP = 11, SYS_SIGPROCMASK = 14, SYS_WRITEV = 20,
+  SYS_SCHED_YIELD = 24, SYS_GETPID = 39, SYS_SOCKET = 41, SYS_SENDTO = 44, SYS_BIND = 49, SYS_LISTEN = 50,
+  SYS_EXECVE = 59, SYS_UNAME = 63, SYS_FCNTL = 72, SYS_FTRUNCATE = 77, SYS_GETCWD = 79, SYS_GETPPID = 110,
+  SYS_PRCTL = 157, SYS_GETTID = 186, SYS_FUTEX = 202, SYS_EXIT_GROUP = 231, SYS_TGKILL = 234, SYS_OPENAT = 257,
+  SYS_UNLINKAT = 263, SYS_READLINKAT = 267, SYS_FCHMOD = 91, SYS_FACCESSAT = 269, SYS_PPOLL = 271, SYS_ACCEPT4 = 288,
+  SYS_PRLIMIT = 302, O_DIRECTORY = 0200000, O_NOFOLLOW = 0400000,
 };
 static inline i64 system_call(i64 number, i64 a, i64 b, i64 c, i64 d, i64 e, i64 f) {
   i64 result;
@@ -53,16 +56,20 @@ static inline i64 system_call(i64 number, i64 a, i64 b, i64 c, i64 d, i64 e, i64
 }
 #elif defined(__aarch64__)
 enum {
-  SYS_READ = 63, SYS_CLOSE = 57, SYS_FSTAT = 80, SYS_MMAP = 222, SYS_MUNMAP = 215, SYS_SIGPROCMASK = 135, SYS_WRITEV = 66, SYS_SCHED_YIELD = 124,
-  SYS_GETPID = 172, SYS_SOCKET = 198, SYS_SENDTO = 206, SYS_BIND = 200, SYS_LISTEN = 201, SYS_EXECVE = 221, SYS_UNAME = 160, SYS_FCNTL = 25,
-  SYS_FTRUNCATE = 46, SYS_GETCWD = 17, SYS_GETPPID = 173, SYS_PRCTL = 167, SYS_GETTID = 178, SYS_FUTEX = 98, SYS_EXIT_GROUP = 94,
-  SYS_TGKILL = 131, SYS_OPENAT = 56, SYS_UNLINKAT = 35, SYS_READLINKAT = 78, SYS_FCHMOD = 52, SYS_FACCESSAT = 48, SYS_PPOLL = 73,
+  SYS_READ = 63, SYS_CLOSE = 57, SYS_FSTAT = 80, SYS_MMAP = 222, SYS_MUNMAP = 215, SYS_SIGPROCMASK = 135,
+  SYS_WRITEV = 66, SYS_SCHED_YIELD = 124, SYS_GETPID = 172, SYS_SOCKET = 198, SYS_SENDTO = 206, SYS_BIND = 200,
+  SYS_LISTEN = 201, SYS_EXECVE = 221, SYS_UNAME = 160, SYS_FCNTL = 25, SYS_FTRUNCATE = 46, SYS_GETCWD = 17,
+  SYS_GETPPID = 173, SYS_PRCTL = 167, SYS_GETTID = 178, SYS_FUTEX = 98, SYS_EXIT_GROUP = 94, SYS_TGKILL = 131,
+  SYS_OPENAT = 56, SYS_UNLINKAT = 35, SYS_READLINKAT = 78, SYS_FCHMOD = 52, SYS_FACCESSAT = 48, SYS_PPOLL = 73,
   SYS_ACCEPT4 = 242, SYS_PRLIMIT = 261, O_DIRECTORY = 040000, O_NOFOLLOW = 0100000,
 };
 static inline i64 system_call(i64 number, i64 a, i64 b, i64 c, i64 d, i64 e, i64 f) {
   register i64 which __asm__("x8") = number, first __asm__("x0") = a, second __asm__("x1") = b, third __asm__("x2") = c;
   register i64 fourth __asm__("x3") = d, fifth __asm__("x4") = e, sixth __asm__("x5") = f;
-  __asm__ volatile("svc 0" : "+r"(first) : "r"(which), "r"(second), "r"(third), "r"(fourth), "r"(fifth), "r"(sixth) : "memory");
+  __asm__ volatile("svc 0"
+    : "+r"(first)
+    : "r"(which), "r"(second), "r"(third), "r"(fourth), "r"(fifth), "r"(sixth)
+    : "memory");
   return first;
 }
 #else
@@ -72,13 +79,17 @@ static inline i64 system_call(i64 number, i64 a, i64 b, i64 c, i64 d, i64 e, i64
 // System calls are made directly, not through the C library: many of its functions are cancellation points, at which
 // pthread_cancel could end a program thread while it holds our locks, and they overwrite errno, which a signal handler
 // must preserve. A negative result is the negated error number.
-#define SYSTEM_6(number, a, b, c, d, e, f, ...) system_call(number, (i64)(a), (i64)(b), (i64)(c), (i64)(d), (i64)(e), (i64)(f))
+#define SYSTEM_6(number, a, b, c, d, e, f, ...) \
+  system_call(number, (i64)(a), (i64)(b), (i64)(c), (i64)(d), (i64)(e), (i64)(f))
 #define SYSTEM(...) SYSTEM_6(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
-enum { O_RDONLY = 0, O_WRONLY = 1, O_CREAT = 0100, O_EXCL = 0200, O_APPEND = 02000, O_CLOEXEC = 02000000, O_NONBLOCK = 04000, O_NOCTTY = 0400, O_PATH = 010000000 };
+enum { O_RDONLY = 0, O_WRONLY = 1, O_CREAT = 0100, O_EXCL = 0200, O_APPEND = 02000, O_CLOEXEC = 02000000,
+  O_NONBLOCK = 04000, O_NOCTTY = 0400, O_PATH = 010000000 };
 enum { RTLD_NOW = 2, RTLD_NOLOAD = 4 };
 enum { CLOCK_REALTIME = 0, CLOCK_MONOTONIC = 1 };
-enum { ESRCH = 3, EINTR = 4, EBADF = 9, EAGAIN = 11, EEXIST = 17, EINVAL = 22, EFBIG = 27, ENOSPC = 28, ENOSYS = 38, ENOTSOCK = 88 };
-enum { RLIMIT_FSIZE = 1, AF_UNIX = 1, SOCK_STREAM = 1, SOCK_NONBLOCK = 04000, SOCK_CLOEXEC = 02000000, MSG_NOSIGNAL = 0x4000, POLLIN = 1, POLLHUP = 16 };
+enum { ESRCH = 3, EINTR = 4, EBADF = 9, EAGAIN = 11, EEXIST = 17, EINVAL = 22, EFBIG = 27, ENOSPC = 28, ENOSYS = 38,
+  ENOTSOCK = 88 };
+enum { RLIMIT_FSIZE = 1, AF_UNIX = 1, SOCK_STREAM = 1, SOCK_NONBLOCK = 04000, SOCK_CLOEXEC = 02000000,
+  MSG_NOSIGNAL = 0x4000, POLLIN = 1, POLLHUP = 16 };
 static const long AT_FDCWD = -100;
 
 static NOINLINE u64 clock_now(int clock) {

@@ -5,7 +5,8 @@
 // Function that the caller would have called without this object: the one in its own library or dependencies, or in a
 // loaded library.
 static int (*function_behind(const char* symbol, void* caller, int (*own)(void)))(void) {
-  static const char* const LIBRARIES[] = { "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcudart.so", "libcuda.so.1" };
+  static const char* const LIBRARIES[] = { "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcudart.so",
+    "libcuda.so.1" };
   struct { const char* file; void* base; const char* name; void* address; } where = { NULL, NULL, NULL, NULL };
   int (*next)(void) = NULL;
   void* library = dladdr(caller, &where) && where.file ? dlopen(where.file, RTLD_NOW | RTLD_NOLOAD) : NULL;
@@ -31,13 +32,22 @@ static int switch_by_name(const char* symbol, int on, void* caller, int (*own)(v
   profiler_gate(on);
   return result;
 }
-EXPORT int cudaProfilerStart(void) { return switch_by_name("cudaProfilerStart", 1, __builtin_return_address(0), cudaProfilerStart); }
-EXPORT int cudaProfilerStop(void) { return switch_by_name("cudaProfilerStop", 0, __builtin_return_address(0), cudaProfilerStop); }
-EXPORT int cuProfilerStart(void) { return switch_by_name("cuProfilerStart", 1, __builtin_return_address(0), cuProfilerStart); }
-EXPORT int cuProfilerStop(void) { return switch_by_name("cuProfilerStop", 0, __builtin_return_address(0), cuProfilerStop); }
+EXPORT int cudaProfilerStart(void) {
+  return switch_by_name("cudaProfilerStart", 1, __builtin_return_address(0), cudaProfilerStart);
+}
+EXPORT int cudaProfilerStop(void) {
+  return switch_by_name("cudaProfilerStop", 0, __builtin_return_address(0), cudaProfilerStop);
+}
+EXPORT int cuProfilerStart(void) {
+  return switch_by_name("cuProfilerStart", 1, __builtin_return_address(0), cuProfilerStart);
+}
+EXPORT int cuProfilerStop(void) {
+  return switch_by_name("cuProfilerStop", 0, __builtin_return_address(0), cuProfilerStop);
+}
 
 // True for PyTorch programs, which call the functions by name, if this object precedes the library. Other programs may
 // have linked them statically.
 static int profiler_is_heard(void) {
-  return dlsym(NULL, "cudaProfilerStart") == (void*)cudaProfilerStart && dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_NOLOAD);
+  return dlsym(NULL, "cudaProfilerStart") == (void*)cudaProfilerStart &&
+    dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_NOLOAD);
 }

@@ -66,7 +66,8 @@ static const u64 GRACE_NS = 200000000;
 static int recording_due(void) {
   // See calls_hear: a recording with records of calls continues, and records outside the windows are dropped.
   int by_records = GET(session.recording) && !session.by_callbacks;
-  int stays = !gate.gated || by_records || GET(gate.is_open) || GET(gate.opening) || (gate.gated == GATED_BY_EACH_RANGE && gate.count);
+  int stays = !gate.gated || by_records || GET(gate.is_open) || GET(gate.opening) ||
+    (gate.gated == GATED_BY_EACH_RANGE && gate.count);
   return stays || clock_now(CLOCK_MONOTONIC) - GET(gate.closed_at) < GRACE_NS;
 }
 enum { SWITCHING_MS = 100 };
@@ -80,7 +81,8 @@ static void recording_switch(void) {
   int due = recording_due();
   if (due == session.recording) return;
   // Windows closed since the last stop: recording went on between them.
-  for (u32 i = windows; !due && i-- && !gate.list[i].closed;) __atomic_store_n(&gate.list[i].closed, stopped, __ATOMIC_RELEASE);
+  for (u32 i = windows; !due && i-- && !gate.list[i].closed;)
+    __atomic_store_n(&gate.list[i].closed, stopped, __ATOMIC_RELEASE);
   recording(due);
 }
 // Starts or stops CUPTI's recording as the gate requires. The desired state may change while a thread switches, so that
@@ -108,7 +110,8 @@ static void gate_turned(int on, const char* why, u32 correlation) {
   int changed = gate.is_open != on && !gone;
   if (changed && on && gate.count < WINDOWS) {
     // Without an id, everything from now on is recorded: too much is better than too little.
-    u64 id = correlation ? __atomic_load_n(&newest_id, __ATOMIC_RELAXED) + (u64)(i64)(i32)(correlation - (u32)newest_id) : newest_id;
+    u64 id = correlation ? __atomic_load_n(&newest_id, __ATOMIC_RELAXED) + (u64)(i64)(i32)(correlation - (u32)newest_id)
+                         : newest_id;
     __atomic_store_n(&newest_id, id, __ATOMIC_RELAXED);
     gate.list[gate.count] = (Window){ id, ~0ul, correlation ? opened : 0, 0 };
     gate.opened_at = clock_now(CLOCK_MONOTONIC);
@@ -181,7 +184,8 @@ static void asked_started(u32 domain, u32 text, u64 id) {
   if (!asked_matches(domain, text)) return;
   for (u32 i = 0; i < OPEN_RANGES; i++) {
     u64 none = 0;
-    if (!__atomic_compare_exchange_n(&asked_range.ranges[i], &none, id, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
+    if (!__atomic_compare_exchange_n(&asked_range.ranges[i], &none, id, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+      continue;
     ADD(asked_range.started, 1);
     return;
   }
@@ -236,12 +240,14 @@ static void gate_started(u32 domain, u32 text, u64 id) {
   if (!gate_matches(domain, text)) return;
   for (u32 i = 0; i < OPEN_RANGES; i++) {
     u64 none = 0;
-    if (__atomic_compare_exchange_n(&gate_range.ranges[i], &none, id, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return gate_in();
+    if (__atomic_compare_exchange_n(&gate_range.ranges[i], &none, id, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+      return gate_in();
   }
 }
 static void gate_ended(u64 id) {
   for (u32 i = 0; i < OPEN_RANGES; i++) {
     u64 it = id;
-    if (__atomic_compare_exchange_n(&gate_range.ranges[i], &it, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return gate_out();
+    if (__atomic_compare_exchange_n(&gate_range.ranges[i], &it, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+      return gate_out();
   }
 }

@@ -1,8 +1,10 @@
 // Events of program threads: NVTX ranges, gates, and calls that CUPTI does not record. Each thread writes into its own
 // ring without waiting; the ticker empties the ring, or the thread itself when the ring is full.
 
-enum { EVENT_PUSH = 1, EVENT_POP = 2, EVENT_START = 3, EVENT_END = 4, EVENT_MARK = 5, EVENT_POP_MESSAGE = 8, EVENT_CALL = 16 };
-enum { COLOR = 1, CATEGORY = 2, PAYLOAD_SIGNED = 4, PAYLOAD_UNSIGNED = 8, PAYLOAD_REAL = 12, PAYLOAD = 12, MESSAGE = 16, MESSAGE_BYTES = 24 };
+enum { EVENT_PUSH = 1, EVENT_POP = 2, EVENT_START = 3, EVENT_END = 4, EVENT_MARK = 5, EVENT_POP_MESSAGE = 8,
+  EVENT_CALL = 16 };
+enum { COLOR = 1, CATEGORY = 2, PAYLOAD_SIGNED = 4, PAYLOAD_UNSIGNED = 8, PAYLOAD_REAL = 12, PAYLOAD = 12, MESSAGE = 16,
+  MESSAGE_BYTES = 24 };
 
 typedef struct { u64 time, id, payload; u32 domain, text, color, category; u8 kind, has, message; } Event;
 enum { EVENTS = 2048, EVENT_BLOCK = 32 << 10 };
@@ -31,7 +33,8 @@ static Ring* ring(void) {
   // Adopts the ring of an ended thread, or allocates one.
   for (r = __atomic_load_n(&rings, __ATOMIC_ACQUIRE); r; r = r->next) {
     int ended = 1;
-    if (GET(r->ended) == 1 && __atomic_compare_exchange_n(&r->ended, &ended, 2, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+    if (GET(r->ended) == 1 &&
+      __atomic_compare_exchange_n(&r->ended, &ended, 2, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
       // The previous thread may have been cancelled while writing.
       SET(r->thread, tid()), r->busy = 0;
       __atomic_store_n(&r->ended, 0, __ATOMIC_RELEASE);
@@ -82,7 +85,8 @@ static NOINLINE void ring_empty(Ring* r) {
       case EVENT_POP_MESSAGE: p = put_message_bytes(put_number(p, e->domain), e); break;
       case EVENT_END: p = put_number(p, e->id); break;
       case EVENT_CALL:
-        p = put_number(p, e->text), p = put_number(p, e->id), p = put_number(p, e->payload), p = put_number(p, e->color);
+        p = put_number(p, e->text), p = put_number(p, e->id), p = put_number(p, e->payload),
+        p = put_number(p, e->color);
         break;
       default: p = put_number(p, e->text), p = put_number(p, e->id);
       }

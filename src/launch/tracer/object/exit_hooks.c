@@ -17,8 +17,8 @@ EXPORT void _Exit(int code) {
 
 // Writes the recording before a process becomes another program; the process continues if exec fails. Ignores a child
 // of vfork, which has the parent's memory, but not its process id.
-static int (*next_execve)(const char*, char* const*, char* const*), (*next_execv)(const char*, char* const*), (*next_execvp)(const char*, char* const*),
-  (*next_execvpe)(const char*, char* const*, char* const*);
+static int (*next_execve)(const char*, char* const*, char* const*), (*next_execv)(const char*, char* const*),
+  (*next_execvp)(const char*, char* const*), (*next_execvpe)(const char*, char* const*, char* const*);
 __attribute__((constructor)) static void find_next(void) {
   *(void**)&next_execve = dlsym((void*)-1l, "execve"), *(void**)&next_execv = dlsym((void*)-1l, "execv");
   *(void**)&next_execvp = dlsym((void*)-1l, "execvp"), *(void**)&next_execvpe = dlsym((void*)-1l, "execvpe");

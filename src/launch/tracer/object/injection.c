@@ -35,8 +35,9 @@ static void facts_of_process(Facts* f) {
   if (host_name()) fact(f, "host", host_name());
   for (long at = 0; at < first_length; at += (long)strlen(first_words + at) + 1) fact(f, "argument", first_words + at);
   static const char* const RANKS[] = {
-    "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "OMPI_COMM_WORLD_RANK",
-    "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_RANK", "PMI_SIZE", "CUDA_VISIBLE_DEVICES",
+    "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID",
+    "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_RANK", "PMI_SIZE",
+    "CUDA_VISIBLE_DEVICES",
   };
   for (u32 i = 0; i < COUNT(RANKS); i++) {
     const char* value = getenv(RANKS[i]);
@@ -76,15 +77,17 @@ static void file_begin(void) {
 
 typedef struct { u32 attribute; const char* key; } Attribute;
 static const Attribute ATTRIBUTES[] = { // CUdevice_attribute
-  { 1, "max_threads_per_block" }, { 8, "shared_per_block" }, { 10, "warp_size" }, { 12, "registers_per_block" }, { 13, "clock_khz" },
-  { 16, "sm_count" }, { 36, "memory_clock_khz" }, { 37, "memory_bus_bits" }, { 38, "l2_bytes" }, { 39, "threads_per_sm" }, { 75, "cc_major" },
-  { 76, "cc_minor" }, { 81, "shared_per_sm" }, { 82, "registers_per_sm" }, { 97, "shared_per_block_optin" }, { 106, "blocks_per_sm" },
+  { 1, "max_threads_per_block" }, { 8, "shared_per_block" }, { 10, "warp_size" }, { 12, "registers_per_block" },
+  { 13, "clock_khz" }, { 16, "sm_count" }, { 36, "memory_clock_khz" }, { 37, "memory_bus_bits" }, { 38, "l2_bytes" },
+  { 39, "threads_per_sm" }, { 75, "cc_major" }, { 76, "cc_minor" }, { 81, "shared_per_sm" }, { 82, "registers_per_sm" },
+  { 97, "shared_per_block_optin" }, { 106, "blocks_per_sm" },
 };
 static int devices_done;
 static void devices_look(void) {
   void* driver = devices_done ? NULL : dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (!driver) return;
-  int (*count)(int*) = NULL, (*get)(int*, int) = NULL, (*attribute)(int*, u32, int) = NULL, (*text)(char*, int, int) = NULL;
+  int (*count)(int*) = NULL, (*get)(int*, int) = NULL, (*attribute)(int*, u32, int) = NULL,
+      (*text)(char*, int, int) = NULL;
   int (*bus)(char*, int, int) = NULL, (*memory)(u64*, int) = NULL, (*version)(int*) = NULL;
   *(void**)&count = dlsym(driver, "cuDeviceGetCount"), *(void**)&get = dlsym(driver, "cuDeviceGet");
   *(void**)&attribute = dlsym(driver, "cuDeviceGetAttribute"), *(void**)&text = dlsym(driver, "cuDeviceGetName");
@@ -104,7 +107,8 @@ static void devices_look(void) {
     if (memory && !memory(&bytes, device)) fact_number(&f, "memory", bytes);
     if (version && !version(&value)) fact_number(&f, "driver", (u64)value);
     for (u32 k = 0; k < COUNT(ATTRIBUTES); k++)
-      if (!attribute(&value, ATTRIBUTES[k].attribute, device) && value >= 0) fact_number(&f, ATTRIBUTES[k].key, (u64)value);
+      if (!attribute(&value, ATTRIBUTES[k].attribute, device) && value >= 0)
+        fact_number(&f, ATTRIBUTES[k].key, (u64)value);
     put_facts(BLOCK_DEVICE, &f);
   }
   devices_done = 1;
@@ -118,11 +122,14 @@ static void count_facts(Facts* f) {
   fact_number(f, "time", now());
   fact_number(f, "monotonic", clock_now(CLOCK_MONOTONIC));
   const struct { const char* key; u64 value; } all[] = {
-    { "kernels", counted.kernels }, { "memops", counted.memops }, { "calls", counted.calls }, { "other", counted.other },
-    { "invalid", counted.invalid }, { "outside", counted.outside }, { "dropped", counted.dropped }, { "refused", counted.refused },
-    { "interrupted", lost.interrupted }, { "unwritten", lost.unwritten }, { "inline_configs", counted.inline_configs }, { "buffers", counted.buffers },
-    { "packing_ns", counted.packing_ns }, { "flushing_ns", session.flushing_ns }, { "bytes", out.bytes }, { "chosen_error", session.chosen_error },
-    { "open", (u64)(!gate.gated || gate.is_open) }, { "measured", measure.launches }, { "attached", (u64)session.attached }, { "settled", (u64)settled }, { "measuring_ns", measure.spent }, { "sampled", stalls.launches },
+    { "kernels", counted.kernels }, { "memops", counted.memops }, { "calls", counted.calls },
+    { "other", counted.other }, { "invalid", counted.invalid }, { "outside", counted.outside },
+    { "dropped", counted.dropped }, { "refused", counted.refused }, { "interrupted", lost.interrupted },
+    { "unwritten", lost.unwritten }, { "inline_configs", counted.inline_configs }, { "buffers", counted.buffers },
+    { "packing_ns", counted.packing_ns }, { "flushing_ns", session.flushing_ns }, { "bytes", out.bytes },
+    { "chosen_error", session.chosen_error }, { "open", (u64)(!gate.gated || gate.is_open) },
+    { "measured", measure.launches }, { "attached", (u64)session.attached }, { "settled", (u64)settled },
+    { "measuring_ns", measure.spent }, { "sampled", stalls.launches },
   };
   for (u32 i = 0; i < COUNT(all); i++) fact_number(f, all[i].key, all[i].value);
 }
@@ -135,7 +142,8 @@ static void state_facts(Facts* f) {
   count_facts(f);
   if (cupti) fact_number(f, "cupti_time", cupti);
   u64 within = measure.within, t = clock_now(CLOCK_MONOTONIC);
-  if (within && t > within + WAITS_NS) fact_number(f, "measuring_kernel", measure.within_name), fact_number(f, "measuring_for_ms", (t - within) / 1000000);
+  if (within && t > within + WAITS_NS)
+    fact_number(f, "measuring_kernel", measure.within_name), fact_number(f, "measuring_for_ms", (t - within) / 1000000);
   if (within && measure.replaying) fact_number(f, "measuring_replays", sets[measure.set].passes);
   if (measure.why_not) fact(f, "not_measured", measure.why_not);
   if (stalls.why_not) fact(f, "not_sampled", stalls.why_not);
@@ -173,7 +181,9 @@ static void look(void) {
   devices_look();
   threads_name(0);
   given_write();
-  settled = shut && gate.gated && !gate.is_open && (!session.attached || (was_shut && (recording_due() || !GET(session.recording)) && buffers_before == counted.buffers));
+  settled = shut && gate.gated && !gate.is_open &&
+    (!session.attached ||
+      (was_shut && (recording_due() || !GET(session.recording)) && buffers_before == counted.buffers));
   was_shut = shut, buffers_before = counted.buffers;
   static Facts f;
   state_facts(&f);
@@ -275,11 +285,14 @@ static void control_open(void) {
   if (at < 0) return;
   snprintf(control_path, sizeof control_path, "%s.%d.sock", prefix, out.pid);
   int n = snprintf(address.path, sizeof address.path, "/proc/self/fd/%d%s.%d.sock", at, slash, out.pid);
-  int s = n > 0 && n < (int)sizeof address.path ? high((int)SYSTEM(SYS_SOCKET, AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) : -1;
+  int s = n > 0 && n < (int)sizeof address.path
+    ? high((int)SYSTEM(SYS_SOCKET, AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0))
+    : -1;
   // A previous program of this process (before exec) may have left its socket.
   if (s >= 0) file_remove(address.path);
   // The socket file inherits the mode of the socket; a later chmod by path might change another file.
-  if (s >= 0 && !SYSTEM(SYS_FCHMOD, s, 0600) && !SYSTEM(SYS_BIND, s, &address, sizeof address) && !SYSTEM(SYS_LISTEN, s, 4))
+  if (s >= 0 && !SYSTEM(SYS_FCHMOD, s, 0600) && !SYSTEM(SYS_BIND, s, &address, sizeof address) &&
+    !SYSTEM(SYS_LISTEN, s, 4))
     control = s, control_is = identity(s);
   else if (s >= 0) file_close(s);
   file_close(at);
@@ -292,7 +305,8 @@ static const char* obey(const char* word) {
     gate_set(1, "by hand", 0);
     if (!session.attached) {
       static char answer[300];
-      snprintf(answer, sizeof answer, "not recorded: %s\n", session.reason[0] ? session.reason : "CUPTI is busy; try again");
+      snprintf(
+        answer, sizeof answer, "not recorded: %s\n", session.reason[0] ? session.reason : "CUPTI is busy; try again");
       return answer;
     }
     return "open\n";
@@ -372,7 +386,8 @@ static void* tick(void* unused) {
     }
     u64 t = clock_now(CLOCK_MONOTONIC);
     if (open_after_ns && t - began >= open_after_ns) open_after_ns = 0, gate_set(1, "after its seconds", 0);
-    if (open_for_ns && gate.gated && gate.is_open && t - gate.opened_at >= open_for_ns) gate_set(0, "its time is over", 0);
+    if (open_for_ns && gate.gated && gate.is_open && t - gate.opened_at >= open_for_ns)
+      gate_set(0, "its time is over", 0);
     if (t >= next) {
       look();
       t = clock_now(CLOCK_MONOTONIC), next = t + EVERY_MS * 1000000ul, briefly = t + BRIEFLY_MS * 1000000ul;
@@ -380,7 +395,8 @@ static void* tick(void* unused) {
     if (session.attached) recording_follow();
     int records = session.attached && GET(session.recording);
     int shut_long = gate.gated && !GET(gate.is_open) && t - GET(gate.closed_at) > 2 * GRACE_NS;
-    if (records && !shut_long && t >= briefly) look_briefly(), t = clock_now(CLOCK_MONOTONIC), briefly = t + BRIEFLY_MS * 1000000ul;
+    if (records && !shut_long && t >= briefly)
+      look_briefly(), t = clock_now(CLOCK_MONOTONIC), briefly = t + BRIEFLY_MS * 1000000ul;
     u64 wait = (next - t) / 1000000 + 1;
     if (records && wait > BRIEFLY_MS) wait = BRIEFLY_MS;
     int watches = records && !session.lean && (!gate.gated || GET(gate.is_open));
@@ -470,7 +486,9 @@ static void options(void) {
   const char* g = getenv("WARPSCOPE_TRACE_GATE");
   open_for_ns = number_of(getenv("WARPSCOPE_TRACE_FOR_MS")) * 1000000;
   if (!g || !*g) {
-    if (open_for_ns) gate.gated = GATED, gate.list[0] = (Window){ 0, ~0ul }, gate.count = 1, gate.is_open = 1, gate.opened_at = clock_now(CLOCK_MONOTONIC);
+    if (open_for_ns)
+      gate.gated = GATED, gate.list[0] = (Window){ 0, ~0ul }, gate.count = 1, gate.is_open = 1,
+      gate.opened_at = clock_now(CLOCK_MONOTONIC);
     return;
   }
   gate.gated = GATED;
@@ -527,7 +545,8 @@ static void child_of_fork(void) {
 // Starts a separate trace in a child of fork that uses CUDA while its parent only marked ranges. The rings of the
 // parent's threads are dropped, and the locks that they held are reset.
 static void begin_in_child(void) {
-  Lock* const all[] = { &attaching, &measure.lock, &rows.lock, &names.lock, &out.lock, &gate.lock, &given.lock, &threads.lock, &buffers.lock, &modules.lock };
+  Lock* const all[] = { &attaching, &measure.lock, &rows.lock, &names.lock, &out.lock, &gate.lock, &given.lock,
+    &threads.lock, &buffers.lock, &modules.lock };
   for (u32 i = 0; i < COUNT(all); i++) *all[i] = (Lock){ 0 };
   own_pid = out.pid = process();
   rings = NULL, own_ring = NULL, own_tid = 0;
@@ -542,7 +561,8 @@ static void begin(void) {
   if (!lock(&beginning)) return;
   const char* to = getenv("WARPSCOPE_TRACE_OUT");
   if (!begun) {
-    if (to && *to == '/' && strlen(to) < sizeof prefix && rank_is_wanted(getenv("WARPSCOPE_TRACE_RANKS")) && names_prepare()) {
+    if (to && *to == '/' && strlen(to) < sizeof prefix && rank_is_wanted(getenv("WARPSCOPE_TRACE_RANKS")) &&
+      names_prepare()) {
       memcpy(prefix, to, strlen(to) + 1);
       crc_prepare();
       session.started = now();

@@ -26,20 +26,20 @@
 // reads `measure.closed` up to `measure.closed_count`, and session_attach enables the first callbacks. Single words of
 // `measure` and `stalls` are also read without it, by the ticker and under rows.lock (measure_own).
 //
-// rows.lock (activity.c) protects the encoding of CUPTI's records: `rows`, `configs`, `pointers`, `seen`, `last_on`, and
-// the fields of `counted` that are not updated atomically. Entries of `configs.list` up to `configs.count` are read
+// rows.lock (activity.c) protects the encoding of CUPTI's records: `rows`, `configs`, `pointers`, `seen`, `last_on`,
+// and the fields of `counted` that are not updated atomically. Entries of `configs.list` up to `configs.count` are read
 // without it, and so are the sums in `seen` (measure_choose).
 //
-// Ring.emptying (event_ring.c), one per ring, protects the consumer's side: `tail` and `block`. Only the ring's own thread
-// writes `head` and `events`; before the session is ready it also advances `tail`, by compare-and-exchange.
+// Ring.emptying (event_ring.c), one per ring, protects the consumer's side: `tail` and `block`. Only the ring's own
+// thread writes `head` and `events`; before the session is ready it also advances `tail`, by compare-and-exchange.
 //
 // names.lock (strings.c) protects the string table `names`.
 //
 // out.lock (file.c) protects the output: `out`, `rolling`, `first_facts`. `out.pid`, `out.bytes` and `out.closed` are
 // also read without it.
 //
-// gate.lock (capture_range.c) protects `gate.list` (apart from `closed`), `gate.count`, `gate.is_open`, `gate.opened_at` and
-// `gate.closed_at`, and `gate.gated` once the program runs; all of them are read without it.
+// gate.lock (capture_range.c) protects `gate.list` (apart from `closed`), `gate.count`, `gate.is_open`,
+// `gate.opened_at` and `gate.closed_at`, and `gate.gated` once the program runs; all of them are read without it.
 //
 // given.lock (strings.c) protects `given`; entries below the count are read without it.
 //
@@ -47,8 +47,8 @@
 //
 // buffers.lock (activity.c) protects `buffers.spare`; `buffers.count` and `buffers.bytes` are atomic counters.
 //
-// modules.lock (pc_sampling.c) protects `modules.list`, `modules.count` and `modules.bytes`; the fields `hashed`, `crc` and
-// `written` belong to the ticker.
+// modules.lock (pc_sampling.c) protects `modules.list`, `modules.count` and `modules.bytes`; the fields `hashed`, `crc`
+// and `written` belong to the ticker.
 //
 // CUPTI has its own locks, and invokes callbacks while it holds them. Only attaching, switching and measure.lock are
 // held across calls of CUPTI, apart from functions that merely read a record or a name.
@@ -140,7 +140,9 @@ static NOINLINE int lock_patiently(Lock* l, u64 spins, u64 ms) {
       SYSTEM(SYS_SCHED_YIELD);
       continue;
     }
-    if (is_other_process() || (had = lock_take_over(l, owner)) || owner == __atomic_load_n(&l->given_up, __ATOMIC_RELAXED)) break;
+    if (is_other_process() || (had = lock_take_over(l, owner)) ||
+      owner == __atomic_load_n(&l->given_up, __ATOMIC_RELAXED))
+      break;
     if (tries >= spins + ms || (is_bounded() && end_waited >= END_NS)) {
       if (ms == LOCK_MS && !GET(ending)) __atomic_store_n(&l->given_up, owner, __ATOMIC_RELAXED);
       break;

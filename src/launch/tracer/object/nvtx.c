@@ -16,7 +16,8 @@ enum { MESSAGE_ASCII = 1, MESSAGE_WIDE = 2, MESSAGE_REGISTERED = 3 };
 // payloads.
 typedef struct { u64 schema, size; const void* bytes; } Attached;
 enum { NVTX_EXTENDED = (i32)0xDFBD0009 };
-enum { NVTX_UNSIGNED_64 = 1, NVTX_SIGNED_64 = 2, NVTX_DOUBLE = 3, NVTX_UNSIGNED_32 = 4, NVTX_SIGNED_32 = 5, NVTX_FLOAT = 6 };
+enum { NVTX_UNSIGNED_64 = 1, NVTX_SIGNED_64 = 2, NVTX_DOUBLE = 3, NVTX_UNSIGNED_32 = 4, NVTX_SIGNED_32 = 5,
+  NVTX_FLOAT = 6 };
 
 static volatile int writing;
 
@@ -49,9 +50,19 @@ static u32 name_wide(const u32* text) {
   for (; text && *text && p < out_ + sizeof out_ - 4; text++) {
     u32 c = *text;
     if (c < 0x80) { *p++ = (char)c; }
-    else if (c < 0x800) { *p++ = (char)(0xc0 | c >> 6), *p++ = (char)(0x80 | (c & 63)); }
-    else if (c < 0x10000) { *p++ = (char)(0xe0 | c >> 12), *p++ = (char)(0x80 | (c >> 6 & 63)), *p++ = (char)(0x80 | (c & 63)); }
-    else { *p++ = (char)(0xf0 | c >> 18), *p++ = (char)(0x80 | (c >> 12 & 63)), *p++ = (char)(0x80 | (c >> 6 & 63)), *p++ = (char)(0x80 | (c & 63)); }
+    else if (c < 0x800) {
+      *p++ = (char)(0xc0 | c >> 6);
+      *p++ = (char)(0x80 | (c & 63));
+    } else if (c < 0x10000) {
+      *p++ = (char)(0xe0 | c >> 12);
+      *p++ = (char)(0x80 | (c >> 6 & 63));
+      *p++ = (char)(0x80 | (c & 63));
+    } else {
+      *p++ = (char)(0xf0 | c >> 18);
+      *p++ = (char)(0x80 | (c >> 12 & 63));
+      *p++ = (char)(0x80 | (c >> 6 & 63));
+      *p++ = (char)(0x80 | (c & 63));
+    }
   }
   return name_of(out_, (u64)(p - out_));
 }
@@ -106,7 +117,9 @@ static int put_nvtx(u8 kind, u32 domain, u32 text, u64 id, const Attributes* a) 
     case NVTX_SIGNED_32: e->has |= PAYLOAD_SIGNED, e->payload = (u64)(i64)(i32)a->payload; break;
     case NVTX_DOUBLE: e->has |= PAYLOAD_REAL, e->payload = a->payload; break;
     case NVTX_FLOAT: value.real = (double)value.small, e->has |= PAYLOAD_REAL, e->payload = value.bits; break;
-    case NVTX_EXTENDED: if (kind == EVENT_PUSH && a->reserved > 0) put_message(e, domain, (const Attached*)a->payload, (u64)a->reserved); break;
+    case NVTX_EXTENDED:
+      if (kind == EVENT_PUSH && a->reserved > 0) put_message(e, domain, (const Attached*)a->payload, (u64)a->reserved);
+      break;
     default: break;
     }
   }
@@ -145,7 +158,9 @@ static int nvtx_push_ascii(const char* text) { return (int)INSIDE(push(0, name_r
 static int nvtx_push_wide(const u32* text) { return (int)INSIDE(push(0, name_wide(text), NULL)); }
 static int nvtx_push(const Attributes* a) { return a ? (int)INSIDE(push(0, message(a), a)) : 0; }
 static int nvtx_pop(void) { return (int)INSIDE(pop(0, NULL, 0)); }
-static int nvtx_domain_push(void* domain, const Attributes* a) { return a ? (int)INSIDE(push((u32)(u64)domain, message(a), a)) : 0; }
+static int nvtx_domain_push(void* domain, const Attributes* a) {
+  return a ? (int)INSIDE(push((u32)(u64)domain, message(a), a)) : 0;
+}
 static int nvtx_domain_pop(void* domain) { return (int)INSIDE(pop((u32)(u64)domain, NULL, 0)); }
 
 static u64 start(u32 domain, u32 text, const Attributes* a) {
@@ -158,7 +173,9 @@ static u64 start(u32 domain, u32 text, const Attributes* a) {
 static u64 nvtx_start_ascii(const char* text) { return INSIDE(start(0, name_recent(text), NULL)); }
 static u64 nvtx_start_wide(const u32* text) { return INSIDE(start(0, name_wide(text), NULL)); }
 static u64 nvtx_start(const Attributes* a) { return a ? INSIDE(start(0, message(a), a)) : 0; }
-static u64 nvtx_domain_start(void* domain, const Attributes* a) { return a ? INSIDE(start((u32)(u64)domain, message(a), a)) : 0; }
+static u64 nvtx_domain_start(void* domain, const Attributes* a) {
+  return a ? INSIDE(start((u32)(u64)domain, message(a), a)) : 0;
+}
 static void end_(u64 id) {
   put_nvtx(EVENT_END, 0, 0, id, NULL);
   if (UNLIKELY(gate.gated)) gate_ended(id);
@@ -167,10 +184,14 @@ static void end_(u64 id) {
 static void nvtx_end(u64 id) { if (id) INSIDE_(end_(id)); }
 static void nvtx_domain_end(void* domain, u64 id) { (void)domain, nvtx_end(id); }
 
-static void nvtx_mark_ascii(const char* text) { if (!shut()) INSIDE_(put_nvtx(EVENT_MARK, 0, name_recent(text), 0, NULL)); }
+static void nvtx_mark_ascii(const char* text) {
+  if (!shut()) INSIDE_(put_nvtx(EVENT_MARK, 0, name_recent(text), 0, NULL));
+}
 static void nvtx_mark_wide(const u32* text) { if (!shut()) INSIDE_(put_nvtx(EVENT_MARK, 0, name_wide(text), 0, NULL)); }
 static void nvtx_mark(const Attributes* a) { if (a && !shut()) INSIDE_(put_nvtx(EVENT_MARK, 0, message(a), 0, a)); }
-static void nvtx_domain_mark(void* domain, const Attributes* a) { if (a && !shut()) INSIDE_(put_nvtx(EVENT_MARK, (u32)(u64)domain, message(a), 0, a)); }
+static void nvtx_domain_mark(void* domain, const Attributes* a) {
+  if (a && !shut()) INSIDE_(put_nvtx(EVENT_MARK, (u32)(u64)domain, message(a), 0, a));
+}
 
 // Handles of domains and registered strings are ids of their strings.
 static void* nvtx_domain_ascii(const char* text) {
@@ -182,12 +203,24 @@ static void* nvtx_domain_wide(const u32* text) { return (void*)INSIDE(name_wide(
 static void* nvtx_register_ascii(void* domain, const char* text) { (void)domain; return (void*)INSIDE(name(text)); }
 static void* nvtx_register_wide(void* domain, const u32* text) { (void)domain; return (void*)INSIDE(name_wide(text)); }
 
-static void nvtx_category_ascii(u32 category, const char* text) { if (category && text) INSIDE_(name_given(0, category, name(text))); }
-static void nvtx_category_wide(u32 category, const u32* text) { if (category && text) INSIDE_(name_given(0, category, name_wide(text))); }
-static void nvtx_domain_category_ascii(void* domain, u32 category, const char* text) { if (category && text) INSIDE_(name_given((u32)(u64)domain, category, name(text))); }
-static void nvtx_domain_category_wide(void* domain, u32 category, const u32* text) { if (category && text) INSIDE_(name_given((u32)(u64)domain, category, name_wide(text))); }
-static void nvtx_thread_ascii(u32 thread, const char* text) { if (thread && text) INSIDE_(name_given(thread, 0, name(text))); }
-static void nvtx_thread_wide(u32 thread, const u32* text) { if (thread && text) INSIDE_(name_given(thread, 0, name_wide(text))); }
+static void nvtx_category_ascii(u32 category, const char* text) {
+  if (category && text) INSIDE_(name_given(0, category, name(text)));
+}
+static void nvtx_category_wide(u32 category, const u32* text) {
+  if (category && text) INSIDE_(name_given(0, category, name_wide(text)));
+}
+static void nvtx_domain_category_ascii(void* domain, u32 category, const char* text) {
+  if (category && text) INSIDE_(name_given((u32)(u64)domain, category, name(text)));
+}
+static void nvtx_domain_category_wide(void* domain, u32 category, const u32* text) {
+  if (category && text) INSIDE_(name_given((u32)(u64)domain, category, name_wide(text)));
+}
+static void nvtx_thread_ascii(u32 thread, const char* text) {
+  if (thread && text) INSIDE_(name_given(thread, 0, name(text)));
+}
+static void nvtx_thread_wide(u32 thread, const u32* text) {
+  if (thread && text) INSIDE_(name_given(thread, 0, name_wide(text)));
+}
 
 // NvtxExportTableID, NvtxCallbackModule, and the slots of each (nvtxTypes.h).
 enum { TABLE_CALLBACKS = 1, MODULE_CORE = 1, MODULE_CORE2 = 5 };
@@ -202,7 +235,8 @@ static void nvtx_functions(const Callbacks* callbacks) {
     take(t, n, 1, nvtx_mark), take(t, n, 2, nvtx_mark_ascii), take(t, n, 3, nvtx_mark_wide);
     take(t, n, 4, nvtx_start), take(t, n, 5, nvtx_start_ascii), take(t, n, 6, nvtx_start_wide), take(t, n, 7, nvtx_end);
     take(t, n, 8, nvtx_push), take(t, n, 9, nvtx_push_ascii), take(t, n, 10, nvtx_push_wide), take(t, n, 11, nvtx_pop);
-    take(t, n, 12, nvtx_category_ascii), take(t, n, 13, nvtx_category_wide), take(t, n, 14, nvtx_thread_ascii), take(t, n, 15, nvtx_thread_wide);
+    take(t, n, 12, nvtx_category_ascii), take(t, n, 13, nvtx_category_wide), take(t, n, 14, nvtx_thread_ascii),
+      take(t, n, 15, nvtx_thread_wide);
   }
   if (callbacks->module(MODULE_CORE2, &t, &n)) {
     take(t, n, 1, nvtx_domain_mark), take(t, n, 2, nvtx_domain_start), take(t, n, 3, nvtx_domain_end);
@@ -218,15 +252,26 @@ static void nvtx_functions(const Callbacks* callbacks) {
 enum { MODULE_PAYLOAD = 2 };
 typedef struct { u64 segment, count; void** slots; } Segment;
 typedef struct { u16 version, size, module, compatible; u64 count; Segment* segments; } Extension;
-static int nvtx_push_payload(void* domain, const Attached* of, u64 count) { (void)of, (void)count; return (int)INSIDE(push((u32)(u64)domain, 0, NULL)); }
-static int nvtx_pop_payload(void* domain, const Attached* of, u64 count) { return (int)INSIDE(pop((u32)(u64)domain, of, count)); }
-static u64 nvtx_start_payload(void* domain, const Attached* of, u64 count) { (void)of, (void)count; return INSIDE(start((u32)(u64)domain, 0, NULL)); }
-static void nvtx_end_payload(void* domain, u64 id, const Attached* of, u64 count) { (void)domain, (void)of, (void)count, nvtx_end(id); }
+static int nvtx_push_payload(void* domain, const Attached* of, u64 count) {
+  (void)of, (void)count;
+  return (int)INSIDE(push((u32)(u64)domain, 0, NULL));
+}
+static int nvtx_pop_payload(void* domain, const Attached* of, u64 count) {
+  return (int)INSIDE(pop((u32)(u64)domain, of, count));
+}
+static u64 nvtx_start_payload(void* domain, const Attached* of, u64 count) {
+  (void)of, (void)count;
+  return INSIDE(start((u32)(u64)domain, 0, NULL));
+}
+static void nvtx_end_payload(void* domain, u64 id, const Attached* of, u64 count) {
+  (void)domain, (void)of, (void)count, nvtx_end(id);
+}
 static u8 nvtx_domain_enabled(void* domain) { (void)domain; return 1; }
 static void nvtx_extension(const Extension* e) {
   if (e->module != MODULE_PAYLOAD || !e->count || !e->segments) return;
   const Segment* s = e->segments;
-  void* functions[] = { NULL, NULL, NULL, nvtx_push_payload, nvtx_pop_payload, nvtx_start_payload, nvtx_end_payload, nvtx_domain_enabled };
+  void* functions[] = { NULL, NULL, NULL, nvtx_push_payload, nvtx_pop_payload, nvtx_start_payload, nvtx_end_payload,
+    nvtx_domain_enabled };
   for (u64 i = 0; i < sizeof functions / sizeof *functions && i < s->count; i++) {
     if (functions[i]) s->slots[i] = functions[i];
   }

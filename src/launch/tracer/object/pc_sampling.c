@@ -20,7 +20,11 @@ typedef struct {
   u64 foreign;
   u8 full;
 } Samples;
-typedef struct { u32 type; Result status; union { u64 words[3]; struct { u64 count; u32* list; } reasons; u32 number; u64 bytes; void* data; } value; } Setting;
+typedef struct {
+  u32 type;
+  Result status;
+  union { u64 words[3]; struct { u64 count; u32* list; } reasons; u32 number; u64 bytes; void* data; } value;
+} Setting;
 typedef struct { u64 size; void *reserved, *context; } Sampling;
 typedef struct { u64 size; void *reserved, *context; u64 count; Setting* list; } Configuration;
 typedef struct { u64 size; void *reserved, *context; Samples* data; } Taking;
@@ -30,22 +34,26 @@ typedef struct { u64 size, bytes; const void* module; u64 crc; } Checksum;
 typedef struct { u32 id; u64 bytes; const char* code; } Loaded;
 typedef struct { void *context, *handle; const Loaded* module; } Resource;
 
-#define SAMPLING_FUNCTIONS \
-  X(cuptiPCSamplingEnable, Sampling) X(cuptiPCSamplingDisable, Sampling) X(cuptiPCSamplingStart, Sampling) X(cuptiPCSamplingStop, Sampling) \
-  X(cuptiPCSamplingSetConfigurationAttribute, Configuration) X(cuptiPCSamplingGetData, Taking) \
-  X(cuptiPCSamplingGetNumStallReasons, CountReasons) X(cuptiPCSamplingGetStallReasons, NameReasons) X(cuptiGetCubinCrc, Checksum)
+#define SAMPLING_FUNCTIONS                                                                                             \
+  X(cuptiPCSamplingEnable, Sampling)                                                                                   \
+  X(cuptiPCSamplingDisable, Sampling) X(cuptiPCSamplingStart, Sampling) X(cuptiPCSamplingStop, Sampling)               \
+    X(cuptiPCSamplingSetConfigurationAttribute, Configuration) X(cuptiPCSamplingGetData, Taking)                       \
+      X(cuptiPCSamplingGetNumStallReasons, CountReasons) X(cuptiPCSamplingGetStallReasons, NameReasons)                \
+        X(cuptiGetCubinCrc, Checksum)
 #define X(name, parameter) static Result (*name)(parameter*);
 SAMPLING_FUNCTIONS
 #undef X
 
-enum { ATTRIBUTE_PERIOD = 1, ATTRIBUTE_REASONS = 2, ATTRIBUTE_SCRATCH = 3, ATTRIBUTE_HARDWARE = 4, ATTRIBUTE_MODE = 5, ATTRIBUTE_START_STOP = 6, ATTRIBUTE_DATA = 8 };
+enum { ATTRIBUTE_PERIOD = 1, ATTRIBUTE_REASONS = 2, ATTRIBUTE_SCRATCH = 3, ATTRIBUTE_HARDWARE = 4, ATTRIBUTE_MODE = 5,
+  ATTRIBUTE_START_STOP = 6, ATTRIBUTE_DATA = 8 };
 enum { MODE_SERIALIZED = 2, DOMAIN_RESOURCE = 3, CONTEXT_DESTROYED = 2, MODULE_LOADED = 6, ERROR_NO_MEMORY = 8 };
 // Samples are taken every 2^5 to 2^31 cycles. PER_SM samples per SM are enough to resolve lines that take one percent.
 // A launch of unknown length gets a shorter period (UNSEEN) than most, so that a short one has enough samples.
 enum { SHORTEST = 5, UNSEEN = 9, LONGEST_PERIOD = 20, PER_SM = 128 };
 enum { REASONS = 96, INSTRUCTIONS = 16384, NAME = 128, MODULES = 8192, CODES = 256 };
 // Fewer modules are kept until samples are requested, which may happen while the program runs.
-static const u64 MOST_KEPT = 512ul << 20, MOST_KEPT_ASIDE = 128ul << 20, LARGEST_WRITTEN = 32ul << 20, MOST_WRITTEN = 128ul << 20;
+static const u64 MOST_KEPT = 512ul << 20, MOST_KEPT_ASIDE = 128ul << 20, LARGEST_WRITTEN = 32ul << 20,
+                 MOST_WRITTEN = 128ul << 20;
 
 static struct {
   u32 count, numbers[REASONS];
@@ -76,7 +84,8 @@ static void module_loaded(const Resource* r) {
   if (!lock(&modules.lock)) return;
   // A context that follows another one loads the same modules again.
   int known = 0;
-  for (u32 i = 0; i < modules.count && !known; i++) known = modules.list[i].bytes == m->bytes && !memcmp(modules.list[i].code, m->code, m->bytes);
+  for (u32 i = 0; i < modules.count && !known; i++)
+    known = modules.list[i].bytes == m->bytes && !memcmp(modules.list[i].code, m->code, m->bytes);
   if (!known && modules.count < MODULES && modules.bytes + m->bytes <= modules.most) {
     u8* kept = pages(m->bytes, 0);
     if (kept) {
@@ -137,8 +146,11 @@ static int took_too_long(u64 ns, const Shape* s) {
 static int stalls_failed(const char* what, Result r) {
   static char text[200];
   if (r == OK) return 0;
-  snprintf(text, sizeof text, r == ERROR_INSUFFICIENT_PRIVILEGES ? "this user has no permission to access GPU performance counters (%s)" :
-    r == ERROR_HARDWARE_BUSY ? "another profiler holds the GPU's counters (%s)" : "%s: %s", what, result_text(r));
+  snprintf(text, sizeof text,
+    r == ERROR_INSUFFICIENT_PRIVILEGES ? "this user has no permission to access GPU performance counters (%s)"
+      : r == ERROR_HARDWARE_BUSY       ? "another profiler holds the GPU's counters (%s)"
+                                       : "%s: %s",
+    what, result_text(r));
   stalls.why_not = text;
   return 1;
 }
@@ -147,7 +159,8 @@ static int samples_make(Samples* s) {
   *s = (Samples){ .size = sizeof *s, .room = INSTRUCTIONS, .list = pages(INSTRUCTIONS * sizeof(Sampled), 0) };
   Reason* reasons = pages((u64)INSTRUCTIONS * stalls.count * sizeof(Reason), 0);
   if (!s->list || !reasons) return 0;
-  for (u32 i = 0; i < INSTRUCTIONS; i++) s->list[i].size = sizeof(Sampled), s->list[i].reasons = reasons + (u64)i * stalls.count;
+  for (u32 i = 0; i < INSTRUCTIONS; i++)
+    s->list[i].size = sizeof(Sampled), s->list[i].reasons = reasons + (u64)i * stalls.count;
   return 1;
 }
 
@@ -215,13 +228,18 @@ static int stalls_configure(const Wanted* w) {
   u64 buffer;
   stalls.period = period_of(w, &buffer);
   Setting list[] = {
-    { ATTRIBUTE_REASONS, 0, { .reasons = { stalls.count, stalls.numbers } } }, { ATTRIBUTE_PERIOD, 0, { .number = stalls.period } },
-    { ATTRIBUTE_MODE, 0, { .number = MODE_SERIALIZED } }, { ATTRIBUTE_START_STOP, 0, { .number = 1 } },
-    { ATTRIBUTE_SCRATCH, 0, { .bytes = 1 << 20 } }, { ATTRIBUTE_HARDWARE, 0, { .bytes = buffer } }, { ATTRIBUTE_DATA, 0, { .data = &stalls.given } },
+    { ATTRIBUTE_REASONS, 0, { .reasons = { stalls.count, stalls.numbers } } },
+    { ATTRIBUTE_PERIOD, 0, { .number = stalls.period } },
+    { ATTRIBUTE_MODE, 0, { .number = MODE_SERIALIZED } },
+    { ATTRIBUTE_START_STOP, 0, { .number = 1 } },
+    { ATTRIBUTE_SCRATCH, 0, { .bytes = 1 << 20 } },
+    { ATTRIBUTE_HARDWARE, 0, { .bytes = buffer } },
+    { ATTRIBUTE_DATA, 0, { .data = &stalls.given } },
   };
   Configuration all = { sizeof all, NULL, measure.context, COUNT(list), list };
-  if (good && !stalls_failed("cuptiPCSamplingSetConfigurationAttribute", cuptiPCSamplingSetConfigurationAttribute(&all)) &&
-      !stalls_failed("cuptiPCSamplingStart", cuptiPCSamplingStart(&on)))
+  if (good &&
+    !stalls_failed("cuptiPCSamplingSetConfigurationAttribute", cuptiPCSamplingSetConfigurationAttribute(&all)) &&
+    !stalls_failed("cuptiPCSamplingStart", cuptiPCSamplingStart(&on)))
     return 1;
   stalls_leave();
   return 0;
@@ -278,7 +296,8 @@ static void stalls_close(void) {
   u64 t = clock_now(CLOCK_MONOTONIC), took = t - measure.opened_at;
   stalls.estimate = took;
   window_took(stalls.thread, took);
-  if (took_too_long(t - measure.last_launch, &stalls.shape)) stalls.why_not = "a sampled launch took far longer than usual";
+  if (took_too_long(t - measure.last_launch, &stalls.shape))
+    stalls.why_not = "a sampled launch took far longer than usual";
 }
 
 // Writes a row of the samples. Caller holds measure.lock.
@@ -293,13 +312,16 @@ static void stalls_write_from(Samples* s) {
   u8* p = put_number(data, stalls.thread);
   p = put_number(p, stalls.time);
   for (u32 k = 0; k < COUNT(shape); k++) p = put_number(p, shape[k]);
-  p = put_number(p, stalls.correlation), p = put_number(p, stalls.period), p = put_number(p, s->total > s->foreign ? s->total - s->foreign : 0), p = put_number(p, s->dropped), p = put_number(p, (u64)(s->full || stalls.full));
+  p = put_number(p, stalls.correlation), p = put_number(p, stalls.period),
+  p = put_number(p, s->total > s->foreign ? s->total - s->foreign : 0), p = put_number(p, s->dropped),
+  p = put_number(p, (u64)(s->full || stalls.full));
   u8* at = p;
   for (u64 i = 0; i < count && p + 5 * 10 + stalls.count * 2 * ROW < data + STALL_BLOCK - 16; i++) {
     const Sampled* one = &s->list[i];
     u64 taken = 0, reasons = one->count < stalls.count ? one->count : stalls.count;
     for (u64 k = 0; k < reasons; k++) taken += one->reasons[k].samples > 0;
-    p = put_number(p, one->crc), p = put_number(p, name(one->name)), p = put_number(p, one->offset), p = put_number(p, taken);
+    p = put_number(p, one->crc), p = put_number(p, name(one->name)), p = put_number(p, one->offset),
+    p = put_number(p, taken);
     for (u64 k = 0; k < reasons; k++) {
       u32 which = 0;
       if (!one->reasons[k].samples) continue;
@@ -333,7 +355,9 @@ static int measure_lock(int passes);
 static void measure_hear(int on);
 static void context_destroyed(const Resource* r) {
   // The ticker may be preparing the profiler in this context.
-  for (int tries = 0; measure.preparing && measure.context == r->context && tries < PREPARING_MS && !gone && !session.ended; tries++) nap();
+  for (int tries = 0;
+    measure.preparing && measure.context == r->context && tries < PREPARING_MS && !gone && !session.ended; tries++)
+    nap();
   // A launch of this very thread cannot be in progress, since the thread is inside another call. At the process's end
   // the counters need no release.
   if (r->context != measure.context || holds || session.ended || !measure_lock(0)) return;

@@ -36,9 +36,12 @@ static void measure_ready(void) {
   // A later context on the same GPU reuses the plan; a context on another GPU is not measured.
   u32 device = 0;
   if (measure.planned && cuptiGetDeviceId(measure.context, &device) == OK) {
-    measure.state = device == measure.device ? MEASURE_IDLE : ++measure.others < MOST_OTHERS ? MEASURE_LOOKING : MEASURE_OFF;
+    measure.state = device == measure.device ? MEASURE_IDLE
+      : ++measure.others < MOST_OTHERS       ? MEASURE_LOOKING
+                                             : MEASURE_OFF;
     if (measure.state == MEASURE_LOOKING) measure.context = NULL;
-    if (measure.state == MEASURE_OFF) measure.why_not = "the program goes on with another GPU than the one that was measured";
+    if (measure.state == MEASURE_OFF)
+      measure.why_not = "the program goes on with another GPU than the one that was measured";
     return;
   }
   measure.state = measure_prepare() ? MEASURE_IDLE : MEASURE_OFF;
@@ -60,8 +63,14 @@ static int shape_of(u32 id, const Call* call, Shape* s, void** stream) {
   if (!call->symbol || !call->parameters) return 0;
   const Plain* p = call->parameters;
   const Extended* e = launch_kind[id] == LAUNCH_EXTENDED ? *(const Extended* const*)call->parameters : NULL;
-  if (launch_kind[id] == LAUNCH_PLAIN) *s = (Shape){ name(call->symbol), { p->grid[0], p->grid[1], p->grid[2] }, { p->block[0], p->block[1], p->block[2] }, p->shared }, *stream = p->stream;
-  else if (e) *s = (Shape){ name(call->symbol), { e->grid[0], e->grid[1], e->grid[2] }, { e->block[0], e->block[1], e->block[2] }, e->shared }, *stream = e->stream;
+  if (launch_kind[id] == LAUNCH_PLAIN)
+    *s = (Shape){ name(call->symbol), { p->grid[0], p->grid[1], p->grid[2] }, { p->block[0], p->block[1], p->block[2] },
+      p->shared },
+    *stream = p->stream;
+  else if (e)
+    *s = (Shape){ name(call->symbol), { e->grid[0], e->grid[1], e->grid[2] }, { e->block[0], e->block[1], e->block[2] },
+      e->shared },
+    *stream = e->stream;
   return s->name != 0;
 }
 
@@ -82,7 +91,8 @@ static int measure_launch(u32 id, const Call* call) {
   if (measure.state == MEASURE_OFF || measure.state == MEASURE_LOOKING) return 0;
   u32 by = 0;
   int shaped = plain && shape_of(id, call, &s, &stream);
-  if (measure.state == MEASURE_ARMED && measure.leaving && shaped && call->context == measure.context && !capturing(stream)) {
+  if (measure.state == MEASURE_ARMED && measure.leaving && shaped && call->context == measure.context &&
+    !capturing(stream)) {
     give_back();
     measure.state = MEASURE_IDLE;
   }
@@ -123,7 +133,8 @@ static int measure_launch(u32 id, const Call* call) {
     may = may && (!measure.pass || (measure.count < measure.length && same_shape(&inside[measure.count].shape, &s)));
     if (!may) window_close();
     if (!may) return 0;
-  } else if (measure.state != MEASURE_ARMED || measure.sampling || !may || !same_shape(&measure.start, &s) || !window_open(REPLAY_NONE)) {
+  } else if (measure.state != MEASURE_ARMED || measure.sampling || !may || !same_shape(&measure.start, &s) ||
+    !window_open(REPLAY_NONE)) {
     return 0;
   }
   measure.useless = lacks(w, measure.set) ? 0 : measure.useless + 1;
@@ -159,7 +170,8 @@ static int measure_lock(int passes) {
     if (measure.replaying || turn != measure.turns) began = clock_now(CLOCK_MONOTONIC), turn = measure.turns;
     u64 waited = clock_now(CLOCK_MONOTONIC) - began;
     // No thread waits from now on: with many threads one of them would always be waiting.
-    if (passing == PASS_LATER && waited > PASS_MS * 1000000ul) __atomic_compare_exchange_n(&measure.passing, &later, PASS_NOW, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    if (passing == PASS_LATER && waited > PASS_MS * 1000000ul)
+      __atomic_compare_exchange_n(&measure.passing, &later, PASS_NOW, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     if (waited > (measure.on_ticker ? TICKER_MS : LAUNCH_MS) * 1000000ul) {
       measure.why_not = "a launch waited for the profiler for too long; nothing was measured after that";
       __atomic_store_n(&measure.stuck, 1, __ATOMIC_SEQ_CST);
@@ -202,7 +214,8 @@ static void measure_left(u32 id, const Call* call) {
   measure.left_at = clock_now(CLOCK_MONOTONIC);
   int late = 0;
   if (!measure.replayed && took_too_long(measure.left_at - measure.last_launch, &inside[measure.count - 1].shape)) {
-    measure.why_not = "a measured launch took over five seconds and a hundred times as long as usual: kernels of this program may wait for each other";
+    measure.why_not = "a measured launch took over five seconds and a hundred times as long as usual: kernels of this "
+                      "program may wait for each other";
     measure.budget = 0, late = 1;
   }
   int more = measure.pass && measure.count < measure.length;

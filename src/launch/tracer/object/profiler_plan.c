@@ -26,8 +26,12 @@ static int measure_library(void) {
 static int measure_failed(const char* what, Result r) {
   static char text[200];
   if (r == OK) return 0;
-  snprintf(text, sizeof text, r == ERROR_INSUFFICIENT_PRIVILEGES ? "this user has no permission to access GPU performance counters (%s)" :
-    r == ERROR_HARDWARE_BUSY ? "another profiler, such as DCGM, or another process that is measured holds the GPU's counters (%s)" : "%s: %s", what, result_text(r));
+  snprintf(text, sizeof text,
+    r == ERROR_INSUFFICIENT_PRIVILEGES ? "this user has no permission to access GPU performance counters (%s)"
+      : r == ERROR_HARDWARE_BUSY
+      ? "another profiler, such as DCGM, or another process that is measured holds the GPU's counters (%s)"
+      : "%s: %s",
+    what, result_text(r));
   measure.why_not = text;
   return 1;
 }
@@ -51,10 +55,14 @@ static u32 set_plan(Set* g, const char* chip) {
   cuptiProfilerHostGetConfigImage_P image;
   cuptiProfilerHostGetNumOfPasses_P passes;
   // Add all metrics in one call: otherwise each metric gets its own pass.
-  if (planned_("cuptiProfilerHostConfigAddMetrics", ASK(cuptiProfilerHostConfigAddMetrics, add, .host = g->host, .metrics = g->metrics, .count = g->count)) &&
-      planned_("cuptiProfilerHostGetConfigImageSize", ASK(cuptiProfilerHostGetConfigImageSize, size, .host = g->host)) && (g->config = pages(size.bytes, 0)) &&
-      planned_("cuptiProfilerHostGetConfigImage", ASK(cuptiProfilerHostGetConfigImage, image, .host = g->host, .bytes = size.bytes, .image = g->config)) &&
-      planned_("cuptiProfilerHostGetNumOfPasses", ASK(cuptiProfilerHostGetNumOfPasses, passes, .bytes = size.bytes, .image = g->config)))
+  if (planned_("cuptiProfilerHostConfigAddMetrics",
+        ASK(cuptiProfilerHostConfigAddMetrics, add, .host = g->host, .metrics = g->metrics, .count = g->count)) &&
+    planned_("cuptiProfilerHostGetConfigImageSize", ASK(cuptiProfilerHostGetConfigImageSize, size, .host = g->host)) &&
+    (g->config = pages(size.bytes, 0)) &&
+    planned_("cuptiProfilerHostGetConfigImage",
+      ASK(cuptiProfilerHostGetConfigImage, image, .host = g->host, .bytes = size.bytes, .image = g->config)) &&
+    planned_("cuptiProfilerHostGetNumOfPasses",
+      ASK(cuptiProfilerHostGetNumOfPasses, passes, .bytes = size.bytes, .image = g->config)))
     g->config_bytes = size.bytes, g->passes = (u32)passes.passes;
   return g->passes;
 }
@@ -85,11 +93,16 @@ static void set_take(Set* to, const char** metrics, u32 count, const char* chip)
 static int set_images(Set* g) {
   cuptiRangeProfilerGetCounterDataSize_P size;
   cuptiRangeProfilerCounterDataImageInitialize_P begin_;
-  if (measure_failed("cuptiRangeProfilerGetCounterDataSize", ASK(cuptiRangeProfilerGetCounterDataSize, size, .object = measure.object, .metrics = g->metrics, .count = g->count, .ranges = WINDOW, .nodes = WINDOW))) return 0;
+  if (measure_failed("cuptiRangeProfilerGetCounterDataSize",
+        ASK(cuptiRangeProfilerGetCounterDataSize, size, .object = measure.object, .metrics = g->metrics,
+          .count = g->count, .ranges = WINDOW, .nodes = WINDOW)))
+    return 0;
   g->data_bytes = size.bytes, g->data = pages(size.bytes, 0), g->clean = pages(size.bytes, 0);
   if (!g->data || !g->clean) return 0;
   // An image can be initialized only right after its size was requested: a pristine copy is kept.
-  return !measure_failed("cuptiRangeProfilerCounterDataImageInitialize", ASK(cuptiRangeProfilerCounterDataImageInitialize, begin_, .object = measure.object, .bytes = size.bytes, .data = g->clean));
+  return !measure_failed("cuptiRangeProfilerCounterDataImageInitialize",
+    ASK(cuptiRangeProfilerCounterDataImageInitialize, begin_, .object = measure.object, .bytes = size.bytes,
+      .data = g->clean));
 }
 
 // Written before the first values of the sets.
@@ -129,7 +142,8 @@ static void plan_range(const char* p) {
 static void plan_read(void) {
   int file = file_open(measure.plan, O_RDONLY | O_CLOEXEC);
   u64 n = 0;
-  for (long k; file >= 0 && n < PLAN_BYTES - 1 && (k = file_read(file, plan_text + n, PLAN_BYTES - 1 - n)) > 0;) n += (u64)k;
+  for (long k; file >= 0 && n < PLAN_BYTES - 1 && (k = file_read(file, plan_text + n, PLAN_BYTES - 1 - n)) > 0;)
+    n += (u64)k;
   if (file >= 0) file_close(file);
   measure.share = 90;
   for (char* line = plan_text; *line;) {
@@ -165,7 +179,8 @@ static char* groups_of(const char* chip) {
   for (char* line = (char*)plan_groups; line && *line;) {
     char* end = line;
     while (*end && *end != '\n') end++;
-    if (!strncmp(line, "chip ", 5) && (u64)(end - line) == n + 5 && !strncmp(line + 5, chip, n)) return *end ? end + 1 : NULL;
+    if (!strncmp(line, "chip ", 5) && (u64)(end - line) == n + 5 && !strncmp(line + 5, chip, n))
+      return *end ? end + 1 : NULL;
     line = *end ? end + 1 : end;
   }
   return NULL;
@@ -225,14 +240,17 @@ static int measure_prepare(void) {
   int planned = 1;
   // On a chip with few known metrics, the second set may be empty.
   for (u32 i = 0; i < SETS; i++)
-    if (sets[i].count || i != SET_REST) planned = planned && set_plan(&sets[i], chip.chip) && (i >= SWEPT || sets[i].passes <= PASSES);
+    if (sets[i].count || i != SET_REST)
+      planned = planned && set_plan(&sets[i], chip.chip) && (i >= SWEPT || sets[i].passes <= PASSES);
   if (!planned) {
     static char text[200];
-    snprintf(text, sizeof text, "the metrics of %s cannot be planned (%u of the first group are known; %s: %s)", chip.chip, sets[SET_FIRST].count, plan_step ? plan_step : "none", result_text(plan_result));
+    snprintf(text, sizeof text, "the metrics of %s cannot be planned (%u of the first group are known; %s: %s)",
+      chip.chip, sets[SET_FIRST].count, plan_step ? plan_step : "none", result_text(plan_result));
     measure.why_not = text;
     return 0;
   }
-  if (measure_failed("cuptiRangeProfilerEnable", ASK(cuptiRangeProfilerEnable, enable, .context = measure.context))) return 0;
+  if (measure_failed("cuptiRangeProfilerEnable", ASK(cuptiRangeProfilerEnable, enable, .context = measure.context)))
+    return 0;
   measure.object = enable.object;
   for (u32 i = 0; i < SETS; i++)
     if (sets[i].count && !set_images(&sets[i])) return 0;

@@ -40,11 +40,14 @@ static void measure_write(void) {
     if (w && (in->good || w->attempts[measure.set] > 2)) w->done[measure.set]++;
     if (!in->good || info.ranges != measure.length) continue;
     cuptiProfilerHostEvaluateToGpuValues_P value;
-    if (ASK(cuptiProfilerHostEvaluateToGpuValues, value, .host = g->host, .data = g->data, .bytes = g->data_bytes, .range = i, .metrics = (const char**)g->metrics, .count = g->count, .values = values) != OK) continue;
+    if (ASK(cuptiProfilerHostEvaluateToGpuValues, value, .host = g->host, .data = g->data, .bytes = g->data_bytes,
+          .range = i, .metrics = (const char**)g->metrics, .count = g->count, .values = values) != OK)
+      continue;
     u8* p = data;
     const u32* words = &in->shape.name;
     u32 launches_ = measure.replayed ? 1 : measure.pass;
-    p = put_number(p, measure.set), p = put_number(p, measure.replayed), p = put_number(p, in->thread), p = put_number(p, in->time);
+    p = put_number(p, measure.set), p = put_number(p, measure.replayed), p = put_number(p, in->thread),
+    p = put_number(p, in->time);
     for (u32 k = 0; k < sizeof in->shape / 4; k++) p = put_number(p, words[k]);
     p = put_number(p, launches_);
     for (u32 k = 0; k < launches_; k++) p = put_number(p, in->correlations[k]);
@@ -68,7 +71,8 @@ static void windows_write(void) {
   if (count - measure.closed_written > COUNT(measure.closed)) measure.closed_written = count - COUNT(measure.closed);
   for (; measure.closed_written != count; measure.closed_written++) {
     u32 at = measure.closed_written % COUNT(measure.closed);
-    put_overhead(OVERHEAD_MEASURING, measure.closed[at].thread, measure.closed[at].start, measure.closed[at].start + measure.closed[at].took);
+    put_overhead(OVERHEAD_MEASURING, measure.closed[at].thread, measure.closed[at].start,
+      measure.closed[at].start + measure.closed[at].took);
   }
   rows_flush(&rows.overhead);
   unlock(&rows.lock);
@@ -77,7 +81,9 @@ static void windows_write(void) {
 // Chooses the launch to be sampled next: one of each kernel whose counters are known.
 static int sampling_begin(u64 t) {
   const Wanted* first = NULL;
-  int affordable = measure.budget && (measure.spent + (stalls.launches ? stalls.estimate : FIRST_SAMPLING_NS)) * 1000 <= (t - measure.started) * measure.budget;
+  int affordable = measure.budget &&
+    (measure.spent + (stalls.launches ? stalls.estimate : FIRST_SAMPLING_NS)) * 1000 <=
+      (t - measure.started) * measure.budget;
   if (stalls.why_not) return 0;
   for (u32 i = 0; i < measure.wanted; i++) {
     const Wanted* w = &wanted_launches[i];
@@ -109,14 +115,16 @@ static int sweep_begin(int only_asked, u64 t) {
     }
     if (!first) continue;
     for (u32 i = 0; i < measure.wanted; i++) wanted_launches[i].swept = 0;
-    measure.set = set, measure.pass = measure.length = measure.count = 0, measure.sweeping = 1, measure.start = first->shape, measure.waited = 0;
+    measure.set = set, measure.pass = measure.length = measure.count = 0, measure.sweeping = 1,
+    measure.start = first->shape, measure.waited = 0;
     measure.swept_at = t;
     return 1;
   }
   return 0;
 }
 
-enum { MEASURE_EVERY_MS = 20, CHOOSE_EVERY_MS = 500, ARMED_MS = 500, OPEN_MS = 1000, MOST_WAITED = 8, LAST_MS = 200, LEAVE_MS = 2000 };
+enum { MEASURE_EVERY_MS = 20, CHOOSE_EVERY_MS = 500, ARMED_MS = 500, OPEN_MS = 1000, MOST_WAITED = 8, LAST_MS = 200,
+  LEAVE_MS = 2000 };
 
 static void measure_idle(u64 t) {
   // Less often for programs with very many configurations: all of them are visited.
@@ -134,7 +142,8 @@ static void measure_idle(u64 t) {
     // the counters.
     u64 until = measure.budget ? measure.started + (measure.spent + next) / measure.budget * 1000 : ~0ul;
     measure.leaving = 0;
-    if (!arm && measure.object && !measure.pass && (!due || until > t + LEAVE_MS * 1000000ul)) measure.leaving |= LEAVE_RANGES;
+    if (!arm && measure.object && !measure.pass && (!due || until > t + LEAVE_MS * 1000000ul))
+      measure.leaving |= LEAVE_RANGES;
     if ((!arm || !due) && stalls.enabled && !measure.sampling) measure.leaving |= LEAVE_STALLS;
     measure_hear(arm || measure.leaving);
     if (arm && !due) measure.start = (Shape){ 0 };
@@ -234,36 +243,50 @@ static void measure_ended(void) {
   if (measure.why_not) return;
   if (measure.state == MEASURE_LOOKING && !measure.planned) {
     // A launch was seen, but the ticker had no time to prepare.
-    if (measure.context && (measure.budget || measure.asked)) measure.why_not = "the program ended before anything could be measured";
+    if (measure.context && (measure.budget || measure.asked))
+      measure.why_not = "the program ended before anything could be measured";
     return;
   }
   if (measure.budget && !measure.windows && measure.started) {
     // The budget is in thousandths.
     u64 ran = (clock_now(CLOCK_MONOTONIC) - measure.started) / 1000000, first = FIRST_NS / 1000 / measure.budget;
     if (ran < first) {
-      snprintf(text, sizeof text, "the first counters take about %lu.%lu s, which fits the budget only in a run of over %lu.%lu s; this one lasted %lu.%lu s (`--survey=PERCENT` allows more)",
+      snprintf(text, sizeof text,
+        "the first counters take about %lu.%lu s, which fits the budget only in a run of over %lu.%lu s; this one "
+        "lasted %lu.%lu s (`--survey=PERCENT` allows more)",
         FIRST_NS / 1000000000, FIRST_NS / 100000000 % 10, first / 1000, first / 100 % 10, ran / 1000, ran / 100 % 10);
       measure.why_not = text;
       return;
     }
   }
   if (measure.windows && !measure.written && !measure.sweeping && measure.cut) {
-    snprintf(text, sizeof text, "the CUDA context was destroyed after %u of the %u passes needed for the first metrics", measure.cut, sets[measure.set].passes);
+    snprintf(text, sizeof text, "the CUDA context was destroyed after %u of the %u passes needed for the first metrics",
+      measure.cut, sets[measure.set].passes);
     measure.why_not = text;
   }
   if (measure.windows && !measure.written && measure.sweeping) {
     // With another process on the GPU a window takes ten times as long (seen on an H100).
-    snprintf(text, sizeof text, "the program ended after %u of the %u passes needed for the first metrics (%lu ms each): it was too short, or another process was also using the GPU",
+    snprintf(text, sizeof text,
+      "the program ended after %u of the %u passes needed for the first metrics (%lu ms each): it was too short, or "
+      "another process was also using the GPU",
       measure.pass, sets[measure.set].passes, measure.estimate / 1000000);
     measure.why_not = text;
   }
   for (u32 i = 0; i < ASKED && !measure.why_not; i++) {
     const Asked* a = &asked_kernels[i];
     if ((a->state != ASKED_OPEN && a->state != ASKED_REFUSED) || (a->nth < 0 && a->seen > a->refused)) continue;
-    if (asked_range.text && !asked_range.entered) snprintf(text, sizeof text, "the requested NVTX range was never entered");
-    else if (asked_range.only > asked_range.entered) snprintf(text, sizeof text, "the NVTX range that was asked for was entered only %u times", asked_range.entered);
-    else if (a->nth >= 0) snprintf(text, sizeof text, "launch %ld of %s was not reached: only %lu were seen", a->nth + 1, a->exact, a->seen);
-    else if (a->seen) snprintf(text, sizeof text, "no launch of %s could be measured: they are cooperative, captured, in another context, or there were too many different ones", a->exact);
+    if (asked_range.text && !asked_range.entered)
+      snprintf(text, sizeof text, "the requested NVTX range was never entered");
+    else if (asked_range.only > asked_range.entered)
+      snprintf(text, sizeof text, "the NVTX range that was asked for was entered only %u times", asked_range.entered);
+    else if (a->nth >= 0)
+      snprintf(
+        text, sizeof text, "launch %ld of %s was not reached: only %lu were seen", a->nth + 1, a->exact, a->seen);
+    else if (a->seen)
+      snprintf(text, sizeof text,
+        "no launch of %s could be measured: they are cooperative, captured, in another context, or there were too many "
+        "different ones",
+        a->exact);
     else snprintf(text, sizeof text, "%s was not launched again, or only from CUDA graphs", a->exact);
     measure.why_not = text;
   }
@@ -288,11 +311,13 @@ enum { ASKED_MS = 500 };
 static const char* measure_ask(const char* kernel) {
   static char answer[300];
   if (!measure.plan[0] || (measure.state == MEASURE_OFF && measure.context)) {
-    snprintf(answer, sizeof answer, "cannot measure: %s\n", measure.why_not ? measure.why_not : "the trace was started without a plan");
+    snprintf(answer, sizeof answer, "cannot measure: %s\n",
+      measure.why_not ? measure.why_not : "the trace was started without a plan");
     return answer;
   }
   if (!session_attach()) {
-    snprintf(answer, sizeof answer, "cannot measure: %s\n", session.reason[0] ? session.reason : "CUPTI is busy; try again");
+    snprintf(
+      answer, sizeof answer, "cannot measure: %s\n", session.reason[0] ? session.reason : "CUPTI is busy; try again");
     return answer;
   }
   if (!seen && !(seen = pages(sizeof(Seen) * CONFIGS, 0))) return "cannot measure: no memory\n";

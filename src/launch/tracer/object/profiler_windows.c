@@ -51,8 +51,10 @@ static int window_open(u32 replay) {
     }
     measure.configured = configured;
     memcpy(g->data, g->clean, g->data_bytes);
-    if (r == OK) r = ASK(cuptiRangeProfilerSetConfig, config, .object = measure.object, .config_bytes = g->config_bytes, .config = g->config,
-      .data_bytes = g->data_bytes, .data = g->data, .range = RANGE_PER_KERNEL, .replay = replay, .ranges = WINDOW, .levels = 1, .first_level = 1);
+    if (r == OK)
+      r = ASK(cuptiRangeProfilerSetConfig, config, .object = measure.object, .config_bytes = g->config_bytes,
+        .config = g->config, .data_bytes = g->data_bytes, .data = g->data, .range = RANGE_PER_KERNEL, .replay = replay,
+        .ranges = WINDOW, .levels = 1, .first_level = 1);
   }
   // Meanwhile, other launches may have passed, for example to begin a capture, or may have waited for too long.
   __atomic_thread_fence(__ATOMIC_SEQ_CST);

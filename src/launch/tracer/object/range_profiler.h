@@ -38,7 +38,15 @@ enum { ASKED_FREE = 0, ASKED_OPEN, ASKED_DONE, ASKED_REFUSED };
 enum { TOLD = 64 };
 typedef struct { u64 compiled[32]; struct { u64 hash; int fits; } told[TOLD]; int given; } Pattern;
 // Only the non-zero components of grid and block are compared.
-typedef struct { char exact[512]; Pattern pattern; u32 grid[3], block[3]; i64 nth; u64 seen, refused; u32 number, stalls; volatile int state; } Asked;
+typedef struct {
+  char exact[512];
+  Pattern pattern;
+  u32 grid[3], block[3];
+  i64 nth;
+  u64 seen, refused;
+  u32 number, stalls;
+  volatile int state;
+} Asked;
 
 enum { MEASURE_OFF = 0, MEASURE_LOOKING, MEASURE_IDLE, MEASURE_ARMED, MEASURE_OPEN, MEASURE_CLOSED };
 static struct {

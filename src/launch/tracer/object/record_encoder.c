@@ -28,14 +28,16 @@ static struct {
 
 // A launch configuration with its stream; rows refer to it by id.
 typedef struct {
-  u32 name, grid[3], block[3], cluster[3], static_shared, dynamic_shared, registers, local, executed, device, context, stream, graph, type;
+  u32 name, grid[3], block[3], cluster[3], static_shared, dynamic_shared, registers, local, executed, device, context,
+    stream, graph, type;
 } Config;
 enum { CONFIGS = 1 << 16 };
 static struct { Config* list; u32 *index, count; } configs;
 
 static int rows_prepare(void) {
   Rows* all[] = { &rows.kernels, &rows.memops, &rows.calls, &rows.graphs, &rows.memory, &rows.overhead, &rows.configs };
-  const u16 types[] = { BLOCK_KERNELS, BLOCK_MEMOPS, BLOCK_CALLS, BLOCK_GRAPHS, BLOCK_MEMORY, BLOCK_OVERHEAD, BLOCK_CONFIGS };
+  const u16 types[] = { BLOCK_KERNELS, BLOCK_MEMOPS, BLOCK_CALLS, BLOCK_GRAPHS, BLOCK_MEMORY, BLOCK_OVERHEAD,
+    BLOCK_CONFIGS };
   for (u32 i = 0; i < COUNT(all); i++) {
     all[i]->type = types[i];
     if (!(all[i]->data = pages(ROWS + WIDEST, 0))) return 0;
@@ -207,7 +209,8 @@ static void pack_memop(const u8* r, u32 what) {
   p = put_signed(p, id_step(correlation, &to->correlation));
   p = put_signed(p, step(t.start, &to->start));
   p = put_signed(p, (i64)(t.end - t.start));
-  p = put_number(p, AT32(r, COPY_DEVICE)), p = put_number(p, AT32(r, COPY_CONTEXT)), p = put_number(p, AT32(r, COPY_STREAM));
+  p = put_number(p, AT32(r, COPY_DEVICE)), p = put_number(p, AT32(r, COPY_CONTEXT)),
+  p = put_number(p, AT32(r, COPY_STREAM));
   if (what == MEMOP_PEER) p = put_number(p, AT32(r, PEER_FROM_DEVICE)), p = put_number(p, AT32(r, PEER_TO_DEVICE));
   if (node) p = put_signed(p, step(node, &to->node)), p = put_number(p, graph);
   row_end(to, p);
@@ -250,7 +253,8 @@ static void pack_graph(const u8* r) {
   p = put_signed(p, step(start, &to->start));
   p = put_signed(p, (i64)(end - start));
   p = put_number(p, AT32(r, GRAPH_GRAPH));
-  p = put_number(p, AT32(r, GRAPH_DEVICE)), p = put_number(p, AT32(r, GRAPH_CONTEXT)), p = put_number(p, AT32(r, GRAPH_STREAM));
+  p = put_number(p, AT32(r, GRAPH_DEVICE)), p = put_number(p, AT32(r, GRAPH_CONTEXT)),
+  p = put_number(p, AT32(r, GRAPH_STREAM));
   row_end(to, p);
   counted.other++;
 }
@@ -260,7 +264,8 @@ static void pack_memory(const u8* r) {
   u8* p = row(to);
   p = put_number(p, AT32(r, MEMORY_OPERATION)), p = put_number(p, AT32(r, MEMORY_KIND));
   p = put_signed(p, step(AT64(r, MEMORY_TIME), &to->start));
-  p = put_number(p, AT64(r, MEMORY_ADDRESS)), p = put_number(p, AT64(r, MEMORY_BYTES)), p = put_number(p, AT32(r, MEMORY_DEVICE));
+  p = put_number(p, AT64(r, MEMORY_ADDRESS)), p = put_number(p, AT64(r, MEMORY_BYTES)),
+  p = put_number(p, AT32(r, MEMORY_DEVICE));
   row_end(to, p);
   counted.other++;
 }

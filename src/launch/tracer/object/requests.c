@@ -85,7 +85,8 @@ static void asked_look(int due) {
   for (u32 i = 0; i < ASKED; i++) {
     Asked* a = &asked_kernels[i];
     // Gives up on a kernel that, for example, only graphs launch.
-    if (a->state == ASKED_OPEN && a->nth < 0 && a->refused == a->seen && a->seen >= MOST_REFUSED) a->state = ASKED_REFUSED;
+    if (a->state == ASKED_OPEN && a->nth < 0 && a->refused == a->seen && a->seen >= MOST_REFUSED)
+      a->state = ASKED_REFUSED;
     if (a->state == ASKED_OPEN && a->nth < 0 && a->seen && !due && measure.windows) a->state = ASKED_DONE;
     open += a->state == ASKED_OPEN;
   }

@@ -9,7 +9,8 @@ static const u64 FORGOTTEN_NS = 60000000000ul;
 static u16 wanted_at[2 * SHAPES];
 static u32 wanted_slot(const Shape* s) {
   u32 at = (u32)hash_bytes((const char*)s, sizeof *s) & (COUNT(wanted_at) - 1);
-  while (wanted_at[at] && !same_shape(&wanted_launches[wanted_at[at] - 1].shape, s)) at = (at + 1) & (COUNT(wanted_at) - 1);
+  while (wanted_at[at] && !same_shape(&wanted_launches[wanted_at[at] - 1].shape, s))
+    at = (at + 1) & (COUNT(wanted_at) - 1);
   return at;
 }
 static Wanted* wanted_known(const Shape* s) {
@@ -72,7 +73,8 @@ static void measure_saw(u32 id, const Config* c, const char* text, u64 start, u6
   // together.
   if (it->collective || c->graph) return;
   u32 at = c->device & 15;
-  if (last_on[at].config && start + 2000 < last_on[at].end && c->stream != last_on[at].stream) it->overlaps = seen[last_on[at].config].overlaps = 1;
+  if (last_on[at].config && start + 2000 < last_on[at].end && c->stream != last_on[at].stream)
+    it->overlaps = seen[last_on[at].config].overlaps = 1;
   if (end > last_on[at].end) last_on[at].end = end, last_on[at].config = id, last_on[at].stream = c->stream;
 }
 
@@ -100,7 +102,8 @@ static void choose_by_time(u64 t, u64 total) {
     by_time[at] = w;
   }
   for (u32 i = 0; i < n; i++) {
-    by_time[i]->chosen = measure.budget && sum * 100 < total * measure.share && by_time[i]->time && !by_time[i]->apart && !by_time[i]->collective;
+    by_time[i]->chosen = measure.budget && sum * 100 < total * measure.share && by_time[i]->time &&
+      !by_time[i]->apart && !by_time[i]->collective;
     sum += by_time[i]->time;
   }
 }
@@ -120,7 +123,8 @@ static void measure_choose(u64 t) {
     total += seen[id].time;
     // Nodes of graphs are launched together, cooperative kernels wait for themselves, others were launched by kernels.
     if (c->graph || c->type || !c->name || !seen[id].launches) continue;
-    Shape s = { c->name, { c->grid[0], c->grid[1], c->grid[2] }, { c->block[0], c->block[1], c->block[2] }, c->dynamic_shared };
+    Shape s = { c->name, { c->grid[0], c->grid[1], c->grid[2] }, { c->block[0], c->block[1], c->block[2] },
+      c->dynamic_shared };
     // Kernels that were not launched since the last look get no entry.
     int grew = seen[id].launches != seen[id].before;
     seen[id].before = seen[id].launches;

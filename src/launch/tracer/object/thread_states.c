@@ -33,12 +33,14 @@ static void states_put(u32 thread, u64 time, u32 state) {
 static void states_look(void) {
   u64 t = now(), monotonic = clock_now(CLOCK_MONOTONIC);
   u64 passed = states.at ? monotonic - states.at_monotonic : 0;
-  for (u32 i = states.count; i < WATCHED && i < GET(threads.count); i++) states.list[i] = (Watched){ threads.seen[i], UNKNOWN, 0 }, states.count = i + 1;
+  for (u32 i = states.count; i < WATCHED && i < GET(threads.count); i++)
+    states.list[i] = (Watched){ threads.seen[i], UNKNOWN, 0 }, states.count = i + 1;
   for (u32 i = 0; i < states.count; i++) {
     Watched* w = &states.list[i];
     struct timespec time;
     // A thread that has ended is off the CPU.
-    u64 used = clock_gettime(clock_of(w->thread), &time) ? w->used : (u64)time.seconds * 1000000000ul + (u64)time.nanoseconds;
+    u64 used =
+      clock_gettime(clock_of(w->thread), &time) ? w->used : (u64)time.seconds * 1000000000ul + (u64)time.nanoseconds;
     if (w->used && passed) {
       u64 took = used - w->used;
       u32 state = took * 5 <= passed ? OFF : took * 5 >= passed * 4 ? ON : PARTLY;
