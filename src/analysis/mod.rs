@@ -2,6 +2,7 @@
 //! step.
 
 pub mod catalog;
+pub mod certainty;
 pub mod checklist;
 mod chips_amd;
 pub mod code;

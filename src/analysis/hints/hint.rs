@@ -3,70 +3,10 @@
 
 use super::diagnosis::Diagnosis;
 use super::speedup_model::{DemandReduction, Gain, whole_percent};
-
-/// Cost class of a hint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
-    /// Nothing to fix: the kernel is near its roof.
-    Healthy,
-    Low,
-    /// At least 10 % of the kernel's time.
-    Medium,
-    /// At least 30 % of the kernel's time.
-    High,
-}
-
-impl Severity {
-    /// Stable identifier for scripts.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Healthy => "healthy",
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
-    }
-
-    /// Severity of a hint that costs a share of the kernel's time.
-    pub fn from_share(stake: f64) -> Self {
-        if stake >= 0.3 {
-            Self::High
-        } else if stake >= WORTH {
-            Self::Medium
-        } else {
-            Self::Low
-        }
-    }
-}
-
-/// Share of a kernel's time from which a cause ranks before the verdict that the kernel is near its roof. A change
-/// below 10 % is within the variation of clocks and replay passes (Nsight Compute's Profiling Guide, "Range and
-/// Precision").
-pub const WORTH: f64 = 0.10;
+pub use crate::analysis::certainty::{Severity, Sure, WORTH};
 
 /// Share of a kernel's time below which a cause is not reported.
 pub const LEAST: f64 = 0.04;
-
-/// Confidence of a hint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Sure {
-    /// All deciding numbers were collected, and they agree.
-    Certain,
-    /// The numbers indicate this cause, but another cause could produce them, too.
-    Likely,
-    /// A guess from little data; collect the sections that the hint names.
-    Possible,
-}
-
-impl Sure {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Certain => "certain",
-            Self::Likely => "likely",
-            Self::Possible => "possible",
-        }
-    }
-}
 
 /// Bound for a value, and the source of the bound.
 #[derive(Clone, Copy, Debug, PartialEq)]

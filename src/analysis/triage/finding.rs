@@ -1,67 +1,10 @@
 //! A finding: a verdict with this run's own numbers, its cost, its places and its remedies.
 
 use super::verdict::Verdict;
+pub use crate::analysis::certainty::{Severity, Sure, WORTH};
 
-/// Cost class of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
-    /// Nothing to fix.
-    Healthy,
-    Low,
-    /// At least 10 % of the window.
-    Medium,
-    /// At least 30 % of the window (the "idle-bound" threshold of common triage practice).
-    High,
-}
-
-impl Severity {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Healthy => "healthy",
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        }
-    }
-
-    /// Severity of a finding that costs a share of the window.
-    pub fn from_share(share: f64) -> Self {
-        if share >= 0.3 {
-            Self::High
-        } else if share >= WORTH {
-            Self::Medium
-        } else {
-            Self::Low
-        }
-    }
-}
-
-/// Share of the window from which a finding outside the kernels ranks before the GPU-bound verdict.
-pub const WORTH: f64 = 0.10;
 /// Share of the window below which nothing is reported.
 pub const LEAST: f64 = 0.03;
-
-/// Confidence of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Sure {
-    /// The deciding facts were recorded, the problem recurs, and less idle time is unexplained than explained: at least
-    /// 98 % of such first findings are correct.
-    Certain,
-    /// Another cause could look the same; at least 90 % are correct.
-    Likely,
-    /// The deciding facts were not recorded.
-    Possible,
-}
-
-impl Sure {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Certain => "certain",
-            Self::Likely => "likely",
-            Self::Possible => "possible",
-        }
-    }
-}
 
 /// A number that led to a finding.
 #[derive(Clone, Debug, PartialEq)]
