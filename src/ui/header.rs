@@ -63,7 +63,7 @@ fn first_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line
     if app.session.reports.len() > 1 {
         parts.push(part(
             1,
-            vec![Span::styled(format!("{} of {}", app.session.active + 1, app.session.reports.len()), theme.style(Role::Warn))],
+            vec![Span::styled(format!("{} of {}", app.session.active + 1, app.session.reports.len()), theme.style(Role::Text))],
         ));
     }
     // Every report shows the failures of the session's other reports.
@@ -191,14 +191,24 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
         let matters: Vec<Severity> = profile.notes.iter().map(|n| n.severity).collect();
         let worst = matters.iter().max().copied();
         if let Some(worst) = worst {
-            let role = match worst {
-                Severity::Error => Role::Bad,
-                Severity::Warning => Role::Warn,
-                Severity::Info => Role::Dim,
-            };
-            let (text, style) = (format!("{} (", units::format_count(matters.len(), "note")), theme.style(role));
+            // Most notes are information: only those that matter have a colour.
+            let matter = matters.iter().filter(|&&s| s > Severity::Info).count();
+            let dim = theme.style(Role::Dim);
+            let mut spans = Vec::new();
+            if matter > 0 {
+                let role = if worst == Severity::Error { Role::Bad } else { Role::Warn };
+                spans.push(Span::styled(
+                    units::format_count(matter, if worst == Severity::Error { "problem" } else { "warning" }),
+                    theme.style(role),
+                ));
+            }
+            if matters.len() > matter {
+                let and = if matter > 0 { ", " } else { "" };
+                spans.push(Span::styled(format!("{and}{}", units::format_count(matters.len() - matter, "note")), dim));
+            }
             let key = Span::styled(app.session.key_label(ActionId::Notes), theme.style(Role::Key));
-            parts.push(part(1, vec![Span::styled(text, style), key, Span::styled(")", style)]));
+            spans.extend([Span::styled(" (", dim), key, Span::styled(")", dim)]);
+            parts.push(part(1, spans));
         }
         if profile.notes.iter().any(|n| n.kind == NoteKind::Lost) {
             parts.push(part(2, vec![Span::styled("events may be missing", theme.style(Role::Warn))]));

@@ -295,7 +295,7 @@ fn row_spans<'p>(row: &'p GroupRow, shown: &Shown<'_>, layout: &Layout<'p>, them
     spans.extend(highlight_chars(&align_left(shown.name, layout.name), &at, text, theme.style(Role::Match)));
     spans.push(Span::raw(" ".repeat(GAP)));
     let share = if shown.longest > 0.0 { row.share_percent / shown.longest } else { 0.0 };
-    spans.extend(bar(share, layout.bar, theme.style(Role::Bar), theme));
+    spans.extend(bar(share, layout.bar, theme.style(Role::Part(crate::analysis::triage::TimeCategory::Kernels)), theme));
     spans.push(Span::styled(align_right(&units::format_percent(row.share_percent), SHARE_TEXT + 1), theme.style(Role::Title)));
     let cells = KernelRow { rank: shown.at + 1, group: row, by: GroupBy::Kernel, demangled: None, curve: None };
     for column in &layout.shown {
@@ -365,7 +365,12 @@ fn draw_preview_rows(frame: &mut Frame<'_>, area: Rect, preview: &Preview, layou
             Span::styled(align_left(&name, layout.name), theme.style(Role::Text)),
             Span::raw(" "),
         ];
-        spans.extend(bar(*ns as f64 / longest as f64, layout.bar, theme.style(Role::Bar), theme));
+        spans.extend(bar(
+            *ns as f64 / longest as f64,
+            layout.bar,
+            theme.style(Role::Part(crate::analysis::triage::TimeCategory::Kernels)),
+            theme,
+        ));
         let percent = if total > 0 { *ns as f64 / total as f64 * 100.0 } else { 0.0 };
         spans.push(Span::styled(align_right(&units::format_percent(percent), SHARE_TEXT + 1), theme.style(Role::Title)));
         for column in &layout.shown {

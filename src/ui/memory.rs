@@ -8,7 +8,7 @@ use super::text::{align_left, align_right, bar, wrap_text};
 use super::view::View;
 use super::{Role, Theme, chart};
 use crate::analysis::labels::{cut_end, cut_middle};
-use crate::analysis::memory::{Category, DeviceUsage, Found, device_segments, sites};
+use crate::analysis::memory::{Category, DeviceUsage, Found, MemoryVerdict, device_segments, sites};
 use crate::app::jobs::{Curve, MemoryView};
 use crate::app::screens::memory::BESIDE;
 use crate::app::{ActionId, App, MemoryScreen};
@@ -449,6 +449,17 @@ fn next(app: &App, screen: &MemoryScreen) -> Option<String> {
     let key = |id| app.session.key_link(id);
     if let Some(text) = only_there(app, screen) {
         return Some(text);
+    }
+    let growth = device.findings.first().filter(|f| f.id == MemoryVerdict::Growth && screen.cursor.is_none());
+    if let Some(finding) = growth.filter(|f| !f.sites.is_empty()) {
+        return Some(format!(
+            "{}; {} lists its stack, {} and {} look at other times, {} at the end",
+            escape_unsafe(finding.headline.split_once(": ").map_or(finding.headline.as_str(), |h| h.1)),
+            key(ActionId::Open),
+            key(ActionId::MemoryLeft),
+            key(ActionId::MemoryRight),
+            key(ActionId::MemoryEnd)
+        ));
     }
     if let Some(Found::Ranges(name)) = &device.steps.found
         && screen.cursor.is_none()

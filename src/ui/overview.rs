@@ -142,6 +142,17 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
         let title = vec![Span::styled(format!("{glyph} {}", finding.id.id()), theme.style(role))];
         let inner = draw_panel(frame, area, title, bordered, theme);
         let mut text = detail_lines(finding, triage.window.0, usize::from(inner.width), theme);
+        // The verdict's sentence stands at the top of the screen.
+        if triage.verdict() == Some(finding) {
+            let sentence = wrap_text(&escape_unsafe(&finding.headline), usize::from(inner.width).max(20)).len();
+            text.drain(..sentence.min(text.len()));
+        }
+        // A heading alone at the end says nothing.
+        let last = usize::from(inner.height).saturating_sub(2);
+        if text.len() > last + 2 && text.get(last).is_some_and(|l| l.style == theme.style(Role::Head)) {
+            text.remove(last);
+            text.insert(last, Line::default());
+        }
         // Name the key that shows the full text if the text is truncated.
         let height = usize::from(inner.height);
         if text.len() > height && height > 1 {
@@ -168,8 +179,9 @@ fn kernel_details(
     out.push(Line::default());
     let share = ns as f64 / triage.length().max(1) as f64 / triage.devices.len().max(1) as f64 * 100.0;
     let mean = Nanos::format_ns(ns as f64 / count.max(1) as f64);
+    let base = triage.base;
     out.extend(text(&format!(
-        "{} in the window, {mean} each, {} of the window",
+        "{} in {base}, {mean} each, {} of {base}",
         units::format_count(count, "launch"),
         units::format_percent(share)
     )));
@@ -212,7 +224,7 @@ fn draw_verdict(frame: &mut Frame<'_>, rest: &mut Rect, triage: &Triage, columns
     let Some(finding) = triage.verdict() else { return };
     let (glyph, role) = severity_mark(finding.severity);
     let healthy = finding.severity == Severity::Healthy || finding.stake == 0.0 || finding.id == Verdict::GpuBound;
-    let gain = if healthy { String::new() } else { format!("  up to {:.0}% of the window", finding.gain_percent()) };
+    let gain = if healthy { String::new() } else { format!("  up to {:.0}% of {}", finding.gain_percent(), triage.base) };
     let sure = format!("  {}", finding.sure.as_str());
     let title = vec![
         Span::styled(format!("{glyph} {}", finding.id.id()), theme.style(role)),
@@ -407,7 +419,13 @@ fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
             } else {
                 format!("goes to {}", name(&[PlaceKind::Kernel]).unwrap_or_else(|| "the kernels".to_owned()))
             };
-            format!("{open} {to}, {details} shows the evidence. {action}")
+            // Beside the list stand the remedies.
+            let size = app.session.size;
+            if size.0 >= BESIDE && size.1 >= BORDERED {
+                format!("{open} {to}, {details} shows the evidence")
+            } else {
+                format!("{open} {to}, {details} shows the evidence. {action}")
+            }
         }
         overview::Row::Kernel(_) => format!("{open} goes to this kernel in the table"),
     })

@@ -81,7 +81,7 @@ fn draw_kernels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScr
         let style = of.map_or(text, |k| theme.family_style(Family::guess(k.function(), k.demangled())));
         let label = cut_middle(&escape_unsafe(&of.map_or_else(Default::default, readable_name)), name);
         let mut spans = vec![Span::styled(align_left(&label, name), style), Span::raw(" ")];
-        spans.extend(bar(ns as f64 / longest as f64, BAR, theme.style(Role::Bar), theme));
+        spans.extend(bar(ns as f64 / longest as f64, BAR, theme.style(Role::Part(crate::analysis::triage::TimeCategory::Kernels)), theme));
         let share = units::format_percent(ns as f64 / all.max(1) as f64 * 100.0);
         let count_text = units::format_grouped(i64::try_from(count).unwrap_or(i64::MAX));
         spans.push(Span::styled(align_right(&share, 7), theme.style(Role::Title)));

@@ -5,7 +5,7 @@ use super::{Role, Theme};
 use crate::analysis::labels::display_width;
 use crate::analysis::triage::{Device, TimeCategory, Triage};
 use crate::model::{Nanos, units};
-use ratatui::style::{Modifier, Style};
+use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
 /// Maximum number of devices drawn separately.
@@ -132,20 +132,35 @@ pub fn part_glyph(part: TimeCategory, block: &'static str, ascii: bool, theme: &
     if ascii || theme.style(Role::Part(part)).fg.is_none() { part.letter() } else { block }
 }
 
-/// Shares over time as eighth blocks; non-zero shares are always visible.
+/// Blocks of a column, by height in eighths.
+const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// Shares over time, in steps of `1 / most`, for columns `wide`; non-zero shares are always visible.
+fn column_levels(slices: &[f32], wide: usize, most: usize) -> impl Iterator<Item = usize> + '_ {
+    (0..if slices.is_empty() { 0 } else { wide }).map(move |x| {
+        let from = (x * slices.len() / wide).min(slices.len() - 1);
+        let part = &slices[from..((x + 1) * slices.len() / wide).clamp(from + 1, slices.len())];
+        let share = part.iter().sum::<f32>() / part.len() as f32;
+        if share > 0.0 { ((share * most as f32).round() as usize).clamp(1, most) } else { 0 }
+    })
+}
+
+/// Shares over time as eighth blocks.
 fn level_chars(slices: &[f32], wide: usize) -> String {
-    const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    if slices.is_empty() {
-        return String::new();
+    column_levels(slices, wide, 8).map(|level| LEVELS[level]).collect()
+}
+
+/// Two rows of columns: busy time from below, and above it the colour of the dominant idle cause.
+fn stacked_strip(slices: &[f32], wide: usize, idle: impl Fn(usize) -> Option<Color>, theme: &Theme) -> [Vec<Span<'static>>; 2] {
+    let mut rows = [Vec::new(), Vec::new()];
+    let busy = theme.style(Role::Part(TimeCategory::Kernels));
+    for (x, level) in column_levels(slices, wide, 16).enumerate() {
+        let style = idle(x).map_or(busy, |color| busy.bg(color));
+        for (row, level) in rows.iter_mut().zip([level.saturating_sub(8), level.min(8)]) {
+            row.push(Span::styled(LEVELS[level].to_string(), style));
+        }
     }
-    (0..wide)
-        .map(|x| {
-            let from = (x * slices.len() / wide).min(slices.len() - 1);
-            let part = &slices[from..((x + 1) * slices.len() / wide).clamp(from + 1, slices.len())];
-            let share = part.iter().sum::<f32>() / part.len() as f32;
-            LEVELS[if share > 0.0 { ((share * 8.0).round() as usize).clamp(1, 8) } else { 0 }]
-        })
-        .collect()
+    rows
 }
 
 /// Utilisation of the devices over the window, with steps as ticks below it.
@@ -156,19 +171,28 @@ fn strip_lines(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> V
     if slices.is_empty() {
         return Vec::new();
     }
-    let text = level_chars(slices, wide);
-    let mut out = vec![Line::from(vec![
-        Span::styled(align_left("busy", LABEL), theme.style(Role::Dim)),
-        // This utilisation includes kernels and copies.
-        Span::styled(text, theme.style(Role::Bar)),
-    ])];
-    if triage.why.iter().any(Option::is_some) {
-        // Find the dominant idle cause of each column.
-        let cause = |x: usize| {
-            let (from, to) = (x * slices.len() / wide, ((x + 1) * slices.len() / wide).max(x * slices.len() / wide + 1));
-            let part = &triage.why[from.min(triage.why.len() - 1)..to.min(triage.why.len()).max(from.min(triage.why.len() - 1) + 1)];
-            part.iter().flatten().max_by_key(|p| part.iter().flatten().filter(|q| q == p).count()).copied()
-        };
+    // Dominant idle cause of a column.
+    let cause = |x: usize| {
+        let (from, to) = (x * slices.len() / wide, ((x + 1) * slices.len() / wide).max(x * slices.len() / wide + 1));
+        let part = triage.why.get(from.min(triage.why.len().saturating_sub(1))..to.min(triage.why.len())).unwrap_or_default();
+        part.iter().flatten().max_by_key(|p| part.iter().flatten().filter(|q| q == p).count()).copied()
+    };
+    let idle = triage.why.iter().any(Option::is_some);
+    let colored = |x: usize| cause(x).and_then(|part| theme.style(Role::Part(part)).fg);
+    let mut out = Vec::new();
+    if idle && !ascii && (0..wide).any(|x| colored(x).is_some()) {
+        out.extend(stacked_strip(slices, wide, colored, theme).into_iter().zip(["idle", "busy"]).map(|(mut spans, label)| {
+            spans.insert(0, Span::styled(align_left(label, LABEL), theme.style(Role::Dim)));
+            Line::from(spans)
+        }));
+    } else {
+        out.push(Line::from(vec![
+            Span::styled(align_left("busy", LABEL), theme.style(Role::Dim)),
+            // This utilisation includes kernels and copies.
+            Span::styled(level_chars(slices, wide), theme.style(Role::Part(TimeCategory::Kernels))),
+        ]));
+    }
+    if idle && out.len() == 1 {
         let mut spans = vec![Span::styled(align_left("idle", LABEL), theme.style(Role::Dim))];
         spans.extend((0..wide).map(|x| match cause(x) {
             Some(part) => Span::styled(part_glyph(part, "▀", ascii, theme), theme.style(Role::Part(part))),
@@ -200,7 +224,7 @@ const NAMED: usize = 2;
 /// Utilisation of the devices over the window, in a few columns.
 pub fn small_strip(triage: &Triage, theme: &Theme) -> Vec<Span<'static>> {
     let busy = level_chars(&triage.strip, SMALL);
-    vec![Span::styled(busy, theme.style(Role::Bar))]
+    vec![Span::styled(busy, theme.style(Role::Part(TimeCategory::Kernels)))]
 }
 
 /// Largest categories of idle time, in percent of the window.

@@ -99,6 +99,7 @@ fn a_handler_may_open_and_close_the_recording() {
 /// otherwise it says that the end is missing. In any case the trace has its end.
 #[test]
 fn a_program_may_end_in_a_signal_handler() {
+    let mut complete = 0;
     for words in ["exit-masked", "exit-quick-masked", "exit", "exit-quick"] {
         for last in ["1", "2", "7", "40", "150", "333"] {
             let run = traced(&[words, last]);
@@ -108,7 +109,13 @@ fn a_program_may_end_in_a_signal_handler() {
             assert!(!says(&profile, "is damaged") || left_out(&profile).1 > 0, "{words} {last}: {notes:?}");
             if words.ends_with("masked") {
                 let (interrupted, unwritten) = left_out(&profile);
-                assert!(!says(&profile, "CUPTI was still busy"), "{words} {last}: {notes:?}");
+                // On a machine so busy that the tracer's thread does not run for a tenth of a second, the exit does not
+                // wait for it.
+                if says(&profile, "CUPTI was still busy") {
+                    assert!(profile.launches.len() <= run.told[1], "{words} {last}: {notes:?}");
+                    continue;
+                }
+                complete += 1;
                 assert_eq!(profile.launches.len(), run.told[1], "{words} {last}: {notes:?}");
                 assert!(
                     profile.ranges.len() + interrupted + unwritten >= run.told[0],
@@ -118,6 +125,7 @@ fn a_program_may_end_in_a_signal_handler() {
             }
         }
     }
+    assert!(complete > 0, "no trace is complete");
 }
 
 #[test]

@@ -96,6 +96,11 @@ pub enum Category {
 }
 
 impl Category {
+    /// Returns true for spans that enclose activities, and are none themselves.
+    pub fn is_enclosing(self) -> bool {
+        matches!(self, Self::Range | Self::Operator | Self::Python)
+    }
+
     pub const ALL: [Self; 17] = [
         Self::Kernel,
         Self::Collective,

@@ -125,6 +125,7 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
     certainty::say_judged(&case, &mut findings);
     Some(Triage {
         window: case.window,
+        base: case.base,
         judged: case.length(),
         devices: case.devices.iter().map(device).collect(),
         findings,
@@ -244,6 +245,7 @@ fn flop_rate(case: &RunContext<'_>, given: Option<f64>) -> Option<Rate> {
 
 /// Notes on missing data that would have allowed further conclusions.
 fn missing_notes(case: &RunContext<'_>) -> Vec<String> {
+    let base = case.base;
     let mut out = Vec::new();
     let measured = eligible_windows::measuring_times(case.profile).covered_length(case.window.0, case.window.1);
     // If nothing else was left, the judged time is the measured time itself.
@@ -271,14 +273,14 @@ fn missing_notes(case: &RunContext<'_>) -> Vec<String> {
     let queued = case.share(case.idle.get(Cause::Queued) - case.pauses);
     if queued >= finding::LEAST {
         out.push(format!(
-            "idle for {} of the window with the next operation already launched: {}",
+            "idle for {} of {base} with the next operation already launched: {}",
             text::format_percent(queued),
             queued::waited_for(case)
         ));
     }
     let ended = case.idle_share(Cause::Ended);
     if ended >= finding::LEAST {
-        out.push(format!("idle for {} of the window because nothing more was launched on a device", text::format_percent(ended)));
+        out.push(format!("idle for {} of {base} because nothing more was launched on a device", text::format_percent(ended)));
     }
     if case.kernels.count == 0 && !case.profile.graphs.is_empty() {
         let how = case.terms.record_graph_kernels;

@@ -41,6 +41,8 @@ pub struct StepStats {
 pub struct Triage {
     /// Judged window, ns.
     pub window: (i64, i64),
+    /// Name of the judged time: `the run`, `the steady state`, or `the window` that the user chose.
+    pub base: &'static str,
     /// Judged time in the window, ns.
     pub judged: i64,
     pub found: Option<StepSource>,

@@ -47,6 +47,8 @@ impl DeviceTime {
 pub struct RunContext<'a> {
     pub profile: &'a Profile,
     pub terms: &'static Terms,
+    /// Name of the judged time: shares are of it.
+    pub base: &'static str,
     pub ops: DeviceOps<'a>,
     pub host: Host<'a>,
     pub steps: Steps,
@@ -102,6 +104,15 @@ const BUSY: f32 = 0.9;
 
 /// Maximum number of steps that are evaluated one by one.
 const MOST_STEPS: usize = 200_000;
+
+/// Name of the judged time: a window chosen by the user, the run, or what is left of it without its warm-up.
+fn name_base(chosen: bool, whole: bool) -> &'static str {
+    match (chosen, whole) {
+        (true, _) => "the window",
+        (false, true) => "the run",
+        (false, false) => "the steady state",
+    }
+}
 
 impl<'a> RunContext<'a> {
     /// Collects the facts. Returns `None` if nothing ran or the job was cancelled. Given windows are analysed instead
@@ -236,6 +247,7 @@ impl<'a> RunContext<'a> {
         Some(Self {
             profile,
             terms: Terms::of(profile.is_amd()),
+            base: name_base(chosen, rest.is_none()),
             ops,
             host,
             steps,

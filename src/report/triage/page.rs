@@ -57,7 +57,7 @@ fn one_page(out: &mut dyn Write, profile: &Profile, t: &Triage, width: usize) ->
     }
     for (rank, f) in t.findings.iter().enumerate() {
         writeln!(out)?;
-        writeln!(out, "{}. {} ({}, {}{})", rank + 1, f.id.id(), f.severity.as_str(), f.sure.as_str(), gain_text(f))?;
+        writeln!(out, "{}. {} ({}, {}{})", rank + 1, f.id.id(), f.severity.as_str(), f.sure.as_str(), gain_text(f, t.base))?;
         write_wrapped(out, "   ", "   ", &f.headline, width)?;
         for e in &f.evidence {
             let than = e.threshold.map_or_else(String::new, |(op, v)| format!("  [{op} {}]", format_value(v, e.unit)));
@@ -116,7 +116,7 @@ pub fn write_markdown(out: &mut dyn Write, judged: &[Judged<'_>]) -> io::Result<
                 f.id.id(),
                 f.severity.as_str(),
                 f.sure.as_str(),
-                gain_text(f),
+                gain_text(f, t.base),
                 table::escape_markdown(&f.headline)
             )?;
             for e in &f.evidence {

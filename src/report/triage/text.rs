@@ -168,9 +168,9 @@ pub fn work_sentence(r: &Rate) -> String {
 }
 
 /// Possible gain of a finding, for people.
-pub(super) fn gain_text(f: &Finding) -> String {
+pub(super) fn gain_text(f: &Finding, base: &str) -> String {
     let healthy = f.severity == Severity::Healthy || f.stake == 0.0 || f.id == Verdict::GpuBound;
-    if healthy { String::new() } else { format!(", up to {:.0}% of the window", f.gain_percent()) }
+    if healthy { String::new() } else { format!(", up to {:.0}% of {base}", f.gain_percent()) }
 }
 
 /// Name of a time category, with the main cause if the name alone is vague.

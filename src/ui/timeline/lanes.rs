@@ -37,11 +37,29 @@ pub struct Lit {
     pub other: Option<usize>,
 }
 
-/// Draws glyphs into a row of cells. `matched` is true for the columns of search matches.
+/// Draws glyphs into the rows of a lane; text is in the first row. `matched` is true for the columns of search matches.
 pub fn draw(buffer: &mut Buffer, area: Rect, glyphs: &[Glyph], lit: Lit, matched: &[bool], ascii: bool, theme: &Theme) {
     let mono = theme.style(Role::Part(TimeCategory::Kernels)).fg.is_none();
+    // Without blocks of colour, events are text, which does not repeat.
+    let rows = if ascii || mono { 1 } else { area.height };
+    for row in 0..rows {
+        draw_row(buffer, area, (row, rows), glyphs, lit, matched, (ascii, mono), theme);
+    }
+}
+
+#[allow(clippy::too_many_arguments, reason = "one row of `draw`")]
+fn draw_row(
+    buffer: &mut Buffer,
+    area: Rect,
+    (row, rows): (u16, u16),
+    glyphs: &[Glyph],
+    lit: Lit,
+    matched: &[bool],
+    (ascii, mono): (bool, bool),
+    theme: &Theme,
+) {
     for (x, (column, glyph)) in (area.x..area.right()).zip(glyphs.iter().enumerate()) {
-        let Some(cell) = buffer.cell_mut((x, area.y)) else { break };
+        let Some(cell) = buffer.cell_mut((x, area.y + row)) else { break };
         let own = glyph.category.map_or_else(|| theme.style(Role::Text), |c| theme.style(category_role(c)));
         let own = if matched.get(column).copied().unwrap_or_default() { own.patch(theme.style(Role::Match)) } else { own };
         let chosen = glyph.event.is_some() && glyph.event == lit.selected;
@@ -50,6 +68,9 @@ pub fn draw(buffer: &mut Buffer, area: Rect, glyphs: &[Glyph], lit: Lit, matched
             theme.style(Role::Selected).add_modifier(Modifier::BOLD | if mono { Modifier::UNDERLINED } else { Modifier::empty() })
         } else if other {
             own.add_modifier(Modifier::REVERSED | Modifier::BOLD | Modifier::UNDERLINED)
+        } else if !mono && glyph.category.is_some_and(Category::is_enclosing) {
+            // Ranges enclose the activities, and must not outshine them.
+            theme.style(Role::Text).bg(theme.style(Role::Border).fg.unwrap_or_default())
         } else {
             own.add_modifier(Modifier::REVERSED)
         };
@@ -57,10 +78,16 @@ pub fn draw(buffer: &mut Buffer, area: Rect, glyphs: &[Glyph], lit: Lit, matched
         let bare = ascii && mono;
         let (symbol, style): (&str, Style) = match &glyph.fill {
             Fill::Blank => continue,
-            Fill::Level(n) => (level_char(*n), if chosen { own.patch(theme.style(Role::Selected)) } else { own }),
+            Fill::Level(n) => {
+                let filled = (u16::from(*n) * rows).saturating_sub(8 * (rows - 1 - row)).min(8);
+                let style = if chosen { own.patch(theme.style(Role::Selected)) } else { own };
+                let level = u8::try_from(filled).unwrap_or(8);
+                (if level == 0 { " " } else { level_char(level) }, style)
+            }
             Fill::Begin if bare => ("[", own),
             Fill::End if bare => ("]", own),
             Fill::Begin => (if ascii { "|" } else { "▏" }, block),
+            Fill::Letter(_) | Fill::Covered if row > 0 => (" ", block),
             Fill::Letter(letter) => (letter.as_str(), block),
             Fill::Covered => ("", block),
             Fill::Inside | Fill::End if bare => ("-", own),

@@ -47,6 +47,24 @@ fn blank_rows(screen: &TimelineScreen, height: u16) -> usize {
     if screen.lines.len() + groups <= room { groups } else { 0 }
 }
 
+/// Most rows of a lane.
+const TALLEST: u16 = 3;
+
+/// Heights in the list of rows.
+#[derive(Clone, Copy)]
+struct Spacing {
+    /// A blank row before each device and thread.
+    blank: bool,
+    /// Rows of a lane.
+    lane: u16,
+}
+
+/// Rows of a lane, so that a few lanes fill the room.
+fn lane_height(room: u16, lines: usize, blank: usize) -> u16 {
+    let each = usize::from(room).saturating_sub(blank) / lines.max(1);
+    u16::try_from(each).unwrap_or(TALLEST).clamp(1, TALLEST)
+}
+
 impl ScreenView for TimelineScreen {
     fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, view: &mut View, theme: &Theme) {
         draw(frame, at.area, app, self, view, theme);
@@ -95,7 +113,8 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &TimelineScreen, v
     let pane = pane_rows(rest.height, screen.lines.len() + blank).min(rest.height / 2 + 1);
     let room = rest.height.saturating_sub(pane);
     let rows = split_top(&mut rest, room);
-    draw_rows(frame, rows, body(rows), (&look, screen, window), blank > 0, view, theme);
+    let spacing = Spacing { blank: blank > 0, lane: lane_height(room, screen.lines.len(), blank) };
+    draw_rows(frame, rows, body(rows), (&look, screen, window), spacing, view, theme);
     draw_pane(frame, rest, (app, report), (&look, screen, window), bordered, theme);
 }
 
@@ -252,7 +271,7 @@ fn draw_rows(
     area: Rect,
     lanes: Rect,
     (look, screen, window): (&Look<'_>, &TimelineScreen, Window),
-    spaced: bool,
+    spacing: Spacing,
     view: &mut View,
     theme: &Theme,
 ) {
@@ -260,7 +279,7 @@ fn draw_rows(
         let text = "all rows are hidden";
         frame.render_widget(Line::styled(text, theme.style(Role::Dim)), Rect { x: lanes.x, height: 1.min(area.height), ..lanes });
     }
-    let top = view.scroll_to("timeline", screen.selected, screen.lines.len(), area.height.into());
+    let top = view.scroll_to("timeline", screen.selected, screen.lines.len(), (area.height / spacing.lane).into());
     let cursor = screen.place.map(|p| p.cursor).filter(|&t| window.contains(t)).map(|t| window.column_at(t));
     let line = screen.current_line();
     let selected = screen.place.zip(line).and_then(|(p, l)| look.event_at(l, p.cursor, window));
@@ -268,11 +287,11 @@ fn draw_rows(
     let mut shown: Vec<(Row, u16)> = Vec::new();
     let mut y = area.y;
     for (at, &row) in screen.lines.iter().enumerate().skip(top) {
-        y += u16::from(spaced && at > top && matches!(row, Row::Group(_)));
+        y += u16::from(spacing.blank && at > top && matches!(row, Row::Group(_)));
         if y >= area.bottom() {
             break;
         }
-        let rect = Rect { y, height: 1, ..lanes };
+        let rect = Rect { y, height: spacing.lane.min(area.bottom() - y), ..lanes };
         let label = Rect { x: area.x + 1, y, width: lanes.x - area.x - 1, height: 1 };
         let room = usize::from(label.width.saturating_sub(1));
         frame.render_widget(Line::from(row_label(look, screen, row, at, room, theme)), label);
@@ -287,9 +306,9 @@ fn draw_rows(
         let (glyphs, matched) = row_glyphs(look, screen, row, window);
         lanes::draw(frame.buffer_mut(), rect, &glyphs, lit, &matched, view.ascii, theme);
         // The cursor line crosses blank cells and the selected row.
-        if let Some(column) = cursor
-            && let Some(cell) = frame.buffer_mut().cell_mut((rect.x + u16::try_from(column).unwrap_or(0), y))
-        {
+        let crossed = cursor.into_iter().flat_map(|column| rect.rows().map(move |line| (column, line.y)));
+        for (column, y) in crossed {
+            let Some(cell) = frame.buffer_mut().cell_mut((rect.x + u16::try_from(column).unwrap_or(0), y)) else { break };
             if glyphs.get(column).is_some_and(|g| g.fill == paint::Fill::Blank) {
                 cell.set_symbol("│");
                 cell.set_style(theme.style(if at == screen.selected { Role::Key } else { Role::Faint }));
@@ -298,7 +317,7 @@ fn draw_rows(
                 cell.set_style(own.patch(theme.style(Role::Selected)));
             }
         }
-        y += 1;
+        y += spacing.lane;
     }
     if let (Some((_, event)), Some(other)) = (selected, other) {
         draw_arrow(frame, lanes, (look, window), (event, other), &shown, theme);
@@ -418,7 +437,7 @@ fn draw_pane(
         }
         draw_lines(frame, inner, text);
     };
-    let around = |area: Rect| pane::window_pane(look, screen, window, room(area), theme);
+    let around = |area: Rect| pane::window_pane(report, look, screen, window, room(area), theme);
     match two {
         None if screen.marked_window().is_some() => show(frame, one, around(one)),
         _ => show(frame, one, pane::cursor_pane(app, report, look, screen, window, room(one), theme)),

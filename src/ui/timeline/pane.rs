@@ -221,7 +221,7 @@ fn activity_lines(look: &Look<'_>, from: i64, to: i64, columns: usize, theme: &T
 }
 
 /// Activity and limits of the marked window, or of the visible one.
-pub fn window_pane(look: &Look<'_>, screen: &TimelineScreen, window: Window, columns: usize, theme: &Theme) -> Pane {
+pub fn window_pane(report: &Report, look: &Look<'_>, screen: &TimelineScreen, window: Window, columns: usize, theme: &Theme) -> Pane {
     let marked = screen.marked_window();
     let (from, to) = marked.unwrap_or((window.start, window.end));
     let word = if marked.is_some() { ("Marked", Role::Mark) } else { ("In view", Role::Title) };
@@ -235,8 +235,20 @@ pub fn window_pane(look: &Look<'_>, screen: &TimelineScreen, window: Window, col
     // The waves of a kernel are not a run, so triage does not apply.
     let run = !look.events.profile.ranges.is_hardware();
     let judged = screen.judged.as_ref().filter(|j| run && (marked.is_none() || j.window == (from, to)));
+    // Part of a step says nothing of what limits the run.
+    let step = report.whole_triage().and_then(|t| t.step_stats()).map(|s| s.median);
+    let short = run && step.is_some_and(|step| to - from < step);
+    if short {
+        let text = "shorter than a step: what limits the run stands on the overview";
+        lines.extend(wrap_text(text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+    }
     match judged.map(|j| (&j.triage, j.window)) {
-        Some((Some(Some(triage)), of)) if of == (from, to) => lines.extend(limit_lines(look, triage, columns, theme)),
+        Some((Some(Some(triage)), of)) if of == (from, to) => {
+            if !short {
+                lines.extend(limit_lines(triage, columns, theme));
+            }
+            lines.extend(kernel_lines(look, triage, columns, theme));
+        }
         Some((Some(None), _)) => lines.push(Line::styled("nothing ran on a GPU in it", theme.style(Role::Dim))),
         Some(_) => lines.push(Line::styled("working out what limits it …", theme.style(Role::Dim))),
         None => {}
@@ -244,8 +256,8 @@ pub fn window_pane(look: &Look<'_>, screen: &TimelineScreen, window: Window, col
     Pane { title, lines }
 }
 
-/// Lines of the first findings and the first kernels.
-fn limit_lines(look: &Look<'_>, triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+/// Lines of the first findings.
+fn limit_lines(triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     for finding in triage.findings.iter().filter(|f| f.id != Verdict::ShortCapture && f.gain_percent() >= 1.0).take(2) {
         let text = format!("{} ({:.0}%): {}", finding.id.id(), finding.gain_percent(), escape_unsafe(&finding.headline));
@@ -257,6 +269,12 @@ fn limit_lines(look: &Look<'_>, triage: &Triage, columns: usize, theme: &Theme) 
             ]));
         }
     }
+    out
+}
+
+/// Lines of the first kernels.
+fn kernel_lines(look: &Look<'_>, triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut out = Vec::new();
     for (at, (kernel, ns, count)) in triage.kernels.iter().take(4).enumerate() {
         let Some(k) = look.profile.kernels.get(*kernel as usize) else { continue };
         let figures = format!(

@@ -7,6 +7,7 @@ use crate::analysis::triage::verdict::Verdict;
 
 /// Collectives are exposed. If they take more of the window than computing, the run is bound by communication.
 pub fn exposed_collectives(case: &RunContext<'_>) -> Option<Finding> {
+    let base = case.base;
     let (exposed, total) = (case.sum_devices(|b| b.collectives_exposed), case.sum_devices(|b| b.collectives));
     if total == 0 {
         return None;
@@ -18,14 +19,14 @@ pub fn exposed_collectives(case: &RunContext<'_>) -> Option<Finding> {
     let id = if bound { Verdict::CommBound } else { Verdict::CommExposed };
     let headline = if bound {
         format!(
-            "for {} of the window only collectives run: they take {} of it in all, computing {}",
+            "for {} of {base} only collectives run: they take {} of it in all, computing {}",
             format_percent(share),
             format_percent(busy),
             format_percent(case.share(kernels))
         )
     } else {
         format!(
-            "collectives run alone for {} of the window: {} of their time is hidden behind computing",
+            "collectives run alone for {} of {base}: {} of their time is hidden behind computing",
             format_percent(share),
             format_percent(hidden)
         )

@@ -50,6 +50,7 @@ fn add_evidence(finding: Finding, case: &RunContext<'_>, sum: &Sum) -> Finding {
 
 /// Transfers use pageable memory.
 pub fn pageable_copies(case: &RunContext<'_>) -> Option<Finding> {
+    let base = case.base;
     let sum = case.copies.get(CopyClass::Pageable);
     if sum.count == 0 {
         return None;
@@ -59,7 +60,7 @@ pub fn pageable_copies(case: &RunContext<'_>) -> Option<Finding> {
     let after = case.after_pageable.min(case.recurring_idle(Cause::Sync)).min(case.sum_devices(|b| b.kernels));
     let share = case.share(sum.cost() + after);
     let headline = format!(
-        "copies of pageable memory{} take {} of the window: {}, {}{}",
+        "copies of pageable memory{} take {} of {base}: {}, {}{}",
         if sum.idle + after > 0 { " and the idle time around them" } else { "" },
         format_percent(share),
         format_amount(sum, direction_text(sum)),
@@ -98,6 +99,7 @@ fn has_own_streams(case: &RunContext<'_>) -> bool {
 
 /// Transfers are large: from or to pinned memory, between devices, or within one device.
 pub fn copy_bound(case: &RunContext<'_>) -> Option<Finding> {
+    let base = case.base;
     let classes = [CopyClass::Host, CopyClass::Peer, CopyClass::Device];
     let most = classes.into_iter().max_by_key(|c| case.copies.get(*c).cost())?;
     let all = classes.into_iter().map(|c| *case.copies.get(c)).reduce(|a, b| a.combined_with(&b))?;
@@ -113,7 +115,7 @@ pub fn copy_bound(case: &RunContext<'_>) -> Option<Finding> {
         _ => direction_text(sum),
     };
     let headline = format!(
-        "copies that nothing hides take {} of the window: {}, {}{}",
+        "copies that nothing hides take {} of {base}: {}, {}{}",
         format_percent(share),
         format_amount(sum, what),
         units::format_count(sum.count, "copy"),
@@ -139,6 +141,7 @@ pub fn copy_bound(case: &RunContext<'_>) -> Option<Finding> {
 
 /// Transfers are small and numerous.
 pub fn small_copies(case: &RunContext<'_>) -> Option<Finding> {
+    let base = case.base;
     let sum = case.copies.get(CopyClass::Small);
     if sum.count == 0 {
         return None;
@@ -146,7 +149,7 @@ pub fn small_copies(case: &RunContext<'_>) -> Option<Finding> {
     let share = case.share(sum.cost());
     let each = sum.cost() as f64 / sum.count as f64;
     let headline = format!(
-        "{} copies of {} on average cost {} of the window: {} for each, hardly any of it for the bytes",
+        "{} copies of {} on average cost {} of {base}: {} for each, hardly any of it for the bytes",
         units::format_grouped(i64::try_from(sum.count).unwrap_or(i64::MAX)),
         Bytes(sum.bytes / sum.count.max(1)),
         format_percent(share),

@@ -11,6 +11,7 @@ const SPREAD: f64 = 0.10;
 
 /// One device does more than the others.
 pub fn unbalanced_devices(case: &RunContext<'_>) -> Option<Finding> {
+    let base = case.base;
     // Processes that share a device are not separate devices.
     if case.devices.len() < 2 || (0..case.ops.units.len()).any(|u| case.ops.is_shared(u)) {
         return None;
@@ -36,7 +37,7 @@ pub fn unbalanced_devices(case: &RunContext<'_>) -> Option<Finding> {
     let mut finding = Finding::new(
         Verdict::UnbalancedDevices,
         most.0 - mean,
-        format!("{} is busy for {} of the window, {} for {}", most.1, format_percent(most.0), least.1, format_percent(least.0)),
+        format!("{} is busy for {} of {base}, {} for {}", most.1, format_percent(most.0), least.1, format_percent(least.0)),
     )
     .with_gain_basis("what the busiest device does beyond the mean: evenly spread, the window is shorter by that")
     .with_judged_evidence("percentage points between the busiest and the least busy", spread * 100.0, "", ("≥", SPREAD * 100.0));

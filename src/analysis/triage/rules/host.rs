@@ -89,6 +89,7 @@ fn once_suffix(times: u64, longest: Option<f64>) -> String {
 
 /// The program is a server without requests.
 pub fn no_requests(case: &RunContext<'_>) -> Option<Finding> {
+    let base = case.base;
     let idle = case.idle.get(Cause::NoRequests);
     let share = case.share(idle);
     let inside = |s: &&ServerSample| s.time >= case.window.0 && s.time <= case.window.1;
@@ -112,7 +113,7 @@ pub fn no_requests(case: &RunContext<'_>) -> Option<Finding> {
         Verdict::NoRequests,
         share,
         format!(
-            "the server has no requests for {} of the window: the GPU is idle for {} meanwhile",
+            "the server has no requests for {} of {base}: the GPU is idle for {} meanwhile",
             format_percent(of_window),
             format_percent(share)
         ),
@@ -137,6 +138,7 @@ pub fn no_requests(case: &RunContext<'_>) -> Option<Finding> {
 
 /// The launching thread waits for a batch, a queue, a file.
 pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
+    let base = case.base;
     let idle = case.recurring_idle(Cause::Wait);
     let share = case.share(idle);
     if idle == 0 {
@@ -154,7 +156,7 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
         Verdict::InputWait,
         share,
         format!(
-            "the launching thread waits for something other than the GPU{what}: the GPU is idle for {} of the window{}",
+            "the launching thread waits for something other than the GPU{what}: the GPU is idle for {} of {base}{}",
             format_percent(share),
             once_suffix(times, long)
         ),
@@ -177,6 +179,7 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
 
 /// The launching thread computes.
 pub fn host_compute(case: &RunContext<'_>) -> Option<Finding> {
+    let base = case.base;
     // After the last operation of a marked step, the host continued with something else.
     let marked = !case.chosen && matches!(case.steps.found, Some(StepSource::Ranges(_))) && case.devices.len() == 1;
     let rest = if marked { case.idle.get(Cause::Ended) } else { 0 };
@@ -195,13 +198,13 @@ pub fn host_compute(case: &RunContext<'_>) -> Option<Finding> {
     let at = spots.main_place_text();
     let headline = if certain {
         format!(
-            "the launching thread runs host code{at} while the GPU has nothing to do: idle for {} of the window, up to {} at a time",
+            "the launching thread runs host code{at} while the GPU has nothing to do: idle for {} of {base}, up to {} at a time",
             format_percent(share),
             format_ns(long.unwrap_or_default())
         )
     } else {
         format!(
-            "the launching thread is outside {}{at} while the GPU has nothing to do: idle for {} of the window, up to {} at a time; {}",
+            "the launching thread is outside {}{at} while the GPU has nothing to do: idle for {} of {base}, up to {} at a time; {}",
             case.terms.api,
             format_percent(share),
             format_ns(long.unwrap_or_default()),

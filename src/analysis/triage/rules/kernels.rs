@@ -20,6 +20,7 @@ fn kernel_place(case: &RunContext<'_>, (kernel, ns, _): (u32, i64, u64)) -> Plac
 
 /// Kernels are so short that most of their time goes into start and end.
 pub fn small_kernels(case: &RunContext<'_>) -> Option<Finding> {
+    let base = case.base;
     let k = &case.kernels;
     let median = k.median_duration()?;
     if median >= SHORT_NS || (k.short.1 as f64) < MOSTLY_SHORT * k.ns as f64 {
@@ -33,7 +34,7 @@ pub fn small_kernels(case: &RunContext<'_>) -> Option<Finding> {
         Verdict::SmallKernels,
         share,
         format!(
-            "{} of {} each: launch overhead takes up to {} of the window{}",
+            "{} of {} each: launch overhead takes up to {} of {base}{}",
             units::format_count(k.short.0, "kernel"),
             format_ns(k.short.1 as f64 / k.short.0.max(1) as f64),
             format_percent(share),
@@ -163,6 +164,7 @@ fn clock_fell(case: &RunContext<'_>) -> Option<bool> {
 
 /// The same kernels get slower over the run.
 pub fn throttled_kernels(case: &RunContext<'_>) -> Option<Finding> {
+    let base = case.base;
     let (mut judged, mut slower, mut lost) = (0.0, 0.0, 0.0);
     let (mut before, mut after) = (0.0, 0.0);
     for like in case.kernels.like.values().filter(|l| l.count >= LAUNCHES && l.ns / i64::try_from(l.count).unwrap_or(1) >= SHORT_NS) {
@@ -184,7 +186,7 @@ pub fn throttled_kernels(case: &RunContext<'_>) -> Option<Finding> {
         Verdict::Throttled,
         lost / (case.length() as f64 * case.devices.len().max(1) as f64),
         format!(
-            "the same kernels in the same configurations take {} longer at the end of the window than at its beginning",
+            "the same kernels in the same configurations take {} longer at the end of {base} than at its beginning",
             format_percent(after / before - 1.0)
         ),
     )
@@ -209,6 +211,7 @@ fn format_tenth(value: f64) -> String {
 
 /// Kernels fill the window, but only a small part of the GPU.
 fn underused_gpu(case: &RunContext<'_>, mut finding: Finding, share: f64, used: f64) -> Finding {
+    let base = case.base;
     let cores = case.terms.cores;
     let sms: Vec<u32> = case.devices.iter().filter_map(|d| case.profile.devices.get(d.unit.device? as usize)?.sm_count).collect();
     let of = sms.first().filter(|n| sms.iter().all(|m| m == *n)).map_or_else(
@@ -224,7 +227,7 @@ fn underused_gpu(case: &RunContext<'_>, mut finding: Finding, share: f64, used: 
     finding.stake = stake;
     finding.severity = Severity::from_share(stake);
     finding.headline = format!(
-        "kernels run for {} of the window, and give work to {of} on average: their grids are too small for this GPU{first}",
+        "kernels run for {} of {base}, and give work to {of} on average: their grids are too small for this GPU{first}",
         format_percent(share)
     );
     finding
@@ -240,6 +243,7 @@ fn underused_gpu(case: &RunContext<'_>, mut finding: Finding, share: f64, used: 
 
 /// The kernels fill the window.
 pub fn gpu_bound(case: &RunContext<'_>) -> Option<Finding> {
+    let base = case.base;
     let kernels = case.sum_devices(|b| b.kernels);
     let share = case.share(kernels);
     if kernels == 0 {
@@ -251,7 +255,7 @@ pub fn gpu_bound(case: &RunContext<'_>) -> Option<Finding> {
         format!("; {} of kernel time is {name}", format_percent(*ns as f64 / case.kernels.ns.max(1) as f64))
     });
     let mut finding =
-        Finding::new(Verdict::GpuBound, share, format!("the GPU runs kernels for {} of the window{first}", format_percent(share)))
+        Finding::new(Verdict::GpuBound, share, format!("the GPU runs kernels for {} of {base}{first}", format_percent(share)))
             .with_gain_basis("the time in which kernels ran; see each kernel's diagnosis for possible savings")
             .with_evidence(if case.devices.len() > 1 { "kernels, summed over the devices" } else { "kernels" }, kernels as f64, "ns")
             .with_evidence("median duration of a kernel", case.kernels.median_duration().map(|n| n as f64), "ns");

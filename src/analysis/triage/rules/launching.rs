@@ -21,6 +21,7 @@ const FEW: u64 = 50;
 
 /// The GPU is idle while the host launches kernels one by one.
 pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
+    let base = case.base;
     let (api, prefix) = (case.terms.api, case.terms.prefix);
     // Exclude outlier gaps: one slow call says nothing about the others.
     let late = case.late_after_waits();
@@ -41,7 +42,7 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
         Verdict::LaunchBound,
         share,
         format!(
-            "the host cannot launch as fast as the GPU works: idle for {} of the window while the host issues {} launches per second, {} of idle time for each",
+            "the host cannot launch as fast as the GPU works: idle for {} of {base} while the host issues {} launches per second, {} of idle time for each",
             format_percent(share),
             units::format_grouped(rate.round() as i64),
             format_ns(each)
@@ -82,6 +83,7 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
 
 /// Graphs are captured or instantiated while the GPU has nothing to do.
 pub fn graph_recapture(case: &RunContext<'_>) -> Option<Finding> {
+    let base = case.base;
     let (api, prefix) = (case.terms.api, case.terms.prefix);
     let share = case.share(case.recurring_idle(Cause::Graph));
     let (calls, host) = case.calls_of(CallKind::Graph);
@@ -112,13 +114,13 @@ pub fn graph_recapture(case: &RunContext<'_>) -> Option<Finding> {
             share,
             if case.chosen {
                 format!(
-                    "{api} graphs are made: {} instantiated; the GPU is idle for {} of the window meanwhile",
+                    "{api} graphs are made: {} instantiated; the GPU is idle for {} of {base} meanwhile",
                     units::format_count(instantiated, "graph"),
                     format_percent(share)
                 )
             } else {
                 format!(
-                    "{api} graphs are made again and again: {} instantiated for {}; the GPU is idle for {} of the window while they are made",
+                    "{api} graphs are made again and again: {} instantiated for {}; the GPU is idle for {} of {base} while they are made",
                     units::format_count(instantiated, "graph"),
                     units::format_count(launched, "launch"),
                     format_percent(share)
@@ -141,6 +143,7 @@ pub fn graph_recapture(case: &RunContext<'_>) -> Option<Finding> {
 
 /// Code is compiled or loaded while the GPU has nothing to do.
 pub fn code_compilation(case: &RunContext<'_>) -> Option<Finding> {
+    let base = case.base;
     let idle = case.recurring_idle(Cause::Compile);
     let share = case.share(idle);
     let (modules, host) = case.calls_of(CallKind::Module);
@@ -156,13 +159,13 @@ pub fn code_compilation(case: &RunContext<'_>) -> Option<Finding> {
     let slowest = case.loaded.iter().max_by_key(|l| l.1).filter(|l| !single && l.1 * 2 > idle);
     let headline = match slowest.and_then(|l| case.profile.kernels.get(l.0 as usize)) {
         Some(kernel) => format!(
-            "the first launch of {} loads its code: the GPU is idle for {} meanwhile, {} of the window",
+            "the first launch of {} loads its code: the GPU is idle for {} meanwhile, {} of {base}",
             readable_name(kernel),
             format_ns(longest as f64),
             format_percent(share)
         ),
         None => format!(
-            "JIT compilation or module loading stalls the GPU: idle for {} of the window before {}",
+            "JIT compilation or module loading stalls the GPU: idle for {} of {base} before {}",
             format_percent(share),
             units::format_count(loads, "load")
         ),

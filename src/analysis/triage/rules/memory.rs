@@ -11,6 +11,7 @@ use crate::model::{Bytes, CallKind, units};
 
 /// The GPU is idle while memory is allocated or freed.
 pub fn memory_allocation(case: &RunContext<'_>) -> Option<Finding> {
+    let base = case.base;
     // Exclude outlier gaps: one slow call is a start or a single delay.
     let idle = case.recurring_idle(Cause::Alloc);
     let share = case.share(idle);
@@ -28,7 +29,7 @@ pub fn memory_allocation(case: &RunContext<'_>) -> Option<Finding> {
             Verdict::Allocation,
             share,
             format!(
-                "memory is allocated and freed during the run{most} ({}{step}): the GPU is idle for {} of the window while that happens",
+                "memory is allocated and freed during the run{most} ({}{step}): the GPU is idle for {} of {base} while that happens",
                 units::format_count(allocs + frees, "call"),
                 format_percent(share)
             ),
@@ -61,6 +62,7 @@ pub fn memory_allocation(case: &RunContext<'_>) -> Option<Finding> {
 
 /// Managed memory moves between host and device.
 pub fn unified_memory(case: &RunContext<'_>) -> Option<Finding> {
+    let base = case.base;
     let sum = case.copies.get(CopyClass::Unified);
     if sum.count == 0 {
         return None;
@@ -73,7 +75,7 @@ pub fn unified_memory(case: &RunContext<'_>) -> Option<Finding> {
             Verdict::UnifiedMemory,
             share,
             format!(
-                "managed memory migrates: {} in {}; moving the pages, and waiting for that, takes {} of the window",
+                "managed memory migrates: {} in {}; moving the pages, and waiting for that, takes {} of {base}",
                 Bytes(sum.bytes),
                 units::format_count(sum.count, "transfer"),
                 format_percent(share)

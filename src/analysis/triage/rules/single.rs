@@ -32,6 +32,7 @@ fn describe_activity(case: &RunContext<'_>, piece: &Piece) -> String {
 
 /// A single delay. Gaps no longer than a usual interval between launches do not count.
 pub fn single_delay(case: &RunContext<'_>) -> Option<Finding> {
+    let base = case.base;
     let first = case.single.first()?;
     let idle: i64 = case.single.iter().map(|s| s.ns).sum();
     let share = case.share(idle);
@@ -47,7 +48,7 @@ pub fn single_delay(case: &RunContext<'_>) -> Option<Finding> {
         Verdict::SingleDelay,
         share,
         format!(
-            "the GPU waits {}{} {}, {when}, for {name}: {kind}, not what the run does again and again ({} of the window)",
+            "the GPU waits {}{} {}, {when}, for {name}: {kind}, not what the run does again and again ({} of {base})",
             of.1,
             format_ns(*longest as f64),
             of.0,

@@ -53,6 +53,7 @@ fn more_launches(case: &RunContext<'_>, slow: &[usize], usual: &[usize]) -> bool
 
 /// Finds the steps of one kind that take much longer than the others.
 fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
+    let base = case.base;
     let steps = &case.steps.list;
     if kind.len() < STEPS {
         return None;
@@ -102,7 +103,7 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
         Verdict::PeriodicStall,
         share,
         format!(
-            "{} of {} steps take {} instead of {}{when}: {} of the window, mostly {what}",
+            "{} of {} steps take {} instead of {}{when}: {} of {base}, mostly {what}",
             slow.len(),
             kind.len(),
             format_ns(slow.iter().map(|&i| steps[i].length()).sum::<i64>() as f64 / slow.len() as f64),

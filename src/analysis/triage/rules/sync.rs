@@ -17,6 +17,7 @@ const BACK_NS: f64 = 50_000.0;
 
 /// The queue becomes empty after each wait for the GPU.
 pub fn host_sync(case: &RunContext<'_>) -> Option<Finding> {
+    let base = case.base;
     let idle = case.recurring_idle(Cause::Sync);
     let (after, share) = (case.share(idle), case.share(idle - case.late_after_waits()));
     if idle == 0 {
@@ -47,7 +48,7 @@ pub fn host_sync(case: &RunContext<'_>) -> Option<Finding> {
         Verdict::HostSync,
         share,
         format!(
-            "the program waits for the GPU {} in {}{back}; after each wait the GPU has run out of work: idle for {} of the window",
+            "the program waits for the GPU {} in {}{back}; after each wait the GPU has run out of work: idle for {} of {base}",
             units::format_count(waits, "time"),
             format_ns(case.length() as f64),
             format_percent(after)
