@@ -235,7 +235,7 @@ pub fn build_listing(metrics: &Metrics, result: usize, details: &Details, code: 
 
 /// In code order: context lines shown around a line with instructions (`CONTEXT`), and the largest gap between two such
 /// lines that is filled (`GAP`).
-const CONTEXT: u32 = 4;
+const CONTEXT: u32 = 20;
 const GAP: u32 = 40;
 
 /// Adds the source lines around and between lines with instructions, for reading in code order.

@@ -40,13 +40,69 @@ pub fn find_keys(buffer: &Buffer, app: &App, view: &mut View, theme: &Theme) {
                 text => named(text),
             };
             if let Some(action) = action {
-                found.push((Rect { x: from, y, width: x - from, height: 1 }, Mouse::Action(action)));
+                let (left, right) = phrase_around(buffer, y, (from, x));
+                found.push((Rect { x: left, y, width: right - left, height: 1 }, Mouse::Action(action)));
             }
             x = x.max(from + 1);
+        }
+        if y < area.top() + HEADINGS {
+            found.extend(find_words(buffer, y, |id| ACTIONS.iter().any(|a| a.id == id && a.on.applies_to(here))));
         }
     }
     found.append(&mut view.hits);
     view.hits = found;
+}
+
+/// Rows at the top that contain the words of `WORDS`.
+const HEADINGS: u16 = 5;
+/// Words that name a setting before its value, and the action that changes it.
+const WORDS: [(&str, ActionId); 2] = [("group ", ActionId::Group), ("sort ", ActionId::Sort)];
+
+fn symbol(buffer: &Buffer, x: u16, y: u16) -> &str {
+    buffer.cell((x, y)).map_or(" ", ratatui::buffer::Cell::symbol)
+}
+
+/// Columns of the words that a key in parentheses belongs to, `4 notes (n)`, or of the key alone. Words of one phrase have
+/// one blank between them.
+fn phrase_around(buffer: &Buffer, y: u16, (from, to): (u16, u16)) -> (u16, u16) {
+    if from == 0 || symbol(buffer, from - 1, y) != "(" || symbol(buffer, to, y) != ")" {
+        return (from, to);
+    }
+    let mut left = from - 1;
+    while left > 1 && (symbol(buffer, left - 1, y) != " " || symbol(buffer, left - 2, y) != " ") {
+        left -= 1;
+    }
+    (if symbol(buffer, left, y) == " " { left + 1 } else { left }, to + 1)
+}
+
+/// Settings with their values, and the number of the report (`1 of 4`), which lead to their actions.
+fn find_words(buffer: &Buffer, y: u16, works: impl Fn(ActionId) -> bool) -> Vec<(Rect, Mouse)> {
+    let columns = buffer.area.left()..buffer.area.right();
+    let cells: Vec<&str> = columns.map(|x| symbol(buffer, x, y)).collect();
+    let starts = |at: usize, word: &str| {
+        at > 0 && cells[at - 1] == " " && word.chars().zip(&cells[at..]).filter(|(c, cell)| cell.chars().eq([*c])).count() == word.len()
+    };
+    // A value ends at two blanks.
+    let end = |at: usize| (at..cells.len()).find(|&x| cells[x] == " " && cells.get(x + 1).is_none_or(|next| [" ", "─"].contains(next)));
+    let mut out = Vec::new();
+    let mut put = |from: usize, to: usize, action: ActionId| {
+        if let (Ok(x), Ok(width)) = (u16::try_from(from), u16::try_from(to.saturating_sub(from))) {
+            out.push((Rect { x: buffer.area.left() + x, y, width, height: 1 }, Mouse::Action(action)));
+        }
+    };
+    for at in 0..cells.len() {
+        for (word, action) in WORDS {
+            if starts(at, word) && works(action) {
+                put(at, end(at + word.len()).unwrap_or(cells.len()), action);
+            }
+        }
+        let digit = |x: usize| cells.get(x).is_some_and(|c| c.len() == 1 && c.as_bytes()[0].is_ascii_digit());
+        // Only the first line names the report.
+        if y == buffer.area.top() && digit(at) && cells[at + 1..].starts_with(&[" ", "o", "f", " "]) && digit(at + 5) {
+            put(at, at + 6, ActionId::NextReport);
+        }
+    }
+    out
 }
 
 /// Returns true if a cell has the colour and the boldness of the style.

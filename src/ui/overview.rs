@@ -5,6 +5,7 @@ use super::screens::{Place, ScreenView};
 use super::text::{align_left, align_right, bar, wrap_text};
 use super::view::View;
 use super::{Role, Theme};
+use crate::analysis::Family;
 use crate::analysis::labels::{self, cut_end, display_width};
 use crate::analysis::readable::readable_name;
 use crate::analysis::triage::{Finding, PlaceKind, Severity, TimeCategory, Triage, Verdict};
@@ -147,16 +148,11 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
             let sentence = wrap_text(&escape_unsafe(&finding.headline), usize::from(inner.width).max(20)).len();
             text.drain(..sentence.min(text.len()));
         }
-        // A heading alone at the end says nothing.
-        let last = usize::from(inner.height).saturating_sub(2);
-        if text.len() > last + 2 && text.get(last).is_some_and(|l| l.style == theme.style(Role::Head)) {
-            text.remove(last);
-            text.insert(last, Line::default());
-        }
-        // Name the key that shows the full text if the text is truncated.
+        // Name the key that shows the full text if the text is truncated. A heading alone at the end says nothing.
         let height = usize::from(inner.height);
-        if text.len() > height && height > 1 {
-            text.truncate(height - 1);
+        if text.len() > height && height > 2 {
+            let heading = text.get(height - 2).is_some_and(|l| l.style == theme.style(Role::Head));
+            text.truncate(if heading { height - 3 } else { height - 1 });
             text.push(Line::styled(format!("… {} shows all", app.session.key_label(ActionId::Details)), theme.style(Role::Dim)));
         }
         draw_lines(frame, inner, text);
@@ -289,12 +285,11 @@ fn missing_lines(report: &Report, triage: &Triage, columns: usize, theme: &Theme
     out
 }
 
-/// Shares of kernel time by family.
+/// Shares of kernel time by family; collectives are a part of the time of their own.
 fn family_shares(triage: &Triage, columns: usize, theme: &Theme) -> Span<'static> {
-    let total: i64 = triage.families.iter().map(|f| f.1).sum();
-    let shown: Vec<String> = triage
-        .families
-        .iter()
+    let computing = || triage.families.iter().filter(|f| f.0 != Family::Nccl);
+    let total: i64 = computing().map(|f| f.1).sum();
+    let shown: Vec<String> = computing()
         .take(4)
         .map(|(family, ns)| format!("{} {:.0}%", family.display_name(), *ns as f64 / total.max(1) as f64 * 100.0))
         .collect();
