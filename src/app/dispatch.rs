@@ -9,7 +9,7 @@ use super::navigation::{apply_response, broadcast_to_report, jump_to_pair, navig
 use super::overlay::{Item, LineOf, OverlayKind, Page, PickAction, PickList};
 use super::screen::{Navigate, Response, ResultView, Screen, ScreenContext, ScreenEvent};
 use super::screens::{DiffScreen, Open};
-use super::session::DetailsRoom;
+use super::session::{DetailsRoom, Report};
 use super::state::App;
 use crate::analysis::live::KernelNow;
 use crate::model::Profile;
@@ -110,7 +110,7 @@ fn run_common_action(app: &mut App, asked: u64, id: ActionId) -> Vec<Effect> {
         ActionId::Pair => jump_to_pair(app, asked),
         ActionId::Watch => navigate_to(app, asked, Navigate::Watch),
         ActionId::Timeline => navigate_to(app, asked, Navigate::Timeline),
-        ActionId::Narrow => clear_time_filter(app, asked),
+        ActionId::Narrow => toggle_steady_state(app, asked),
         ActionId::Kernels => navigate_to(app, asked, Navigate::Kernels(None)),
         ActionId::Library => navigate_to(app, asked, Navigate::Library),
         ActionId::Diff => {
@@ -183,15 +183,22 @@ fn measure_selection(app: &mut App, asked: u64) -> Vec<Effect> {
 }
 
 /// Clears the time filter of the report; without one, explains how to set it on the timeline.
-fn clear_time_filter(app: &mut App, asked: u64) -> Vec<Effect> {
-    if app.session.reports.get(app.report_of(asked)).is_some_and(|r| r.window.is_some()) {
+/// Narrows all screens of the report to the steady state, or widens them to the whole run.
+fn toggle_steady_state(app: &mut App, asked: u64) -> Vec<Effect> {
+    let report = app.session.reports.get(app.report_of(asked));
+    if report.is_some_and(|r| r.window.is_some()) {
         return navigate_to(app, asked, Navigate::Window(None));
+    }
+    if let Some(steady) = report.and_then(Report::steady_window) {
+        return navigate_to(app, asked, Navigate::Window(Some(steady)));
     }
     let (timeline, mark, narrow) =
         (app.session.key_label(ActionId::Timeline), app.session.key_label(ActionId::SetMark), app.session.key_label(ActionId::Narrow));
     set_status(
         app,
-        format!("the whole run is shown; to narrow all screens, mark a window in the timeline ({timeline}) with {mark}, then {narrow}"),
+        format!(
+            "the whole run is shown and judged; to narrow all screens, mark a window in the timeline ({timeline}) with {mark}, then {narrow}"
+        ),
         false,
     )
 }

@@ -211,6 +211,9 @@ fn set_time_filter(app: &mut App, at: usize, window: Option<(i64, i64)>) -> Vec<
     let Some(report) = app.session.reports.get_mut(at) else { return Vec::new() };
     let mut effects = report.set_window(at, window);
     let text = match window {
+        Some(window) if report.steady_window() == Some(window) => {
+            format!("all screens show only the steady state; {key} shows the whole run again")
+        }
         Some(window) => format!("all screens show only {}; {key} shows the whole run again", describe::format_window(window)),
         None => "all screens show the whole run again".to_owned(),
     };

@@ -1,7 +1,7 @@
 //! The two header lines: report name and key figures.
 
 use super::screens::view_of;
-use super::text::{bar, fit_parts, part};
+use super::text::{Part, bar, fit_parts, part};
 use super::{Role, Theme};
 use crate::app::{ActionId, App, Open, Report, Stage};
 use crate::model::text::escape_unsafe;
@@ -119,6 +119,28 @@ fn short_version(version: &str) -> String {
     version.split('.').take(3).collect::<Vec<_>>().join(".")
 }
 
+/// Time that the figures are of, and the key that changes it. The overview judges the steady state, so that figures of the
+/// whole report would otherwise seem to contradict it.
+fn base_chip(app: &App, report: &Report, on_overview: bool, theme: &Theme) -> Option<Part> {
+    let dim = theme.style(Role::Dim);
+    let key = || Span::styled(app.session.key_label(ActionId::Narrow), theme.style(Role::Key));
+    let steady = report.steady_window();
+    if let Some(window) = report.window {
+        let name = if steady == Some(window) { "steady state".to_owned() } else { format!("only {}", describe::format_window(window)) };
+        return Some(part(
+            0,
+            vec![Span::styled(name, theme.style(Role::Mark)), Span::styled(" (", dim), key(), Span::styled(" whole run)", dim)],
+        ));
+    }
+    let known = report.overview.as_ref().is_some_and(|o| o.span.is_some());
+    match steady {
+        Some(_) => {
+            Some(part(if on_overview { 0 } else { 2 }, vec![Span::styled("whole run (", dim), key(), Span::styled(" steady state)", dim)]))
+        }
+        None => (on_overview && known).then(|| part(3, vec![Span::styled("whole run:", dim)])),
+    }
+}
+
 fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
     let text = theme.style(Role::Text);
     let dim = theme.style(Role::Dim);
@@ -139,23 +161,8 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
     {
         parts.push(part(0, vec![Span::styled("reading stopped: the report is incomplete", theme.style(Role::Bad))]));
     }
-    if let Some(window) = report.window {
-        parts.push(part(
-            0,
-            vec![
-                Span::styled(format!("only {}", describe::format_window(window)), theme.style(Role::Mark)),
-                Span::styled(" (", dim),
-                Span::styled(app.session.key_label(ActionId::Narrow), theme.style(Role::Key)),
-                Span::styled(" widens)", dim),
-            ],
-        ));
-    }
-    // The overview shows the steady state. Label the figures of the whole report, which would otherwise seem to
-    // contradict it.
     let on_overview = matches!(app.top_entry().map(|e| &e.open), Some(Open::Overview(_)));
-    if on_overview && report.window.is_none() && report.overview.as_ref().is_some_and(|o| o.span.is_some()) {
-        parts.push(part(0, vec![Span::styled("whole report:", dim)]));
-    }
+    parts.extend(base_chip(app, report, on_overview, theme));
     if let Some(overview) = &report.overview {
         if let Some(busy) = overview.busy_percent {
             let mut spans =

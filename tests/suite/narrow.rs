@@ -161,7 +161,7 @@ fn a_marked_window_narrows_all_screens_and_is_taken_back() {
     let launches = |e: &Explorer| e.app.session.reports[0].groups.grouping.as_ref().unwrap().launches;
     e.press("enter");
     let text = e.screen();
-    assert!(text.contains("widens"), "{text}");
+    assert!(text.contains("whole run)"), "{text}");
     e.press("esc O");
     insta::assert_snapshot!("narrow_overview", e.screen());
     e.press("V");
@@ -173,6 +173,28 @@ fn a_marked_window_narrows_all_screens_and_is_taken_back() {
     assert_eq!((e.app.session.reports[0].window, launches(&e)), (None, whole.launches));
     assert_eq!(e.app.session.reports[0].groups.grouping.as_ref().unwrap().by, GroupBy::Stream);
     assert!(Arc::ptr_eq(e.app.session.reports[0].triage.as_ref().unwrap().as_ref().unwrap(), &judged));
+}
+
+/// One key switches the base of all figures; the verdict stays as it was judged.
+#[test]
+fn the_base_of_a_screen_is_the_steady_state_or_the_whole_run() {
+    let mut e = Explorer::open(&[root().join("fixtures/triage/item_loop.sqlite.zst")], (120, 40));
+    e.press("K");
+    let launches = |e: &Explorer| e.app.session.reports[0].groups.grouping.as_ref().unwrap().launches;
+    let judged = e.app.session.reports[0].triage.clone().flatten().unwrap();
+    assert!(e.screen().contains("whole run (B steady state)"), "{}", e.screen());
+    assert_eq!(launches(&e), 900);
+    e.press("B");
+    assert!(e.screen().contains("steady state (B whole run)"), "{}", e.screen());
+    assert_eq!((launches(&e), e.app.session.reports[0].window), (870, Some(judged.window)));
+    assert!(Arc::ptr_eq(&judged, &e.app.session.reports[0].triage.clone().flatten().unwrap()));
+    e.press("B");
+    assert_eq!((launches(&e), e.app.session.reports[0].window), (900, None));
+    // Without a warm-up there is one base.
+    let mut e = Explorer::open(&[root().join("fixtures/triage/gemm_healthy.sqlite.zst")], (120, 40));
+    e.press("K B");
+    assert_eq!(e.app.session.reports[0].window, None);
+    assert!(e.screen().contains("the whole run is shown and judged"), "{}", e.screen());
 }
 
 #[test]

@@ -104,7 +104,7 @@ actions! {
     Narrow("narrow",
         &["B"],
         KeyScope::Timed,
-        "show only a window on all screens: in the timeline what is marked, else what is in view; again: the whole run",
+        "show only the steady state on all screens, in the timeline what is marked or in view; again: the whole run",
         Some((6, "narrow")),
     ),
     FindEvent("find-event", &["/"], Timeline, "find events by name in all rows", Some((2, "find"))),

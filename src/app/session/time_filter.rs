@@ -12,6 +12,11 @@ impl Report {
         self.whole.as_ref().map_or(self.triage.as_ref().and_then(Option::as_ref), |w| w.triage.as_ref())
     }
 
+    /// Window of the steady state, ns, that the run is judged by; `None` if that is the whole run.
+    pub fn steady_window(&self) -> Option<(i64, i64)> {
+        self.whole_triage().filter(|t| t.outside.is_some()).map(|t| t.window)
+    }
+
     /// Sets the time filter of the report, ns, or clears it, which restores the analysis of the whole run at once.
     pub fn set_window(&mut self, index: usize, window: Option<(i64, i64)>) -> Vec<Effect> {
         if window == self.window || self.is_reading() || self.profile.is_none() {
@@ -28,12 +33,19 @@ impl Report {
             tree: self.tree.take(),
             grouping: self.groups.grouping.clone(),
         };
+        // The steady state is judged already.
         let whole = self.whole.take();
+        let judged_whole = whole.as_ref().map_or(known.triage.as_ref(), |w| w.triage.as_ref());
+        let steady = judged_whole.filter(|t| t.outside.is_some() && window == Some(t.window)).cloned();
         self.window = window;
         self.forget_detail();
         let mut missing = vec![JobRequest::Group(by)];
         match window {
-            Some(_) => self.whole = whole.or(Some(Box::new(known))),
+            Some(_) => {
+                self.whole = whole.or(Some(Box::new(known)));
+                // The steady state has been judged already.
+                self.triage = steady.map(Some);
+            }
             None => {
                 let Known { overview, next, judged, triage, work, tree, grouping } = whole.map(|w| *w).unwrap_or_default();
                 (self.overview, self.next, self.triage, self.work, self.tree) = (overview, next, judged.then_some(triage), work, tree);
