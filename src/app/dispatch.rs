@@ -241,20 +241,23 @@ fn switch_report(app: &mut App, by: isize) -> Vec<Effect> {
 /// Width of the key column in the list of actions.
 const KEYS: usize = 9;
 
-/// All actions available on this screen: the most used first, then the screen's own in footer order. Movement comes
-/// last, because its keys are well known.
+/// All actions: those of this screen first, the most used of them at the top, then in footer order, with movement last,
+/// because its keys are well known; then those of other screens, with where they work.
 fn list_actions(app: &App) -> PickList {
     let here = app.current_scope();
-    let mut all: Vec<&Action> = ACTIONS.iter().filter(|a| a.on.applies_to(here) && a.id != ActionId::Palette).collect();
+    let mut all: Vec<&Action> = ACTIONS.iter().filter(|a| a.id != ActionId::Palette).collect();
     let moves = |id| {
         use ActionId::{Down, First, Last, PageDown, PageUp, Up};
         matches!(id, Up | Down | PageUp | PageDown | First | Last)
     };
     let used = |id| app.session.used.get(&id).copied().unwrap_or(0);
-    all.sort_by_key(|a| (moves(a.id), Reverse(used(a.id)), a.on == KeyScope::Everywhere, a.footer.map_or(u8::MAX, |f| f.0)));
+    all.sort_by_key(|a| {
+        (!a.on.applies_to(here), moves(a.id), Reverse(used(a.id)), a.on == KeyScope::Everywhere, a.footer.map_or(u8::MAX, |f| f.0))
+    });
     let items = all.into_iter().map(|a| {
         let keys = app.session.settings.keymap.keys(a.id).iter().take(2).map(crate::config::keys::Key::label).collect::<Vec<_>>().join(" ");
-        let hint = format!("{keys:<KEYS$}{}", a.help);
+        let place = if a.on.applies_to(here) { String::new() } else { format!("on {}: ", a.on.as_str()) };
+        let hint = format!("{keys:<KEYS$}{place}{}", a.help);
         Item::new(a.name, hint, None, PickAction::Action(a.id))
     });
     PickList::by_typing("actions", items.collect())

@@ -155,6 +155,13 @@ fn toggle_screen(app: &mut App, report: usize, screen: KeyScope, range: Option<S
     if only && app.session.reports.get(report).is_some_and(|r| r.profile.is_some() && r.has_memory() && !r.has_device_work()) {
         return set_status(app, "nothing but memory is recorded in this report", false);
     }
+    if let (Some(id), Some(name)) = (there, &range) {
+        app.close_above(id);
+        if let Some(Open::Ranges(ranges)) = app.open_mut(id) {
+            ranges.go_to_range(name.clone());
+        }
+        return app.with_screen(id, |screen, cx| screen.opened(cx)).map(|a| apply_response(app, id, a)).unwrap_or_default();
+    }
     if let Some(id) = there {
         if on_top {
             app.close_screen(id);

@@ -1,7 +1,7 @@
 //! Input handling for overlays. An answer goes to the screen that opened the overlay, even if another screen is on top
 //! by then.
 
-use super::actions::{ActionId, KeyScope};
+use super::actions::{ActionId, KeyScope, find_action};
 use super::clipboard;
 use super::dispatch::dispatch_action;
 use super::msg::Effect;
@@ -219,6 +219,10 @@ fn apply_choice(app: &mut App, choice: PickAction) -> Vec<Effect> {
     let Some(over) = app.over.take() else { return Vec::new() };
     let asked = over.screen;
     let effects = match choice {
+        PickAction::Action(id) if find_action(id).is_some_and(|a| !a.on.applies_to(app.current_scope())) => {
+            let place = find_action(id).map_or("", |a| a.on.as_str());
+            set_status(app, format!("this works on other screens: {place}"), false)
+        }
         PickAction::Action(id) if app.top_entry().is_some_and(|e| e.id == asked) => dispatch_action(app, id),
         PickAction::Action(_) => set_status(app, "another screen came up meanwhile; nothing was done", true),
         PickAction::Theme(name) => {

@@ -37,9 +37,9 @@ pub struct Terms {
     pub record_calls: &'static str,
     /// Reason why the waiting of threads is unknown.
     pub no_waiting: &'static str,
-    /// How to record what threads wait for, if the vendor's profiler can, after `no_waiting`.
+    /// Advice after `no_waiting`, if the vendor's profiler can record what threads wait for.
     pub record_waiting: &'static str,
-    /// How to record the kernels inside of graphs, if they are not by default.
+    /// Advice on recording the kernels inside of graphs, if they are not recorded by default.
     pub record_graph_kernels: &'static str,
 }
 

@@ -54,10 +54,18 @@ pub fn write_attribution(out: &mut dyn Write, was: &Triage, is: &Triage) -> io::
         writeln!(out, "where the time went: unchanged within {POINTS:.0} point")?;
     }
     for (part, a, b) in parts {
-        writeln!(out, "{} went from {a:.0}% to {b:.0}% of the window", part.id())?;
+        let (before, after) = (was.base, is.base);
+        if before == after {
+            writeln!(out, "{} went from {a:.0}% to {b:.0}% of {after}", part.id())?;
+        } else {
+            writeln!(out, "{} went from {a:.0}% of {before} to {b:.0}% of {after}", part.id())?;
+        }
     }
     if let (Some(a), Some(b)) = (was.step_stats(), is.step_stats()) {
         writeln!(out, "median step: {} → {}", Nanos(a.median), Nanos(b.median))?;
+        if a.count != b.count {
+            writeln!(out, "steps: {} → {}: totals are of different amounts of work", a.count, b.count)?;
+        }
     }
     let list = |t: &Triage| if t.findings.is_empty() { "none".to_owned() } else { finding_ids(t).join(", ") };
     writeln!(out, "findings: {} → {}", list(was), list(is))

@@ -7,6 +7,7 @@ use super::top::{NoteJson, SourceJson};
 use crate::analysis::hints::speedup_model::whole_percent;
 use crate::analysis::hints::{Depth, Evidence, Hint, Severity, Subject};
 use crate::analysis::metric::{format_rounded, human_number};
+use crate::analysis::readable::readable_name;
 use crate::analysis::table::{Column, Outputs, Unit, Value};
 use crate::analysis::what_if_replay::{self, Run, Worth};
 use crate::model::Profile;
@@ -326,7 +327,7 @@ pub fn print_reasoning(
             writeln!(out)?;
         }
         let what = s.result.map_or_else(|| format!("launch {}", s.launch), |r| format!("result {r}"));
-        writeln!(out, "{} · {what} · depth: {}", escape_unsafe(s.kernel.function()), s.depth.as_str())?;
+        writeln!(out, "{} · {what} · depth: {}", escape_unsafe(&readable_name(&s.kernel)), s.depth.as_str())?;
         for line in &s.reasoning {
             write_wrapped(out, "  ", "    ", line, width)?;
         }

@@ -22,7 +22,7 @@ pub fn find_keys(buffer: &Buffer, app: &App, view: &mut View, theme: &Theme) {
         ACTIONS.iter().find(|a| a.on.applies_to(here) && bound(a.id)).map(|a| a.id)
     };
     let style = theme.style(Role::Key);
-    let mut found = Vec::new();
+    let (mut found, mut phrases) = (Vec::new(), Vec::new());
     let area = buffer.area;
     for y in area.top()..area.bottom() {
         let mut x = area.left();
@@ -40,20 +40,26 @@ pub fn find_keys(buffer: &Buffer, app: &App, view: &mut View, theme: &Theme) {
                 text => named(text),
             };
             if let Some(action) = action {
-                let (left, right) = phrase_around(buffer, y, (from, x));
-                found.push((Rect { x: left, y, width: right - left, height: 1 }, Mouse::Action(action)));
+                found.push((Rect { x: from, y, width: x - from, height: 1 }, Mouse::Action(action)));
+                if y < area.top() + HEADER {
+                    let (left, right) = find_phrase(buffer, y, (from, x), style);
+                    phrases.push((Rect { x: left, y, width: right - left, height: 1 }, Mouse::Action(action)));
+                }
             }
             x = x.max(from + 1);
         }
         if y < area.top() + HEADINGS {
-            found.extend(find_words(buffer, y, |id| ACTIONS.iter().any(|a| a.id == id && a.on.applies_to(here))));
+            phrases.extend(find_words(buffer, y, |id| ACTIONS.iter().any(|a| a.id == id && a.on.applies_to(here))));
         }
     }
-    found.append(&mut view.hits);
-    view.hits = found;
+    // Later targets take precedence: a key over the words around it, and both over nothing else.
+    phrases.append(&mut found);
+    phrases.append(&mut view.hits);
+    view.hits = phrases;
 }
 
-/// Rows at the top that contain the words of `WORDS`.
+/// Rows of the header, and rows at the top that contain the words of `WORDS`.
+const HEADER: u16 = 2;
 const HEADINGS: u16 = 5;
 /// Words that name a setting before its value, and the action that changes it.
 const WORDS: [(&str, ActionId); 2] = [("group ", ActionId::Group), ("sort ", ActionId::Sort)];
@@ -62,14 +68,19 @@ fn symbol(buffer: &Buffer, x: u16, y: u16) -> &str {
     buffer.cell((x, y)).map_or(" ", ratatui::buffer::Cell::symbol)
 }
 
-/// Columns of the words that a key in parentheses belongs to, `4 notes (n)`, or of the key alone. Words of one phrase have
-/// one blank between them.
-fn phrase_around(buffer: &Buffer, y: u16, (from, to): (u16, u16)) -> (u16, u16) {
+/// Finds the columns of the words that a key in parentheses belongs to, `4 notes (n)`, or of the key alone. Words of one
+/// phrase have one blank between them; other keys and `·` end it.
+fn find_phrase(buffer: &Buffer, y: u16, (from, to): (u16, u16), key: Style) -> (u16, u16) {
     if from == 0 || symbol(buffer, from - 1, y) != "(" || symbol(buffer, to, y) != ")" {
         return (from, to);
     }
+    let ends = |x: u16| {
+        let blank = symbol(buffer, x, y) == " ";
+        let other = buffer.cell((x, y)).is_none_or(|c| !blank && has_style(c.style(), key));
+        other || symbol(buffer, x, y) == "·" || blank && (x == 0 || symbol(buffer, x - 1, y) == " ")
+    };
     let mut left = from - 1;
-    while left > 1 && (symbol(buffer, left - 1, y) != " " || symbol(buffer, left - 2, y) != " ") {
+    while left > 0 && !ends(left - 1) {
         left -= 1;
     }
     (if symbol(buffer, left, y) == " " { left + 1 } else { left }, to + 1)
@@ -99,7 +110,9 @@ fn find_words(buffer: &Buffer, y: u16, works: impl Fn(ActionId) -> bool) -> Vec<
         let digit = |x: usize| cells.get(x).is_some_and(|c| c.len() == 1 && c.as_bytes()[0].is_ascii_digit());
         // Only the first line names the report.
         if y == buffer.area.top() && digit(at) && cells[at + 1..].starts_with(&[" ", "o", "f", " "]) && digit(at + 5) {
-            put(at, at + 6, ActionId::NextReport);
+            let first = (0..=at).rev().take_while(|&x| digit(x)).last().unwrap_or(at);
+            let last = (at + 5..cells.len()).take_while(|&x| digit(x)).last().unwrap_or(at + 5);
+            put(first, last + 1, ActionId::NextReport);
         }
     }
     out

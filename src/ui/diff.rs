@@ -50,7 +50,6 @@ fn report_file_name(app: &App, report: usize) -> String {
         .map_or_else(String::new, |n| escape_unsafe(&n.to_string_lossy()).into_owned())
 }
 
-/// The two header lines.
 impl ScreenView for DiffScreen {
     fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, view: &mut View, theme: &Theme) {
         draw(frame, at.area, app, self, view, theme);
@@ -65,6 +64,7 @@ impl ScreenView for DiffScreen {
     }
 }
 
+/// The two header lines.
 fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
     let dim = theme.style(Role::Dim);
     let (before, after) = (report_file_name(app, screen.before), report_file_name(app, screen.after));

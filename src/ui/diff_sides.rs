@@ -71,13 +71,13 @@ fn run_length(app: &App, report: usize) -> String {
 /// Draws the time breakdown and the limits of both runs.
 pub fn draw_times(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, words: Words, theme: &Theme) {
     let Some((was, is)) = both_triages(app, screen) else { return };
-    let note = format!(
-        "in {} of {}, then {} of {}",
-        Nanos(was.length()),
-        run_length(app, screen.before),
-        Nanos(is.length()),
-        run_length(app, screen.after)
-    );
+    let side = |t: &Triage, report: usize| {
+        let steps = t.step_stats().map_or_else(String::new, |s| format!(" ({})", units::format_count(s.count, "step")));
+        // The judged time may begin with a range, before the first operation.
+        let part = if t.outside.is_some() { format!(" of {}", run_length(app, report)) } else { String::new() };
+        format!("{}{part}{steps}", Nanos(t.length()))
+    };
+    let note = format!("in {}, then {}", side(was, screen.before), side(is, screen.after));
     let title = vec![Span::styled("Where the time went", theme.style(Role::Title))];
     let inner = Panel::new(title).note(vec![Span::styled(note, theme.style(Role::Dim))]).draw(frame, area, true, theme);
     let columns = usize::from(inner.width);

@@ -164,7 +164,8 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
     let on_overview = matches!(app.top_entry().map(|e| &e.open), Some(Open::Overview(_)));
     parts.extend(base_chip(app, report, on_overview, theme));
     if let Some(overview) = &report.overview {
-        if let Some(busy) = overview.busy_percent {
+        // Any operation counts, as for the ranges and the parts of the time.
+        if let Some(busy) = overview.idle_percent.map(|idle| 100.0 - idle) {
             let mut spans =
                 vec![Span::styled("GPU busy ", dim), Span::styled(format!("{} ", units::format_percent(busy)), theme.style(Role::Title))];
             spans.extend(shade_track(bar(busy / 100.0, 10, theme.style(Role::Good), theme)));

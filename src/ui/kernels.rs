@@ -83,7 +83,6 @@ fn fit_layout<'p>(by: GroupBy, width: usize, diagnosed: bool) -> Layout<'p> {
     Layout { name: name_least + left, bar, shown, histogram, diagnosis }
 }
 
-/// Draws the table; its title contains filter, grouping and order.
 impl ScreenView for KernelsScreen {
     fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, view: &mut View, theme: &Theme) {
         draw(frame, at.area, at.bordered, app, self, view, theme);
@@ -120,6 +119,7 @@ fn next(app: &App, screen: &KernelsScreen) -> Option<String> {
     }
 }
 
+/// Draws the table; its title contains filter, grouping and order.
 fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &KernelsScreen, view: &mut View, theme: &Theme) {
     let Some(report) = app.report() else { return };
     let mut title = control_line(report, screen, theme, usize::from(area.width.saturating_sub(6))).spans;

@@ -27,7 +27,6 @@ const GAP: usize = 2;
 /// Minimum width of the program.
 const PROGRAM: usize = 24;
 
-/// The two header lines.
 impl ScreenView for LibraryScreen {
     fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, view: &mut View, theme: &Theme) {
         draw(frame, at.area, app, self, view, theme);
@@ -46,6 +45,7 @@ impl ScreenView for LibraryScreen {
     }
 }
 
+/// The two header lines.
 fn header_lines(screen: &LibraryScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
     let dim = theme.style(Role::Dim);
     let runs = screen.runs.as_deref().unwrap_or_default();

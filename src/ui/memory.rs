@@ -367,6 +367,9 @@ fn stack_panel(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &Me
     super::panel::draw_lines(frame, at, out);
 }
 
+/// Title of the panel of segments.
+const SEGMENTS: &str = "Segments at the end";
+
 /// Draws the allocator's segments, each as a strip of its blocks, starting with the segments that have the most free
 /// bytes between blocks.
 fn draw_segments(
@@ -380,9 +383,12 @@ fn draw_segments(
 ) {
     let free = device.free.unwrap_or_default();
     let title = vec![
-        Span::styled("Segments at the end", theme.style(Role::Title)),
+        Span::styled(SEGMENTS, theme.style(Role::Title)),
         Span::styled(
-            format!("  {}, {} free between blocks", units::format_count(list.len(), "segment"), format_size(free.split)),
+            cut_end(
+                &format!("  {}, {} free between blocks", units::format_count(list.len(), "segment"), format_size(free.split)),
+                usize::from(area.width).saturating_sub(SEGMENTS.len() + 6),
+            ),
             theme.style(Role::Dim),
         ),
     ];
@@ -453,9 +459,8 @@ fn next(app: &App, screen: &MemoryScreen) -> Option<String> {
     let growth = device.findings.first().filter(|f| f.id == MemoryVerdict::Growth && screen.cursor.is_none());
     if let Some(finding) = growth.filter(|f| !f.sites.is_empty()) {
         return Some(format!(
-            "{}; {} lists its stack, {} and {} look at other times, {} at the end",
+            "{}; {} and {} look at other times, {} at the end",
             escape_unsafe(finding.headline.split_once(": ").map_or(finding.headline.as_str(), |h| h.1)),
-            key(ActionId::Open),
             key(ActionId::MemoryLeft),
             key(ActionId::MemoryRight),
             key(ActionId::MemoryEnd)

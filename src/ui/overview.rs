@@ -115,7 +115,13 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
     finding_rows(frame, Rect { height: shown.min(inner.height), ..inner }, triage, screen.selected, view, theme);
     draw_lines(frame, Rect { y: inner.y + shown, height: inner.height.saturating_sub(shown), ..inner }, remarks);
     if kernels > 0 && list.height > edge {
-        let title = vec![Span::styled("Kernels", theme.style(Role::Title)), family_shares(triage, usize::from(list.width), theme)];
+        let sum =
+            if triage.devices.len() > 1 { format!("  on {}", units::format_count(triage.devices.len(), "GPU")) } else { String::new() };
+        let title = vec![
+            Span::styled("Kernels", theme.style(Role::Title)),
+            Span::styled(sum, theme.style(Role::Dim)),
+            family_shares(triage, usize::from(list.width), theme),
+        ];
         // With the details beside the list, the kernels get the rest of the column; without borders, at most three
         // rows.
         let all = u16::try_from(triage.kernels.len().min(KERNELS)).unwrap_or(0) + edge;
@@ -396,6 +402,12 @@ pub fn detail_lines(f: &Finding, begin: i64, columns: usize, theme: &Theme) -> V
     out
 }
 
+/// Returns true if the remedies of the selected finding are beside the list. Header, next step and footer take at most five
+/// rows.
+fn shows_remedies((columns, rows): (u16, u16)) -> bool {
+    columns >= BESIDE && rows >= BORDERED + 5
+}
+
 /// Suggested next step.
 fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
     let triage = overview::available_triage(app.report()?)?;
@@ -414,9 +426,7 @@ fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
             } else {
                 format!("goes to {}", name(&[PlaceKind::Kernel]).unwrap_or_else(|| "the kernels".to_owned()))
             };
-            // Beside the list stand the remedies.
-            let size = app.session.size;
-            if size.0 >= BESIDE && size.1 >= BORDERED {
+            if shows_remedies(app.session.size) {
                 format!("{open} {to}, {details} shows the evidence")
             } else {
                 format!("{open} {to}, {details} shows the evidence. {action}")

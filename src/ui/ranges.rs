@@ -188,7 +188,8 @@ fn next(app: &App, screen: &RangesScreen) -> Option<String> {
     let what = if idle >= 0.3 {
         format!("the GPU is idle for {:.0}% of the time that the host spends in this range", idle * 100.0)
     } else {
-        format!("{} launched here, {} on the GPU", units::format_count(node.kernels, "kernel"), Nanos(node.busy))
+        let copies = if node.copies > 0 { format!(" and {}", units::format_count(node.copies, "copy")) } else { String::new() };
+        format!("{}{copies} launched here: the GPU works {} on them", units::format_count(node.kernels, "kernel"), Nanos(node.busy))
     };
     Some(format!("{what}; {open} lists its kernels, {rerun} profiles the longest of them again inside this range"))
 }

@@ -40,7 +40,6 @@ fn format_ns(n: i64) -> String {
     Nanos(n).to_string()
 }
 
-/// The two header lines.
 impl ScreenView for RanksScreen {
     fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, view: &mut View, theme: &Theme) {
         draw(frame, at.area, app, self, view, theme);
@@ -55,6 +54,7 @@ impl ScreenView for RanksScreen {
     }
 }
 
+/// The two header lines.
 fn header_lines(app: &App, screen: &RanksScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
     let dim = |text: String| vec![Span::styled(text, theme.style(Role::Dim))];
     let strong = |text: String| vec![Span::styled(text, theme.style(Role::Title))];

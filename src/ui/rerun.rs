@@ -251,16 +251,35 @@ fn command_lines(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Lin
     for (n, piece) in pieces.into_iter().enumerate() {
         let role = if lit.contains(&piece.id) { Role::Match } else { Role::Text };
         let indent = if n == 0 { 0 } else { 4 };
-        let text = escape_unsafe(&shell::join_words(&piece.words)).into_owned();
-        let pieces = hard_wrap(&text, columns.saturating_sub(indent + 2).max(10));
+        let pieces = wrap_words(&piece.words, columns.saturating_sub(indent + 2).max(10));
         let ends = pieces.len().saturating_sub(1);
-        for (i, text) in pieces.into_iter().enumerate() {
-            // A word broken only to fit the screen continues without the indent of a new word.
+        for (i, (text, whole)) in pieces.into_iter().enumerate() {
             let mut spans = vec![Span::raw(" ".repeat(indent)), Span::styled(text, theme.style(role))];
-            if i == ends && n != last {
+            // Lines copied from the screen are one command; a word broken only to fit the screen cannot be continued.
+            if whole && (i != ends || n != last) {
                 spans.push(Span::styled(" \\", theme.style(Role::Faint)));
             }
             out.push(Line::from(spans));
+        }
+    }
+    out
+}
+
+/// Wraps the words of a command, and tells for each line whether it ends with a whole word.
+fn wrap_words(words: &[String], columns: usize) -> Vec<(String, bool)> {
+    let mut out: Vec<(String, bool)> = Vec::new();
+    for word in words {
+        let word = escape_unsafe(&shell::join_words(std::slice::from_ref(word))).into_owned();
+        match out.last_mut() {
+            Some((line, true)) if display_width(line) + 1 + display_width(&word) <= columns => {
+                line.push(' ');
+                line.push_str(&word);
+            }
+            _ => {
+                let pieces = hard_wrap(&word, columns);
+                let ends = pieces.len().saturating_sub(1);
+                out.extend(pieces.into_iter().enumerate().map(|(i, text)| (text, i == ends)));
+            }
         }
     }
     out

@@ -42,7 +42,6 @@ pub fn fact_lines(facts: &[(&'static str, String)], columns: usize, theme: &Them
     facts.iter().flat_map(line).collect()
 }
 
-/// The two header lines.
 impl ScreenView for RunScreen {
     fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, _view: &mut View, theme: &Theme) {
         let Some(watched) = &app.running.watched else { return };
@@ -62,6 +61,7 @@ impl ScreenView for RunScreen {
     }
 }
 
+/// The two header lines.
 fn header_lines(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
     let dim = theme.style(Role::Dim);
     let separator = Span::styled(" · ", theme.style(Role::Faint));

@@ -5,7 +5,7 @@ Both must print the same, end with the same exit code, and the traced one must n
 
     tests/hardware/stress.py --object tracer.so --minutes 10
 """
-import argparse, os, pathlib, shutil, signal, subprocess, tempfile, time
+import argparse, os, pathlib, shutil, subprocess, tempfile, time
 
 MOCK = pathlib.Path(__file__).resolve().parent.parent / "mock"
 

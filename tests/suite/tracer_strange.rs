@@ -144,7 +144,6 @@ fn children_of_a_busy_program_wait_for_no_thread_of_their_parent() {
     }
 }
 
-/// Kernels may have any names, and launching threads small stacks.
 /// Threads that are cancelled, signals, and children that end in eight ways, at the same time (`stress` in
 /// `tests/mock/strange.c`). `tests/hardware/stress.py` does it for minutes.
 #[test]
@@ -166,6 +165,7 @@ fn a_program_does_the_same_traced_and_untraced() {
     }
 }
 
+/// Kernels may have any names, and launching threads small stacks.
 #[test]
 fn names_that_nest_deeply_need_no_stack() {
     // Head, part and number of repetitions, tail, and expected name.

@@ -141,6 +141,7 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
         span: case.span,
         kernels: case.kernels.top_kernels(profile),
         found: case.steps.found,
+        step_lengths: outcome::measure_steps(&case.steps.list),
         steps: case.steps.list,
         left_out: case.steps.left_out,
     })

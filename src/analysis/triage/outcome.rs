@@ -47,6 +47,8 @@ pub struct Triage {
     pub judged: i64,
     pub found: Option<StepSource>,
     pub steps: Vec<Step>,
+    /// Lengths of the steps.
+    pub step_lengths: Option<StepStats>,
     pub left_out: Vec<LeftOut>,
     /// Kinds of steps, if steps run different kernels.
     pub kinds: Vec<Kind>,
@@ -95,7 +97,12 @@ impl Triage {
     }
 
     pub fn step_stats(&self) -> Option<StepStats> {
-        let lengths: Vec<i64> = self.steps.iter().map(Step::length).collect();
-        Some(StepStats { count: lengths.len(), min: *lengths.iter().min()?, max: *lengths.iter().max()?, median: lower_median(lengths)? })
+        self.step_lengths
     }
+}
+
+/// Computes the lengths of steps; `None` if there is none.
+pub fn measure_steps(steps: &[Step]) -> Option<StepStats> {
+    let lengths: Vec<i64> = steps.iter().map(Step::length).collect();
+    Some(StepStats { count: lengths.len(), min: *lengths.iter().min()?, max: *lengths.iter().max()?, median: lower_median(lengths)? })
 }

@@ -96,8 +96,9 @@ impl Keymap {
         };
         // Names of actions begin with their screen where several screens have such an action.
         let word = |a: &Action| {
-            let screens = ["run-", "memory-", "ranks-"];
-            screens.iter().find_map(|s| a.name.strip_prefix(s)).unwrap_or(a.name).replace('-', " ")
+            let screens = [("run-", KeyScope::Library), ("memory-", KeyScope::Memory), ("ranks-", KeyScope::Ranks)];
+            let prefix = screens.iter().find(|s| s.1 == a.on).and_then(|s| a.name.strip_prefix(s.0));
+            prefix.unwrap_or(a.name).replace('-', " ")
         };
         let actions = ids.iter().filter_map(|id| find_action(*id));
         let mut places: Vec<String> = actions.map(|a| format!("{} ({})", word(a), a.on.as_str())).collect();

@@ -18,7 +18,7 @@ pub struct Action {
 }
 
 macro_rules! actions {
-    ($($(#[$doc:meta])* $id:ident($name:literal, $keys:expr, $on:expr, $help:expr, $footer:expr $(,)?),)+) => {
+    ($($id:ident($name:literal, $keys:expr, $on:expr, $help:expr, $footer:expr $(,)?),)+) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum ActionId {
             $($id,)+

@@ -136,6 +136,9 @@ fn read_parts(splitter: &mut Splitter<Box<dyn Read>>, input: &Input, job: &Job<'
         drop(send);
         let parts: Result<Vec<Part>, _> = workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
         cutting?;
+        if job.cancel.is_cancelled() {
+            return Err(ImportError::Cancelled { path: input.path.clone() });
+        }
         parts.map_err(|_| ImportError::Tool {
             path: input.path.clone(),
             what: "a thread of the reader failed".to_owned(),

@@ -139,7 +139,7 @@ impl Part {
     /// Reads the events of a batch.
     pub fn read_batch(&mut self, batch: &Batch, wants: Wants, pace: &Pace) {
         for (number, &(from, to)) in (0..).zip(&batch.events) {
-            // The thread that splits the text fails a cancelled job.
+            // The caller fails a cancelled job.
             if !pace.count_steps(to.saturating_sub(from) + 1) {
                 return;
             }

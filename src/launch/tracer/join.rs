@@ -45,7 +45,17 @@ mod tests {
         join_traces(&parts[..1], &at("other.wstrace")).unwrap();
         assert!(!parts[0].exists() && at("other.wstrace").exists());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "nothing unfinished is left");
-        std::os::unix::fs::symlink(at("elsewhere"), at("r.1.wstrace")).unwrap();
-        assert!(join_traces(&parts, &at("third.wstrace")).is_err() && !at("third.wstrace").exists());
+        // Another user may have made a link with a name that can be guessed.
+        write();
+        std::fs::write(at("elsewhere"), "theirs").unwrap();
+        for name in ["third.wstrace.joining", ".third.wstrace.joining", "third.joining"] {
+            std::os::unix::fs::symlink(at("elsewhere"), at(name)).unwrap();
+        }
+        join_traces(&parts, &at("third.wstrace")).unwrap();
+        assert_eq!(std::fs::read(at("third.wstrace")).unwrap(), b"r.1.wstracer.2.wstrace");
+        std::os::unix::fs::symlink(at("elsewhere"), at("fourth.wstrace")).unwrap();
+        write();
+        assert!(join_traces(&parts, &at("fourth.wstrace")).is_err());
+        assert_eq!(std::fs::read(at("elsewhere")).unwrap(), b"theirs");
     }
 }

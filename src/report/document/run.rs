@@ -94,10 +94,10 @@ fn strip_picture(triage: &Triage) -> Picture {
     }
     let (begin, end) = triage.window;
     svg.add_text((0.0, 60.0), "start", "dim", &Nanos(begin).to_string());
-    svg.add_text((WIDTH / 2.0, 60.0), "middle", "dim", "GPU busy over the window; behind it why it idles");
+    svg.add_text((WIDTH / 2.0, 60.0), "middle", "dim", "GPU busy over time; behind it why it idles");
     svg.add_text((WIDTH, 60.0), "end", "dim", &Nanos(end).to_string());
     let mean = triage.strip.iter().map(|b| f64::from(*b)).sum::<f64>() / triage.strip.len().max(1) as f64;
-    svg.into_picture(format!("The GPU is busy for {:.0}% of the window", mean * 100.0))
+    svg.into_picture(format!("The GPU is busy for {:.0}% of {}", mean * 100.0, triage.base))
 }
 
 /// Time range of the timeline picture: around the first finding, otherwise a step in the middle.

@@ -70,7 +70,12 @@ pub fn judged_line(t: &Triage) -> String {
         t.step_stats().map_or_else(String::new, |s| format!(", {}, median {}", units::format_count(s.count, noun), Nanos(s.median)));
     let span = t.span.1 - t.span.0;
     let of = if t.length() as f64 >= span as f64 * 0.99 { String::new() } else { format!(" of {}", Nanos(span)) };
-    format!("{}{of}{steps}{}", Nanos(t.length()), t.flops.map_or_else(String::new, |r| format!(", {}", format_flops(r.per_second))))
+    let devices = if t.devices.len() > 1 { format!(", mean of {}", units::format_count(t.devices.len(), "GPU")) } else { String::new() };
+    format!(
+        "{}{of}{steps}{devices}{}",
+        Nanos(t.length()),
+        t.flops.map_or_else(String::new, |r| format!(", {}", format_flops(r.per_second)))
+    )
 }
 
 pub(super) fn name_of(d: &Device, several: bool) -> String {

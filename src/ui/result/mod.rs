@@ -29,7 +29,6 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// Draws the current view.
 impl ScreenView for ResultScreen {
     fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, view: &mut View, theme: &Theme) {
         draw(frame, at.area, app, self, view, theme);
@@ -44,6 +43,7 @@ impl ScreenView for ResultScreen {
     }
 }
 
+/// Draws the current view.
 fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let [title, figures, body] = Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Min(4)]).areas(inner);

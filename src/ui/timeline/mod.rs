@@ -10,6 +10,7 @@ use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::timeline::{Content, Event, Spot, Window, link};
+use crate::analysis::triage::TimeCategory;
 use crate::app::overlay::FilterInput;
 use crate::app::screens::timeline::inspect::{Found, Look};
 use crate::app::screens::timeline::{MAP, label_columns, lane_columns};
@@ -113,7 +114,9 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &TimelineScreen, v
     let pane = pane_rows(rest.height, screen.lines.len() + blank).min(rest.height / 2 + 1);
     let room = rest.height.saturating_sub(pane);
     let rows = split_top(&mut rest, room);
-    let spacing = Spacing { blank: blank > 0, lane: lane_height(room, screen.lines.len(), blank) };
+    // Without blocks of colour, a lane is one row of text.
+    let plain = view.ascii || theme.style(Role::Part(TimeCategory::Kernels)).fg.is_none();
+    let spacing = Spacing { blank: blank > 0, lane: if plain { 1 } else { lane_height(room, screen.lines.len(), blank) } };
     draw_rows(frame, rows, body(rows), (&look, screen, window), spacing, view, theme);
     draw_pane(frame, rest, (app, report), (&look, screen, window), bordered, theme);
 }
@@ -298,7 +301,7 @@ fn draw_rows(
         if at == screen.selected {
             frame.buffer_mut().set_style(Rect { width: label.width.saturating_sub(1), ..label }, theme.style(Role::Selected));
         }
-        view.hits.push((label, Mouse::Row(at)));
+        view.hits.push((Rect { height: rect.height, ..label }, Mouse::Row(at)));
         view.hits.push((rect, Mouse::Spot(at, 0)));
         shown.push((row, y));
         let of = |spot: Option<Spot>| spot.filter(|s| row == Row::Lane(s.group, s.row, s.lane)).map(|s| s.at);

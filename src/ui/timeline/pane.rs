@@ -231,6 +231,10 @@ pub fn window_pane(report: &Report, look: &Look<'_>, screen: &TimelineScreen, wi
         Span::styled(format!("  {}", Nanos(to - from)), theme.style(Role::Title)),
         Span::styled(format!("  {} to {}", describe::format_time(from, step), describe::format_time(to, step)), theme.style(Role::Dim)),
     ];
+    if report.profile.is_some() && !report.has_device_work() {
+        let text = "no work of a GPU is recorded in this report";
+        return Pane { title, lines: vec![Line::styled(text, theme.style(Role::Dim))] };
+    }
     let mut lines = activity_lines(look, from, to, columns, theme);
     // The waves of a kernel are not a run, so triage does not apply.
     let run = !look.events.profile.ranges.is_hardware();
@@ -239,7 +243,7 @@ pub fn window_pane(report: &Report, look: &Look<'_>, screen: &TimelineScreen, wi
     let step = report.whole_triage().and_then(|t| t.step_stats()).map(|s| s.median);
     let short = run && step.is_some_and(|step| to - from < step);
     if short {
-        let text = "shorter than a step: what limits the run stands on the overview";
+        let text = "shorter than a step: the overview shows what limits the run";
         lines.extend(wrap_text(text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
     }
     match judged.map(|j| (&j.triage, j.window)) {
@@ -250,8 +254,8 @@ pub fn window_pane(report: &Report, look: &Look<'_>, screen: &TimelineScreen, wi
             lines.extend(kernel_lines(look, triage, columns, theme));
         }
         Some((Some(None), _)) => lines.push(Line::styled("nothing ran on a GPU in it", theme.style(Role::Dim))),
-        Some(_) => lines.push(Line::styled("working out what limits it …", theme.style(Role::Dim))),
-        None => {}
+        Some(_) if !short => lines.push(Line::styled("working out what limits it …", theme.style(Role::Dim))),
+        _ => {}
     }
     Pane { title, lines }
 }

@@ -30,7 +30,7 @@ fn dram_bandwidth(case: &Case<'_>, share: f64) -> Hint {
     let useful =
         ["l2_sectors_global", "global_load_efficiency", "global_load_sectors_per_request"].iter().any(|i| case.facts.get(i).is_some());
     let headline = if near && useful {
-        format!("device memory runs at {} of its peak{rate}: for this traffic the kernel is as fast as it gets", format_percent(share))
+        format!("device memory runs at {} of its peak{rate}: only less traffic makes this kernel much faster", format_percent(share))
     } else {
         format!("device memory is the busiest unit, at {} of its peak{rate}", format_percent(share))
     };

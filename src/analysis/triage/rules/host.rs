@@ -166,7 +166,7 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
         case.terms.api
     ))
     .with_evidence("idle while the host waits", idle as f64, "ns")
-    .with_evidence("of it in a step", case.per_step(idle.unsigned_abs()), "ns")
+    .with_evidence("mean of it in a step", case.per_step(idle.unsigned_abs()), "ns")
     .with_evidence("the longest wait", long, "ns")
     .with_places(waits.into_iter().take(3).map(|(_, place)| place))
     .with_actions(wait_advice(place.as_deref().filter(|p| waits_for_ranks(p)).or(call.as_deref()).unwrap_or_default()))
@@ -215,7 +215,7 @@ pub fn host_compute(case: &RunContext<'_>) -> Option<Finding> {
         .with_gain_basis(format!("the idle time in which the launching thread was neither in {} nor known to wait; on another thread, or overlapped, it costs nothing", case.terms.api))
         .with_evidence("idle while the host computes", (known > 0).then_some(known as f64), "ns")
         .with_evidence("idle while the host does what was not recorded", (unknown > 0).then_some(unknown as f64), "ns")
-        .with_evidence("of it in a step", case.per_step(idle.unsigned_abs()), "ns")
+        .with_evidence("mean of it in a step", case.per_step(idle.unsigned_abs()), "ns")
         .with_evidence("the longest at a time", long, "ns")
         .with_places(spots.places)
         .with_actions(&[

@@ -190,7 +190,7 @@ pub fn throttled_kernels(case: &RunContext<'_>) -> Option<Finding> {
             format_percent(after / before - 1.0)
         ),
     )
-    .with_gain_basis("what these kernels take beyond their mean in the first third of the window")
+    .with_gain_basis(format!("what these kernels take beyond their mean in the first third of {base}"))
     .with_evidence("kernel time that got slower", slower / judged * 100.0, "%")
     .with_judged_evidence("growth from the first to the last third", (after / before - 1.0) * 100.0, "%", ("≥", (GROWTH - 1.0) * 100.0))
     .with_actions(&[

@@ -32,15 +32,19 @@ impl DiffScreen {
         Self { before, after, diff: None, selected: 0, asked: None }
     }
 
-    /// Orders two reports by start time, or by session order if the start times are unknown or equal.
-    pub fn in_order(session: &Session, a: usize, b: usize) -> Navigate {
+    /// Compares two reports in the order of the session, as `diff` compares files in the order of its arguments. Says if
+    /// they were recorded the other way round.
+    pub fn in_order(session: &Session, a: usize, b: usize) -> Response {
+        let (before, after) = (a.min(b), a.max(b));
         let began = |i: usize| session.reports.get(i).and_then(Report::clock_start);
-        let swapped = match (began(a), began(b)) {
-            (Some(x), Some(y)) if x != y => x > y,
-            _ => a > b,
-        };
-        let (before, after) = if swapped { (b, a) } else { (a, b) };
-        Navigate::Changes { before, after }
+        let reversed = began(before).zip(began(after)).is_some_and(|(x, y)| x > y);
+        let response = Response::from(Navigate::Changes { before, after });
+        if reversed {
+            let swap = session.key_label(ActionId::Swap);
+            response.and_say(format!("the second report was recorded before the first: {swap} swaps them"), false)
+        } else {
+            response
+        }
     }
 
     /// Lets the user choose the other report to compare with, if there are several.
@@ -54,7 +58,7 @@ impl DiffScreen {
                     "only one report is open: name a second one on the command line, or choose an earlier run ({library})"
                 ))
             }
-            [other] => Self::in_order(session, other, active).into(),
+            [other] => Self::in_order(session, other, active),
             _ => {
                 let item = |i: usize| {
                     let file = &session.reports[i].file;

@@ -270,7 +270,7 @@ impl Screen for MemoryScreen {
                 let Some(at) = self.cursor_position().1 else { return Some(Response::none()) };
                 let run = cx.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| !p.launches.is_empty() || !p.ranges.is_empty());
                 if !run {
-                    return Some(Response::say("there is nothing else in this report: it has no timeline"));
+                    return Some(Response::say("this report records memory only: it has no timeline"));
                 }
                 let half = self.whole_curve().map_or(0, |c| (c.span.1 - c.span.0) / 40).max(1);
                 Navigate::TimelineOf {

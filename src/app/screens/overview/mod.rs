@@ -116,10 +116,15 @@ impl Screen for OverviewScreen {
             Some(Row::Kernel(at)) => at,
             Some(Row::Finding(finding)) => {
                 let place = longest_occurrence(finding, triage.window).map(|(start, end)| At { start, end, event: None });
-                return Selection {
-                    at: place.or(Some(At { start: triage.window.0, end: triage.window.1, event: None })),
-                    ..Selection::default()
-                };
+                let whole = At { start: triage.window.0, end: triage.window.1, event: None };
+                // What profiles a kernel takes the one that the finding names, or else the first.
+                let named = finding.places.iter().find(|p| p.kind == PlaceKind::Kernel).map(|p| p.name.as_str().into());
+                let first = || triage.kernels.first().and_then(|k| profile.kernels.get(k.0 as usize)).map(readable_name);
+                let name = named.or_else(first);
+                let found = grouping.rows.iter().position(|r| name.as_ref().is_some_and(|n| r.name == *n));
+                let result = found.and_then(|r| report.best_result(r));
+                let group = found.map(|r| (Arc::clone(grouping), r));
+                return Selection { group, result, at: place.or(Some(whole)), ..Selection::default() };
             }
             None => return Selection::default(),
         };

@@ -454,7 +454,13 @@ static void finish(const char* why) {
 static void end_without_ticker(const char* why) {
   static Facts f;
   static u32 once;
-  if (GET(out.closed) || __atomic_exchange_n(&once, 1, __ATOMIC_ACQ_REL)) return;
+  if (GET(out.closed)) return;
+  if (__atomic_exchange_n(&once, 1, __ATOMIC_ACQ_REL)) {
+    // Another thread that ends the process writes the end: exiting now would cut it off.
+    u64 until = clock_now(CLOCK_MONOTONIC) + END_NS;
+    while (!GET(out.closed) && clock_now(CLOCK_MONOTONIC) < until) nap();
+    return;
+  }
   SET(ender, tid()), SET(ending, 1), SET(session.ended, 1);
   lock_abandon(&out.lock), lock_abandon(&names.lock);
   for (Ring* r = __atomic_load_n(&rings, __ATOMIC_ACQUIRE); r; r = r->next) lock_abandon(&r->emptying), ring_empty(r);
@@ -548,6 +554,7 @@ static void begin_in_child(void) {
   Lock* const all[] = { &attaching, &measure.lock, &rows.lock, &names.lock, &out.lock, &gate.lock, &given.lock,
     &threads.lock, &buffers.lock, &modules.lock };
   for (u32 i = 0; i < COUNT(all); i++) *all[i] = (Lock){ 0 };
+  for (u32 i = 0; i < COUNT(leavers); i++) SET(leavers[i], 0);
   own_pid = out.pid = process();
   rings = NULL, own_ring = NULL, own_tid = 0;
   session.ended = 0, gone = 0;
