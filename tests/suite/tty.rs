@@ -199,6 +199,38 @@ fn the_demo_from_what_limits_the_run_to_the_place_and_out() {
     s.assert_restored();
 }
 
+/// Runs of different causes: `enter` from the verdict to the longest occurrence, to the launch after it, its command, and back.
+#[test]
+fn the_path_from_the_verdict_to_the_command_in_six_runs() {
+    for run in ["host_compute", "input_wait", "item_loop", "jit_variants", "eval_stall", "late_host_rank0"] {
+        let file = root().join(format!("fixtures/triage/{run}.sqlite.zst"));
+        let mut s = Session::start(&[&file.display().to_string(), "--first", "overview"], (120, 40), &[]);
+        s.wait("Where the time went");
+        s.wait("shows where on the timeline");
+        s.keys("\r");
+        s.wait("In view");
+        // A finding about a whole step leads to the step: its idle time is one key away.
+        s.wait_until("the place in time", |screen| screen.contains("next: ⏎") || screen.contains("next: i"));
+        if !s.text().contains("goes to the launch after this idle time") {
+            s.keys("i");
+        }
+        s.wait("goes to the launch after this idle time");
+        s.keys("\r");
+        s.wait("duration over time");
+        s.keys("r");
+        s.wait("--launch-skip");
+        s.keys("\x1b");
+        s.wait("duration over time");
+        s.keys("\x1b");
+        s.wait("In view");
+        s.keys("\x1b");
+        s.wait("Where the time went");
+        s.keys("q");
+        assert_eq!(s.end(), 0, "{run}");
+        s.assert_restored();
+    }
+}
+
 #[test]
 fn from_a_finding_to_its_place_in_time_to_a_launch_to_its_re_run_and_back() {
     let mut s = Session::start(&["demo", "--first", "overview"], (80, 24), &[]);

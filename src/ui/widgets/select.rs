@@ -23,7 +23,7 @@ pub fn highlight_row(buffer: &mut Buffer, area: Rect, theme: &Theme) {
         let drawn = cell.symbol().chars().next().is_some_and(|c| BLOCKS.contains(&c));
         match (selected.fg, severity) {
             // A bar in the selection's text colour would look like a hole.
-            (Some(_), false) if drawn => {
+            (Some(_), _) if drawn => {
                 cell.set_style(selected);
                 if let Some(own) = own {
                     cell.set_fg(own);

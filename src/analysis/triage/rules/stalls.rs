@@ -1,6 +1,7 @@
 //! Rule: a few steps take much longer than the others.
 
 use crate::analysis::triage::finding::{Finding, LEAST, Place, PlaceKind, Sure};
+use crate::analysis::triage::piece::Piece;
 use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::step_sketch::{Sketch, group_steps};
 use crate::analysis::triage::steps::{StepSource, lower_median};
@@ -23,6 +24,16 @@ const STEPS: usize = 8;
 struct Extra {
     cause: Option<Cause>,
     ns: i64,
+}
+
+/// The longest idle time with the cause in the slow steps: what stalls them, and the place to look at.
+fn idle_place(case: &RunContext<'_>, cause: Option<Cause>, slow: &[usize]) -> Option<Place> {
+    let steps = &case.steps.list;
+    let within = |piece: &&Piece| slow.iter().any(|&i| steps[i].start <= piece.start && piece.start < steps[i].end);
+    let pieces = case.pieces_again(cause?);
+    let piece = pieces.iter().filter(within).max_by_key(|p| p.end - p.start)?;
+    let ns = piece.end - piece.start;
+    Some(Place { kind: PlaceKind::Window, name: "the longest".to_owned(), start: piece.start, end: piece.end, ns: Some(ns), rank: None })
 }
 
 /// Some steps take much longer than others that run the same kernels.
@@ -125,6 +136,7 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
         ns: Some(steps[i].length() - usual),
         rank: None,
     }))
+    .with_places(idle_place(case, fill.cause, &slow))
     // The finding about the cause adds nothing if the cause's idle time is in these steps.
     .with_explained(fill.cause.filter(|_| inside).and_then(verdict_of))
     .with_explained(alone.then_some(Verdict::SingleDelay));
