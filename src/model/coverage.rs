@@ -174,7 +174,7 @@ impl Coverage {
             ("nsys", _) => {
                 "record a shorter part, with an nsys that is at least as new as the driver (`nvidia-smi` shows its CUDA version), and let every process exit normally"
             }
-            ("trace", _) => "the other notes say what the tracer lost; record a shorter part",
+            ("trace", _) => "record a shorter part",
             ("torch", Vendor::Nvidia) if end => "call torch.cuda.synchronize() before the profiler stops, and record fewer steps",
             ("torch", Vendor::Nvidia) => {
                 "look for CUPTI errors in the program's output, record fewer steps, and let no other profiler use CUPTI at the same time"

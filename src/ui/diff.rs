@@ -201,7 +201,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, view:
 fn limits_line(app: &App, screen: &DiffScreen, words: (&str, &str), theme: &Theme, columns: usize) -> Option<Line<'static>> {
     let limit = |at: usize| {
         let triage = app.session.reports.get(at)?.whole_triage()?;
-        Some(triage.findings.first().map_or_else(|| "nothing stands out".to_owned(), |f| format!("{} {:.0}%", f.id.id(), f.gain_percent())))
+        Some(triage.findings.first().map_or_else(|| "nothing stands out".to_owned(), |f| format!("{} {}", f.id.id(), f.share_text())))
     };
     let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Title));
     let side = |word: &str, limit: String| vec![Span::styled(format!("{word} "), dim), Span::styled(limit, text)];

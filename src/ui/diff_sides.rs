@@ -108,7 +108,7 @@ pub fn draw_times(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScr
         let mut used = WORD;
         for finding in &triage.findings {
             let (mark, role) = super::overview::severity_mark(finding.severity);
-            let text = format!("{mark} {} {:.0}%  ", finding.id.id(), finding.gain_percent());
+            let text = format!("{mark} {} {}  ", finding.id.id(), finding.share_text());
             used += display_width(&text);
             if used > columns {
                 break;

@@ -108,7 +108,7 @@ fn finding_lines(triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'st
         let (mark, role) = severity_mark(f.severity);
         Line::from(vec![
             Span::styled(format!("{mark} {} ", align_left(f.id.id(), 18)), theme.style(role)),
-            Span::styled(align_right(&format!("{:.0}%", f.gain_percent()), 4), theme.style(Role::Title)),
+            Span::styled(align_right(&f.share_text(), 4), theme.style(Role::Title)),
             Span::styled(format!("  {}", cut_end(&escape_unsafe(&f.headline), columns.saturating_sub(27))), theme.style(Role::Text)),
         ])
     };

@@ -266,7 +266,7 @@ fn finding_rows(frame: &mut Frame<'_>, area: Rect, triage: &Triage, selected: us
             Span::styled(format!("{} ", align_right(&(at + 1).to_string(), 2)), theme.style(Role::Faint)),
             Span::styled(format!("{glyph} "), theme.style(role)),
             Span::styled(align_left(f.id.id(), 19), theme.style(role)),
-            Span::styled(align_right(&format!("{:.0}%", f.gain_percent()), 4), theme.style(Role::Title)),
+            Span::styled(align_right(&f.share_text(), 4), theme.style(Role::Title)),
             Span::styled(format!("  {tail}"), theme.style(if room >= SENTENCE { Role::Text } else { Role::Dim })),
         ];
         let rect = Rect { y: area.y + y, height: 1, ..area };

@@ -48,7 +48,9 @@ fn of_run(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Lin
     let whole = grouping.by == GroupBy::Kernel || alike() == group.kernels as usize;
     let Some(curve) = report.worths.get(&name).filter(|_| whole) else { return Vec::new() };
     let worth = curve.evaluate_gain(report.diagnosed.get(&row).and_then(|h| h.gain));
-    wrap_text(&worth.describe_effect(), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect()
+    let effect = worth.describe_effect();
+    let effect = if report.window.is_some() { effect.replacen("the run", "the whole run", 1) } else { effect };
+    wrap_text(&effect, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect()
 }
 
 /// ncu measurements of a launch: first hint and unit utilisation. Empty if ncu did not profile the launch.

@@ -90,6 +90,11 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Share of the judged time, `42%`; `-` for a finding that costs none, such as a capture that is too short.
+    pub fn share_text(&self) -> String {
+        if self.stake > 0.0 { format!("{:.0}%", self.gain_percent()) } else { "-".to_owned() }
+    }
+
     /// Creates a finding with a maximum gain, a share of the window.
     pub fn new(id: Verdict, stake: f64, headline: impl Into<String>) -> Self {
         let stake = if stake.is_finite() { stake.clamp(0.0, 1.0) } else { 0.0 };
