@@ -18,6 +18,9 @@ fn recovery_advice(source: &rusqlite::Error) -> &'static str {
         Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
             "; move it away to start a new one: the reports stay in the folder `runs` next to it"
         }
+        Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => {
+            ": another process has been writing it for 10 s; try again when it has ended"
+        }
         Some(rusqlite::ErrorCode::DiskFull) => "; free space, or set XDG_DATA_HOME to another folder",
         _ => "",
     }
@@ -50,4 +53,20 @@ pub enum LibraryError {
     NoRun(i64),
     #[error("{0}")]
     Refused(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_that_another_process_writes_is_no_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        let (first, second) = (rusqlite::Connection::open(&path).unwrap(), rusqlite::Connection::open(&path).unwrap());
+        first.execute_batch("create table t(a); begin immediate").unwrap();
+        let source = second.execute_batch("begin immediate").unwrap_err();
+        let text = LibraryError::Database { path: "x.db".to_owned(), source }.to_string();
+        assert!(text.contains("another process has been writing it"), "{text}");
+    }
 }
