@@ -33,7 +33,7 @@ pub struct Words {
 
 impl Vendor {
     /// Terms of `ROCm` for AMD, otherwise of CUDA.
-    pub fn vendor_terms(self) -> &'static Words {
+    pub const fn vendor_terms(self) -> &'static Words {
         match self {
             Self::Amd => &Words {
                 unit: "CU",

@@ -1,20 +1,17 @@
 //! Terms of a GPU's vendor, as in the documentation of NVIDIA and AMD. PyTorch's own names (`torch.cuda`) are the same
 //! on both.
 
-/// Words that differ between vendors.
+use super::device::{Vendor, Words};
+
+/// Words that differ between vendors, for advice.
 #[derive(Debug)]
 pub struct Terms {
-    /// Programming interface.
-    pub api: &'static str,
+    /// Parts of the GPU, and the programming interface.
+    pub gpu: &'static Words,
     /// Prefix of its runtime functions.
     pub prefix: &'static str,
     /// Ranges that a program marks.
     pub ranges: &'static str,
-    /// Processors of a GPU, and one of them.
-    pub cores: &'static str,
-    pub core: &'static str,
-    /// Threads that execute together.
-    pub warp: &'static str,
     /// Fast link between GPUs.
     pub link: &'static str,
     /// Function that allocates pinned host memory.
@@ -44,12 +41,9 @@ pub struct Terms {
 }
 
 static CUDA: Terms = Terms {
-    api: "CUDA",
+    gpu: Vendor::Nvidia.vendor_terms(),
     prefix: "cuda",
     ranges: "NVTX",
-    cores: "SMs",
-    core: "SM",
-    warp: "warp",
     link: "NVLink",
     malloc_host: "cudaMallocHost",
     pools: "cudaMallocAsync, RMM, cupy.cuda.MemoryPool",
@@ -66,12 +60,9 @@ static CUDA: Terms = Terms {
 };
 
 static HIP: Terms = Terms {
-    api: "HIP",
+    gpu: Vendor::Amd.vendor_terms(),
     prefix: "hip",
     ranges: "ROCTx",
-    cores: "CUs",
-    core: "CU",
-    warp: "wavefront",
     link: "Infinity Fabric",
     malloc_host: "hipHostMalloc",
     pools: "hipMallocAsync, cupy.cuda.MemoryPool",

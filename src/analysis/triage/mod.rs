@@ -268,7 +268,7 @@ fn missing_notes(case: &RunContext<'_>) -> Vec<String> {
     if case.idle_share(Cause::NoCall) >= finding::LEAST {
         out.push(format!(
             "recorded without the host's {} calls, or without some of them: what the host did while the GPU was idle is not known",
-            case.terms.api
+            case.terms.gpu.api
         ));
     }
     let queued = case.share(case.idle.get(Cause::Queued) - case.pauses);

@@ -61,7 +61,7 @@ pub fn short_capture(case: &RunContext<'_>) -> Option<Finding> {
                     format_percent(no_calls)
                 ),
             },
-            format!("Record the host's {} calls, too ({}).", case.terms.api, case.terms.record_calls),
+            format!("Record the host's {} calls, too ({}).", case.terms.gpu.api, case.terms.record_calls),
         )
     } else {
         (lost?.text.clone(), "Record a shorter part, or fewer kinds of events, so that none are lost.".to_owned())

@@ -163,7 +163,7 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
     )
     .with_gain_basis(format!(
         "the idle time in which the launching thread was blocked outside of {}; work that is there in time takes none of it",
-        case.terms.api
+        case.terms.gpu.api
     ))
     .with_evidence("idle while the host waits", idle as f64, "ns")
     .with_evidence("mean of it in a step", case.per_step(idle.unsigned_abs()), "ns")
@@ -205,14 +205,14 @@ pub fn host_compute(case: &RunContext<'_>) -> Option<Finding> {
     } else {
         format!(
             "the launching thread is outside {}{at} while the GPU has nothing to do: idle for {} of {base}, up to {} at a time; {}",
-            case.terms.api,
+            case.terms.gpu.api,
             format_percent(share),
             format_ns(long.unwrap_or_default()),
             missing_reason(case)
         )
     };
     let mut finding = Finding::new(Verdict::HostCompute, share, headline)
-        .with_gain_basis(format!("the idle time in which the launching thread was neither in {} nor known to wait; on another thread, or overlapped, it costs nothing", case.terms.api))
+        .with_gain_basis(format!("the idle time in which the launching thread was neither in {} nor known to wait; on another thread, or overlapped, it costs nothing", case.terms.gpu.api))
         .with_evidence("idle while the host computes", (known > 0).then_some(known as f64), "ns")
         .with_evidence("idle while the host does what was not recorded", (unknown > 0).then_some(unknown as f64), "ns")
         .with_evidence("mean of it in a step", case.per_step(idle.unsigned_abs()), "ns")

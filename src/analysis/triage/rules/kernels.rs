@@ -38,7 +38,7 @@ pub fn small_kernels(case: &RunContext<'_>) -> Option<Finding> {
             units::format_count(k.short.0, "kernel"),
             format_ns(k.short.1 as f64 / k.short.0.max(1) as f64),
             format_percent(share),
-            if graphs { format!(", although they are in a {} graph", case.terms.api) } else { String::new() }
+            if graphs { format!(", although they are in a {} graph", case.terms.gpu.api) } else { String::new() }
         ),
     )
     .with_gain_basis(format!(
@@ -56,14 +56,14 @@ pub fn small_kernels(case: &RunContext<'_>) -> Option<Finding> {
     .with_actions(&[
         &format!(
             "Fuse them: torch.compile, a Triton or {} kernel for the chain of elementwise operations, fused optimizers and norms.",
-            case.terms.api
+            case.terms.gpu.api
         ),
         "Give each more work: larger batches, several steps or tensors at once (torch._foreach, grouped GEMM).",
     ]);
     Some(if graphs {
         finding
     } else {
-        finding.with_actions(&[&format!("A {} graph shortens the pauses between them, not the kernels.", case.terms.api)])
+        finding.with_actions(&[&format!("A {} graph shortens the pauses between them, not the kernels.", case.terms.gpu.api)])
     })
 }
 
@@ -212,7 +212,7 @@ fn format_tenth(value: f64) -> String {
 /// Kernels fill the window, but only a small part of the GPU.
 fn underused_gpu(case: &RunContext<'_>, mut finding: Finding, share: f64, used: f64) -> Finding {
     let base = case.base;
-    let cores = case.terms.cores;
+    let cores = case.terms.gpu.units;
     let sms: Vec<u32> = case.devices.iter().filter_map(|d| case.profile.devices.get(d.unit.device? as usize)?.sm_count).collect();
     let of = sms.first().filter(|n| sms.iter().all(|m| m == *n)).map_or_else(
         || format!("{} of the {cores}", format_percent(used)),
@@ -237,7 +237,7 @@ fn underused_gpu(case: &RunContext<'_>, mut finding: Finding, share: f64, used: 
         .with_actions(&[
             &format!("Launch at least as many blocks as the GPU has {cores}, better several for each: split the work finer, parallelize over more dimensions, split-K."),
             "Run independent kernels at the same time: streams, a larger batch, several requests at once.",
-            &format!("Give blocks at least a few {}s: blocks of one thread leave most lanes of {} {} empty, too.", case.terms.warp, if case.profile.is_amd() { "a" } else { "an" }, case.terms.core),
+            &format!("Give blocks at least a few {}s: blocks of one thread leave most lanes of {} {} empty, too.", case.terms.gpu.warp, if case.profile.is_amd() { "a" } else { "an" }, case.terms.gpu.unit),
         ])
 }
 

@@ -22,7 +22,7 @@ const FEW: u64 = 50;
 /// The GPU is idle while the host launches kernels one by one.
 pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
     let base = case.base;
-    let (api, prefix) = (case.terms.api, case.terms.prefix);
+    let (api, prefix) = (case.terms.gpu.api, case.terms.prefix);
     // Exclude outlier gaps: one slow call says nothing about the others.
     let late = case.late_after_waits();
     let idle = case.recurring_idle(Cause::Launch) + late;
@@ -84,7 +84,7 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
 /// Graphs are captured or instantiated while the GPU has nothing to do.
 pub fn graph_recapture(case: &RunContext<'_>) -> Option<Finding> {
     let base = case.base;
-    let (api, prefix) = (case.terms.api, case.terms.prefix);
+    let (api, prefix) = (case.terms.gpu.api, case.terms.prefix);
     let share = case.share(case.recurring_idle(Cause::Graph));
     let (calls, host) = case.calls_of(CallKind::Graph);
     if calls == 0 {

@@ -21,7 +21,7 @@ fn describe_activity(case: &RunContext<'_>, piece: &Piece) -> String {
             let kernel = case.profile.kernels.get(case.profile.launches.kernel(row).0 as usize);
             format!("the launch of {}", kernel.map_or("a kernel".into(), crate::analysis::readable::readable_name))
         }
-        (Cause::Launch, Some(_)) => format!("the launch of a {} graph", case.terms.api),
+        (Cause::Launch, Some(_)) => format!("the launch of a {} graph", case.terms.gpu.api),
         (Cause::Compute, _) => "host code".to_owned(),
         (Cause::Wait, _) => "the host, which waits for something else".to_owned(),
         (Cause::Unknown, _) => "the host, which is outside the driver".to_owned(),

@@ -117,7 +117,7 @@ impl Screen for OverviewScreen {
             Some(Row::Finding(finding)) => {
                 let place = longest_occurrence(finding, triage.window).map(|(start, end)| At { start, end, event: None });
                 let whole = At { start: triage.window.0, end: triage.window.1, event: None };
-                // What profiles a kernel takes the one that the finding names, or else the first.
+                // Re-runs take the kernel that the finding names, or else the first.
                 let named = finding.places.iter().find(|p| p.kind == PlaceKind::Kernel).map(|p| p.name.as_str().into());
                 let first = || triage.kernels.first().and_then(|k| profile.kernels.get(k.0 as usize)).map(readable_name);
                 let name = named.or_else(first);
