@@ -76,6 +76,7 @@ mod suite {
     mod tracer;
     mod tracer_chosen;
     mod tracer_odd;
+    mod tracer_stacks;
     mod tracer_stalls;
     mod tracer_strange;
     mod triage;

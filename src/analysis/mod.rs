@@ -1,11 +1,13 @@
 //! Pure functions of a [`Profile`](crate::model::Profile): rows, sums, guesses, and a sentence that names the next
 //! step.
 
+pub mod call_tree;
 pub mod catalog;
 pub mod certainty;
 pub mod checklist;
 mod chips_amd;
 pub mod code;
+pub mod code_origin;
 pub mod compare;
 pub mod diff;
 pub mod family;

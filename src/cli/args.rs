@@ -4,7 +4,7 @@ pub use super::recipes_args::{CheckJobs, Recipes, RecipesCommand, RerunFormat};
 pub use super::run_args::{Attach, Gc, Run, Runs, RunsCommand, Watch};
 pub use super::timeline_args::{Between, EventsArgs, TimelineArgs};
 pub use super::trace_args::Trace;
-pub use super::triage_args::{DigestArgs, Export, MemoryArgs, Ranges, Ranks, ReportArgs, Triage};
+pub use super::triage_args::{DigestArgs, Export, Lines, MemoryArgs, Ranges, Ranks, ReportArgs, Triage};
 use super::values::{kernel_sort_parser, launch_sort_parser, word_parser};
 use crate::analysis::GroupBy;
 use crate::analysis::table::Sort;
@@ -115,6 +115,8 @@ pub enum Command {
     Events(EventsArgs),
     /// List NVTX ranges or operators as a tree, with the GPU's time inside each.
     Ranges(Ranges),
+    /// List the lines of the program at which the GPU waits for the host, by the GPU's idle time.
+    Lines(Lines),
     /// Rank kernels, or other groups of launches, by time.
     Top(Top),
     /// List kernel launches in launch order.

@@ -15,6 +15,7 @@ pub mod help;
 pub mod hints;
 pub mod interrupt;
 mod jobs;
+mod lines;
 mod live;
 mod machine;
 mod memory;
@@ -166,6 +167,7 @@ fn run_command(args: &Args) -> Result<(), Failure> {
         Some(Command::Export(args)) => export::export_reports(args, nsys.as_deref()),
         Some(Command::Timeline(wanted)) => timeline::print_timeline(wanted, ascii, nsys),
         Some(Command::Events(args)) => timeline::print_events(args, nsys),
+        Some(Command::Lines(args)) => lines::print_lines(args, nsys),
         Some(Command::Ranges(args)) => ranges::print_ranges(args, nsys),
         Some(Command::Top(top)) => print::top(top, nsys),
         Some(Command::Launches(launches)) => print::launches(launches, nsys),

@@ -43,6 +43,7 @@ fn start_tracer(args: &Trace) -> Result<std::convert::Infallible, Failure> {
         lean: args.lean,
         all_calls: args.api == "all",
         whole_graphs: args.graphs == "whole",
+        stack_rate: if args.stacks == "off" { 0 } else { args.stack_rate },
         memory: args.memory,
         gate,
         length: args.seconds.map(ms),

@@ -26,6 +26,12 @@ pub struct Trace {
     /// Also record each allocation of device memory.
     #[arg(long)]
     pub memory: bool,
+    /// Stacks of the threads that launch, sampled while they run: of Python code, or none.
+    #[arg(long, value_name = "WHICH", default_value = "python", value_parser = ["python", "off"])]
+    pub stacks: String,
+    /// Samples of each thread a second.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub stack_rate: u32,
     /// Record from cudaProfilerStart to cudaProfilerStop, each time.
     #[arg(long, group = "gate")]
     pub profiler_api: bool,

@@ -1,5 +1,6 @@
 //! `warpscope triage`.
 
+use super::timeline_args::Between;
 use super::triage_args::Triage;
 use super::{FAILED, Failure, interrupt, print};
 use crate::analysis::memory;
@@ -35,6 +36,23 @@ pub fn phase_windows(profile: &Profile, file: &str, phase: Phase, device: Option
     Ok(windows)
 }
 
+/// Returns the windows that a range, a phase or two times choose; none for the steady state.
+pub fn scope_windows(
+    profile: &Profile,
+    file: &str,
+    range: Option<&str>,
+    phase: Option<&str>,
+    between: &Between,
+    device: Option<u32>,
+) -> Result<Vec<(i64, i64)>, Failure> {
+    let between = between.to_window().map_err(Failure::wrong)?;
+    Ok(match (range, phase.and_then(Phase::of)) {
+        (Some(name), _) => ranges_called(profile, file, name)?,
+        (None, Some(phase)) if phase != Phase::Steady => phase_windows(profile, file, phase, device)?,
+        (None, _) => between.into_iter().collect(),
+    })
+}
+
 /// Prints the bottlenecks of a run.
 pub fn print_triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
     let mut judged = Vec::new();
@@ -48,11 +66,8 @@ pub fn print_triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
             )));
         }
         let between = args.between.to_window().map_err(Failure::wrong)?;
-        let windows = match (&args.range, args.phase.as_deref().and_then(Phase::of)) {
-            (Some(name), _) => ranges_called(&profile, &shown.to_string(), name)?,
-            (None, Some(phase)) if phase != Phase::Steady => phase_windows(&profile, &shown.to_string(), phase, args.device)?,
-            (None, _) => between.into_iter().collect(),
-        };
+        let (range, phase) = (args.range.as_deref(), args.phase.as_deref());
+        let windows = scope_windows(&profile, &shown.to_string(), range, phase, &args.between, args.device)?;
         let scope = Scope { windows, device: args.device, flops: args.flops };
         let found = triage::triage_profile(&profile, &scope, &Cancel::default());
         print::warn(&profile);

@@ -37,6 +37,31 @@ pub struct Triage {
     pub format: Option<Format>,
 }
 
+/// `warpscope lines`.
+#[derive(Debug, clap::Args)]
+pub struct Lines {
+    /// Timeline with stacks of the threads that launch: of the built-in tracer, or of nsys with CPU samples.
+    pub file: PathBuf,
+    /// Only the idle time while ranges of this name were executed (numbers may be written as #: `step #`).
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["from", "to"])]
+    pub range: Option<String>,
+    /// Only this phase of the run [default: steady].
+    #[arg(long, value_name = "PHASE", value_parser = PossibleValuesParser::new(Phase::ALL.map(|p| p.1)), conflicts_with_all = ["from", "to", "range"])]
+    pub phase: Option<String>,
+    /// Only this window.
+    #[command(flatten)]
+    pub between: super::timeline_args::Between,
+    /// List calls as a tree: callers first, each with the idle time in it and in what it calls.
+    #[arg(long)]
+    pub tree: bool,
+    /// List only so many levels of the tree.
+    #[arg(long, value_name = "N", requires = "tree", value_parser = clap::value_parser!(u32).range(1..))]
+    pub depth: Option<u32>,
+    /// Output format [default: table on a terminal, else csv].
+    #[arg(long, value_parser = word_parser::<Format>())]
+    pub format: Option<Format>,
+}
+
 /// Parses a number of operations.
 fn parse_operations(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {

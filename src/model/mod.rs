@@ -5,7 +5,8 @@
 
 pub mod api_call;
 pub mod argv;
-pub mod cancel;
+pub mod call_stack;
+mod cancel;
 pub mod clock;
 pub mod code;
 pub mod collective;
@@ -37,6 +38,7 @@ pub mod units;
 pub mod value;
 
 pub use api_call::{CallKind, CallName, HostCalls};
+pub use call_stack::{Activity, CallStack, Sample, Samples, StackFrame};
 pub use cancel::{Cancel, Pace};
 pub use clock::{Clock, Rank};
 pub use code::Code;
@@ -52,7 +54,7 @@ pub use memop::{CopyKind, MemOp, MemOpKind, MemOps, MemoryKind};
 pub use memory::{Block, BlockState, Frame, MemoryEvent, MemoryEvents, MemoryLevel, MemoryState, Refused, Segment, Stacks};
 pub use metrics::{Extent, Metrics, ResultKind, ResultMetrics, SourceAt};
 pub use note::{Note, NoteKind, Severity};
-pub use os_runtime::{OsCalls, Overhead, Sample, Samples, StateChange, ThreadState};
+pub use os_runtime::{OsCalls, Overhead, StateChange, ThreadState};
 pub use profile::{Capture, CaptureRange, GraphLaunch, GraphMode, KernelTotal, LaunchOrder, Profile};
 pub use range::{Payload, Range, RangeKind, RangeOrigin, Ranges};
 pub use sections::Details;

@@ -37,27 +37,6 @@ pub struct StateChange {
     pub cpu: Option<u16>,
 }
 
-/// A sample of a thread's call stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
-    /// ns.
-    pub time: i64,
-    /// Index into [`Profile::threads`](super::Profile::threads).
-    pub thread: u32,
-    /// Index into [`Samples::stacks`].
-    pub stack: u32,
-}
-
-/// Stack samples of threads, by time; stacks and frames are interned.
-#[derive(Clone, Debug, Default)]
-pub struct Samples {
-    /// Distinct frames: a function with its file or module.
-    pub frames: Vec<Arc<str>>,
-    /// Indices into `frames`, innermost first.
-    pub stacks: Vec<Arc<[u32]>>,
-    pub samples: Vec<Sample>,
-}
-
 /// [`Overhead::name`] of periods with counter measurements during the run, in which kernels are serialized.
 pub const MEASURING: &str = "measuring counters";
 

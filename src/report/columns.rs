@@ -1,7 +1,7 @@
 //! Declared columns of all printed tables, for documentation.
 
 use crate::analysis::GroupBy;
-use crate::analysis::table::{Column, Outputs, Unit, changes, kernels, launches, ranges};
+use crate::analysis::table::{Column, Outputs, Unit, changes, kernels, launches, lines, ranges};
 
 /// A column without its values.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,7 @@ pub fn printed_tables() -> Vec<PrintedTable> {
         rows("top", infos(kernels::columns(GroupBy::Kernel))),
         rows("launches", infos(launches::columns())),
         rows("ranges", infos(ranges::columns(true))),
+        rows("lines", infos(lines::columns())),
         rows("events", infos(super::timeline::events::columns(true))),
         other("triage", infos(super::triage::finding_columns())),
         other("hints", infos(super::hints::columns())),

@@ -10,6 +10,7 @@ pub mod document;
 pub mod finding;
 mod format;
 pub mod hints;
+pub mod host_lines;
 pub mod jobs;
 pub mod launches;
 pub mod live;

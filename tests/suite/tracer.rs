@@ -19,7 +19,7 @@ fn cc(arguments: &[&str], folder: &Path) {
 }
 
 /// Builds the mocks and the shared object once; returns their folder.
-fn built() -> &'static Path {
+pub fn built() -> &'static Path {
     static BUILT: OnceLock<tempfile::TempDir> = OnceLock::new();
     BUILT
         .get_or_init(|| {
@@ -35,6 +35,7 @@ fn built() -> &'static Path {
             let libraries = ["-Wl,--no-as-needed", "./libcuda.so.1", "./libcupti.so.13", "-Wl,-rpath,$ORIGIN", "-lpthread", "-ldl"];
             cc(&[&["-o", "program", &source("program.c")], &libraries[..]].concat(), at);
             cc(&[&["-o", "strange", &source("strange.c")], &libraries[..]].concat(), at);
+            cc(&[&["-rdynamic", "-o", "false_python", &source("false_python.c")], &libraries[..]].concat(), at);
             std::fs::write(at.join("tracer.so"), OBJECT).unwrap();
             folder
         })
@@ -79,7 +80,7 @@ pub fn built_command(folder: &Path, words: &[&str], env: &[(&str, &str)]) -> Com
     command
 }
 
-fn in_folder(command: &mut Command, folder: &Path) {
+pub fn in_folder(command: &mut Command, folder: &Path) {
     let object = built().join("tracer.so");
     command
         .current_dir(folder)

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use warpscope::analysis::{GroupBy, Grouping, Paths};
 use warpscope::import::{Parts, Wants};
 use warpscope::model::range::{NONE, Payload};
-use warpscope::model::{CallKind, HostCalls, LaunchId, MemOps, MemoryKind, Profile, RangeOrigin, ThreadState, WaitKind};
+use warpscope::model::{CallKind, HostCalls, LaunchId, MemOps, MemoryKind, Profile, RangeOrigin, StackFrame, ThreadState, WaitKind};
 
 /// Result of an SQL count; 0 if the table or column does not exist.
 fn count(db: &Connection, sql: &str) -> i64 {
@@ -72,7 +72,7 @@ fn compare(path: &Path, profile: &Profile) {
     let running = profile.states.iter().filter(|s| s.state == ThreadState::Running).count();
     assert_eq!(size(running), rows("SELECT count(*) FROM SCHED_EVENTS WHERE isSchedIn = 1"), "{name}: put on a processor");
     assert_eq!(size(profile.samples.samples.len()), starts("COMPOSITE_EVENTS"), "{name}: samples");
-    let frames: usize = profile.samples.samples.iter().map(|s| profile.samples.stacks[s.stack as usize].len()).sum();
+    let frames: usize = profile.samples.samples.iter().map(|s| profile.samples.frames_of(s.stack).count()).sum();
     let chains = "SELECT count(*) FROM SAMPLING_CALLCHAINS WHERE id IN (SELECT id FROM COMPOSITE_EVENTS)";
     assert_eq!(size(frames), rows(chains), "{name}: frames");
     assert_eq!(size(profile.memory.events.len()), starts("CUDA_GPU_MEMORY_USAGE_EVENTS"), "{name}: memory events");
@@ -157,15 +157,15 @@ fn scheduling_samples_and_nvtx_details() {
     let profile = read(&path).unwrap();
     let states: Vec<_> = profile.states.iter().map(|s| (s.time, s.state, s.cpu, profile.threads[s.thread as usize].tid)).collect();
     assert_eq!(states, [(10, ThreadState::Running, Some(3), 7), (20, ThreadState::Off, Some(3), 7)]);
-    let names = |stack: u32| -> Vec<&str> {
-        profile.samples.stacks[stack as usize].iter().map(|&f| &*profile.samples.frames[f as usize]).collect()
-    };
+    let name = |f: &StackFrame| f.file.as_ref().map_or_else(|| f.function.to_string(), |file| format!("{} ({file})", f.function));
+    let names = |stack| -> Vec<String> { profile.samples.frames_of(stack).map(name).collect() };
     let samples: Vec<_> = profile.samples.samples.iter().map(|s| (s.time, names(s.stack))).collect();
     assert_eq!(
         samples,
         [(30, vec!["inner"]), (40, vec!["inner (libx.so)", "outer (libx.so)"]), (50, vec!["inner (libx.so)", "outer (libx.so)"])]
+            .map(|(time, names)| (time, names.into_iter().map(str::to_owned).collect()))
     );
-    assert_eq!(profile.samples.stacks.len(), 2, "stacks are interned");
+    assert_eq!(profile.samples.stacks.len(), 3, "stacks are interned");
     let r = &profile.ranges;
     assert_eq!((r.len(), r.color(0), r.color(1)), (4, Some(0xff00_ff00), None));
     let categories: Vec<_> = (0..4).map(|i| r.category(i).map(|c| &**c)).collect();

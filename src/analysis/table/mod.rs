@@ -8,6 +8,7 @@ pub mod changes;
 mod column;
 pub mod kernels;
 pub mod launches;
+pub mod lines;
 pub mod ranges;
 mod sort;
 mod value;

@@ -24,6 +24,8 @@ pub enum PlaceKind {
     Range,
     Operator,
     Python,
+    /// A function of the host's code with its executed line, from samples.
+    Line,
     Call,
     Kernel,
     Step,
@@ -37,6 +39,7 @@ impl PlaceKind {
             Self::Range => "range",
             Self::Operator => "operator",
             Self::Python => "python",
+            Self::Line => "line",
             Self::Call => "call",
             Self::Kernel => "kernel",
             Self::Step => "step",

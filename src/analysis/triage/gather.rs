@@ -4,6 +4,7 @@ use super::attribution::{Gap, SweepListener};
 use super::copies::{Copies, CopyClass};
 use super::device_ops::{Class, DeviceOp, DeviceOps, Row};
 use super::host::Host;
+use super::host_lines::LineGather;
 use super::idle_causes::{Gaps, Piece};
 use super::kernels::Kernels;
 use super::spread::Spreads;
@@ -66,6 +67,7 @@ pub struct Gather<'a, 'g> {
     /// Idle time after copies of pageable memory, ns.
     pub after_pageable: i64,
     pub spreads: Spreads,
+    pub lines: LineGather,
     /// Start of the first and the last call that launched an operation; only collected if `shapes` is set.
     pub called: Option<(i64, i64)>,
     pub shapes: bool,
@@ -91,6 +93,7 @@ impl SweepListener for Gather<'_, '_> {
         self.add_idle_slices(gap.start, gap.end);
         for piece in &buffer {
             self.add_cause_slices(piece);
+            self.lines.add_piece(self.case_ops.profile(), self.host, piece);
             if piece.cause == Cause::Queued {
                 self.pauses += (piece.end - piece.start).min(PAUSE_NS);
             }

@@ -1,6 +1,7 @@
 //! Host activity of the launching threads: their CUDA calls in order, and their state between calls.
 
 use super::device_ops::clamp_time;
+use super::host_samples::{LaneSamples, collect_samples};
 use super::intervals::Intervals;
 use crate::model::{CallKind, HostCalls, MemOpKind, MemoryKind, Profile, RangeOrigin, ThreadState};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -171,6 +172,8 @@ pub struct Lane {
 pub struct Host<'a> {
     profile: &'a Profile,
     pub lanes: Vec<Lane>,
+    /// Samples of each lane; empty if no thread was sampled.
+    pub samples: Vec<LaneSamples>,
     by_thread: FxHashMap<(u32, u32), usize>,
     pub known: Known,
     /// Calls that blocked their thread until a copy was done.
@@ -187,6 +190,7 @@ impl<'a> Host<'a> {
         let mut host = Self {
             profile,
             lanes: Vec::new(),
+            samples: Vec::new(),
             by_thread: FxHashMap::default(),
             known: Known { os: !profile.os_calls.start.is_empty(), states: !profile.states.is_empty(), ..Known::default() },
             blocking: blocking_copy_calls(profile),
@@ -209,6 +213,7 @@ impl<'a> Host<'a> {
         for lane in &mut host.lanes {
             lane.certain = host.known.os || host.known.states && !sampled || host.known.python;
         }
+        host.collect_thread_samples();
         host
     }
 
@@ -281,6 +286,22 @@ impl<'a> Host<'a> {
             |thread: u32| self.profile.threads.get(thread as usize).map(|t| t.pid).filter(|pid| self.lanes.iter().any(|l| l.pid == *pid));
         self.loads = self.profile.overhead.iter().filter(|o| lazy(&o.name)).map(|o| (o.start, pid(o.thread))).collect();
         self.loads.sort_unstable();
+    }
+
+    fn collect_thread_samples(&mut self) {
+        if self.profile.samples.samples.is_empty() {
+            return;
+        }
+        let host = &*self;
+        let calls = |lane| {
+            let mut walk = Walk::default();
+            std::iter::from_fn(move || {
+                let outer = walk.peek_call(host, lane)?;
+                walk.pass_call(host, lane, &outer);
+                Some((outer.start, outer.end, matches!(outer.kind, CallKind::Launch | CallKind::GraphLaunch)))
+            })
+        };
+        self.samples = collect_samples(self.profile, |thread| host.lane_of_thread(thread), host.lanes.iter().map(calls).collect());
     }
 
     fn lane_of_thread(&self, thread: u32) -> Option<usize> {
@@ -378,6 +399,10 @@ impl<'a> Host<'a> {
             lane.waits = lane.waits.union(&waits.into_iter().collect());
             lane.works = lane.works.union(&works.into_iter().collect());
         }
+    }
+
+    pub fn profile(&self) -> &'a Profile {
+        self.profile
     }
 
     pub fn lane_index(&self, pid: u32, tid: u32) -> Option<usize> {

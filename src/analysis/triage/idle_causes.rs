@@ -248,6 +248,7 @@ impl Look<'_> {
         }
         // The thread worked or waited, perhaps for another thread that launches in the meantime.
         let other = self.other.and_then(|o| self.host.lanes.get(o));
+        let (samples, profile) = (self.host.samples.get(self.lane_id), self.host.profile());
         let mut at = from;
         let marks = |t: i64| {
             let edge = |i: &super::intervals::Intervals| i.clipped_to(t, to).next().map(|(a, b)| if a > t { a } else { b });
@@ -261,12 +262,18 @@ impl Look<'_> {
                 // The thread waits; if it waits for a thread that works, the time is compute.
                 match other {
                     Some(o) if is(&o.works) || o.certain && !is(&o.waits) => Cause::Compute,
+                    // It waits for the interpreter lock, which another thread holds while it computes.
+                    _ if samples.is_some_and(|s| s.waits_for_interpreter(profile, at, end)) => Cause::Compute,
                     _ => Cause::Wait,
                 }
             } else if lane.certain || is(&lane.works) || other.is_some_and(|o| is(&o.works)) {
                 Cause::Compute
             } else {
-                Cause::Unknown
+                match samples.and_then(|s| s.waits_outside(at, end)) {
+                    Some(true) => Cause::Wait,
+                    Some(false) => Cause::Compute,
+                    None => Cause::Unknown,
+                }
             };
             push(out, piece(at, end, cause, None));
             at = end;

@@ -10,6 +10,8 @@ pub mod finding;
 mod first;
 mod gather;
 mod host;
+mod host_lines;
+mod host_samples;
 mod idle;
 mod idle_causes;
 pub mod intervals;
@@ -41,6 +43,7 @@ mod waits;
 pub use eligible_windows::measuring_times;
 pub use finding::{Confirm, Evidence, Finding, Place, PlaceKind, Severity, Sure};
 pub use host::Known;
+pub use host_lines::{ENOUGH, HostTime, LineTime, StackTime, frame_label};
 pub use idle::{Idle, find_idle_times};
 pub use outcome::{Device, StepStats, Triage};
 pub use phase::Phase;
@@ -142,6 +145,7 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
         kernels: case.kernels.top_kernels(profile),
         found: case.steps.found,
         step_lengths: outcome::measure_steps(&case.steps.list),
+        host_time: case.host_time,
         steps: case.steps.list,
         left_out: case.steps.left_out,
     })

@@ -1,6 +1,7 @@
 //! Result of a triage.
 
 use super::finding::Finding;
+use super::host_lines::HostTime;
 use super::run_context::Outside;
 use super::step_kinds::Kind;
 use super::steps::{LeftOut, Step, StepSource, lower_median};
@@ -62,6 +63,8 @@ pub struct Triage {
     /// Memory findings: id and headline; `None` if memory was not examined. They do not cost time by themselves, so
     /// they have no share.
     pub memory: Option<Vec<(&'static str, String)>>,
+    /// Idle time by stack of the launching threads; empty if they were not sampled.
+    pub host_time: HostTime,
     /// Reason why the judged time does not represent the program.
     pub doubt: Option<String>,
     /// Notes on data that was not recorded, and the effect on the analysis.

@@ -2,6 +2,7 @@
 
 use super::copies::CopyClass;
 use super::finding::{Place, PlaceKind};
+use super::host_lines::{ENOUGH, frame_label};
 use super::idle_causes::Piece;
 use super::run_context::{LONGEST, RunContext};
 use super::time_category::Cause;
@@ -13,6 +14,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 const MOST: usize = 5;
 /// Maximum number of Python functions among the places of a finding, if the first place is one.
 const MOST_PYTHON: usize = 3;
+/// Maximum number of sampled lines among the places of a finding.
+const MOST_LINES: usize = 3;
 
 /// Share of the idle time below which a place is not listed.
 const LEAST: f64 = 0.05;
@@ -60,6 +63,8 @@ pub struct Where {
     /// True if the report has ranges of these threads.
     ranges: bool,
     operators: bool,
+    /// True if the places are sampled lines.
+    pub lines: bool,
 }
 
 impl Where {
@@ -72,6 +77,8 @@ impl Where {
     /// outside of ranges or spread out. Empty if the report has no ranges.
     pub fn main_place_text(&self) -> String {
         match &self.most {
+            // A function has its file in parentheses.
+            Some(name) if self.lines => format!(", in {name},"),
             Some(name) => format!(" ({name})"),
             None if !self.ranges || self.ns == 0 => String::new(),
             None if self.inside <= self.ns / 2 => format!(" (outside any {})", if self.operators { "operator" } else { "range" }),
@@ -89,7 +96,32 @@ pub fn locate_places(case: &RunContext<'_>, causes: &[Cause]) -> Vec<Place> {
 /// Locates the idle time of these causes, with totals.
 pub fn locate_idle(case: &RunContext<'_>, causes: &[Cause]) -> Where {
     let pieces: Vec<Piece> = causes.iter().filter_map(|c| case.pieces.get(c)).flatten().copied().collect();
-    locate_pieces(case, &pieces)
+    let mut spots = locate_pieces(case, &pieces);
+    add_lines(case, causes, &mut spots);
+    spots
+}
+
+/// Puts the sampled lines of the program before the ranges around them.
+fn add_lines(case: &RunContext<'_>, causes: &[Cause], spots: &mut Where) {
+    let time = &case.host_time;
+    if time.samples_of(causes) < ENOUGH {
+        return;
+    }
+    let lines = time.lines(causes);
+    let idle: i64 = causes.iter().map(|c| case.idle.get(*c)).sum();
+    let listed = lines.iter().filter(|l| l.ns as f64 >= LEAST * idle as f64).take(MOST_LINES).map(|line| Place {
+        kind: PlaceKind::Line,
+        name: line.label(),
+        start: line.longest.0,
+        end: line.longest.1,
+        ns: Some(line.ns),
+        rank: None,
+    });
+    spots.places.splice(0..0, listed);
+    spots.lines = true;
+    if let Some(frame) = time.main_function(causes) {
+        spots.most = Some(frame_label(&frame));
+    }
 }
 
 /// Locates the copies of these classes that run alone or that the device waits for.
@@ -188,7 +220,7 @@ fn locate_pieces(case: &RunContext<'_>, pieces: &[Piece]) -> Where {
         });
     }
     let operators = case.host.known.operators && !case.host.known.python;
-    Where { places: out, most, ns, inside, count, ranges: known, operators }
+    Where { places: out, most, ns, inside, count, ranges: known, operators, lines: false }
 }
 
 /// Time in the ranges of each name, nested ranges included, and their depth.

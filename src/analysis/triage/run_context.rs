@@ -7,6 +7,7 @@ use super::eligible_windows::{measuring_times, recorded_windows};
 pub use super::gather::{AfterCall, LONGEST, STRIP, StepTime};
 use super::gather::{Gather, keep_longest};
 use super::host::Host;
+use super::host_lines::{HostTime, LineGather};
 use super::idle_causes::{Gaps, Piece};
 use super::intervals::Intervals;
 use super::kernels::Kernels;
@@ -72,6 +73,8 @@ pub struct RunContext<'a> {
     pub after: FxHashMap<(Cause, u32), AfterCall>,
     /// Distribution of the idle time over gaps.
     pub spreads: Spreads,
+    /// Idle time by stack of the launching threads.
+    pub host_time: HostTime,
     /// Outlier gaps that make up most of the idle time of a kind of call, so that no rate can be derived.
     pub single: Vec<Single>,
     /// First launches that loaded code: kernel, and idle time in the launch, ns.
@@ -179,6 +182,7 @@ impl<'a> RunContext<'a> {
             ended: vec![(i64::MIN, false); ops.units.len()],
             after_pageable: 0,
             spreads: Spreads::default(),
+            lines: LineGather::from_profile(profile),
             called: None,
             shapes: !profile.ranges.texts.is_empty(),
             buffer: Vec::new(),
@@ -206,6 +210,7 @@ impl<'a> RunContext<'a> {
             pauses,
             after_pageable,
             spreads,
+            lines,
             gaps,
             called,
             strip,
@@ -230,6 +235,7 @@ impl<'a> RunContext<'a> {
         for device in &devices {
             all.add_all(&device.idle);
         }
+        let host_idle = Cause::ALL.into_iter().filter(|c| c.is_of_host()).map(|c| all.get(c)).sum();
         let pieces = Cause::ALL
             .into_iter()
             .zip(pieces)
@@ -239,9 +245,10 @@ impl<'a> RunContext<'a> {
                 (cause, pieces)
             })
             .collect();
-        let lines = devices.len().max(1) as f64;
-        let strip = strip.iter().zip(share_outside_windows(window, &windows)).map(|(idle, outside)| idle + outside * lines);
-        let strip: Vec<f32> = strip.map(|idle| (1.0 - idle / lines).clamp(0.0, 1.0) as f32).collect();
+        let host_time = lines.into_time(&profile.samples, host_idle);
+        let units = devices.len().max(1) as f64;
+        let strip = strip.iter().zip(share_outside_windows(window, &windows)).map(|(idle, outside)| idle + outside * units);
+        let strip: Vec<f32> = strip.map(|idle| (1.0 - idle / units).clamp(0.0, 1.0) as f32).collect();
         let why = why.iter().zip(&strip).map(|(causes, busy)| (*busy < BUSY).then(|| causes.largest_part()).flatten()).collect();
         let calls = sum_calls(profile, window);
         Some(Self {
@@ -262,6 +269,7 @@ impl<'a> RunContext<'a> {
             per_step,
             after,
             spreads,
+            host_time,
             single,
             loaded,
             outside: rest,

@@ -154,6 +154,11 @@ impl Cause {
         }
     }
 
+    /// Returns true if a thread was on its way to the next operation.
+    pub fn is_of_host(self) -> bool {
+        !matches!(self, Self::NoRequests | Self::Queued | Self::Paging | Self::Ended | Self::NoCall)
+    }
+
     /// Host activity, for display.
     pub fn as_text(self) -> &'static str {
         match self {

@@ -6,7 +6,7 @@ use super::strings::Strings;
 use crate::import::sqlite::db::Db;
 use crate::import::sqlite::scan::{NULL, gather_rows};
 use crate::import::{ImportError, Job};
-use crate::model::{OsCalls, Overhead, Sample, Samples, StateChange, ThreadState, Threads};
+use crate::model::{Activity, CallStack, OsCalls, Overhead, Sample, Samples, StackFrame, StateChange, ThreadState, Threads};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -91,27 +91,31 @@ pub fn read_samples(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: 
     rows.sort_by_key(|row| row[1]);
     let mut frames: FxHashMap<(i64, i64), u32> = FxHashMap::default();
     // Depth and frame number, by sample.
-    let mut stacks: FxHashMap<i64, Vec<(i64, u32)>> = FxHashMap::default();
+    let mut found: FxHashMap<i64, Vec<(i64, u32)>> = FxHashMap::default();
     for [id, symbol, module, depth] in gather_rows(db, job, CHAINS, ["id", "symbol", "module", "stackDepth"], "CPU stacks")? {
         let frame = *frames.entry((symbol, module)).or_insert_with(|| {
-            let symbol = strings.get(symbol).unwrap_or_else(|| Arc::from("(unknown)"));
+            let function = strings.get(symbol).unwrap_or_else(|| Arc::from("(unknown)"));
             let module = strings.get(module);
-            let file = module.as_deref().and_then(|m| m.rsplit(['/', '\\']).next()).filter(|f| !f.is_empty());
-            out.frames.push(file.map_or_else(|| Arc::clone(&symbol), |file| Arc::from(format!("{symbol} ({file})"))));
+            let file = module.as_deref().and_then(|m| m.rsplit(['/', '\\']).next()).filter(|f| !f.is_empty()).map(Arc::from);
+            out.frames.push(StackFrame { function, file, line: None, python: false });
             u32::try_from(out.frames.len() - 1).unwrap_or(u32::MAX)
         });
-        stacks.entry(id).or_default().push((depth, frame));
+        found.entry(id).or_default().push((depth, frame));
     }
-    let mut distinct: FxHashMap<Arc<[u32]>, u32> = FxHashMap::default();
+    let mut distinct: FxHashMap<CallStack, u32> = FxHashMap::default();
     for [id, time, global] in rows.into_iter().filter(|row| row[1] != NULL) {
-        let mut stack = stacks.remove(&id).unwrap_or_default();
-        stack.sort_unstable();
-        let stack: Arc<[u32]> = stack.into_iter().map(|(_, frame)| frame).collect();
-        let stack = *distinct.entry(stack).or_insert_with_key(|stack| {
-            out.stacks.push(Arc::clone(stack));
-            u32::try_from(out.stacks.len() - 1).unwrap_or(u32::MAX)
-        });
-        out.samples.push(Sample { time, thread: thread_id(threads, global), stack });
+        let mut frames = found.remove(&id).unwrap_or_default();
+        frames.sort_unstable();
+        // Depth 0 is the innermost frame; a stack is built from the outermost.
+        let mut stack = None;
+        for (_, frame) in frames.into_iter().rev() {
+            stack = Some(*distinct.entry(CallStack { caller: stack, frame }).or_insert_with_key(|stack| {
+                out.stacks.push(*stack);
+                u32::try_from(out.stacks.len() - 1).unwrap_or(u32::MAX)
+            }));
+        }
+        // nsys samples threads that run.
+        out.samples.push(Sample { time, thread: thread_id(threads, global), stack, activity: Activity::Running });
     }
     Ok(out)
 }

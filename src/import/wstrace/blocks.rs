@@ -39,13 +39,19 @@ pub enum Kind {
     Stalls,
     /// Code of a module.
     Code,
+    /// Python functions.
+    Functions,
+    /// Call stacks.
+    Stacks,
+    /// Samples of launching threads.
+    Samples,
     /// Block type that this version does not support.
     Unknown,
 }
 
 impl Kind {
     fn from_number(number: u16) -> Self {
-        const ALL: [Kind; 21] = [
+        const ALL: [Kind; 24] = [
             Kind::Facts,
             Kind::Strings,
             Kind::Configs,
@@ -67,6 +73,9 @@ impl Kind {
             Kind::Measured,
             Kind::Stalls,
             Kind::Code,
+            Kind::Functions,
+            Kind::Stacks,
+            Kind::Samples,
         ];
         usize::from(number).checked_sub(1).and_then(|i| ALL.get(i)).copied().unwrap_or(Self::Unknown)
     }

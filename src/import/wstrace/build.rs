@@ -1,6 +1,7 @@
 //! Builds a profile from the rows of a trace: launches in host order with their calls, memory copies,
 //! memory sets, API calls and ranges.
 
+use super::host_samples;
 use super::kernels;
 use super::key_values::Facts;
 use super::names::{Names, Places, merge_devices};
@@ -102,6 +103,7 @@ pub fn build_profile(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile
     profile.graphs.sort_by_key(|g| (g.call, g.start));
     profile.overhead.sort_by_key(|o| o.start);
     profile.states.sort_by_key(|s| s.time);
+    profile.samples.samples.sort_by_key(|s| s.time);
     profile.memory.events.sort_by_key(|m| m.time);
     profile.threads = threads.into_threads();
     if wants(Parts::RANGES) {
@@ -219,6 +221,7 @@ fn add_other_rows(names: &Names, rows: &Rows, threads: &mut Threads, profile: &m
         let state = [ThreadState::Off, ThreadState::Running, ThreadState::Partly].get(usize::from(state)).copied()?;
         Some(StateChange { time: names.session_time(time), thread: threads.get_or_insert(names.pid, tid).0, state, cpu: None })
     }));
+    host_samples::add_samples(names, rows, threads, &mut profile.samples);
     let words: FxHashMap<u32, Arc<str>> = rows.overhead.iter().map(|o| (o.kind, Arc::from(overhead_name(o.kind)))).collect();
     profile.overhead.extend(rows.overhead.iter().filter_map(|o| {
         Some(Overhead {

@@ -3,6 +3,7 @@
 
 use super::blocks::{Block, Kind};
 use super::counters::{self, Measured, Set};
+use super::host_samples::{self, FunctionRow, SampleRow, StackRow};
 use super::key_values::Facts;
 pub use super::nvtx_marks::{Event, What};
 use super::nvtx_marks::{read_marked, read_message};
@@ -142,6 +143,9 @@ pub struct Rows {
     pub named_threads: Vec<(u32, u32)>,
     /// Thread state changes: thread, ns since 1970, state number.
     pub states: Vec<(u32, i64, u8)>,
+    pub functions: Vec<FunctionRow>,
+    pub stacks: Vec<StackRow>,
+    pub samples: Vec<SampleRow>,
     pub sets: Vec<Set>,
     pub measured: Vec<Measured>,
     pub stalls: Vec<Stalls>,
@@ -300,6 +304,22 @@ impl Rows {
                     self.states.push((c.read_u32()?, before.read_time(c)?, c.read_byte()?));
                 }
             }
+            Kind::Functions => {
+                while !c.is_empty() {
+                    self.functions.push(host_samples::read_function(c)?);
+                }
+            }
+            Kind::Stacks => {
+                while !c.is_empty() {
+                    self.stacks.push(host_samples::read_stack(c)?);
+                }
+            }
+            Kind::Samples => {
+                let mut before = SampleRow::START;
+                while !c.is_empty() {
+                    self.samples.push(host_samples::read_sample(c, &mut before)?);
+                }
+            }
             Kind::Sets => {
                 while !c.is_empty() {
                     self.sets.push(counters::read_set(c)?);
@@ -397,6 +417,9 @@ impl Rows {
             rows_size(&self.categories),
             rows_size(&self.named_threads),
             rows_size(&self.states),
+            rows_size(&self.functions) + self.functions.iter().map(FunctionRow::size).sum::<usize>(),
+            rows_size(&self.stacks),
+            rows_size(&self.samples),
             rows_size(&self.sets),
             rows_size(&self.measured),
             rows_size(&self.stalls),
@@ -429,6 +452,9 @@ impl Rows {
         self.overhead.append(&mut later.overhead);
         self.threads.append(&mut later.threads);
         self.states.append(&mut later.states);
+        self.functions.append(&mut later.functions);
+        self.stacks.append(&mut later.stacks);
+        self.samples.append(&mut later.samples);
         self.sets.append(&mut later.sets);
         self.measured.append(&mut later.measured);
         self.stalls.append(&mut later.stalls);
@@ -447,7 +473,7 @@ fn is_wanted(kind: Kind, wants: Wants) -> bool {
         Kind::Memory => wants.has_parts(Parts::MEMORY),
         // Overhead includes the measurement windows, by which we recognise calls of the tracer.
         Kind::Overhead => wants.has_parts(Parts::OVERHEAD) || wants.has_parts(Parts::CALLS),
-        Kind::Threads | Kind::States => wants.has_parts(Parts::THREADS),
+        Kind::Threads | Kind::States | Kind::Functions | Kind::Stacks | Kind::Samples => wants.has_parts(Parts::THREADS),
         _ => true,
     }
 }

@@ -14,7 +14,7 @@ const STUBS: [(&str, &str); 3] = [
          __errno_location __tls_get_addr",
     ),
     ("libdl.so.2", "dlopen dlsym"),
-    ("libpthread.so.0", "pthread_create pthread_setcancelstate pthread_setcanceltype"),
+    ("libpthread.so.0", "pthread_create pthread_self pthread_setcancelstate pthread_setcanceltype"),
 ];
 
 const FLAGS: [&str; 14] = [

@@ -38,6 +38,8 @@ pub struct Record {
     pub whole_graphs: bool,
     /// Record every allocation of device memory.
     pub memory: bool,
+    /// Samples of the launching threads a second; 0 for none.
+    pub stack_rate: u32,
     pub gate: Option<Gate>,
     /// Length of the recording, in milliseconds.
     pub length: Option<u64>,
@@ -100,7 +102,9 @@ fn is_single_list_entry(path: &Path) -> bool {
 impl Record {
     fn format_options(&self) -> String {
         let all = [(self.lean, "lean"), (self.all_calls, "api=all"), (self.whole_graphs, "graphs=whole"), (self.memory, "memory")];
-        all.iter().filter(|(on, _)| *on).map(|(_, word)| *word).collect::<Vec<_>>().join(",")
+        let every_us = 1_000_000_u32.checked_div(self.stack_rate).unwrap_or(0);
+        let stacks = format!("stacks={every_us}");
+        all.iter().filter(|(on, _)| *on).map(|(_, word)| *word).chain([stacks.as_str()]).collect::<Vec<_>>().join(",")
     }
 
     fn format_gate(&self) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use super::text::{Judged, round_percent, steps_by};
 use crate::analysis::flops::Counted;
-use crate::analysis::triage::{Device, Finding, Kind, Severity, Verdict};
+use crate::analysis::triage::{Device, Finding, Kind, LineTime, Severity, Triage, Verdict};
 use crate::report::coverage::CoverageJson;
 use crate::report::finding::{FindingJson, finding_json};
 use crate::report::ranks::{RankJson, StragglerJson, Together, first_straggler, rank_list};
@@ -121,11 +121,40 @@ struct TriageJson<'a> {
     families: Vec<FamilyJson>,
     flops: Option<FlopsJson>,
     findings: Vec<FindingJson<'a>>,
+    /// Functions of the program by idle time of the devices; null if the launching threads were not sampled.
+    host_lines: Option<Vec<HostLineJson>>,
     memory: Option<Vec<MemoryJson<'a>>>,
     missing: Vec<&'a str>,
     coverage: Vec<CoverageJson<'a>>,
     ranks: Option<Vec<RankJson<'a>>>,
     straggler: Option<StragglerJson>,
+}
+
+#[derive(Serialize)]
+struct HostLineJson {
+    function: String,
+    file: Option<String>,
+    line: Option<u32>,
+    idle_ns: i64,
+    share_percent: f64,
+    samples: u64,
+    part: &'static str,
+    activity: &'static str,
+}
+
+fn host_lines(t: &Triage) -> Vec<HostLineJson> {
+    let all = t.host_time.known().max(1) as f64;
+    let row = |l: LineTime| HostLineJson {
+        function: l.frame.function.to_string(),
+        file: l.frame.file.as_deref().map(str::to_owned),
+        line: l.frame.line,
+        idle_ns: l.ns,
+        share_percent: round_percent(l.ns as f64 / all * 100.0),
+        samples: l.samples,
+        part: l.cause.part().id(),
+        activity: l.activity.id(),
+    };
+    t.host_time.lines(&[]).into_iter().map(row).collect()
 }
 
 fn device_json(d: &Device, length: i64) -> DeviceJson<'_> {
@@ -181,6 +210,7 @@ fn triage_json<'a>(&(profile, t): &Judged<'a>) -> TriageJson<'a> {
             operators: if let Counted::Operators(n) = r.counted { Some(n) } else { None },
         }),
         findings: t.findings.iter().map(finding_json).collect(),
+        host_lines: (!t.host_time.times.is_empty()).then(|| host_lines(t)),
         memory: t.memory.as_ref().map(|m| m.iter().map(|(id, headline)| MemoryJson { id, headline }).collect()),
         missing: t.doubt.iter().chain(&t.missing).map(String::as_str).collect(),
         coverage: vec![profile.into()],

@@ -4,7 +4,7 @@ use super::text::{
     Judged, format_evidence, format_place, format_value, gain_text, judged_line, name_of, part_name, remarks, round_percent,
 };
 use crate::analysis::table::{Column, Unit, Value};
-use crate::analysis::triage::{Finding, TimeCategory, Triage};
+use crate::analysis::triage::{ENOUGH, Finding, LineTime, TimeCategory, Triage};
 use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, Profile, units};
 use crate::report::Format;
@@ -77,11 +77,42 @@ fn one_page(out: &mut dyn Write, profile: &Profile, t: &Triage, width: usize) ->
             writeln!(out, "       {}", escape_unsafe(&shell::command_line(&c.argv)))?;
         }
     }
+    print_lines(out, t, width)?;
     let remarks = remarks(t);
     if !remarks.is_empty() {
         writeln!(out)?;
     }
     remarks.iter().try_for_each(|line| write_wrapped(out, "", "  ", line, width))
+}
+
+/// Number of lines of the program on a page.
+const LINES: usize = 5;
+
+/// Lines of the program with the most idle time, if there are samples enough to tell.
+fn most_idle_lines(t: &Triage) -> Vec<LineTime> {
+    let mut lines = t.host_time.lines(&[]);
+    lines.retain(|l| l.samples >= ENOUGH);
+    lines.truncate(LINES);
+    lines
+}
+
+fn print_lines(out: &mut dyn Write, t: &Triage, width: usize) -> io::Result<()> {
+    let lines = most_idle_lines(t);
+    if lines.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    writeln!(out, "the GPU waits for these lines (`warpscope lines` lists all)")?;
+    let all = t.host_time.known().max(1) as f64;
+    lines.iter().try_for_each(|l| {
+        let text = format!(
+            "{:>8}  {:>6}  {}",
+            Nanos(l.ns).to_string(),
+            units::format_percent(l.ns as f64 / all * 100.0),
+            escape_unsafe(&l.label())
+        );
+        write_wrapped(out, "  ", "                    ", &text, width)
+    })
 }
 
 /// Writes the page as Markdown, for an issue tracker.
@@ -139,6 +170,9 @@ pub fn write_markdown(out: &mut dyn Write, judged: &[Judged<'_>]) -> io::Result<
                     table::escape_markdown(&shell::command_line(&c.argv))
                 )?;
             }
+        }
+        for l in most_idle_lines(t) {
+            writeln!(out, "- the GPU waits {} for {}", Nanos(l.ns), table::escape_markdown(&l.label()))?;
         }
         writeln!(out)?;
         for line in remarks(t) {

@@ -49,7 +49,7 @@ pub fn format_evidence(e: &Evidence) -> String {
 /// Describes a place, with its time both as accepted by `--from` and relative to the beginning of the window.
 pub fn format_place(p: &Place, begin: i64) -> String {
     let name = match p.kind {
-        PlaceKind::Window | PlaceKind::Step | PlaceKind::Call => escape_unsafe(&p.name).into_owned(),
+        PlaceKind::Window | PlaceKind::Step | PlaceKind::Call | PlaceKind::Line => escape_unsafe(&p.name).into_owned(),
         kind => format!("{} {}", kind.as_str(), escape_unsafe(&p.name)),
     };
     let at = format!("{:.4} s ({} into the window)", p.start as f64 / 1e9, Nanos(p.start - begin));

@@ -9,7 +9,7 @@ use crate::analysis::triage::steps::StepSource;
 use crate::analysis::triage::text::{Record, format_ns, format_percent, recording_command};
 use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
-use crate::model::{ServerSample, summarize_samples, times_without_requests};
+use crate::model::{Activity, ServerSample, summarize_samples, times_without_requests};
 
 /// Reason why a verdict on the host is uncertain.
 fn missing_reason(case: &RunContext<'_>) -> String {
@@ -19,6 +19,13 @@ fn missing_reason(case: &RunContext<'_>) -> String {
         "it was on a processor for part of the time: waiting and computing cannot be told apart there".to_owned()
     } else {
         format!("{}: waiting and computing cannot be told apart", case.terms.no_waiting)
+    }
+}
+
+fn name_thread(case: &RunContext<'_>, thread: u32) -> String {
+    match case.profile.threads.get(thread as usize) {
+        Some(t) => t.name.as_ref().map_or_else(|| format!("thread {}", t.tid), |name| format!("thread {} ({name})", t.tid)),
+        None => "another thread".to_owned(),
     }
 }
 
@@ -75,6 +82,16 @@ fn wait_advice(name: &str) -> &'static [&'static str] {
             "Decode and augment on the GPU (DALI, torchvision on tensors), or store data ready to use (memory-mapped, packed records).",
             "Take files, checkpoints and logs off the launching thread: write them from another one.",
         ]
+    }
+}
+
+/// A call in which a thread does this.
+fn call_of_activity(activity: Activity) -> &'static str {
+    match activity {
+        Activity::Lock => "futex",
+        Activity::Read => "read",
+        Activity::Write => "write",
+        _ => "",
     }
 }
 
@@ -152,11 +169,14 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
     let place = spots.main_place().map(str::to_owned);
     let what = call.as_ref().or(place.as_ref()).map_or_else(String::new, |name| format!(", mostly in {name}"));
     let (times, _) = case.spreads.gap_stats(Cause::Wait);
+    // Samples say what it waits for.
+    let activity = case.host_time.main_activity(&[Cause::Wait]).filter(|_| spots.lines);
+    let awaited = activity.map_or("waits for something other than the GPU", Activity::as_str);
     let finding = Finding::new(
         Verdict::InputWait,
         share,
         format!(
-            "the launching thread waits for something other than the GPU{what}: the GPU is idle for {} of {base}{}",
+            "the launching thread {awaited}{what}: the GPU is idle for {} of {base}{}",
             format_percent(share),
             once_suffix(times, long)
         ),
@@ -169,12 +189,14 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
     .with_evidence("mean of it in a step", case.per_step(idle.unsigned_abs()), "ns")
     .with_evidence("the longest wait", long, "ns")
     .with_places(waits.into_iter().take(3).map(|(_, place)| place))
-    .with_actions(wait_advice(place.as_deref().filter(|p| waits_for_ranks(p)).or(call.as_deref()).unwrap_or_default()))
+    .with_actions(wait_advice(
+        place.as_deref().filter(|p| waits_for_ranks(p)).or(call.as_deref()).or(activity.map(call_of_activity)).unwrap_or_default(),
+    ))
     .with_places(spots.places);
     // While a thread is off the CPU or in the loader, we cannot see what it waits for; in an unmarked loop it may be
     // waiting for work, such as a server's next request.
     let marked = matches!(case.steps.found, Some(StepSource::Ranges(_)));
-    Some(if case.host.known.os && marked { finding } else { finding.with_confidence(Sure::Likely) })
+    Some(if (case.host.known.os || spots.lines) && marked { finding } else { finding.with_confidence(Sure::Likely) })
 }
 
 /// The launching thread computes.
@@ -196,7 +218,16 @@ pub fn host_compute(case: &RunContext<'_>) -> Option<Finding> {
     let long = long.into_iter().chain(ended).reduce(f64::max);
     let spots = places::locate_idle(case, &[Cause::Compute, Cause::Unknown]);
     let at = spots.main_place_text();
-    let headline = if certain {
+    let causes = [Cause::Compute, Cause::Unknown];
+    let lock = case.host_time.interpreter_lock(&causes).filter(|l| l.0 > 0.5);
+    let headline = if let (true, Some((_, holder))) = (certain, lock) {
+        format!(
+            "the launching thread waits for Python's interpreter lock (GIL), which {} holds{at} while the GPU has nothing to do: idle for {} of {base}, up to {} at a time",
+            name_thread(case, holder),
+            format_percent(share),
+            format_ns(long.unwrap_or_default())
+        )
+    } else if certain {
         format!(
             "the launching thread runs host code{at} while the GPU has nothing to do: idle for {} of {base}, up to {} at a time",
             format_percent(share),
@@ -211,18 +242,27 @@ pub fn host_compute(case: &RunContext<'_>) -> Option<Finding> {
             missing_reason(case)
         )
     };
-    let mut finding = Finding::new(Verdict::HostCompute, share, headline)
+    let finding = Finding::new(Verdict::HostCompute, share, headline)
         .with_gain_basis(format!("the idle time in which the launching thread was neither in {} nor known to wait; on another thread, or overlapped, it costs nothing", case.terms.gpu.api))
         .with_evidence("idle while the host computes", (known > 0).then_some(known as f64), "ns")
         .with_evidence("idle while the host does what was not recorded", (unknown > 0).then_some(unknown as f64), "ns")
         .with_evidence("mean of it in a step", case.per_step(idle.unsigned_abs()), "ns")
         .with_evidence("the longest at a time", long, "ns")
-        .with_places(spots.places)
-        .with_actions(&[
+        .with_evidence("samples of the thread meanwhile", Some(case.host_time.samples_of(&causes) as f64).filter(|n| *n > 0.0), "")
+        .with_places(spots.places);
+    let mut finding = if lock.is_some() {
+        finding.with_actions(&[
+            "Move what the other thread does to a process of its own (multiprocessing, DataLoader workers): threads of one interpreter take turns.",
+            "Do it in code that releases the lock: NumPy and PyTorch operations on large arrays, or an extension.",
+            "Do it less often, or while the GPU works: launch the next step first.",
+        ])
+    } else {
+        finding.with_actions(&[
             "Do it while the GPU works: launch the next step first, prepare data in DataLoader workers or another thread.",
             "Do it on the GPU: tensor operations in place of Python loops and NumPy.",
             "Do it less often: logging, metrics, scheduling and garbage collection every N steps.",
-        ]);
+        ])
+    };
     if !certain {
         finding = finding.with_confidence(Sure::Possible);
     } else if !case.host.known.os && !case.host.known.states {
@@ -236,6 +276,7 @@ pub fn host_compute(case: &RunContext<'_>) -> Option<Finding> {
     } else {
         Record::Host
     };
-    finding.confirm = Some(recording_command(case.profile, record_what));
+    // Once its line is known, there is nothing more to record.
+    finding.confirm = (!spots.lines).then(|| recording_command(case.profile, record_what));
     Some(finding)
 }

@@ -34,6 +34,7 @@ extern int dladdr(const void*, void*);
 extern int clock_gettime(int, struct timespec*);
 extern int pthread_create(u64*, const void*, void*(*)(void*), void*), pthread_setcancelstate(int, int*),
   pthread_setcanceltype(int, int*), __cxa_atexit(void (*)(void*), void*, void*);
+extern u64 pthread_self(void);
 extern int *__errno_location(void);
 
 #if defined(__x86_64__)
@@ -43,7 +44,7 @@ enum {
   SYS_EXECVE = 59, SYS_UNAME = 63, SYS_FCNTL = 72, SYS_FTRUNCATE = 77, SYS_GETCWD = 79, SYS_GETPPID = 110,
   SYS_PRCTL = 157, SYS_GETTID = 186, SYS_FUTEX = 202, SYS_EXIT_GROUP = 231, SYS_TGKILL = 234, SYS_OPENAT = 257,
   SYS_UNLINKAT = 263, SYS_READLINKAT = 267, SYS_FCHMOD = 91, SYS_FACCESSAT = 269, SYS_PPOLL = 271, SYS_ACCEPT4 = 288,
-  SYS_PRLIMIT = 302, O_DIRECTORY = 0200000, O_NOFOLLOW = 0400000,
+  SYS_PRLIMIT = 302, SYS_PROCESS_VM_READV = 310, O_DIRECTORY = 0200000, O_NOFOLLOW = 0400000,
 };
 static inline i64 system_call(i64 number, i64 a, i64 b, i64 c, i64 d, i64 e, i64 f) {
   i64 result;
@@ -61,7 +62,7 @@ enum {
   SYS_LISTEN = 201, SYS_EXECVE = 221, SYS_UNAME = 160, SYS_FCNTL = 25, SYS_FTRUNCATE = 46, SYS_GETCWD = 17,
   SYS_GETPPID = 173, SYS_PRCTL = 167, SYS_GETTID = 178, SYS_FUTEX = 98, SYS_EXIT_GROUP = 94, SYS_TGKILL = 131,
   SYS_OPENAT = 56, SYS_UNLINKAT = 35, SYS_READLINKAT = 78, SYS_FCHMOD = 52, SYS_FACCESSAT = 48, SYS_PPOLL = 73,
-  SYS_ACCEPT4 = 242, SYS_PRLIMIT = 261, O_DIRECTORY = 040000, O_NOFOLLOW = 0100000,
+  SYS_ACCEPT4 = 242, SYS_PRLIMIT = 261, SYS_PROCESS_VM_READV = 270, O_DIRECTORY = 040000, O_NOFOLLOW = 0100000,
 };
 static inline i64 system_call(i64 number, i64 a, i64 b, i64 c, i64 d, i64 e, i64 f) {
   register i64 which __asm__("x8") = number, first __asm__("x0") = a, second __asm__("x1") = b, third __asm__("x2") = c;
@@ -86,7 +87,7 @@ enum { O_RDONLY = 0, O_WRONLY = 1, O_CREAT = 0100, O_EXCL = 0200, O_APPEND = 020
   O_NONBLOCK = 04000, O_NOCTTY = 0400, O_PATH = 010000000 };
 enum { RTLD_NOW = 2, RTLD_NOLOAD = 4 };
 enum { CLOCK_REALTIME = 0, CLOCK_MONOTONIC = 1 };
-enum { ESRCH = 3, EINTR = 4, EBADF = 9, EAGAIN = 11, EEXIST = 17, EINVAL = 22, EFBIG = 27, ENOSPC = 28, ENOSYS = 38,
+enum { EPERM = 1, ESRCH = 3, EINTR = 4, EBADF = 9, EAGAIN = 11, EEXIST = 17, EINVAL = 22, EFBIG = 27, ENOSPC = 28, ENOSYS = 38,
   ENOTSOCK = 88 };
 enum { RLIMIT_FSIZE = 1, AF_UNIX = 1, SOCK_STREAM = 1, SOCK_NONBLOCK = 04000, SOCK_CLOEXEC = 02000000,
   MSG_NOSIGNAL = 0x4000, POLLIN = 1, POLLHUP = 16 };

@@ -6,6 +6,7 @@ enum {
   BLOCK_EVENTS = 7, BLOCK_GRAPHS = 8, BLOCK_MEMORY = 9, BLOCK_OVERHEAD = 10, BLOCK_THREADS = 11, BLOCK_DEVICE = 12,
   BLOCK_STATE = 13, BLOCK_STOPPED = 14, BLOCK_END = 15, BLOCK_STATES = 16, BLOCK_CATEGORIES = 17,
   BLOCK_SETS = 18, BLOCK_MEASURED = 19, BLOCK_STALLS = 20, BLOCK_CODE = 21,
+  BLOCK_FUNCTIONS = 22, BLOCK_STACKS = 23, BLOCK_SAMPLES = 24,
 };
 
 typedef struct { u32 magic; u16 type, flags; u32 length, count, thread, sequence, crc; } Block;
@@ -150,7 +151,8 @@ static void roll(void);
 // goes into its space.
 static void put_locked(u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length) {
   if (out.trouble) return;
-  int rows_ = (type >= BLOCK_KERNELS && type <= BLOCK_OVERHEAD) || type == BLOCK_STATES;
+  int rows_ = (type >= BLOCK_KERNELS && type <= BLOCK_OVERHEAD) || type == BLOCK_STATES ||
+    type == BLOCK_SAMPLES;
   File* f = &out.file;
   if (rolling.keep_ns && rows_) roll(), f = &rolling.file;
   if (out.trouble || !is_there(f)) return;

@@ -129,7 +129,8 @@ static void count_facts(Facts* f) {
     { "packing_ns", counted.packing_ns }, { "flushing_ns", session.flushing_ns }, { "bytes", out.bytes },
     { "chosen_error", session.chosen_error }, { "open", (u64)(!gate.gated || gate.is_open) },
     { "measured", measure.launches }, { "attached", (u64)session.attached }, { "settled", (u64)settled },
-    { "measuring_ns", measure.spent }, { "sampled", stalls.launches },
+    { "measuring_ns", measure.spent }, { "sampled", stalls.launches }, { "stacks", stacks.taken },
+    { "torn", stacks.torn }, { "stacks_ns", stacks.spent_ns }, { "python", python.minor },
   };
   for (u32 i = 0; i < COUNT(all); i++) fact_number(f, all[i].key, all[i].value);
 }
@@ -147,6 +148,8 @@ static void state_facts(Facts* f) {
   if (within && measure.replaying) fact_number(f, "measuring_replays", sets[measure.set].passes);
   if (measure.why_not) fact(f, "not_measured", measure.why_not);
   if (stalls.why_not) fact(f, "not_sampled", stalls.why_not);
+  if (stacks.every_us) fact_number(f, "stacks_every_us", stacks.every_us);
+  if (stacks.every_us && python.why_not) fact(f, "no_python_stacks", python.why_not);
 }
 
 static void flush(u32 forced) {
@@ -162,6 +165,7 @@ static void look_briefly(void) {
   static u64 told;
   flush(0);
   rings_look(0);
+  stacks_flush();
   // The first file of a process contains all its states: it must not grow fast if only the last seconds are kept.
   if (told == out.bytes || rolling.keep_ns) return;
   settled = 0;
@@ -176,6 +180,7 @@ static void look(void) {
   static u64 buffers_before;
   int shut = gate.gated && !gate.is_open;
   states_flush();
+  stacks_flush();
   flush(0);
   rings_look(0);
   devices_look();
@@ -403,6 +408,7 @@ static void* tick(void* unused) {
     if (watches) states_look();
     else states_pause();
     if (watches && wait > STATES_EVERY_MS) wait = STATES_EVERY_MS;
+    if (watches && stacks.every_us && wait > stacks.every_us / 1000) wait = stacks.every_us / 1000;
     measure_look(0);
     if (measure.state != MEASURE_OFF && wait > MEASURE_EVERY_MS) wait = MEASURE_EVERY_MS;
     if ((open_after_ns || open_for_ns) && wait > 20) wait = 20;
@@ -486,6 +492,8 @@ static void options(void) {
   if (o) {
     session.lean = strstr(o, "lean") != NULL, session.all_calls = strstr(o, "api=all") != NULL;
     session.whole_graphs = strstr(o, "graphs=whole") != NULL, session.memory = strstr(o, "memory") != NULL;
+    const char* every = strstr(o, "stacks=");
+    if (every) stacks.every_us = (u32)number_of(every + 7);
   }
   rolling.keep_ns = number_of(getenv("WARPSCOPE_TRACE_KEEP_MS")) * 1000000;
   measure_begin(getenv("WARPSCOPE_TRACE_MEASURE"));
@@ -557,6 +565,12 @@ static void begin_in_child(void) {
   for (u32 i = 0; i < COUNT(leavers); i++) SET(leavers[i], 0);
   own_pid = out.pid = process();
   rings = NULL, own_ring = NULL, own_tid = 0;
+  // The ids go on: the names that the child writes again keep theirs.
+  if (stacks.functions) memset(stacks.functions, 0, STACK_FUNCTIONS * sizeof(PythonFunction));
+  if (stacks.nodes) memset(stacks.nodes, 0, STACK_NODES * sizeof(StackNode));
+  stacks.functions_held = stacks.nodes_held = stacks.count = 0, states.count = 0;
+  stacks.rows.rows = stacks.new_stacks.rows = stacks.new_functions.rows = 0;
+  stacks.rows.end = stacks.new_stacks.end = stacks.new_functions.end = NULL;
   session.ended = 0, gone = 0;
 }
 

@@ -47,23 +47,7 @@ static __thread int depth;
 // Converts a wide string to UTF-8. wchar_t has 32 bits here.
 static u32 name_wide(const u32* text) {
   char out_[1024], *p = out_;
-  for (; text && *text && p < out_ + sizeof out_ - 4; text++) {
-    u32 c = *text;
-    if (c < 0x80) { *p++ = (char)c; }
-    else if (c < 0x800) {
-      *p++ = (char)(0xc0 | c >> 6);
-      *p++ = (char)(0x80 | (c & 63));
-    } else if (c < 0x10000) {
-      *p++ = (char)(0xe0 | c >> 12);
-      *p++ = (char)(0x80 | (c >> 6 & 63));
-      *p++ = (char)(0x80 | (c & 63));
-    } else {
-      *p++ = (char)(0xf0 | c >> 18);
-      *p++ = (char)(0x80 | (c >> 12 & 63));
-      *p++ = (char)(0x80 | (c >> 6 & 63));
-      *p++ = (char)(0x80 | (c & 63));
-    }
-  }
+  for (; text && *text && p < out_ + sizeof out_ - 4; text++) p = put_utf8(p, *text);
   return name_of(out_, (u64)(p - out_));
 }
 

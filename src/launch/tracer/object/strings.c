@@ -78,6 +78,23 @@ static u32 name_of(const char* text, u64 length) {
 }
 static u32 name(const char* text) { return text ? name_of(text, strlen(text)) : 0; }
 
+// Appends a character as UTF-8.
+static char* put_utf8(char* p, u32 c) {
+  if (c < 0x80) return *p = (char)c, p + 1;
+  if (c < 0x800) {
+    *p++ = (char)(0xc0 | c >> 6);
+  } else if (c < 0x10000) {
+    *p++ = (char)(0xe0 | c >> 12);
+    *p++ = (char)(0x80 | (c >> 6 & 63));
+  } else {
+    *p++ = (char)(0xf0 | c >> 18);
+    *p++ = (char)(0x80 | (c >> 12 & 63));
+    *p++ = (char)(0x80 | (c >> 6 & 63));
+  }
+  *p++ = (char)(0x80 | (c & 63));
+  return p;
+}
+
 // Names of NVTX categories and threads. Most programs set them at their start, before there is a file.
 enum { GIVEN = 1024 };
 typedef struct { u32 of, category, text; } Given;

@@ -35,6 +35,9 @@ static void states_look(void) {
   u64 passed = states.at ? monotonic - states.at_monotonic : 0;
   for (u32 i = states.count; i < WATCHED && i < GET(threads.count); i++)
     states.list[i] = (Watched){ threads.seen[i], UNKNOWN, 0 }, states.count = i + 1;
+  int due = stacks_due(monotonic);
+  const u8* gil = NULL;
+  stacks.count = due ? states.count : stacks.count;
   for (u32 i = 0; i < states.count; i++) {
     Watched* w = &states.list[i];
     struct timespec time;
@@ -47,7 +50,10 @@ static void states_look(void) {
       if (state != w->state) states_put(w->thread, states.at, state), w->state = state;
     }
     w->used = used;
+    if (due && sample_thread(i, w->thread, used, t, monotonic)) gil = stacks.threads[i].gil;
   }
+  if (gil) sample_holder(gil, t, monotonic);
+  if (due) stacks.spent_ns += clock_now(CLOCK_MONOTONIC) - monotonic;
   states.at = t, states.at_monotonic = monotonic;
 }
 
@@ -64,4 +70,5 @@ static void states_pause(void) {
   for (u32 i = 0; i < states.count; i++) states.list[i].state = UNKNOWN, states.list[i].used = 0;
   states.at = 0;
   states_flush();
+  stacks_flush();
 }

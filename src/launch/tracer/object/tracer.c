@@ -21,6 +21,8 @@
 #include "profiler_sweep.c"
 #include "calls.c"
 #include "activity.c"
+#include "python_frames.c"
+#include "stack_samples.c"
 #include "thread_states.c"
 #include "injection.c"
 #include "exit_hooks.c"

@@ -1,0 +1,213 @@
+//! Calls of the host's code as a tree, with the idle time of the devices under each.
+
+use super::triage::{Cause, HostTime, LineTime, TimeCategory, frame_label};
+use crate::model::{Activity, StackFrame};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// A function, called along one path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallNode {
+    /// The function, at the line with most of its time. A node without a function holds the interpreter lock on
+    /// another thread.
+    pub frame: StackFrame,
+    pub depth: u32,
+    pub parent: Option<u32>,
+    /// The longest first.
+    pub children: Vec<u32>,
+    /// Idle time in it and in what it calls, and in itself alone, ns.
+    pub ns: i64,
+    pub own_ns: i64,
+    /// Part of it at the line, ns.
+    pub line_ns: i64,
+    pub samples: u64,
+    /// Main cause of the idle time, and commonest activity of the thread.
+    pub cause: Cause,
+    pub activity: Activity,
+    /// The longest idle time in it, ns.
+    pub longest: (i64, i64),
+}
+
+impl CallNode {
+    /// `collate (dataset.py:88)`.
+    pub fn label(&self) -> String {
+        frame_label(&self.frame)
+    }
+
+    pub fn category(&self) -> TimeCategory {
+        self.cause.part()
+    }
+
+    /// The node as a row of a table of lines.
+    pub fn to_line(&self) -> LineTime {
+        LineTime {
+            frame: self.frame.clone(),
+            inside: None,
+            activity: self.activity,
+            held_by: None,
+            ns: self.ns,
+            line_ns: self.line_ns,
+            samples: self.samples,
+            cause: self.cause,
+            longest: self.longest,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CallTree {
+    /// Parents precede their children.
+    pub nodes: Vec<CallNode>,
+    /// The longest first.
+    pub roots: Vec<u32>,
+    /// Idle time of all roots, and idle time without samples, ns.
+    pub known: i64,
+    pub unknown: i64,
+}
+
+/// Function, file, and frame.
+type Call = (Arc<str>, Option<Arc<str>>, Option<u32>);
+
+/// A node that is being summed up.
+struct Sum {
+    name: (Arc<str>, Option<Arc<str>>),
+    parent: Option<u32>,
+    depth: u32,
+    ns: f64,
+    own: f64,
+    samples: u64,
+    lines: FxHashMap<u32, f64>,
+    causes: FxHashMap<Cause, f64>,
+    activities: FxHashMap<Activity, f64>,
+    longest: (i64, i64),
+}
+
+/// The key with the largest sum; of equals the smallest, so that the result does not depend on the order of the map.
+fn largest<K: Copy + Ord>(of: impl Iterator<Item = (K, f64)>) -> Option<K> {
+    of.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map(|e| e.0)
+}
+
+impl CallTree {
+    /// Builds the tree. `name_of` names the thread that held the interpreter lock.
+    pub fn from_time(time: &HostTime, name_of: impl Fn(u32) -> String) -> Self {
+        type Key = (Option<u32>, Arc<str>, Option<Arc<str>>);
+        let mut ids: FxHashMap<Key, u32> = FxHashMap::default();
+        let mut sums: Vec<Sum> = Vec::new();
+        let mut known = 0.0;
+        for entry in &time.times {
+            known += entry.ns;
+            let frames: Vec<u32> = time.frames_of(entry.stack).collect();
+            let holder =
+                entry.held_by.map(|thread| (Arc::from(format!("interpreter lock (GIL), held by {}", name_of(thread))), None, None));
+            let named = frames.iter().rev().filter_map(|&f| {
+                let frame = time.frames.get(f as usize)?;
+                Some((frame.function.clone(), frame.file.clone(), Some(f)))
+            });
+            let mut path: Vec<Call> = Vec::new();
+            for call in holder.into_iter().chain(named) {
+                // A function that calls itself is one node, at its innermost line.
+                match path.last_mut() {
+                    Some(last) if (&last.0, &last.1) == (&call.0, &call.1) => *last = call,
+                    _ => path.push(call),
+                }
+            }
+            if path.is_empty() {
+                path.push((Arc::from("(no Python code)"), None, None));
+            }
+            let mut parent = None;
+            let last = path.len() - 1;
+            for (depth, (function, file, frame)) in path.into_iter().enumerate() {
+                let next = u32::try_from(sums.len()).unwrap_or(u32::MAX);
+                let id = *ids.entry((parent, function.clone(), file.clone())).or_insert(next);
+                if id == next {
+                    sums.push(Sum {
+                        name: (function, file),
+                        parent,
+                        depth: u32::try_from(depth).unwrap_or(u32::MAX),
+                        ns: 0.0,
+                        own: 0.0,
+                        samples: 0,
+                        lines: FxHashMap::default(),
+                        causes: FxHashMap::default(),
+                        activities: FxHashMap::default(),
+                        longest: entry.longest,
+                    });
+                }
+                let Some(sum) = sums.get_mut(id as usize) else { continue };
+                sum.ns += entry.ns;
+                sum.own += if depth == last { entry.ns } else { 0.0 };
+                sum.samples += entry.samples;
+                if let Some(frame) = frame {
+                    *sum.lines.entry(frame).or_default() += entry.ns;
+                }
+                *sum.causes.entry(entry.cause).or_default() += entry.ns;
+                *sum.activities.entry(entry.activity).or_default() += entry.ns;
+                if entry.longest.1 - entry.longest.0 > sum.longest.1 - sum.longest.0 {
+                    sum.longest = entry.longest;
+                }
+                parent = Some(id);
+            }
+        }
+        let nodes: Vec<CallNode> = sums
+            .into_iter()
+            .map(|sum| {
+                let line = largest(sum.lines.iter().map(|(&f, &ns)| (f, ns)));
+                let bare = StackFrame { function: sum.name.0, file: sum.name.1, line: None, python: false };
+                CallNode {
+                    frame: line.and_then(|f| time.frames.get(f as usize)).cloned().unwrap_or(bare),
+                    depth: sum.depth,
+                    parent: sum.parent,
+                    children: Vec::new(),
+                    ns: sum.ns.round() as i64,
+                    own_ns: sum.own.round() as i64,
+                    line_ns: line.and_then(|l| sum.lines.get(&l)).map_or(0, |ns| ns.round() as i64),
+                    samples: sum.samples,
+                    cause: largest(sum.causes.into_iter()).unwrap_or(Cause::Unknown),
+                    activity: largest(sum.activities.into_iter().map(|(a, ns)| (a as u8, ns)))
+                        .and_then(|a| Activity::ALL.get(usize::from(a)).copied())
+                        .unwrap_or_default(),
+                    longest: sum.longest,
+                }
+            })
+            .collect();
+        let mut out = Self { nodes, roots: Vec::new(), known: known.round() as i64, unknown: time.unknown };
+        out.link();
+        out
+    }
+
+    /// Fills the lists of children.
+    fn link(&mut self) {
+        let key = |nodes: &[CallNode], id: u32| {
+            let node = nodes.get(id as usize);
+            (std::cmp::Reverse(node.map_or(0, |n| n.ns)), node.map(|n| n.frame.function.clone()))
+        };
+        for id in 0..u32::try_from(self.nodes.len()).unwrap_or(u32::MAX) {
+            match self.nodes[id as usize].parent {
+                Some(parent) => self.nodes[parent as usize].children.push(id),
+                None => self.roots.push(id),
+            }
+        }
+        for id in 0..self.nodes.len() {
+            let mut children = std::mem::take(&mut self.nodes[id].children);
+            children.sort_by_cached_key(|&c| key(&self.nodes, c));
+            self.nodes[id].children = children;
+        }
+        let mut roots = std::mem::take(&mut self.roots);
+        roots.sort_by_cached_key(|&r| key(&self.nodes, r));
+        self.roots = roots;
+    }
+
+    /// Nodes in the order of the tree, down to a depth, without those of less than a share of all idle time.
+    pub fn listed_nodes(&self, depth: Option<u32>, least: f64) -> Vec<u32> {
+        let mut out = Vec::new();
+        let mut open: Vec<u32> = self.roots.iter().rev().copied().collect();
+        while let Some(id) = open.pop() {
+            let Some(node) = self.nodes.get(id as usize).filter(|n| depth.is_none_or(|d| n.depth < d)) else { continue };
+            if node.ns as f64 >= least * self.known as f64 {
+                out.push(id);
+                open.extend(node.children.iter().rev());
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,83 @@
+//! Source files of host code: the program's own, a package's, or the language's.
+
+use crate::model::StackFrame;
+
+/// Origin of a function, the program's own code first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CodeOrigin {
+    Own,
+    /// An installed package.
+    Package,
+    /// The standard library, or code without a file; also native code.
+    Standard,
+}
+
+impl CodeOrigin {
+    pub fn of_frame(frame: &StackFrame) -> Self {
+        match &frame.file {
+            Some(file) if frame.python => Self::of_file(file),
+            _ => Self::Standard,
+        }
+    }
+
+    /// Python installs packages in `site-packages` (`dist-packages` on Debian) below its own library.
+    pub fn of_file(file: &str) -> Self {
+        let below = |folder: &str| file.contains(&format!("/{folder}/"));
+        if below("site-packages") || below("dist-packages") {
+            Self::Package
+        } else if file.starts_with('<') || file.is_empty() || in_python_library(file) {
+            Self::Standard
+        } else {
+            Self::Own
+        }
+    }
+}
+
+/// True for a file below `lib/python3.12` or the like.
+fn in_python_library(file: &str) -> bool {
+    file.match_indices("/python").any(|(at, _)| {
+        let rest = &file[at + "/python".len()..];
+        let version = rest.split('/').next().unwrap_or_default();
+        rest.contains('/')
+            && version.starts_with(|c: char| c.is_ascii_digit())
+            && version.bytes().all(|b| b.is_ascii_digit() || b == b'.' || b == b't')
+    })
+}
+
+/// Path of a source file for display: from the package on, or its last two parts.
+pub fn short_path(file: &str) -> &str {
+    for folder in ["/site-packages/", "/dist-packages/"] {
+        if let Some(at) = file.rfind(folder) {
+            return &file[at + folder.len()..];
+        }
+    }
+    let mut parts = file.rmatch_indices('/');
+    let folder = if CodeOrigin::of_file(file) == CodeOrigin::Own { parts.next().and(parts.next()) } else { parts.next() };
+    folder.map_or(file, |(at, _)| &file[at + 1..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_by_folder() {
+        let of = CodeOrigin::of_file;
+        assert_eq!(of("/home/me/train/dataset.py"), CodeOrigin::Own);
+        assert_eq!(of("/home/python/dataset.py"), CodeOrigin::Own);
+        assert_eq!(of("train.py"), CodeOrigin::Own);
+        assert_eq!(of("/opt/venv/lib/python3.12/site-packages/torch/_tensor.py"), CodeOrigin::Package);
+        assert_eq!(of("/usr/lib/python3/dist-packages/numpy/core.py"), CodeOrigin::Package);
+        assert_eq!(of("/root/.pyenv/versions/3.10.13/lib/python3.10/threading.py"), CodeOrigin::Standard);
+        assert_eq!(of("/usr/lib/python3.13t/json/decoder.py"), CodeOrigin::Standard);
+        assert_eq!(of("<frozen importlib._bootstrap>"), CodeOrigin::Standard);
+    }
+
+    #[test]
+    fn paths_are_short() {
+        assert_eq!(short_path("/home/me/train/dataset.py"), "train/dataset.py");
+        assert_eq!(short_path("dataset.py"), "dataset.py");
+        assert_eq!(short_path("/opt/venv/lib/python3.12/site-packages/vllm/v1/engine/core.py"), "vllm/v1/engine/core.py");
+        assert_eq!(short_path("/usr/lib/python3.11/threading.py"), "threading.py");
+    }
+}

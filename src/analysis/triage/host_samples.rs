@@ -1,0 +1,136 @@
+//! Samples of the launching threads, told apart by whether the thread was in a blocking CUDA call.
+
+use crate::model::{Activity, Profile, Sample};
+use rustc_hash::FxHashMap;
+
+/// A host call in which a thread was sampled.
+#[derive(Clone, Copy, Debug)]
+pub struct SampledCall {
+    /// ns.
+    pub start: i64,
+    /// ns.
+    pub end: i64,
+    /// Last sample in the call, as an index into [`Samples::samples`](crate::model::Samples::samples).
+    pub sample: u32,
+}
+
+/// Samples of one thread, in order.
+#[derive(Debug, Default)]
+pub struct LaneSamples {
+    /// Time, and index into [`Samples::samples`](crate::model::Samples::samples).
+    rows: Vec<(i64, u32)>,
+    calls: Vec<SampledCall>,
+    /// Time of each sample outside of calls at which it is known whether the thread waited.
+    outside: Vec<(i64, bool)>,
+}
+
+/// Longest time from a sample for which the thread is taken to do the same in a pause of the same kind, ns. Pauses too
+/// short to contain a sample are judged by the next one that does.
+const NEAR_NS: i64 = 500_000_000;
+
+impl LaneSamples {
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Samples between two times.
+    pub fn rows_within(&self, start: i64, end: i64) -> &[(i64, u32)] {
+        let from = self.rows.partition_point(|r| r.0 < start);
+        let until = self.rows.partition_point(|r| r.0 < end).max(from);
+        &self.rows[from..until]
+    }
+
+    /// The sampled call that contains a time, or that ended at most `within` ns before it.
+    pub fn call_before(&self, time: i64, within: i64) -> Option<SampledCall> {
+        let next = self.calls.partition_point(|c| c.start <= time);
+        self.calls[..next].last().filter(|c| c.end >= time.saturating_sub(within)).copied()
+    }
+
+    /// Returns true if the thread waited for the interpreter lock in most of the samples between two times.
+    pub fn waits_for_interpreter(&self, profile: &Profile, start: i64, end: i64) -> bool {
+        let rows = self.rows_within(start, end);
+        let waiting =
+            |&&(_, row): &&(i64, u32)| profile.samples.samples.get(row as usize).is_some_and(|s| s.activity == Activity::InterpreterLock);
+        rows.iter().filter(waiting).count() * 2 > rows.len()
+    }
+
+    /// Returns true if the thread waited between two times, outside of calls, judged by the samples there or else by
+    /// the nearest one; `None` if there is none.
+    pub fn waits_outside(&self, start: i64, end: i64) -> Option<bool> {
+        let from = self.outside.partition_point(|s| s.0 < start);
+        let inside = self.outside[from..].iter().take_while(|s| s.0 < end);
+        let (waiting, all) = inside.fold((0_usize, 0), |(waiting, all), s| (waiting + usize::from(s.1), all + 1));
+        if all > 0 {
+            return Some(waiting * 2 > all);
+        }
+        let distance = |s: &&(i64, bool)| if s.0 < start { start - s.0 } else { s.0 - end };
+        let near = [from.checked_sub(1).and_then(|i| self.outside.get(i)), self.outside.get(from)];
+        near.into_iter().flatten().min_by_key(distance).filter(|s| distance(s) <= NEAR_NS).map(|s| s.1)
+    }
+}
+
+/// Collects the samples of each lane. `calls` are the outermost calls of each lane, in order, with whether they are
+/// launches: these return at once, and a sample there belongs to the loop that launches.
+pub fn collect_samples(
+    profile: &Profile,
+    lane_of_thread: impl Fn(u32) -> Option<usize>,
+    mut calls: Vec<impl Iterator<Item = (i64, i64, bool)>>,
+) -> Vec<LaneSamples> {
+    let mut out: Vec<LaneSamples> = calls.iter().map(|_| LaneSamples::default()).collect();
+    for (row, sample) in (0..).zip(&profile.samples.samples) {
+        if let Some(lane) = lane_of_thread(sample.thread).and_then(|l| out.get_mut(l)) {
+            lane.rows.push((sample.time, row));
+        }
+    }
+    for (lane, calls) in out.iter_mut().zip(&mut calls) {
+        let mut call = calls.next();
+        for &(time, row) in &lane.rows {
+            while call.is_some_and(|c| c.1 <= time) {
+                call = calls.next();
+            }
+            match call.filter(|c| c.0 <= time) {
+                Some((start, end, false)) => match lane.calls.last_mut() {
+                    Some(last) if last.start == start => last.sample = row,
+                    _ => lane.calls.push(SampledCall { start, end, sample: row }),
+                },
+                Some(_) => {}
+                None => {
+                    let waits = profile.samples.samples.get(row as usize).and_then(|s| s.activity.waits());
+                    lane.outside.extend(waits.map(|waits| (time, waits)));
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Samples of threads that held the interpreter lock while others waited for it, by process and time.
+#[derive(Debug, Default)]
+pub struct LockHolders(FxHashMap<(u32, i64), u32>);
+
+impl LockHolders {
+    pub fn from_profile(profile: &Profile) -> Self {
+        let samples = &profile.samples.samples;
+        let pid = |s: &Sample| profile.threads.get(s.thread as usize).map_or(0, |t| t.pid);
+        let waiting: FxHashMap<(u32, i64), u32> =
+            samples.iter().filter(|s| s.activity == Activity::InterpreterLock).map(|s| ((pid(s), s.time), u32::MAX)).collect();
+        let mut out = waiting;
+        if !out.is_empty() {
+            for (row, sample) in (0..).zip(samples).filter(|(_, s)| s.activity != Activity::InterpreterLock && s.stack.is_some()) {
+                if let Some(holder) = out.get_mut(&(pid(sample), sample.time)) {
+                    // A running thread holds the lock; one that is blocked in a call has released it.
+                    let better = sample.activity == Activity::Running || *holder == u32::MAX;
+                    *holder = if better { row } else { *holder };
+                }
+            }
+            out.retain(|_, holder| *holder != u32::MAX);
+        }
+        Self(out)
+    }
+
+    /// The sample of the thread that held the lock for which this one waited.
+    pub fn holder_of(&self, profile: &Profile, sample: &Sample) -> Option<u32> {
+        let pid = profile.threads.get(sample.thread as usize).map_or(0, |t| t.pid);
+        (sample.activity == Activity::InterpreterLock).then(|| self.0.get(&(pid, sample.time)).copied()).flatten()
+    }
+}

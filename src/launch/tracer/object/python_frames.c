@@ -1,0 +1,325 @@
+// Python call stacks of other threads, read from the process's own memory while the threads run: without the GIL,
+// without stopping anything, and without calling into the interpreter. Every read is a system call that fails, instead
+// of the program, if the memory is gone. What it returns may be torn: code objects are recognized by their type, and a
+// stack whose frames do not end in one is dropped.
+//
+// CPython 3.13 and later describe their structures (_Py_DebugOffsets, Include/internal/pycore_debug_offsets.h). The
+// offsets of 3.8 to 3.12 were taken from the headers of each release, for 64-bit builds.
+
+enum { FRAMES = 256, FRAME_BYTES = 112, CODE_BYTES = 240, STATE_BYTES = 256 };
+
+typedef struct {
+  // _PyRuntimeState and PyInterpreterState. The GIL belongs to the runtime before 3.12, then to the interpreter, which
+  // points to it.
+  u32 interpreters, interpreter_next, threads, runtime_gil, interpreter_gil;
+  // PyThreadState. `thread_frame` is the innermost frame; in 3.11 and 3.12 a pointer to what has it at `inner_frame`.
+  u32 thread_next, thread_id, native_id, thread_frame, inner_frame;
+  // PyFrameObject, later _PyInterpreterFrame.
+  u32 frame_code, frame_instruction, frame_previous, frame_owner;
+  // PyCodeObject.
+  u32 code_name, code_file, code_first_line, code_lines, code_bytes;
+  // Sizes of PyASCIIObject and PyCompactUnicodeObject.
+  u32 ascii, compact;
+} PythonLayout;
+
+#define OLD_CODE 112, 104, 40, 120, 48, 48, 72
+static const PythonLayout PYTHON_LAYOUTS[] = { // 3.8 to 3.12
+  { 32, 0, 8, 1152, 0, 8, 176, 0, 24, 0, 32, 104, 24, 0, OLD_CODE },
+  { 32, 0, 8, 352, 0, 8, 176, 0, 24, 0, 32, 104, 24, 0, OLD_CODE },
+  { 32, 0, 8, 352, 0, 8, 176, 0, 24, 0, 32, 96, 24, 0, OLD_CODE },
+  { 40, 0, 16, 360, 0, 8, 152, 160, 56, 8, 32, 56, 48, 69, 128, 112, 72, 136, 184, 48, 72 },
+  { 40, 0, 72, 0, 384, 8, 136, 144, 56, 0, 0, 56, 8, 70, 128, 112, 68, 136, 192, 40, 56 },
+};
+#undef OLD_CODE
+// struct _gil_runtime_state, the same in all of them.
+enum { GIL_HOLDER = 8, GIL_LOCKED = 16, GIL_BYTES = 208 };
+// Offsets in PyObject, PyVarObject, PyBytesObject and PyASCIIObject, the same in all of them.
+enum { OBJECT_TYPE = 8, OBJECT_SIZE = 16, BYTES_DATA = 32, TEXT_STATE = 32 };
+// enum _frameowner: frames from here on are the interpreter's own, without a function.
+enum { OWNED_BY_INTERPRETER = 3 };
+
+static struct {
+  // `minor` is 0 until the interpreter is found, and stays so if its frames cannot be read (`why_not`).
+  u32 minor;
+  PythonLayout at;
+  const u8* runtime;
+  const void* code_type;
+  // Offset of the kernel's thread id in the C library's thread structure; 0 if unknown.
+  u32 pthread_tid;
+  // The interpreter was looked for at this time.
+  u64 looked;
+  const char* why_not;
+} python;
+
+// Reads memory of this process. Returns the number of bytes read, or a negated error number.
+static i64 peek_all(struct iovec* from, u32 count, void* to, u64 bytes) {
+  struct iovec own = { to, bytes };
+  return SYSTEM(SYS_PROCESS_VM_READV, own_pid, &own, 1, from, count, 0);
+}
+static int peek(const void* from, void* to, u64 bytes) {
+  struct iovec one = { from, bytes };
+  return peek_all(&one, 1, to, bytes) == (i64)bytes;
+}
+static u64 peek_word(const void* from) {
+  u64 word;
+  return from && peek(from, &word, 8) ? word : 0;
+}
+static inline u64 word_at(const u8* bytes, u32 offset) {
+  u64 word;
+  memcpy(&word, bytes + offset, 8);
+  return word;
+}
+
+// Position of the words that are used in _Py_DebugOffsets, by version.
+typedef struct { u32 next, threads, gil, gil_state, gil_locked, gil_holder, thread, frame, code, object, text; } Described;
+static const Described DESCRIBED[] = {
+  // 3.13, 3.14 and later
+  { 8, 9, 14, 15, 17, 18, 19, 28, 34, 44, 67 },
+  { 8, 9, 15, 16, 18, 19, 22, 31, 39, 50, 77 },
+};
+static int fits(const u64* offsets, u32 at, u64 bytes) { return offsets[at] + 8 <= bytes; }
+static int python_described(u32 minor) {
+  u64 d[96];
+  if (!peek(python.runtime, d, sizeof d)) return 0;
+  if (memcmp(d, "xdebugpy", 8) || (d[1] >> 16 & 0xff) != minor) return 0;
+  if (d[2]) return python.why_not = "its threads run without the GIL, whose frames are not read", 0;
+  const Described* w = &DESCRIBED[minor > 13];
+  const u64 *t = d + w->thread, *f = d + w->frame, *c = d + w->code, *o = d + w->object, *u = d + w->text;
+  python.at = (PythonLayout){ (u32)d[5], (u32)d[w->next], (u32)d[w->threads], 0, (u32)d[w->gil], (u32)t[2], (u32)t[5],
+    (u32)t[6], (u32)t[4], 0, (u32)f[2], (u32)f[3], (u32)f[1], (u32)f[5], (u32)c[3], (u32)c[1], (u32)c[5], (u32)c[4],
+    (u32)c[9], (u32)u[3], (u32)u[3] + 16 };
+  const PythonLayout* at = &python.at;
+  return o[1] == OBJECT_TYPE && d[w->gil_locked] - d[w->gil_state] == GIL_LOCKED &&
+    d[w->gil_holder] - d[w->gil_state] == GIL_HOLDER && at->ascii >= 40 && at->ascii < 64 &&
+    fits(t, 2, STATE_BYTES) && fits(t, 4, STATE_BYTES) && fits(t, 5, STATE_BYTES) && fits(t, 6, STATE_BYTES) &&
+    fits(f, 1, FRAME_BYTES) && fits(f, 2, FRAME_BYTES) && fits(f, 3, FRAME_BYTES) && fits(f, 5, FRAME_BYTES) &&
+    fits(c, 1, CODE_BYTES) && fits(c, 3, CODE_BYTES) && fits(c, 4, CODE_BYTES) && fits(c, 5, CODE_BYTES);
+}
+
+static void python_find(void) {
+  // 3.11 and later have a number; the text of the others is constant once it was asked for.
+  const u32* number = dlsym(NULL, "Py_Version");
+  const char* (*text)(void) = NULL;
+  *(void**)&text = dlsym(NULL, "Py_GetVersion");
+  const u8* runtime = dlsym(NULL, "_PyRuntime");
+  const void* code_type = dlsym(NULL, "PyCode_Type");
+  if (!runtime || !code_type || (!number && !text)) return;
+  const char* version = number ? NULL : text();
+  u32 major = number ? *number >> 24 : (u32)number_of(version), minor = number ? *number >> 16 & 0xff : 0;
+  if (!number && version[1] == '.') minor = (u32)number_of(version + 2);
+  python.runtime = runtime, python.code_type = code_type;
+  u64 word;
+  struct iovec own = { runtime, 8 };
+  i64 n = peek_all(&own, 1, &word, 8);
+  if (n != 8) {
+    python.why_not = n == -ENOSYS || n == -EPERM ? "the sandbox forbids process_vm_readv" : "its memory cannot be read";
+  } else if (major == 3 && minor >= 8 && minor < 8 + COUNT(PYTHON_LAYOUTS)) {
+    python.at = PYTHON_LAYOUTS[minor - 8], python.minor = minor;
+  } else if (major == 3 && minor >= 13 && python_described(minor)) {
+    python.minor = minor;
+  } else if (!python.why_not) {
+    python.why_not = "frames of this version of Python are not known";
+  }
+}
+
+// Before 3.11 a thread's state has its pthread_t only. The C library keeps the kernel's id in the structure behind it:
+// at the offset where it is in this thread's and in those of all others.
+static u32 tid_of_pthread(u64 pthread) {
+  u32 thread = 0;
+  return python.pthread_tid && peek((const void*)(pthread + python.pthread_tid), &thread, 4) ? thread : 0;
+}
+static void pthread_tid_find(const u64* others, u32 count) {
+  enum { SEARCHED = 2048 };
+  u32 own[SEARCHED / 4];
+  const u8* self = (const u8*)pthread_self();
+  if (!peek(self, own, sizeof own)) return;
+  for (u32 i = 1; i < SEARCHED / 4; i++) {
+    if (own[i] != tid()) continue;
+    python.pthread_tid = i * 4;
+    u32 right = 0;
+    for (u32 k = 0; k < count; k++) {
+      u32 thread = tid_of_pthread(others[k]);
+      right += thread && !SYSTEM(SYS_TGKILL, own_pid, thread, 0);
+    }
+    if (right == count) return;
+  }
+  python.pthread_tid = 0;
+}
+
+// A thread whose stack is sampled, with the addresses of its last stack: the next one has most of them again.
+typedef struct {
+  u32 thread;
+  // Its PyThreadState, and the interpreter's GIL; NULL if unknown.
+  const u8 *state, *gil;
+  // Time of the last search for its state.
+  u64 looked;
+  // The outermost frame.
+  const u8* root;
+  u32 depth;
+  const u8 *frames[FRAMES], *codes[FRAMES];
+} PythonThread;
+
+static u32 thread_of_state(const u8* state) {
+  if (python.at.native_id) return (u32)word_at(state, python.at.native_id);
+  return tid_of_pthread(word_at(state, python.at.thread_id));
+}
+
+// Looks for the state of a thread in all interpreters.
+static void python_thread_find(PythonThread* t) {
+  enum { INTERPRETERS = 64, STATES = 4096 };
+  static u8 state[STATE_BYTES];
+  t->state = NULL;
+  if (!python.at.native_id && !python.pthread_tid) {
+    static u64 others[64];
+    u32 count = 0;
+    const u8* first = (const u8*)peek_word(python.runtime + python.at.interpreters);
+    const u8* at = first ? (const u8*)peek_word(first + python.at.threads) : NULL;
+    for (; at && count < COUNT(others) && peek(at, state, STATE_BYTES); at = (const u8*)word_at(state, python.at.thread_next))
+      others[count++] = word_at(state, python.at.thread_id);
+    if (count) pthread_tid_find(others, count);
+  }
+  const u8* interpreter = (const u8*)peek_word(python.runtime + python.at.interpreters);
+  for (u32 i = 0; interpreter && i < INTERPRETERS; i++) {
+    const u8* at = (const u8*)peek_word(interpreter + python.at.threads);
+    for (u32 k = 0; at && k < STATES && peek(at, state, STATE_BYTES); k++) {
+      if (thread_of_state(state) == t->thread) {
+        t->state = at;
+        t->gil = python.at.runtime_gil ? python.runtime + python.at.runtime_gil
+                                       : (const u8*)peek_word(interpreter + python.at.interpreter_gil);
+        return;
+      }
+      at = (const u8*)word_at(state, python.at.thread_next);
+    }
+    interpreter = (const u8*)peek_word(interpreter + python.at.interpreter_next);
+  }
+}
+
+// One frame of a stack: its code object, the head of that, and the offset of the instruction in the code, in bytes.
+typedef struct { const u8 *address, *code; const u8* head; i32 offset; } PythonFrame;
+static struct {
+  PythonFrame frames[FRAMES];
+  u32 depth;
+  // Set if there are more frames than fit.
+  int cut;
+  u8 frame_bytes[FRAMES][FRAME_BYTES], code_bytes[FRAMES][CODE_BYTES];
+  // The last stack, read again in one call.
+  u8 again[FRAMES * (FRAME_BYTES + CODE_BYTES)];
+  u64 read;
+} walk;
+
+static const u8* frame_bytes_at(PythonThread* t, const u8* address, u32* from) {
+  for (u32 i = *from; i < t->depth; i++) {
+    if (t->frames[i] != address || (i + 1) * (u64)FRAME_BYTES > walk.read) continue;
+    *from = i + 1;
+    return walk.again + i * (u64)FRAME_BYTES;
+  }
+  u8* to = walk.frame_bytes[walk.depth];
+  return peek(address, to, FRAME_BYTES) ? to : NULL;
+}
+static const u8* code_bytes_at(PythonThread* t, const u8* code, u32 from) {
+  u64 base = t->depth * (u64)FRAME_BYTES;
+  // The entry before `from` is this frame's, if the frame is one of the last stack.
+  if (from && t->codes[from - 1] == code && base + from * (u64)CODE_BYTES <= walk.read)
+    return walk.again + base + (from - 1) * (u64)CODE_BYTES;
+  u8* to = walk.code_bytes[walk.depth];
+  return peek(code, to, CODE_BYTES) ? to : NULL;
+}
+static void stack_read_again(const PythonThread* t) {
+  static struct iovec from[2 * FRAMES];
+  for (u32 i = 0; i < t->depth; i++) {
+    from[i] = (struct iovec){ t->frames[i], FRAME_BYTES };
+    from[t->depth + i] = (struct iovec){ t->codes[i], CODE_BYTES };
+  }
+  i64 n = t->depth ? peek_all(from, 2 * t->depth, walk.again, t->depth * (u64)(FRAME_BYTES + CODE_BYTES)) : 0;
+  walk.read = n > 0 ? (u64)n : 0;
+}
+
+// Address of the innermost frame of a thread.
+static const u8* python_frame(const u8* state) {
+  const u8* frame = (const u8*)word_at(state, python.at.thread_frame);
+  int indirect = python.minor == 11 || python.minor == 12;
+  return indirect ? (const u8*)peek_word(frame + python.at.inner_frame) : frame;
+}
+
+// Walks from a frame outwards. Returns 0 if what it finds are no frames.
+static int frames_walk(PythonThread* t, const u8* frame) {
+  const PythonLayout* at = &python.at;
+  u32 from = 0, skipped = 0;
+  walk.depth = 0, walk.cut = 0;
+  while (frame && !walk.cut) {
+    u32 before = from;
+    const u8* bytes = frame_bytes_at(t, frame, &from);
+    if (!bytes) return 0;
+    const u8* code = (const u8*)(word_at(bytes, at->frame_code) & ~3ul);
+    const u8* previous = (const u8*)word_at(bytes, at->frame_previous);
+    if (at->frame_owner && bytes[at->frame_owner] >= OWNED_BY_INTERPRETER) {
+      if (++skipped > FRAMES) return 0;
+      frame = previous, from = before;
+      continue;
+    }
+    const u8* head = code_bytes_at(t, code, from > before ? from : 0);
+    if (!head || (const void*)word_at(head, OBJECT_TYPE) != python.code_type) return 0;
+    i32 offset = (i32)word_at(bytes, at->frame_instruction);
+    if (python.minor == 10) offset *= 2;
+    if (python.minor > 10) offset = (i32)(word_at(bytes, at->frame_instruction) - (u64)code - at->code_bytes);
+    walk.frames[walk.depth++] = (PythonFrame){ frame, code, head, offset };
+    walk.cut = walk.depth == FRAMES && previous;
+    frame = previous;
+  }
+  return 1;
+}
+
+// Reads the stack of a thread into `walk`, innermost frame first. Returns 0 if it is torn. A thread without Python code
+// has no frames.
+static int python_walk(PythonThread* t, u64 time) {
+  enum { AGAIN_NS = 200000000, TRIES = 12, ALIKE = 4 };
+  static u8 state[STATE_BYTES];
+  walk.depth = 0, walk.cut = 0;
+  if (t->state && !(peek(t->state, state, STATE_BYTES) && thread_of_state(state) == t->thread)) t->state = NULL;
+  if (!t->state) {
+    if (t->looked && time - t->looked < AGAIN_NS) return 1;
+    t->looked = time;
+    python_thread_find(t);
+    if (!t->state || !peek(t->state, state, STATE_BYTES)) return 1;
+  }
+  // A frame that is left, or a generator that yields, while it is read has no caller any more. A stack therefore ends
+  // where that of the last sample ended, or in the same frame when it is read some more times.
+  const u8* root = NULL;
+  u32 alike = 0;
+  for (u32 i = 0; i < TRIES && alike < ALIKE; i++) {
+    stack_read_again(t);
+    int whole = frames_walk(t, python_frame(state));
+    if (!peek(t->state, state, STATE_BYTES)) return 0;
+    if (!whole) continue;
+    const u8* found = walk.depth ? walk.frames[walk.depth - 1].address : NULL;
+    alike = found == t->root ? ALIKE : found == root ? alike + 1 : 1;
+    root = found;
+  }
+  if (alike < ALIKE) return 0;
+  for (u32 k = 0; k < walk.depth; k++) t->frames[k] = walk.frames[k].address, t->codes[k] = walk.frames[k].code;
+  t->depth = walk.depth, t->root = root;
+  return 1;
+}
+
+// Id of the text of a Python string; 0 if it cannot be read.
+static u32 name_of_python(const u8* object) {
+  enum { LONGEST_TEXT = 1000 };
+  static u8 raw[LONGEST_TEXT * 4];
+  static char text[LONGEST_TEXT * 4];
+  u8 head[48];
+  if (!object || !peek(object, head, sizeof head)) return 0;
+  u64 length = word_at(head, OBJECT_SIZE);
+  u32 state = (u32)word_at(head, TEXT_STATE), kind = state >> 2 & 7;
+  if (!(state >> 5 & 1) || (kind != 1 && kind != 2 && kind != 4)) return 0;
+  if (length > LONGEST_TEXT) length = LONGEST_TEXT;
+  int is_ascii = state >> 6 & 1;
+  if (!peek(object + (is_ascii ? python.at.ascii : python.at.compact), raw, length * kind)) return 0;
+  if (is_ascii) return name_of((const char*)raw, length);
+  char* p = text;
+  for (u64 i = 0; i < length; i++) {
+    u32 c = 0;
+    memcpy(&c, raw + i * kind, kind);
+    p = put_utf8(p, c);
+  }
+  return name_of(text, (u64)(p - text));
+}
