@@ -21,6 +21,7 @@ mod suite {
     mod habits;
     mod handout;
     mod hints;
+    mod host_lines;
     mod hostile;
     mod hostile_tty;
     mod in_place;

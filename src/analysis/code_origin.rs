@@ -2,12 +2,18 @@
 
 use crate::model::StackFrame;
 
+const FRAMEWORKS: [&str; 9] = ["torch", "triton", "numpy", "cupy", "jax", "jaxlib", "flax", "tensorflow", "numba"];
+/// Folders of the code that torch.compile generates.
+const GENERATED: [&str; 3] = ["/torchinductor_", "/torch_compile_cache/", "/inductor_cache/"];
+
 /// Origin of a function, the program's own code first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CodeOrigin {
     Own,
     /// An installed package.
     Package,
+    /// A package that nearly all programs call, or code that it generated: its lines say little about the program.
+    Framework,
     /// The standard library, or code without a file; also native code.
     Standard,
 }
@@ -24,8 +30,11 @@ impl CodeOrigin {
     pub fn of_file(file: &str) -> Self {
         let below = |folder: &str| file.contains(&format!("/{folder}/"));
         if below("site-packages") || below("dist-packages") {
-            Self::Package
-        } else if file.starts_with('<') || file.is_empty() || in_python_library(file) {
+            let package = short_path(file).split(['/', '.']).next().unwrap_or_default();
+            if FRAMEWORKS.contains(&package) { Self::Framework } else { Self::Package }
+        } else if GENERATED.iter().any(|folder| file.contains(folder)) {
+            Self::Framework
+        } else if file.is_empty() || file.starts_with('<') || in_python_library(file) {
             Self::Standard
         } else {
             Self::Own
@@ -66,8 +75,8 @@ mod tests {
         assert_eq!(of("/home/me/train/dataset.py"), CodeOrigin::Own);
         assert_eq!(of("/home/python/dataset.py"), CodeOrigin::Own);
         assert_eq!(of("train.py"), CodeOrigin::Own);
-        assert_eq!(of("/opt/venv/lib/python3.12/site-packages/torch/_tensor.py"), CodeOrigin::Package);
-        assert_eq!(of("/usr/lib/python3/dist-packages/numpy/core.py"), CodeOrigin::Package);
+        assert_eq!(of("/opt/venv/lib/python3.12/site-packages/torch/_tensor.py"), CodeOrigin::Framework);
+        assert_eq!(of("/usr/lib/python3/dist-packages/vllm/v1/core.py"), CodeOrigin::Package);
         assert_eq!(of("/root/.pyenv/versions/3.10.13/lib/python3.10/threading.py"), CodeOrigin::Standard);
         assert_eq!(of("/usr/lib/python3.13t/json/decoder.py"), CodeOrigin::Standard);
         assert_eq!(of("<frozen importlib._bootstrap>"), CodeOrigin::Standard);

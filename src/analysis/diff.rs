@@ -152,7 +152,7 @@ fn build_row(fate: Fate, before: Option<&GroupRow>, after: Option<&GroupRow>, fo
 
 /// Compares two runs under the same grouping.
 pub fn diff_profiles(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
-    let paths = |p: &Profile| (by == GroupBy::Nvtx).then(|| Paths::from_profile(p));
+    let paths = |p: &Profile| by.needs_paths().then(|| Paths::from_profile(p));
     let (paths_a, paths_b) = (paths(before), paths(after));
     let (a, b) = (Grouping::from_profile(before, by, paths_a.as_ref()), Grouping::from_profile(after, by, paths_b.as_ref()));
     let single_a = launch_durations(before, by.is_kernel(), |l| a.row_of(before, paths_a.as_ref(), l));

@@ -24,11 +24,23 @@ pub enum GroupBy {
     Process,
     /// Path of NVTX ranges around the launching call.
     Nvtx,
+    /// Line of the program at which a graph's kernel was captured.
+    Line,
 }
 
 impl GroupBy {
-    pub const ALL: [Self; 9] =
-        [Self::Kernel, Self::Name, Self::Demangled, Self::Mangled, Self::Config, Self::Stream, Self::Device, Self::Process, Self::Nvtx];
+    pub const ALL: [Self; 10] = [
+        Self::Kernel,
+        Self::Name,
+        Self::Demangled,
+        Self::Mangled,
+        Self::Config,
+        Self::Stream,
+        Self::Device,
+        Self::Process,
+        Self::Nvtx,
+        Self::Line,
+    ];
 
     /// Name on the command line.
     pub fn cli_name(self) -> &'static str {
@@ -42,6 +54,7 @@ impl GroupBy {
             Self::Device => "device",
             Self::Process => "process",
             Self::Nvtx => "nvtx",
+            Self::Line => "line",
         }
     }
 
@@ -53,6 +66,11 @@ impl GroupBy {
             Self::Nvtx => "NVTX range",
             other => other.cli_name(),
         }
+    }
+
+    /// Returns true if grouping needs the [`Paths`] of the launches.
+    pub fn needs_paths(self) -> bool {
+        matches!(self, Self::Nvtx | Self::Line)
     }
 
     /// Returns true if each group is one kernel (or its overloads).
@@ -86,6 +104,7 @@ enum Key {
     Config,
     Place,
     Path,
+    Line,
 }
 
 /// All launches, grouped.
@@ -154,7 +173,7 @@ fn process_name(profile: &Profile, p: &LaunchSite) -> String {
 }
 
 impl Grouping {
-    /// Groups all launches. `paths` is needed for [`GroupBy::Nvtx`] only.
+    /// Groups all launches. `paths` is needed if [`GroupBy::needs_paths`].
     pub fn from_profile(profile: &Profile, by: GroupBy, paths: Option<&Paths>) -> Self {
         Self::from_window(profile, by, paths, None)
     }
@@ -168,6 +187,7 @@ impl Grouping {
             GroupBy::Config => (Key::Config, config),
             GroupBy::Stream | GroupBy::Device | GroupBy::Process => (Key::Place, place),
             GroupBy::Nvtx => (Key::Path, paths.map_or(no_paths, |p| &p.of_launch)),
+            GroupBy::Line => (Key::Line, paths.map_or(no_paths, |p| &p.lines.of_launch)),
         };
         let groups = match by {
             GroupBy::Kernel => Groups::by_name(profile.kernels.iter().map(|k| readable_name(k).into_owned()), None),
@@ -192,6 +212,9 @@ impl Grouping {
                 };
                 Groups::by_name(used.iter().enumerate().map(label), Some("(no range)"))
             }
+            GroupBy::Line => {
+                Groups::by_name(paths.iter().flat_map(|p| &p.lines.names).cloned(), Some("(not in a graph whose capture was recorded)"))
+            }
         };
         let mut out = Self { by, rows: Vec::new(), total_ns: 0, launches: 0, unavailable: None, window, key, row_of: Vec::new() };
         if !profile.totals.is_empty() {
@@ -204,6 +227,7 @@ impl Grouping {
                     "its NVTX ranges could not be read"
                 }
                 GroupBy::Nvtx => "the report has no NVTX ranges or operators",
+                GroupBy::Line => "the report has no lines at which graphs were captured",
                 _ if !profile.complete => "not read yet",
                 _ => "not in the report",
             });
@@ -358,6 +382,7 @@ impl Grouping {
             Key::Config => config,
             Key::Place => place,
             Key::Path => &paths?.of_launch,
+            Key::Line => &paths?.lines.of_launch,
         };
         let value = *column.get(launch)? as usize;
         self.row_of.get(value.min(self.row_of.len().checked_sub(1)?)).filter(|&&r| r != u32::MAX).map(|&r| r as usize)

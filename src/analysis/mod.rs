@@ -15,6 +15,7 @@ pub mod flops;
 pub mod fuzzy;
 pub mod hint_outcome;
 pub mod hints;
+pub mod host_frames;
 pub mod invocation;
 pub mod kernel_group_detail;
 mod kernel_group_stats;

@@ -3,6 +3,7 @@
 //! Push/pop ranges nest, so a launch has a path from the outermost to the innermost. A launch outside all of them
 //! belongs to the latest start/end range that is open in its process.
 
+use super::host_frames::{attributed_frame, frame_label};
 use crate::model::{Profile, RangeKind, RangeOrigin};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -23,6 +24,17 @@ pub struct Paths {
     pub nodes: Vec<(u32, u32)>,
     /// Path of each launch; empty when the report has no ranges.
     pub of_launch: Arc<Vec<u32>>,
+    /// Lines at which the kernels of graphs were captured.
+    pub lines: CapturedLines,
+}
+
+/// Lines of the program at which the nodes of graphs were captured.
+#[derive(Clone, Debug, Default)]
+pub struct CapturedLines {
+    /// Function, file and line.
+    pub names: Vec<String>,
+    /// Index into `names` for each launch, or [`NO_PATH`]; empty if no line is known.
+    pub of_launch: Arc<Vec<u32>>,
 }
 
 /// An open range during the sweep over a thread's time.
@@ -41,6 +53,23 @@ struct Interner {
 }
 
 impl Interner {
+    fn path_names(&self, mut path: u32) -> Vec<u32> {
+        let mut names = Vec::new();
+        while let Some(&(parent, name)) = self.nodes.get(path as usize) {
+            names.push(name);
+            path = parent;
+        }
+        names.reverse();
+        names
+    }
+
+    /// The outer path, followed by the names of the inner one that do not begin both.
+    fn join_paths(&mut self, outer: u32, inner: u32) -> u32 {
+        let (before, after) = (self.path_names(outer), self.path_names(inner));
+        let same = before.iter().zip(&after).take_while(|(a, b)| a == b).count();
+        after.into_iter().skip(same).fold(outer, |path, name| self.intern_path(path, name))
+    }
+
     fn intern_path(&mut self, parent: u32, name: u32) -> u32 {
         let next = u32::try_from(self.nodes.len()).unwrap_or(NO_PATH);
         let id = *self.ids.entry((parent, name)).or_insert(next);
@@ -54,18 +83,20 @@ impl Interner {
 impl Paths {
     /// Attributes every launch. O(n log n) in ranges and launches.
     pub fn from_profile(profile: &Profile) -> Self {
+        let lines = captured_lines(profile);
         if profile.ranges.is_empty() {
-            return Self::default();
+            return Self { lines, ..Self::default() };
         }
         let mut of_launch = vec![NO_PATH; profile.launches.len()];
         let mut interner = Interner::default();
         let by_thread = launches_by(profile, |pid, thread| thread.map(|t| (pid, t)));
-        sweep_threads(profile, &by_thread, &mut interner, &mut of_launch);
+        sweep_threads(profile, &by_thread, |row| call_of(profile, row), &mut interner, &mut of_launch);
         if profile.ranges.iter().any(|r| r.kind == RangeKind::StartEnd) {
             let by_process = launches_by(profile, |pid, _| Some(pid));
             sweep_processes(profile, &by_process, &mut interner, &mut of_launch);
         }
-        Self { nodes: interner.nodes, of_launch: Arc::new(of_launch) }
+        add_captured(profile, &mut interner, &mut of_launch);
+        Self { nodes: interner.nodes, of_launch: Arc::new(of_launch), lines }
     }
 
     /// Path of a launch.
@@ -131,7 +162,73 @@ fn call_of(profile: &Profile, row: u32) -> i64 {
     profile.launches.call(row as usize).map_or(i64::MAX, |(call, _)| call)
 }
 
-fn sweep_threads(profile: &Profile, launches: &FxHashMap<(u32, u32), Vec<u32>>, interner: &mut Interner, of_launch: &mut [u32]) {
+fn pid_of_launch(profile: &Profile, row: usize) -> u32 {
+    profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.pid).unwrap_or_default()
+}
+
+fn captured_lines(profile: &Profile) -> CapturedLines {
+    if profile.graph_nodes.is_empty() || !profile.launches.has_graph_nodes() || profile.samples.stacks.is_empty() {
+        return CapturedLines::default();
+    }
+    let mut ids: FxHashMap<String, u32> = FxHashMap::default();
+    let mut names = Vec::new();
+    let mut of_stack: FxHashMap<u32, u32> = FxHashMap::default();
+    let mut line_of = |row: usize| {
+        let origin = profile.graph_nodes.origin(pid_of_launch(profile, row), profile.launches.graph_node(row)?)?;
+        let stack = origin.stack?;
+        Some(*of_stack.entry(stack).or_insert_with(|| {
+            let Some(frame) = attributed_frame(&profile.samples, stack) else { return NO_PATH };
+            let next = u32::try_from(names.len()).unwrap_or(NO_PATH);
+            *ids.entry(frame_label(frame)).or_insert_with_key(|name| {
+                names.push(name.clone());
+                next
+            })
+        }))
+    };
+    let of_launch: Vec<u32> = (0..profile.launches.len()).map(|row| line_of(row).unwrap_or(NO_PATH)).collect();
+    CapturedLines { names, of_launch: Arc::new(of_launch) }
+}
+
+/// Appends to the path of each launch in a graph replay the ranges in which its node was captured, apart from those that
+/// enclosed capture and replay alike.
+fn add_captured(profile: &Profile, interner: &mut Interner, of_launch: &mut [u32]) {
+    if profile.graph_nodes.is_empty() || !profile.launches.has_graph_nodes() {
+        return;
+    }
+    let mut numbers: FxHashMap<(u32, u64), Option<u32>> = FxHashMap::default();
+    let mut origins = Vec::new();
+    let mut by_thread: FxHashMap<(u32, u32), Vec<u32>> = FxHashMap::default();
+    let node_of = |row| Some((pid_of_launch(profile, row), profile.launches.graph_node(row)?));
+    for key in (0..of_launch.len()).filter_map(node_of) {
+        numbers.entry(key).or_insert_with(|| {
+            let origin = profile.graph_nodes.origin(key.0, key.1)?;
+            let number = u32::try_from(origins.len()).ok()?;
+            by_thread.entry((origin.pid, origin.thread)).or_default().push(number);
+            origins.push(origin);
+            Some(number)
+        });
+    }
+    let time_of = |number: u32| origins.get(number as usize).map_or(i64::MAX, |o| o.time);
+    for list in by_thread.values_mut() {
+        list.sort_by_key(|&n| time_of(n));
+    }
+    let mut captured = vec![NO_PATH; origins.len()];
+    sweep_threads(profile, &by_thread, time_of, interner, &mut captured);
+    let mut joined: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+    for (row, path) in of_launch.iter_mut().enumerate() {
+        let number = node_of(row).and_then(|key| numbers.get(&key).copied().flatten());
+        let Some(inner) = number.and_then(|n| captured.get(n as usize)).copied().filter(|&p| p != NO_PATH) else { continue };
+        *path = *joined.entry((*path, inner)).or_insert_with(|| interner.join_paths(*path, inner));
+    }
+}
+
+fn sweep_threads(
+    profile: &Profile,
+    launches: &FxHashMap<(u32, u32), Vec<u32>>,
+    time_of: impl Fn(u32) -> i64,
+    interner: &mut Interner,
+    of_launch: &mut [u32],
+) {
     let ranges = &profile.ranges;
     let mut by_thread: Vec<Vec<u32>> = vec![Vec::new(); ranges.threads.len()];
     for (i, range) in ranges.iter().enumerate() {
@@ -159,7 +256,7 @@ fn sweep_threads(profile: &Profile, launches: &FxHashMap<(u32, u32), Vec<u32>>, 
         let mut stack: Vec<Open> = Vec::new();
         let mut next = list.iter().map(|&i| ranges.get(i as usize)).peekable();
         for &row in launches {
-            let call = call_of(profile, row);
+            let call = time_of(row);
             while let Some(range) = next.next_if(|r| r.start <= call) {
                 // Drop ranges that ended before this one began.
                 while stack.last().is_some_and(|o| o.end <= range.start) {

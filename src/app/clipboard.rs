@@ -35,6 +35,15 @@ pub fn ranges_menu() -> PickList {
     ])
 }
 
+/// Copy menu for the lines of the program.
+pub fn lines_menu() -> PickList {
+    copy_menu(&[
+        (CopyWhat::Name(NameForm::Function), 'n', "function", "with its file and line"),
+        (CopyWhat::Row, 'r', "row", "the selected row"),
+        (CopyWhat::Table, 't', "table", "all functions as CSV"),
+    ])
+}
+
 /// Copy menu for a timeline.
 pub fn timeline_menu() -> PickList {
     copy_menu(&[

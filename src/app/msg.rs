@@ -67,6 +67,14 @@ pub enum Msg {
         /// The code, or why it could not be read.
         outcome: Result<Arc<Code>, String>,
     },
+    /// A source file was read.
+    SourceText {
+        /// Report whose screen requested the file.
+        report: usize,
+        file: Arc<str>,
+        /// Its lines, or why they could not be read.
+        outcome: Result<Arc<[String]>, String>,
+    },
     /// Problems that preflight found: a sentence each, and true if it prevents the run.
     Preflight(Vec<(String, bool)>),
     /// A run has started, or could not.
@@ -159,6 +167,12 @@ pub enum Effect {
         /// Report that contains the result.
         from: usize,
         result: usize,
+    },
+    /// Read a source file of a traced program.
+    SourceText {
+        /// Report whose screen requests the file.
+        report: usize,
+        file: Arc<str>,
     },
     /// Use this report's file as the source of the report added last.
     Part(usize),

@@ -216,6 +216,8 @@ pub enum ScreenEvent<'a> {
     Details { from: usize, result: usize, outcome: &'a Result<Arc<Details>, String> },
     /// The code of a result.
     Code { from: usize, result: usize, outcome: &'a Result<Arc<Code>, String> },
+    /// Lines of a source file.
+    SourceText { file: &'a Arc<str>, outcome: &'a Result<Arc<[String]>, String> },
     /// Contents of a profiler's result, to compare with the selected launches.
     Verified { selects: &'a [Selects], found: &'a Result<Vec<Found>, String> },
     /// Runs of the library, and the current time in milliseconds since 1970.

@@ -66,6 +66,9 @@ fn handle_message(app: &mut App, msg: Msg) -> Vec<Effect> {
         Msg::Code { report, from, result, outcome } => {
             broadcast_to_report(app, report, ScreenEvent::Code { from, result, outcome: &outcome })
         }
+        Msg::SourceText { report, file, outcome } => {
+            broadcast_to_report(app, report, ScreenEvent::SourceText { file: &file, outcome: &outcome })
+        }
         Msg::Done { report, generation, window, done } => self::handle_done(app, report, (generation, window), &done),
         Msg::Copied(Ok(text)) => set_status(app, text, false),
         Msg::Trouble(text) | Msg::Copied(Err(text)) => set_status(app, text, true),

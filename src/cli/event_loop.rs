@@ -14,7 +14,7 @@ use super::workers::Workers;
 use super::{Failure, demo, details, print, save};
 use crate::app::{self, App, Effect, Msg, Watched, update};
 use crate::config::{self, ColorMode, Config};
-use crate::import::{self, Cancel, ImportError, Input, Job, Progress, Wants, ncu};
+use crate::import::{self, Cancel, ImportError, Input, Job, Progress, Wants, ncu, source_file};
 use crate::library::Run;
 use crate::model::{Metrics, Note, Severity};
 use crate::rerun::{Found, Selects, shell};
@@ -338,6 +338,18 @@ impl Explorer {
                         result,
                         outcome: details::read_code(open, metrics, result, &ncu::source::find_disassemblers(), cancel),
                     });
+                }
+                Effect::SourceText { report, file } => {
+                    let Some(profile) = self.app.session.reports.get(report).and_then(|r| r.profile.clone()) else { continue };
+                    let send = self.send.clone();
+                    self.readers.retain(|r| !r.is_finished());
+                    self.readers.push(std::thread::spawn(move || {
+                        let folders = source_file::source_folders(&profile.source.file, profile.capture.directory.as_deref());
+                        let text = source_file::read_source(&file, &folders);
+                        let outcome = text.map(|t| t.lines().map(str::to_owned).collect()).ok_or_else(|| "not shown".to_owned());
+                        // The receiver is gone if the program is ending.
+                        let _ = send.send(Wake::Message(Msg::SourceText { report, file, outcome }));
+                    }));
                 }
                 Effect::Demo => {
                     self.app.close_common();

@@ -29,6 +29,7 @@ fn wants_for_grouping(by: GroupBy) -> Wants {
         GroupBy::Kernel | GroupBy::Name | GroupBy::Mangled => Wants::TABLE,
         GroupBy::Config | GroupBy::Stream | GroupBy::Device | GroupBy::Process => Wants::TABLE.with(Parts::STARTS | Parts::DETAILS),
         GroupBy::Nvtx => Wants::LAUNCHES,
+        GroupBy::Line => Wants::LAUNCHES.with(Parts::THREADS),
     }
 }
 
@@ -149,7 +150,7 @@ pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
     if between.is_some() {
         require_times(&profile, &args.file)?;
     }
-    let paths = (args.by == GroupBy::Nvtx).then(|| Paths::from_profile(&profile));
+    let paths = args.by.needs_paths().then(|| Paths::from_profile(&profile));
     let grouping = Grouping::from_window(&profile, args.by, paths.as_ref(), between);
     if let Some(why) = grouping.unavailable {
         warn(&profile);

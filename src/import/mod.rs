@@ -17,6 +17,7 @@ pub mod open;
 pub mod progress_reader;
 pub mod rocm;
 pub mod server_metrics;
+pub mod source_file;
 pub mod sqlite;
 pub mod stats_csv;
 mod times;

@@ -48,6 +48,7 @@ impl Profile {
         columns.into_iter().flatten().for_each(to);
         self.states.iter_mut().for_each(|s| to(&mut s.time));
         self.samples.samples.iter_mut().for_each(|s| to(&mut s.time));
+        self.graph_nodes.origins_mut().for_each(|o| to(&mut o.time));
         self.counters.iter_mut().flat_map(|c| &mut c.times).for_each(to);
         self.memory.events.iter_mut().for_each(|e| to(&mut e.time));
         self.memory.refused.iter_mut().for_each(|r| to(&mut r.time));

@@ -2,7 +2,7 @@
 
 use super::digest::Digest;
 use super::{
-    Clock, Collective, CounterTrack, Coverage, Device, HostCalls, Kernel, KernelId, LaunchConfig, LaunchSite, Launches, MemOps,
+    Clock, Collective, CounterTrack, Coverage, Device, GraphNodes, HostCalls, Kernel, KernelId, LaunchConfig, LaunchSite, Launches, MemOps,
     MemoryEvents, Metrics, Nanos, Note, OsCalls, Overhead, Process, Ranges, Rank, Samples, ServerSample, Shortened, Source, StateChange,
     Thread, Waits,
 };
@@ -134,6 +134,8 @@ pub struct Profile {
     /// Present if the file is a digest of a report.
     pub digest: Option<Arc<Digest>>,
     pub ranges: Ranges,
+    /// Origins of graph nodes.
+    pub graph_nodes: GraphNodes,
     /// Launches of CUDA graphs traced as a whole, in the order of the launching calls.
     pub graphs: Vec<GraphLaunch>,
     /// Metrics of profiled launches, if any; launch `i` is then result `i`.
@@ -181,6 +183,7 @@ impl Profile {
             rank: Rank::default(),
             digest: None,
             ranges: Ranges::default(),
+            graph_nodes: GraphNodes::default(),
             graphs: Vec::new(),
             metrics: None,
             measured: None,

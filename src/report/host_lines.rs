@@ -56,6 +56,13 @@ impl HostLines {
 
     /// Prints the rows in a format other than JSON.
     pub fn print_rows(&self, out: &mut dyn Write, format: Format, width: Option<usize>) -> io::Result<()> {
-        table::print_rows(columns(), self.line_rows(), out, format, width)
+        let has = |id: &str| match id {
+            "inside" => self.rows.iter().any(|r| r.0.inside.is_some()),
+            "gil_holder" => self.rows.iter().any(|r| r.2.is_some()),
+            _ => true,
+        };
+        // Programs find each column; people only those with contents.
+        let shown = columns().into_iter().filter(|c| format == Format::Csv || has(c.id)).collect();
+        table::print_rows(shown, self.line_rows(), out, format, width)
     }
 }

@@ -57,6 +57,9 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                         app.session.reports.iter().filter(talks).count() > 1
                     }
                     (ActionId::Memory, KeyScope::Overview | KeyScope::Kernels | KeyScope::Timeline) => app.report().is_some_and(Report::has_memory),
+                    (ActionId::Lines, there) => {
+                        there != KeyScope::Lines && app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| !p.samples.samples.is_empty())
+                    }
                     (ActionId::MeasureNow, _) => app.report().and_then(|r| r.profile.as_ref()).is_none_or(|p| !p.is_amd()),
                     (ActionId::Narrow, there) => there == KeyScope::Timeline || app.report().is_some_and(|r| r.window.is_some()),
                     (ActionId::MemorySegments, _) => app.session.size.0 < super::memory::WIDE,

@@ -20,6 +20,7 @@ pub mod kernel_summary;
 pub mod kernels;
 pub mod launches;
 pub mod library;
+mod lines;
 mod live;
 mod live_measured;
 mod memory;

@@ -6,9 +6,10 @@ use super::text::{align_left, align_right, bar, wrap_text};
 use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::Family;
-use crate::analysis::labels::{self, cut_end, display_width};
+use crate::analysis::host_frames::frame_label;
+use crate::analysis::labels::{self, cut_end, cut_middle, display_width};
 use crate::analysis::readable::readable_name;
-use crate::analysis::triage::{Finding, PlaceKind, Severity, TimeCategory, Triage, Verdict};
+use crate::analysis::triage::{Finding, LineTime, PlaceKind, Severity, TimeCategory, Triage, Verdict};
 use crate::app::screens::overview::{self, KERNELS};
 use crate::app::{ActionId, App, Mouse, OverviewScreen, Report};
 use crate::model::text::escape_unsafe;
@@ -38,6 +39,8 @@ pub fn severity_mark(severity: Severity) -> (&'static str, Role) {
 
 /// Minimum width of a kernel's name.
 const NAME: usize = 20;
+/// Number of lines of the program.
+const LINES: usize = 3;
 
 impl ScreenView for OverviewScreen {
     fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, view: &mut View, theme: &Theme) {
@@ -79,7 +82,9 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
     };
     // Reserve rows for the kernels at the bottom; the findings get the rest.
     let kernel_rows = if kernels > 0 { kernels + edge } else { 0 };
-    let room = list.height.saturating_sub(kernel_rows).max(edge + 1);
+    let lines = if bordered { triage.host_time.main_lines(LINES) } else { Vec::new() };
+    let line_rows = if lines.is_empty() { 0 } else { u16::try_from(lines.len()).unwrap_or(0) + edge };
+    let room = list.height.saturating_sub(kernel_rows + line_rows).max(edge + 1);
     // With the details beside the list, there is room for notes on missing data.
     let remarks = if bordered {
         missing_lines(report, triage, usize::from(list.width.saturating_sub(6)), theme)
@@ -114,6 +119,9 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
     let shown = inner.height.saturating_sub(remark_rows).max(1);
     finding_rows(frame, Rect { height: shown.min(inner.height), ..inner }, triage, screen.selected, view, theme);
     draw_lines(frame, Rect { y: inner.y + shown, height: inner.height.saturating_sub(shown), ..inner }, remarks);
+    if line_rows > 0 && list.height > line_rows {
+        draw_host_lines(frame, split_top(&mut list, line_rows), app, triage, &lines, theme);
+    }
     if kernels > 0 && list.height > edge {
         let sum =
             if triage.devices.len() > 1 { format!("  on {}", units::format_count(triage.devices.len(), "GPU")) } else { String::new() };
@@ -163,6 +171,28 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
         }
         draw_lines(frame, inner, text);
     }
+}
+
+/// Lines of the program with the most idle time of the GPU.
+fn draw_host_lines(frame: &mut Frame<'_>, area: Rect, app: &App, triage: &Triage, lines: &[LineTime], theme: &Theme) {
+    let title = vec![
+        Span::styled("The GPU waits for", theme.style(Role::Title)),
+        Span::styled(format!("  {} shows the calls", app.session.key_label(ActionId::Lines)), theme.style(Role::Dim)),
+    ];
+    let inner = draw_panel(frame, area, title, true, theme);
+    let all = triage.host_time.known().max(1) as f64;
+    let columns = usize::from(inner.width);
+    let rows = lines.iter().map(|l| {
+        let share = l.ns as f64 / all;
+        let room = columns.saturating_sub(27);
+        let mut spans =
+            vec![Span::raw("  "), Span::styled(align_left(&cut_middle(&frame_label(&l.frame), room), room + 1), theme.style(Role::Text))];
+        spans.extend(bar(share, 8, theme.style(Role::Part(l.cause.part())), theme));
+        spans.push(Span::styled(align_right(&units::format_percent(share * 100.0), 7), theme.style(Role::Title)));
+        spans.push(Span::styled(align_right(&Nanos(l.ns).to_string(), 9), theme.style(Role::Text)));
+        Line::from(spans)
+    });
+    draw_lines(frame, inner, rows.collect());
 }
 
 /// Facts about a kernel.
@@ -421,7 +451,8 @@ fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
                 Some(labels::cut_label(&escape_unsafe(&place.name), 32))
             };
             let to = if overview::opens_timeline(app.report()?, f) {
-                let inside = name(&[PlaceKind::Range, PlaceKind::Operator]).map_or_else(String::new, |n| format!(", in {n}"));
+                let inside =
+                    name(&[PlaceKind::Line, PlaceKind::Range, PlaceKind::Operator]).map_or_else(String::new, |n| format!(", in {n}"));
                 format!("shows where on the timeline{inside}")
             } else {
                 format!("goes to {}", name(&[PlaceKind::Kernel]).unwrap_or_else(|| "the kernels".to_owned()))

@@ -49,4 +49,4 @@ macro_rules! views {
     };
 }
 
-views!(Kernels, Launches, Result, Rerun, Run, Library, Diff, Memory, Overview, Ranges, Ranks, Timeline);
+views!(Kernels, Launches, Result, Rerun, Run, Library, Lines, Diff, Memory, Overview, Ranges, Ranks, Timeline);

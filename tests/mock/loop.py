@@ -65,6 +65,10 @@ def größe(end):
         pow(3, 5000)
 
 
+def read_token(end):
+    time.sleep(max(0, end - time.monotonic()))
+
+
 def hog():
     """Holds the interpreter lock on another thread."""
     while True:
@@ -79,13 +83,32 @@ KINDS = {
     "queue": take_batch,
     "sleep": sleep_between,
     "wide": größe,
+    "graph": read_token,
     "lock": None,
 }
 
 
+def attention(node):
+    cuda.cuGraphCapture(node)
+
+
+def mlp(node):
+    cuda.cuGraphCapture(node)
+
+
+def capture():
+    for layer in range(2):
+        attention(2 * layer)
+        mlp(2 * layer + 1)
+    cuda.cuGraphInstantiate(4)
+
+
 def step(i, work):
-    for k in range(4):
-        cuda.cuLaunch(4 * i + k, 7)
+    if work is read_token:
+        cuda.cuGraph(4)
+    else:
+        for k in range(4):
+            cuda.cuLaunch(4 * i + k, 7)
     if work:
         work(until(0.02))
     else:
@@ -96,6 +119,8 @@ def step(i, work):
 def main(kind, seconds):
     if kind == "lock":
         threading.Thread(target=hog, daemon=True).start()
+    if kind == "graph":
+        capture()
     work, end, i = KINDS[kind], until(seconds), 0
     while time.monotonic() < end:
         step(i, work)

@@ -9,7 +9,8 @@ use warpscope::analysis::workload_match::Work;
 #[test]
 fn a_run_beside_itself_is_the_same() {
     let profile = read(&packed("zoo")).unwrap();
-    for by in GroupBy::ALL {
+    // Without stacks there are no lines.
+    for by in GroupBy::ALL.into_iter().filter(|by| *by != GroupBy::Line) {
         let d = diff_profiles(&profile, &profile, by);
         assert!(d.rows.iter().all(|r| r.fate == Fate::Both && r.total_change() == 0 && !r.is_significant()), "{}", by.cli_name());
         assert_eq!((d.total_change_percent(), d.launches.0, d.caveats.len()), (Some(0.0), d.launches.1, 0));

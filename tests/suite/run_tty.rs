@@ -23,8 +23,9 @@ fn record_look_pick_run_again_and_find_both_in_the_library() {
     let more = [("STANDIN_RESULT", &*result.to_string_lossy()), ("STANDIN_REPORT", &*timeline.to_string_lossy())];
     let mut s = start(&home, &["run", "--", "true"], (120, 40), &more);
     s.wait("CatArrayBatchedCopy");
-    s.wait("next:");
-    s.keys("/192x128\r");
+    // The overview comes once the report is read: keys before that would go to the table.
+    s.wait("Where the time went");
+    s.keys("K/192x128\r");
     s.wait("1 of 21");
     s.keys("r");
     s.wait("exact");

@@ -184,6 +184,10 @@ impl Explorer {
                     let outcome = details::read_code(open, &metrics, result, &[], &Cancel::default());
                     self.send(Msg::Code { report, from, result, outcome });
                 }
+                // The tests' machine has none of the programs.
+                Effect::SourceText { report, file } => {
+                    self.send(Msg::SourceText { report, file, outcome: Err("not on this machine".to_owned()) });
+                }
                 // Reports are looked up by file here.
                 Effect::Part(_) => {}
                 Effect::Demo => {

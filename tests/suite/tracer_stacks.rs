@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use warpscope::analysis::triage::{Cause, Scope, Triage, Verdict, triage_profile};
+use warpscope::analysis::{GroupBy, Grouping, Paths};
 use warpscope::model::{Activity, Cancel, NoteKind, Profile};
 
 /// Version of an interpreter, if it is one of CPython that can run the loops.
@@ -166,4 +167,21 @@ fn a_false_interpreter_harms_nothing() {
     assert!(frames.iter().all(|f| f.function.chars().count() <= 1000));
     // Without samples nothing is read.
     assert!(run(&["1"], "stacks=0").samples.samples.is_empty());
+}
+
+#[test]
+fn kernels_of_replays_are_attributed_to_the_line_that_captured_them() {
+    for python in pythons().values() {
+        let run = run_loop(python, "graph", "0.5");
+        let paths = Paths::from_profile(&run.profile);
+        let line = |row: usize| &*paths.lines.names[paths.lines.of_launch[row] as usize];
+        let function = |row| line(row).split(' ').next().unwrap();
+        assert!(run.profile.launches.len() >= 40);
+        for row in 0..run.profile.launches.len() {
+            // The mock's graphs have a kernel of each layer's attention, then of its MLP.
+            assert_eq!(function(row), ["attention", "mlp"][row % 2], "{row}");
+        }
+        let groups = Grouping::from_profile(&run.profile, GroupBy::Line, Some(&paths));
+        assert_eq!(groups.rows.len(), 2);
+    }
 }

@@ -7,8 +7,8 @@ use super::host::{CLOSE_NS, Host};
 use super::host_samples::LockHolders;
 use super::idle_causes::Piece;
 use super::time_category::Cause;
-use crate::analysis::code_origin::{CodeOrigin, short_path};
-use crate::model::text::escape_unsafe;
+use crate::analysis::code_origin::CodeOrigin;
+use crate::analysis::host_frames::{attributed_index, frame_label, is_nested};
 use crate::model::{Activity, CallStack, Profile, Samples, StackFrame};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -200,23 +200,6 @@ impl LineTime {
     }
 }
 
-/// `collate (dataset.py:88)`: function, and file with the executed line, for people.
-pub fn frame_label(frame: &StackFrame) -> String {
-    let function = escape_unsafe(&frame.function);
-    let file = frame.file.as_deref().map(|f| escape_unsafe(short_path(f)));
-    match (file, frame.line) {
-        (Some(file), Some(line)) => format!("{function} ({file}:{line})"),
-        (Some(file), None) => format!("{function} ({file})"),
-        (None, _) => function.into_owned(),
-    }
-}
-
-/// True for comprehensions, generator expressions and lambdas.
-fn is_nested(frame: &StackFrame) -> bool {
-    let last = frame.function.rsplit('.').next().unwrap_or_default();
-    frame.python && last.starts_with('<') && last != "<module>"
-}
-
 /// Identity of a function: its name and file.
 type FunctionKey = (Arc<str>, Option<Arc<str>>, Option<u32>);
 
@@ -237,21 +220,10 @@ impl HostTime {
     /// The frame of a stack to which its time is attributed: the innermost of the program's own code, or else of a
     /// package, or else the innermost. The second frame is the innermost, if it is another.
     pub fn attributed_frames(&self, stack: Option<u32>) -> Option<(u32, Option<u32>)> {
-        let file = |frame: u32| self.frame(frame).and_then(|f| f.file.as_ref());
-        let frames: Vec<u32> = self.frames_of(stack).collect();
-        let first = *frames.first()?;
-        let mut best: Option<(CodeOrigin, u32)> = None;
-        for (at, &number) in frames.iter().enumerate() {
-            let Some(frame) = self.frame(number) else { continue };
-            // A comprehension or lambda belongs to the function around it, which usually calls it.
-            let nested =
-                is_nested(frame) && frames.get(at + 1).is_some_and(|&caller| file(caller).is_some() && file(caller) == file(number));
-            let origin = CodeOrigin::of_frame(frame);
-            if !nested && best.is_none_or(|b| origin < b.0) {
-                best = Some((origin, number));
-            }
-        }
-        best.map(|(_, frame)| (frame, (frame != first).then_some(first)))
+        let numbers: Vec<u32> = self.frames_of(stack).collect();
+        let frames: Vec<&StackFrame> = numbers.iter().filter_map(|&f| self.frame(f)).collect();
+        let (first, best) = (*numbers.first()?, *numbers.get(attributed_index(&frames)?)?);
+        Some((best, (best != first).then_some(first)))
     }
 
     /// Idle time whose stacks are known, ns.
@@ -350,6 +322,14 @@ impl HostTime {
         let waited: f64 = holders.iter().map(|h| h.0).sum();
         let most = holders.into_iter().max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))?;
         (all > 0.0).then_some((waited / all, most.1))
+    }
+
+    /// The functions with the most idle time of any cause, as far as the samples allow to tell.
+    pub fn main_lines(&self, most: usize) -> Vec<LineTime> {
+        let mut lines = self.lines(&[]);
+        lines.retain(|l| l.samples >= ENOUGH);
+        lines.truncate(most);
+        lines
     }
 
     /// The function that has most of the idle time with these causes, functions that it calls included: the innermost

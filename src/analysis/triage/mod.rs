@@ -40,10 +40,11 @@ mod unrecorded;
 pub mod verdict;
 mod waits;
 
+pub use crate::analysis::host_frames::frame_label;
 pub use eligible_windows::measuring_times;
 pub use finding::{Confirm, Evidence, Finding, Place, PlaceKind, Severity, Sure};
 pub use host::Known;
-pub use host_lines::{ENOUGH, HostTime, LineTime, StackTime, frame_label};
+pub use host_lines::{ENOUGH, HostTime, LineTime, StackTime};
 pub use idle::{Idle, find_idle_times};
 pub use outcome::{Device, StepStats, Triage};
 pub use phase::Phase;

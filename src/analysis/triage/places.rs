@@ -2,10 +2,11 @@
 
 use super::copies::CopyClass;
 use super::finding::{Place, PlaceKind};
-use super::host_lines::{ENOUGH, frame_label};
+use super::host_lines::ENOUGH;
 use super::idle_causes::Piece;
 use super::run_context::{LONGEST, RunContext};
 use super::time_category::Cause;
+use crate::analysis::host_frames::frame_label;
 use crate::analysis::name_pattern::name_pattern;
 use crate::model::{RangeOrigin, units};
 use rustc_hash::{FxHashMap, FxHashSet};

@@ -47,7 +47,9 @@ pub fn confirm_command(profile: &Profile, finding: &Finding) -> Option<Confirm> 
         let argv = ["warpscope", "run", "--recipe", recipe, "--"].map(str::to_owned).into_iter().chain(program).collect();
         Some(Confirm { argv, why: why.to_owned() })
     };
-    if let Some((recipe, why)) = finding.id.recipe() {
+    // The recipes look for the line behind a finding, which samples have found already.
+    let found = finding.places.iter().any(|p| p.kind == PlaceKind::Line);
+    if let Some((recipe, why)) = finding.id.recipe().filter(|r| !(found && matches!(r.0, "python" | "full"))) {
         return own(recipe, why);
     }
     match finding.id {

@@ -46,7 +46,8 @@ scopes! {
         Kernels "kernels" link "kernels" [Whole Timed Detailed Named Sorted Launchable Tables Browse],
         Launches "launches" link "launches" [Whole Timed Aside Detailed Sorted Launchable Tables Browse],
         Timeline "timeline" link "timeline" [Whole Timed Trees Aside Launchable Browse],
-        Ranges "ranges" link "ranges" [Whole Timed Trees Aside Named Sorted Launchable],
+        Ranges "ranges" link "ranges" [Whole Timed Trees Forest Aside Named Sorted Launchable],
+        Lines "lines" link "lines" [Whole Timed Trees Forest Aside Named],
         Memory "memory" link "memory" [],
         Ranks "ranks" link "ranks" [],
         Rerun "re-run" link "rerun" [],
@@ -61,17 +62,19 @@ scopes! {
     }
     groups {
         /// All screens about an entire run.
-        Whole "overview, timeline, ranges, tables",
+        Whole "overview, timeline, ranges, lines, tables",
         /// Screens whose selection has a time.
-        Timed "overview, timeline, ranges, tables",
+        Timed "overview, timeline, ranges, lines, tables",
         /// Screens whose rows fold.
-        Trees "ranges, timeline",
+        Trees "ranges, lines, timeline",
+        /// Trees that fold at once.
+        Forest "ranges, lines",
         /// Screens about the run other than the kernel table, from which one goes there.
-        Aside "overview, timeline, ranges, launches",
+        Aside "overview, timeline, ranges, lines, launches",
         /// Screens whose rows have details.
         Detailed "overview, kernels, launches",
         /// Screens that filter by name.
-        Named "kernels, ranges",
+        Named "kernels, ranges, lines",
         /// Screens that sort their rows.
         Sorted "kernels, launches, ranges",
         /// Screens from which a launch can be profiled again.

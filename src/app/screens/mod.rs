@@ -5,6 +5,7 @@ pub mod diff;
 pub mod kernels;
 pub mod launches;
 pub mod library;
+pub mod lines;
 pub mod memory;
 pub mod overview;
 pub mod ranges;
@@ -18,6 +19,7 @@ pub use diff::DiffScreen;
 pub use kernels::KernelsScreen;
 pub use launches::LaunchesScreen;
 pub use library::LibraryScreen;
+pub use lines::LinesScreen;
 pub use memory::MemoryScreen;
 pub use overview::OverviewScreen;
 pub use ranges::RangesScreen;
@@ -92,6 +94,7 @@ screens! {
     Rerun(RerunScreen),
     Run(RunScreen),
     Library(LibraryScreen),
+    Lines(LinesScreen, |_| LinesScreen::default()),
     Diff(DiffScreen),
     Memory(MemoryScreen, MemoryScreen::new),
     Overview(OverviewScreen, |_| OverviewScreen::default()),

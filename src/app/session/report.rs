@@ -241,12 +241,12 @@ impl Report {
     pub fn finish_loading(&mut self, index: usize, outcome: Result<Arc<Profile>, String>) -> Vec<Effect> {
         match outcome {
             Ok(profile) => {
-                let ranges = !profile.ranges.is_empty();
+                let ranges = !profile.ranges.is_empty() || !profile.graph_nodes.is_empty();
                 self.take_profile(profile);
                 self.stage = Stage::Ready;
                 self.preview = None;
                 let mut effects = Vec::new();
-                if self.groups.by == GroupBy::Nvtx && ranges {
+                if self.groups.by.needs_paths() && ranges {
                     effects.extend(self.want_paths(index));
                 } else {
                     effects.extend(self.request_work(index, JobRequest::Group(self.groups.by)));
@@ -258,7 +258,7 @@ impl Report {
                 if self.profile.as_ref().is_some_and(|p| p.metrics.is_some()) {
                     effects.extend(self.request_work(index, JobRequest::Verdicts));
                 }
-                if ranges && self.groups.by != GroupBy::Nvtx {
+                if ranges && !self.groups.by.needs_paths() {
                     effects.extend(self.want_paths(index));
                 }
                 effects
@@ -305,8 +305,8 @@ impl Report {
                 self.paths = Some(Arc::clone(paths));
                 // Details computed without paths are incomplete: compute them again.
                 self.forget_detail();
-                if self.groups.by == GroupBy::Nvtx {
-                    effects = self.request_work(index, JobRequest::Group(GroupBy::Nvtx));
+                if self.groups.by.needs_paths() {
+                    effects = self.request_work(index, JobRequest::Group(self.groups.by));
                 }
             }
             JobResult::Group(grouping) if grouping.by == self.groups.by || self.groups.grouping.is_none() => {
@@ -446,7 +446,10 @@ impl Report {
     pub fn set_grouping(&mut self, index: usize, by: GroupBy) -> Vec<Effect> {
         self.groups.by = by;
         self.groups.clear_marks();
-        if by == GroupBy::Nvtx && self.paths.is_none() && self.profile.as_ref().is_some_and(|p| !p.ranges.is_empty()) {
+        if by.needs_paths()
+            && self.paths.is_none()
+            && self.profile.as_ref().is_some_and(|p| !p.ranges.is_empty() || !p.graph_nodes.is_empty())
+        {
             return self.want_paths(index);
         }
         self.request_work(index, JobRequest::Group(by))

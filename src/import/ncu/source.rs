@@ -5,6 +5,7 @@ use super::cubin;
 use super::proto;
 use super::wire::{Form, Wire};
 use crate::import::input::Bytes;
+use crate::import::source_file::{self, source_folders};
 use crate::import::{Cancel, ImportError, Input};
 use crate::launch;
 use crate::model::code::{Code, Function};
@@ -13,14 +14,12 @@ use crate::model::sections::InstanceKey;
 use crate::model::{Details, Metrics, Value};
 use prost::Message;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Maximum size of a source file read from disk, bytes.
-const MOST_SOURCE: u64 = 8 << 20;
 /// Maximum number of source files read from disk.
 const MOST_FILES: usize = 64;
 /// Timeout of a disassembler.
@@ -77,7 +76,7 @@ pub fn read_code(
     if binary.is_some() && code.functions.iter().all(|f| f.lines.is_empty()) {
         code.remarks.push(NO_LINES.to_owned());
     }
-    let folders = source_folders(input, metrics);
+    let folders = source_folders(&input.path, metrics.directory.as_deref());
     add_texts(&mut code, Some(&stored), &folders);
     if let Some(binary) = binary {
         let report = match &input.bytes {
@@ -125,7 +124,7 @@ pub fn of_modules(
     let rest = sampled.functions.iter().filter(|f| !known.contains(&f.address));
     code.functions.extend(rest.map(|f| Function { name: f.name.clone(), address: f.address, ..Function::default() }));
     code.functions.sort_by_key(|f| f.address);
-    add_texts(&mut code, None, &source_folders(input, metrics));
+    add_texts(&mut code, None, &source_folders(&input.path, metrics.directory.as_deref()));
     if !modules.is_empty() {
         // ncu cannot disassemble binaries, only reports.
         let tools: Vec<PathBuf> = tools.iter().filter(|t| t.file_name().is_none_or(|n| n != "ncu")).cloned().collect();
@@ -230,7 +229,7 @@ fn add_texts(code: &mut Code, stored: Option<&HashMap<String, String>>, folders:
         if let Some(text) = stored.and_then(|s| s.get(&*file.name)) {
             file.text = Some(Arc::from(text.as_str()));
         } else if disk < MOST_FILES
-            && let Some(text) = from_disk(&file.name, folders)
+            && let Some(text) = source_file::read_source(&file.name, folders)
         {
             (file.text, file.from_disk) = (Some(Arc::from(text)), true);
             disk += 1;
@@ -247,45 +246,6 @@ fn add_texts(code: &mut Code, stored: Option<&HashMap<String, String>>, folders:
             if stored.is_some() { "it is neither in the report (--import-source yes) nor on this disk" } else { "it is not on this disk" };
         code.remarks.push(format!("no source text: {place} below the program's folder, the report's, or the current one"));
     }
-}
-
-/// Returns the folders from which source files may be read: system and toolkit, the current folder, and the folders of
-/// the report and the program unless they contain too much (close to the root, or above the home folder): the path of
-/// the program's folder comes from the untrusted report.
-fn source_folders(input: &Input, metrics: &Metrics) -> Vec<PathBuf> {
-    let home = std::env::var_os("HOME").map(PathBuf::from).and_then(|h| h.canonicalize().ok());
-    let narrow = |p: &PathBuf| p.components().count() > 2 && home.as_ref().is_none_or(|h| !h.starts_with(p));
-    let program = metrics.directory.iter().map(PathBuf::from);
-    let told = program.chain(input.path.parent().map(Path::to_owned)).filter_map(|p| p.canonicalize().ok()).filter(narrow);
-    // Accept any current folder, since the user chose it.
-    let here = std::env::current_dir().ok().and_then(|p| p.canonicalize().ok());
-    ["/usr", "/opt"].into_iter().map(PathBuf::from).chain(told).chain(here).collect()
-}
-
-/// File name extensions of source files: CUDA, C, C++, Python, Fortran, HIP, `OpenCL`, Rust, Julia, and PTX.
-const SOURCES: [&str; 26] = [
-    "cu", "cuh", "c", "cc", "cpp", "cxx", "c++", "h", "hh", "hpp", "hxx", "h++", "inl", "inc", "ipp", "tcc", "py", "pyx", "f", "f90",
-    "cuf", "hip", "cl", "rs", "jl", "ptx",
-];
-
-/// Reads a source file from disk. The path comes from an untrusted report: accepts only files in one of the folders
-/// that have a source file extension, are not hidden, and are not in a pseudo file system.
-fn from_disk(name: &str, folders: &[PathBuf]) -> Option<String> {
-    let path = Path::new(name);
-    // Resolve symlinks first: they could lead out of the folder.
-    let path = path.canonicalize().ok().filter(|_| path.is_absolute())?;
-    if ["/proc", "/sys", "/dev"].iter().any(|p| path.starts_with(p)) {
-        return None;
-    }
-    let below = folders.iter().find_map(|f| path.strip_prefix(f).ok())?;
-    let hidden = below.components().any(|c| c.as_os_str().to_string_lossy().starts_with('.'));
-    let source = path.extension().and_then(|e| e.to_str()).is_some_and(|e| SOURCES.contains(&e.to_lowercase().as_str()));
-    if hidden || !source {
-        return None;
-    }
-    let mut bytes = Vec::new();
-    launch::open::open_regular(&path).ok()?.take(MOST_SOURCE + 1).read_to_end(&mut bytes).ok()?;
-    (bytes.len() as u64 <= MOST_SOURCE).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Finds disassemblers on PATH and in the toolkit's default folder, best first: `cuobjdump` resolves branch targets,
@@ -435,18 +395,18 @@ mod tests {
             path.display().to_string()
         };
         let folders = [folder.clone()];
-        assert_eq!(from_disk(&put("k.cu"), &folders).as_deref(), Some("k.cu"));
+        assert_eq!(source_file::read_source(&put("k.cu"), &folders).as_deref(), Some("k.cu"));
         for name in ["secrets.env", "id_rsa", ".git/x.py", ".hidden.py"] {
-            assert_eq!(from_disk(&put(name), &folders), None, "{name}");
+            assert_eq!(source_file::read_source(&put(name), &folders), None, "{name}");
         }
         let outside = home.path().join("other.cu");
         std::fs::write(&outside, "x").unwrap();
-        assert_eq!(from_disk(&outside.display().to_string(), &folders), None);
+        assert_eq!(source_file::read_source(&outside.display().to_string(), &folders), None);
         std::os::unix::fs::symlink(&outside, folder.join("link.cu")).unwrap();
-        assert_eq!(from_disk(&folder.join("link.cu").display().to_string(), &folders), None);
+        assert_eq!(source_file::read_source(&folder.join("link.cu").display().to_string(), &folders), None);
         // A report may contain any path as the folder of its program.
         let input = Input::built_in("x", b"");
-        let of = |directory: &str| super::source_folders(&input, &Metrics { directory: Some(directory.to_owned()), ..Metrics::default() });
+        let of = |directory: &str| source_folders(&input.path, Some(directory));
         assert!(of(&folder.display().to_string()).contains(&folder));
         assert!(!of("/").contains(&PathBuf::from("/")) && !of("/home").contains(&PathBuf::from("/home")));
     }

@@ -45,13 +45,15 @@ pub enum Kind {
     Stacks,
     /// Samples of launching threads.
     Samples,
+    /// Origins of graph nodes.
+    GraphNodes,
     /// Block type that this version does not support.
     Unknown,
 }
 
 impl Kind {
     fn from_number(number: u16) -> Self {
-        const ALL: [Kind; 24] = [
+        const ALL: [Kind; 25] = [
             Kind::Facts,
             Kind::Strings,
             Kind::Configs,
@@ -76,6 +78,7 @@ impl Kind {
             Kind::Functions,
             Kind::Stacks,
             Kind::Samples,
+            Kind::GraphNodes,
         ];
         usize::from(number).checked_sub(1).and_then(|i| ALL.get(i)).copied().unwrap_or(Self::Unknown)
     }

@@ -1,6 +1,7 @@
 //! Builds a profile from the rows of a trace: launches in host order with their calls, memory copies,
 //! memory sets, API calls and ranges.
 
+use super::graph_nodes;
 use super::host_samples;
 use super::kernels;
 use super::key_values::Facts;
@@ -221,7 +222,8 @@ fn add_other_rows(names: &Names, rows: &Rows, threads: &mut Threads, profile: &m
         let state = [ThreadState::Off, ThreadState::Running, ThreadState::Partly].get(usize::from(state)).copied()?;
         Some(StateChange { time: names.session_time(time), thread: threads.get_or_insert(names.pid, tid).0, state, cpu: None })
     }));
-    host_samples::add_samples(names, rows, threads, &mut profile.samples);
+    let stacks = host_samples::add_samples(names, rows, threads, &mut profile.samples);
+    graph_nodes::add_nodes(names, rows, &stacks, &mut profile.graph_nodes);
     let words: FxHashMap<u32, Arc<str>> = rows.overhead.iter().map(|o| (o.kind, Arc::from(overhead_name(o.kind)))).collect();
     profile.overhead.extend(rows.overhead.iter().filter_map(|o| {
         Some(Overhead {

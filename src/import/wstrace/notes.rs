@@ -50,6 +50,8 @@ pub struct Said {
     not_measured: Option<String>,
     /// Reason why stall reasons were not sampled, or why sampling stopped.
     not_sampled: Option<String>,
+    /// Reason why no Python stacks were sampled, although Python was there.
+    no_stacks: Option<String>,
     /// Length of the recording, ms, if only the last seconds were kept.
     kept: Option<u64>,
 }
@@ -85,6 +87,8 @@ impl Said {
             out.not_measured = out.not_measured.take().or(not_measured);
             let not_sampled = last.and_then(|f| f.get("not_sampled")).map(str::to_owned);
             out.not_sampled = out.not_sampled.take().or(not_sampled);
+            let no_stacks = last.and_then(|f| f.get("no_python_stacks")).map(str::to_owned);
+            out.no_stacks = out.no_stacks.take().or(no_stacks);
             out.kept = facts.number("kept_ms").filter(|&ms| ms > 0).max(out.kept);
             out.no_driver &= facts.get("cupti").is_none() && facts.get("graphs").is_none();
         }
@@ -186,6 +190,10 @@ pub fn build_notes(profile: &Profile, said: &Said) -> Vec<Note> {
             Note::new(Severity::Warning, NoteKind::Tool, format!("Stall reasons were not sampled, or sampling stopped early: {why}."))
                 .with_fix(fix),
         );
+    }
+    if let Some(why) = &said.no_stacks {
+        let text = format!("Python stacks were not sampled: {why}. Lines of the program are not known.");
+        out.push(Note::new(Severity::Info, NoteKind::Tool, text));
     }
     if profile.capture.graphs == Some(GraphMode::Graph) && !profile.graphs.is_empty() {
         let text = "CUDA graphs were recorded as a whole: the kernels inside are not listed.";

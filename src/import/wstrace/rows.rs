@@ -3,7 +3,8 @@
 
 use super::blocks::{Block, Kind};
 use super::counters::{self, Measured, Set};
-use super::host_samples::{self, FunctionRow, SampleRow, StackRow};
+use super::graph_node_rows::{self, NodeRow};
+use super::host_sample_rows::{self, FunctionRow, SampleRow, StackRow};
 use super::key_values::Facts;
 pub use super::nvtx_marks::{Event, What};
 use super::nvtx_marks::{read_marked, read_message};
@@ -146,6 +147,7 @@ pub struct Rows {
     pub functions: Vec<FunctionRow>,
     pub stacks: Vec<StackRow>,
     pub samples: Vec<SampleRow>,
+    pub graph_nodes: Vec<NodeRow>,
     pub sets: Vec<Set>,
     pub measured: Vec<Measured>,
     pub stalls: Vec<Stalls>,
@@ -306,18 +308,24 @@ impl Rows {
             }
             Kind::Functions => {
                 while !c.is_empty() {
-                    self.functions.push(host_samples::read_function(c)?);
+                    self.functions.push(host_sample_rows::read_function(c)?);
                 }
             }
             Kind::Stacks => {
                 while !c.is_empty() {
-                    self.stacks.push(host_samples::read_stack(c)?);
+                    self.stacks.push(host_sample_rows::read_stack(c)?);
                 }
             }
             Kind::Samples => {
                 let mut before = SampleRow::START;
                 while !c.is_empty() {
-                    self.samples.push(host_samples::read_sample(c, &mut before)?);
+                    self.samples.push(host_sample_rows::read_sample(c, &mut before)?);
+                }
+            }
+            Kind::GraphNodes => {
+                let mut before = NodeRow::START;
+                while !c.is_empty() {
+                    self.graph_nodes.push(graph_node_rows::read_node(c, &mut before)?);
                 }
             }
             Kind::Sets => {
@@ -420,6 +428,7 @@ impl Rows {
             rows_size(&self.functions) + self.functions.iter().map(FunctionRow::size).sum::<usize>(),
             rows_size(&self.stacks),
             rows_size(&self.samples),
+            rows_size(&self.graph_nodes),
             rows_size(&self.sets),
             rows_size(&self.measured),
             rows_size(&self.stalls),
@@ -455,6 +464,7 @@ impl Rows {
         self.functions.append(&mut later.functions);
         self.stacks.append(&mut later.stacks);
         self.samples.append(&mut later.samples);
+        self.graph_nodes.append(&mut later.graph_nodes);
         self.sets.append(&mut later.sets);
         self.measured.append(&mut later.measured);
         self.stalls.append(&mut later.stalls);

@@ -1,8 +1,10 @@
 //! Details of one event, as labelled values.
 
+use crate::analysis::host_frames::{attributed_frame, frame_label};
 use crate::analysis::timeline::{Category, Event, Events, Timeline, link};
 use crate::model::text::escape_unsafe;
-use crate::model::{Bytes, MemOpKind, MemoryKind, Nanos, NcclCall, Payload, Profile, units};
+use crate::model::{Bytes, MemOpKind, MemoryKind, Nanos, NcclCall, Payload, Profile, Sample, units};
+use crate::report::host_lines::thread_label;
 use std::fmt::Write as _;
 
 /// A label and its value.
@@ -103,6 +105,44 @@ fn push_call_facts(out: &mut Vec<Fact>, of: &Events<'_>, event: Event) {
     );
 }
 
+/// Line of the program at which a graph node was captured or added.
+fn captured_at(profile: &Profile, row: usize, node: u64) -> Option<String> {
+    let pid = profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize))?.pid.unwrap_or_default();
+    let origin = profile.graph_nodes.origin(pid, node)?;
+    attributed_frame(&profile.samples, origin.stack?).map(frame_label)
+}
+
+/// Longest time from a sample for which it says what the thread did, ns.
+const NEAR_NS: i64 = 20_000_000;
+
+/// What the threads did that were sampled next to a time between two others, at most two of them.
+pub fn sampled_activities(profile: &Profile, time: i64, (start, end): (i64, i64)) -> Vec<String> {
+    let samples = &profile.samples.samples;
+    let from = samples.partition_point(|s| s.time < start.max(time.saturating_sub(NEAR_NS)));
+    let until = samples.partition_point(|s| s.time <= end.min(time.saturating_add(NEAR_NS)));
+    let mut near: Vec<&Sample> = samples.get(from..until).unwrap_or_default().iter().collect();
+    near.sort_by_key(|s| s.time.abs_diff(time));
+    let mut seen: Vec<u32> = Vec::new();
+    near.retain(|s| {
+        !seen.contains(&s.thread) && {
+            seen.push(s.thread);
+            true
+        }
+    });
+    // A thread with a stack says more.
+    near.sort_by_key(|s| s.stack.is_none());
+    near.into_iter()
+        .take(2)
+        .map(|s| {
+            let at = s
+                .stack
+                .and_then(|stack| attributed_frame(&profile.samples, stack))
+                .map_or_else(String::new, |f| format!(" in {}", frame_label(f)));
+            format!("{} {}{at}", thread_label(profile, s.thread), s.activity.as_str())
+        })
+        .collect()
+}
+
 fn graph_launch(of: &Events<'_>, row: u32) -> Option<String> {
     let kernels = units::format_count(of.graph_kernels(row)?, "kernel");
     // CUDA's and HIP's programming guides: an executable graph that was not uploaded is uploaded by its first launch.
@@ -124,6 +164,7 @@ pub fn event_facts(timeline: &Timeline, of: &Events<'_>, event: Event, step: i64
             push(&mut out, "grid × block", config.map_or_else(String::new, |c| c.label_for(p.is_amd())));
             let node = p.launches.graph_node(row as usize);
             push(&mut out, "graph node", node.map_or_else(String::new, |n| n.to_string()));
+            push(&mut out, "captured at", node.and_then(|n| captured_at(p, row as usize, n)).unwrap_or_default());
             push_collective_facts(&mut out, p, row);
             push_call_facts(&mut out, of, event);
         }

@@ -4,7 +4,7 @@ use super::text::{
     Judged, format_evidence, format_place, format_value, gain_text, judged_line, name_of, part_name, remarks, round_percent,
 };
 use crate::analysis::table::{Column, Unit, Value};
-use crate::analysis::triage::{ENOUGH, Finding, LineTime, TimeCategory, Triage};
+use crate::analysis::triage::{Finding, TimeCategory, Triage};
 use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, Profile, units};
 use crate::report::Format;
@@ -88,16 +88,8 @@ fn one_page(out: &mut dyn Write, profile: &Profile, t: &Triage, width: usize) ->
 /// Number of lines of the program on a page.
 const LINES: usize = 5;
 
-/// Lines of the program with the most idle time, if there are samples enough to tell.
-fn most_idle_lines(t: &Triage) -> Vec<LineTime> {
-    let mut lines = t.host_time.lines(&[]);
-    lines.retain(|l| l.samples >= ENOUGH);
-    lines.truncate(LINES);
-    lines
-}
-
 fn print_lines(out: &mut dyn Write, t: &Triage, width: usize) -> io::Result<()> {
-    let lines = most_idle_lines(t);
+    let lines = t.host_time.main_lines(LINES);
     if lines.is_empty() {
         return Ok(());
     }
@@ -171,7 +163,7 @@ pub fn write_markdown(out: &mut dyn Write, judged: &[Judged<'_>]) -> io::Result<
                 )?;
             }
         }
-        for l in most_idle_lines(t) {
+        for l in t.host_time.main_lines(LINES) {
             writeln!(out, "- the GPU waits {} for {}", Nanos(l.ns), table::escape_markdown(&l.label()))?;
         }
         writeln!(out)?;

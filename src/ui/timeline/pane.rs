@@ -127,6 +127,8 @@ pub fn cursor_pane(
             if piece.end - piece.start < gap.end - gap.start {
                 all.push(("at the cursor".to_owned(), format!("{} ({})", piece.cause.as_text(), Nanos(piece.end - piece.start))));
             }
+            let sampled = describe::sampled_activities(look.profile, place.cursor, (gap.start, gap.end));
+            all.extend(sampled.into_iter().map(|text| ("sampled".to_owned(), text)));
             let mut lines = fact_lines(&all, columns, theme);
             if let (Some(gaps), Some(GroupKey::Device(number))) = (look.gaps, look.group(line).map(|g| g.key)) {
                 let sums = gaps.sum_by_part(number, gap.start, gap.end);

@@ -38,11 +38,13 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
     let at_once = k.began_within(AT_ONCE_NS);
     let graphs = k.in_graphs.0 > 0;
     let each = idle as f64 / launched;
+    let spots = places::locate_idle(case, &[Cause::Launch]);
+    let at = if spots.lines { spots.main_place_text().trim_end_matches(',').to_owned() } else { String::new() };
     let finding = Finding::new(
         Verdict::LaunchBound,
         share,
         format!(
-            "the host cannot launch as fast as the GPU works: idle for {} of {base} while the host issues {} launches per second, {} of idle time for each",
+            "the host cannot launch as fast as the GPU works{at}: idle for {} of {base} while the host issues {} launches per second, {} of idle time for each",
             format_percent(share),
             units::format_grouped(rate.round() as i64),
             format_ns(each)
@@ -57,7 +59,7 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
     .with_evidence("median duration of a kernel", k.median_duration().map(|n| n as f64), "ns")
     .with_judged_evidence("kernels that began within 10 µs of their call", at_once.map(|a| a * 100.0), "%", ("≥", 50.0))
     .with_evidence("launches in a step", case.per_step(k.launches), "")
-    .with_places(places::locate_places(case, &[Cause::Launch]));
+    .with_places(spots.places);
     let finding = if graphs {
         finding.with_actions(&[
             &format!("Capture more of the step in the {api} graph: what is launched outside it is what the GPU waits for."),

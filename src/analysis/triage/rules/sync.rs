@@ -44,11 +44,13 @@ pub fn host_sync(case: &RunContext<'_>) -> Option<Finding> {
         .count() as u64;
     let most = behind.first().map_or("a synchronization", |b| b.0).to_owned();
     let back = if waits > 1 && values * 2 > waits { ", most of them to read back a value of a few bytes" } else { "" };
+    let spots = places::locate_idle(case, &[Cause::Sync]);
+    let at = if spots.lines { spots.main_place_text().trim_end_matches(',').to_owned() } else { String::new() };
     let finding = Finding::new(
         Verdict::HostSync,
         share,
         format!(
-            "the program waits for the GPU {} in {}{back}; after each wait the GPU has run out of work: idle for {} of {base}",
+            "the program waits for the GPU {} in {}{back}{at}; after each wait the GPU has run out of work: idle for {} of {base}",
             units::format_count(waits, "time"),
             format_ns(case.length() as f64),
             format_percent(after)
@@ -69,7 +71,7 @@ pub fn host_sync(case: &RunContext<'_>) -> Option<Finding> {
         ns: Some(after.ns),
         rank: None,
     }))
-    .with_places(places::locate_places(case, &[Cause::Sync]));
+    .with_places(spots.places);
     // The return from a wait takes some ten microseconds; if it takes longer, the host also does something else.
     let long = waits > 0 && idle as f64 / waits as f64 > BACK_NS;
     let finding = if long { finding.with_confidence(Sure::Likely) } else { finding };

@@ -15,6 +15,7 @@ pub fn groupings(current: GroupBy) -> PickList {
         (GroupBy::Device, 'u', "GPU"),
         (GroupBy::Process, 'p', "process"),
         (GroupBy::Nvtx, 'r', "path of NVTX ranges or operators around the launch"),
+        (GroupBy::Line, 'l', "line of the program at which a graph's kernel was captured"),
     ];
     let mut items: Vec<Item> = rows.map(|(by, letter, hint)| Item::new(by.cli_name(), hint, letter, PickAction::Group(by))).into();
     // Users of vi and less press `g` twice.

@@ -204,6 +204,8 @@ static void recording(int on) {
 }
 
 static void call_heard(u32 domain, u32 id, const Call* call) {
+  if (domain == DOMAIN_RESOURCE && (id == GRAPHNODE_CREATED || id == GRAPHNODE_CLONED))
+    graph_node_heard(id, (const void*)call);
   if (domain == DOMAIN_RESOURCE && id == MODULE_LOADED) module_loaded((const void*)call);
   if (domain == DOMAIN_RESOURCE && id == CONTEXT_DESTROYED) context_destroyed((const void*)call);
   if (domain != DOMAIN_DRIVER) return;
@@ -346,6 +348,7 @@ static void session_open(void) {
     cuptiEnableCallback(1, subscription, DOMAIN_RESOURCE, CONTEXT_DESTROYED),
       modules_hear(measure.state == MEASURE_LOOKING ? MOST_KEPT : MOST_KEPT_ASIDE);
   if (measure.state == MEASURE_LOOKING) measure_hear(1);
+  graph_nodes_hear();
   if (!gate.gated || gate.is_open) recording(1);
   SET(session.attached, 1);
 }

@@ -130,7 +130,8 @@ static void count_facts(Facts* f) {
     { "chosen_error", session.chosen_error }, { "open", (u64)(!gate.gated || gate.is_open) },
     { "measured", measure.launches }, { "attached", (u64)session.attached }, { "settled", (u64)settled },
     { "measuring_ns", measure.spent }, { "sampled", stalls.launches }, { "stacks", stacks.taken },
-    { "torn", stacks.torn }, { "stacks_ns", stacks.spent_ns }, { "python", python.minor },
+    { "torn", stacks.torn },
+    { "graph_nodes", graph_nodes.nodes }, { "stacks_ns", stacks.spent_ns }, { "python", python.minor },
   };
   for (u32 i = 0; i < COUNT(all); i++) fact_number(f, all[i].key, all[i].value);
 }
@@ -165,7 +166,7 @@ static void look_briefly(void) {
   static u64 told;
   flush(0);
   rings_look(0);
-  stacks_flush();
+  stacks_write();
   // The first file of a process contains all its states: it must not grow fast if only the last seconds are kept.
   if (told == out.bytes || rolling.keep_ns) return;
   settled = 0;
@@ -180,7 +181,7 @@ static void look(void) {
   static u64 buffers_before;
   int shut = gate.gated && !gate.is_open;
   states_flush();
-  stacks_flush();
+  stacks_write();
   flush(0);
   rings_look(0);
   devices_look();
@@ -488,6 +489,7 @@ static Lock beginning;
 static int begun;
 
 static void options(void) {
+  stacks.every_us = STACKS_EVERY_US;
   const char* o = getenv("WARPSCOPE_TRACE_OPTIONS");
   if (o) {
     session.lean = strstr(o, "lean") != NULL, session.all_calls = strstr(o, "api=all") != NULL;
@@ -560,7 +562,7 @@ static void child_of_fork(void) {
 // parent's threads are dropped, and the locks that they held are reset.
 static void begin_in_child(void) {
   Lock* const all[] = { &attaching, &measure.lock, &rows.lock, &names.lock, &out.lock, &gate.lock, &given.lock,
-    &threads.lock, &buffers.lock, &modules.lock };
+    &threads.lock, &buffers.lock, &modules.lock, &stacks.lock };
   for (u32 i = 0; i < COUNT(all); i++) *all[i] = (Lock){ 0 };
   for (u32 i = 0; i < COUNT(leavers); i++) SET(leavers[i], 0);
   own_pid = out.pid = process();
@@ -570,7 +572,7 @@ static void begin_in_child(void) {
   if (stacks.nodes) memset(stacks.nodes, 0, STACK_NODES * sizeof(StackNode));
   stacks.functions_held = stacks.nodes_held = stacks.count = 0, states.count = 0;
   stacks.rows.rows = stacks.new_stacks.rows = stacks.new_functions.rows = 0;
-  stacks.rows.end = stacks.new_stacks.end = stacks.new_functions.end = NULL;
+  stacks.rows.end = stacks.new_stacks.end = stacks.new_functions.end = graph_nodes.end = NULL, graph_nodes.rows = 0;
   session.ended = 0, gone = 0;
 }
 

@@ -2,7 +2,7 @@
 //
 // Lock nesting order, outermost first:
 //
-//   beginning, attaching, switching, measure.lock, rows.lock, Ring.emptying, names.lock, out.lock
+//   beginning, attaching, switching, measure.lock, rows.lock, Ring.emptying, stacks.lock, names.lock, out.lock
 //
 // A thread that holds one of these locks may only acquire locks further to the right. gate.lock, given.lock,
 // threads.lock, buffers.lock and modules.lock are leaves: they may be acquired under any of the others, and nothing is
@@ -32,6 +32,10 @@
 //
 // Ring.emptying (event_ring.c), one per ring, protects the consumer's side: `tail` and `block`. Only the ring's own
 // thread writes `head` and `events`; before the session is ready it also advances `tail`, by compare-and-exchange.
+//
+// stacks.lock (stack_samples.c) protects the samples of threads and the origins of graph nodes, with all that reads the
+// stacks of Python: `stacks` (apart from `every_us`), `graph_nodes`, `python`, `walk`. Counters of them are also read
+// without it.
 //
 // names.lock (strings.c) protects the string table `names`.
 //

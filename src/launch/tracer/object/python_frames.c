@@ -71,7 +71,9 @@ static inline u64 word_at(const u8* bytes, u32 offset) {
 }
 
 // Position of the words that are used in _Py_DebugOffsets, by version.
-typedef struct { u32 next, threads, gil, gil_state, gil_locked, gil_holder, thread, frame, code, object, text; } Described;
+typedef struct {
+  u32 next, threads, gil, gil_state, gil_locked, gil_holder, thread, frame, code, object, text;
+} Described;
 static const Described DESCRIBED[] = {
   // 3.13, 3.14 and later
   { 8, 9, 14, 15, 17, 18, 19, 28, 34, 44, 67 },
@@ -149,8 +151,9 @@ static void pthread_tid_find(const u64* others, u32 count) {
 // A thread whose stack is sampled, with the addresses of its last stack: the next one has most of them again.
 typedef struct {
   u32 thread;
-  // Its PyThreadState, and the interpreter's GIL; NULL if unknown.
-  const u8 *state, *gil;
+  // Its PyThreadState, and the interpreter's GIL; NULL if unknown. `indirect` is the last pointer to the pointer to the
+  // innermost frame.
+  const u8 *state, *gil, *indirect;
   // Time of the last search for its state.
   u64 looked;
   // The outermost frame.
@@ -174,8 +177,10 @@ static void python_thread_find(PythonThread* t) {
     u32 count = 0;
     const u8* first = (const u8*)peek_word(python.runtime + python.at.interpreters);
     const u8* at = first ? (const u8*)peek_word(first + python.at.threads) : NULL;
-    for (; at && count < COUNT(others) && peek(at, state, STATE_BYTES); at = (const u8*)word_at(state, python.at.thread_next))
+    while (at && count < COUNT(others) && peek(at, state, STATE_BYTES)) {
       others[count++] = word_at(state, python.at.thread_id);
+      at = (const u8*)word_at(state, python.at.thread_next);
+    }
     if (count) pthread_tid_find(others, count);
   }
   const u8* interpreter = (const u8*)peek_word(python.runtime + python.at.interpreters);
@@ -194,51 +199,93 @@ static void python_thread_find(PythonThread* t) {
   }
 }
 
-// One frame of a stack: its code object, the head of that, and the offset of the instruction in the code, in bytes.
-typedef struct { const u8 *address, *code; const u8* head; i32 offset; } PythonFrame;
+// One frame of a stack: its code object, and the offset of the instruction in the code, in bytes. `head` is the
+// beginning of the code object; NULL if the frame was there with the same code in the last stack.
+typedef struct { const u8 *address, *code, *head; i32 offset; } PythonFrame;
+
+// Memory that is read again in one call: the thread's state, the pointer to its innermost frame, and the frames of its
+// last stack. Frames that are close to each other are one piece, as those of 3.11 and later, which lie one after the
+// other in blocks of 16 kB.
+enum { CLOSE = 4096, ABOVE = 1024, AGAIN_BYTES = 64 << 10, PIECES = FRAMES + 2 };
 static struct {
   PythonFrame frames[FRAMES];
   u32 depth;
   // Set if there are more frames than fit.
   int cut;
   u8 frame_bytes[FRAMES][FRAME_BYTES], code_bytes[FRAMES][CODE_BYTES];
-  // The last stack, read again in one call.
-  u8 again[FRAMES * (FRAME_BYTES + CODE_BYTES)];
+  struct iovec pieces[PIECES];
+  u32 pieces_count;
+  u8 again[AGAIN_BYTES];
   u64 read;
 } walk;
 
-static const u8* frame_bytes_at(PythonThread* t, const u8* address, u32* from) {
-  for (u32 i = *from; i < t->depth; i++) {
-    if (t->frames[i] != address || (i + 1) * (u64)FRAME_BYTES > walk.read) continue;
-    *from = i + 1;
-    return walk.again + i * (u64)FRAME_BYTES;
-  }
-  u8* to = walk.frame_bytes[walk.depth];
-  return peek(address, to, FRAME_BYTES) ? to : NULL;
+static void piece_add(const u8* from, u64 bytes, u64* total) {
+  if (walk.pieces_count >= PIECES || *total + bytes > AGAIN_BYTES) return;
+  walk.pieces[walk.pieces_count++] = (struct iovec){ from, bytes };
+  *total += bytes;
 }
-static const u8* code_bytes_at(PythonThread* t, const u8* code, u32 from) {
-  u64 base = t->depth * (u64)FRAME_BYTES;
-  // The entry before `from` is this frame's, if the frame is one of the last stack.
-  if (from && t->codes[from - 1] == code && base + from * (u64)CODE_BYTES <= walk.read)
-    return walk.again + base + (from - 1) * (u64)CODE_BYTES;
-  u8* to = walk.code_bytes[walk.depth];
-  return peek(code, to, CODE_BYTES) ? to : NULL;
-}
+// The piece with the innermost frames is the last, since it may reach into memory that is not there, which ends the
+// call.
 static void stack_read_again(const PythonThread* t) {
-  static struct iovec from[2 * FRAMES];
-  for (u32 i = 0; i < t->depth; i++) {
-    from[i] = (struct iovec){ t->frames[i], FRAME_BYTES };
-    from[t->depth + i] = (struct iovec){ t->codes[i], CODE_BYTES };
+  u64 total = 0;
+  walk.pieces_count = 0;
+  piece_add(t->state, STATE_BYTES, &total);
+  if (t->indirect) piece_add(t->indirect, 16, &total);
+  for (u32 end = t->depth; end > 0;) {
+    u32 at = end - 1;
+    const u8 *low = t->frames[at], *high = low;
+    while (at > 0 && t->frames[at - 1] > high && (u64)(t->frames[at - 1] - high) < CLOSE) high = t->frames[--at];
+    piece_add(low, (u64)(high - low) + FRAME_BYTES + (at ? 0 : ABOVE), &total);
+    end = at;
   }
-  i64 n = t->depth ? peek_all(from, 2 * t->depth, walk.again, t->depth * (u64)(FRAME_BYTES + CODE_BYTES)) : 0;
+  i64 n = walk.pieces_count ? peek_all(walk.pieces, walk.pieces_count, walk.again, total) : 0;
   walk.read = n > 0 ? (u64)n : 0;
+}
+// Copy of memory that was read again; NULL if it was not.
+static const u8* again(const u8* address, u64 bytes) {
+  u64 offset = 0;
+  for (u32 i = 0; i < walk.pieces_count; i++) {
+    const u8* base = walk.pieces[i].base;
+    u64 length = walk.pieces[i].length;
+    if (address >= base && address + bytes <= base + length) {
+      u64 at = offset + (u64)(address - base);
+      return at + bytes <= walk.read ? walk.again + at : NULL;
+    }
+    offset += length;
+  }
+  return NULL;
 }
 
 // Address of the innermost frame of a thread.
-static const u8* python_frame(const u8* state) {
+static const u8* python_frame(PythonThread* t, const u8* state) {
   const u8* frame = (const u8*)word_at(state, python.at.thread_frame);
-  int indirect = python.minor == 11 || python.minor == 12;
-  return indirect ? (const u8*)peek_word(frame + python.at.inner_frame) : frame;
+  if (python.minor != 11 && python.minor != 12) return frame;
+  t->indirect = frame;
+  const u8* seen = frame ? again(frame, 16) : NULL;
+  return seen ? (const u8*)word_at(seen, python.at.inner_frame) : (const u8*)peek_word(frame + python.at.inner_frame);
+}
+
+// Tests whether the last stack had this frame with this code.
+static int is_again(const PythonThread* t, const u8* frame, const u8* code, u32* from) {
+  for (u32 i = *from; i < t->depth; i++)
+    if (t->frames[i] == frame) return *from = i + 1, t->codes[i] == code;
+  return 0;
+}
+
+// Reads the code objects that are not known from the last stack. Returns 0 if one of them is none.
+static int codes_read(void) {
+  static struct iovec from[FRAMES];
+  static u32 of[FRAMES];
+  u32 count = 0;
+  for (u32 i = 0; i < walk.depth; i++)
+    if (walk.frames[i].head) from[count] = (struct iovec){ walk.frames[i].code, CODE_BYTES }, of[count++] = i;
+  if (!count) return 1;
+  if (peek_all(from, count, walk.code_bytes, count * (u64)CODE_BYTES) != (i64)(count * (u64)CODE_BYTES)) return 0;
+  for (u32 i = 0; i < count; i++) {
+    walk.frames[of[i]].head = walk.code_bytes[i];
+    if ((const void*)word_at(walk.code_bytes[i], OBJECT_TYPE) != python.code_type) return 0;
+  }
+  return 1;
 }
 
 // Walks from a frame outwards. Returns 0 if what it finds are no frames.
@@ -247,40 +294,42 @@ static int frames_walk(PythonThread* t, const u8* frame) {
   u32 from = 0, skipped = 0;
   walk.depth = 0, walk.cut = 0;
   while (frame && !walk.cut) {
-    u32 before = from;
-    const u8* bytes = frame_bytes_at(t, frame, &from);
-    if (!bytes) return 0;
+    const u8* bytes = again(frame, FRAME_BYTES);
+    if (!bytes) {
+      u8* to = walk.frame_bytes[walk.depth];
+      if (!peek(frame, to, FRAME_BYTES)) return 0;
+      bytes = to;
+    }
     const u8* code = (const u8*)(word_at(bytes, at->frame_code) & ~3ul);
     const u8* previous = (const u8*)word_at(bytes, at->frame_previous);
     if (at->frame_owner && bytes[at->frame_owner] >= OWNED_BY_INTERPRETER) {
       if (++skipped > FRAMES) return 0;
-      frame = previous, from = before;
+      frame = previous;
       continue;
     }
-    const u8* head = code_bytes_at(t, code, from > before ? from : 0);
-    if (!head || (const void*)word_at(head, OBJECT_TYPE) != python.code_type) return 0;
     i32 offset = (i32)word_at(bytes, at->frame_instruction);
     if (python.minor == 10) offset *= 2;
     if (python.minor > 10) offset = (i32)(word_at(bytes, at->frame_instruction) - (u64)code - at->code_bytes);
+    // Any address will do until the code object is read.
+    const u8* head = is_again(t, frame, code, &from) ? NULL : code;
+    if (!code) return 0;
     walk.frames[walk.depth++] = (PythonFrame){ frame, code, head, offset };
     walk.cut = walk.depth == FRAMES && previous;
     frame = previous;
   }
-  return 1;
+  return codes_read();
 }
 
 // Reads the stack of a thread into `walk`, innermost frame first. Returns 0 if it is torn. A thread without Python code
 // has no frames.
 static int python_walk(PythonThread* t, u64 time) {
   enum { AGAIN_NS = 200000000, TRIES = 12, ALIKE = 4 };
-  static u8 state[STATE_BYTES];
   walk.depth = 0, walk.cut = 0;
-  if (t->state && !(peek(t->state, state, STATE_BYTES) && thread_of_state(state) == t->thread)) t->state = NULL;
   if (!t->state) {
     if (t->looked && time - t->looked < AGAIN_NS) return 1;
     t->looked = time;
     python_thread_find(t);
-    if (!t->state || !peek(t->state, state, STATE_BYTES)) return 1;
+    if (!t->state) return 1;
   }
   // A frame that is left, or a generator that yields, while it is read has no caller any more. A stack therefore ends
   // where that of the last sample ended, or in the same frame when it is read some more times.
@@ -288,9 +337,10 @@ static int python_walk(PythonThread* t, u64 time) {
   u32 alike = 0;
   for (u32 i = 0; i < TRIES && alike < ALIKE; i++) {
     stack_read_again(t);
-    int whole = frames_walk(t, python_frame(state));
-    if (!peek(t->state, state, STATE_BYTES)) return 0;
-    if (!whole) continue;
+    const u8* state = again(t->state, STATE_BYTES);
+    // The thread has ended, and its state may be another's.
+    if (!state || thread_of_state(state) != t->thread) return t->state = NULL, t->depth = 0, 0;
+    if (!frames_walk(t, python_frame(t, state))) continue;
     const u8* found = walk.depth ? walk.frames[walk.depth - 1].address : NULL;
     alike = found == t->root ? ALIKE : found == root ? alike + 1 : 1;
     root = found;

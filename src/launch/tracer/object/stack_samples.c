@@ -1,4 +1,5 @@
-// Samples of launching threads: the Python stack, and what the thread waits for. Functions and stacks are written once,
+// Samples of launching threads: the Python stack, and what the thread waits for. stacks.lock is held while samples are
+// taken or written. Functions and stacks are written once,
 // before the first sample that refers to them; a stack is a stack without its innermost frame, and that frame.
 
 enum { STACK_FUNCTIONS = 1 << 15, STACK_NODES = 1 << 18, SAMPLED = 32 };
@@ -10,6 +11,7 @@ typedef struct { const u8 *code, *file, *name, *lines; i32 first_line; u32 id; }
 typedef struct { u32 parent, function; i32 offset; u32 id; } StackNode;
 
 static struct {
+  Lock lock;
   // Microseconds between samples; 0 if none are taken.
   u32 every_us;
   // Last sample's time on the monotonic clock.
@@ -28,7 +30,8 @@ static struct {
   u32 last_thread, last_stack;
   // Stacks that were torn, and samples taken.
   u64 torn, taken, spent_ns;
-} stacks = { .every_us = 10000 };
+} stacks;
+enum { STACKS_EVERY_US = 10000 };
 
 static int stacks_prepare(void) {
   if (!stacks.functions) stacks.functions = pages(STACK_FUNCTIONS * sizeof(PythonFunction), 0);
@@ -71,15 +74,23 @@ static u32 function_new(const PythonFunction* f) {
 }
 
 static u32 function_of_code(const u8* code, const u8* head) {
-  PythonFunction f = { code, (const u8*)word_at(head, python.at.code_file), (const u8*)word_at(head, python.at.code_name),
-    (const u8*)word_at(head, python.at.code_lines), (i32)word_at(head, python.at.code_first_line), 0 };
+  u64 at = mix((u64)code) & (STACK_FUNCTIONS - 1);
+  // Known from the last stack, unless the table was cleared since.
+  for (; !head && stacks.functions[at].code; at = (at + 1) & (STACK_FUNCTIONS - 1))
+    if (stacks.functions[at].code == code) return stacks.functions[at].id;
+  u8 bytes[CODE_BYTES];
+  if (!head && !peek(code, bytes, CODE_BYTES)) return 0;
+  if (!head) head = bytes;
+  const PythonLayout* l = &python.at;
+  PythonFunction f = { code, (const u8*)word_at(head, l->code_file), (const u8*)word_at(head, l->code_name),
+    (const u8*)word_at(head, l->code_lines), (i32)word_at(head, l->code_first_line), 0 };
   if (stacks.functions_held >= STACK_FUNCTIONS * 3 / 4)
     memset(stacks.functions, 0, STACK_FUNCTIONS * sizeof f), stacks.functions_held = 0;
-  for (u64 at = mix((u64)code) & (STACK_FUNCTIONS - 1);; at = (at + 1) & (STACK_FUNCTIONS - 1)) {
+  for (at = mix((u64)code) & (STACK_FUNCTIONS - 1);; at = (at + 1) & (STACK_FUNCTIONS - 1)) {
     PythonFunction* e = &stacks.functions[at];
     // The address of a function that is gone may be another's: an entry that differs is replaced.
-    if (e->code == code && e->file == f.file && e->name == f.name && e->lines == f.lines && e->first_line == f.first_line)
-      return e->id;
+    int same = e->file == f.file && e->name == f.name && e->lines == f.lines && e->first_line == f.first_line;
+    if (e->code == code && same) return e->id;
     if (e->code && e->code != code) continue;
     stacks.functions_held += !e->code;
     *e = f;
@@ -116,8 +127,33 @@ static u32 stack_of_walk(void) {
   return stack;
 }
 
-// Reads what a thread is blocked in: the number of its system call and the first argument.
-static u32 wait_of(u32 thread, const u8* gil) {
+// The file that says in which system call a thread is; it stays open for the first threads, since opening it takes
+// longer than all else that a sample needs.
+enum { CALLS_OPEN = 8 };
+typedef struct { int file; u32 thread; Identity is; } CallFile;
+static CallFile call_files[CALLS_OPEN];
+static long call_read(u32 i, u32 thread, char* text, u64 most) {
+  char path[48];
+  snprintf(path, sizeof path, "/proc/self/task/%u/syscall", thread);
+  if (i >= CALLS_OPEN) {
+    int file = file_open(path, O_RDONLY | O_CLOEXEC);
+    long n = file < 0 ? -1 : file_read(file, text, most);
+    if (file >= 0) file_close(file);
+    return n;
+  }
+  CallFile* f = &call_files[i];
+  int there = f->thread && is_same(f->file, f->is);
+  if (there && f->thread != thread) file_close(f->file), there = 0;
+  if (!there) {
+    *f = (CallFile){ high(file_open(path, O_RDONLY | O_CLOEXEC)), thread, { 0, 0 } };
+    f->is = identity(f->file);
+  }
+  return f->file < 0 ? -1 : SYSTEM(SYS_PREAD64, f->file, text, most, 0);
+}
+
+// What a thread is blocked in, by the number of its system call and the first argument. `i` is its place among the
+// threads that are sampled.
+static u32 wait_of(u32 i, u32 thread, const u8* gil) {
   static const struct { u16 number; u8 wait; } WAITS[] = {
 #if defined(__x86_64__)
     { 202, WAITS_LOCK }, { 449, WAITS_LOCK }, { 0, WAITS_READ }, { 17, WAITS_READ }, { 19, WAITS_READ },
@@ -136,11 +172,8 @@ static u32 wait_of(u32 thread, const u8* gil) {
     { 260, WAITS_CHILD }, { 95, WAITS_CHILD }, { 124, RUNS },
 #endif
   };
-  char path[48], text[128];
-  snprintf(path, sizeof path, "/proc/self/task/%u/syscall", thread);
-  int file = file_open(path, O_RDONLY | O_CLOEXEC);
-  long n = file < 0 ? 0 : file_read(file, text, sizeof text - 1);
-  if (file >= 0) file_close(file);
+  char text[128];
+  long n = call_read(i, thread, text, sizeof text - 1);
   if (n <= 0) return WAITS_UNKNOWN;
   text[n] = 0;
   // `running`, or -1 outside of a system call: a page that is read from a file, for example.
@@ -150,11 +183,11 @@ static u32 wait_of(u32 thread, const u8* gil) {
   const char* p = strstr(text, " 0x");
   for (p = p ? p + 3 : ""; (*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'f'); p++)
     first = first << 4 | (u64)(*p <= '9' ? *p - '0' : *p - 'a' + 10);
-  for (u32 i = 0; i < COUNT(WAITS); i++) {
-    if (WAITS[i].number != number) continue;
+  for (u32 k = 0; k < COUNT(WAITS); k++) {
+    if (WAITS[k].number != number) continue;
     // The condition variable on which threads wait for the GIL is a part of it.
-    if (WAITS[i].wait == WAITS_LOCK && gil && first >= (u64)gil && first < (u64)gil + GIL_BYTES) return WAITS_GIL;
-    return WAITS[i].wait;
+    if (WAITS[k].wait == WAITS_LOCK && gil && first >= (u64)gil && first < (u64)gil + GIL_BYTES) return WAITS_GIL;
+    return WAITS[k].wait;
   }
   return WAITS_OTHER;
 }
@@ -171,13 +204,14 @@ static void sample_put(u32 thread, u64 time, u32 stack, u32 wait) {
   if (p + 48 > stacks.rows.data + sizeof stacks.rows.data) stacks_flush();
 }
 
-// Samples a thread that has used so much CPU time since it started. Returns 1 if it waits for the GIL.
-static int sample_thread(u32 i, u32 thread, u64 used, u64 time, u64 monotonic) {
+// Samples a thread that has used so much CPU time since it started, and `runs` if it ran all the time since the last
+// sample. Returns 1 if it waits for the GIL.
+static int sample_thread(u32 i, u32 thread, u64 used, int runs, u64 time, u64 monotonic) {
   PythonThread* t = &stacks.threads[i];
   if (t->thread != thread) *t = (PythonThread){ .thread = thread }, stacks.last[i].used = 0;
   // A thread that has not run since is where it was.
   if (!used || used != stacks.last[i].used || stacks.last[i].wait == RUNS || stacks.last[i].wait == WAITS_UNKNOWN) {
-    u32 wait = wait_of(thread, t->gil), stack = 0;
+    u32 wait = runs ? RUNS : wait_of(i, thread, t->gil), stack = 0;
     if (python.minor) {
       if (!python_walk(t, monotonic)) {
         stacks.torn++;
@@ -203,16 +237,23 @@ static void sample_holder(const u8* gil, u64 time, u64 monotonic) {
     if (stacks.threads[i].thread == thread) return;
   if (!thread) return;
   if (holder.thread != thread) holder = (PythonThread){ .thread = thread };
-  if (python_walk(&holder, monotonic)) sample_put(thread, time, stack_of_walk(), wait_of(thread, NULL));
+  if (python_walk(&holder, monotonic)) sample_put(thread, time, stack_of_walk(), wait_of(SAMPLED, thread, NULL));
   else stacks.torn++;
 }
 
-// Tests whether samples are due, and prepares for them. `python_find` looks for an interpreter that was loaded later.
-static int stacks_due(u64 monotonic) {
+// Prepares the tables, and looks for the interpreter, which may have been loaded since the last time.
+static int stacks_ready(u64 monotonic) {
   enum { FIND_NS = 500000000 };
-  if (!stacks.every_us || monotonic - stacks.at < stacks.every_us * 900ul || !stacks_prepare()) return 0;
+  if (!stacks_prepare()) return 0;
   if (!python.minor && !python.why_not && (!python.looked || monotonic - python.looked > FIND_NS))
     python.looked = monotonic, python_find();
+  return 1;
+}
+
+// Takes the lock if samples are due.
+static int stacks_begin(u64 monotonic) {
+  if (!stacks.every_us || monotonic - stacks.at < stacks.every_us * 900ul || !lock(&stacks.lock)) return 0;
+  if (!stacks_ready(monotonic)) return unlock(&stacks.lock), 0;
   stacks.at = monotonic;
   return 1;
 }

@@ -35,7 +35,7 @@ static void states_look(void) {
   u64 passed = states.at ? monotonic - states.at_monotonic : 0;
   for (u32 i = states.count; i < WATCHED && i < GET(threads.count); i++)
     states.list[i] = (Watched){ threads.seen[i], UNKNOWN, 0 }, states.count = i + 1;
-  int due = stacks_due(monotonic);
+  int due = stacks_begin(monotonic);
   const u8* gil = NULL;
   stacks.count = due ? states.count : stacks.count;
   for (u32 i = 0; i < states.count; i++) {
@@ -44,16 +44,17 @@ static void states_look(void) {
     // A thread that has ended is off the CPU.
     u64 used =
       clock_gettime(clock_of(w->thread), &time) ? w->used : (u64)time.seconds * 1000000000ul + (u64)time.nanoseconds;
+    u64 took = w->used ? used - w->used : 0;
     if (w->used && passed) {
-      u64 took = used - w->used;
       u32 state = took * 5 <= passed ? OFF : took * 5 >= passed * 4 ? ON : PARTLY;
       if (state != w->state) states_put(w->thread, states.at, state), w->state = state;
     }
     w->used = used;
-    if (due && sample_thread(i, w->thread, used, t, monotonic)) gil = stacks.threads[i].gil;
+    int runs = passed && took * 10 >= passed * 9;
+    if (due && sample_thread(i, w->thread, used, runs, t, monotonic)) gil = stacks.threads[i].gil;
   }
   if (gil) sample_holder(gil, t, monotonic);
-  if (due) stacks.spent_ns += clock_now(CLOCK_MONOTONIC) - monotonic;
+  if (due) stacks.spent_ns += clock_now(CLOCK_MONOTONIC) - monotonic, unlock(&stacks.lock);
   states.at = t, states.at_monotonic = monotonic;
 }
 
@@ -70,5 +71,5 @@ static void states_pause(void) {
   for (u32 i = 0; i < states.count; i++) states.list[i].state = UNKNOWN, states.list[i].used = 0;
   states.at = 0;
   states_flush();
-  stacks_flush();
+  stacks_write();
 }

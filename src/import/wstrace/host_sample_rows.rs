@@ -1,0 +1,78 @@
+//! Rows of Python functions, stacks, and samples of launching threads.
+
+use super::varint::Cursor;
+
+/// A Python function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionRow {
+    pub number: u32,
+    /// String numbers.
+    pub file: u32,
+    pub name: u32,
+    pub first_line: i64,
+    /// Minor version of Python 3, which determines the encoding of `lines`.
+    pub minor: u32,
+    pub lines: Vec<u8>,
+}
+
+/// A frame on top of another stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackRow {
+    pub number: u32,
+    /// Stack of the caller; 0 for the outermost frame.
+    pub caller: u32,
+    /// 0 if frames are missing here: the stack was too deep.
+    pub function: u32,
+    /// Offset of the instruction in the function's code, bytes.
+    pub offset: i64,
+}
+
+/// A sample of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SampleRow {
+    pub thread: u32,
+    /// ns since 1970.
+    pub time: i64,
+    /// 0 for none.
+    pub stack: u32,
+    pub activity: u8,
+}
+
+impl FunctionRow {
+    pub fn size(&self) -> usize {
+        self.lines.len()
+    }
+}
+
+pub fn read_function(c: &mut Cursor<'_>) -> Option<FunctionRow> {
+    Some(FunctionRow {
+        number: c.read_u32()?,
+        file: c.read_u32()?,
+        name: c.read_u32()?,
+        first_line: c.read_signed()?,
+        minor: c.read_u32()?,
+        lines: c.read_text()?.to_vec(),
+    })
+}
+
+pub fn read_stack(c: &mut Cursor<'_>) -> Option<StackRow> {
+    Some(StackRow { number: c.read_u32()?, caller: c.read_u32()?, function: c.read_u32()?, offset: c.read_signed()? })
+}
+
+/// Reads a row relative to the previous one of its block.
+pub fn read_sample(c: &mut Cursor<'_>, before: &mut SampleRow) -> Option<SampleRow> {
+    const MICROSECOND: i64 = 1000;
+    let moved = |from: u32, by: i64| u32::try_from(i64::from(from).checked_add(by)?).ok();
+    *before = SampleRow {
+        thread: moved(before.thread, c.read_signed()?)?,
+        time: before.time.checked_add(c.read_signed()?.checked_mul(MICROSECOND)?)?,
+        stack: moved(before.stack, c.read_signed()?)?,
+        activity: c.read_byte()?,
+    };
+    Some(*before)
+}
+
+impl SampleRow {
+    /// What comes before the first row of a block.
+    pub const START: Self = Self { thread: 0, time: 0, stack: 0, activity: 0 };
+}

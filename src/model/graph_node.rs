@@ -1,0 +1,38 @@
+//! Origins of the nodes of graphs: where they were captured or added.
+
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Where a node was captured or added to its graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeOrigin {
+    pub pid: u32,
+    /// Operating-system thread.
+    pub thread: u32,
+    /// ns.
+    pub time: i64,
+    /// Index into [`Samples::stacks`](super::Samples::stacks): the thread's stack then.
+    pub stack: Option<u32>,
+}
+
+/// Origins by process and node id; clones have those of the nodes that they were cloned from.
+#[derive(Clone, Debug, Default)]
+pub struct GraphNodes(Arc<FxHashMap<(u32, u64), NodeOrigin>>);
+
+impl GraphNodes {
+    pub fn insert(&mut self, pid: u32, node: u64, origin: NodeOrigin) {
+        Arc::make_mut(&mut self.0).insert((pid, node), origin);
+    }
+
+    pub fn origin(&self, pid: u32, node: u64) -> Option<NodeOrigin> {
+        self.0.get(&(pid, node)).copied()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn origins_mut(&mut self) -> impl Iterator<Item = &mut NodeOrigin> {
+        Arc::make_mut(&mut self.0).values_mut()
+    }
+}

@@ -1,0 +1,285 @@
+//! Tree of the program's calls, by the idle time of the devices.
+
+use super::panel::{Panel, draw_lines, split_top};
+use super::screens::{Place, ScreenView};
+use super::table::{self, Head, Rows};
+use super::text::{align_left, align_right, bar, fit_parts, part, wrap_text};
+use super::view::View;
+use super::{Role, Theme};
+use crate::analysis::call_tree::CallNode;
+use crate::analysis::host_frames::{frame_label, function_name};
+use crate::analysis::labels::{cut_end, cut_middle, display_width};
+use crate::analysis::triage::ENOUGH;
+use crate::app::overlay::FilterInput;
+use crate::app::screens::overview::available_triage;
+use crate::app::{ActionId, App, LinesScreen};
+use crate::model::text::escape_unsafe;
+use crate::model::{Nanos, units};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span, Text};
+
+const GAP: usize = 1;
+const BAR: usize = 16;
+/// Minimum width of the functions.
+const NAME: usize = 34;
+/// Rows of the panels below the tree, and the least rows of the tree above them.
+const PANEL: u16 = 10;
+const LEAST_TREE: u16 = 8;
+/// Rows of what is known of the selected call.
+const FACTS: u16 = 9;
+/// Width from which both panels are shown.
+const BOTH: u16 = 110;
+
+impl ScreenView for LinesScreen {
+    fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, view: &mut View, theme: &Theme) {
+        draw(frame, at.area, app, self, view, theme);
+    }
+
+    fn next_step(&self, app: &App) -> Option<String> {
+        let node = self.selected_node()?;
+        let open = app.session.key_link(ActionId::Open);
+        let line = node.frame.line.map_or_else(String::new, |l| format!(" at line {l}"));
+        Some(format!(
+            "{open} shows the longest idle time in {}{line} on the timeline: {}",
+            cut_end(&escape_unsafe(function_name(&node.frame.function)), 40),
+            Nanos(node.longest.1 - node.longest.0)
+        ))
+    }
+
+    fn filter(&self) -> Option<&FilterInput> {
+        Some(&self.finder)
+    }
+}
+
+/// Columns besides the function: title, width, and value of a node.
+type Figure = (&'static str, usize, fn(&CallNode, f64) -> String);
+/// In the order in which they are dropped if there is no room, the last first.
+const FIGURES: [Figure; 6] = [
+    ("share", 7, |n, all| units::format_percent(n.ns as f64 / all * 100.0)),
+    ("GPU idle", 9, |n, _| Nanos(n.ns).to_string()),
+    ("self", 9, |n, _| if n.own_ns > 0 { Nanos(n.own_ns).to_string() } else { String::new() }),
+    ("thread", 9, |n, _| n.activity.id().to_owned()),
+    ("samples", 8, |n, _| units::format_grouped(i64::try_from(n.samples).unwrap_or(i64::MAX))),
+    ("longest", 9, |n, _| Nanos(n.longest.1 - n.longest.0).to_string()),
+];
+
+fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScreen, view: &mut View, theme: &Theme) {
+    if screen.tree.nodes.is_empty() {
+        draw_empty(frame, area, app, theme);
+        return;
+    }
+    let mut rest = area;
+    let listed = u16::try_from(screen.tree.nodes.len()).unwrap_or(u16::MAX).saturating_add(3).max(LEAST_TREE);
+    let above = if area.height >= LEAST_TREE + PANEL { listed.min(area.height - PANEL) } else { area.height };
+    let area = split_top(&mut rest, above);
+    let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
+    let columns = usize::from(inner.width);
+    let line = |row: u16| Rect { y: inner.y + row, height: 1, ..inner };
+    frame.render_widget(control_line(screen, theme, columns), line(0));
+    // The function has what the figures leave, the less important of which give way.
+    let width = |n: usize| FIGURES[..n].iter().map(|f| f.1 + GAP).sum::<usize>();
+    let shown = (1..=FIGURES.len()).rev().find(|&n| columns >= NAME + GAP + BAR + width(n)).unwrap_or(1);
+    let name = columns.saturating_sub(GAP + BAR + width(shown));
+    let mut heads = vec![Head::label_only(align_left("function", name)), Head::label_only(" ".repeat(GAP + BAR))];
+    heads.extend(FIGURES[..shown].iter().map(|f| Head::label_only(align_right(f.0, f.1 + GAP))));
+    table::draw_heads(frame, line(1), heads, view, theme);
+    let rows = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
+    if screen.shown.is_empty() {
+        let text = format!(
+            "No function matches “{}”; {} clears the filter",
+            escape_unsafe(screen.finder.text()),
+            app.session.key_label(ActionId::Back)
+        );
+        frame.render_widget(Line::styled(text, theme.style(Role::Warn)), Rect { height: rows.height.min(1), ..rows });
+        return;
+    }
+    let all = screen.tree.known.max(1) as f64;
+    let filtered = !screen.finder.is_empty();
+    let of = Rows { list: "lines", count: screen.shown.len(), selected: screen.selected };
+    table::draw_rows(frame, rows, of, view, theme, |at, _| {
+        let Some((id, node)) = screen.shown.get(at).and_then(|&id| Some((id, screen.tree.nodes.get(id as usize)?))) else {
+            return Vec::new();
+        };
+        let depth = if filtered { 0 } else { (node.depth as usize).min(name / 3) };
+        let fold = match (node.children.is_empty(), screen.is_unfolded(id)) {
+            (true, _) => "  ",
+            (false, true) => "▾ ",
+            (false, false) => "▸ ",
+        };
+        let room = name.saturating_sub(depth + 2);
+        let mut spans = vec![Span::styled(format!("{}{fold}", " ".repeat(depth)), theme.style(Role::Faint))];
+        spans.extend(function_spans(node, room, theme));
+        spans.push(Span::raw(" ".repeat(GAP)));
+        spans.extend(bar(node.ns as f64 / all, BAR, theme.style(Role::Part(node.category())), theme));
+        for (at, figure) in FIGURES[..shown].iter().enumerate() {
+            let style = theme.style(if at == 0 { Role::Title } else { Role::Text });
+            spans.push(Span::styled(align_right(&figure.2(node, all), figure.1 + GAP), style));
+        }
+        spans
+    });
+    if rest.height >= 4
+        && let Some(node) = screen.selected_node()
+    {
+        draw_panels(frame, rest, app, screen, node, theme);
+    }
+}
+
+/// Function, and file with line behind it, padded to a width; a long file loses its beginning.
+fn function_spans(node: &CallNode, room: usize, theme: &Theme) -> Vec<Span<'static>> {
+    let label = node.label();
+    let (function, place) = match label.rfind(" (").filter(|_| node.frame.file.is_some()) {
+        Some(at) => (label[..at].to_owned(), label[at + 1..].to_owned()),
+        None => (label, String::new()),
+    };
+    let function = cut_end(&function, room);
+    let left = room.saturating_sub(display_width(&function) + 1);
+    vec![
+        Span::styled(function, theme.style(Role::Text)),
+        Span::raw(if room > 0 { " " } else { "" }),
+        Span::styled(align_left(&cut_end(&place, left), left), theme.style(Role::Dim)),
+    ]
+}
+
+fn control_line(screen: &LinesScreen, theme: &Theme, columns: usize) -> Line<'static> {
+    let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
+    let mut parts = Vec::new();
+    let pattern = screen.finder.text();
+    if screen.finder.typing || !pattern.is_empty() {
+        let mut spans = vec![Span::styled("filter ", dim), Span::styled(pattern.to_owned(), theme.style(Role::Match))];
+        if screen.finder.typing {
+            spans.push(Span::styled("▏", theme.style(Role::Key)));
+        }
+        parts.push(part(0, spans));
+    }
+    let tree = &screen.tree;
+    parts.push(part(
+        0,
+        vec![
+            Span::styled("GPU idle ", dim),
+            Span::styled(Nanos(tree.known).to_string(), text),
+            Span::styled(" while the host was in", dim),
+        ],
+    ));
+    if tree.unknown > 0 && tree.unknown * 100 >= tree.known {
+        parts.push(part(1, vec![Span::styled(format!("{} more without samples", Nanos(tree.unknown)), dim)]));
+    }
+    parts.push(part(2, vec![Span::styled(format!("{} of {}", screen.shown.len(), units::format_count(tree.nodes.len(), "call")), dim)]));
+    fit_parts(parts, &Span::raw("   "), columns)
+}
+
+/// What is known of the selected call, and the functions with the most idle time.
+fn draw_panels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScreen, node: &CallNode, theme: &Theme) {
+    let [left, right] =
+        if area.width >= BOTH { Layout::horizontal([Constraint::Percentage(50); 2]).areas(area) } else { [area, Rect::default()] };
+    let source = screen.source().and_then(|s| s.as_ref().ok()).filter(|_| node.frame.line.is_some() && right.width > 0);
+    let mut left = left;
+    let mut functions = right;
+    if source.is_some() {
+        functions = Rect::default();
+        // Below what is known of the call there is room for the other lines.
+        if left.height >= FACTS + 4 {
+            let facts = split_top(&mut left, FACTS);
+            functions = std::mem::replace(&mut left, facts);
+        }
+    }
+    let inner = Panel::new(vec![Span::styled(cut_end(&escape_unsafe(function_name(&node.frame.function)), 40), theme.style(Role::Title))])
+        .draw(frame, left, true, theme);
+    let columns = usize::from(inner.width);
+    let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
+    let all = screen.tree.known.max(1) as f64;
+    let mut lines = Vec::new();
+    if let Some(file) = &node.frame.file {
+        let line = node.frame.line.map_or_else(String::new, |l| format!(":{l}"));
+        lines.push(Line::styled(cut_middle(&format!("{}{line}", escape_unsafe(file)), columns), text));
+    }
+    let mut say = |sentence: String, style| lines.extend(wrap_text(&sentence, columns).into_iter().map(|l| Line::styled(l, style)));
+    say(
+        format!(
+            "The GPU is idle for {} ({} of what is known) while the host is in it, {} of that at this line; {} at a time at most.",
+            Nanos(node.ns),
+            units::format_percent(node.ns as f64 / all * 100.0),
+            Nanos(node.line_ns),
+            Nanos(node.longest.1 - node.longest.0)
+        ),
+        text,
+    );
+    say(format!("Mostly the thread {} (the host is {}).", node.activity.as_str(), node.cause.as_text()), text);
+    if node.samples < ENOUGH {
+        say(
+            format!("Only {}: too few to say how the time is divided.", units::format_count(node.samples, "sample")),
+            theme.style(Role::Warn),
+        );
+    } else {
+        say(format!("{}.", units::format_count(node.samples, "sample")), dim);
+    }
+    draw_lines(frame, inner, lines);
+    if let Some(text) = source {
+        draw_source(frame, right, node, text, theme);
+    }
+    if functions.width > 0 {
+        draw_functions(frame, functions, app, theme);
+    }
+}
+
+/// Source around the line with most of the time, as the file is now.
+fn draw_source(frame: &mut Frame<'_>, area: Rect, node: &CallNode, text: &[String], theme: &Theme) {
+    let title = vec![Span::styled("Source", theme.style(Role::Title)), Span::styled("  as the file is now", theme.style(Role::Dim))];
+    let inner = Panel::new(title).draw(frame, area, true, theme);
+    let line = node.frame.line.map_or(1, |l| l as usize);
+    let rows = usize::from(inner.height);
+    let first = line.saturating_sub(rows / 2).min(text.len().saturating_sub(rows - 1)).max(1);
+    let width = (first + rows).to_string().len();
+    let lines = (first..).zip(text.iter().skip(first - 1)).take(rows).map(|(number, text)| {
+        let here = number == line;
+        let text = cut_end(&escape_unsafe(&text.replace('\t', "    ")), usize::from(inner.width).saturating_sub(width + 3));
+        Line::from(vec![
+            Span::styled(if here { "▸ " } else { "  " }, theme.style(Role::Part(node.category()))),
+            Span::styled(align_right(&number.to_string(), width), theme.style(Role::Faint)),
+            Span::styled(format!(" {text}"), theme.style(if here { Role::Title } else { Role::Dim })),
+        ])
+    });
+    draw_lines(frame, inner, lines.collect());
+}
+
+fn draw_functions(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+    let inner = Panel::new(vec![Span::styled("Lines with the most idle time", theme.style(Role::Title))]).draw(frame, area, true, theme);
+    let Some(triage) = app.report().and_then(available_triage) else { return };
+    let all = triage.host_time.known().max(1) as f64;
+    let columns = usize::from(inner.width);
+    let rows = triage.host_time.lines(&[]);
+    let lines = rows.iter().take(inner.height.into()).map(|l| {
+        let inside = l.inside.as_ref().map_or_else(String::new, |f| format!("  inside {}", frame_label(f)));
+        Line::from(vec![
+            Span::styled(align_right(&units::format_percent(l.ns as f64 / all * 100.0), 6), theme.style(Role::Title)),
+            Span::styled(align_right(&Nanos(l.ns).to_string(), 10), theme.style(Role::Text)),
+            Span::styled(
+                format!("  {}", cut_end(&format!("{}{inside}", frame_label(&l.frame)), columns.saturating_sub(18))),
+                theme.style(Role::Text),
+            ),
+        ])
+    });
+    draw_lines(frame, inner, lines.collect());
+}
+
+/// Draws a message in place of a missing tree.
+fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+    let sampled = app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| !p.samples.samples.is_empty());
+    let back = app.session.key_label(ActionId::Back);
+    let text = if app.report().is_some_and(crate::app::Report::is_reading) || app.report().is_some_and(|r| r.triage.is_none()) {
+        "putting the lines together …".to_owned()
+    } else if sampled {
+        format!("No sample of the threads that launch falls into the GPU's idle time here. {back} goes back.")
+    } else {
+        format!(
+            "This report has no stacks of the threads that launch. `warpscope run -- PROGRAM` records with the built-in tracer, which samples the stacks of Python code; nsys records CPU samples with `--sample process-tree`. {back} goes back."
+        )
+    };
+    let columns = usize::from(area.width.saturating_sub(6)).clamp(20, 90);
+    let text: Vec<Line<'_>> = wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
+    let top = area.height / 3;
+    frame.render_widget(
+        Text::from(text),
+        Rect { x: area.x + 3, y: area.y + top, height: area.height - top, width: area.width.saturating_sub(3) },
+    );
+}
