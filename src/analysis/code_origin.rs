@@ -3,6 +3,8 @@
 use crate::model::StackFrame;
 
 const FRAMEWORKS: [&str; 9] = ["torch", "triton", "numpy", "cupy", "jax", "jaxlib", "flax", "tensorflow", "numba"];
+/// Folders in which Python installs packages, the second on Debian.
+const PACKAGES: [&str; 2] = ["/site-packages/", "/dist-packages/"];
 /// Folders of the code that torch.compile generates.
 const GENERATED: [&str; 3] = ["/torchinductor_", "/torch_compile_cache/", "/inductor_cache/"];
 
@@ -26,12 +28,13 @@ impl CodeOrigin {
         }
     }
 
-    /// Python installs packages in `site-packages` (`dist-packages` on Debian) below its own library.
     pub fn of_file(file: &str) -> Self {
-        let below = |folder: &str| file.contains(&format!("/{folder}/"));
-        if below("site-packages") || below("dist-packages") {
+        if PACKAGES.iter().any(|folder| file.contains(folder)) {
             let package = short_path(file).split(['/', '.']).next().unwrap_or_default();
             if FRAMEWORKS.contains(&package) { Self::Framework } else { Self::Package }
+        } else if !file.starts_with('/') && file.split_once('/').is_some_and(|(first, _)| FRAMEWORKS.contains(&first)) {
+            // PyTorch's traces name files from the package on.
+            Self::Framework
         } else if GENERATED.iter().any(|folder| file.contains(folder)) {
             Self::Framework
         } else if file.is_empty() || file.starts_with('<') || in_python_library(file) {
@@ -55,7 +58,7 @@ fn in_python_library(file: &str) -> bool {
 
 /// Path of a source file for display: from the package on, or its last two parts.
 pub fn short_path(file: &str) -> &str {
-    for folder in ["/site-packages/", "/dist-packages/"] {
+    for folder in PACKAGES {
         if let Some(at) = file.rfind(folder) {
             return &file[at + folder.len()..];
         }
@@ -75,6 +78,7 @@ mod tests {
         assert_eq!(of("/home/me/train/dataset.py"), CodeOrigin::Own);
         assert_eq!(of("/home/python/dataset.py"), CodeOrigin::Own);
         assert_eq!(of("train.py"), CodeOrigin::Own);
+        assert_eq!(of("torch/nn/functional.py"), CodeOrigin::Framework);
         assert_eq!(of("/opt/venv/lib/python3.12/site-packages/torch/_tensor.py"), CodeOrigin::Framework);
         assert_eq!(of("/usr/lib/python3/dist-packages/vllm/v1/core.py"), CodeOrigin::Package);
         assert_eq!(of("/root/.pyenv/versions/3.10.13/lib/python3.10/threading.py"), CodeOrigin::Standard);

@@ -30,12 +30,11 @@ pub fn is_nested(frame: &StackFrame) -> bool {
 
 /// Index of the frame to which a stack's time is attributed, of frames with the innermost first: the innermost of the
 /// program's own code, or else of a package, or else the innermost.
-pub fn attributed_index(frames: &[&StackFrame]) -> Option<usize> {
+pub fn attributed_index(frames: &[(&StackFrame, CodeOrigin)]) -> Option<usize> {
     let mut best: Option<(CodeOrigin, usize)> = None;
-    for (at, frame) in frames.iter().enumerate() {
+    for (at, &(frame, origin)) in frames.iter().enumerate() {
         // A comprehension or lambda belongs to the function around it, which usually calls it.
-        let inside = is_nested(frame) && frames.get(at + 1).is_some_and(|caller| caller.file.is_some() && caller.file == frame.file);
-        let origin = CodeOrigin::of_frame(frame);
+        let inside = is_nested(frame) && frames.get(at + 1).is_some_and(|(caller, _)| caller.file.is_some() && caller.file == frame.file);
         if !inside && best.is_none_or(|b| origin < b.0) {
             best = Some((origin, at));
         }
@@ -45,6 +44,6 @@ pub fn attributed_index(frames: &[&StackFrame]) -> Option<usize> {
 
 /// The frame to which a stack is attributed.
 pub fn attributed_frame(samples: &Samples, stack: u32) -> Option<&StackFrame> {
-    let frames: Vec<&StackFrame> = samples.frames_of(Some(stack)).collect();
-    frames.get(attributed_index(&frames)?).copied()
+    let frames: Vec<(&StackFrame, CodeOrigin)> = samples.frames_of(Some(stack)).map(|f| (f, CodeOrigin::of_frame(f))).collect();
+    frames.get(attributed_index(&frames)?).map(|f| f.0)
 }

@@ -16,6 +16,14 @@ pub fn name_pattern(name: &str) -> String {
     out
 }
 
+/// Normalises a range name: numbers become `#`, and addresses of Python objects are removed.
+pub fn normalize_label(label: &str) -> String {
+    match label.split_once(" object at 0x") {
+        Some((what, address)) => name_pattern(&format!("{what}{}", if address.ends_with('>') { ">" } else { "" })),
+        None => name_pattern(label),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -24,5 +32,11 @@ mod tests {
     fn numbers_in_names_are_left_out() {
         assert_eq!(name_pattern("ProfilerStep#12"), "ProfilerStep#");
         assert_eq!(name_pattern("decode 07 of 15"), "decode # of #");
+    }
+
+    #[test]
+    fn objects_of_python_are_alike_whatever_their_address() {
+        assert_eq!(normalize_label("<built-in method item of Tensor object at 0x7fdc681f2030>"), "<built-in method item of Tensor>");
+        assert_eq!(normalize_label("step 12"), "step #");
     }
 }

@@ -51,6 +51,9 @@ pub struct Lines {
     /// Only this window.
     #[command(flatten)]
     pub between: super::timeline_args::Between,
+    /// Compare with another run: functions by the change of the idle time at them.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "to", "range", "tree"])]
+    pub before: Option<PathBuf>,
     /// List calls as a tree: callers first, each with the idle time in it and in what it calls.
     #[arg(long)]
     pub tree: bool,

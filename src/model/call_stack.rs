@@ -24,7 +24,7 @@ pub struct CallStack {
 }
 
 /// What a thread did when it was sampled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Activity {
     Running,
     /// Waited for a lock, a condition or a queue of another thread.
@@ -98,7 +98,7 @@ impl Activity {
             Self::Poll => "waits for input (poll)",
             Self::Sleep => "sleeps",
             Self::Child => "waits for a child process",
-            Self::Blocked => "is blocked in the kernel",
+            Self::Blocked => "is blocked in the operating system",
             Self::Unknown => "does something unknown",
         }
     }
@@ -114,6 +114,8 @@ pub struct Sample {
     /// Index into [`Samples::stacks`]; `None` if there is no stack, as for a thread without Python code.
     pub stack: Option<u32>,
     pub activity: Activity,
+    /// The thread holds the interpreter lock for which another waits; it may have another sample of the same time.
+    pub holds: bool,
 }
 
 /// Samples of threads, by time; stacks and frames are interned.
@@ -122,6 +124,8 @@ pub struct Samples {
     pub frames: Vec<StackFrame>,
     pub stacks: Vec<CallStack>,
     pub samples: Vec<Sample>,
+    /// True if threads were sampled only while they ran, as by nsys.
+    pub running_only: bool,
 }
 
 impl Samples {

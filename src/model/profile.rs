@@ -194,6 +194,11 @@ impl Profile {
         }
     }
 
+    /// Returns true if call stacks of host threads were sampled, or calls of Python functions recorded.
+    pub fn has_host_stacks(&self) -> bool {
+        !self.samples.samples.is_empty() || self.ranges.iter().any(|r| r.origin == super::RangeOrigin::Python)
+    }
+
     /// Returns true if any of the GPUs is from AMD.
     pub fn is_amd(&self) -> bool {
         self.devices.iter().any(|d| d.maker == super::Vendor::Amd)

@@ -40,6 +40,7 @@ pub fn printed_tables() -> Vec<PrintedTable> {
         rows("launches", infos(launches::columns())),
         rows("ranges", infos(ranges::columns(true))),
         rows("lines", infos(lines::columns())),
+        rows("lines --before", infos(lines::change_columns())),
         rows("events", infos(super::timeline::events::columns(true))),
         other("triage", infos(super::triage::finding_columns())),
         other("hints", infos(super::hints::columns())),

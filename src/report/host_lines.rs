@@ -3,9 +3,9 @@
 use super::top::SourceJson;
 use super::{Format, table};
 use crate::analysis::call_tree::CallTree;
-use crate::analysis::table::lines::{LineRow, columns};
-use crate::analysis::triage::{HostTime, LineTime};
-use crate::model::Profile;
+use crate::analysis::table::lines::{LineChange, LineRow, change_columns, columns, compare_lines};
+use crate::analysis::triage::{HostTime, LineTime, Triage};
+use crate::model::{Activity, Nanos, Profile, units};
 use std::io::{self, Write};
 
 /// Functions of a run, or a tree of calls, by idle time of the devices.
@@ -15,6 +15,10 @@ pub struct HostLines {
     /// Idle time with samples and without, ns.
     known: i64,
     unknown: i64,
+    /// Number of samples; 0 where each call was recorded.
+    samples: u64,
+    /// Name of the judged time.
+    base: &'static str,
 }
 
 /// Name of a thread for sentences: `thread 4711 (loader)`.
@@ -27,20 +31,22 @@ pub fn thread_label(profile: &Profile, thread: u32) -> String {
 
 impl HostLines {
     /// The functions to which the idle time is attributed.
-    pub fn of_functions(profile: &Profile, time: &HostTime) -> Self {
+    pub fn of_functions(profile: &Profile, triage: &Triage) -> Self {
+        let time = &triage.host_time;
         let rows = time.lines(&[]).into_iter().map(|line| {
             let holder = line.held_by.map(|thread| thread_label(profile, thread));
             (line, 0, holder)
         });
-        Self { rows: rows.collect(), known: time.known(), unknown: time.unknown }
+        Self { rows: rows.collect(), known: time.known(), unknown: time.unknown, samples: count_samples(time), base: triage.base }
     }
 
     /// The tree of calls, down to a depth, without nodes of less than a share of the idle time.
-    pub fn of_tree(profile: &Profile, time: &HostTime, depth: Option<u32>, least: f64) -> Self {
+    pub fn of_tree(profile: &Profile, triage: &Triage, depth: Option<u32>, least: f64) -> Self {
+        let time = &triage.host_time;
         let tree = CallTree::from_time(time, |thread| thread_label(profile, thread));
         let listed = tree.listed_nodes(depth, least);
         let rows = listed.iter().filter_map(|&id| tree.nodes.get(id as usize)).map(|n| (n.to_line(), n.depth, None)).collect();
-        Self { rows, known: tree.known, unknown: tree.unknown }
+        Self { rows, known: tree.known, unknown: tree.unknown, samples: count_samples(time), base: triage.base }
     }
 
     fn line_rows(&self) -> impl Iterator<Item = LineRow<'_>> {
@@ -58,11 +64,54 @@ impl HostLines {
     pub fn print_rows(&self, out: &mut dyn Write, format: Format, width: Option<usize>) -> io::Result<()> {
         let has = |id: &str| match id {
             "inside" => self.rows.iter().any(|r| r.0.inside.is_some()),
+            "samples" => self.rows.iter().any(|r| r.0.samples > 0),
+            "activity" => self.rows.iter().any(|r| r.0.activity != Activity::Unknown),
             "gil_holder" => self.rows.iter().any(|r| r.2.is_some()),
             _ => true,
         };
         // Programs find each column; people only those with contents.
         let shown = columns().into_iter().filter(|c| format == Format::Csv || has(c.id)).collect();
+        if format == Format::Table {
+            writeln!(out, "{}", self.describe_base())?;
+        }
         table::print_rows(shown, self.line_rows(), out, format, width)
+    }
+
+    /// Time that the shares are of, in one line.
+    fn describe_base(&self) -> String {
+        let samples = (self.samples > 0).then(|| units::format_count(self.samples, "sample"));
+        let rest = (self.unknown > 0).then(|| format!("{} more without", Nanos(self.unknown)));
+        let said: Vec<String> = samples.into_iter().chain(rest).collect();
+        let said = if said.is_empty() { String::new() } else { format!(" ({})", said.join("; ")) };
+        format!("GPU idle {} in {}, by what the host executed meanwhile{said}", Nanos(self.known), self.base)
+    }
+}
+
+fn count_samples(time: &HostTime) -> u64 {
+    time.times.iter().map(|t| t.samples).sum()
+}
+
+/// Functions of two runs, by the change of the idle time at them.
+pub struct LineChanges(Vec<LineChange>);
+
+impl LineChanges {
+    /// Compares two runs; idle time per step if both have steps.
+    pub fn between(before: &Triage, after: &Triage) -> Self {
+        let steps = |t: &Triage| t.step_stats().map(|s| s.count).filter(|&n| n > 0);
+        let per_step = steps(before).zip(steps(after));
+        Self(compare_lines(&before.host_time, &after.host_time, per_step))
+    }
+
+    pub fn write_json(&self, out: &mut dyn Write, before: &Profile, after: &Profile) -> io::Result<()> {
+        let source = |p: &Profile| super::json_text(&SourceJson::from(&p.source));
+        write!(out, "{{\"before\":{},\"after\":{},\"rows\":", source(before)?, source(after)?)?;
+        table::write_json_rows(&change_columns(), self.0.iter(), out)?;
+        writeln!(out, "}}")
+    }
+
+    pub fn print_rows(&self, out: &mut dyn Write, format: Format, width: Option<usize>) -> io::Result<()> {
+        let steps = self.0.iter().any(|c| c.steps.is_some());
+        let shown = change_columns().into_iter().filter(|c| format == Format::Csv || steps || !c.id.contains("step")).collect();
+        table::print_rows(shown, self.0.iter(), out, format, width)
     }
 }

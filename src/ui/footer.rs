@@ -58,7 +58,7 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                     }
                     (ActionId::Memory, KeyScope::Overview | KeyScope::Kernels | KeyScope::Timeline) => app.report().is_some_and(Report::has_memory),
                     (ActionId::Lines, there) => {
-                        there != KeyScope::Lines && app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| !p.samples.samples.is_empty())
+                        there != KeyScope::Lines && app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.has_host_stacks())
                     }
                     (ActionId::MeasureNow, _) => app.report().and_then(|r| r.profile.as_ref()).is_none_or(|p| !p.is_amd()),
                     (ActionId::Narrow, there) => there == KeyScope::Timeline || app.report().is_some_and(|r| r.window.is_some()),

@@ -7,6 +7,7 @@ use super::text::{align_left, align_right, bar, fit_parts, part, wrap_text};
 use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::call_tree::CallNode;
+use crate::analysis::code_origin::short_path;
 use crate::analysis::host_frames::{frame_label, function_name};
 use crate::analysis::labels::{cut_end, cut_middle, display_width};
 use crate::analysis::triage::ENOUGH;
@@ -60,7 +61,7 @@ const FIGURES: [Figure; 6] = [
     ("GPU idle", 9, |n, _| Nanos(n.ns).to_string()),
     ("self", 9, |n, _| if n.own_ns > 0 { Nanos(n.own_ns).to_string() } else { String::new() }),
     ("thread", 9, |n, _| n.activity.id().to_owned()),
-    ("samples", 8, |n, _| units::format_grouped(i64::try_from(n.samples).unwrap_or(i64::MAX))),
+    ("samples", 8, |n, _| if n.samples > 0 { units::format_grouped(i64::try_from(n.samples).unwrap_or(i64::MAX)) } else { String::new() }),
     ("longest", 9, |n, _| Nanos(n.longest.1 - n.longest.0).to_string()),
 ];
 
@@ -76,7 +77,8 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScreen, view
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let columns = usize::from(inner.width);
     let line = |row: u16| Rect { y: inner.y + row, height: 1, ..inner };
-    frame.render_widget(control_line(screen, theme, columns), line(0));
+    let base = app.report().and_then(available_triage).map_or("the run", |t| t.base);
+    frame.render_widget(control_line(screen, base, theme, columns), line(0));
     // The function has what the figures leave, the less important of which give way.
     let width = |n: usize| FIGURES[..n].iter().map(|f| f.1 + GAP).sum::<usize>();
     let shown = (1..=FIGURES.len()).rev().find(|&n| columns >= NAME + GAP + BAR + width(n)).unwrap_or(1);
@@ -127,21 +129,34 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScreen, view
 
 /// Function, and file with line behind it, padded to a width; a long file loses its beginning.
 fn function_spans(node: &CallNode, room: usize, theme: &Theme) -> Vec<Span<'static>> {
-    let label = node.label();
-    let (function, place) = match label.rfind(" (").filter(|_| node.frame.file.is_some()) {
-        Some(at) => (label[..at].to_owned(), label[at + 1..].to_owned()),
-        None => (label, String::new()),
-    };
-    let function = cut_end(&function, room);
-    let left = room.saturating_sub(display_width(&function) + 1);
+    let function = cut_end(&escape_unsafe(function_name(&node.frame.function)), room);
+    let used = display_width(&function);
+    let line = node.frame.line.map_or_else(String::new, |l| format!(":{l}"));
+    let file = node.frame.file.as_deref().map(|f| format!("{}{line}", escape_unsafe(short_path(f)))).unwrap_or_default();
+    // A blank and two parentheses.
+    let left = room.saturating_sub(used + 3);
+    let place = if file.is_empty() || left < 4 { String::new() } else { format!(" ({})", cut_start(&file, left)) };
     vec![
         Span::styled(function, theme.style(Role::Text)),
-        Span::raw(if room > 0 { " " } else { "" }),
-        Span::styled(align_left(&cut_end(&place, left), left), theme.style(Role::Dim)),
+        Span::styled(align_left(&place, room.saturating_sub(used)), theme.style(Role::Dim)),
     ]
 }
 
-fn control_line(screen: &LinesScreen, theme: &Theme, columns: usize) -> Line<'static> {
+/// The end of a text, so that it fits into a width.
+fn cut_start(text: &str, columns: usize) -> String {
+    let width = display_width(text);
+    if width <= columns {
+        return text.to_owned();
+    }
+    let mut rest = text;
+    while display_width(rest) + 1 > columns {
+        let Some(first) = rest.chars().next() else { break };
+        rest = &rest[first.len_utf8()..];
+    }
+    format!("…{rest}")
+}
+
+fn control_line(screen: &LinesScreen, base: &str, theme: &Theme, columns: usize) -> Line<'static> {
     let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
     let mut parts = Vec::new();
     let pattern = screen.finder.text();
@@ -158,7 +173,7 @@ fn control_line(screen: &LinesScreen, theme: &Theme, columns: usize) -> Line<'st
         vec![
             Span::styled("GPU idle ", dim),
             Span::styled(Nanos(tree.known).to_string(), text),
-            Span::styled(" while the host was in", dim),
+            Span::styled(format!(" of {base}, while the host was in"), dim),
         ],
     ));
     if tree.unknown > 0 && tree.unknown * 100 >= tree.known {
@@ -196,7 +211,7 @@ fn draw_panels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScree
     let mut say = |sentence: String, style| lines.extend(wrap_text(&sentence, columns).into_iter().map(|l| Line::styled(l, style)));
     say(
         format!(
-            "The GPU is idle for {} ({} of what is known) while the host is in it, {} of that at this line; {} at a time at most.",
+            "The GPU is idle for {} ({} of what is known) while the host is in this function, {} of it at this line; the longest time is {}.",
             Nanos(node.ns),
             units::format_percent(node.ns as f64 / all * 100.0),
             Nanos(node.line_ns),
@@ -204,13 +219,14 @@ fn draw_panels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScree
         ),
         text,
     );
-    say(format!("Mostly the thread {} (the host is {}).", node.activity.as_str(), node.cause.as_text()), text);
-    if node.samples < ENOUGH {
+    say(format!("Mostly the thread {}.", node.activity.as_str()), text);
+    // Without samples, each call was recorded.
+    if node.samples > 0 && node.samples < ENOUGH {
         say(
             format!("Only {}: too few to say how the time is divided.", units::format_count(node.samples, "sample")),
             theme.style(Role::Warn),
         );
-    } else {
+    } else if node.samples > 0 {
         say(format!("{}.", units::format_count(node.samples, "sample")), dim);
     }
     draw_lines(frame, inner, lines);
@@ -264,15 +280,15 @@ fn draw_functions(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
 
 /// Draws a message in place of a missing tree.
 fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
-    let sampled = app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| !p.samples.samples.is_empty());
+    let sampled = app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.has_host_stacks());
     let back = app.session.key_label(ActionId::Back);
     let text = if app.report().is_some_and(crate::app::Report::is_reading) || app.report().is_some_and(|r| r.triage.is_none()) {
-        "putting the lines together …".to_owned()
+        "computing the lines …".to_owned()
     } else if sampled {
         format!("No sample of the threads that launch falls into the GPU's idle time here. {back} goes back.")
     } else {
         format!(
-            "This report has no stacks of the threads that launch. `warpscope run -- PROGRAM` records with the built-in tracer, which samples the stacks of Python code; nsys records CPU samples with `--sample process-tree`. {back} goes back."
+            "This report has no stacks of the threads that launch. `warpscope run -- PROGRAM` records with the built-in tracer, which samples the stacks of Python code; nsys records CPU samples with `--sample process-tree`, torch.profiler functions with `with_stack=True`. {back} goes back."
         )
     };
     let columns = usize::from(area.width.saturating_sub(6)).clamp(20, 90);

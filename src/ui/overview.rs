@@ -176,7 +176,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
 /// Lines of the program with the most idle time of the GPU.
 fn draw_host_lines(frame: &mut Frame<'_>, area: Rect, app: &App, triage: &Triage, lines: &[LineTime], theme: &Theme) {
     let title = vec![
-        Span::styled("The GPU waits for", theme.style(Role::Title)),
+        Span::styled("Lines that the GPU waits for", theme.style(Role::Title)),
         Span::styled(format!("  {} shows the calls", app.session.key_label(ActionId::Lines)), theme.style(Role::Dim)),
     ];
     let inner = draw_panel(frame, area, title, true, theme);

@@ -112,7 +112,7 @@ def step(i, work):
     if work:
         work(until(0.02))
     else:
-        for _ in range(200):
+        for _ in range(20):
             time.sleep(0)
 
 

@@ -2,7 +2,10 @@
 
 use super::column::{Column, Outputs};
 use super::value::{Unit, Value};
-use crate::analysis::triage::{LineTime, frame_label};
+use crate::analysis::host_frames::{frame_label, function_name};
+use crate::analysis::triage::{HostTime, LineTime};
+use crate::model::StackFrame;
+use std::collections::BTreeMap;
 
 /// A function with the data of its cells.
 #[derive(Clone, Copy)]
@@ -42,16 +45,24 @@ pub fn columns<'t>() -> Vec<LineColumn<'t>> {
         LineColumn::new("idle_ns", "GPU idle", Unit::Ns, "time that the GPU was idle while a launching thread was in the function", |r| {
             Value::Int(r.line.ns)
         }),
-        LineColumn::new("share_percent", "share", Unit::Percent, "of the idle time whose lines are known", |r| {
+        LineColumn::new("share_percent", "share", Unit::Percent, "of the idle time of the host whose lines are known", |r| {
             Value::Real(r.share_percent())
         }),
-        LineColumn::new("line_ns", "at the line", Unit::Ns, "part of it at the line", |r| Value::Int(r.line.line_ns)).priority(2),
-        LineColumn::new("samples", "samples", Unit::Count, "samples behind it: below ten, little is known", |r| Value::int(r.line.samples))
-            .priority(3),
-        LineColumn::new("cause", "while the host", Unit::Text, "main cause of the idle time", |r| {
-            Value::text(r.line.cause.part().short_label())
+        LineColumn::new("line_ns", "at the line", Unit::Ns, "part of it at the line", |r| Value::Int(r.line.line_ns)).priority(8),
+        LineColumn::new(
+            "samples",
+            "samples",
+            Unit::Count,
+            "samples behind it: below ten, little is known; none where each call was recorded",
+            |r| {
+                if r.line.samples > 0 { Value::int(r.line.samples) } else { Value::Absent }
+            },
+        )
+        .priority(7),
+        LineColumn::new("cause", "cause", Unit::Text, "main cause of the idle time", |r| {
+            Value::text(if r.line.held_by.is_some() { "interpreter lock" } else { r.line.cause.part().short_label() })
         })
-        .priority(1),
+        .priority(3),
         LineColumn::new(
             "activity",
             "thread",
@@ -59,19 +70,102 @@ pub fn columns<'t>() -> Vec<LineColumn<'t>> {
             "what the thread did: running, lock, gil, read, write, poll, sleep, child, blocked",
             |r| Value::text(r.line.activity.id()),
         )
-        .priority(4),
+        .priority(2),
         LineColumn::new("inside", "inside", Unit::Text, "function of a library in which it spends most of the time", |r| {
             r.line.inside.as_ref().map_or(Value::Absent, |f| Value::Text(frame_label(f).into()))
         })
-        .priority(5),
+        .priority(6),
         LineColumn::new("gil_holder", "GIL held by", Unit::Text, "thread that held the interpreter lock meanwhile", |r| {
             r.holder.map_or(Value::Absent, Value::text)
         })
-        .priority(6),
+        .priority(4),
         LineColumn::new("longest_ns", "longest", Unit::Ns, "the longest idle time in the function", |r| {
             Value::Int(r.line.longest.1 - r.line.longest.0)
         })
-        .priority(7),
+        .priority(9),
         LineColumn::new("longest_start_ns", "at", Unit::Time, "its start", |r| Value::Int(r.line.longest.0)).only(MACHINE),
+    ]
+}
+
+/// A function in two runs.
+#[derive(Clone, Debug)]
+pub struct LineChange {
+    /// The function, at its line in the second run, or else in the first.
+    pub frame: StackFrame,
+    /// Idle time in it, ns; `None` where it has none.
+    pub before: Option<i64>,
+    pub after: Option<i64>,
+    /// Numbers of steps, if both runs have steps.
+    pub steps: Option<(usize, usize)>,
+}
+
+impl LineChange {
+    fn per_step(&self) -> (Option<f64>, Option<f64>) {
+        let each = |ns: Option<i64>, steps: Option<usize>| Some(ns.unwrap_or(0) as f64 / steps? as f64);
+        (each(self.before, self.steps.map(|s| s.0)), each(self.after, self.steps.map(|s| s.1)))
+    }
+
+    /// Change by which functions are ordered, ns: of a step if both runs have steps.
+    fn change(&self) -> f64 {
+        match self.per_step() {
+            (Some(before), Some(after)) => after - before,
+            _ => (self.after.unwrap_or(0) - self.before.unwrap_or(0)) as f64,
+        }
+    }
+}
+
+/// Functions of two runs, the largest change first. A function is the same if its name and the name of its file are:
+/// its folder and its lines may differ.
+pub fn compare_lines(before: &HostTime, after: &HostTime, steps: Option<(usize, usize)>) -> Vec<LineChange> {
+    let key = |f: &StackFrame| {
+        let file = f.file.as_deref().map(|p| p.rsplit('/').next().unwrap_or(p).to_owned());
+        (function_name(&f.function).to_owned(), file)
+    };
+    let mut found: BTreeMap<(String, Option<String>), LineChange> = BTreeMap::new();
+    for (is_after, line) in before.lines(&[]).into_iter().map(|l| (false, l)).chain(after.lines(&[]).into_iter().map(|l| (true, l))) {
+        let change =
+            found.entry(key(&line.frame)).or_insert_with(|| LineChange { frame: line.frame.clone(), before: None, after: None, steps });
+        let side = if is_after { &mut change.after } else { &mut change.before };
+        // The first is the longest of that name.
+        *side = Some(side.unwrap_or(0) + line.ns);
+        if is_after {
+            change.frame = line.frame;
+        }
+    }
+    let mut out: Vec<LineChange> = found.into_values().collect();
+    out.sort_by(|a, b| b.change().abs().total_cmp(&a.change().abs()));
+    out
+}
+
+type ChangeColumn<'t> = Column<&'t LineChange>;
+
+/// The columns of a comparison, in order.
+pub fn change_columns<'t>() -> Vec<ChangeColumn<'t>> {
+    const MACHINE: Outputs = Outputs::CSV.with(Outputs::JSON);
+    vec![
+        ChangeColumn::new("function", "function", Unit::Text, "function, with its file and line", |c| {
+            Value::Labelled((&*c.frame.function).into(), frame_label(&c.frame).into())
+        }),
+        ChangeColumn::new("file", "file", Unit::Text, "source file", |c| c.frame.file.as_deref().map_or(Value::Absent, Value::text))
+            .only(MACHINE),
+        ChangeColumn::new("line", "line", Unit::Id, "line where most of the time is", |c| Value::maybe_int(c.frame.line)).only(MACHINE),
+        ChangeColumn::new("before_ns", "before", Unit::Ns, "time that the GPU was idle at it in the first run", |c| {
+            Value::maybe_int(c.before)
+        }),
+        ChangeColumn::new("after_ns", "after", Unit::Ns, "the same in the second run", |c| Value::maybe_int(c.after)),
+        ChangeColumn::new("change_ns", "change", Unit::NsChange, "difference", |c| {
+            Value::Int(c.after.unwrap_or(0) - c.before.unwrap_or(0))
+        })
+        .priority(1),
+        ChangeColumn::new(
+            "before_step_ns",
+            "before a step",
+            Unit::Ns,
+            "idle time of a step in the first run, if both runs have steps",
+            |c| Value::maybe_real(c.per_step().0),
+        )
+        .priority(2),
+        ChangeColumn::new("after_step_ns", "after a step", Unit::Ns, "the same in the second run", |c| Value::maybe_real(c.per_step().1))
+            .priority(2),
     ]
 }

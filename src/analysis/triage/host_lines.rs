@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// Least number of samples from which a line is named. With ten samples, a share of one half is known to ±31 points
-/// (95 % of the time), and a function that is in most of them has most of the time.
+/// (95 % of the time): ten suffice to find a function that takes most of the time.
 pub const ENOUGH: u64 = 10;
 
 /// Idle time at one stack of a launching thread.
@@ -33,6 +33,8 @@ pub struct StackTime {
     pub samples: u64,
     /// The longest idle time at it, ns.
     pub longest: (i64, i64),
+    /// Frame to which the time is attributed, and the innermost one if it is another; set by [`HostTime::attribute`].
+    pub at: Option<(u32, Option<u32>)>,
 }
 
 /// Idle time of the devices by stack.
@@ -43,8 +45,14 @@ pub struct HostTime {
     pub frames: Vec<StackFrame>,
     /// Stacks of `times`, and of their callers.
     pub stacks: Vec<CallStack>,
+    /// Functions by idle time of any cause, the longest first.
+    pub functions: Vec<LineTime>,
     /// Idle time whose threads were not sampled then, ns.
     pub unknown: i64,
+    /// Computing and waiting that only a sample nearby tells apart, ns.
+    pub guessed: i64,
+    /// True if calls were recorded instead of samples.
+    pub exact: bool,
 }
 
 /// Causes whose idle time follows a call, at whose line the thread waited, copied or allocated.
@@ -61,21 +69,32 @@ type TimeKey = (Cause, Option<u32>, Option<u32>);
 struct Sum {
     /// Idle time with the cause on the thread, ns.
     idle: i64,
-    /// Weight and number of the samples, and the longest piece, by stack.
-    of: FxHashMap<Key, (f64, u64, (i64, i64))>,
+    of: FxHashMap<Key, Votes>,
     weight: f64,
+}
+
+/// Samples at one stack.
+#[derive(Clone, Copy, Debug)]
+struct Votes {
+    weight: f64,
+    samples: u64,
+    /// The longest piece, ns.
+    longest: (i64, i64),
+    /// The last sample: on several devices, or after one call, pieces share samples.
+    last: Option<u32>,
 }
 
 /// Adds up idle time by stack during a sweep.
 #[derive(Debug, Default)]
 pub struct LineGather {
     sums: FxHashMap<(Cause, usize), Sum>,
+    guessed: i64,
     holders: LockHolders,
 }
 
 impl LineGather {
     pub fn from_profile(profile: &Profile) -> Self {
-        Self { sums: FxHashMap::default(), holders: LockHolders::from_profile(profile) }
+        Self { sums: FxHashMap::default(), guessed: 0, holders: LockHolders::from_profile(profile) }
     }
 
     /// Adds a piece of idle time.
@@ -83,24 +102,36 @@ impl LineGather {
         let Some((lane_id, lane)) = piece.lane.and_then(|l| Some((l, host.samples.get(l)?))).filter(|(_, l)| !l.is_empty()) else {
             return;
         };
+        // A thread that waits is not sampled by tools that sample running threads.
+        if profile.samples.running_only && piece.cause == Cause::Wait {
+            return;
+        }
         let ns = piece.end - piece.start;
+        if matches!(piece.cause, Cause::Compute | Cause::Wait) && lane.rows_within(piece.start, piece.end).is_empty() {
+            let known = host.lanes.get(lane_id).map_or(0, |l| l.works.union(&l.waits).covered_length(piece.start, piece.end));
+            self.guessed += (ns - known).max(0);
+        }
         let sum = self.sums.entry((piece.cause, lane_id)).or_default();
         sum.idle += ns;
         let mut add = |row: u32, weight: f64| {
             let Some(sample) = profile.samples.samples.get(row as usize) else { return };
             let holder = self.holders.holder_of(profile, sample).and_then(|row| profile.samples.samples.get(row as usize));
             let stack = holder.unwrap_or(sample).stack;
-            let entry = sum.of.entry((stack, sample.activity, holder.map(|h| h.thread))).or_insert((0.0, 0, (piece.start, piece.end)));
-            (entry.0, entry.1) = (entry.0 + weight, entry.1 + 1);
-            if ns > entry.2.1 - entry.2.0 {
-                entry.2 = (piece.start, piece.end);
+            let none = Votes { weight: 0.0, samples: 0, longest: (piece.start, piece.end), last: None };
+            let votes = sum.of.entry((stack, sample.activity, holder.map(|h| h.thread))).or_insert(none);
+            votes.weight += weight;
+            votes.samples += u64::from(votes.last.replace(row) != Some(row));
+            if ns > votes.longest.1 - votes.longest.0 {
+                votes.longest = (piece.start, piece.end);
             }
             sum.weight += weight;
         };
         if is_after_call(piece.cause) {
-            // One vote for each pause, as long as the pause.
+            // One vote for each pause, as long as the pause. A call shorter than the interval of the samples contains one
+            // in as many as its length goes into it: the one stands for all.
             if let Some(call) = lane.call_before(piece.start, CLOSE_NS) {
-                add(call.sample, ns as f64);
+                let rarely = lane.interval() as f64 / (call.end - call.start).max(1) as f64;
+                add(call.sample, ns as f64 * rarely.max(1.0));
             }
         } else {
             lane.rows_within(piece.start, piece.end).iter().for_each(|&(_, row)| add(row, 1.0));
@@ -116,9 +147,9 @@ impl LineGather {
                 continue;
             }
             known += sum.idle;
-            for ((stack, activity, held_by), (weight, samples, longest)) in sum.of {
+            for ((stack, activity, held_by), Votes { weight, samples, longest, .. }) in sum.of {
                 let ns = sum.idle as f64 * weight / sum.weight;
-                let new = StackTime { stack, cause, activity, held_by, ns: 0.0, samples: 0, longest };
+                let new = StackTime { stack, cause, activity, held_by, ns: 0.0, samples: 0, longest, at: None };
                 let entry = by_key.entry((cause, stack, held_by)).or_insert((new, 0.0));
                 entry.0.ns += ns;
                 entry.0.samples += samples;
@@ -132,12 +163,13 @@ impl LineGather {
         }
         let mut times: Vec<StackTime> = by_key.into_values().map(|e| e.0).collect();
         times.sort_by(|a, b| b.ns.total_cmp(&a.ns).then((a.cause, a.stack, a.held_by).cmp(&(b.cause, b.stack, b.held_by))));
-        let mut out = HostTime { unknown: (host_idle - known).max(0), ..HostTime::default() };
+        let mut out = HostTime { unknown: (host_idle - known).max(0), guessed: self.guessed, ..HostTime::default() };
         let mut kept = Kept { samples, frames: FxHashMap::default(), stacks: FxHashMap::default() };
         for time in &mut times {
             time.stack = time.stack.and_then(|stack| kept.keep_stack(stack, &mut out));
         }
         out.times = times;
+        out.attribute();
         out
     }
 }
@@ -200,6 +232,11 @@ impl LineTime {
     }
 }
 
+/// The entry with the most; of equals the first, so that the result does not depend on the order of the map.
+fn most<K: Copy + Ord>(of: &FxHashMap<K, f64>) -> Option<(K, f64)> {
+    of.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0))).map(|(&k, &ns)| (k, ns))
+}
+
 /// Identity of a function: its name and file.
 type FunctionKey = (Arc<str>, Option<Arc<str>>, Option<u32>);
 
@@ -217,13 +254,19 @@ impl HostTime {
         std::iter::successors(self.node(stack), |s| self.node(s.caller)).map(|s| s.frame)
     }
 
-    /// The frame of a stack to which its time is attributed: the innermost of the program's own code, or else of a
-    /// package, or else the innermost. The second frame is the innermost, if it is another.
-    pub fn attributed_frames(&self, stack: Option<u32>) -> Option<(u32, Option<u32>)> {
-        let numbers: Vec<u32> = self.frames_of(stack).collect();
-        let frames: Vec<&StackFrame> = numbers.iter().filter_map(|&f| self.frame(f)).collect();
-        let (first, best) = (*numbers.first()?, *numbers.get(attributed_index(&frames)?)?);
-        Some((best, (best != first).then_some(first)))
+    /// Finds the frame to which the time of each stack is attributed: the innermost of the program's own code, or else
+    /// of a package, or else the innermost.
+    pub fn attribute(&mut self) {
+        let origins: Vec<CodeOrigin> = self.frames.iter().map(CodeOrigin::of_frame).collect();
+        for at in 0..self.times.len() {
+            let numbers: Vec<u32> = self.frames_of(self.times[at].stack).collect();
+            let frames: Vec<(&StackFrame, CodeOrigin)> =
+                numbers.iter().filter_map(|&f| Some((self.frame(f)?, *origins.get(f as usize)?))).collect();
+            let best = attributed_index(&frames).and_then(|i| numbers.get(i).copied());
+            let first = numbers.first().copied();
+            self.times[at].at = best.map(|best| (best, first.filter(|&f| f != best)));
+        }
+        self.functions = self.sum_functions(&[]);
     }
 
     /// Idle time whose stacks are known, ns.
@@ -231,9 +274,9 @@ impl HostTime {
         self.times.iter().map(|t| t.ns).sum::<f64>().round() as i64
     }
 
-    /// Samples of idle time with these causes, or with any cause if there are none.
+    /// Samples with a stack in idle time with these causes, or with any cause if there are none.
     pub fn samples_of(&self, causes: &[Cause]) -> u64 {
-        self.of_causes(causes).map(|s| s.samples).sum()
+        self.of_causes(causes).filter(|s| s.stack.is_some()).map(|s| s.samples).sum()
     }
 
     fn of_causes<'a>(&'a self, causes: &'a [Cause]) -> impl Iterator<Item = &'a StackTime> {
@@ -242,60 +285,67 @@ impl HostTime {
 
     /// Functions of the program by idle time with these causes (any if empty), the longest first.
     pub fn lines(&self, causes: &[Cause]) -> Vec<LineTime> {
+        if causes.is_empty() { self.functions.clone() } else { self.sum_functions(causes) }
+    }
+
+    fn sum_functions(&self, causes: &[Cause]) -> Vec<LineTime> {
         struct Sum {
             ns: f64,
             samples: u64,
+            longest: (i64, i64),
             lines: FxHashMap<u32, f64>,
-            inside: FxHashMap<u32, f64>,
+            /// By function: the frame with the most of the time, and all of it.
+            inside: FxHashMap<FunctionKey, FxHashMap<u32, f64>>,
             causes: FxHashMap<Cause, f64>,
-            main: StackTime,
+            activities: FxHashMap<Activity, f64>,
         }
+        let key = |f: &StackFrame, held_by| (f.function.clone(), f.file.clone(), held_by);
         let mut sums: FxHashMap<FunctionKey, Sum> = FxHashMap::default();
         for time in self.of_causes(causes) {
-            let Some((frame, inner)) = self.attributed_frames(time.stack) else { continue };
+            let Some((frame, inner)) = time.at else { continue };
             let Some(function) = self.frame(frame) else { continue };
-            let key = (function.function.clone(), function.file.clone(), time.held_by);
-            let sum = sums.entry(key).or_insert_with(|| Sum {
+            let sum = sums.entry(key(function, time.held_by)).or_insert_with(|| Sum {
                 ns: 0.0,
                 samples: 0,
+                longest: time.longest,
                 lines: FxHashMap::default(),
                 inside: FxHashMap::default(),
                 causes: FxHashMap::default(),
-                main: *time,
+                activities: FxHashMap::default(),
             });
             sum.ns += time.ns;
             sum.samples += time.samples;
             *sum.lines.entry(frame).or_default() += time.ns;
             *sum.causes.entry(time.cause).or_default() += time.ns;
-            if let Some(inner) = inner {
-                *sum.inside.entry(inner).or_default() += time.ns;
+            *sum.activities.entry(time.activity).or_default() += time.ns;
+            if let Some((inner, called)) = inner.and_then(|i| Some((i, self.frame(i)?))) {
+                *sum.inside.entry(key(called, None)).or_default().entry(inner).or_default() += time.ns;
             }
-            if time.longest.1 - time.longest.0 > sum.main.longest.1 - sum.main.longest.0 {
-                sum.main.longest = time.longest;
+            if time.longest.1 - time.longest.0 > sum.longest.1 - sum.longest.0 {
+                sum.longest = time.longest;
             }
         }
-        // Ties go to the first frame, so that the result does not depend on the order of a hash map.
-        let most = |of: &FxHashMap<u32, f64>| of.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0))).map(|(&f, &ns)| (f, ns));
         let mut out: Vec<LineTime> = sums
-            .into_values()
-            .filter_map(|sum| {
+            .into_iter()
+            .filter_map(|((_, _, held_by), sum)| {
                 let (line, line_ns) = most(&sum.lines)?;
-                let inside = most(&sum.inside).filter(|i| i.1 * 2.0 > sum.ns).and_then(|i| self.frame(i.0)).cloned();
-                let cause = sum.causes.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0))).map(|c| *c.0)?;
+                let called = sum.inside.values().find(|lines| lines.values().sum::<f64>() * 2.0 > sum.ns);
                 Some(LineTime {
                     frame: self.frame(line)?.clone(),
-                    inside,
-                    activity: sum.main.activity,
-                    held_by: sum.main.held_by,
+                    inside: called.and_then(|lines| self.frame(most(lines)?.0)).cloned(),
+                    activity: most(&sum.activities)?.0,
+                    held_by,
                     ns: sum.ns.round() as i64,
                     line_ns: line_ns.round() as i64,
                     samples: sum.samples,
-                    cause,
-                    longest: sum.main.longest,
+                    cause: most(&sum.causes)?.0,
+                    longest: sum.longest,
                 })
             })
             .collect();
-        out.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| a.frame.function.cmp(&b.frame.function)).then(a.held_by.cmp(&b.held_by)));
+        out.sort_by(|a, b| {
+            b.ns.cmp(&a.ns).then_with(|| (&a.frame.function, &a.frame.file, a.held_by).cmp(&(&b.frame.function, &b.frame.file, b.held_by)))
+        });
         out
     }
 
@@ -326,10 +376,7 @@ impl HostTime {
 
     /// The functions with the most idle time of any cause, as far as the samples allow to tell.
     pub fn main_lines(&self, most: usize) -> Vec<LineTime> {
-        let mut lines = self.lines(&[]);
-        lines.retain(|l| l.samples >= ENOUGH);
-        lines.truncate(most);
-        lines
+        self.functions.iter().filter(|l| self.exact || l.samples >= ENOUGH).take(most).cloned().collect()
     }
 
     /// The function that has most of the idle time with these causes, functions that it calls included: the innermost
@@ -337,24 +384,31 @@ impl HostTime {
     pub fn main_function(&self, causes: &[Cause]) -> Option<StackFrame> {
         /// Time, depth of the innermost call, and time by line.
         type Inclusive = (f64, usize, FxHashMap<u32, f64>);
-        let mut inclusive: FxHashMap<(Arc<str>, Option<Arc<str>>), Inclusive> = FxHashMap::default();
+        let mut inclusive: FxHashMap<usize, Inclusive> = FxHashMap::default();
         let (mut all, mut count) = (0.0, 0);
-        for time in self.of_causes(causes) {
+        // Functions by number, and the stack in which each was seen last.
+        let mut numbers: FxHashMap<(&str, Option<&str>), usize> = FxHashMap::default();
+        let functions: Vec<usize> = self
+            .frames
+            .iter()
+            .map(|f| {
+                let next = numbers.len();
+                *numbers.entry((&f.function, f.file.as_deref())).or_insert(next)
+            })
+            .collect();
+        let mut seen_in = vec![usize::MAX; numbers.len()];
+        for (number, time) in self.of_causes(causes).filter(|t| t.stack.is_some()).enumerate() {
             all += time.ns;
             count += time.samples;
-            let mut seen = Vec::new();
             let stack: Vec<u32> = self.frames_of(time.stack).collect();
             for (height, &frame) in stack.iter().enumerate() {
-                let depth = stack.len() - height;
-                let Some(f) = self.frame(frame) else { continue };
-                let key = (f.function.clone(), f.file.clone());
+                let Some(&function) = functions.get(frame as usize) else { continue };
+                let entry = inclusive.entry(function).or_default();
+                entry.1 = entry.1.max(stack.len() - height);
                 // A recursive function counts once, with its innermost line.
-                let entry = inclusive.entry(key.clone()).or_default();
-                entry.1 = entry.1.max(depth);
-                if !seen.contains(&key) {
+                if std::mem::replace(&mut seen_in[function], number) != number {
                     entry.0 += time.ns;
                     *entry.2.entry(frame).or_default() += time.ns;
-                    seen.push(key);
                 }
             }
         }

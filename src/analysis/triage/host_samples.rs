@@ -19,6 +19,8 @@ pub struct SampledCall {
 pub struct LaneSamples {
     /// Time, and index into [`Samples::samples`](crate::model::Samples::samples).
     rows: Vec<(i64, u32)>,
+    /// Median time between samples, ns.
+    interval: i64,
     calls: Vec<SampledCall>,
     /// Time of each sample outside of calls at which it is known whether the thread waited.
     outside: Vec<(i64, bool)>,
@@ -26,7 +28,7 @@ pub struct LaneSamples {
 
 /// Longest time from a sample for which the thread is taken to do the same in a pause of the same kind, ns. Pauses too
 /// short to contain a sample are judged by the next one that does.
-const NEAR_NS: i64 = 500_000_000;
+const NEAR_NS: i64 = 100_000_000;
 
 impl LaneSamples {
     pub fn is_empty(&self) -> bool {
@@ -46,12 +48,18 @@ impl LaneSamples {
         self.calls[..next].last().filter(|c| c.end >= time.saturating_sub(within)).copied()
     }
 
-    /// Returns true if the thread waited for the interpreter lock in most of the samples between two times.
+    /// Returns true if the thread waited for the interpreter lock in most of the samples between two times, and just
+    /// before and after them.
     pub fn waits_for_interpreter(&self, profile: &Profile, start: i64, end: i64) -> bool {
-        let rows = self.rows_within(start, end);
+        let rows = self.rows_within(start.saturating_sub(self.interval), end.saturating_add(self.interval));
         let waiting =
             |&&(_, row): &&(i64, u32)| profile.samples.samples.get(row as usize).is_some_and(|s| s.activity == Activity::InterpreterLock);
         rows.iter().filter(waiting).count() * 2 > rows.len()
+    }
+
+    /// Median time between samples, ns.
+    pub fn interval(&self) -> i64 {
+        self.interval
     }
 
     /// Returns true if the thread waited between two times, outside of calls, judged by the samples there or else by
@@ -79,10 +87,16 @@ pub fn collect_samples(
     let mut out: Vec<LaneSamples> = calls.iter().map(|_| LaneSamples::default()).collect();
     for (row, sample) in (0..).zip(&profile.samples.samples) {
         if let Some(lane) = lane_of_thread(sample.thread).and_then(|l| out.get_mut(l)) {
-            lane.rows.push((sample.time, row));
+            // Of two samples of one time, the second says that the thread holds the interpreter lock.
+            if lane.rows.last().is_none_or(|last| last.0 != sample.time) {
+                lane.rows.push((sample.time, row));
+            }
         }
     }
     for (lane, calls) in out.iter_mut().zip(&mut calls) {
+        let mut between: Vec<i64> = lane.rows.windows(2).map(|pair| pair[1].0.saturating_sub(pair[0].0)).collect();
+        let middle = between.len() / 2;
+        lane.interval = if between.is_empty() { 0 } else { *between.select_nth_unstable(middle).1 };
         let mut call = calls.next();
         for &(time, row) in &lane.rows {
             while call.is_some_and(|c| c.1 <= time) {
@@ -94,6 +108,8 @@ pub fn collect_samples(
                     _ => lane.calls.push(SampledCall { start, end, sample: row }),
                 },
                 Some(_) => {}
+                // Samples of running threads say nothing of the time in which none was taken.
+                None if profile.samples.running_only => {}
                 None => {
                     let waits = profile.samples.samples.get(row as usize).and_then(|s| s.activity.waits());
                     lane.outside.extend(waits.map(|waits| (time, waits)));
@@ -112,20 +128,8 @@ impl LockHolders {
     pub fn from_profile(profile: &Profile) -> Self {
         let samples = &profile.samples.samples;
         let pid = |s: &Sample| profile.threads.get(s.thread as usize).map_or(0, |t| t.pid);
-        let waiting: FxHashMap<(u32, i64), u32> =
-            samples.iter().filter(|s| s.activity == Activity::InterpreterLock).map(|s| ((pid(s), s.time), u32::MAX)).collect();
-        let mut out = waiting;
-        if !out.is_empty() {
-            for (row, sample) in (0..).zip(samples).filter(|(_, s)| s.activity != Activity::InterpreterLock && s.stack.is_some()) {
-                if let Some(holder) = out.get_mut(&(pid(sample), sample.time)) {
-                    // A running thread holds the lock; one that is blocked in a call has released it.
-                    let better = sample.activity == Activity::Running || *holder == u32::MAX;
-                    *holder = if better { row } else { *holder };
-                }
-            }
-            out.retain(|_, holder| *holder != u32::MAX);
-        }
-        Self(out)
+        let holders = (0..).zip(samples).filter(|(_, s)| s.holds && s.stack.is_some());
+        Self(holders.map(|(row, s)| ((pid(s), s.time), row)).collect())
     }
 
     /// The sample of the thread that held the lock for which this one waited.

@@ -8,6 +8,7 @@ pub mod device_ops;
 mod eligible_windows;
 pub mod finding;
 mod first;
+mod function_time;
 mod gather;
 mod host;
 mod host_lines;

@@ -7,7 +7,7 @@ use super::idle_causes::Piece;
 use super::run_context::{LONGEST, RunContext};
 use super::time_category::Cause;
 use crate::analysis::host_frames::frame_label;
-use crate::analysis::name_pattern::name_pattern;
+use crate::analysis::name_pattern::normalize_label;
 use crate::model::{RangeOrigin, units};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -38,14 +38,6 @@ struct Query {
     /// Piece that a point represents; other queries count with their own length.
     piece: Piece,
     point: bool,
-}
-
-/// Normalises a range name: numbers become `#`, and addresses of Python objects are removed.
-fn normalize_label(label: &str) -> String {
-    match label.split_once(" object at 0x") {
-        Some((what, address)) => name_pattern(&format!("{what}{}", if address.ends_with('>') { ">" } else { "" })),
-        None => name_pattern(label),
-    }
 }
 
 /// Location of idle time in the program.
@@ -105,7 +97,8 @@ pub fn locate_idle(case: &RunContext<'_>, causes: &[Cause]) -> Where {
 /// Puts the sampled lines of the program before the ranges around them.
 fn add_lines(case: &RunContext<'_>, causes: &[Cause], spots: &mut Where) {
     let time = &case.host_time;
-    if time.samples_of(causes) < ENOUGH {
+    // Recorded functions are found as ranges.
+    if time.exact || time.samples_of(causes) < ENOUGH {
         return;
     }
     let lines = time.lines(causes);
@@ -118,6 +111,10 @@ fn add_lines(case: &RunContext<'_>, causes: &[Cause], spots: &mut Where) {
         ns: Some(line.ns),
         rank: None,
     });
+    let listed: Vec<Place> = listed.collect();
+    if listed.is_empty() {
+        return;
+    }
     spots.places.splice(0..0, listed);
     spots.lines = true;
     if let Some(frame) = time.main_function(causes) {
@@ -319,15 +316,4 @@ fn by_name(case: &RunContext<'_>, parts: &[(Part, i64)]) -> Vec<(Place, i64)> {
         (Place { kind, name, start: part.start, end: part.end, ns: Some(ns), rank: None }, ns)
     };
     named.into_iter().map(place).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::normalize_label;
-
-    #[test]
-    fn objects_of_python_are_alike_whatever_their_address() {
-        assert_eq!(normalize_label("<built-in method item of Tensor object at 0x7fdc681f2030>"), "<built-in method item of Tensor>");
-        assert_eq!(normalize_label("step 12"), "step #");
-    }
 }

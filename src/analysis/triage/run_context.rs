@@ -4,6 +4,7 @@ use super::attribution::{Busy, sweep_windows};
 use super::copies::{Copies, CopyClass};
 use super::device_ops::{Class, DeviceOps, Unit};
 use super::eligible_windows::{measuring_times, recorded_windows};
+use super::function_time::time_of_functions;
 pub use super::gather::{AfterCall, LONGEST, STRIP, StepTime};
 use super::gather::{Gather, keep_longest};
 use super::host::Host;
@@ -236,7 +237,7 @@ impl<'a> RunContext<'a> {
             all.add_all(&device.idle);
         }
         let host_idle = Cause::ALL.into_iter().filter(|c| c.is_of_host()).map(|c| all.get(c)).sum();
-        let pieces = Cause::ALL
+        let pieces: FxHashMap<Cause, Vec<Piece>> = Cause::ALL
             .into_iter()
             .zip(pieces)
             .map(|(cause, mut pieces)| {
@@ -245,7 +246,10 @@ impl<'a> RunContext<'a> {
                 (cause, pieces)
             })
             .collect();
-        let host_time = lines.into_time(&profile.samples, host_idle);
+        let mut host_time = lines.into_time(&profile.samples, host_idle);
+        if host_time.times.is_empty() && host.known.python {
+            host_time = time_of_functions(profile, &host, &pieces);
+        }
         let units = devices.len().max(1) as f64;
         let strip = strip.iter().zip(share_outside_windows(window, &windows)).map(|(idle, outside)| idle + outside * units);
         let strip: Vec<f32> = strip.map(|idle| (1.0 - idle / units).clamp(0.0, 1.0) as f32).collect();

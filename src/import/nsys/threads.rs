@@ -83,7 +83,7 @@ pub fn read_states(db: &Db, job: &Job<'_>, threads: &mut Threads) -> Result<Vec<
 
 /// Reads sampled call stacks of the host, sorted by time. A frame is a symbol with the name of the module.
 pub fn read_samples(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut Threads) -> Result<Samples, ImportError> {
-    let mut out = Samples::default();
+    let mut out = Samples { running_only: true, ..Samples::default() };
     let mut rows = gather_rows(db, job, SAMPLES, ["id", "start", "globalTid"], "CPU samples")?;
     if rows.is_empty() {
         return Ok(out);
@@ -115,7 +115,7 @@ pub fn read_samples(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: 
             }));
         }
         // nsys samples threads that run.
-        out.samples.push(Sample { time, thread: thread_id(threads, global), stack, activity: Activity::Running });
+        out.samples.push(Sample { time, thread: thread_id(threads, global), stack, activity: Activity::Running, holds: false });
     }
     Ok(out)
 }

@@ -1,6 +1,6 @@
 //! Samples of launching threads, and the functions and stacks that they refer to.
 
-use super::host_sample_rows::FunctionRow;
+use super::host_sample_rows::{FunctionRow, StackRow};
 use super::names::Names;
 use super::python_lines::find_line;
 use super::rows::Rows;
@@ -12,11 +12,31 @@ fn activity_of(number: u8) -> Activity {
     Activity::ALL.get(usize::from(number)).copied().unwrap_or_default()
 }
 
+/// Frames of a stack that are kept; the tracer writes at most 257.
+const DEEPEST: u32 = 1024;
+/// Bytes of a line table that are used; the tracer writes at most 16 kB.
+const LONGEST_TABLE: usize = 64 << 10;
+/// Flag of the activity: the thread holds the interpreter lock for which others wait.
+const HOLDS: u8 = 64;
+
 /// Adds the samples of a process; returns the model's numbers of its stacks.
 pub fn add_samples(names: &Names, rows: &Rows, threads: &mut Threads, out: &mut Samples) -> FxHashMap<u32, u32> {
     let functions: FxHashMap<u32, &FunctionRow> = rows.functions.iter().map(|f| (f.number, f)).collect();
-    let mut frames: FxHashMap<(u32, i64), u32> = FxHashMap::default();
-    let mut stacks: FxHashMap<u32, u32> = FxHashMap::default();
+    let build_frame = |row: &StackRow| match functions.get(&row.function) {
+        None => StackFrame { function: "(more frames)".into(), ..StackFrame::default() },
+        Some(f) => StackFrame {
+            function: names.get(f.name).unwrap_or_else(|| "(unnamed function)".into()),
+            file: names.get(f.file),
+            line: Some(&f.lines).filter(|l| l.len() <= LONGEST_TABLE).and_then(|l| find_line(l, f.minor, f.first_line, row.offset)),
+            python: true,
+        },
+    };
+    // Several instructions of a line are one frame.
+    let mut frames: FxHashMap<StackFrame, u32> = FxHashMap::default();
+    let mut of_instruction: FxHashMap<(u32, i64), u32> = FxHashMap::default();
+    let mut interned: FxHashMap<CallStack, u32> = FxHashMap::default();
+    // Number and depth of each stack.
+    let mut stacks: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
     for row in &rows.stacks {
         let caller = match row.caller {
             0 => None,
@@ -26,27 +46,29 @@ pub fn add_samples(names: &Names, rows: &Rows, threads: &mut Threads, out: &mut 
                 None => continue,
             },
         };
-        let frame = *frames.entry((row.function, row.offset)).or_insert_with(|| {
-            out.frames.push(functions.get(&row.function).map_or_else(
-                || StackFrame { function: "(more frames)".into(), ..StackFrame::default() },
-                |f| StackFrame {
-                    function: names.get(f.name).unwrap_or_else(|| "(unnamed function)".into()),
-                    file: names.get(f.file),
-                    line: find_line(&f.lines, f.minor, f.first_line, row.offset),
-                    python: true,
-                },
-            ));
-            u32::try_from(out.frames.len() - 1).unwrap_or(u32::MAX)
+        let depth = caller.map_or(0, |c| c.1 + 1);
+        if depth >= DEEPEST {
+            continue;
+        }
+        let frame = *of_instruction.entry((row.function, row.offset)).or_insert_with(|| {
+            *frames.entry(build_frame(row)).or_insert_with_key(|frame| {
+                out.frames.push(frame.clone());
+                u32::try_from(out.frames.len() - 1).unwrap_or(u32::MAX)
+            })
         });
-        let number = u32::try_from(out.stacks.len()).unwrap_or(u32::MAX);
-        out.stacks.push(CallStack { caller, frame });
-        stacks.insert(row.number, number);
+        let number = *interned.entry(CallStack { caller: caller.map(|c| c.0), frame }).or_insert_with_key(|stack| {
+            out.stacks.push(*stack);
+            u32::try_from(out.stacks.len() - 1).unwrap_or(u32::MAX)
+        });
+        stacks.insert(row.number, (number, depth));
     }
+    let stacks: FxHashMap<u32, u32> = stacks.into_iter().map(|(row, (number, _))| (row, number)).collect();
     out.samples.extend(rows.samples.iter().filter(|s| s.time > 0).map(|s| Sample {
         time: names.session_time(s.time),
         thread: threads.get_or_insert(names.pid, s.thread).0,
         stack: stacks.get(&s.stack).copied(),
-        activity: activity_of(s.activity),
+        activity: activity_of(s.activity & !HOLDS),
+        holds: s.activity & HOLDS != 0,
     }));
     stacks
 }

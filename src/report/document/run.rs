@@ -3,7 +3,7 @@
 use super::block::{Block, Found, Picture, Table};
 use super::svg::{Svg, WIDTH};
 use crate::analysis::Family;
-use crate::analysis::triage::{Finding, Severity, TimeCategory, Triage};
+use crate::analysis::triage::{Finding, LineTime, Severity, TimeCategory, Triage};
 use crate::model::{Nanos, Profile, units};
 use crate::report::triage::{format_evidence, format_place, judged_line, remarks};
 use std::collections::BTreeMap;
@@ -31,12 +31,32 @@ pub fn blocks(profile: &Profile, triage: &Triage) -> Vec<Block> {
         out.push(Block::Heading(3, "What limits it".to_owned()));
         out.extend(triage.findings.iter().map(|f| Block::Found(finding_block(f, triage.window.0))));
     }
+    let lines = triage.host_time.main_lines(LINES);
+    if !lines.is_empty() {
+        out.push(Block::Heading(3, "Lines of the program that the GPU waits for".to_owned()));
+        out.push(Block::Table(lines_table(triage, &lines)));
+    }
     let remarks = remarks(triage);
     if !remarks.is_empty() {
         out.push(Block::Heading(3, "How it was judged, and what was not recorded".to_owned()));
         out.push(Block::List(remarks));
     }
     out
+}
+
+/// Number of lines of the program in the report.
+const LINES: usize = 10;
+
+fn lines_table(triage: &Triage, lines: &[LineTime]) -> Table {
+    let all = triage.host_time.known().max(1) as f64;
+    let row = |l: &LineTime| {
+        let share = units::format_percent(l.ns as f64 / all * 100.0);
+        vec![l.label(), Nanos(l.ns).to_string(), share, l.cause.part().short_label().to_owned()]
+    };
+    Table {
+        head: vec![("function", false), ("GPU idle", true), ("share", true), ("while the host", false)],
+        rows: lines.iter().map(row).collect(),
+    }
 }
 
 fn css_class(part: TimeCategory) -> String {

@@ -137,7 +137,8 @@ struct HostLineJson {
     line: Option<u32>,
     idle_ns: i64,
     share_percent: f64,
-    samples: u64,
+    /// Null where each call was recorded.
+    samples: Option<u64>,
     part: &'static str,
     activity: &'static str,
 }
@@ -150,7 +151,7 @@ fn host_lines(t: &Triage) -> Vec<HostLineJson> {
         line: l.frame.line,
         idle_ns: l.ns,
         share_percent: round_percent(l.ns as f64 / all * 100.0),
-        samples: l.samples,
+        samples: (!t.host_time.exact).then_some(l.samples),
         part: l.cause.part().id(),
         activity: l.activity.id(),
     };

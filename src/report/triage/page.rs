@@ -94,7 +94,7 @@ fn print_lines(out: &mut dyn Write, t: &Triage, width: usize) -> io::Result<()> 
         return Ok(());
     }
     writeln!(out)?;
-    writeln!(out, "the GPU waits for these lines (`warpscope lines` lists all)")?;
+    writeln!(out, "idle while the host executes (`warpscope lines` lists all)")?;
     let all = t.host_time.known().max(1) as f64;
     lines.iter().try_for_each(|l| {
         let text = format!(
@@ -163,8 +163,16 @@ pub fn write_markdown(out: &mut dyn Write, judged: &[Judged<'_>]) -> io::Result<
                 )?;
             }
         }
-        for l in t.host_time.main_lines(LINES) {
-            writeln!(out, "- the GPU waits {} for {}", Nanos(l.ns), table::escape_markdown(&l.label()))?;
+        let lines = t.host_time.main_lines(LINES);
+        if !lines.is_empty() {
+            writeln!(out)?;
+            writeln!(out, "Idle while the host executes:")?;
+            writeln!(out)?;
+        }
+        let all = t.host_time.known().max(1) as f64;
+        for l in lines {
+            let share = units::format_percent(l.ns as f64 / all * 100.0);
+            writeln!(out, "- {} ({share}): {}", Nanos(l.ns), table::escape_markdown(&l.label()))?;
         }
         writeln!(out)?;
         for line in remarks(t) {

@@ -95,6 +95,11 @@ fn call_of_activity(activity: Activity) -> &'static str {
     }
 }
 
+/// Returns true if most of the host's own time is told apart only by samples nearby.
+fn mostly_guessed(case: &RunContext<'_>) -> bool {
+    case.host_time.guessed * 2 > case.idle.get(Cause::Compute) + case.idle.get(Cause::Wait)
+}
+
 /// Suffix of a headline for idle time that occurs only once or twice.
 fn once_suffix(times: u64, longest: Option<f64>) -> String {
     match (times, longest) {
@@ -170,7 +175,7 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
     let what = call.as_ref().or(place.as_ref()).map_or_else(String::new, |name| format!(", mostly in {name}"));
     let (times, _) = case.spreads.gap_stats(Cause::Wait);
     // Samples say what it waits for.
-    let activity = case.host_time.main_activity(&[Cause::Wait]).filter(|_| spots.lines);
+    let activity = case.host_time.main_activity(&[Cause::Wait]).filter(|a| a.waits() == Some(true));
     let awaited = activity.map_or("waits for something other than the GPU", Activity::as_str);
     let finding = Finding::new(
         Verdict::InputWait,
@@ -196,7 +201,11 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
     // While a thread is off the CPU or in the loader, we cannot see what it waits for; in an unmarked loop it may be
     // waiting for work, such as a server's next request.
     let marked = matches!(case.steps.found, Some(StepSource::Ranges(_)));
-    Some(if (case.host.known.os || spots.lines) && marked { finding } else { finding.with_confidence(Sure::Likely) })
+    Some(if (case.host.known.os || activity.is_some()) && marked && !mostly_guessed(case) {
+        finding
+    } else {
+        finding.with_confidence(Sure::Likely)
+    })
 }
 
 /// The launching thread computes.
@@ -221,6 +230,7 @@ pub fn host_compute(case: &RunContext<'_>) -> Option<Finding> {
     let causes = [Cause::Compute, Cause::Unknown];
     let lock = case.host_time.interpreter_lock(&causes).filter(|l| l.0 > 0.5);
     let headline = if let (true, Some((_, holder))) = (certain, lock) {
+        let at = at.replacen(", in", " in", 1);
         format!(
             "the launching thread waits for Python's interpreter lock (GIL), which {} holds{at} while the GPU has nothing to do: idle for {} of {base}, up to {} at a time",
             name_thread(case, holder),
@@ -265,7 +275,7 @@ pub fn host_compute(case: &RunContext<'_>) -> Option<Finding> {
     };
     if !certain {
         finding = finding.with_confidence(Sure::Possible);
-    } else if !case.host.known.os && !case.host.known.states {
+    } else if !case.host.known.os && !case.host.known.states || mostly_guessed(case) {
         // The open function or operator may be waiting rather than computing.
         finding = finding.with_confidence(Sure::Likely);
     }

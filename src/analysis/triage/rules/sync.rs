@@ -45,7 +45,7 @@ pub fn host_sync(case: &RunContext<'_>) -> Option<Finding> {
     let most = behind.first().map_or("a synchronization", |b| b.0).to_owned();
     let back = if waits > 1 && values * 2 > waits { ", most of them to read back a value of a few bytes" } else { "" };
     let spots = places::locate_idle(case, &[Cause::Sync]);
-    let at = if spots.lines { spots.main_place_text().trim_end_matches(',').to_owned() } else { String::new() };
+    let at = if spots.lines { spots.main_place_text().trim_end_matches(',').replacen(", in ", ", mostly in ", 1) } else { String::new() };
     let finding = Finding::new(
         Verdict::HostSync,
         share,

@@ -4,7 +4,8 @@ use crate::analysis::GroupBy;
 use crate::app::actions::ActionId;
 use crate::app::overlay::{Item, PickAction, PickList};
 
-pub fn groupings(current: GroupBy) -> PickList {
+/// Groupings; `lines`: the report has lines at which graphs were captured.
+pub fn groupings(current: GroupBy, lines: bool) -> PickList {
     let rows = [
         (GroupBy::Kernel, 'k', "function, and the operation that it is instantiated for"),
         (GroupBy::Name, 'n', "function name: overloads and instantiations together"),
@@ -17,7 +18,8 @@ pub fn groupings(current: GroupBy) -> PickList {
         (GroupBy::Nvtx, 'r', "path of NVTX ranges or operators around the launch"),
         (GroupBy::Line, 'l', "line of the program at which a graph's kernel was captured"),
     ];
-    let mut items: Vec<Item> = rows.map(|(by, letter, hint)| Item::new(by.cli_name(), hint, letter, PickAction::Group(by))).into();
+    let rows = rows.into_iter().filter(|r| lines || r.0 != GroupBy::Line);
+    let mut items: Vec<Item> = rows.map(|(by, letter, hint)| Item::new(by.cli_name(), hint, letter, PickAction::Group(by))).collect();
     // Users of vi and less press `g` twice.
     items.push(Item::new("first row", "leaves the grouping as it is", 'g', PickAction::Action(ActionId::First)));
     PickList::by_letter("group by", items, Some(&PickAction::Group(current)))

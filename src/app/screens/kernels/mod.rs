@@ -187,7 +187,11 @@ impl Screen for KernelsScreen {
                 self.finder.typing = true;
                 Response::none()
             }
-            ActionId::Group => Response::open_overlay(lists::groupings(cx.report()?.groups.by)),
+            ActionId::Group => {
+                let report = cx.report()?;
+                let lines = report.profile.as_ref().is_some_and(|p| !p.graph_nodes.is_empty());
+                Response::open_overlay(lists::groupings(report.groups.by, lines))
+            }
             ActionId::Sort => Response::open_overlay(PickList::sort_orders(&kernels::columns(GroupBy::Kernel), self.sort)),
             ActionId::Reverse => self.change_order(self.sort, cx),
             ActionId::Mark => {

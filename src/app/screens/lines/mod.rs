@@ -147,7 +147,7 @@ impl LinesScreen {
             _ => {
                 let (profile, triage) = (report.profile.as_ref()?, available_triage(report)?);
                 let mut out = Vec::new();
-                HostLines::of_functions(profile, &triage.host_time).print_rows(&mut out, Format::Csv, TO_PASTE).ok()?;
+                HostLines::of_functions(profile, triage).print_rows(&mut out, Format::Csv, TO_PASTE).ok()?;
                 of(String::from_utf8(out).ok()?, "lines as CSV")
             }
         }

@@ -241,8 +241,8 @@ static void call_heard(u32 domain, u32 id, const Call* call) {
   event_end(r);
   ADD(counted.calls, 1);
 }
-// Runs on the calling thread. Takes short locks (Ring.emptying, names.lock, threads.lock, modules.lock), gate.lock and
-// switching if a gate turns, and measure.lock while something is measured.
+// Runs on the calling thread. Takes short locks (Ring.emptying, stacks.lock, names.lock, out.lock, threads.lock,
+// modules.lock), gate.lock and switching if a gate turns, and measure.lock while something is measured.
 static void on_call(void* user, u32 domain, u32 id, const Call* call) {
   (void)user;
   if (gone) return;

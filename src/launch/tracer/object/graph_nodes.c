@@ -74,8 +74,10 @@ static void graph_node_heard(u32 id, const GraphResource* r) {
 
 // Runs while the session is opened. The interpreter is looked for here: a callback may hold locks of the driver.
 static void graph_nodes_hear(void) {
-  if (!cuptiGetGraphNodeId || session.whole_graphs || !lock(&stacks.lock)) return;
-  if (stacks.every_us) stacks_ready(clock_now(CLOCK_MONOTONIC));
+  if (!cuptiGetGraphNodeId || session.whole_graphs) return;
+  PythonSymbols found = stacks.every_us ? python_symbols() : (PythonSymbols){ NULL, NULL, 0, 0 };
+  if (!lock(&stacks.lock)) return;
+  if (stacks.every_us && stacks_prepare()) python_take(&found);
   unlock(&stacks.lock);
   cuptiEnableCallback(1, subscription, DOMAIN_RESOURCE, GRAPHNODE_CREATED);
   cuptiEnableCallback(1, subscription, DOMAIN_RESOURCE, GRAPHNODE_CLONED);

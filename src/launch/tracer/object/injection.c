@@ -409,7 +409,8 @@ static void* tick(void* unused) {
     if (watches) states_look();
     else states_pause();
     if (watches && wait > STATES_EVERY_MS) wait = STATES_EVERY_MS;
-    if (watches && stacks.every_us && wait > stacks.every_us / 1000) wait = stacks.every_us / 1000;
+    u32 sampled_ms = stacks.every_us < 1000 ? 1 : stacks.every_us / 1000;
+    if (watches && stacks.every_us && wait > sampled_ms) wait = sampled_ms;
     measure_look(0);
     if (measure.state != MEASURE_OFF && wait > MEASURE_EVERY_MS) wait = MEASURE_EVERY_MS;
     if ((open_after_ns || open_for_ns) && wait > 20) wait = 20;
@@ -434,6 +435,7 @@ static void finish(const char* why) {
   if (gone || out.pid != process() || __atomic_exchange_n(&session.ended, 1, __ATOMIC_ACQ_REL)) return;
   SET(ending, 1);
   states_pause();
+  stacks_write();
   rings_look(1);
   names_flush();
   threads_name(1);
@@ -448,6 +450,7 @@ static void finish(const char* why) {
     unlock(&rows.lock);
   }
   rings_look(1);
+  stacks_write();
   names_flush();
   threads_name(0);
   given_write();
@@ -469,8 +472,9 @@ static void end_without_ticker(const char* why) {
     return;
   }
   SET(ender, tid()), SET(ending, 1), SET(session.ended, 1);
-  lock_abandon(&out.lock), lock_abandon(&names.lock);
+  lock_abandon(&out.lock), lock_abandon(&names.lock), lock_abandon(&stacks.lock);
   for (Ring* r = __atomic_load_n(&rings, __ATOMIC_ACQUIRE); r; r = r->next) lock_abandon(&r->emptying), ring_empty(r);
+  stacks_write();
   names_flush();
   count_facts(&f);
   fact_number(&f, "unfinished", 1);

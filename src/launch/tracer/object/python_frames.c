@@ -1,7 +1,7 @@
 // Python call stacks of other threads, read from the process's own memory while the threads run: without the GIL,
 // without stopping anything, and without calling into the interpreter. Every read is a system call that fails, instead
 // of the program, if the memory is gone. What it returns may be torn: code objects are recognized by their type, and a
-// stack whose frames do not end in one is dropped.
+// stack is dropped if its frames have none, or if it does not end where the thread's stack begins.
 //
 // CPython 3.13 and later describe their structures (_Py_DebugOffsets, Include/internal/pycore_debug_offsets.h). The
 // offsets of 3.8 to 3.12 were taken from the headers of each release, for 64-bit builds.
@@ -46,8 +46,6 @@ static struct {
   const void* code_type;
   // Offset of the kernel's thread id in the C library's thread structure; 0 if unknown.
   u32 pthread_tid;
-  // The interpreter was looked for at this time.
-  u64 looked;
   const char* why_not;
 } python;
 
@@ -98,23 +96,33 @@ static int python_described(u32 minor) {
     fits(c, 1, CODE_BYTES) && fits(c, 3, CODE_BYTES) && fits(c, 4, CODE_BYTES) && fits(c, 5, CODE_BYTES);
 }
 
-static void python_find(void) {
+// What the dynamic loader knows of the interpreter. Looked up without a lock: the loader may be running a constructor
+// for as long as it likes.
+typedef struct { const u8* runtime; const void* code_type; u32 major, minor; } PythonSymbols;
+static PythonSymbols python_symbols(void) {
   // 3.11 and later have a number; the text of the others is constant once it was asked for.
   const u32* number = dlsym(NULL, "Py_Version");
   const char* (*text)(void) = NULL;
   *(void**)&text = dlsym(NULL, "Py_GetVersion");
-  const u8* runtime = dlsym(NULL, "_PyRuntime");
-  const void* code_type = dlsym(NULL, "PyCode_Type");
-  if (!runtime || !code_type || (!number && !text)) return;
+  PythonSymbols found = { dlsym(NULL, "_PyRuntime"), dlsym(NULL, "PyCode_Type"), 0, 0 };
+  if (!found.runtime || !found.code_type || (!number && !text)) return (PythonSymbols){ NULL, NULL, 0, 0 };
   const char* version = number ? NULL : text();
-  u32 major = number ? *number >> 24 : (u32)number_of(version), minor = number ? *number >> 16 & 0xff : 0;
-  if (!number && version[1] == '.') minor = (u32)number_of(version + 2);
-  python.runtime = runtime, python.code_type = code_type;
+  found.major = number ? *number >> 24 : (u32)number_of(version);
+  if (number) found.minor = *number >> 16 & 0xff;
+  else if (version[1] == '.') found.minor = (u32)number_of(version + 2);
+  return found;
+}
+// stacks.lock is held.
+static void python_take(const PythonSymbols* found) {
+  if (!found->runtime || python.minor || python.why_not) return;
+  u32 major = found->major, minor = found->minor;
+  python.runtime = found->runtime, python.code_type = found->code_type;
   u64 word;
-  struct iovec own = { runtime, 8 };
+  struct iovec own = { found->runtime, 8 };
   i64 n = peek_all(&own, 1, &word, 8);
   if (n != 8) {
-    python.why_not = n == -ENOSYS || n == -EPERM ? "the sandbox forbids process_vm_readv" : "its memory cannot be read";
+    int forbidden = n == -ENOSYS || n == -EPERM;
+    python.why_not = forbidden ? "the sandbox forbids process_vm_readv" : "its memory cannot be read";
   } else if (major == 3 && minor >= 8 && minor < 8 + COUNT(PYTHON_LAYOUTS)) {
     python.at = PYTHON_LAYOUTS[minor - 8], python.minor = minor;
   } else if (major == 3 && minor >= 13 && python_described(minor)) {
@@ -210,6 +218,8 @@ enum { CLOSE = 4096, ABOVE = 1024, AGAIN_BYTES = 64 << 10, PIECES = FRAMES + 2 }
 static struct {
   PythonFrame frames[FRAMES];
   u32 depth;
+  // Number of the walk, which chooses the code objects that are read again.
+  u32 turn;
   // Set if there are more frames than fit.
   int cut;
   u8 frame_bytes[FRAMES][FRAME_BYTES], code_bytes[FRAMES][CODE_BYTES];
@@ -265,10 +275,15 @@ static const u8* python_frame(PythonThread* t, const u8* state) {
   return seen ? (const u8*)word_at(seen, python.at.inner_frame) : (const u8*)peek_word(frame + python.at.inner_frame);
 }
 
-// Tests whether the last stack had this frame with this code.
+// Tests whether the last stack had this frame with this code. Its address may belong to another code object meanwhile:
+// those of the innermost frames are read each time, of the others every eighth time.
 static int is_again(const PythonThread* t, const u8* frame, const u8* code, u32* from) {
-  for (u32 i = *from; i < t->depth; i++)
-    if (t->frames[i] == frame) return *from = i + 1, t->codes[i] == code;
+  enum { INNERMOST = 4, TURNS = 8 };
+  for (u32 i = *from; i < t->depth; i++) {
+    if (t->frames[i] != frame) continue;
+    *from = i + 1;
+    return t->codes[i] == code && walk.depth >= INNERMOST && (t->depth - i + walk.turn) % TURNS;
+  }
   return 0;
 }
 
@@ -324,7 +339,7 @@ static int frames_walk(PythonThread* t, const u8* frame) {
 // has no frames.
 static int python_walk(PythonThread* t, u64 time) {
   enum { AGAIN_NS = 200000000, TRIES = 12, ALIKE = 4 };
-  walk.depth = 0, walk.cut = 0;
+  walk.depth = 0, walk.cut = 0, walk.turn++;
   if (!t->state) {
     if (t->looked && time - t->looked < AGAIN_NS) return 1;
     t->looked = time;
@@ -342,7 +357,8 @@ static int python_walk(PythonThread* t, u64 time) {
     if (!state || thread_of_state(state) != t->thread) return t->state = NULL, t->depth = 0, 0;
     if (!frames_walk(t, python_frame(t, state))) continue;
     const u8* found = walk.depth ? walk.frames[walk.depth - 1].address : NULL;
-    alike = found == t->root ? ALIKE : found == root ? alike + 1 : 1;
+    // Of a deeper stack the outermost frames are not seen.
+    alike = found == t->root || walk.cut ? ALIKE : found == root ? alike + 1 : 1;
     root = found;
   }
   if (alike < ALIKE) return 0;

@@ -1,11 +1,11 @@
 // Samples of launching threads: the Python stack, and what the thread waits for. stacks.lock is held while samples are
-// taken or written. Functions and stacks are written once,
-// before the first sample that refers to them; a stack is a stack without its innermost frame, and that frame.
+// taken or written. Functions and stacks are written once, before the first sample that refers to them; a stack is the
+// stack of its caller, and a frame.
 
 enum { STACK_FUNCTIONS = 1 << 15, STACK_NODES = 1 << 18, SAMPLED = 32 };
 // Values of a sample's last byte.
 enum { RUNS = 0, WAITS_LOCK = 1, WAITS_GIL = 2, WAITS_READ = 3, WAITS_WRITE = 4, WAITS_POLL = 5, WAITS_SLEEP = 6,
-  WAITS_CHILD = 7, WAITS_OTHER = 8, WAITS_UNKNOWN = 9 };
+  WAITS_CHILD = 7, WAITS_OTHER = 8, WAITS_UNKNOWN = 9, HOLDS_GIL = 64 /* added */ };
 
 typedef struct { const u8 *code, *file, *name, *lines; i32 first_line; u32 id; } PythonFunction;
 typedef struct { u32 parent, function; i32 offset; u32 id; } StackNode;
@@ -14,8 +14,8 @@ static struct {
   Lock lock;
   // Microseconds between samples; 0 if none are taken.
   u32 every_us;
-  // Last sample's time on the monotonic clock.
-  u64 at;
+  // Last sample's time on the monotonic clock, and the time from the sample before it.
+  u64 at, passed;
   PythonFunction* functions;
   StackNode* nodes;
   // Entries in the tables, and the last ids: these are never reused.
@@ -151,6 +151,12 @@ static long call_read(u32 i, u32 thread, char* text, u64 most) {
   return f->file < 0 ? -1 : SYSTEM(SYS_PREAD64, f->file, text, most, 0);
 }
 
+static void call_forget(u32 i) {
+  if (i >= CALLS_OPEN || !call_files[i].thread) return;
+  if (is_same(call_files[i].file, call_files[i].is)) file_close(call_files[i].file);
+  call_files[i] = (CallFile){ -1, 0, { 0, 0 } };
+}
+
 // What a thread is blocked in, by the number of its system call and the first argument. `i` is its place among the
 // threads that are sampled.
 static u32 wait_of(u32 i, u32 thread, const u8* gil) {
@@ -204,11 +210,15 @@ static void sample_put(u32 thread, u64 time, u32 stack, u32 wait) {
   if (p + 48 > stacks.rows.data + sizeof stacks.rows.data) stacks_flush();
 }
 
-// Samples a thread that has used so much CPU time since it started, and `runs` if it ran all the time since the last
-// sample. Returns 1 if it waits for the GIL.
-static int sample_thread(u32 i, u32 thread, u64 used, int runs, u64 time, u64 monotonic) {
+// Samples a thread that has used so much CPU time since it started. Returns 1 if it waits for the GIL.
+static int sample_thread(u32 i, u32 thread, u64 used, u64 time, u64 monotonic) {
   PythonThread* t = &stacks.threads[i];
-  if (t->thread != thread) *t = (PythonThread){ .thread = thread }, stacks.last[i].used = 0;
+  if (t->thread != thread) {
+    *t = (PythonThread){ .thread = thread };
+    stacks.last[i].used = 0, stacks.last[i].wait = WAITS_UNKNOWN;
+  }
+  u64 took = stacks.last[i].used ? used - stacks.last[i].used : 0;
+  int runs = stacks.passed && took * 10 >= stacks.passed * 9;
   // A thread that has not run since is where it was.
   if (!used || used != stacks.last[i].used || stacks.last[i].wait == RUNS || stacks.last[i].wait == WAITS_UNKNOWN) {
     u32 wait = runs ? RUNS : wait_of(i, thread, t->gil), stack = 0;
@@ -225,7 +235,7 @@ static int sample_thread(u32 i, u32 thread, u64 used, int runs, u64 time, u64 mo
   return stacks.last[i].wait == WAITS_GIL;
 }
 
-// Samples the thread that holds the GIL, unless it is one of those that are sampled anyway.
+// Samples the thread that holds the GIL. If it is sampled anyway, its sample is repeated as that of the holder.
 static void sample_holder(const u8* gil, u64 time, u64 monotonic) {
   static PythonThread holder;
   static u8 state[STATE_BYTES];
@@ -233,27 +243,34 @@ static void sample_holder(const u8* gil, u64 time, u64 monotonic) {
   const u8* at = (const u8*)peek_word(gil + GIL_HOLDER);
   if (!at || !peek(gil + GIL_LOCKED, &locked, 4) || locked != 1 || !peek(at, state, STATE_BYTES)) return;
   u32 thread = thread_of_state(state);
-  for (u32 i = 0; i < stacks.count; i++)
-    if (stacks.threads[i].thread == thread) return;
+  for (u32 i = 0; i < stacks.count; i++) {
+    if (stacks.threads[i].thread != thread) continue;
+    sample_put(thread, time, stacks.last[i].stack, stacks.last[i].wait | HOLDS_GIL);
+    return;
+  }
   if (!thread) return;
   if (holder.thread != thread) holder = (PythonThread){ .thread = thread };
-  if (python_walk(&holder, monotonic)) sample_put(thread, time, stack_of_walk(), wait_of(SAMPLED, thread, NULL));
+  u32 wait = wait_of(SAMPLED, thread, NULL) | HOLDS_GIL;
+  if (python_walk(&holder, monotonic)) sample_put(thread, time, stack_of_walk(), wait);
   else stacks.torn++;
 }
 
-// Prepares the tables, and looks for the interpreter, which may have been loaded since the last time.
-static int stacks_ready(u64 monotonic) {
-  enum { FIND_NS = 500000000 };
-  if (!stacks_prepare()) return 0;
-  if (!python.minor && !python.why_not && (!python.looked || monotonic - python.looked > FIND_NS))
-    python.looked = monotonic, python_find();
-  return 1;
+// Looks for the interpreter, which may be loaded later, ever less often. Without stacks.lock.
+static PythonSymbols python_look(u64 monotonic) {
+  static u64 next, after = 500000000;
+  static const u64 RARELY_NS = 30000000000ul;
+  if (python.minor || python.why_not || monotonic < next) return (PythonSymbols){ NULL, NULL, 0, 0 };
+  next = monotonic + after, after = after * 2 < RARELY_NS ? after * 2 : RARELY_NS;
+  return python_symbols();
 }
 
-// Takes the lock if samples are due.
+// Takes the lock if samples are due. Runs on the ticker.
 static int stacks_begin(u64 monotonic) {
-  if (!stacks.every_us || monotonic - stacks.at < stacks.every_us * 900ul || !lock(&stacks.lock)) return 0;
-  if (!stacks_ready(monotonic)) return unlock(&stacks.lock), 0;
-  stacks.at = monotonic;
+  if (!stacks.every_us || monotonic - stacks.at < stacks.every_us * 900ul) return 0;
+  PythonSymbols found = python_look(monotonic);
+  if (!lock(&stacks.lock)) return 0;
+  if (!stacks_prepare()) return unlock(&stacks.lock), 0;
+  python_take(&found);
+  stacks.passed = stacks.at ? monotonic - stacks.at : 0, stacks.at = monotonic;
   return 1;
 }

@@ -29,33 +29,37 @@ static void states_put(u32 thread, u64 time, u32 state) {
   if (states.end > states.data + sizeof states.data - 32) states_flush();
 }
 
-// Runs on the ticker only.
+static void state_judge(Watched* w, u64 used, u64 passed) {
+  u64 took = used - w->used;
+  u32 state = took * 5 <= passed ? OFF : took * 5 >= passed * 4 ? ON : PARTLY;
+  if (state != w->state) states_put(w->thread, states.at, state), w->state = state;
+}
+
+// Runs on the ticker only. Stacks may be sampled more often than states are judged.
 static void states_look(void) {
+  static const u64 JUDGED_NS = STATES_EVERY_MS * 900000ul;
   u64 t = now(), monotonic = clock_now(CLOCK_MONOTONIC);
   u64 passed = states.at ? monotonic - states.at_monotonic : 0;
+  int judged = !states.at || passed >= JUDGED_NS;
   for (u32 i = states.count; i < WATCHED && i < GET(threads.count); i++)
     states.list[i] = (Watched){ threads.seen[i], UNKNOWN, 0 }, states.count = i + 1;
   int due = stacks_begin(monotonic);
   const u8* gil = NULL;
   stacks.count = due ? states.count : stacks.count;
-  for (u32 i = 0; i < states.count; i++) {
+  for (u32 i = 0; i < states.count && (judged || due); i++) {
     Watched* w = &states.list[i];
     struct timespec time;
-    // A thread that has ended is off the CPU.
-    u64 used =
-      clock_gettime(clock_of(w->thread), &time) ? w->used : (u64)time.seconds * 1000000000ul + (u64)time.nanoseconds;
-    u64 took = w->used ? used - w->used : 0;
-    if (w->used && passed) {
-      u32 state = took * 5 <= passed ? OFF : took * 5 >= passed * 4 ? ON : PARTLY;
-      if (state != w->state) states_put(w->thread, states.at, state), w->state = state;
-    }
-    w->used = used;
-    int runs = passed && took * 10 >= passed * 9;
-    if (due && sample_thread(i, w->thread, used, runs, t, monotonic)) gil = stacks.threads[i].gil;
+    // A thread that has ended is off the CPU, and has no stack.
+    int ended = clock_gettime(clock_of(w->thread), &time) != 0;
+    u64 used = ended ? w->used : (u64)time.seconds * 1000000000ul + (u64)time.nanoseconds;
+    if (judged && w->used && passed) state_judge(w, used, passed);
+    if (judged) w->used = used;
+    if (due && ended) call_forget(i);
+    else if (due && sample_thread(i, w->thread, used, t, monotonic)) gil = stacks.threads[i].gil;
   }
   if (gil) sample_holder(gil, t, monotonic);
   if (due) stacks.spent_ns += clock_now(CLOCK_MONOTONIC) - monotonic, unlock(&stacks.lock);
-  states.at = t, states.at_monotonic = monotonic;
+  if (judged) states.at = t, states.at_monotonic = monotonic;
 }
 
 // Writes all states again, for readers that start here.
@@ -65,7 +69,8 @@ static void states_restate(void) {
   states_flush();
 }
 
-// Stops sampling while nothing is recorded; later states are written anew.
+// Stops sampling while nothing is recorded; later states are written anew, and the CPU time used meanwhile does not
+// count.
 static void states_pause(void) {
   if (!states.at) return;
   for (u32 i = 0; i < states.count; i++) states.list[i].state = UNKNOWN, states.list[i].used = 0;

@@ -1,0 +1,143 @@
+//! Idle time by stack where each call of a Python function was recorded, as by PyTorch with `with_stack=True`: exact,
+//! without samples.
+
+use super::host::Host;
+use super::host_lines::{HostTime, StackTime};
+use super::idle_causes::Piece;
+use super::time_category::Cause;
+use crate::analysis::name_pattern::normalize_label;
+use crate::model::{Activity, CallStack, Profile, RangeOrigin, StackFrame};
+use rustc_hash::FxHashMap;
+
+/// Splits a name as PyTorch writes it, `dataset.py(88): collate`: the file and the line of the function's definition.
+fn parse_function(name: &str) -> StackFrame {
+    let split = name.split_once("): ").and_then(|(place, function)| {
+        let (file, line) = place.rsplit_once('(')?;
+        Some((file, line.parse().ok()?, function))
+    });
+    match split {
+        Some((file, line, function)) => StackFrame { function: function.into(), file: Some(file.into()), line: Some(line), python: true },
+        None => StackFrame { function: normalize_label(name).into(), file: None, line: None, python: true },
+    }
+}
+
+/// Divides the pieces of idle time among the functions that were open on their threads.
+pub fn time_of_functions(profile: &Profile, host: &Host<'_>, pieces: &FxHashMap<Cause, Vec<Piece>>) -> HostTime {
+    let ranges = &profile.ranges;
+    let mut by_thread: FxHashMap<(u32, u32), Vec<Piece>> = FxHashMap::default();
+    for piece in pieces.values().flatten().filter(|p| p.cause.is_of_host()) {
+        if let Some(lane) = piece.lane.and_then(|l| host.lanes.get(l)) {
+            by_thread.entry((lane.pid, lane.tid)).or_default().push(*piece);
+        }
+    }
+    let mut rows: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+    for (row, range) in (0..).zip(ranges.iter()).filter(|(_, r)| r.origin == RangeOrigin::Python) {
+        if ranges.threads.get(range.thread as usize).is_some_and(|t| by_thread.contains_key(t)) {
+            rows.entry(range.thread).or_default().push(row);
+        }
+    }
+    let mut out = Building::default();
+    let mut threads: Vec<(u32, Vec<u32>)> = rows.into_iter().collect();
+    threads.sort_unstable();
+    for (thread, mut rows) in threads {
+        let Some(mut pieces) = ranges.threads.get(thread as usize).and_then(|t| by_thread.remove(t)) else { continue };
+        pieces.sort_unstable_by_key(|p| (p.start, p.end));
+        rows.sort_by_key(|&row| {
+            let r = ranges.get(row as usize);
+            (r.start, std::cmp::Reverse(r.end))
+        });
+        out.add_thread(profile, &rows, &pieces);
+    }
+    out.into_time(by_thread.into_values().flatten().map(|p| p.end - p.start).sum())
+}
+
+#[derive(Default)]
+struct Building {
+    time: HostTime,
+    frames: FxHashMap<u32, u32>,
+    stacks: FxHashMap<CallStack, u32>,
+    sums: FxHashMap<(Cause, u32), (i64, (i64, i64))>,
+    outside: i64,
+}
+
+impl Building {
+    fn stack_of(&mut self, profile: &Profile, caller: Option<u32>, name: u32) -> u32 {
+        let frame = *self.frames.entry(name).or_insert_with(|| {
+            self.time.frames.push(profile.ranges.names.get(name as usize).map_or_else(StackFrame::default, |n| parse_function(&n.1)));
+            u32::try_from(self.time.frames.len() - 1).unwrap_or(u32::MAX)
+        });
+        *self.stacks.entry(CallStack { caller, frame }).or_insert_with_key(|stack| {
+            self.time.stacks.push(*stack);
+            u32::try_from(self.time.stacks.len() - 1).unwrap_or(u32::MAX)
+        })
+    }
+
+    /// Walks through the functions and the pieces of a thread, both in order.
+    fn add_thread(&mut self, profile: &Profile, rows: &[u32], pieces: &[Piece]) {
+        let mut open: Vec<(i64, u32)> = Vec::new();
+        let mut next = rows.iter().map(|&row| profile.ranges.get(row as usize)).peekable();
+        for piece in pieces {
+            let mut at = piece.start;
+            while at < piece.end {
+                while let Some(range) = next.next_if(|r| r.start <= at) {
+                    while open.last().is_some_and(|o| o.0 <= range.start) {
+                        open.pop();
+                    }
+                    let stack = self.stack_of(profile, open.last().map(|o| o.1), range.name);
+                    open.push((range.end, stack));
+                }
+                while open.last().is_some_and(|o| o.0 <= at) {
+                    open.pop();
+                }
+                let end = open.last().map_or(i64::MAX, |o| o.0);
+                let until = end.min(next.peek().map_or(i64::MAX, |r| r.start)).clamp(at + 1, piece.end);
+                match open.last() {
+                    Some(&(_, stack)) => {
+                        let sum = self.sums.entry((piece.cause, stack)).or_insert((0, (piece.start, piece.end)));
+                        sum.0 += until - at;
+                        if piece.end - piece.start > sum.1.1 - sum.1.0 {
+                            sum.1 = (piece.start, piece.end);
+                        }
+                    }
+                    None => self.outside += until - at,
+                }
+                at = until;
+            }
+        }
+    }
+
+    fn into_time(self, without_functions: i64) -> HostTime {
+        let mut times: Vec<StackTime> = self
+            .sums
+            .into_iter()
+            .map(|((cause, stack), (ns, longest))| StackTime {
+                stack: Some(stack),
+                cause,
+                activity: Activity::Unknown,
+                held_by: None,
+                ns: ns as f64,
+                samples: 0,
+                longest,
+                at: None,
+            })
+            .collect();
+        times.sort_by(|a, b| b.ns.total_cmp(&a.ns).then((a.cause, a.stack).cmp(&(b.cause, b.stack))));
+        let mut out = HostTime { times, exact: true, unknown: self.outside + without_functions, ..self.time };
+        out.attribute();
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_as_pytorch_names_them() {
+        let f = parse_function("/home/me/dataset.py(88): collate");
+        assert_eq!((&*f.function, f.file.as_deref(), f.line), ("collate", Some("/home/me/dataset.py"), Some(88)));
+        let f = parse_function("<built-in method item of Tensor object at 0x7fdc681f2030>");
+        assert_eq!((&*f.function, f.file.as_deref(), f.line), ("<built-in method item of Tensor>", None, None));
+        assert_eq!(&*parse_function("nn.Module: Linear_3").function, "nn.Module: Linear_#");
+    }
+}
