@@ -13,6 +13,7 @@ mod suite {
     mod diff;
     mod docs;
     mod doctor;
+    mod errors;
     mod export;
     mod exporter;
     mod first_minute;

@@ -150,6 +150,8 @@ pub enum Command {
     },
     /// Print the man page of the program or of one command.
     Man(ManArgs),
+    /// Print a page for coding agents: which command answers which question, and what not to conclude.
+    Agent(Agent),
     /// Explain a topic: run, rerun, triage, timeline, hints, formats, keys, words and more.
     Help {
         /// The topic, or a command; without one, all topics are listed.
@@ -465,4 +467,13 @@ pub struct Rerun {
     /// The program and its arguments [default: as recorded].
     #[arg(last = true, value_name = "CMD")]
     pub program: Vec<String>,
+}
+
+/// `warpscope agent`.
+#[derive(Debug, clap::Args)]
+pub struct Agent {
+    /// Write the page as a skill, `DIR/warpscope/SKILL.md` [default: ~/.claude/skills].
+    #[arg(long, value_name = "DIR", num_args = 0..=1)]
+    #[expect(clippy::option_option, reason = "absent, without a folder, or with one")]
+    pub install: Option<Option<PathBuf>>,
 }

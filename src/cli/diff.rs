@@ -56,9 +56,11 @@ pub fn print_diff(args: &Diff, nsys: Option<PathBuf>) -> Result<(), Failure> {
         }
     })?;
     match (args.fail_above, found.total_change_percent()) {
-        (Some(most), Some(percent)) if percent > most => {
-            Err(Failure { text: format!("kernel time grew by {percent:.1}%, more than {most}%"), code: FAILED })
-        }
+        (Some(most), Some(percent)) if percent > most => Err(Failure {
+            text: format!("kernel time grew by {percent:.1}%, more than {most}%"),
+            code: FAILED,
+            reason: crate::cli::Reason::Found,
+        }),
         _ => Ok(()),
     }
 }

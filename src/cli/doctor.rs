@@ -51,7 +51,7 @@ pub fn print_checks(args: &Doctor, nsys: Option<&Path>, color: Option<ColorMode>
         }
         _ => print_text(out, &checks, (blocks, warnings)),
     })?;
-    if blocks > 0 { Err(Failure { text: String::new(), code: FAILED }) } else { Ok(()) }
+    if blocks > 0 { Err(Failure { text: String::new(), code: FAILED, reason: crate::cli::Reason::Failed }) } else { Ok(()) }
 }
 
 /// Checks the terminal features that the explorer uses.

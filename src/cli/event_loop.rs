@@ -167,7 +167,11 @@ impl Explorer {
         }
         match outcome? {
             // Exit code 128 + signal, as in shells, without a message.
-            Some(signal) => Err(Failure { text: String::new(), code: 128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)) }),
+            Some(signal) => Err(Failure {
+                text: String::new(),
+                code: 128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)),
+                reason: crate::cli::Reason::Failed,
+            }),
             None => Ok(()),
         }
     }

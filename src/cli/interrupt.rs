@@ -92,9 +92,11 @@ pub fn read_cancellable<T>(file: &Path, read: impl FnOnce(Cancel) -> Result<T, I
     ears.lock_readers().pop();
     match ears.caught.load(Ordering::SeqCst) {
         0 => Ok(outcome?),
-        signal => {
-            Err(Failure { text: format!("{}: stopped", file.display()), code: 128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)) })
-        }
+        signal => Err(Failure {
+            text: format!("{}: stopped", file.display()),
+            code: 128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)),
+            reason: crate::cli::Reason::Cancelled,
+        }),
     }
 }
 

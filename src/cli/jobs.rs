@@ -45,5 +45,5 @@ pub fn check_jobs(args: &CheckJobs, nsys: Option<PathBuf>) -> Result<(), Failure
         _ => report::jobs::write_text(out, &files, &report, print::terminal_width().unwrap_or(100)),
     })?;
     let broken = files.iter().any(|(_, f, _)| f.max_severity() == Some(Severity::Error));
-    if broken { Err(Failure { text: String::new(), code: FAILED }) } else { Ok(()) }
+    if broken { Err(Failure { text: String::new(), code: FAILED, reason: crate::cli::Reason::Failed }) } else { Ok(()) }
 }

@@ -55,5 +55,9 @@ pub fn print_memory(args: &MemoryArgs, nsys: Option<&Path>) -> Result<(), Failur
     })?;
     let found = |id: &MemoryVerdict| usage.devices.iter().any(|d| d.findings.iter().any(|f| f.id == *id));
     let failed: Vec<&str> = args.fail_on.iter().filter_map(|id| MemoryVerdict::from_id(id)).filter(found).map(MemoryVerdict::id).collect();
-    if failed.is_empty() { Ok(()) } else { Err(Failure { text: format!("found: {}", failed.join(", ")), code: FAILED }) }
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure { text: format!("found: {}", failed.join(", ")), code: FAILED, reason: crate::cli::Reason::Found })
+    }
 }

@@ -1,6 +1,7 @@
 //! The command line: its definition, and the commands.
 
-pub mod args;
+pub mod agent;
+mod args;
 mod completions;
 pub mod debounce;
 pub mod demo;
@@ -24,6 +25,7 @@ mod mouse;
 pub mod print;
 pub mod ranges;
 mod ranks;
+pub mod reason;
 pub mod recipes;
 mod recipes_args;
 pub mod recorder;
@@ -50,9 +52,11 @@ use crate::analysis::fuzzy::nearest_match;
 use crate::config::Config;
 use args::{Args, Command};
 use clap::Parser;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+
+pub use reason::Reason;
 
 /// Exit code of a valid command that failed.
 pub const FAILED: u8 = 1;
@@ -64,12 +68,13 @@ pub const WRONG: u8 = 2;
 pub struct Failure {
     pub text: String,
     pub code: u8,
+    pub reason: Reason,
 }
 
 impl Failure {
     /// Creates an error about invalid arguments or input.
     pub fn wrong(text: impl Into<String>) -> Self {
-        Self { text: text.into(), code: WRONG }
+        Self { text: text.into(), code: WRONG, reason: Reason::Request }
     }
 
     /// Creates an error about a missing file; suggests a command, because a mistyped command is parsed as a file.
@@ -77,8 +82,10 @@ impl Failure {
         let name = file.to_string_lossy();
         let commands = crate::report::REPORTS.iter().map(|r| r.0).chain(["demo", "themes", "recipes"]);
         match nearest_match(&name, commands).filter(|_| !name.contains(['/', '.'])) {
-            Some(near) => Self::wrong(format!("{name}: no such file; did you mean the command `{near}`?")),
-            None => Self::wrong(format!("{name}: no such file")),
+            Some(near) => {
+                Self { reason: Reason::NoSuchFile, ..Self::wrong(format!("{name}: no such file; did you mean the command `{near}`?")) }
+            }
+            None => Self { reason: Reason::NoSuchFile, ..Self::wrong(format!("{name}: no such file")) },
         }
     }
 }
@@ -90,19 +97,28 @@ impl From<crate::import::ImportError> for Failure {
             ImportError::Tool { .. } | ImportError::Cancelled { .. } => FAILED,
             _ => WRONG,
         };
-        Self { text: e.to_string(), code }
+        Self { text: e.to_string(), code, reason: (&e).into() }
     }
 }
 
 impl From<std::io::Error> for Failure {
     fn from(e: std::io::Error) -> Self {
-        Self { text: e.to_string(), code: FAILED }
+        Self { text: e.to_string(), code: FAILED, reason: Reason::Failed }
     }
 }
 
 /// Runs the program.
 pub fn main() -> ExitCode {
-    let args = Args::parse();
+    let json = reason::asks_for_json(std::env::args_os());
+    let args = Args::try_parse().unwrap_or_else(|e| {
+        // Help and version are no errors.
+        if json && e.use_stderr() {
+            let text = e.to_string();
+            let sentence = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+            print_json_error(Reason::Usage, sentence, WRONG);
+        }
+        e.exit()
+    });
     if let Ok(program) = std::env::current_exe() {
         crate::launch::end_tools_with_us(vec![program.into_os_string(), runs::supervisor::EXEC.into()]);
     }
@@ -112,9 +128,20 @@ pub fn main() -> ExitCode {
             if !failure.text.is_empty() {
                 print::error(&failure.text);
             }
+            // A second document on stdout would make the first unreadable: the exit code tells.
+            if json && !print::has_begun() {
+                print_json_error(failure.reason, &failure.text, failure.code);
+            }
             ExitCode::from(failure.code)
         }
     }
+}
+
+/// Prints an error as JSON to stdout, for scripts that asked for JSON.
+fn print_json_error(reason: Reason, message: &str, exit: u8) {
+    let error = serde_json::json!({ "error": { "code": reason.id(), "message": message, "exit": exit } });
+    // The reader may be gone, as with any other output.
+    let _ = writeln!(std::io::stdout(), "{error}");
 }
 
 fn run_command(args: &Args) -> Result<(), Failure> {
@@ -167,6 +194,7 @@ fn run_command(args: &Args) -> Result<(), Failure> {
         Some(Command::Export(args)) => export::export_reports(args, nsys.as_deref()),
         Some(Command::Timeline(wanted)) => timeline::print_timeline(wanted, ascii, nsys),
         Some(Command::Events(args)) => timeline::print_events(args, nsys),
+        Some(Command::Agent(args)) => agent::print_or_install(args),
         Some(Command::Lines(args)) => lines::print_lines(args, nsys),
         Some(Command::Ranges(args)) => ranges::print_ranges(args, nsys),
         Some(Command::Top(top)) => print::top(top, nsys),

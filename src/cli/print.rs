@@ -96,8 +96,17 @@ impl<W: Write> Write for Cleaned<W> {
     }
 }
 
+/// Set once a command has begun its output.
+static BEGUN: AtomicBool = AtomicBool::new(false);
+
+/// Returns true if a command has written its output, complete or not.
+pub fn has_begun() -> bool {
+    BEGUN.load(Ordering::Relaxed)
+}
+
 /// Writes to stdout through a buffer; a closed pipe is not an error.
 pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), Failure> {
+    BEGUN.store(true, Ordering::Relaxed);
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     if std::io::stdout().is_terminal() {
         let mut out = Cleaned { to: out, line: Vec::new() };

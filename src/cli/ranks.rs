@@ -180,13 +180,17 @@ pub fn compare_ranks(args: &Ranks, nsys: Option<&Path>) -> Result<(), Failure> {
     let known = |id: &Verdict| found.findings.iter().any(|f| f.id == *id);
     let fail: Vec<&str> = args.fail_on.iter().filter_map(|id| Verdict::from_id(id)).filter(known).map(Verdict::id).collect();
     if !fail.is_empty() {
-        return Err(Failure { text: format!("found: {}", fail.join(", ")), code: FAILED });
+        return Err(Failure { text: format!("found: {}", fail.join(", ")), code: FAILED, reason: crate::cli::Reason::Found });
     }
     // The other reports were printed, but the exit code must report the failure to scripts.
     if failed.is_empty() {
         Ok(())
     } else {
-        Err(Failure { text: format!("{} could not be read", format_count(failed.len(), "report")), code: FAILED })
+        Err(Failure {
+            text: format!("{} could not be read", format_count(failed.len(), "report")),
+            code: FAILED,
+            reason: crate::cli::Reason::Failed,
+        })
     }
 }
 

@@ -266,6 +266,6 @@ fn verify_results(plan: &Plan, results: &[PathBuf]) -> Result<(), Failure> {
     print::lines(&[crate::model::text::escape_unsafe(&verdict.sentence()).into_owned()])?;
     match verdict {
         Verdict::Verified(_) => Ok(()),
-        Verdict::Differs(_) => Err(Failure { text: String::new(), code: FAILED }),
+        Verdict::Differs(_) => Err(Failure { text: String::new(), code: FAILED, reason: crate::cli::Reason::Failed }),
     }
 }

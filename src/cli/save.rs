@@ -59,7 +59,8 @@ pub fn write_atomically(
     replace: bool,
     fill: impl FnOnce(&mut BufWriter<std::fs::File>) -> std::io::Result<()>,
 ) -> Result<(), Failure> {
-    let failed = |e: &dyn std::fmt::Display| Failure { text: format!("{}: {e}", path.display()), code: FAILED };
+    let failed =
+        |e: &dyn std::fmt::Display| Failure { text: format!("{}: {e}", path.display()), code: FAILED, reason: crate::cli::Reason::Failed };
     let there = || Failure::wrong(format!("{} already exists; --force replaces it", path.display()));
     if path.exists() && !replace {
         return Err(there());

@@ -52,7 +52,7 @@ fn start_tracer(args: &Trace) -> Result<std::convert::Infallible, Failure> {
         plan: None,
         ranks: args.ranks.clone(),
     };
-    let failed = |e: crate::launch::tracer::Unable| Failure { text: e.to_string(), code: FAILED };
+    let failed = |e: crate::launch::tracer::Unable| Failure { text: e.to_string(), code: FAILED, reason: crate::cli::Reason::Failed };
     let object = write_object(&cache::default_folder()).map_err(failed)?;
     // Always write a plan: the user may request a kernel while the program runs.
     let survey = args.survey.map_or(0, super::values::to_thousandths);
@@ -85,7 +85,7 @@ fn start_tracer(args: &Trace) -> Result<std::convert::Infallible, Failure> {
     if args.survey.is_some() && super::values::parse_percent(first).is_ok() {
         print::error(&format!("a percentage is written `--survey={first}`"));
     }
-    Err(Failure { text: String::new(), code })
+    Err(Failure { text: String::new(), code, reason: crate::cli::Reason::Failed })
 }
 
 #[cfg(test)]

@@ -109,5 +109,9 @@ pub fn print_triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
             || judged.iter().any(|(_, t)| t.findings.iter().any(|f| f.id == *id || f.effects.iter().any(|e| e.0 == *id)))
     };
     let failed: Vec<&str> = args.fail_on.iter().filter_map(|id| Verdict::from_id(id)).filter(found).map(Verdict::id).collect();
-    if failed.is_empty() { Ok(()) } else { Err(Failure { text: format!("found: {}", failed.join(", ")), code: FAILED }) }
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure { text: format!("found: {}", failed.join(", ")), code: FAILED, reason: crate::cli::Reason::Found })
+    }
 }

@@ -22,6 +22,6 @@ pub fn give_back(modes: &str, group: i32) -> Result<(), Failure> {
 impl Failure {
     /// Creates an error without a message, since the terminal has disappeared.
     pub fn hung_up(_: &std::io::Error) -> Self {
-        Self { text: String::new(), code: HUNG_UP }
+        Self { text: String::new(), code: HUNG_UP, reason: crate::cli::Reason::Cancelled }
     }
 }

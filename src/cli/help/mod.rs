@@ -1,6 +1,7 @@
 //! `warpscope help`: long explanations by topic. Tables in the code fill the placeholders.
 
 use super::args::Args;
+use super::reason::REASONS;
 use super::{Failure, print};
 use crate::analysis::fuzzy::nearest_match;
 use crate::analysis::hints::DIAGNOSES;
@@ -29,6 +30,8 @@ pub static TOPICS: &[(&str, &str)] = &[
     ("hints", include_str!("hints.md")),
     ("metrics", include_str!("metrics.md")),
     ("formats", include_str!("formats.md")),
+    ("errors", include_str!("errors.md")),
+    ("agent", include_str!("agent.md")),
     ("columns", include_str!("columns.md")),
     ("config", include_str!("config.md")),
     ("ssh", include_str!("ssh.md")),
@@ -54,6 +57,7 @@ fn find_table(name: &str) -> Option<Vec<Entry>> {
         "verdicts" => VERDICTS.iter().map(|v| (v.id.to_owned(), v.meaning.to_owned())).collect(),
         "diagnoses" => DIAGNOSES.iter().map(|d| (d.id.to_owned(), d.meaning.to_owned())).collect(),
         "recipes" => RECIPES.iter().map(|r| (r.id.to_owned(), format!("{}: {}", r.tool, r.about))).collect(),
+        "reasons" => REASONS.iter().map(|r| (r.1.to_owned(), r.2.to_owned())).collect(),
         "glossary" => GLOSSARY.iter().map(|(word, meaning)| ((*word).to_owned(), (*meaning).to_owned())).collect(),
         "keys" => ACTIONS
             .iter()
@@ -138,6 +142,11 @@ fn list_topics() -> Vec<String> {
     out.push(String::new());
     out.push("warpscope COMMAND --help lists the options of a command, warpscope --help all commands.".to_owned());
     out
+}
+
+/// Text of a topic, as Markdown.
+pub fn find_topic(name: &str) -> Option<&'static str> {
+    TOPICS.iter().find(|t| t.0 == name).map(|t| t.1)
 }
 
 /// Prints a topic, the help of a command, or the list of topics.

@@ -33,7 +33,7 @@ fn set_recording(what: &Traced, word: &str) -> Result<(), Failure> {
             Traced::Traces(output) => output.display().to_string(),
         };
         let text = format!("no process of {of} is being traced: it has not used CUDA yet, or has ended");
-        return Err(Failure { text, code: FAILED });
+        return Err(Failure { text, code: FAILED, reason: crate::cli::Reason::Failed });
     }
     let (mut said, mut silent) = (Vec::new(), Vec::new());
     for (pid, answer) in answers {
@@ -46,12 +46,12 @@ fn set_recording(what: &Traced, word: &str) -> Result<(), Failure> {
         }
     }
     print::lines(&said)?;
-    if silent.is_empty() { Ok(()) } else { Err(Failure { text: silent.join("\n"), code: FAILED }) }
+    if silent.is_empty() { Ok(()) } else { Err(Failure { text: silent.join("\n"), code: FAILED, reason: crate::cli::Reason::Failed }) }
 }
 
 /// Saves the last seconds of a program.
 fn save_snapshot(what: &Traced, args: &Attach) -> Result<(), Failure> {
-    let failed = |text| Failure { text, code: FAILED };
+    let failed = |text| Failure { text, code: FAILED, reason: crate::cli::Reason::Failed };
     if let Traced::Run(run) = what
         && (live::trace_prefix(run).is_none() || !run.state.is_live())
     {
@@ -76,7 +76,11 @@ pub fn attach_run(all: &Args, args: &Attach, config: &Config) -> Result<(), Fail
         let Some((pid, started)) = run.holder.filter(|_| run.state.is_live()) else {
             return Err(Failure::wrong(format!("run {} is not in progress: it is {}", run.id, run.state.as_str())));
         };
-        process::ask_to_stop(pid, started).map_err(|e| Failure { text: format!("cannot stop run {}: {e}", run.id), code: FAILED })?;
+        process::ask_to_stop(pid, started).map_err(|e| Failure {
+            text: format!("cannot stop run {}: {e}", run.id),
+            code: FAILED,
+            reason: crate::cli::Reason::Failed,
+        })?;
         print::error(&format!("run {} was asked to stop; `warpscope attach {}` shows its progress", run.id, run.id));
         return Ok(());
     }

@@ -68,7 +68,11 @@ pub fn follow_to_end(library: Library, run: &Run, mut holder: Holder, asked: &At
             && shown == 0
             && update.run.holder.is_none_or(|(pid, ticks)| !process::is_running(pid, ticks) || pid == own_pid())
         {
-            return Err(Failure { text: "the run's supervisor could not start".to_owned(), code: FAILED });
+            return Err(Failure {
+                text: "the run's supervisor could not start".to_owned(),
+                code: FAILED,
+                reason: crate::cli::Reason::Failed,
+            });
         }
         // Read available output without waiting.
         if update.news.all {
@@ -110,5 +114,5 @@ pub fn print_outcome(run: &Run) -> Result<(), Failure> {
         ),
         _ => String::new(),
     };
-    Err(Failure { text, code })
+    Err(Failure { text, code, reason: crate::cli::Reason::Failed })
 }

@@ -66,7 +66,7 @@ fn choose_recipe<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> 
         }
         let text =
             "rocprofv3 was not found on this machine: install rocprofiler-sdk (`warpscope doctor` shows where warpscope looks for it)";
-        return Err(Failure { text: text.to_owned(), code: FAILED });
+        return Err(Failure { text: text.to_owned(), code: FAILED, reason: crate::cli::Reason::Failed });
     }
     let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let wanted = std::env::var_os(TRACER).is_none_or(|v| v != "off");
@@ -89,7 +89,7 @@ fn choose_recipe<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> 
     }
     let text =
         "neither nsys nor ncu was found on this machine: install one of them (`warpscope doctor` shows where warpscope looks for them)";
-    Err(Failure { text: text.to_owned(), code: FAILED })
+    Err(Failure { text: text.to_owned(), code: FAILED, reason: crate::cli::Reason::Failed })
 }
 
 /// Facts about the run that are known before the run has a number.
@@ -210,7 +210,11 @@ fn look_before(found: &[Check], force: bool) -> Result<(), Failure> {
         print::error(&format!("{word}: {}", format_check(check)));
     }
     if !force && found.iter().any(|c| c.state == State::Blocks) {
-        return Err(Failure { text: "nothing was run; --force runs it anyway".to_owned(), code: FAILED });
+        return Err(Failure {
+            text: "nothing was run; --force runs it anyway".to_owned(),
+            code: FAILED,
+            reason: crate::cli::Reason::Failed,
+        });
     }
     Ok(())
 }
@@ -251,7 +255,7 @@ pub fn start_run(all: &Args, args: &RunArgs, config: &Config) -> Result<(), Fail
     }
     if !has_tool(recipe.tool, nsys.as_deref()) {
         let text = format!("{} was not found on this machine; `warpscope doctor` shows where warpscope looks for it", recipe.tool);
-        return Err(Failure { text, code: FAILED });
+        return Err(Failure { text, code: FAILED, reason: crate::cli::Reason::Failed });
     }
     let folder = args.output.as_ref().map(|o| chosen.directory.join(o));
     look_before(&preflight_checks(recipe.tool, &trial.argv(), folder.as_deref().and_then(Path::parent), nsys.as_deref()), args.force)?;

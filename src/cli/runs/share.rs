@@ -86,7 +86,7 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
             run.reports.len(),
             if left_out == 1 { "was" } else { "were" }
         );
-        return Err(Failure { text, code: FAILED });
+        return Err(Failure { text, code: FAILED, reason: crate::cli::Reason::Failed });
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ pub fn last_step(supervisor: i32, argv: &[OsString]) -> Failure {
     let error = exec_profiler(argv, supervisor);
     let code = if error.kind() == std::io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN };
     let program = argv.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
-    Failure { text: format!("cannot start {program}: {error}"), code }
+    Failure { text: format!("cannot start {program}: {error}"), code, reason: crate::cli::Reason::Failed }
 }
 
 /// Time for a profiler to write its report after its supervisor died, at which the kernel sends TERM to the profiler.
@@ -148,7 +148,7 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
             Event::Detached => library.set_detached(run.id),
         };
     })
-    .map_err(|e| Failure { text: e.to_string(), code: FAILED })?;
+    .map_err(|e| Failure { text: e.to_string(), code: FAILED, reason: crate::cli::Reason::Failed })?;
     if let Some(gpus) = environment::query_gpus() {
         let _ = library.set_fact(run.id, "clocks_end", &gpus.clocks);
     }

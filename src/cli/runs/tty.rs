@@ -48,7 +48,7 @@ pub fn run_in_terminal(library: &mut Library, make: impl FnOnce(i64, &Path) -> R
     let ended = library.run(run.id)?;
     if ended.state == State::Starting {
         library.delete_run(run.id)?;
-        return Err(Failure { text: format!("the run did not start ({status})"), code: FAILED });
+        return Err(Failure { text: format!("the run did not start ({status})"), code: FAILED, reason: crate::cli::Reason::Failed });
     }
     Ok(ended)
 }

@@ -91,6 +91,10 @@ fn as_lines(what: &Traced, args: &Watch, asked: &AtomicUsize) -> Result<(), Fail
     match failed {
         Some(failure) => Err(failure),
         None if seen || asked.load(Ordering::SeqCst) > 0 => Ok(()),
-        None => Err(Failure { text: format!("no process was traced to {}", output.display()), code: FAILED }),
+        None => Err(Failure {
+            text: format!("no process was traced to {}", output.display()),
+            code: FAILED,
+            reason: crate::cli::Reason::Failed,
+        }),
     }
 }

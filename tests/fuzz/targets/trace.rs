@@ -2,9 +2,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use warpscope::analysis::call_tree::CallTree;
+use warpscope::analysis::triage::{Scope, triage_profile};
 use warpscope::analysis::{GroupBy, Grouping, Overview, Paths};
 use warpscope::import::wstrace::WarpscopeTrace;
 use warpscope::import::{self, Input, Job, Wants};
+use warpscope::model::Cancel;
 
 fn mended(bytes: &mut [u8]) {
     let mut at = 0;
@@ -38,6 +41,9 @@ fuzz_target!(|data: &[u8]| {
                 let _ = Grouping::from_profile(&profile, by, Some(&paths));
             }
             let _ = Overview::from_profile(&profile);
+            if let Some(found) = triage_profile(&profile, &Scope::default(), &Cancel::default()) {
+                let _ = CallTree::from_time(&found.host_time, |thread| thread.to_string());
+            }
         }
     }
     drop(unsafe { Box::from_raw(raw) });

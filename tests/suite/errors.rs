@@ -1,0 +1,127 @@
+//! Errors for scripts: a code on stdout where JSON was asked for, the sentence on stderr, and the exit code.
+
+use super::support::{packed, root, run, scratch};
+use warpscope::cli::reason::REASONS;
+
+/// Arguments, exit code, and the code of the error.
+fn cases() -> Vec<(Vec<String>, i32, &'static str)> {
+    let file = |name: &str, bytes: &[u8]| {
+        let path = scratch().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.display().to_string()
+    };
+    let llm = packed("llm").display().to_string();
+    let packed_bytes = std::fs::read(packed("zoo")).unwrap();
+    let plain = zstd::stream::decode_all(&packed_bytes[..]).unwrap();
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let of = |command: &str, file: &str| [words(command), vec![file.to_owned(), "--format".to_owned(), "json".to_owned()]].concat();
+    vec![
+        (of("top --no-such-option", &llm), 2, "usage"),
+        (of("top --by nothing", &llm), 2, "usage"),
+        (of("lines", &llm), 2, "request"),
+        (of("triage --range nothing", &llm), 2, "request"),
+        (of("top", "/nonexistent/x.sqlite"), 2, "no-such-file"),
+        (of("top", &file("words.sqlite", b"hello, world")), 2, "unknown-format"),
+        (of("top", &file("cut.sqlite", &plain[..plain.len() / 3])), 2, "refused"),
+        (of("top", &file("cut.sqlite.zst", &packed_bytes[..packed_bytes.len() / 2])), 2, "damaged"),
+        (of("memory", &root().join("fixtures/nsys/single.sqlite.zst").display().to_string()), 2, "request"),
+    ]
+}
+
+#[test]
+fn scripts_get_a_code_and_people_a_sentence() {
+    for (args, exit, code) in cases() {
+        let words: Vec<&str> = args.iter().map(String::as_str).collect();
+        let (got, stdout, stderr) = run(&words);
+        assert_eq!(got, exit, "{args:?}: {stderr}");
+        let lines: Vec<&str> = stdout.lines().collect();
+        assert_eq!(lines.len(), 1, "{args:?}: {stdout}");
+        let error: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
+        assert_eq!(error["error"]["code"], code, "{args:?}: {stdout}");
+        assert_eq!(error["error"]["exit"], exit);
+        let message = error["error"]["message"].as_str().unwrap();
+        assert!(!message.is_empty() && stderr.contains(message), "{args:?}: {message:?} in {stderr:?}");
+        // Without JSON, stdout stays empty.
+        let plain: Vec<&str> = words.iter().copied().filter(|w| !["--format", "json"].contains(w)).collect();
+        assert_eq!(run(&plain).1, "", "{plain:?}");
+    }
+}
+
+#[test]
+fn an_answer_stays_one_document() {
+    let args = [
+        "triage",
+        &root().join("fixtures/triage/host_compute.sqlite.zst").display().to_string(),
+        "--format",
+        "json",
+        "--fail-on",
+        "host-compute",
+    ];
+    let (code, stdout, stderr) = run(&args);
+    assert_eq!(code, 1, "{stderr}");
+    let _: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+}
+
+#[test]
+fn codes_are_documented_and_told_apart() {
+    let (_, help, _) = run(&["help", "errors"]);
+    for (_, id, meaning) in REASONS {
+        assert!(help.contains(id) && !meaning.is_empty(), "{id}");
+    }
+    let mut ids: Vec<&str> = REASONS.iter().map(|r| r.1).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), REASONS.len());
+}
+
+/// The commands of the page for agents answer on real reports, in JSON where they say so.
+#[test]
+fn commands_of_the_page_for_agents_work() {
+    let (code, page, _) = run(&["agent"]);
+    assert_eq!(code, 0);
+    let fixture = |name: &str| root().join("fixtures").join(name).display().to_string();
+    let (lines, other) = (fixture("trace/lines_collate.wstrace.zst"), fixture("trace/lines_socket.wstrace.zst"));
+    let with = |word: &str, command: &str| match word {
+        "RUN" if command.contains("--by line") => fixture("trace/torch_cuda_graph.wstrace.zst"),
+        "RUN" if command.contains("ranges") => packed("llm").display().to_string(),
+        "RUN" if command.contains("rerun") => packed("llm").display().to_string(),
+        "RUN" | "AFTER" => lines.clone(),
+        "BEFORE" => other.clone(),
+        "RESULT" => fixture("demo/llm_gemm.ncu-rep.zst"),
+        "NAME" => "CatArrayBatchedCopy".to_owned(),
+        word => word.to_owned(),
+    };
+    let block = page.split("```").nth(1).unwrap();
+    let mut tried = 0;
+    for line in block.lines().filter(|l| l.starts_with("warpscope ")) {
+        let command = line.split(" #").next().unwrap().split("  #").next().unwrap().trim();
+        // Recording needs a GPU, and the checks of this machine differ.
+        if command.starts_with("warpscope run") || command.starts_with("warpscope doctor") {
+            continue;
+        }
+        let words: Vec<String> = command.split_whitespace().skip(1).map(|w| with(w, command)).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let (code, stdout, stderr) = run(&words);
+        if command.contains("--by line") {
+            // This graph was captured before tracers noted where.
+            assert!(stdout.starts_with("{\"error\":{\"code\":\"request\""), "{stdout}");
+        } else {
+            assert_eq!(code, 0, "{command}: {stderr}");
+            if command.contains("--format json") {
+                for document in serde_json::Deserializer::from_str(&stdout).into_iter::<serde_json::Value>() {
+                    document.unwrap();
+                }
+            }
+        }
+        tried += 1;
+    }
+    assert_eq!(tried, 9);
+    // The fields that the page names are there.
+    let (_, json, _) = run(&["triage", &lines, "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    for field in ["sure", "share_percent", "actions", "where", "confirm"] {
+        assert!(json["findings"][0].get(field).is_some(), "{field}");
+    }
+    assert!(json["window"].get("judged_percent").is_some() && json.get("missing").is_some() && json.get("coverage").is_some());
+    assert!(json["findings"][0]["where"].as_array().unwrap().iter().any(|p| p["kind"] == "line"));
+}
