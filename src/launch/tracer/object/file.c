@@ -1,5 +1,5 @@
 // The trace file: whole blocks, each written in one call, so that a crash of the program truncates at most the last
-// one. src/import/trace/FORMAT.md specifies their contents.
+// one. src/import/wstrace/FORMAT.md specifies their contents.
 
 enum {
   BLOCK_FACTS = 1, BLOCK_STRINGS = 2, BLOCK_CONFIGS = 3, BLOCK_KERNELS = 4, BLOCK_MEMOPS = 5, BLOCK_CALLS = 6,
