@@ -17,8 +17,9 @@ pub struct HostLines {
     unknown: i64,
     /// Number of samples; 0 where each call was recorded.
     samples: u64,
-    /// Name of the judged time.
+    /// Name of the judged time, its start and end.
     base: &'static str,
+    window: (i64, i64),
 }
 
 /// Name of a thread for sentences: `thread 4711 (loader)`.
@@ -37,7 +38,14 @@ impl HostLines {
             let holder = line.held_by.map(|thread| thread_label(profile, thread));
             (line, 0, holder)
         });
-        Self { rows: rows.collect(), known: time.known(), unknown: time.unknown, samples: count_samples(time), base: triage.base }
+        Self {
+            rows: rows.collect(),
+            known: time.known(),
+            unknown: time.unknown,
+            samples: count_samples(time),
+            base: triage.base,
+            window: triage.window,
+        }
     }
 
     /// The tree of calls, down to a depth, without nodes of less than a share of the idle time.
@@ -46,7 +54,7 @@ impl HostLines {
         let tree = CallTree::from_time(time, |thread| thread_label(profile, thread));
         let listed = tree.listed_nodes(depth, least);
         let rows = listed.iter().filter_map(|&id| tree.nodes.get(id as usize)).map(|n| (n.to_line(), n.depth, None)).collect();
-        Self { rows, known: tree.known, unknown: tree.unknown, samples: count_samples(time), base: triage.base }
+        Self { rows, known: tree.known, unknown: tree.unknown, samples: count_samples(time), base: triage.base, window: triage.window }
     }
 
     fn line_rows(&self) -> impl Iterator<Item = LineRow<'_>> {
@@ -55,7 +63,10 @@ impl HostLines {
 
     pub fn write_json(&self, out: &mut dyn Write, profile: &Profile) -> io::Result<()> {
         let source = super::json_text(&SourceJson::from(&profile.source))?;
-        write!(out, "{{\"source\":{source},\"idle_ns\":{},\"idle_without_samples_ns\":{},\"rows\":", self.known, self.unknown)?;
+        let (start, end) = self.window;
+        write!(out, "{{\"source\":{source},\"window\":{{\"judged\":\"{}\",\"start_ns\":{start},\"end_ns\":{end}}},", self.base)?;
+        write!(out, "\"samples\":{},\"idle_ns\":{},\"idle_without_samples_ns\":{},", self.samples, self.known, self.unknown)?;
+        write!(out, "\"rows\":")?;
         table::write_json_rows(&columns(), self.line_rows(), out)?;
         writeln!(out, "}}")
     }

@@ -219,7 +219,7 @@ fn draw_panels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScree
         ),
         text,
     );
-    say(format!("Mostly the thread {}.", node.activity.as_str()), text);
+    say(format!("Most of this time, the thread {}.", node.activity.as_str()), text);
     // Without samples, each call was recorded.
     if node.samples > 0 && node.samples < ENOUGH {
         say(

@@ -103,6 +103,12 @@ fn lines_as_tables() {
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["rows"][0]["gil_holder"], "thread 1096");
     assert_eq!(json["rows"][0]["activity"], "gil");
+    // The rows' times are of a window that a reader can find again.
+    let (start, end) = (json["window"]["start_ns"].as_i64().unwrap(), json["window"]["end_ns"].as_i64().unwrap());
+    let idle: i64 = json["rows"].as_array().unwrap().iter().map(|row| row["idle_ns"].as_i64().unwrap()).sum();
+    assert!(idle > 0 && idle <= end - start);
+    assert_eq!(idle, json["idle_ns"].as_i64().unwrap());
+    assert!(json["samples"].as_u64().unwrap() > 0);
     let (_, tree, _) = run(&["lines", &file, "--tree", "--depth", "2", "--format", "table"]);
     assert!(tree.lines().nth(2).unwrap().starts_with("interpreter lock (GIL), held by thread 1096"), "{tree}");
     assert!(tree.lines().nth(3).unwrap().starts_with("  Thread._bootstrap (threading.py:"), "{tree}");
