@@ -56,7 +56,7 @@ impl From<&ImportError> for Reason {
 
 /// Returns true if a command line asks for JSON.
 pub fn asks_for_json(words: impl Iterator<Item = std::ffi::OsString>) -> bool {
-    // What follows `--` is another program's.
+    // Arguments after `--` are another program's.
     let words: Vec<String> = words.map(|w| w.to_string_lossy().into_owned()).take_while(|w| w != "--").collect();
     words.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json") || words.iter().any(|w| w == "--format=json")
 }

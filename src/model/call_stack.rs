@@ -23,7 +23,7 @@ pub struct CallStack {
     pub frame: u32,
 }
 
-/// What a thread did when it was sampled.
+/// Activity of a thread when it was sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Activity {
     Running,

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Where a node was captured or added to its graph.
+/// Place at which a node was captured or added to its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeOrigin {
     pub pid: u32,

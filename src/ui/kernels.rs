@@ -5,7 +5,7 @@ use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, bar, fit_parts, highlight_chars, part, sparkline};
 use super::view::View;
-use super::widgets::hint_badge;
+use super::widgets::{filter_part, hint_badge};
 use super::{Role, Theme};
 use crate::analysis::fuzzy::Fuzzy;
 use crate::analysis::hints::FirstHint;
@@ -153,15 +153,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &K
 fn control_line(report: &Report, screen: &KernelsScreen, theme: &Theme, columns: usize) -> Line<'static> {
     let groups = &report.groups;
     let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
-    let mut parts = Vec::new();
-    let pattern = screen.finder.text();
-    if screen.finder.typing || !pattern.is_empty() {
-        let mut spans = vec![Span::styled("filter ", dim), Span::styled(pattern.to_owned(), theme.style(Role::Match))];
-        if screen.finder.typing {
-            spans.push(Span::styled("▏", theme.style(Role::Key)));
-        }
-        parts.push(part(0, spans));
-    }
+    let mut parts: Vec<_> = filter_part(&screen.finder, theme).into_iter().collect();
     let mut group = vec![Span::styled("group ", dim), Span::styled(groups.by.cli_name(), text)];
     if groups.is_pending() {
         group.push(Span::styled(" …", theme.style(Role::Warn)));

@@ -5,6 +5,7 @@ use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, bar, fit_parts, part, wrap_text};
 use super::view::View;
+use super::widgets::filter_part;
 use super::{Role, Theme};
 use crate::analysis::call_tree::CallNode;
 use crate::analysis::code_origin::short_path;
@@ -158,15 +159,7 @@ fn cut_start(text: &str, columns: usize) -> String {
 
 fn control_line(screen: &LinesScreen, base: &str, theme: &Theme, columns: usize) -> Line<'static> {
     let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
-    let mut parts = Vec::new();
-    let pattern = screen.finder.text();
-    if screen.finder.typing || !pattern.is_empty() {
-        let mut spans = vec![Span::styled("filter ", dim), Span::styled(pattern.to_owned(), theme.style(Role::Match))];
-        if screen.finder.typing {
-            spans.push(Span::styled("▏", theme.style(Role::Key)));
-        }
-        parts.push(part(0, spans));
-    }
+    let mut parts: Vec<_> = filter_part(&screen.finder, theme).into_iter().collect();
     let tree = &screen.tree;
     parts.push(part(
         0,
@@ -183,7 +176,7 @@ fn control_line(screen: &LinesScreen, base: &str, theme: &Theme, columns: usize)
     fit_parts(parts, &Span::raw("   "), columns)
 }
 
-/// What is known of the selected call, and the functions with the most idle time.
+/// Panels with the facts of the selected call and the functions with the most idle time.
 fn draw_panels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScreen, node: &CallNode, theme: &Theme) {
     let [left, right] =
         if area.width >= BOTH { Layout::horizontal([Constraint::Percentage(50); 2]).areas(area) } else { [area, Rect::default()] };

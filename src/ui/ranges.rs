@@ -6,6 +6,7 @@ use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, bar, fit_parts, part, wrap_text};
 use super::view::View;
+use super::widgets::filter_part;
 use super::{Role, Theme};
 use crate::analysis::flops::peak_of_all;
 use crate::analysis::labels::{cut_end, cut_middle};
@@ -118,15 +119,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, vie
 
 fn control_line(app: &App, screen: &RangesScreen, theme: &Theme, columns: usize) -> Line<'static> {
     let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
-    let mut parts = Vec::new();
-    let pattern = screen.finder.text();
-    if screen.finder.typing || !pattern.is_empty() {
-        let mut spans = vec![Span::styled("filter ", dim), Span::styled(pattern.to_owned(), theme.style(Role::Match))];
-        if screen.finder.typing {
-            spans.push(Span::styled("▏", theme.style(Role::Key)));
-        }
-        parts.push(part(0, spans));
-    }
+    let mut parts: Vec<_> = filter_part(&screen.finder, theme).into_iter().collect();
     let arrow = if screen.ascending { "▲" } else { "▼" };
     parts.push(part(0, vec![Span::styled("sort ", dim), Span::styled(format!("{} {arrow}", screen.sort.word), text)]));
     if let Some(tree) = &screen.tree {

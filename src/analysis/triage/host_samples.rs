@@ -87,7 +87,7 @@ pub fn collect_samples(
     let mut out: Vec<LaneSamples> = calls.iter().map(|_| LaneSamples::default()).collect();
     for (row, sample) in (0..).zip(&profile.samples.samples) {
         if let Some(lane) = lane_of_thread(sample.thread).and_then(|l| out.get_mut(l)) {
-            // Of two samples of one time, the second says that the thread holds the interpreter lock.
+            // If two samples have the same time, the second says that the thread holds the interpreter lock.
             if lane.rows.last().is_none_or(|last| last.0 != sample.time) {
                 lane.rows.push((sample.time, row));
             }

@@ -41,7 +41,6 @@ pub enum Kind {
     Code,
     /// Python functions.
     Functions,
-    /// Call stacks.
     Stacks,
     /// Samples of launching threads.
     Samples,

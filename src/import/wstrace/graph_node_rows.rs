@@ -16,7 +16,7 @@ pub struct NodeRow {
 }
 
 impl NodeRow {
-    /// What comes before the first row of a block.
+    /// Values that come before the first row of a block.
     pub const START: Self = Self { node: 0, original: 0, thread: 0, time: 0, stack: 0 };
 }
 

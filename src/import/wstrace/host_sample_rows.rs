@@ -2,7 +2,6 @@
 
 use super::varint::Cursor;
 
-/// A Python function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionRow {
     pub number: u32,
@@ -73,6 +72,6 @@ pub fn read_sample(c: &mut Cursor<'_>, before: &mut SampleRow) -> Option<SampleR
 }
 
 impl SampleRow {
-    /// What comes before the first row of a block.
+    /// Values that come before the first row of a block.
     pub const START: Self = Self { thread: 0, time: 0, stack: 0, activity: 0 };
 }

@@ -115,7 +115,7 @@ fn captured_at(profile: &Profile, row: usize, node: u64) -> Option<String> {
 /// Longest time from a sample for which it says what the thread did, ns.
 const NEAR_NS: i64 = 20_000_000;
 
-/// What the threads that were sampled nearest to a time did, at most two of them; only samples between two other times
+/// Facts about the threads that were sampled nearest to a time, at most two of them; only samples between two other times
 /// count.
 pub fn sampled_activities(profile: &Profile, time: i64, (start, end): (i64, i64)) -> Vec<String> {
     let samples = &profile.samples.samples;

@@ -3,6 +3,7 @@
 pub mod badge;
 pub mod blanks;
 pub mod delta;
+pub mod filter;
 pub mod gauge;
 pub mod gauges;
 pub mod key_value;
@@ -16,6 +17,7 @@ pub mod theme_sample;
 pub use badge::{hint_badge, severity_glyph};
 pub use blanks::normalize_blanks;
 pub use delta::change_bar;
+pub use filter::filter_part;
 pub use gauge::gauge;
 pub use gauges::gauge_lines;
 pub use key_value::key_value_lines;

@@ -52,7 +52,6 @@ impl LinesScreen {
         }
     }
 
-    /// The selected node.
     pub fn selected_node(&self) -> Option<&CallNode> {
         self.tree.nodes.get(*self.shown.get(self.selected)? as usize)
     }

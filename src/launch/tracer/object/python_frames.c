@@ -96,7 +96,7 @@ static int python_described(u32 minor) {
     fits(c, 1, CODE_BYTES) && fits(c, 3, CODE_BYTES) && fits(c, 4, CODE_BYTES) && fits(c, 5, CODE_BYTES);
 }
 
-// What the dynamic loader knows of the interpreter. Looked up without a lock: the loader may be running a constructor
+// The interpreter, as the dynamic loader knows it. Looked up without a lock: the loader may be running a constructor
 // for as long as it likes.
 typedef struct { const u8* runtime; const void* code_type; u32 major, minor; } PythonSymbols;
 static PythonSymbols python_symbols(void) {
@@ -357,7 +357,7 @@ static int python_walk(PythonThread* t, u64 time) {
     if (!state || thread_of_state(state) != t->thread) return t->state = NULL, t->depth = 0, 0;
     if (!frames_walk(t, python_frame(t, state))) continue;
     const u8* found = walk.depth ? walk.frames[walk.depth - 1].address : NULL;
-    // Of a deeper stack the outermost frames are not seen.
+    // The outermost frames of a deeper stack are not seen.
     alike = found == t->root || walk.cut ? ALIKE : found == root ? alike + 1 : 1;
     root = found;
   }

@@ -157,7 +157,7 @@ static void call_forget(u32 i) {
   call_files[i] = (CallFile){ -1, 0, { 0, 0 } };
 }
 
-// What a thread is blocked in, by the number of its system call and the first argument. `i` is its place among the
+// The call that blocks a thread, by the number of its system call and the first argument. `i` is its place among the
 // threads that are sampled.
 static u32 wait_of(u32 i, u32 thread, const u8* gil) {
   static const struct { u16 number; u8 wait; } WAITS[] = {

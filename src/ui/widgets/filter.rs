@@ -1,0 +1,17 @@
+//! Filter of a list in the line above it.
+
+use super::super::{Role, Theme};
+use crate::app::overlay::FilterInput;
+use crate::ui::text::{Part, part};
+use ratatui::text::Span;
+
+/// The pattern, with a cursor while it is typed; `None` without a filter.
+pub fn filter_part(filter: &FilterInput, theme: &Theme) -> Option<Part> {
+    let pattern = filter.text();
+    if !filter.typing && pattern.is_empty() {
+        return None;
+    }
+    let cursor = filter.typing.then(|| Span::styled("▏", theme.style(Role::Key)));
+    let spans = [Span::styled("filter ", theme.style(Role::Dim)), Span::styled(pattern.to_owned(), theme.style(Role::Match))];
+    Some(part(0, spans.into_iter().chain(cursor).collect()))
+}
