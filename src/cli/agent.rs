@@ -1,7 +1,7 @@
 //! `warpscope agent`: a page for coding agents, printed or written as a skill.
 
 use super::args::Agent;
-use super::{FAILED, Failure, Reason, help, print};
+use super::{Failure, Reason, UNABLE, help, print};
 use std::path::{Path, PathBuf};
 
 /// Name of the skill, and of its folder.
@@ -24,7 +24,7 @@ pub fn print_or_install(args: &Agent) -> Result<(), Failure> {
     };
     let file = install_skill(&folder, page).map_err(|e| Failure {
         text: format!("{}: {e}", folder.display()),
-        code: FAILED,
+        code: UNABLE,
         reason: Reason::Failed,
     })?;
     print::lines(&[format!("wrote {}", file.display())])

@@ -15,7 +15,7 @@ pub const DEMO: [(&str, &[u8]); 4] = [
 pub fn unpack_capture(packed: &[u8]) -> Result<&'static [u8], Failure> {
     let bytes = zstd::stream::decode_all(packed).map_err(|e| Failure {
         text: format!("the built-in capture: {e}"),
-        code: super::FAILED,
+        code: super::UNABLE,
         reason: crate::cli::Reason::Failed,
     })?;
     Ok(Box::leak(bytes.into_boxed_slice()))

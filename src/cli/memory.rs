@@ -1,7 +1,7 @@
 //! `warpscope memory`.
 
 use super::triage_args::{MemoryArgs, MemoryWhen};
-use super::{FAILED, Failure, interrupt, print};
+use super::{FOUND, Failure, interrupt, print};
 use crate::analysis::memory::{MemoryVerdict, Usage, analyze_usage as memory_usage};
 use crate::import::{Names, Parts, Wants};
 use crate::model::{Cancel, Nanos, Profile};
@@ -58,6 +58,6 @@ pub fn print_memory(args: &MemoryArgs, nsys: Option<&Path>) -> Result<(), Failur
     if failed.is_empty() {
         Ok(())
     } else {
-        Err(Failure { text: format!("found: {}", failed.join(", ")), code: FAILED, reason: crate::cli::Reason::Found })
+        Err(Failure { text: format!("found: {}", failed.join(", ")), code: FOUND, reason: crate::cli::Reason::Found })
     }
 }

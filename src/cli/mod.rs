@@ -58,10 +58,16 @@ use std::process::ExitCode;
 
 pub use reason::Reason;
 
-/// Exit code of a valid command that failed.
-pub const FAILED: u8 = 1;
-/// Exit code for invalid arguments or input files.
+/// Exit code if what the command was asked to fail on was found, or if a recorded program failed.
+pub const FOUND: u8 = 1;
+/// Exit code for invalid arguments, or for something that is not in the report.
 pub const WRONG: u8 = 2;
+/// Exit code for an input file that cannot be read.
+pub const UNREADABLE: u8 = 3;
+/// Exit code if it could not be done: a tool or a permission is missing, a disk is full, a run has ended.
+pub const UNABLE: u8 = 4;
+/// Exit code after SIGINT, as shells report it.
+pub const INTERRUPTED: u8 = 130;
 
 /// An error for the user: one sentence and an exit code.
 #[derive(Debug)]
@@ -80,12 +86,13 @@ impl Failure {
     /// Creates an error about a missing file; suggests a command, because a mistyped command is parsed as a file.
     pub fn no_such_file(file: &Path) -> Self {
         let name = file.to_string_lossy();
+        let failure = |text| Self { text, code: UNREADABLE, reason: Reason::NoSuchFile };
         let commands = crate::report::REPORTS.iter().map(|r| r.0).chain(["demo", "themes", "recipes"]);
         match nearest_match(&name, commands).filter(|_| !name.contains(['/', '.'])) {
             Some(near) => {
-                Self { reason: Reason::NoSuchFile, ..Self::wrong(format!("{name}: no such file; did you mean the command `{near}`?")) }
+                Self { reason: Reason::Usage, ..Self::wrong(format!("{name}: no such file; did you mean the command `{near}`?")) }
             }
-            None => Self { reason: Reason::NoSuchFile, ..Self::wrong(format!("{name}: no such file")) },
+            None => failure(format!("{name}: no such file")),
         }
     }
 }
@@ -94,8 +101,9 @@ impl From<crate::import::ImportError> for Failure {
     fn from(e: crate::import::ImportError) -> Self {
         use crate::import::ImportError;
         let code = match &e {
-            ImportError::Tool { .. } | ImportError::Cancelled { .. } => FAILED,
-            _ => WRONG,
+            ImportError::Tool { .. } => UNABLE,
+            ImportError::Cancelled { .. } => INTERRUPTED,
+            _ => UNREADABLE,
         };
         Self { text: e.to_string(), code, reason: (&e).into() }
     }
@@ -103,7 +111,7 @@ impl From<crate::import::ImportError> for Failure {
 
 impl From<std::io::Error> for Failure {
     fn from(e: std::io::Error) -> Self {
-        Self { text: e.to_string(), code: FAILED, reason: Reason::Failed }
+        Self { text: e.to_string(), code: UNABLE, reason: Reason::Failed }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Writes files for the explorer: scripts named by the user, and texts that cannot be copied to the clipboard.
 
-use super::{FAILED, Failure};
+use super::{Failure, UNABLE};
 use crate::app::App;
 use crate::ui::screen_export::{self, Form};
 use crate::ui::{Theme, View};
@@ -60,7 +60,7 @@ pub fn write_atomically(
     fill: impl FnOnce(&mut BufWriter<std::fs::File>) -> std::io::Result<()>,
 ) -> Result<(), Failure> {
     let failed =
-        |e: &dyn std::fmt::Display| Failure { text: format!("{}: {e}", path.display()), code: FAILED, reason: crate::cli::Reason::Failed };
+        |e: &dyn std::fmt::Display| Failure { text: format!("{}: {e}", path.display()), code: UNABLE, reason: crate::cli::Reason::Failed };
     let there = || Failure::wrong(format!("{} already exists; --force replaces it", path.display()));
     if path.exists() && !replace {
         return Err(there());

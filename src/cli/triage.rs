@@ -2,7 +2,7 @@
 
 use super::timeline_args::Between;
 use super::triage_args::Triage;
-use super::{FAILED, Failure, interrupt, print};
+use super::{FOUND, Failure, interrupt, print};
 use crate::analysis::memory;
 use crate::analysis::triage::{self, Phase, Scope, Verdict};
 use crate::import::{Parts, Wants};
@@ -112,6 +112,6 @@ pub fn print_triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
     if failed.is_empty() {
         Ok(())
     } else {
-        Err(Failure { text: format!("found: {}", failed.join(", ")), code: FAILED, reason: crate::cli::Reason::Found })
+        Err(Failure { text: format!("found: {}", failed.join(", ")), code: FOUND, reason: crate::cli::Reason::Found })
     }
 }

@@ -130,7 +130,7 @@ fn launches_by_duration_begin_with_the_slowest() {
 #[test]
 fn errors_are_one_sentence_on_stderr_with_the_right_code() {
     let (code, text) = failure(&["top", "/no/such/file.sqlite"]);
-    assert_eq!((code, text.as_str()), (2, "warpscope: /no/such/file.sqlite: No such file or directory (os error 2)\n"));
+    assert_eq!((code, text.as_str()), (3, "warpscope: /no/such/file.sqlite: No such file or directory (os error 2)\n"));
     let (code, text) = failure(&["launches", &path("single"), "--kernel", "s"]);
     assert!(code == 2 && text.contains("matches") && text.contains("saxpy"), "{text}");
     let (code, text) = failure(&["launches", &path("single"), "--kernel", "zzzz"]);

@@ -62,7 +62,7 @@ fn on_the_command_line() {
     let (rc, _, err) = run(&["diff", &b, &a, "--fail-above", "0.1"]);
     assert!(rc == 1 && err.contains("kernel time grew by"), "{err}");
     assert_eq!(run(&["diff", &a, &b, "--fail-above", "much"]).0, 2);
-    assert_eq!(run(&["diff", &a, "/no/such.sqlite"]).0, 2);
+    assert_eq!(run(&["diff", &a, "/no/such.sqlite"]).0, 3);
     let (rc, _, err) = run(&["diff", &a, &packed("nogpu").display().to_string()]);
     assert!(rc == 2 && err.contains("no kernels to compare"), "{err}");
     // A timeline and an ncu report are hardly comparable, and summaries have no individual launches.

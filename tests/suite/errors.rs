@@ -20,10 +20,10 @@ fn cases() -> Vec<(Vec<String>, i32, &'static str)> {
         (of("top --by nothing", &llm), 2, "usage"),
         (of("lines", &llm), 2, "request"),
         (of("triage --range nothing", &llm), 2, "request"),
-        (of("top", "/nonexistent/x.sqlite"), 2, "no-such-file"),
-        (of("top", &file("words.sqlite", b"hello, world")), 2, "unknown-format"),
-        (of("top", &file("cut.sqlite", &plain[..plain.len() / 3])), 2, "refused"),
-        (of("top", &file("cut.sqlite.zst", &packed_bytes[..packed_bytes.len() / 2])), 2, "damaged"),
+        (of("top", "/nonexistent/x.sqlite"), 3, "no-such-file"),
+        (of("top", &file("words.sqlite", b"hello, world")), 3, "unknown-format"),
+        (of("top", &file("cut.sqlite", &plain[..plain.len() / 3])), 3, "refused"),
+        (of("top", &file("cut.sqlite.zst", &packed_bytes[..packed_bytes.len() / 2])), 3, "damaged"),
         (of("memory", &root().join("fixtures/nsys/single.sqlite.zst").display().to_string()), 2, "request"),
     ]
 }

@@ -30,14 +30,14 @@ fn a_cache_without_room_is_no_damage() {
     command.args(["top", "fixtures/nsys/zoo.sqlite.zst"]).env("XDG_CACHE_HOME", cache.path()).current_dir(root()).stdin(Stdio::null());
     let out = command.output().unwrap();
     let err = String::from_utf8_lossy(&out.stderr).into_owned();
-    assert!(out.status.code() == Some(1) && err.contains("not enough space") && err.contains("XDG_CACHE_HOME"), "{:?} {err}", out.status);
+    assert!(out.status.code() == Some(4) && err.contains("not enough space") && err.contains("XDG_CACHE_HOME"), "{:?} {err}", out.status);
 }
 
 /// Error message of a command that must refuse its file.
 fn refused(args: &[&str]) -> String {
     let out = limited(args);
     let err = String::from_utf8_lossy(&out.stderr).into_owned();
-    assert_eq!(out.status.code(), Some(2), "{args:?}: {err}");
+    assert_eq!(out.status.code(), Some(3), "{args:?}: {err}");
     assert!(err.starts_with("warpscope: ") && err.lines().count() == 1, "{args:?}: {err}");
     err
 }
@@ -361,7 +361,7 @@ fn a_message_that_nobody_can_hear_changes_nothing() {
     assert_eq!(out.status.code(), Some(0));
     let mut wrong = Command::new(assert_cmd::cargo::cargo_bin!("warpscope"));
     wrong.args(["top", "/not/there"]).env_clear().env("HOME", scratch()).stdin(Stdio::null()).stderr(full());
-    assert_eq!(wrong.status().unwrap().code(), Some(2));
+    assert_eq!(wrong.status().unwrap().code(), Some(3));
 }
 
 /// Names with terminal escapes, shell commands and spreadsheet formulas.
@@ -439,7 +439,7 @@ fn pipes_and_devices_are_not_waited_for() {
     assert!(rc == Some(2) && err.contains("not a regular file"), "{err}");
     std::os::unix::fs::symlink(&pipe, home.path().join(".local/share/warpscope/runs.lock")).unwrap();
     let (rc, _, err) = ran(&["runs"]);
-    assert!(rc == Some(1) && err.contains("runs.lock: it is not a regular file"), "{err}");
+    assert!(rc == Some(4) && err.contains("runs.lock: it is not a regular file"), "{err}");
 }
 
 #[test]
@@ -468,10 +468,10 @@ fn a_library_that_others_may_write_to_or_made_is_not_trusted() {
     .unwrap();
     drop(db);
     let (rc, err) = ran();
-    assert!(rc == Some(1) && err.contains("runs.db"), "{err}");
+    assert!(rc == Some(4) && err.contains("runs.db"), "{err}");
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
     let (rc, err) = ran();
-    assert!(rc == Some(1) && err.contains("other users can write to it"), "{err}");
+    assert!(rc == Some(4) && err.contains("other users can write to it"), "{err}");
 }
 
 #[test]
@@ -523,7 +523,7 @@ fn damage_that_nsys_finds_is_the_files() {
     let report = folder.path().join("r.nsys-rep");
     fs::write(&report, "NVIDIA Tegra Profiler Report 2025@3@2@99-253236v0.\0\0binary").unwrap();
     let (rc, _, err) = run(&["--nsys", nsys.to_str().unwrap(), "top", report.to_str().unwrap()]);
-    assert!(rc == 2 && err.contains("reports that it is damaged"), "{rc} {err}");
+    assert!(rc == 3 && err.contains("reports that it is damaged"), "{rc} {err}");
 }
 
 #[test]

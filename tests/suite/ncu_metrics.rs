@@ -145,7 +145,7 @@ fn damage_costs_only_what_it_hit() {
     ] {
         std::fs::write(&path, bytes).unwrap();
         let (code, out, err) = run(&["metrics", &path.to_string_lossy()]);
-        assert_eq!((code, out.as_str()), (2, ""), "{err}");
+        assert_eq!((code, out.as_str()), (3, ""), "{err}");
         assert!(err.contains(want), "{err}");
     }
 }
@@ -312,7 +312,7 @@ fn a_cut_csv_gives_its_whole_rows_and_a_log_without_results_its_reason() {
         let path = scratch().join("log.txt");
         std::fs::write(&path, log).unwrap();
         let (code, out, err) = run(&["metrics", &path.to_string_lossy()]);
-        assert_eq!((code, out.as_str()), (2, ""), "{err}");
+        assert_eq!((code, out.as_str()), (3, ""), "{err}");
         assert!(err.contains(want) && err.lines().count() == 1, "{err}");
     }
 }

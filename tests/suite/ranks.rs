@@ -289,7 +289,7 @@ fn digests_say_what_the_reports_say() {
     std::fs::write(here.join("d2.wsd"), b"WSD1nothing").unwrap();
     let some = warpscope(here, &["ranks", ".", "--format", "table"]);
     assert!(
-        some.status.code() == Some(1) && text(&some).contains("d2.wsd") && text(&some).contains("1 report could not be read"),
+        some.status.code() == Some(3) && text(&some).contains("d2.wsd") && text(&some).contains("1 report could not be read"),
         "{}",
         text(&some)
     );
@@ -331,7 +331,7 @@ fn folders_of_ranks_that_strangers_made() {
         std::fs::write(here.join(format!("elsewhere/bomb{n}.wsd")), &bomb).unwrap();
     }
     let out = super::hostile::limited(&["ranks", here.join("elsewhere").to_str().unwrap()]);
-    assert_eq!(out.status.code(), Some(1), "{}", text(&out));
+    assert_eq!(out.status.code(), Some(3), "{}", text(&out));
     assert!(text(&out).contains("larger than a digest can be"), "{}", text(&out));
 }
 

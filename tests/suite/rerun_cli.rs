@@ -165,7 +165,7 @@ fn a_result_is_verified_with_an_exit_code() {
     let (code, out, err) = run(&["rerun", &path("single"), "--launch", "33", "--verify", &result("one.ncu-rep.zst")]);
     assert!(code == 1 && out.starts_with("differs: kernel saxpy_v2(float *) instead of ") && err.is_empty(), "{out}{err}");
     let (code, _, err) = run(&["rerun", &path("single"), "--launch", "34", "--verify", "/nonexistent.ncu-rep"]);
-    assert!(code == 2 && err.contains("/nonexistent.ncu-rep"), "{err}");
+    assert!(code == 3 && err.contains("/nonexistent.ncu-rep"), "{err}");
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn totals_of_kernels() {
     assert!(profile.notes.iter().any(|n| n.kind == NoteKind::Damaged));
     let calls = table(folder.path(), "out_hip_api_stats.csv", "Name,Calls,TotalDurationNs,AverageNs,Percentage\nhipFree,1,5,5,100\n");
     let (code, _, err) = run(&["top", calls.to_str().unwrap()]);
-    assert!(code == 2 && err.contains("without kernels"), "{err}");
+    assert!(code == 3 && err.contains("without kernels"), "{err}");
 }
 
 #[test]

@@ -152,7 +152,7 @@ fn each_bad_end_is_explained() {
     assert!(rc == 1 && out.contains("report.nsys-rep") && err.contains("nsys was killed (signal 9)"), "{err}");
     // A truncated report: a one-line error, not a crash.
     let (rc, _, err) = home.run(&["top", out.trim()], "");
-    assert!(rc == 2 && err.lines().count() == 1, "{err}");
+    assert!(rc == 3 && err.lines().count() == 1, "{err}");
     let (rc, _, err) = home.run(&["run", "--tool", "ncu", "--", "true"], "");
     assert!(rc == 1 && err.contains("no kernel was profiled"), "{err}");
     let (rc, _, err) = home.run(&["run", "--recipe", "exakt", "--", "true"], "");
@@ -428,7 +428,7 @@ fn what_is_shared_has_no_environment_when_that_is_wanted() {
         home.command(&["run", "--tool", "ncu", "--", "true"], "").env("STANDIN_RESULT", &result).stdin(Stdio::null()).output().unwrap();
     assert_eq!(out.status.code(), Some(0));
     let (rc, out, err) = home.run(&["runs", "export", "2", "clean2", "--clean"], "");
-    assert!(rc == 1 && out.is_empty() && err.contains("skipped") && err.contains("1 of 1 reports could not be cleaned"), "{err}");
+    assert!(rc == 4 && out.is_empty() && err.contains("skipped") && err.contains("1 of 1 reports could not be cleaned"), "{err}");
     let (rc, out, err) = home.run(&["runs", "export", "2", "plain2"], "");
     assert!(rc == 0 && out.contains("plain2/report.ncu-rep") && err.contains("Nsight Compute reports contain"), "{err}");
 }
@@ -440,13 +440,13 @@ fn a_library_of_a_newer_program_is_left_alone() {
     let db = rusqlite::Connection::open(home.file("data/warpscope/runs.db")).unwrap();
     db.pragma_update(None, "user_version", 99).unwrap();
     let (rc, _, err) = home.run(&["runs"], "");
-    assert!(rc == 1 && err.contains("newer warpscope"), "{err}");
+    assert!(rc == 4 && err.contains("newer warpscope"), "{err}");
     fs::write(home.file("data/warpscope/runs.db"), "no database at all, but long enough to look like one …………………………………………………").unwrap();
     for extra in ["-wal", "-shm"] {
         let _ = fs::remove_file(home.file(&format!("data/warpscope/runs.db{extra}")));
     }
     let (rc, _, err) = home.run(&["runs"], "");
-    assert!(rc == 1 && err.lines().count() == 1, "{err}");
+    assert!(rc == 4 && err.lines().count() == 1, "{err}");
 }
 
 /// With the real tools on PATH: a profile of a program without a GPU, exported

@@ -306,7 +306,7 @@ fn bombs_are_refused_in_a_sentence() {
         let out = limited(&["top", path.to_str().unwrap()]);
         let err = String::from_utf8_lossy(&out.stderr).into_owned();
         assert!(
-            out.status.code() == Some(2) && err.contains("MB of memory") && err.lines().count() == 1,
+            out.status.code() == Some(3) && err.contains("MB of memory") && err.lines().count() == 1,
             "{path:?}: {:?} {err}",
             out.status
         );
@@ -323,7 +323,7 @@ fn a_database_without_a_page_size_is_damaged() {
             bytes[200..200 + tables.len()].copy_from_slice(tables.as_bytes());
             let out = limited(&["top", written("x_results.db", &bytes).to_str().unwrap()]);
             let err = String::from_utf8_lossy(&out.stderr).into_owned();
-            assert!(out.status.code() == Some(2) && err.lines().count() == 1, "{size}: {:?} {err}", out.status);
+            assert!(out.status.code() == Some(3) && err.lines().count() == 1, "{size}: {:?} {err}", out.status);
         }
     }
 }
@@ -358,7 +358,7 @@ fn pipes_beside_a_report_are_passed_over() {
     let folder = tempfile::tempdir_in(scratch()).unwrap();
     let prefix = folder.path().join("x");
     nix::unistd::mkfifo(&folder.path().join("x.1.wstrace"), nix::sys::stat::Mode::S_IRWXU).unwrap();
-    assert_eq!(ended(&["watch", prefix.to_str().unwrap(), "--plain", "--seconds", "1"]), Some(1));
+    assert_eq!(ended(&["watch", prefix.to_str().unwrap(), "--plain", "--seconds", "1"]), Some(4));
 }
 
 #[test]

@@ -706,7 +706,7 @@ fn a_run_with_nothing_installed_ends_in_a_report() {
     let (_, top, _) = warpscope(&["top", out.trim()], &[]);
     assert!(top.contains("plain_name"), "{top}");
     let (code, _, err) = warpscope(&["attach", "1", "--open"], &[]);
-    assert!(code == Some(1) && err.contains("has ended"), "{code:?} {err}");
+    assert!(code == Some(4) && err.contains("has ended"), "{code:?} {err}");
     let (code, _, err) = warpscope(&["run", "--plain", "--force", "--tool", "trace", "--", "true"], &[]);
     assert!(code == Some(1) && err.contains("no process of the program used CUDA"), "{code:?} {err}");
     // `warpscope trace` execs the program.

@@ -1,6 +1,6 @@
 //! Runs without the explorer: prints the output to stderr, and the report names to stdout.
 
-use super::super::{FAILED, Failure, interrupt, print};
+use super::super::{FOUND, Failure, UNABLE, interrupt, print};
 use super::start::Started;
 use super::tail::Follow;
 use crate::launch::runs::{Progress, process, progress};
@@ -70,7 +70,7 @@ pub fn follow_to_end(library: Library, run: &Run, mut holder: Holder, asked: &At
         {
             return Err(Failure {
                 text: "the run's supervisor could not start".to_owned(),
-                code: FAILED,
+                code: UNABLE,
                 reason: crate::cli::Reason::Failed,
             });
         }
@@ -105,7 +105,7 @@ pub fn print_outcome(run: &Run) -> Result<(), Failure> {
     let code = match run.state {
         State::Done => return Ok(()),
         State::Stopped => 130,
-        _ => FAILED,
+        _ => FOUND,
     };
     let text = match run.state {
         State::Lost => format!(

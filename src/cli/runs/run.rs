@@ -2,7 +2,7 @@
 
 use super::super::args::{Args, Run as RunArgs};
 use super::super::values;
-use super::super::{FAILED, Failure, event_loop, print, recipes};
+use super::super::{Failure, UNABLE, event_loop, print, recipes};
 use super::headless::{self, Holder};
 use super::preflight::{format_check, preflight_checks};
 use super::{start, tty};
@@ -66,7 +66,7 @@ fn choose_recipe<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> 
         }
         let text =
             "rocprofv3 was not found on this machine: install rocprofiler-sdk (`warpscope doctor` shows where warpscope looks for it)";
-        return Err(Failure { text: text.to_owned(), code: FAILED, reason: crate::cli::Reason::Failed });
+        return Err(Failure { text: text.to_owned(), code: UNABLE, reason: crate::cli::Reason::Failed });
     }
     let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let wanted = std::env::var_os(TRACER).is_none_or(|v| v != "off");
@@ -89,7 +89,7 @@ fn choose_recipe<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> 
     }
     let text =
         "neither nsys nor ncu was found on this machine: install one of them (`warpscope doctor` shows where warpscope looks for them)";
-    Err(Failure { text: text.to_owned(), code: FAILED, reason: crate::cli::Reason::Failed })
+    Err(Failure { text: text.to_owned(), code: UNABLE, reason: crate::cli::Reason::Failed })
 }
 
 /// Facts about the run that are known before the run has a number.
@@ -212,7 +212,7 @@ fn look_before(found: &[Check], force: bool) -> Result<(), Failure> {
     if !force && found.iter().any(|c| c.state == State::Blocks) {
         return Err(Failure {
             text: "nothing was run; --force runs it anyway".to_owned(),
-            code: FAILED,
+            code: UNABLE,
             reason: crate::cli::Reason::Failed,
         });
     }
@@ -255,7 +255,7 @@ pub fn start_run(all: &Args, args: &RunArgs, config: &Config) -> Result<(), Fail
     }
     if !has_tool(recipe.tool, nsys.as_deref()) {
         let text = format!("{} was not found on this machine; `warpscope doctor` shows where warpscope looks for it", recipe.tool);
-        return Err(Failure { text, code: FAILED, reason: crate::cli::Reason::Failed });
+        return Err(Failure { text, code: UNABLE, reason: crate::cli::Reason::Failed });
     }
     let folder = args.output.as_ref().map(|o| chosen.directory.join(o));
     look_before(&preflight_checks(recipe.tool, &trial.argv(), folder.as_deref().and_then(Path::parent), nsys.as_deref()), args.force)?;

@@ -1,6 +1,6 @@
 //! Starts a run: adds it to the library and starts a supervisor process for it.
 
-use super::super::{FAILED, Failure};
+use super::super::{Failure, UNABLE};
 use super::supervisor::SUPERVISE;
 use crate::launch::runs::supervise::{DETACH, STOP};
 use crate::launch::runs::{Exit, Finding, spawn};
@@ -11,7 +11,7 @@ use std::process::{Child, ChildStdin};
 
 impl From<LibraryError> for Failure {
     fn from(e: LibraryError) -> Self {
-        let code = if matches!(e, LibraryError::NoRun(_) | LibraryError::Refused(_)) { super::super::WRONG } else { FAILED };
+        let code = if matches!(e, LibraryError::NoRun(_) | LibraryError::Refused(_)) { super::super::WRONG } else { UNABLE };
         Self { text: e.to_string(), code, reason: crate::cli::Reason::Failed }
     }
 }
@@ -81,12 +81,12 @@ pub fn start_run(
             let how = supervisor.wait()?;
             let what = format!("the run's supervisor ended before it began ({how})");
             library.end_run(run.id, State::Failed, Exit::default(), &[Finding { what: what.clone(), fix: String::new() }], &[])?;
-            Err(Failure { text: what, code: FAILED, reason: crate::cli::Reason::Failed })
+            Err(Failure { text: what, code: UNABLE, reason: crate::cli::Reason::Failed })
         }
         Err(e) => {
             library.delete_run(run.id)?;
             let _ = std::fs::remove_dir(library.run_folder(run.id));
-            Err(Failure { text: format!("cannot start {}: {e}", program.display()), code: FAILED, reason: crate::cli::Reason::Failed })
+            Err(Failure { text: format!("cannot start {}: {e}", program.display()), code: UNABLE, reason: crate::cli::Reason::Failed })
         }
     }
 }

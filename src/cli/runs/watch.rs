@@ -2,7 +2,7 @@
 
 use super::super::args::{Args, Watch};
 use super::super::live::{self, Told};
-use super::super::{FAILED, Failure, event_loop, interrupt, print};
+use super::super::{Failure, UNABLE, event_loop, interrupt, print};
 use super::headless;
 use super::traced::{self, Traced};
 use crate::config::Config;
@@ -93,7 +93,7 @@ fn as_lines(what: &Traced, args: &Watch, asked: &AtomicUsize) -> Result<(), Fail
         None if seen || asked.load(Ordering::SeqCst) > 0 => Ok(()),
         None => Err(Failure {
             text: format!("no process was traced to {}", output.display()),
-            code: FAILED,
+            code: UNABLE,
             reason: crate::cli::Reason::Failed,
         }),
     }
