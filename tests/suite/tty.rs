@@ -382,14 +382,16 @@ fn a_cursor_step_sends_little_and_idling_nothing() {
 #[test]
 fn copying_sends_osc_52_and_says_where_it_saved_when_it_cannot() {
     let mut s = Session::start(&["demo"], (100, 30), &[]);
-    s.wait("CatArrayBatchedCopy");
+    s.wait("21 rows");
+    s.wait("shared-bandwidth-bound");
     s.keys("yf");
     s.wait("copied the function name");
     assert!(String::from_utf8_lossy(&s.raw).contains("\x1b]52;c;Q2F0QXJyYXlCYXRjaGVkQ29weQ=="), "CatArrayBatchedCopy in base64");
     s.keys("q");
     s.end();
     let mut s = Session::start(&["demo"], (100, 30), &[("TERM", "linux")]);
-    s.wait("CatArrayBatchedCopy");
+    s.wait("21 rows");
+    s.wait("shared-bandwidth-bound");
     s.keys("yf");
     s.wait("saved the function name to");
     assert!(!String::from_utf8_lossy(&s.raw).contains("\x1b]52"));
