@@ -86,7 +86,7 @@ fn hostile_files_cost_little() {
             let args: Vec<&str> = command.iter().copied().chain([file]).collect();
             let out = super::hostile::limited(&args);
             let code = out.status.code();
-            assert!(matches!(code, Some(0..=2)), "{args:?}: {:?} {}", out.status, String::from_utf8_lossy(&out.stderr));
+            assert!(matches!(code, Some(0 | 2 | 3)), "{args:?}: {:?} {}", out.status, String::from_utf8_lossy(&out.stderr));
             *codes.entry(code).or_insert(0) += 1;
         }
     }
