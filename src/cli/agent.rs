@@ -1,7 +1,7 @@
 //! `warpscope agent`: a page for coding agents, printed or written as a skill.
 
 use super::args::Agent;
-use super::{Failure, Reason, UNABLE, help, print};
+use super::{Failure, help, print};
 use std::path::{Path, PathBuf};
 
 /// Name of the skill, and of its folder.
@@ -22,11 +22,7 @@ pub fn print_or_install(args: &Agent) -> Result<(), Failure> {
             .map(|home| PathBuf::from(home).join(FOLDER))
             .ok_or_else(|| Failure::wrong("HOME is not set: name a folder, `--install DIR`"))?,
     };
-    let file = install_skill(&folder, page).map_err(|e| Failure {
-        text: format!("{}: {e}", folder.display()),
-        code: UNABLE,
-        reason: Reason::Failed,
-    })?;
+    let file = install_skill(&folder, page).map_err(|e| Failure::unable(format!("{}: {e}", folder.display())))?;
     print::lines(&[format!("wrote {}", file.display())])
 }
 

@@ -13,10 +13,6 @@ pub const DEMO: [(&str, &[u8]); 4] = [
 
 /// Unpacks a demo capture and leaks it, so that it lives as long as the program.
 pub fn unpack_capture(packed: &[u8]) -> Result<&'static [u8], Failure> {
-    let bytes = zstd::stream::decode_all(packed).map_err(|e| Failure {
-        text: format!("the built-in capture: {e}"),
-        code: super::UNABLE,
-        reason: crate::cli::Reason::Failed,
-    })?;
+    let bytes = zstd::stream::decode_all(packed).map_err(|e| Failure::unable(format!("the built-in capture: {e}")))?;
     Ok(Box::leak(bytes.into_boxed_slice()))
 }

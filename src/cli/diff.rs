@@ -1,7 +1,7 @@
 //! `warpscope diff`.
 
 use super::args::Diff;
-use super::{FOUND, Failure, interrupt, print};
+use super::{Failure, interrupt, print};
 use crate::analysis::GroupBy;
 use crate::analysis::diff::{self, Row};
 use crate::analysis::readable::readable_name;
@@ -56,11 +56,9 @@ pub fn print_diff(args: &Diff, nsys: Option<PathBuf>) -> Result<(), Failure> {
         }
     })?;
     match (args.fail_above, found.total_change_percent()) {
-        (Some(most), Some(percent)) if percent > most => Err(Failure {
-            text: format!("kernel time grew by {percent:.1}%, more than {most}%"),
-            code: FOUND,
-            reason: crate::cli::Reason::Found,
-        }),
+        (Some(most), Some(percent)) if percent > most => {
+            Err(Failure::found(format!("kernel time grew by {percent:.1}%, more than {most}%")))
+        }
         _ => Ok(()),
     }
 }

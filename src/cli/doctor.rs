@@ -1,7 +1,7 @@
 //! `warpscope doctor`.
 
 use super::args::Doctor;
-use super::{FOUND, Failure, interrupt, print};
+use super::{Failure, interrupt, print};
 use crate::config::{self, ColorMode, Config};
 use crate::launch::doctor::{Check, Places, State, collect_facts, run_checks};
 use crate::model::text::escape_unsafe;
@@ -51,7 +51,7 @@ pub fn print_checks(args: &Doctor, nsys: Option<&Path>, color: Option<ColorMode>
         }
         _ => print_text(out, &checks, (blocks, warnings)),
     })?;
-    if blocks > 0 { Err(Failure { text: String::new(), code: FOUND, reason: crate::cli::Reason::Found }) } else { Ok(()) }
+    if blocks > 0 { Err(Failure::found("")) } else { Ok(()) }
 }
 
 /// Checks the terminal features that the explorer uses.

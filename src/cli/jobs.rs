@@ -1,7 +1,7 @@
 //! `warpscope recipes check`.
 
 use super::args::CheckJobs;
-use super::{FOUND, Failure, interrupt, print};
+use super::{Failure, interrupt, print};
 use crate::import::Wants;
 use crate::model::Severity;
 use crate::report::{self, Format};
@@ -45,5 +45,5 @@ pub fn check_jobs(args: &CheckJobs, nsys: Option<PathBuf>) -> Result<(), Failure
         _ => report::jobs::write_text(out, &files, &report, print::terminal_width().unwrap_or(100)),
     })?;
     let broken = files.iter().any(|(_, f, _)| f.max_severity() == Some(Severity::Error));
-    if broken { Err(Failure { text: String::new(), code: FOUND, reason: crate::cli::Reason::Found }) } else { Ok(()) }
+    if broken { Err(Failure::found("")) } else { Ok(()) }
 }

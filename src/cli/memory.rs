@@ -1,7 +1,7 @@
 //! `warpscope memory`.
 
 use super::triage_args::{MemoryArgs, MemoryWhen};
-use super::{FOUND, Failure, interrupt, print};
+use super::{Failure, interrupt, print};
 use crate::analysis::memory::{MemoryVerdict, Usage, analyze_usage as memory_usage};
 use crate::import::{Names, Parts, Wants};
 use crate::model::{Cancel, Nanos, Profile};
@@ -55,9 +55,5 @@ pub fn print_memory(args: &MemoryArgs, nsys: Option<&Path>) -> Result<(), Failur
     })?;
     let found = |id: &MemoryVerdict| usage.devices.iter().any(|d| d.findings.iter().any(|f| f.id == *id));
     let failed: Vec<&str> = args.fail_on.iter().filter_map(|id| MemoryVerdict::from_id(id)).filter(found).map(MemoryVerdict::id).collect();
-    if failed.is_empty() {
-        Ok(())
-    } else {
-        Err(Failure { text: format!("found: {}", failed.join(", ")), code: FOUND, reason: crate::cli::Reason::Found })
-    }
+    if failed.is_empty() { Ok(()) } else { Err(Failure::found(format!("found: {}", failed.join(", ")))) }
 }

@@ -83,6 +83,16 @@ impl Failure {
         Self { text: text.into(), code: WRONG, reason: Reason::Request }
     }
 
+    /// Creates an error about something that could not be done.
+    pub fn unable(text: impl Into<String>) -> Self {
+        Self { text: text.into(), code: UNABLE, reason: Reason::Failed }
+    }
+
+    /// Reports what the command was asked to fail on; an empty text if the output says it already.
+    pub fn found(text: impl Into<String>) -> Self {
+        Self { text: text.into(), code: FOUND, reason: Reason::Found }
+    }
+
     /// Creates an error about a missing file; suggests a command, because a mistyped command is parsed as a file.
     pub fn no_such_file(file: &Path) -> Self {
         let name = file.to_string_lossy();

@@ -1,7 +1,7 @@
 //! `warpscope ranks` and `warpscope digest`: compares the reports of a job's ranks.
 
 use super::triage_args::{DigestArgs, Ranks};
-use super::{FOUND, Failure, UNREADABLE, interrupt, print};
+use super::{Failure, UNREADABLE, interrupt, print};
 use crate::analysis::ranks::{self, build_digests, build_job};
 use crate::analysis::triage::{self, Scope, Verdict};
 use crate::import::open::rank_report;
@@ -180,7 +180,7 @@ pub fn compare_ranks(args: &Ranks, nsys: Option<&Path>) -> Result<(), Failure> {
     let known = |id: &Verdict| found.findings.iter().any(|f| f.id == *id);
     let fail: Vec<&str> = args.fail_on.iter().filter_map(|id| Verdict::from_id(id)).filter(known).map(Verdict::id).collect();
     if !fail.is_empty() {
-        return Err(Failure { text: format!("found: {}", fail.join(", ")), code: FOUND, reason: crate::cli::Reason::Found });
+        return Err(Failure::found(format!("found: {}", fail.join(", "))));
     }
     // The other reports were printed, but the exit code must report the failure to scripts.
     if failed.is_empty() {

@@ -29,7 +29,7 @@ pub const REASONS: [(Reason, &str, &str); 11] = [
     (Reason::Damaged, "damaged", "the file is cut or damaged"),
     (Reason::Tool, "tool", "a tool that is needed to read the file is missing or failed"),
     (Reason::Cancelled, "cancelled", "the command was interrupted"),
-    (Reason::Found, "found", "what --fail-on or --fail-above names was found"),
+    (Reason::Found, "found", "what the command was asked to fail on was found (--fail-on, --fail-above, --verify)"),
     (Reason::Failed, "failed", "something else failed; the message says what"),
 ];
 

@@ -2,7 +2,7 @@
 
 use super::args::{Rerun, RerunFormat};
 use super::triage::phase_windows;
-use super::{FOUND, Failure, interrupt, print};
+use super::{Failure, interrupt, print};
 use crate::analysis::fuzzy::nearest_match;
 use crate::analysis::triage::Phase;
 use crate::import::{Job, Parts, Wants, open};
@@ -266,6 +266,6 @@ fn verify_results(plan: &Plan, results: &[PathBuf]) -> Result<(), Failure> {
     print::lines(&[crate::model::text::escape_unsafe(&verdict.sentence()).into_owned()])?;
     match verdict {
         Verdict::Verified(_) => Ok(()),
-        Verdict::Differs(_) => Err(Failure { text: String::new(), code: FOUND, reason: crate::cli::Reason::Found }),
+        Verdict::Differs(_) => Err(Failure::found("")),
     }
 }

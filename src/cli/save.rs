@@ -1,6 +1,6 @@
 //! Writes files for the explorer: scripts named by the user, and texts that cannot be copied to the clipboard.
 
-use super::{Failure, UNABLE};
+use super::Failure;
 use crate::app::App;
 use crate::ui::screen_export::{self, Form};
 use crate::ui::{Theme, View};
@@ -59,8 +59,7 @@ pub fn write_atomically(
     replace: bool,
     fill: impl FnOnce(&mut BufWriter<std::fs::File>) -> std::io::Result<()>,
 ) -> Result<(), Failure> {
-    let failed =
-        |e: &dyn std::fmt::Display| Failure { text: format!("{}: {e}", path.display()), code: UNABLE, reason: crate::cli::Reason::Failed };
+    let failed = |e: &dyn std::fmt::Display| Failure::unable(format!("{}: {e}", path.display()));
     let there = || Failure::wrong(format!("{} already exists; --force replaces it", path.display()));
     if path.exists() && !replace {
         return Err(there());

@@ -2,7 +2,7 @@
 
 use super::args::Trace;
 use super::values::named_range;
-use super::{Failure, UNABLE, print};
+use super::{Failure, print};
 use crate::import::cache;
 use crate::launch::locate_tools::find_on_path;
 use crate::launch::tracer::{Chosen, Gate, Measure, Record, find_libraries, traced_command, write_object};
@@ -52,7 +52,7 @@ fn start_tracer(args: &Trace) -> Result<std::convert::Infallible, Failure> {
         plan: None,
         ranks: args.ranks.clone(),
     };
-    let failed = |e: crate::launch::tracer::Unable| Failure { text: e.to_string(), code: UNABLE, reason: crate::cli::Reason::Failed };
+    let failed = |e: crate::launch::tracer::Unable| Failure::unable(e.to_string());
     let object = write_object(&cache::default_folder()).map_err(failed)?;
     // Always write a plan: the user may request a kernel while the program runs.
     let survey = args.survey.map_or(0, super::values::to_thousandths);

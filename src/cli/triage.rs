@@ -2,7 +2,7 @@
 
 use super::timeline_args::Between;
 use super::triage_args::Triage;
-use super::{FOUND, Failure, interrupt, print};
+use super::{Failure, interrupt, print};
 use crate::analysis::memory;
 use crate::analysis::triage::{self, Phase, Scope, Verdict};
 use crate::import::{Parts, Wants};
@@ -109,9 +109,5 @@ pub fn print_triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
             || judged.iter().any(|(_, t)| t.findings.iter().any(|f| f.id == *id || f.effects.iter().any(|e| e.0 == *id)))
     };
     let failed: Vec<&str> = args.fail_on.iter().filter_map(|id| Verdict::from_id(id)).filter(found).map(Verdict::id).collect();
-    if failed.is_empty() {
-        Ok(())
-    } else {
-        Err(Failure { text: format!("found: {}", failed.join(", ")), code: FOUND, reason: crate::cli::Reason::Found })
-    }
+    if failed.is_empty() { Ok(()) } else { Err(Failure::found(format!("found: {}", failed.join(", ")))) }
 }

@@ -3,7 +3,7 @@
 use super::super::args::{Args, Attach};
 use super::super::live;
 use super::super::values;
-use super::super::{Failure, UNABLE, event_loop, print};
+use super::super::{Failure, event_loop, print};
 use super::headless::{self, Holder};
 use super::traced::{self, Traced};
 use crate::config::Config;
@@ -33,7 +33,7 @@ fn set_recording(what: &Traced, word: &str) -> Result<(), Failure> {
             Traced::Traces(output) => output.display().to_string(),
         };
         let text = format!("no process of {of} is being traced: it has not used CUDA yet, or has ended");
-        return Err(Failure { text, code: UNABLE, reason: crate::cli::Reason::Failed });
+        return Err(Failure::unable(text));
     }
     let (mut said, mut silent) = (Vec::new(), Vec::new());
     for (pid, answer) in answers {
@@ -46,12 +46,12 @@ fn set_recording(what: &Traced, word: &str) -> Result<(), Failure> {
         }
     }
     print::lines(&said)?;
-    if silent.is_empty() { Ok(()) } else { Err(Failure { text: silent.join("\n"), code: UNABLE, reason: crate::cli::Reason::Failed }) }
+    if silent.is_empty() { Ok(()) } else { Err(Failure::unable(silent.join("\n"))) }
 }
 
 /// Saves the last seconds of a program.
 fn save_snapshot(what: &Traced, args: &Attach) -> Result<(), Failure> {
-    let failed = |text| Failure { text, code: UNABLE, reason: crate::cli::Reason::Failed };
+    let failed = |text| Failure::unable(text);
     if let Traced::Run(run) = what
         && (live::trace_prefix(run).is_none() || !run.state.is_live())
     {
@@ -76,11 +76,7 @@ pub fn attach_run(all: &Args, args: &Attach, config: &Config) -> Result<(), Fail
         let Some((pid, started)) = run.holder.filter(|_| run.state.is_live()) else {
             return Err(Failure::wrong(format!("run {} is not in progress: it is {}", run.id, run.state.as_str())));
         };
-        process::ask_to_stop(pid, started).map_err(|e| Failure {
-            text: format!("cannot stop run {}: {e}", run.id),
-            code: UNABLE,
-            reason: crate::cli::Reason::Failed,
-        })?;
+        process::ask_to_stop(pid, started).map_err(|e| Failure::unable(format!("cannot stop run {}: {e}", run.id)))?;
         print::error(&format!("run {} was asked to stop; `warpscope attach {}` shows its progress", run.id, run.id));
         return Ok(());
     }

@@ -1,6 +1,6 @@
 //! Runs without the explorer: prints the output to stderr, and the report names to stdout.
 
-use super::super::{FOUND, Failure, UNABLE, interrupt, print};
+use super::super::{FOUND, Failure, interrupt, print};
 use super::start::Started;
 use super::tail::Follow;
 use crate::launch::runs::{Progress, process, progress};
@@ -68,11 +68,7 @@ pub fn follow_to_end(library: Library, run: &Run, mut holder: Holder, asked: &At
             && shown == 0
             && update.run.holder.is_none_or(|(pid, ticks)| !process::is_running(pid, ticks) || pid == own_pid())
         {
-            return Err(Failure {
-                text: "the run's supervisor could not start".to_owned(),
-                code: UNABLE,
-                reason: crate::cli::Reason::Failed,
-            });
+            return Err(Failure::unable("the run's supervisor could not start".to_owned()));
         }
         // Read available output without waiting.
         if update.news.all {

@@ -66,7 +66,7 @@ fn choose_recipe<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> 
         }
         let text =
             "rocprofv3 was not found on this machine: install rocprofiler-sdk (`warpscope doctor` shows where warpscope looks for it)";
-        return Err(Failure { text: text.to_owned(), code: UNABLE, reason: crate::cli::Reason::Failed });
+        return Err(Failure::unable(text.to_owned()));
     }
     let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let wanted = std::env::var_os(TRACER).is_none_or(|v| v != "off");
@@ -89,7 +89,7 @@ fn choose_recipe<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> 
     }
     let text =
         "neither nsys nor ncu was found on this machine: install one of them (`warpscope doctor` shows where warpscope looks for them)";
-    Err(Failure { text: text.to_owned(), code: UNABLE, reason: crate::cli::Reason::Failed })
+    Err(Failure::unable(text.to_owned()))
 }
 
 /// Facts about the run that are known before the run has a number.
@@ -255,7 +255,7 @@ pub fn start_run(all: &Args, args: &RunArgs, config: &Config) -> Result<(), Fail
     }
     if !has_tool(recipe.tool, nsys.as_deref()) {
         let text = format!("{} was not found on this machine; `warpscope doctor` shows where warpscope looks for it", recipe.tool);
-        return Err(Failure { text, code: UNABLE, reason: crate::cli::Reason::Failed });
+        return Err(Failure::unable(text));
     }
     let folder = args.output.as_ref().map(|o| chosen.directory.join(o));
     look_before(&preflight_checks(recipe.tool, &trial.argv(), folder.as_deref().and_then(Path::parent), nsys.as_deref()), args.force)?;

@@ -1,6 +1,6 @@
 //! `warpscope runs export`: copies a run's files for sharing, and lists private data in them first.
 
-use super::super::{Failure, UNABLE, interrupt, print};
+use super::super::{Failure, interrupt, print};
 use crate::import::{Job, Wants, export_path};
 use crate::launch::open;
 use crate::library::{Library, LibraryError, Report, export, gc, store};
@@ -86,7 +86,7 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
             run.reports.len(),
             if left_out == 1 { "was" } else { "were" }
         );
-        return Err(Failure { text, code: UNABLE, reason: crate::cli::Reason::Failed });
+        return Err(Failure::unable(text));
     }
     Ok(())
 }

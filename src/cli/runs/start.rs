@@ -1,6 +1,6 @@
 //! Starts a run: adds it to the library and starts a supervisor process for it.
 
-use super::super::{Failure, UNABLE};
+use super::super::Failure;
 use super::supervisor::SUPERVISE;
 use crate::launch::runs::supervise::{DETACH, STOP};
 use crate::launch::runs::{Exit, Finding, spawn};
@@ -11,8 +11,11 @@ use std::process::{Child, ChildStdin};
 
 impl From<LibraryError> for Failure {
     fn from(e: LibraryError) -> Self {
-        let code = if matches!(e, LibraryError::NoRun(_) | LibraryError::Refused(_)) { super::super::WRONG } else { UNABLE };
-        Self { text: e.to_string(), code, reason: crate::cli::Reason::Failed }
+        if matches!(e, LibraryError::NoRun(_) | LibraryError::Refused(_)) {
+            Self::wrong(e.to_string())
+        } else {
+            Self::unable(e.to_string())
+        }
     }
 }
 
@@ -81,12 +84,12 @@ pub fn start_run(
             let how = supervisor.wait()?;
             let what = format!("the run's supervisor ended before it began ({how})");
             library.end_run(run.id, State::Failed, Exit::default(), &[Finding { what: what.clone(), fix: String::new() }], &[])?;
-            Err(Failure { text: what, code: UNABLE, reason: crate::cli::Reason::Failed })
+            Err(Failure::unable(what))
         }
         Err(e) => {
             library.delete_run(run.id)?;
             let _ = std::fs::remove_dir(library.run_folder(run.id));
-            Err(Failure { text: format!("cannot start {}: {e}", program.display()), code: UNABLE, reason: crate::cli::Reason::Failed })
+            Err(Failure::unable(format!("cannot start {}: {e}", program.display())))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The hidden commands behind a run: its supervisor, and the exec step before the profiler.
 
-use super::super::{Failure, UNABLE};
+use super::super::Failure;
 use super::nsys_tmpdir::{self, Temporary};
 use crate::launch::profiler::{PROFILERS, silence_limit};
 use crate::launch::runs::supervise::{self, Order, exec_profiler};
@@ -148,7 +148,7 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
             Event::Detached => library.set_detached(run.id),
         };
     })
-    .map_err(|e| Failure { text: e.to_string(), code: UNABLE, reason: crate::cli::Reason::Failed })?;
+    .map_err(|e| Failure::unable(e.to_string()))?;
     if let Some(gpus) = environment::query_gpus() {
         let _ = library.set_fact(run.id, "clocks_end", &gpus.clocks);
     }

@@ -4,7 +4,7 @@
 //! That process ends the profiler and leftover processes if the explorer is killed or the terminal disappears.
 
 use super::super::args::Args;
-use super::super::{Failure, UNABLE, event_loop};
+use super::super::{Failure, event_loop};
 use super::headless;
 use super::nsys_tmpdir::{self, Temporary};
 use super::supervisor::{EXEC, judge_outcome, look_around};
@@ -48,7 +48,7 @@ pub fn run_in_terminal(library: &mut Library, make: impl FnOnce(i64, &Path) -> R
     let ended = library.run(run.id)?;
     if ended.state == State::Starting {
         library.delete_run(run.id)?;
-        return Err(Failure { text: format!("the run did not start ({status})"), code: UNABLE, reason: crate::cli::Reason::Failed });
+        return Err(Failure::unable(format!("the run did not start ({status})")));
     }
     Ok(ended)
 }

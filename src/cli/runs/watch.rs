@@ -2,7 +2,7 @@
 
 use super::super::args::{Args, Watch};
 use super::super::live::{self, Told};
-use super::super::{Failure, UNABLE, event_loop, interrupt, print};
+use super::super::{Failure, event_loop, interrupt, print};
 use super::headless;
 use super::traced::{self, Traced};
 use crate::config::Config;
@@ -91,10 +91,6 @@ fn as_lines(what: &Traced, args: &Watch, asked: &AtomicUsize) -> Result<(), Fail
     match failed {
         Some(failure) => Err(failure),
         None if seen || asked.load(Ordering::SeqCst) > 0 => Ok(()),
-        None => Err(Failure {
-            text: format!("no process was traced to {}", output.display()),
-            code: UNABLE,
-            reason: crate::cli::Reason::Failed,
-        }),
+        None => Err(Failure::unable(format!("no process was traced to {}", output.display()))),
     }
 }
