@@ -5,6 +5,7 @@
 mod suite {
     mod arrive;
     mod arrows;
+    mod budget;
     mod certainty;
     mod cli;
     mod corpus;
@@ -33,6 +34,7 @@ mod suite {
     mod live;
     mod look;
     mod made_memory;
+    mod mcp;
     mod measured;
     mod memory;
     mod memory_kinds;
@@ -62,6 +64,7 @@ mod suite {
     mod run_screens;
     mod run_tty;
     mod runs;
+    mod schemas;
     mod screens;
     mod server;
     mod shell;

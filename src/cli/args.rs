@@ -44,6 +44,15 @@ pub struct Args {
     /// Draw with ASCII characters only [default: unless the locale is UTF-8].
     #[arg(long, global = true, help_heading = "Everywhere", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub ascii: Option<bool>,
+    /// Print at most about this many tokens of 4 bytes: what matters least is left out, and the output says how much.
+    #[arg(long, global = true, help_heading = "Everywhere", value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(50..))]
+    pub budget: Option<u32>,
+    /// Print no header above the rows of CSV, Markdown and tables.
+    #[arg(long, global = true, help_heading = "Everywhere")]
+    pub no_header: bool,
+    /// Print no notes and warnings, only errors, on stderr.
+    #[arg(long, short, global = true, help_heading = "Everywhere")]
+    pub quiet: bool,
     /// Initial state of the explorer.
     #[command(flatten)]
     pub opening: Opening,
@@ -150,8 +159,12 @@ pub enum Command {
     },
     /// Print the man page of the program or of one command.
     Man(ManArgs),
+    /// Print the JSON Schema of what a command prints, or its fields.
+    Schema(Schema),
     /// Print a page for coding agents: which command answers which question, and what not to conclude.
     Agent(Agent),
+    /// Serve coding agents over stdin and stdout (Model Context Protocol): reports in a folder, read-only.
+    Mcp(Mcp),
     /// Explain a topic: run, rerun, triage, timeline, hints, formats, keys, words and more.
     Help {
         /// The topic, or a command; without one, all topics are listed.
@@ -467,6 +480,25 @@ pub struct Rerun {
     /// The program and its arguments [default: as recorded].
     #[arg(last = true, value_name = "CMD")]
     pub program: Vec<String>,
+}
+
+/// `warpscope schema`.
+#[derive(Debug, clap::Args)]
+pub struct Schema {
+    /// The command, as in `triage` or `runs show`, or the name of a schema; without one, all schemas are listed.
+    #[arg(value_name = "COMMAND")]
+    pub command: Vec<String>,
+    /// Output format: json is the JSON Schema, the others list the fields [default: table on a terminal, else json].
+    #[arg(long, value_parser = word_parser::<Format>())]
+    pub format: Option<Format>,
+}
+
+/// `warpscope mcp`.
+#[derive(Debug, clap::Args)]
+pub struct Mcp {
+    /// Folders whose reports may be read, with those below [default: the current folder].
+    #[arg(value_name = "FOLDER")]
+    pub folders: Vec<PathBuf>,
 }
 
 /// `warpscope agent`.

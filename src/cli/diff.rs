@@ -26,7 +26,7 @@ pub fn print_diff(args: &Diff, nsys: Option<PathBuf>) -> Result<(), Failure> {
         return Err(Failure::wrong(format!("{}: no kernels to compare", empty.display())));
     }
     for caveat in &found.caveats {
-        print::error(&format!("warning: {caveat}"));
+        print::note(&format!("warning: {caveat}"));
     }
     let needle = args.filter.as_deref().unwrap_or_default().to_lowercase();
     // Also match exact names if rows show readable ones.

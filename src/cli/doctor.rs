@@ -6,12 +6,14 @@ use crate::config::{self, ColorMode, Config};
 use crate::launch::doctor::{Check, Places, State, collect_facts, run_checks};
 use crate::model::text::escape_unsafe;
 use crate::model::units::format_count;
-use crate::report::{self, Format};
+use crate::report::Format;
+use crate::report::envelope::{Document, Envelope};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct CheckJson<'a> {
     id: &'a str,
     what: &'a str,
@@ -21,11 +23,15 @@ struct CheckJson<'a> {
     fix: Option<&'a str>,
 }
 
-#[derive(Serialize)]
-struct DoctorJson<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DoctorJson<'a> {
     checks: Vec<CheckJson<'a>>,
     blocks: usize,
     warnings: usize,
+}
+
+impl Document for DoctorJson<'_> {
+    const NAME: &'static str = "doctor";
 }
 
 /// Prints obstacles to profiling on this machine. Changes nothing.
@@ -47,7 +53,7 @@ pub fn print_checks(args: &Doctor, nsys: Option<&Path>, color: Option<ColorMode>
                 means: &c.means,
                 fix: c.fix.as_deref(),
             });
-            report::write_json_line(out, &DoctorJson { checks: rows.collect(), blocks, warnings })
+            Envelope::default().write(out, &DoctorJson { checks: rows.collect(), blocks, warnings })
         }
         _ => print_text(out, &checks, (blocks, warnings)),
     })?;

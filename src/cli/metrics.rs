@@ -125,11 +125,11 @@ fn print_details(args: &Metrics, metrics: &model::Metrics, results: &[(usize, &m
     let (format, width) = (print::format_or_default(args.format), print::terminal_width());
     print::to_stdout(|out| {
         if args.rules {
-            report::sections::print_rules(out, &rules, format, width)
+            report::sections::print_rules(out, &metrics.source, &rules, format, width)
         } else if args.sections {
-            report::sections::print_rows(out, &sections, format, width)
+            report::sections::print_rows(out, &metrics.source, &sections, format, width)
         } else {
-            report::code::print_rows(out, &hot, format, width)
+            report::code::print_rows(out, &metrics.source, &hot, format, width)
         }
     })
 }
@@ -138,6 +138,10 @@ fn print_details(args: &Metrics, metrics: &model::Metrics, results: &[(usize, &m
 fn print_session(args: &Metrics) -> Result<(), Failure> {
     let job = Job::new(Wants::ALL, &|_| {});
     let input = import::open::open_input(&args.file, &job)?;
-    let facts = find_importer(&input)?.read_session(&input)?;
-    print::to_stdout(|out| report::metrics::print_session(out, &facts, print::format_or_default(args.format), print::terminal_width()))
+    let importer = find_importer(&input)?;
+    let facts = importer.read_session(&input)?;
+    let source = model::Source { tool: importer.name().to_owned(), file: args.file.clone(), ..model::Source::default() };
+    print::to_stdout(|out| {
+        report::metrics::print_session(out, &source, &facts, print::format_or_default(args.format), print::terminal_width())
+    })
 }

@@ -19,6 +19,7 @@ mod jobs;
 mod lines;
 mod live;
 mod machine;
+mod mcp;
 mod memory;
 pub mod metrics;
 mod mouse;
@@ -33,6 +34,7 @@ pub mod rerun;
 pub mod run_args;
 pub mod runs;
 pub mod save;
+mod schema;
 mod server_metrics;
 mod settings;
 mod status_timeout;
@@ -50,9 +52,10 @@ mod workers;
 
 use crate::analysis::fuzzy::nearest_match;
 use crate::config::Config;
+use crate::report::output::{self, Output};
 use args::{Args, Command};
 use clap::Parser;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -132,8 +135,10 @@ pub fn main() -> ExitCode {
         // Help and version are no errors.
         if json && e.use_stderr() {
             let text = e.to_string();
-            let sentence = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-            print_json_error(Reason::Usage, sentence, WRONG);
+            // The error, and what clap knows better; the rest is for people.
+            let said = text.lines().take_while(|l| !l.starts_with("Usage:")).map(str::trim).filter(|l| !l.is_empty());
+            let said: Vec<&str> = said.take_while(|l| !l.starts_with("For more information")).collect();
+            print_json_error(Reason::Usage, said.join(" ").trim_start_matches("error: "), WRONG);
         }
         e.exit()
     });
@@ -157,15 +162,36 @@ pub fn main() -> ExitCode {
 
 /// Prints an error as JSON to stdout, for scripts that asked for JSON.
 fn print_json_error(reason: Reason, message: &str, exit: u8) {
-    let error = serde_json::json!({ "error": { "code": reason.id(), "message": message, "exit": exit } });
     // The reader may be gone, as with any other output.
-    let _ = writeln!(std::io::stdout(), "{error}");
+    let _ = reason::write_error(&mut std::io::stdout(), reason, message, exit);
+}
+
+/// The words of a command line without its budget.
+fn without_budget(words: impl Iterator<Item = String>) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let mut value = false;
+    for (at, word) in words.enumerate() {
+        if std::mem::take(&mut value) || word.starts_with("--budget=") {
+            continue;
+        }
+        value = word == "--budget";
+        if !value {
+            out.push(if at == 0 { "warpscope".to_owned() } else { word });
+        }
+    }
+    out
 }
 
 fn run_command(args: &Args) -> Result<(), Failure> {
     let variable = |name: &str| std::env::var_os(name).map(|v| v.to_string_lossy().into_owned());
     let ascii = |chosen: Option<bool>| chosen.unwrap_or_else(|| !crate::config::utf8_locale(variable));
     print::set_ascii(ascii(args.ascii));
+    output::set_output(Output {
+        budget: args.budget.map(|tokens| tokens as usize * output::TOKEN),
+        no_header: args.no_header,
+        quiet: args.quiet,
+        whole: without_budget(std::env::args()),
+    });
     match &args.command {
         // These commands do not read the configuration: an invalid configuration must not stop a run.
         Some(Command::Supervise { run, detached, kept: true }) => return runs::supervisor::supervise_run(*run, *detached),
@@ -212,6 +238,8 @@ fn run_command(args: &Args) -> Result<(), Failure> {
         Some(Command::Export(args)) => export::export_reports(args, nsys.as_deref()),
         Some(Command::Timeline(wanted)) => timeline::print_timeline(wanted, ascii, nsys),
         Some(Command::Events(args)) => timeline::print_events(args, nsys),
+        Some(Command::Mcp(args)) => mcp::serve(args),
+        Some(Command::Schema(args)) => schema::print_schema(args),
         Some(Command::Agent(args)) => agent::print_or_install(args),
         Some(Command::Lines(args)) => lines::print_lines(args, nsys),
         Some(Command::Ranges(args)) => ranges::print_ranges(args, nsys),

@@ -10,12 +10,21 @@ use crate::analysis::what_if_curves::Worths;
 use crate::analysis::{GroupBy, Grouping, Paths, kernel_groups, labels};
 use crate::import::{Names, Parts, Wants};
 use crate::model::text::escape_unsafe;
+use crate::model::units::format_count;
 use crate::model::{Cancel, Kernel, KernelId, Profile};
+use crate::report::output::{output, take_left_out};
 use crate::report::{self, Format};
 use std::collections::BTreeSet;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Prints a note or a warning to stderr, unless the user wants none.
+pub fn note(text: &str) {
+    if !output().quiet {
+        error(text);
+    }
+}
 
 /// Prints one sentence to stderr, safe for a terminal. Write errors (full disk, closed pipe or terminal) are ignored.
 pub fn error(text: &str) {
@@ -35,7 +44,12 @@ fn wants_for_grouping(by: GroupBy) -> Wants {
 
 /// Returns the requested format, by default a table on a terminal and CSV elsewhere.
 pub fn format_or_default(format: Option<Format>) -> Format {
-    format.unwrap_or(if std::io::stdout().is_terminal() { Format::Table } else { Format::Csv })
+    format_or(format, Format::Csv)
+}
+
+/// Returns the requested format, by default a table on a terminal and another format elsewhere.
+pub fn format_or(format: Option<Format>, elsewhere: Format) -> Format {
+    format.unwrap_or(if std::io::stdout().is_terminal() { Format::Table } else { elsewhere })
 }
 
 /// Returns the width of the terminal if stdout is one.
@@ -107,6 +121,33 @@ pub fn has_begun() -> bool {
 /// Writes to stdout through a buffer; a closed pipe is not an error.
 pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), Failure> {
     BEGUN.store(true, Ordering::Relaxed);
+    if let Some(budget) = output().budget {
+        let mut all = Vec::new();
+        write(&mut all)?;
+        let (kept, left_out) = cut_lines(&all, budget);
+        let kept = kept.to_vec();
+        write_stdout(move |out| out.write_all(&kept))?;
+        for sentence in left_out.into_iter().chain(take_left_out()) {
+            note(&sentence);
+        }
+        return Ok(());
+    }
+    write_stdout(write)
+}
+
+/// Cuts a text to the lines that fit. Documents of JSON and tables are within their budget already; other texts begin
+/// with what matters most.
+fn cut_lines(text: &[u8], budget: usize) -> (&[u8], Option<String>) {
+    if text.len() <= budget || text.starts_with(b"{") || text.starts_with(b"[") {
+        return (text, None);
+    }
+    let end = text[..budget].iter().rposition(|&b| b == b'\n').map_or(budget, |at| at + 1);
+    let lines = text[end..].split_inclusive(|&b| b == b'\n').count() as u64;
+    let whole = crate::rerun::shell::command_line(&output().whole);
+    (&text[..end], Some(format!("{} left out for the budget; all of it: {whole}", format_count(lines, "line"))))
+}
+
+fn write_stdout(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), Failure> {
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     if std::io::stdout().is_terminal() {
         let mut out = Cleaned { to: out, line: Vec::new() };
@@ -144,7 +185,7 @@ fn unique_sentences<'a>(notes: impl Iterator<Item = &'a crate::model::Note>) -> 
 /// Prints notes to stderr, deduplicated, most severe first.
 pub fn notes<'a>(file: &str, notes: impl Iterator<Item = &'a crate::model::Note>) {
     for sentence in unique_sentences(notes) {
-        error(&format!("{file}: {sentence}"));
+        note(&format!("{file}: {sentence}"));
     }
 }
 
@@ -173,7 +214,7 @@ pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
     warn(&profile);
     let worths = if predicts { predict_worths(&profile, args.by, rows.len()) } else { None };
     to_stdout(|out| match format_or_default(args.format) {
-        Format::Json => report::write_json_line(out, &report::top::to_json(&profile, &grouping, &rows, worths.as_ref())),
+        Format::Json => report::top::write_json(out, &profile, &grouping, &rows, worths.as_ref()),
         format => report::top::print_rows(out, &profile, &grouping, &rows, format, terminal_width()),
     })
 }

@@ -1,6 +1,10 @@
 //! Reasons of errors, for scripts: an identifier never changes its meaning.
 
 use crate::import::ImportError;
+use crate::report::envelope::{Document, Envelope};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::io::Write;
 
 /// Why a command failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,24 +22,69 @@ pub enum Reason {
     Failed,
 }
 
-/// All reasons: identifier, and meaning.
-pub const REASONS: [(Reason, &str, &str); 11] = [
-    (Reason::Usage, "usage", "an option or a value is not one that the command has"),
-    (Reason::Request, "request", "what was asked for does not go together, or is not in this report"),
-    (Reason::NoSuchFile, "no-such-file", "there is no file of this name"),
-    (Reason::Unreadable, "unreadable", "the operating system does not let the file be read"),
-    (Reason::UnknownFormat, "unknown-format", "the file is not of a format that warpscope knows"),
-    (Reason::Refused, "refused", "the format is known, but this file of it cannot be read; the message says what to do"),
-    (Reason::Damaged, "damaged", "the file is cut or damaged"),
-    (Reason::Tool, "tool", "a tool that is needed to read the file is missing or failed"),
-    (Reason::Cancelled, "cancelled", "the command was interrupted"),
-    (Reason::Found, "found", "what the command was asked to fail on was found (--fail-on, --fail-above, --verify)"),
-    (Reason::Failed, "failed", "something else failed; the message says what"),
+/// All reasons: identifier, meaning, and advice.
+pub const REASONS: [(Reason, &str, &str, &str); 11] = [
+    (
+        Reason::Usage,
+        "usage",
+        "an option or a value is not one that the command has",
+        "`warpscope COMMAND --help` lists the options of a command",
+    ),
+    (
+        Reason::Request,
+        "request",
+        "what was asked for does not go together, or is not in this report",
+        "`warpscope triage FILE` and `warpscope top FILE` list what is in the report",
+    ),
+    (Reason::NoSuchFile, "no-such-file", "there is no file of this name", "check the path; a relative one begins in the current folder"),
+    (
+        Reason::Unreadable,
+        "unreadable",
+        "the operating system does not let the file be read",
+        "check the permissions of the file and of the folders above it",
+    ),
+    (
+        Reason::UnknownFormat,
+        "unknown-format",
+        "the file is not of a format that warpscope knows",
+        "`warpscope help formats` lists the formats, and how to record or export them",
+    ),
+    (
+        Reason::Refused,
+        "refused",
+        "the format is known, but this file of it cannot be read; the message says what to do",
+        "record or export the report as the message says",
+    ),
+    (Reason::Damaged, "damaged", "the file is cut or damaged", "record or copy the report again: its end, or a part of it, is missing"),
+    (
+        Reason::Tool,
+        "tool",
+        "a tool that is needed to read the file is missing or failed",
+        "install the tool that the message names, or export the report where it is installed; `warpscope doctor` says what is missing",
+    ),
+    (Reason::Cancelled, "cancelled", "the command was interrupted", "run the command again"),
+    (
+        Reason::Found,
+        "found",
+        "what the command was asked to fail on was found (--fail-on, --fail-above, --verify)",
+        "the document or the message says what was found",
+    ),
+    (
+        Reason::Failed,
+        "failed",
+        "something else failed; the message says what",
+        "`warpscope doctor` checks this machine; `warpscope help limits` says what is not possible",
+    ),
 ];
 
 impl Reason {
     pub fn id(self) -> &'static str {
         REASONS.iter().find(|r| r.0 == self).map_or("failed", |r| r.1)
+    }
+
+    /// Advice for errors whose message has none.
+    fn fix(self) -> &'static str {
+        REASONS.iter().find(|r| r.0 == self).map_or("", |r| r.3)
     }
 }
 
@@ -54,6 +103,35 @@ impl From<&ImportError> for Reason {
     }
 }
 
+#[derive(Serialize, JsonSchema)]
+struct ProblemJson<'a> {
+    /// Identifies the reason; it never changes its meaning. `warpscope help errors` lists all of them.
+    code: &'static str,
+    message: &'a str,
+    /// A change that avoids the error.
+    fix: &'a str,
+    /// Exit code of the command.
+    exit: u8,
+}
+
+/// An error as JSON, on stdout instead of the document.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ErrorJson<'a> {
+    error: ProblemJson<'a>,
+}
+
+impl Document for ErrorJson<'_> {
+    const NAME: &'static str = "error";
+}
+
+/// Writes an error as JSON. The advice in a message follows its last semicolon; other errors have the advice of their
+/// reason.
+pub fn write_error(out: &mut dyn Write, reason: Reason, message: &str, exit: u8) -> std::io::Result<()> {
+    let advice = message.rsplit_once("; ").map(|m| m.1).filter(|a| a.contains('`') || a.contains("did you mean"));
+    let error = ProblemJson { code: reason.id(), message, fix: advice.unwrap_or_else(|| reason.fix()), exit };
+    Envelope::default().write_line(out, &ErrorJson { error })
+}
+
 /// Returns true if a command line asks for JSON.
 pub fn asks_for_json(words: impl Iterator<Item = std::ffi::OsString>) -> bool {
     // Arguments after `--` are another program's.
@@ -67,7 +145,7 @@ mod tests {
 
     #[test]
     fn each_reason_has_one_row() {
-        for (at, (reason, id, _)) in REASONS.iter().enumerate() {
+        for (at, (reason, id, ..)) in REASONS.iter().enumerate() {
             assert_eq!((*reason as usize, reason.id()), (at, *id));
         }
     }

@@ -98,7 +98,7 @@ fn show_recipe(recipe: &Recipe<'_>, prepared: &Prepared, args: &Recipes) -> Resu
     if format == RerunFormat::Shell {
         // Print notes to stderr, because scripts may run the command without printing it.
         for note in &prepared.notes {
-            print::error(&format!("note: {note}"));
+            print::note(&format!("note: {note}"));
         }
     }
     let folder = args.output.as_deref().and_then(|o| o.rsplit_once('/')).map(|(f, _)| f);

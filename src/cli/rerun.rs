@@ -55,7 +55,7 @@ pub fn print_rerun(args: &Rerun, nsys: Option<PathBuf>) -> Result<(), Failure> {
     }
     let made_from = profile.source.file.display().to_string();
     print::to_stdout(|out| match format {
-        RerunFormat::Json => report::rerun::write_json(out, &plan),
+        RerunFormat::Json => report::rerun::write_json(out, &profile, &plan),
         RerunFormat::Shell => report::rerun::shell_lines(out, &plan, terminal),
         RerunFormat::Script => {
             let text = script::shell_script(&plan, &made_from);
@@ -103,7 +103,7 @@ fn parse_options(args: &Rerun, amd: bool) -> Result<Options, Failure> {
             if what == "set" {
                 return Err(Failure::wrong(format!("unknown {what} `{name}`; {hint}")));
             }
-            print::error(&format!("warning: `{name}` is not a {what} that warpscope knows; {hint}"));
+            print::note(&format!("warning: `{name}` is not a {what} that warpscope knows; {hint}"));
         }
     }
     Ok(Options {

@@ -85,7 +85,7 @@ pub fn print_events(args: &EventsArgs, nsys: Option<PathBuf>) -> Result<(), Fail
         };
         let found = join_results(&profile, &metrics);
         if found.pairs.is_empty() {
-            print::error(&format!("warning: {}: none of its results is of a launch in {}", file.display(), args.file.display()));
+            print::note(&format!("warning: {}: none of its results is of a launch in {}", file.display(), args.file.display()));
         }
         joined.push((metrics, found));
     }

@@ -1,9 +1,14 @@
 //! `metrics --source` and `metrics --sass`: the hottest lines and instructions.
 
 use super::Format;
-use super::table::{self, print_json};
+use super::envelope::{Document, Envelope};
+use super::rows::{Rows, TableRow};
+use super::table;
 use crate::analysis::code::{Counts, Listing};
 use crate::analysis::table::{Column, Outputs, Unit, Value};
+use crate::model::Source;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write};
 
 /// A line or an instruction with its counters; `None` if a counter was not collected.
@@ -91,7 +96,9 @@ pub fn columns() -> Vec<HotColumn> {
     vec![
         HotColumn::new("result", "result", Unit::Id, "number of the result", |r| Value::int(r.result)).priority(5),
         HotColumn::new("share_percent", "share", Unit::Percent, "of all samples", |r| Value::Real(r.share_percent)),
-        HotColumn::new("samples", "samples", Unit::Counter, "samples of the program counter", |r| Value::Real(r.samples)).priority(2),
+        HotColumn::new("samples", "samples", Unit::Counter, "samples of the program counter", |r| Value::Real(r.samples))
+            .weighing()
+            .priority(2),
         HotColumn::new("stall", "top stall", Unit::Text, "most frequent stall reason", |r| maybe_text(r.stall.as_deref())).priority(1),
         HotColumn::new("stall_percent", "of it", Unit::Percent, "share of that reason in the samples", |r| {
             Value::maybe_real(r.stall_percent)
@@ -124,9 +131,24 @@ pub fn columns() -> Vec<HotColumn> {
     ]
 }
 
-pub fn print_rows(out: &mut dyn Write, rows: &[Hot], format: Format, width: Option<usize>) -> io::Result<()> {
+#[derive(Serialize, JsonSchema)]
+pub(in crate::report) struct CodeJson<'a> {
+    rows: Rows<'a, Hot, &'a Hot>,
+}
+
+impl Document for CodeJson<'_> {
+    const NAME: &'static str = "metrics-code";
+}
+
+impl TableRow for Hot {
+    fn columns() -> Vec<Column<Self>> {
+        columns()
+    }
+}
+
+pub fn print_rows(out: &mut dyn Write, source: &Source, rows: &[Hot], format: Format, width: Option<usize>) -> io::Result<()> {
     if format == Format::Json {
-        return print_json(out, &columns(), rows.iter());
+        return Envelope::of_source(source, &[]).write(out, &CodeJson { rows: Rows::new(rows.iter()) });
     }
     table::print_rows(columns(), rows.iter(), out, format, width)
 }

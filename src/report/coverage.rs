@@ -2,16 +2,17 @@
 
 use crate::model::Profile;
 use crate::model::coverage::Work;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct WorkJson {
     work: &'static str,
     calls: u64,
     unrecorded: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct UnrecordedJson<'a> {
     work: &'static str,
     pid: u32,
@@ -25,7 +26,7 @@ struct UnrecordedJson<'a> {
 }
 
 /// Missing and damaged parts.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct CoverageJson<'a> {
     /// True if host calls were read; without them, unrecorded work cannot be detected.
     calls_read: bool,

@@ -1,13 +1,17 @@
 //! `diff`: changes between two runs.
 
 use super::Format;
+use super::envelope::{Document, Envelope};
+use super::rows::{Rows, TableRow};
 use super::table;
-use super::top::SourceJson;
+use super::top::kernel_steps;
+
 use crate::analysis::diff::{Diff, Row};
-use crate::analysis::table::{RowJson, changes};
+use crate::analysis::table::{Column, changes};
 use crate::analysis::triage::{TimeCategory, Triage};
 use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, Profile};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -29,7 +33,7 @@ pub fn write_predictions(out: &mut dyn Write, rows: &[&Row]) -> io::Result<()> {
 /// Maximum number of lines on predictions in a table for people.
 const PROMISES: usize = 10;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct PartJson {
     part: &'static str,
     before_percent: f64,
@@ -71,10 +75,8 @@ pub fn write_attribution(out: &mut dyn Write, was: &Triage, is: &Triage) -> io::
     writeln!(out, "findings: {} → {}", list(was), list(is))
 }
 
-#[derive(Serialize)]
-struct DiffJson<'a> {
-    before: SourceJson<'a>,
-    after: SourceJson<'a>,
+#[derive(Serialize, JsonSchema)]
+pub(in crate::report) struct DiffJson<'a> {
     total_before_ns: i64,
     total_after_ns: i64,
     delta_percent: Option<f64>,
@@ -84,7 +86,17 @@ struct DiffJson<'a> {
     findings_before: Option<Vec<&'static str>>,
     findings_after: Option<Vec<&'static str>>,
     caveats: &'a [String],
-    rows: Vec<RowJson<'a, Row>>,
+    rows: Rows<'a, Row, &'a Row>,
+}
+
+impl Document for DiffJson<'_> {
+    const NAME: &'static str = "diff";
+}
+
+impl TableRow for Row {
+    fn columns() -> Vec<Column<Self>> {
+        changes::columns()
+    }
 }
 
 /// Writes the comparison as JSON.
@@ -95,11 +107,7 @@ pub fn write_json(
     (diff, judged): (&Diff, Option<(&Triage, &Triage)>),
     rows: &[&Row],
 ) -> io::Result<()> {
-    let columns = changes::columns();
-    let rows = rows.iter().map(|r| RowJson(&columns, r)).collect();
     let all = DiffJson {
-        before: (&before.source).into(),
-        after: (&after.source).into(),
         total_before_ns: diff.totals.0,
         total_after_ns: diff.totals.1,
         delta_percent: diff.total_change_percent(),
@@ -114,9 +122,11 @@ pub fn write_json(
         findings_before: judged.map(|(was, _)| finding_ids(was)),
         findings_after: judged.map(|(_, is)| finding_ids(is)),
         caveats: &diff.caveats,
-        rows,
+        rows: Rows::new(rows.iter().copied()),
     };
-    super::write_json_line(out, &all)
+    let slower = rows.iter().filter(|r| r.after.is_some() && r.total_change() > 0).max_by_key(|r| r.total_change());
+    let next = slower.into_iter().flat_map(|r| kernel_steps(after, r.name()));
+    Envelope::of_profiles([before, after]).then(next).write(out, &all)
 }
 
 /// Prints the comparison in a format other than JSON; a table for people begins with the totals.

@@ -1,16 +1,18 @@
 //! JSON form of a finding.
 
 use crate::analysis::triage::{Evidence, Finding};
+use crate::report::envelope::NextJson;
 use crate::report::triage::round_percent;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ThresholdJson {
     op: &'static str,
     value: f64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct EvidenceJson<'a> {
     name: &'a str,
     value: f64,
@@ -18,7 +20,7 @@ pub struct EvidenceJson<'a> {
     threshold: Option<ThresholdJson>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct PlaceJson<'a> {
     kind: &'static str,
     name: &'a str,
@@ -28,19 +30,19 @@ pub struct PlaceJson<'a> {
     pub rank: Option<u32>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ConfirmJson<'a> {
     argv: &'a [String],
     why: &'a str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct EffectJson<'a> {
     id: &'static str,
     headline: &'a str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct FindingJson<'a> {
     id: &'static str,
     severity: &'static str,
@@ -54,6 +56,14 @@ pub struct FindingJson<'a> {
     actions: &'a [String],
     effects: Vec<EffectJson<'a>>,
     confirm: Option<ConfirmJson<'a>>,
+}
+
+impl FindingJson<'_> {
+    /// The command that confirms the finding.
+    pub fn next_step(&self) -> Option<NextJson> {
+        let confirm = self.confirm.as_ref()?;
+        Some(NextJson::new(confirm.argv, &format!("{}: {}", self.id, confirm.why)))
+    }
 }
 
 pub fn evidence_json(e: &Evidence) -> EvidenceJson<'_> {

@@ -2,8 +2,8 @@
 //! chain of reasoning.
 
 use super::Format;
+use super::envelope::{Document, Envelope, NextJson};
 use super::table::{self, write_wrapped};
-use super::top::{NoteJson, SourceJson};
 use crate::analysis::hints::speedup_model::whole_percent;
 use crate::analysis::hints::{Depth, Evidence, Hint, Severity, Subject};
 use crate::analysis::metric::{format_rounded, human_number};
@@ -14,19 +14,22 @@ use crate::model::Profile;
 use crate::model::text::escape_unsafe;
 use crate::rerun::confirm::{self, Counted};
 use crate::rerun::{Rerun, shell};
+use schemars::JsonSchema;
 use serde::Serialize;
+use serde::ser::{SerializeSeq, Serializer};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::rc::Rc;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ThresholdJson {
     op: &'static str,
     value: f64,
     source: &'static str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct EvidenceJson<'a> {
     metric: Option<&'a str>,
     concept: Option<&'static str>,
@@ -37,7 +40,7 @@ struct EvidenceJson<'a> {
     section: Option<&'static str>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ConfirmJson {
     argv: Vec<String>,
     shell: String,
@@ -45,14 +48,14 @@ struct ConfirmJson {
     exact: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct EffectJson<'a> {
     id: &'static str,
     headline: &'a str,
 }
 
 /// Range of the expected gain, in percent of the kernel's time.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ExpectedJson {
     least_percent: f64,
     most_percent: f64,
@@ -63,7 +66,7 @@ fn rounded_percent(share: f64) -> f64 {
     (share * 10_000.0).round() / 100.0
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct HintJson<'a> {
     id: &'static str,
     severity: &'static str,
@@ -80,7 +83,7 @@ struct HintJson<'a> {
     confirm: Option<ConfirmJson>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct RowJson<'a> {
     result: Option<usize>,
     launch: u32,
@@ -94,7 +97,7 @@ struct RowJson<'a> {
 }
 
 /// Effect of the first hint's gain on the recorded run, in percent of its length.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct RunJson {
     share_percent: f64,
     critical_percent: f64,
@@ -157,41 +160,67 @@ fn hint_json<'a>(plans: &mut Planned, counted: &Counted<'_>, subject: &Subject, 
     }
 }
 
-/// Writes hints as JSON, one kernel after another.
-pub fn write_json(
-    out: &mut dyn Write,
-    profile: &Profile,
-    timeline: Timeline<'_>,
-    subjects: impl Iterator<Item = Subject>,
-) -> io::Result<()> {
-    write!(out, "{{\"source\":{},\"rows\":[", super::json_text(&SourceJson::from(&profile.source))?)?;
-    let counted = Counted::new(profile, timeline.map(|t| t.0));
-    for (at, s) in subjects.enumerate() {
-        let mut plans = Planned::new();
-        let row = RowJson {
-            run: run_worth(timeline, at, &s).map(|w| RunJson {
-                share_percent: rounded_percent(w.share),
-                critical_percent: rounded_percent(w.critical),
-                saves: w
-                    .saves
-                    .map(|(least, most)| ExpectedJson { least_percent: rounded_percent(least), most_percent: rounded_percent(most) }),
-            }),
-            result: s.result,
-            launch: s.launch,
-            kernel: s.kernel.function(),
-            depth: s.depth.as_str(),
-            failed: s.failed,
-            hints: s.hints.iter().map(|h| hint_json(&mut plans, &counted, &s, h)).collect(),
-            reasoning: s.reasoning.clone(),
-            collect: s.sections_to_collect().map(|c| c.sections),
-        };
-        if at > 0 {
-            out.write_all(b",\n")?;
+/// Kernels that are judged one after another while they are written.
+struct Judged<'a> {
+    counted: Counted<'a>,
+    timeline: Timeline<'a>,
+    subjects: RefCell<Box<dyn Iterator<Item = Subject> + 'a>>,
+}
+
+impl Serialize for Judged<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut rows = to.serialize_seq(None)?;
+        for (at, s) in self.subjects.borrow_mut().by_ref().enumerate() {
+            let mut plans = Planned::new();
+            rows.serialize_element(&RowJson {
+                run: run_worth(self.timeline, at, &s).map(|w| RunJson {
+                    share_percent: rounded_percent(w.share),
+                    critical_percent: rounded_percent(w.critical),
+                    saves: w
+                        .saves
+                        .map(|(least, most)| ExpectedJson { least_percent: rounded_percent(least), most_percent: rounded_percent(most) }),
+                }),
+                result: s.result,
+                launch: s.launch,
+                kernel: s.kernel.function(),
+                depth: s.depth.as_str(),
+                failed: s.failed,
+                hints: s.hints.iter().map(|h| hint_json(&mut plans, &self.counted, &s, h)).collect(),
+                reasoning: s.reasoning.clone(),
+                collect: s.sections_to_collect().map(|c| c.sections),
+            })?;
         }
-        out.write_all(super::json_text(&row)?.as_bytes())?;
+        rows.end()
     }
-    let notes: Vec<NoteJson<'_>> = profile.notes.iter().map(Into::into).collect();
-    writeln!(out, "],\"notes\":{}}}", super::json_text(&notes)?)
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(in crate::report) struct HintsJson<'a> {
+    #[schemars(with = "Vec<RowJson<'static>>")]
+    rows: Judged<'a>,
+}
+
+impl Document for HintsJson<'_> {
+    const NAME: &'static str = "hints";
+}
+
+/// Writes hints as JSON.
+pub fn write_json<'a>(
+    out: &mut dyn Write,
+    profile: &'a Profile,
+    timeline: Timeline<'a>,
+    subjects: impl Iterator<Item = Subject> + 'a,
+) -> io::Result<()> {
+    let counted = Counted::new(profile, timeline.map(|t| t.0));
+    let mut subjects = subjects.peekable();
+    // The kernels are judged while they are written: only the first one is known now, which takes the most time.
+    let next = subjects.peek().and_then(|s| {
+        let hint = s.hints.first()?;
+        let command = counted.confirm_command(s, &hint.confirm).ok().filter(|c| !c.argv().is_empty())?;
+        Some(NextJson::new(command.argv(), &format!("{}: {}", hint.id.id(), hint.confirm.why)))
+    });
+    let document = HintsJson { rows: Judged { counted, timeline, subjects: RefCell::new(Box::new(subjects)) } };
+    Envelope::of_profile(profile).then(next).write(out, &document)
 }
 
 /// A hint on a kernel, or the kernel without hints.

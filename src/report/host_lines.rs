@@ -1,11 +1,15 @@
 //! `lines`: idle time of the devices by line of the program.
 
-use super::top::SourceJson;
+use super::envelope::{Document, Envelope, NextJson};
+use super::rows::{Rows, TableRow};
 use super::{Format, table};
 use crate::analysis::call_tree::CallTree;
+use crate::analysis::table::Column;
 use crate::analysis::table::lines::{LineChange, LineRow, change_columns, columns, compare_lines};
 use crate::analysis::triage::{HostTime, LineTime, Triage};
 use crate::model::{Activity, Nanos, Profile, units};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write};
 
 /// Functions of a run, or a tree of calls, by idle time of the devices.
@@ -20,6 +24,49 @@ pub struct HostLines {
     /// Name of the judged time, its start and end.
     base: &'static str,
     window: (i64, i64),
+}
+
+/// Time that was judged.
+#[derive(Serialize, JsonSchema)]
+struct WindowJson {
+    judged: &'static str,
+    start_ns: i64,
+    end_ns: i64,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(in crate::report) struct LinesJson<'a> {
+    window: WindowJson,
+    samples: u64,
+    /// Idle time of the devices during which it is known where the launching threads were.
+    idle_ns: i64,
+    idle_without_samples_ns: i64,
+    rows: Rows<'a, LineRow<'a>>,
+}
+
+impl Document for LinesJson<'_> {
+    const NAME: &'static str = "lines";
+}
+
+impl TableRow for LineRow<'_> {
+    fn columns() -> Vec<Column<Self>> {
+        columns()
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(in crate::report) struct LineChangesJson<'a> {
+    rows: Rows<'a, &'a LineChange>,
+}
+
+impl Document for LineChangesJson<'_> {
+    const NAME: &'static str = "lines-changes";
+}
+
+impl TableRow for &LineChange {
+    fn columns() -> Vec<Column<Self>> {
+        change_columns()
+    }
 }
 
 /// Name of a thread for sentences: `thread 4711 (loader)`.
@@ -62,16 +109,17 @@ impl HostLines {
     }
 
     pub fn write_json(&self, out: &mut dyn Write, profile: &Profile) -> io::Result<()> {
-        let source = super::json_text(&SourceJson::from(&profile.source))?;
-        let (start, end) = self.window;
-        write!(out, "{{\"source\":{source},\"window\":{{\"judged\":\"{}\",\"start_ns\":{start},\"end_ns\":{end}}},", self.base)?;
-        write!(out, "\"samples\":{},\"idle_ns\":{},\"idle_without_samples_ns\":{},", self.samples, self.known, self.unknown)?;
-        write!(out, "\"rows\":")?;
-        table::write_json_rows(&columns(), self.line_rows(), out)?;
-        writeln!(out, "}}")
+        let document = LinesJson {
+            window: WindowJson { judged: self.base, start_ns: self.window.0, end_ns: self.window.1 },
+            samples: self.samples,
+            idle_ns: self.known,
+            idle_without_samples_ns: self.unknown,
+            rows: Rows::new(self.line_rows()),
+        };
+        let next = NextJson::on_report("triage", &profile.source, ["--format", "json"], "says what limits the run, and what to change");
+        Envelope::of_profile(profile).then([next]).write(out, &document)
     }
 
-    /// Prints the rows in a format other than JSON.
     pub fn print_rows(&self, out: &mut dyn Write, format: Format, width: Option<usize>) -> io::Result<()> {
         let has = |id: &str| match id {
             "inside" => self.rows.iter().any(|r| r.0.inside.is_some()),
@@ -114,10 +162,7 @@ impl LineChanges {
     }
 
     pub fn write_json(&self, out: &mut dyn Write, before: &Profile, after: &Profile) -> io::Result<()> {
-        let source = |p: &Profile| super::json_text(&SourceJson::from(&p.source));
-        write!(out, "{{\"before\":{},\"after\":{},\"rows\":", source(before)?, source(after)?)?;
-        table::write_json_rows(&change_columns(), self.0.iter(), out)?;
-        writeln!(out, "}}")
+        Envelope::of_profiles([before, after]).write(out, &LineChangesJson { rows: Rows::new(self.0.iter()) })
     }
 
     pub fn print_rows(&self, out: &mut dyn Write, format: Format, width: Option<usize>) -> io::Result<()> {

@@ -1,5 +1,6 @@
 //! `recipes check`: launches that the jobs of rocprofv3's input files select, and errors in the files.
 
+use super::envelope::{Document, Envelope};
 use super::table::write_wrapped;
 use crate::model::Severity;
 use crate::model::text::escape_unsafe;
@@ -7,13 +8,14 @@ use crate::model::units::format_count;
 use crate::rerun::jobs::filter::Filter;
 use crate::rerun::jobs::select::{Selected, Taken};
 use crate::rerun::jobs::{Checked, File, Finding};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
 /// Selection of each job in a report, or the reason why the selection is unknown; `None` for jobs that select nothing.
 pub type InReport = Vec<Option<Result<Selected, String>>>;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct FindingJson<'a> {
     severity: &'static str,
     id: &'static str,
@@ -22,7 +24,7 @@ struct FindingJson<'a> {
     fix: Option<&'a str>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct TakenJson<'a> {
     kernel: &'a str,
     gpu: Option<u32>,
@@ -32,14 +34,14 @@ struct TakenJson<'a> {
     numbers: &'a [u64],
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct SelectedJson<'a> {
     taken: Vec<TakenJson<'a>>,
     differ: &'a [String],
     too_few: &'a [String],
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct JobJson<'a> {
     number: usize,
     line: Option<usize>,
@@ -49,12 +51,21 @@ struct JobJson<'a> {
     findings: Vec<FindingJson<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct FileJson<'a> {
     file: &'a str,
     worst: Option<&'static str>,
     findings: Vec<FindingJson<'a>>,
     jobs: Vec<JobJson<'a>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(in crate::report) struct FilesJson<'a> {
+    files: Vec<FileJson<'a>>,
+}
+
+impl Document for FilesJson<'_> {
+    const NAME: &'static str = "recipes-check";
 }
 
 fn findings_json(list: &[Finding]) -> Vec<FindingJson<'_>> {
@@ -96,7 +107,7 @@ fn file_json((name, file, found): &(String, File, InReport)) -> FileJson<'_> {
 
 /// Writes files with their findings as JSON.
 pub fn write_json(out: &mut dyn Write, files: &[(String, File, InReport)]) -> io::Result<()> {
-    super::write_json_line(out, &files.iter().map(file_json).collect::<Vec<_>>())
+    Envelope::default().write(out, &FilesJson { files: files.iter().map(file_json).collect() })
 }
 
 fn people_findings(out: &mut dyn Write, list: &[Finding], width: usize) -> io::Result<()> {

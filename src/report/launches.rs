@@ -1,11 +1,14 @@
 //! `launches`: kernel launches in launch order.
 
-use super::coverage::CoverageJson;
-use super::top::{NoteJson, SourceJson};
+use super::envelope::{Document, Envelope, NextJson};
+use super::rows::{Rows, TableRow};
 use super::{Format, table};
 use crate::analysis::invocation;
+use crate::analysis::table::Column;
 use crate::analysis::table::launches::{self, LaunchRow};
 use crate::model::{KernelId, LaunchOrder, Profile};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
@@ -25,15 +28,39 @@ fn order_word(order: LaunchOrder) -> &'static str {
     }
 }
 
-/// Writes the report as JSON, launch by launch: there may be millions.
-pub fn write_json<'a>(out: &mut dyn Write, profile: &Profile, rows: impl Iterator<Item = LaunchRow<'a>>) -> io::Result<()> {
-    let source = super::json_text(&SourceJson::from(&profile.source))?;
-    let notes: Vec<NoteJson<'_>> = profile.notes.iter().map(Into::into).collect();
-    let notes = super::json_text(&notes)?;
-    write!(out, "{{\"source\":{source},\"order\":\"{}\",\"launches\":{},\"rows\":", order_word(profile.order), profile.launches.len())?;
-    table::write_json_rows(&launches::columns(), rows, out)?;
-    let coverage = super::json_text(&CoverageJson::from(profile))?;
-    writeln!(out, ",\"coverage\":{coverage},\"notes\":{notes}}}")
+#[derive(Serialize, JsonSchema)]
+pub(in crate::report) struct LaunchesJson<'a> {
+    /// Order in which launches are numbered.
+    order: &'static str,
+    /// Number of launches in the report, listed or not.
+    launches: usize,
+    rows: Rows<'a, LaunchRow<'a>>,
+}
+
+impl Document for LaunchesJson<'_> {
+    const NAME: &'static str = "launches";
+}
+
+impl TableRow for LaunchRow<'_> {
+    fn columns() -> Vec<Column<Self>> {
+        launches::columns()
+    }
+}
+
+/// Writes the report as JSON.
+pub fn write_json<'a>(out: &mut dyn Write, profile: &'a Profile, rows: impl Iterator<Item = LaunchRow<'a>> + 'a) -> io::Result<()> {
+    let mut rows = rows.peekable();
+    let next = rows.peek().map(|row| {
+        let launch = row.launch.to_string();
+        NextJson::on_report(
+            "rerun",
+            &profile.source,
+            ["--launch", &launch, "--format", "json"],
+            "gives the command that profiles the first of these launches again",
+        )
+    });
+    let document = LaunchesJson { order: order_word(profile.order), launches: profile.launches.len(), rows: Rows::new(rows) };
+    Envelope::of_profile(profile).then(next).write(out, &document)
 }
 
 /// Prints the report in a format other than JSON, launch by launch: there may be millions.

@@ -1,13 +1,17 @@
 //! `metrics`: every metric of every result.
 
-use super::top::{NoteJson, SourceJson};
+use super::envelope::{Document, Envelope, NextJson};
+use super::rows::{Rows, TableRow};
 use super::{Format, table};
 use crate::analysis::labels;
 use crate::analysis::table::{Column, Unit, Value};
-use crate::model::{self, Metrics, ResultMetrics, units};
+use crate::model::{self, Metrics, ResultMetrics, Source, units};
 use rustc_hash::FxHashSet;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// Filter of a result's metrics: names that contain a text, ignoring case.
@@ -44,8 +48,19 @@ impl Serialize for ValueJson<'_> {
     }
 }
 
-#[derive(Serialize)]
+/// Schema of a metric's value.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "declares a schema")]
+enum AnyValue {
+    Number(f64),
+    Text(String),
+}
+
+#[derive(Serialize, JsonSchema)]
 struct MetricJson<'a> {
+    /// A text if JSON has no such number (NaN).
+    #[schemars(with = "AnyValue")]
     value: ValueJson<'a>,
     unit: &'a str,
 }
@@ -64,7 +79,7 @@ impl Serialize for MapJson<'_> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ResultJson<'a> {
     result: usize,
     kernel: &'a str,
@@ -74,19 +89,17 @@ struct ResultJson<'a> {
     device: Option<u64>,
     cc: Option<String>,
     failed: bool,
+    /// Metrics by name.
+    #[schemars(with = "BTreeMap<String, MetricJson<'static>>")]
     metrics: MapJson<'a>,
 }
 
-/// Writes results as JSON, one after another.
-pub fn write_json<'a>(
-    out: &mut dyn Write,
-    shown: &'a Shown<'a>,
-    results: impl Iterator<Item = (usize, &'a ResultMetrics)>,
-) -> io::Result<()> {
-    let source = super::json_text(&SourceJson::from(&shown.metrics.source))?;
-    write!(out, "{{\"source\":{source},\"rows\":[")?;
-    for (i, (at, r)) in results.enumerate() {
-        let row = ResultJson {
+/// Results that are made one after another while they are written.
+struct Results<'a>(&'a Shown<'a>, RefCell<Box<dyn Iterator<Item = (usize, &'a ResultMetrics)> + 'a>>);
+
+impl Serialize for Results<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.1.borrow_mut().by_ref().map(|(at, r)| ResultJson {
             result: at,
             kernel: r.kernel.function(),
             demangled: r.kernel.demangled.as_deref(),
@@ -95,15 +108,30 @@ pub fn write_json<'a>(
             device: r.device,
             cc: r.compute_capability.map(|(major, minor)| format!("{major}.{minor}")),
             failed: r.failed,
-            metrics: MapJson(shown, r),
-        };
-        if i > 0 {
-            out.write_all(b",\n")?;
-        }
-        out.write_all(super::json_text(&row)?.as_bytes())?;
+            metrics: MapJson(self.0, r),
+        }))
     }
-    let notes: Vec<NoteJson<'_>> = shown.metrics.notes.iter().map(Into::into).collect();
-    writeln!(out, "],\"notes\":{}}}", super::json_text(&notes)?)
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(in crate::report) struct MetricsJson<'a> {
+    #[schemars(with = "Vec<ResultJson<'static>>")]
+    rows: Results<'a>,
+}
+
+impl Document for MetricsJson<'_> {
+    const NAME: &'static str = "metrics";
+}
+
+/// Writes results as JSON.
+pub fn write_json<'a>(
+    out: &mut dyn Write,
+    shown: &'a Shown<'a>,
+    results: impl Iterator<Item = (usize, &'a ResultMetrics)> + 'a,
+) -> io::Result<()> {
+    let document = MetricsJson { rows: Results(shown, RefCell::new(Box::new(results))) };
+    let next = NextJson::on_report("hints", &shown.metrics.source, ["--format", "json"], "says what the metrics mean for each kernel");
+    Envelope::of_source(&shown.metrics.source, &shown.metrics.notes).then([next]).write(out, &document)
 }
 
 /// Maximum columns of a value for people.
@@ -128,7 +156,7 @@ pub fn columns<'a>(several: bool) -> Vec<MetricColumn<'a>> {
         MetricColumn::new("grid", "grid", Unit::Dims, "blocks in the grid", |r| Value::maybe_dims(r.of.grid)).priority(3),
         MetricColumn::new("block", "block", Unit::Dims, "threads of a block", |r| Value::maybe_dims(r.of.block)).priority(4),
         MetricColumn::new("metric", "metric", Unit::Text, "name of the metric", |r| Value::text(r.name)),
-        MetricColumn::new("value", "value", Unit::Id, "value in the unit", |r| match r.value {
+        MetricColumn::new("value", "value", Unit::Literal, "value in the unit", |r| match r.value {
             model::Value::Integer(n) => {
                 let shown = i64::try_from(*n).map_or_else(|_| n.to_string(), units::format_grouped);
                 Value::Labelled(n.to_string().into(), shown.into())
@@ -154,19 +182,34 @@ pub fn print_rows<'a>(
     table::print_rows(columns(shown.metrics.results.len() > 1), rows, out, format, width)
 }
 
-/// Prints facts of a session.
-pub fn print_session(out: &mut dyn Write, facts: &[(&'static str, String)], format: Format, width: Option<usize>) -> io::Result<()> {
-    type FactColumn = Column<(&'static str, String)>;
-    let columns = vec![
-        FactColumn::new("fact", "fact", Unit::Text, "name", |f| Value::text(f.0)),
-        FactColumn::new("value", "value", Unit::Text, "value", |f| Value::text(&f.1)),
-    ];
-    if format == Format::Json {
-        out.write_all(b"{\"session\":")?;
-        table::write_json_rows(&columns, facts.iter(), out)?;
-        return writeln!(out, "}}");
+/// Name and value of a fact.
+type Fact = (&'static str, String);
+
+#[derive(Serialize, JsonSchema)]
+pub(in crate::report) struct SessionJson<'a> {
+    session: Rows<'a, Fact, &'a Fact>,
+}
+
+impl Document for SessionJson<'_> {
+    const NAME: &'static str = "metrics-session";
+}
+
+impl TableRow for Fact {
+    fn columns() -> Vec<Column<Self>> {
+        type FactColumn = Column<Fact>;
+        vec![
+            FactColumn::new("fact", "fact", Unit::Text, "name", |f| Value::text(f.0)),
+            FactColumn::new("value", "value", Unit::Text, "value", |f| Value::text(&f.1)),
+        ]
     }
-    table::print_rows(columns, facts.iter(), out, format, width)
+}
+
+/// Prints facts of a session.
+pub fn print_session(out: &mut dyn Write, source: &Source, facts: &[Fact], format: Format, width: Option<usize>) -> io::Result<()> {
+    if format == Format::Json {
+        return Envelope::of_source(source, &[]).write(out, &SessionJson { session: Rows::new(facts.iter()) });
+    }
+    table::print_rows(Fact::columns(), facts.iter(), out, format, width)
 }
 
 /// Formats a number with two decimals and thousands separators, as ncu does; a whole number without decimals,

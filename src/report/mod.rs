@@ -2,11 +2,13 @@
 //!
 //! A table's columns are declared beside its rows ([`analysis::table`](crate::analysis::table)).
 
+mod budget;
 pub mod code;
 pub mod columns;
 pub mod coverage;
 pub mod diff;
 pub mod document;
+pub mod envelope;
 pub mod finding;
 mod format;
 pub mod hints;
@@ -16,12 +18,15 @@ pub mod launches;
 pub mod live;
 pub mod memory;
 pub mod metrics;
+pub mod output;
 pub mod parquet_export;
 pub mod ranges;
 pub mod ranks;
 pub mod recipes;
 pub mod rerun;
+pub mod rows;
 pub mod runs;
+pub mod schemas;
 pub mod sections;
 pub mod table;
 pub mod timeline;
@@ -29,7 +34,7 @@ pub mod top;
 pub mod trace_event;
 pub mod triage;
 
-pub use format::{Format, json_text, write_json_line};
+pub use format::{Format, Layout, json_text, write_json};
 
 use std::io;
 

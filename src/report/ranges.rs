@@ -1,11 +1,15 @@
 //! `ranges`: tree of ranges, with the devices' time.
 
-use super::top::SourceJson;
+use super::envelope::{Document, Envelope, NextJson};
+use super::rows::{Rows, TableRow};
 use super::{Format, table};
 use crate::analysis::flops::peak_of_all;
 use crate::analysis::range_tree::RangeTree;
+use crate::analysis::table::Column;
 use crate::analysis::table::ranges::{self, RangeRow};
 use crate::model::Profile;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write};
 
 /// Nodes in tree order, down to a depth; with a filter, only nodes whose name contains the filter, ignoring case.
@@ -28,11 +32,30 @@ fn range_rows<'a>(profile: &Profile, tree: &'a RangeTree, rows: &'a [u32]) -> im
     rows.iter().filter_map(move |&id| RangeRow::new(tree, id, peak))
 }
 
-/// Writes the nodes as JSON, one after another.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::report) struct RangesJson<'a> {
+    /// Time of kernels that no range encloses.
+    outside_ns: i64,
+    rows: Rows<'a, RangeRow<'a>>,
+}
+
+impl Document for RangesJson<'_> {
+    const NAME: &'static str = "ranges";
+}
+
+impl TableRow for RangeRow<'_> {
+    fn columns() -> Vec<Column<Self>> {
+        ranges::columns(true)
+    }
+}
+
+/// Writes the nodes as JSON.
 pub fn write_json(out: &mut dyn Write, profile: &Profile, tree: &RangeTree, rows: &[u32]) -> io::Result<()> {
-    write!(out, "{{\"source\":{},\"outside_ns\":{},\"rows\":", super::json_text(&SourceJson::from(&profile.source))?, tree.outside.0)?;
-    table::write_json_rows(&ranges::columns(true), range_rows(profile, tree, rows), out)?;
-    writeln!(out, "}}")
+    let document = RangesJson { outside_ns: tree.outside.0, rows: Rows::new(range_rows(profile, tree, rows)) };
+    let largest = rows.iter().filter_map(|&id| tree.nodes.get(id as usize)).filter(|n| n.busy > 0).max_by_key(|n| n.busy);
+    let next = largest
+        .map(|n| NextJson::on_report("triage", &profile.source, ["--range", &n.name, "--format", "json"], "says what limits this range"));
+    Envelope::of_profile(profile).then(next).write(out, &document)
 }
 
 /// Prints nodes in a format other than JSON.

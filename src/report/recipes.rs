@@ -1,21 +1,23 @@
 //! `recipes`: the command that records a program, explained, for a shell, as a script or as JSON.
 
+use super::envelope::{Document, Envelope, NextJson};
 use super::rerun::{PartJson, explain_parts, write_wrapped};
 use crate::model::text::escape_unsafe;
 use crate::rerun::recipes::{Prepared, Recipe, Step};
-use crate::rerun::{Part, shell};
+use crate::rerun::{Part, PartId, shell};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct FileJson<'a> {
     path: &'a str,
     text: &'a str,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct StepJson<'a> {
     role: &'a str,
     what: &'a str,
@@ -32,8 +34,8 @@ impl<'a> From<&'a Step> for StepJson<'a> {
 
 /// JSON form of a recipe's command. `files` and `reports` are paths relative to the output folder; a `*` in `reports`
 /// matches any text.
-#[derive(Debug, Serialize)]
-struct RecipeJson<'a> {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::report) struct RecipeJson<'a> {
     recipe: &'a str,
     tool: &'a str,
     about: &'a str,
@@ -46,14 +48,25 @@ struct RecipeJson<'a> {
     reports: Vec<String>,
     parts: Vec<PartJson<'a>>,
     steps: Vec<StepJson<'a>>,
-    notes: &'a [String],
+    remarks: &'a [String],
     runnable: bool,
     by_hand: Option<&'a str>,
 }
 
+impl Document for RecipeJson<'_> {
+    const NAME: &'static str = "recipes";
+}
+
 /// Writes a command as JSON.
 pub fn write_json(out: &mut dyn Write, recipe: &Recipe<'_>, prepared: &Prepared) -> io::Result<()> {
-    super::write_json_line(
+    let program = prepared.parts.iter().filter(|p| p.id == PartId::Program).flat_map(|p| &p.words);
+    let next = prepared.by_hand.is_none().then(|| {
+        NextJson::new(
+            ["warpscope", "run", "--recipe", recipe.id, "--"].into_iter().chain(program.map(String::as_str)),
+            "records the program with this recipe",
+        )
+    });
+    Envelope::default().then(next).write(
         out,
         &RecipeJson {
             recipe: recipe.id,
@@ -68,7 +81,7 @@ pub fn write_json(out: &mut dyn Write, recipe: &Recipe<'_>, prepared: &Prepared)
             reports: prepared.reports.iter().map(ToString::to_string).collect(),
             parts: prepared.parts.iter().map(Into::into).collect(),
             steps: prepared.steps.iter().map(Into::into).collect(),
-            notes: &prepared.notes,
+            remarks: &prepared.notes,
             runnable: prepared.by_hand.is_none(),
             by_hand: prepared.by_hand.as_deref(),
         },

@@ -1,13 +1,15 @@
 //! `rerun`: the command that profiles a launch again, explained, for a shell, as a script or as JSON.
 
+use super::envelope::{Document, Envelope, NextJson};
 use crate::analysis::labels::display_width;
 use crate::model::text::escape_unsafe;
-use crate::model::{Bytes, Nanos, config, units};
+use crate::model::{Bytes, Nanos, Profile, config, units};
 use crate::rerun::{Alternative, Cost, Part, Plan, Rerun, Selects, Warning, shell};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct SelectsJson<'a> {
     kernel: &'a str,
     demangled: Option<&'a str>,
@@ -32,7 +34,7 @@ impl<'a> From<&'a Selects> for SelectsJson<'a> {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct WarningJson<'a> {
     id: &'a str,
     severity: &'a str,
@@ -47,7 +49,7 @@ impl<'a> From<&'a Warning> for WarningJson<'a> {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct AlternativeJson<'a> {
     why: &'a str,
     argv: &'a [String],
@@ -61,7 +63,7 @@ impl<'a> From<&'a Alternative> for AlternativeJson<'a> {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct CostJson {
     passes: Option<u32>,
     passes_at_most: bool,
@@ -77,7 +79,7 @@ impl From<&Cost> for CostJson {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct PartJson<'a> {
     words: &'a [String],
     why: &'a str,
@@ -91,7 +93,7 @@ impl<'a> From<&'a Part> for PartJson<'a> {
 
 /// JSON form of one command. `selects` is for scripts that profile one launch; `all` has every launch that
 /// the command selects, in the order of the results.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct CommandJson<'a> {
     tool: &'a str,
     argv: Vec<String>,
@@ -132,8 +134,8 @@ impl<'a> From<&'a Rerun> for CommandJson<'a> {
     }
 }
 
-#[derive(Debug, Serialize)]
-struct PlanJson<'a> {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::report) struct PlanJson<'a> {
     #[serde(flatten)]
     first: Option<CommandJson<'a>>,
     /// The remaining commands, if one command cannot select all launches.
@@ -142,10 +144,17 @@ struct PlanJson<'a> {
     folder: Option<&'a str>,
 }
 
+impl Document for PlanJson<'_> {
+    const NAME: &'static str = "rerun";
+}
+
 /// Writes a plan as JSON: the first command's fields, and the other commands under `more`.
-pub fn write_json(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
+pub fn write_json(out: &mut dyn Write, profile: &Profile, plan: &Plan) -> io::Result<()> {
     let mut commands = plan.commands.iter().map(CommandJson::from);
-    super::write_json_line(out, &PlanJson { first: commands.next(), more: commands.collect(), folder: plan.folder.as_deref() })
+    let document = PlanJson { first: commands.next(), more: commands.collect(), folder: plan.folder.as_deref() };
+    let runnable = plan.commands.iter().filter(|c| c.is_runnable() && !c.argv().is_empty());
+    let next = runnable.map(|c| NextJson::new(c.argv(), "profiles the selected launches, where the program ran"));
+    Envelope::of_profile(profile).then(next).write(out, &document)
 }
 
 /// Writes the commands for a shell, one per line; if only a wrapper script is correct, writes that script.

@@ -1,15 +1,17 @@
 //! `runs list` and `runs show`: recorded runs.
 
+use super::envelope::{Document, Envelope, NextJson};
 use super::{Format, table};
 use crate::analysis::hint_outcome::Promise;
 use crate::analysis::table::{Column, Unit, Value};
 use crate::library::Run;
 use crate::model::text::escape_unsafe;
 use crate::model::{Bytes, Nanos};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ReportJson<'a> {
     path: String,
     bytes: u64,
@@ -18,7 +20,7 @@ struct ReportJson<'a> {
     missing: Option<&'a str>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct FindingJson<'a> {
     what: &'a str,
     fix: &'a str,
@@ -55,13 +57,13 @@ impl Came {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ExpectedJson {
     least_percent: f64,
     most_percent: f64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct PromisedJson<'a> {
     kernel: &'a str,
     way: &'a str,
@@ -72,7 +74,7 @@ struct PromisedJson<'a> {
     gain_expected: Option<ExpectedJson>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct CameJson<'a> {
     run: i64,
     kernel: &'a str,
@@ -85,15 +87,28 @@ struct CameJson<'a> {
     outcome: &'a str,
 }
 
-#[derive(Serialize)]
-struct OneJson<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(in crate::report) struct OneJson<'a> {
     #[serde(flatten)]
     run: RunJson<'a>,
     promises: Vec<PromisedJson<'a>>,
     outcomes: Vec<CameJson<'a>>,
 }
 
-#[derive(Serialize)]
+impl Document for OneJson<'_> {
+    const NAME: &'static str = "runs-show";
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(in crate::report) struct RunsJson<'a> {
+    runs: Vec<RunJson<'a>>,
+}
+
+impl Document for RunsJson<'_> {
+    const NAME: &'static str = "runs-list";
+}
+
+#[derive(Serialize, JsonSchema)]
 struct RunJson<'a> {
     id: i64,
     state: &'a str,
@@ -121,7 +136,8 @@ struct RunJson<'a> {
     exit_signal: Option<i32>,
     findings: Vec<FindingJson<'a>>,
     parent: Option<i64>,
-    notes: &'a str,
+    /// The user's text on the run (`warpscope runs note`).
+    note: &'a str,
     tags: &'a [String],
     reports: Vec<ReportJson<'a>>,
 }
@@ -161,7 +177,7 @@ impl<'a> From<&'a Run> for RunJson<'a> {
             exit_signal: r.exit_signal,
             findings: r.findings.iter().map(|f| FindingJson { what: &f.what, fix: &f.fix }).collect(),
             parent: r.parent,
-            notes: &r.notes,
+            note: &r.notes,
             tags: &r.tags,
             reports: r.reports.iter().map(report).collect(),
         }
@@ -190,7 +206,13 @@ pub fn format_clock(ms: i64) -> String {
 
 /// Writes runs as JSON.
 pub fn write_json(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
-    super::write_json_line(out, &serde_json::json!({ "runs": runs.iter().map(RunJson::from).collect::<Vec<_>>() }))
+    let next = runs.first().map(|r| {
+        NextJson::new(
+            ["warpscope", "runs", "show", &r.id.to_string(), "--format", "json"],
+            "says how the newest run ended, and lists its reports",
+        )
+    });
+    Envelope::default().then(next).write(out, &RunsJson { runs: runs.iter().map(RunJson::from).collect() })
 }
 
 /// Writes one run as JSON.
@@ -217,7 +239,13 @@ pub fn one_json(out: &mut dyn Write, run: &Run, (promised, came): &(Vec<Promised
         got_percent: c.saved_share() * 100.0,
         outcome: c.promise.classify_outcome(c.saved_share()).id(),
     });
-    super::write_json_line(out, &OneJson { run: RunJson::from(run), promises: promised.collect(), outcomes: came.collect() })
+    let reports = run.reports.iter().filter(|r| !run.gone.contains(&r.path));
+    let next = reports.map(|r| {
+        let path = r.path.display().to_string();
+        let command = if path.ends_with(".ncu-rep") { "hints" } else { "triage" };
+        NextJson::new(["warpscope", command, &path, "--format", "json"], "judges what was recorded")
+    });
+    Envelope::default().then(next).write(out, &OneJson { run: RunJson::from(run), promises: promised.collect(), outcomes: came.collect() })
 }
 
 /// A run with the data of its cells.

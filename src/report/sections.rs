@@ -2,12 +2,17 @@
 //! NVIDIA's rules.
 
 use super::Format;
-use super::table::{self, print_json};
+use super::envelope::{Document, Envelope};
+use super::rows::{Rows, TableRow};
+use super::table;
 use crate::analysis::metric::{Lookup, is_list, member_title};
 use crate::analysis::metrics_rows::plain_text;
 use crate::analysis::table::{Column, Outputs, Unit, Value};
+use crate::model::Source;
 use crate::model::sections::{Entry, Item, Piece, Scope, Verdict};
 use crate::model::{self, Details, Metrics};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::io::{self, Write};
 
 /// A metric in a section.
@@ -141,7 +146,7 @@ pub fn section_columns() -> Vec<SectionColumn> {
         .priority(3),
         SectionColumn::new("label", "label", Unit::Text, "label for people", |r| Value::text(&r.label)),
         SectionColumn::new("metric", "metric", Unit::Text, "name of the metric", |r| Value::text(&r.metric)).priority(1),
-        SectionColumn::new("value", "value", Unit::Id, "value; empty if it was not collected", |r| {
+        SectionColumn::new("value", "value", Unit::Literal, "value; empty if it was not collected", |r| {
             r.value.as_deref().map_or(Value::Absent, Value::text)
         }),
         SectionColumn::new("unit", "unit", Unit::Text, "unit of the value", |r| Value::text(&r.unit)),
@@ -157,7 +162,8 @@ pub fn rule_columns() -> Vec<RuleColumn> {
         RuleColumn::new("kind", "kind", Unit::Text, "INF, WRN, ERR or OPT, as ncu prints them", |r| Value::text(r.kind)),
         RuleColumn::new("speedup_percent", "speedup", Unit::Percent, "estimate by NVIDIA's formula, an upper bound", |r| {
             Value::maybe_real(r.speedup_percent)
-        }),
+        })
+        .weighing(),
         RuleColumn::new("speedup_type", "scope", Unit::Text, "local or global", |r| r.speedup_type.map_or(Value::Absent, Value::text))
             .priority(1),
         RuleColumn::new("rule", "rule", Unit::Text, "identifier of the rule", |r| Value::text(&r.rule)).priority(2),
@@ -167,23 +173,53 @@ pub fn rule_columns() -> Vec<RuleColumn> {
             .only(Outputs::TEXT.with(Outputs::CSV)),
         RuleColumn::new("text", "text", Unit::Text, "text without links, with its line breaks", |r| Value::text(&r.text))
             .only(Outputs::JSON),
-        RuleColumn::new("links", "links", Unit::Text, "sections and pages that the message links to", |r| {
+        RuleColumn::new("links", "links", Unit::Path, "sections and pages that the message links to", |r| {
             Value::Path(r.links.iter().map(|l| l.as_str().into()).collect())
         })
         .only(Outputs::JSON),
     ]
 }
 
-pub fn print_rows(out: &mut dyn Write, rows: &[Shown], format: Format, width: Option<usize>) -> io::Result<()> {
+#[derive(Serialize, JsonSchema)]
+pub(in crate::report) struct SectionsJson<'a> {
+    rows: Rows<'a, Shown, &'a Shown>,
+}
+
+impl Document for SectionsJson<'_> {
+    const NAME: &'static str = "metrics-sections";
+}
+
+impl TableRow for Shown {
+    fn columns() -> Vec<Column<Self>> {
+        section_columns()
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(in crate::report) struct RulesJson<'a> {
+    rows: Rows<'a, Ruled, &'a Ruled>,
+}
+
+impl Document for RulesJson<'_> {
+    const NAME: &'static str = "metrics-rules";
+}
+
+impl TableRow for Ruled {
+    fn columns() -> Vec<Column<Self>> {
+        rule_columns()
+    }
+}
+
+pub fn print_rows(out: &mut dyn Write, source: &Source, rows: &[Shown], format: Format, width: Option<usize>) -> io::Result<()> {
     if format == Format::Json {
-        return print_json(out, &section_columns(), rows.iter());
+        return Envelope::of_source(source, &[]).write(out, &SectionsJson { rows: Rows::new(rows.iter()) });
     }
     table::print_rows(section_columns(), rows.iter(), out, format, width)
 }
 
-pub fn print_rules(out: &mut dyn Write, rows: &[Ruled], format: Format, width: Option<usize>) -> io::Result<()> {
+pub fn print_rules(out: &mut dyn Write, source: &Source, rows: &[Ruled], format: Format, width: Option<usize>) -> io::Result<()> {
     if format == Format::Json {
-        return print_json(out, &rule_columns(), rows.iter());
+        return Envelope::of_source(source, &[]).write(out, &RulesJson { rows: Rows::new(rows.iter()) });
     }
     // Tables for people begin with the largest estimate; formats for machines keep the report's order.
     let mut rows: Vec<&Ruled> = rows.iter().collect();

@@ -1,8 +1,9 @@
 //! Prints tables from the declarations of their columns.
 
-use super::json_text;
+use super::budget::{keep_for_text, left_out_sentence};
+use super::output::{note_left_out, output};
 use crate::analysis::labels;
-use crate::analysis::table::{Column, Outputs, RowJson, Unit, columns_of};
+use crate::analysis::table::{Column, Outputs, columns_of};
 use crate::model::text::escape_unsafe;
 use crate::report::Format;
 use std::borrow::{Borrow, Cow};
@@ -18,6 +19,36 @@ pub fn print_rows<R, B: Borrow<R>>(
     format: Format,
     width: Option<usize>,
 ) -> io::Result<()> {
+    let options = output();
+    let Some(budget) = options.budget else { return print_all(columns, rows, out, format, width) };
+    // Nothing fails to be written to memory.
+    let print = |rows: &[&B]| {
+        let mut text = Vec::new();
+        let _ = print_all(columns.clone(), rows.iter().map(|&r| r.borrow()), &mut text, format, width);
+        text
+    };
+    let notice = left_out_sentence(usize::MAX, &options.whole).len();
+    let (kept, left_out) = keep_for_text(&columns, rows, budget.saturating_sub(notice), |rows| print(rows).len());
+    out.write_all(&print(&kept.iter().collect::<Vec<_>>()))?;
+    match format {
+        _ if left_out == 0 => Ok(()),
+        // A line that is no row would end a parser: the end of the output says it on stderr.
+        Format::Csv | Format::Json => {
+            note_left_out(left_out_sentence(left_out, &options.whole));
+            Ok(())
+        }
+        Format::Md | Format::Table => writeln!(out, "\n{}", left_out_sentence(left_out, &options.whole)),
+    }
+}
+
+/// Prints all rows.
+fn print_all<R, B: Borrow<R>>(
+    columns: Vec<Column<R>>,
+    rows: impl Iterator<Item = B>,
+    out: &mut dyn Write,
+    format: Format,
+    width: Option<usize>,
+) -> io::Result<()> {
     match format {
         Format::Csv | Format::Json => write_csv(&columns_of(columns, Outputs::CSV), rows, out, width.is_some()),
         Format::Md | Format::Table => {
@@ -27,23 +58,6 @@ pub fn print_rows<R, B: Borrow<R>>(
             if format == Format::Md { write_markdown(&heads, rows, &cell, out) } else { write_aligned(&heads, rows, &cell, out, width) }
         }
     }
-}
-
-/// Writes rows as a JSON array, one after another.
-pub fn write_json_rows<R, B: Borrow<R>>(columns: &[Column<R>], rows: impl Iterator<Item = B>, out: &mut dyn Write) -> io::Result<()> {
-    out.write_all(b"[")?;
-    for (at, row) in rows.enumerate() {
-        out.write_all(if at > 0 { b",\n" } else { b"" })?;
-        out.write_all(json_text(&RowJson(columns, row.borrow()))?.as_bytes())?;
-    }
-    out.write_all(b"]")
-}
-
-/// Prints rows as `{"rows":[…]}`.
-pub fn print_json<R, B: Borrow<R>>(out: &mut dyn Write, columns: &[Column<R>], rows: impl Iterator<Item = B>) -> io::Result<()> {
-    out.write_all(b"{\"rows\":")?;
-    write_json_rows(columns, rows, out)?;
-    writeln!(out, "}}")
 }
 
 /// Writes a table of texts as Markdown; columns with `true` are aligned to the right.
@@ -62,7 +76,7 @@ struct Head<'a> {
 
 impl<R> From<&Column<R>> for Head<'static> {
     fn from(c: &Column<R>) -> Self {
-        Self { title: c.title, right: c.unit != Unit::Text, priority: c.priority }
+        Self { title: c.title, right: !c.unit.is_text(), priority: c.priority }
     }
 }
 
@@ -100,7 +114,9 @@ fn obeyed_by_no_terminal(text: &str) -> Cow<'_, str> {
 /// Writes raw values that are safe for spreadsheets and terminals.
 fn write_csv<R, B: Borrow<R>>(columns: &[Column<R>], rows: impl Iterator<Item = B>, out: &mut dyn Write, terminal: bool) -> io::Result<()> {
     let mut csv = csv::Writer::from_writer(out);
-    csv.write_record(columns.iter().map(|c| c.id)).map_err(io_error)?;
+    if !output().no_header {
+        csv.write_record(columns.iter().map(|c| c.id)).map_err(io_error)?;
+    }
     let mut raw = String::new();
     for row in rows {
         for column in columns {
@@ -154,6 +170,11 @@ pub fn write_wrapped(out: &mut dyn Write, first: &str, rest: &str, text: &str, w
 
 fn write_markdown<R>(heads: &[Head<'_>], rows: impl Iterator<Item = R>, cell: Shown<'_, R>, out: &mut dyn Write) -> io::Result<()> {
     let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+    if output().no_header {
+        return rows
+            .map(|row| line((0..heads.len()).map(|at| escape_markdown(&cell(&row, at))).collect()))
+            .try_for_each(|l| writeln!(out, "{l}"));
+    }
     writeln!(out, "{}", line(heads.iter().map(|h| h.title.to_owned()).collect()))?;
     writeln!(out, "{}", line(heads.iter().map(|h| if h.right { "---:" } else { "---" }.to_owned()).collect()))?;
     for row in rows {
@@ -211,7 +232,9 @@ fn write_aligned<R>(
         }
         writeln!(out, "{}", line.trim_end())
     };
-    write(&shown.iter().map(|&i| heads[i].title.to_owned()).collect::<Vec<_>>())?;
+    if !output().no_header {
+        write(&shown.iter().map(|&i| heads[i].title.to_owned()).collect::<Vec<_>>())?;
+    }
     for row in sample.into_iter().chain(rows.map(texts_of)) {
         let cells: Vec<String> = shown
             .iter()
@@ -245,7 +268,7 @@ fn io_error(e: csv::Error) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::table::Value;
+    use crate::analysis::table::{Unit, Value};
 
     type Row = (&'static str, i64);
 

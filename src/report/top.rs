@@ -1,31 +1,18 @@
 //! `top`: groups of launches, ranked.
 
-use super::coverage::CoverageJson;
+use super::envelope::{Document, Envelope, NextJson};
+use super::rows::{Rows, TableRow};
 use super::{Format, table};
-use crate::analysis::Grouping;
+use crate::analysis::table::Column;
 use crate::analysis::table::kernels::{self, KernelRow};
-use crate::analysis::table::{Column, RowJson};
 use crate::analysis::what_if_curves::Worths;
-use crate::model::{Device, Kernel, Note, Profile, Source};
+use crate::analysis::{GroupBy, Grouping};
+use crate::model::{Device, Kernel, Profile};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
-use std::rc::Rc;
 
-/// Source of the numbers: tool and file.
-#[derive(Serialize)]
-pub struct SourceJson<'a> {
-    tool: &'a str,
-    tool_version: Option<&'a str>,
-    file: String,
-}
-
-impl<'a> From<&'a Source> for SourceJson<'a> {
-    fn from(source: &'a Source) -> Self {
-        Self { tool: &source.tool, tool_version: source.version.as_deref(), file: source.file.display().to_string() }
-    }
-}
-
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct DeviceJson<'a> {
     id: u32,
     name: Option<&'a str>,
@@ -54,39 +41,23 @@ impl<'a> From<&'a Device> for DeviceJson<'a> {
     }
 }
 
-/// JSON form of a note.
-#[derive(Serialize)]
-pub struct NoteJson<'a> {
-    severity: &'static str,
-    kind: &'static str,
-    text: &'a str,
-    fix: Option<&'a str>,
-}
-
-impl<'a> From<&'a Note> for NoteJson<'a> {
-    fn from(n: &'a Note) -> Self {
-        Self { severity: n.severity.as_str(), kind: n.kind.as_str(), text: &n.text, fix: n.fix.as_deref() }
-    }
-}
-
-#[derive(Serialize)]
-pub struct TopJson<'a> {
-    source: SourceJson<'a>,
+#[derive(Serialize, JsonSchema)]
+pub(in crate::report) struct TopJson<'a> {
     device: Vec<DeviceJson<'a>>,
+    /// Launches are grouped by this.
     by: &'static str,
     total_kernel_ns: i64,
     launches: u64,
-    rows: Vec<JsonRow<'a>>,
-    coverage: CoverageJson<'a>,
-    notes: Vec<NoteJson<'a>>,
+    rows: Rows<'a, KernelRow<'a>>,
 }
 
-/// A row that owns its columns' list, which all rows share.
-struct JsonRow<'a>(Rc<[Column<KernelRow<'a>>]>, KernelRow<'a>);
+impl Document for TopJson<'_> {
+    const NAME: &'static str = "top";
+}
 
-impl Serialize for JsonRow<'_> {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        RowJson(&self.0, &self.1).serialize(to)
+impl TableRow for KernelRow<'_> {
+    fn columns() -> Vec<Column<Self>> {
+        kernels::columns(GroupBy::Kernel)
     }
 }
 
@@ -105,19 +76,29 @@ fn kernel_rows<'a>(
     })
 }
 
-/// The report as JSON.
-pub fn to_json<'a>(profile: &'a Profile, grouping: &'a Grouping, rows: &'a [u32], worths: Option<&'a Worths>) -> TopJson<'a> {
-    let columns: Rc<[_]> = kernels::columns(grouping.by).into();
-    TopJson {
-        source: SourceJson::from(&profile.source),
+/// Commands on a kernel. A report of totals has no launches.
+pub fn kernel_steps(profile: &Profile, kernel: &str) -> Vec<NextJson> {
+    if profile.launches.is_empty() {
+        return Vec::new();
+    }
+    let of = |command, why| NextJson::on_report(command, &profile.source, ["--kernel", kernel, "--format", "json"], why);
+    vec![
+        of("hints", "says what limits the kernel, as far as it was measured"),
+        of("rerun", "gives the command that profiles a launch of it again"),
+    ]
+}
+
+/// Writes the report as JSON.
+pub fn write_json(out: &mut dyn Write, profile: &Profile, grouping: &Grouping, rows: &[u32], worths: Option<&Worths>) -> io::Result<()> {
+    let document = TopJson {
         device: profile.devices.iter().map(Into::into).collect(),
         by: grouping.by.cli_name(),
         total_kernel_ns: grouping.total_ns,
         launches: grouping.launches,
-        rows: kernel_rows(profile, grouping, rows, worths).map(|row| JsonRow(Rc::clone(&columns), row)).collect(),
-        coverage: profile.into(),
-        notes: profile.notes.iter().map(Into::into).collect(),
-    }
+        rows: Rows::new(kernel_rows(profile, grouping, rows, worths)),
+    };
+    let first = rows.first().and_then(|&at| grouping.rows.get(at as usize)).filter(|g| g.kernel.is_some() && grouping.by.is_kernel());
+    Envelope::of_profile(profile).then(first.into_iter().flat_map(|g| kernel_steps(profile, &g.name))).write(out, &document)
 }
 
 /// Prints groups in a format other than JSON.

@@ -36,8 +36,8 @@ fn path(name: &str) -> String {
 fn top_as_json_has_the_fields_of_the_contract() {
     let text = stdout(&["top", &path("llm"), "--format", "json"]);
     let json: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(json["source"]["tool"], "nsys");
-    assert_eq!(json["source"]["tool_version"], "2025.3.2.0");
+    assert_eq!(json["source"][0]["tool"], "nsys");
+    assert_eq!(json["source"][0]["tool_version"], "2025.3.2.0");
     assert_eq!(json["device"][0]["name"], "NVIDIA H200");
     assert_eq!((json["launches"].as_u64(), json["rows"].as_array().unwrap().len()), (Some(10_278), 21));
     let row = &json["rows"][0];

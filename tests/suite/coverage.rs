@@ -211,7 +211,7 @@ fn kernels_without_times_are_left_out_and_said() {
         assert!(found.window.1 - found.window.0 < 20_000_000, "{name}: {:?}", found.window);
         let (_, out, _) = run(&["top", path.to_str().unwrap(), "--format", "json"]);
         let out: Value = serde_json::from_str(&out).unwrap();
-        assert_eq!(out["coverage"]["untimed_kernels"], bad, "{name}");
+        assert_eq!(out["coverage"][0]["untimed_kernels"], bad, "{name}");
         assert!(out["notes"].to_string().contains("without valid times"), "{name}");
     }
     // nsys: without a start time, or with an end before the start.

@@ -48,7 +48,7 @@ fn a_documented_file_is_checked_against_a_trace() {
     let (_, json, _) = run(&["recipes", "check", file, "--report", trace, "--format", "json"]);
     let json: Value = serde_json::from_str(&json).unwrap();
     let taken = |job: usize| {
-        let rows = json[0]["jobs"][job]["in_report"]["taken"].as_array().unwrap();
+        let rows = json["files"][0]["jobs"][job]["in_report"]["taken"].as_array().unwrap();
         rows.iter().map(|t| (t["kernel"].as_str().unwrap().to_owned(), t["gpu"].as_u64(), t["numbers"].to_string())).collect::<Vec<_>>()
     };
     // Both symbols of gemm<float>, each on its GPU, the third launch of the one

@@ -33,6 +33,14 @@ fn by_function(profile: &Profile) -> BTreeMap<String, (u64, i64)> {
     out
 }
 
+/// The object for scripts, which is one line.
+fn live_json(live: &Live) -> serde_json::Value {
+    let mut out = Vec::new();
+    warpscope::report::live::write_json(&mut out, live).unwrap();
+    assert_eq!(out.iter().filter(|&&b| b == b'\n').count(), 1);
+    serde_json::from_slice(&out).unwrap()
+}
+
 #[test]
 fn what_is_followed_is_what_is_read() {
     for (name, piece) in [("llm", 7_001), ("special", 101), ("torch_cuda_graph", 4_096), ("torch_eager", 33_333)] {
@@ -241,7 +249,7 @@ fn kernels_that_were_measured_show_what_limits_them() {
         explorer.app.session.size = size;
         assert_snapshot!(format!("live_measured_{}x{}", size.0, size.1), explorer.screen());
     }
-    let json = warpscope::report::live::to_json(&surveyed());
+    let json = live_json(&surveyed());
     let first = &json["measured"].as_array().unwrap().iter().find(|k| k["kernel"] == "atomic_hot").unwrap();
     assert_eq!((&first["hint"]["id"], &first["launches"]), (&"atomic-contention".into(), &24.into()));
     assert!(first["memory_percent"].as_f64().is_some_and(|p| (p - 2.0).abs() < 0.01), "{first}");
@@ -278,7 +286,7 @@ fn what_keeps_a_program_from_being_measured_is_on_the_screen() {
     let mut now = surveyed();
     now.recorders[0].not_measured = Some("another profiler holds the counters".to_owned());
     now.recorders[0].measuring = Some(Measuring { kernel: "gemm".into(), ms: 7400, passes: None });
-    let json = warpscope::report::live::to_json(&now);
+    let json = live_json(&now);
     assert_eq!(
         (&json["recorders"][0]["measuring"]["kernel"], &json["recorders"][0]["measuring"]["for_ms"]),
         (&"gemm".into(), &7400.into())

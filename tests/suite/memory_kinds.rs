@@ -357,7 +357,7 @@ fn snapshots_without_times() {
     assert_eq!(code, 0, "{err}");
     let found: Value = serde_json::from_str(&out).unwrap();
     assert!(found["peak_ns"].is_null() && found["at_ns"].is_null() && found["peak_event"] == 21, "{out}");
-    assert!(found["notes"].as_array().unwrap().iter().any(|n| n.as_str().unwrap().contains("no times")), "{out}");
+    assert!(found["notes"].as_array().unwrap().iter().any(|n| n["text"].as_str().unwrap().contains("no times")), "{out}");
     assert_eq!(found["findings"][0]["id"], "peak", "{out}");
     assert!(
         found["findings"].as_array().unwrap().iter().flat_map(|f| f["evidence"].as_array().unwrap()).all(|e| e["unit"] != "ns"),

@@ -93,7 +93,7 @@ fn json_has_the_fields_of_the_contract() {
     );
     let metrics = row["metrics"].as_object().unwrap();
     assert!(metrics.len() > 2_100, "{}", metrics.len());
-    assert_eq!(metrics["gpu__time_duration.sum"].to_string(), r#"{"unit":"nsecond","value":131968.0}"#);
+    assert_eq!(metrics["gpu__time_duration.sum"].to_string(), r#"{"value":131968.0,"unit":"nsecond"}"#);
     let nan: Vec<&String> = metrics.iter().filter(|(_, m)| m["value"] == "NaN").map(|(n, _)| n).collect();
     assert_eq!(nan.len(), 1, "JSON has no NaN: {nan:?}");
     assert!(metrics.values().all(|m| !m["value"].is_null() && m["unit"].is_string()));

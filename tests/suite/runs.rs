@@ -399,7 +399,7 @@ fn room_is_made_only_of_what_is_ours() {
     assert!(packed.exists() && !runs.join("2/nsys/report.nsys-rep").exists());
     assert_eq!(home.show(2)["reports"][0]["path"], packed.to_string_lossy().as_ref());
     assert_eq!(home.run(&["runs", "note", "2", "before the fix"], "").0, 0);
-    assert_eq!(home.show(2)["notes"], "before the fix");
+    assert_eq!(home.show(2)["note"], "before the fix");
 }
 
 #[test]

@@ -256,8 +256,7 @@ fn the_rank_that_makes_the_others_wait_is_named() {
         let files = [file(&format!("{name}_rank0.sqlite.zst")), file(&format!("{name}_rank1.sqlite.zst"))];
         let (code, out, err) = run(&["triage", &files[0], &files[1], "--format", "json"]);
         assert_eq!(code, 0, "{err}");
-        assert_eq!(out.lines().count(), 1, "the ranks of a job are one object");
-        let json: Value = serde_json::from_str(&out).unwrap();
+        let json: Value = serde_json::from_str(&out).expect("the ranks of a job are one object");
         assert_eq!((json["source"].as_array().unwrap().len(), json["ranks"].as_array().unwrap().len()), (2, 2));
         let found = json["straggler"].as_object().map(|s| (s["rank"].as_i64().unwrap(), s["cause"].as_str().unwrap()));
         assert_eq!(found, straggler, "{name}");
@@ -447,7 +446,7 @@ fn operators_count_what_pytorch_counts() {
     let json: Value = serde_json::from_str(&out).unwrap();
     let row = json["rows"].as_array().unwrap().iter().find(|r| r["name"] == "products").unwrap();
     assert!((row["flops_per_second"].as_f64().unwrap() / rate - 1.0).abs() < 1e-9, "{row}");
-    assert!((row["mfu_percent"].as_f64().unwrap() - rate / 989.4e12 * 100.0).abs() < 1e-9, "{row}");
+    assert!((row["mfu_percent"].as_f64().unwrap() - rate / 989.4e12 * 100.0).abs() < 5e-5, "{row}");
 }
 
 #[test]

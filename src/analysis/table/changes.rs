@@ -1,7 +1,7 @@
 //! Columns of the comparison of two runs.
 
 use super::column::{Column, Outputs};
-use super::value::{Unit, Value};
+use super::value::{Field, Unit, Value};
 use crate::analysis::diff::{Fate, Row, Side};
 use crate::analysis::workload_match::Work;
 use crate::model::units::format_grouped;
@@ -14,6 +14,15 @@ fn total<'a>(side: Option<&Side>) -> Value<'a> {
 fn count<'a>(side: Option<&Side>) -> Value<'a> {
     Value::maybe_int(side.map(|s| s.count))
 }
+
+/// A kernel in one of the runs.
+const SIDE: &[Field] = &[
+    Field::new("name", Unit::Text, "name in this run"),
+    Field::new("count", Unit::Count, "number of launches"),
+    Field::new("total_ns", Unit::Ns, "total duration"),
+    Field::new("avg_ns", Unit::Ns, "mean duration"),
+    Field::new("median_ns", Unit::Ns, "median duration"),
+];
 
 fn side_json(side: Option<&Side>) -> Value<'_> {
     side.map_or(Value::Absent, |s| {
@@ -49,7 +58,16 @@ fn launch_counts<'a>(r: &Row) -> Value<'a> {
     Value::Text(if before == after { before.into() } else { format!("{before} to {after}").into() })
 }
 
-/// Gain predicted by the first run's hint on the kernel, in percent of its time, and measured gain.
+/// A prediction and its outcome, in percent of the kernel's time.
+const PROMISE: &[Field] = &[
+    Field::new("id", Unit::Text, "identifier of the first run's hint"),
+    Field::new("at_most_percent", Unit::Percent, "upper bound of the predicted gain"),
+    Field::new("least_percent", Unit::Percent, "predicted gain, from"),
+    Field::new("most_percent", Unit::Percent, "predicted gain, to"),
+    Field::new("got_percent", Unit::Percent, "measured gain; negative if the kernel got slower"),
+    Field::new("outcome", Unit::Text, "comparison of both, as an identifier"),
+];
+
 fn promise_json<'a>(r: &Row) -> Value<'a> {
     let Some(promise) = &r.promise else { return Value::Absent };
     let percent = |share: f64| Value::Real((share * 10_000.0).round() / 100.0);
@@ -77,9 +95,9 @@ pub fn columns() -> Vec<ChangeColumn> {
             Value::Labelled(Cow::Borrowed(word), Cow::Borrowed(if r.fate == Fate::Both { "" } else { word }))
         })
         .priority(3),
-        ChangeColumn::new("before", "before", Unit::Text, "the kernel in the first run", |r| side_json(r.before.as_ref()))
+        ChangeColumn::new("before", "before", Unit::Record(SIDE), "the kernel in the first run", |r| side_json(r.before.as_ref()))
             .only(Outputs::JSON),
-        ChangeColumn::new("after", "after", Unit::Text, "the kernel in the second run", |r| side_json(r.after.as_ref()))
+        ChangeColumn::new("after", "after", Unit::Record(SIDE), "the kernel in the second run", |r| side_json(r.after.as_ref()))
             .only(Outputs::JSON),
         ChangeColumn::new("before_ns", "before", Unit::Ns, "total duration in the first run", |r| total(r.before.as_ref()))
             .only(TEXTS)
@@ -90,6 +108,7 @@ pub fn columns() -> Vec<ChangeColumn> {
             .priority(2)
             .on_screen(9),
         ChangeColumn::new("delta_ns", "change", Unit::NsChange, "change of the total duration", |r| Value::Int(r.total_change()))
+            .weighing()
             .on_screen(10),
         ChangeColumn::new("delta_percent", "in %", Unit::PercentChange, "change of the total duration, relative to the first run", |r| {
             Value::maybe_real(r.total_change_percent())
@@ -116,7 +135,7 @@ pub fn columns() -> Vec<ChangeColumn> {
         .only(Outputs::CSV.with(Outputs::JSON))
         .priority(4)
         .on_screen(7),
-        ChangeColumn::new("significant", "", Unit::Text, "the durations of single launches changed by more than chance", |r| {
+        ChangeColumn::new("significant", "", Unit::Flag, "the durations of single launches changed by more than chance", |r| {
             Value::Flag(r.is_significant(), verdict_word(r))
         })
         .priority(4),
@@ -128,7 +147,8 @@ pub fn columns() -> Vec<ChangeColumn> {
             Value::Text(r.hint_outcome().map_or_else(String::new, |(p, got)| p.describe_outcome(got)).into())
         })
         .only(Outputs::CSV),
-        ChangeColumn::new("promise", "", Unit::Text, "predicted and measured gain, as an object", promise_json).only(Outputs::JSON),
+        ChangeColumn::new("promise", "", Unit::Record(PROMISE), "predicted and measured gain, as an object", promise_json)
+            .only(Outputs::JSON),
         ChangeColumn::new("compared", "", Unit::Text, "launches that the comparison covers, if not all of them", |r| {
             compared_launches(r).map_or(Value::Absent, |c| Value::Text(c.into()))
         })

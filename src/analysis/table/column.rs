@@ -45,6 +45,8 @@ pub struct Column<R> {
     /// Drop order if room is short: the highest first, 0 never in text.
     pub priority: u8,
     pub sort: Option<Sort>,
+    /// Rows with a larger value matter more.
+    pub weighs: bool,
 }
 
 impl<R> Clone for Column<R> {
@@ -64,7 +66,7 @@ impl<R> Column<R> {
         meaning: &'static str,
         value: for<'v> fn(&'v R) -> Value<'v>,
     ) -> Self {
-        Self { id, title, meaning, unit, value, outputs: Outputs::PRINTED, width: 0, priority: 0, sort: None }
+        Self { id, title, meaning, unit, value, outputs: Outputs::PRINTED, width: 0, priority: 0, sort: None, weighs: false }
     }
 
     /// Replaces the outputs.
@@ -102,6 +104,13 @@ impl<R> Column<R> {
         self
     }
 
+    /// Makes the column the weight of its rows: what is left out first if room is short.
+    #[must_use]
+    pub const fn weighing(mut self) -> Self {
+        self.weighs = true;
+        self
+    }
+
     /// Text of a cell for people.
     pub fn shown(&self, row: &R) -> String {
         (self.value)(row).to_shown(self.unit).into_owned()
@@ -127,7 +136,7 @@ impl<R> Serialize for RowJson<'_, R> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
         for column in self.0.iter().filter(|c| c.outputs.has(Outputs::JSON)) {
-            map.serialize_entry(column.id, &(column.value)(self.1))?;
+            map.serialize_entry(column.id, &(column.value)(self.1).rounded(column.unit))?;
         }
         map.end()
     }

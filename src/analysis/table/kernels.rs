@@ -2,7 +2,7 @@
 
 use super::column::{Column, Outputs};
 use super::sort::Sort;
-use super::value::{Unit, Value};
+use super::value::{Field, Unit, Value};
 use crate::analysis::what_if_curves::Curve;
 use crate::analysis::{GroupBy, GroupRow};
 
@@ -21,7 +21,14 @@ pub struct KernelRow<'p> {
 pub const TOTAL: Sort = Sort::descending("total", 't');
 pub const NAME: Sort = Sort::ascending("name", 'n');
 
-/// Percent of the run's length.
+/// Effect of a kernel on the run, in percent of the run's length.
+const RUN: &[Field] = &[
+    Field::new("share_percent", Unit::Percent, "summed time of the kernel"),
+    Field::new("saves_percent", Unit::Percent, "saved if the kernel takes no time"),
+    Field::new("saves_at_least_percent", Unit::Percent, "lower bound of what is saved"),
+    Field::new("saves_at_most_percent", Unit::Percent, "upper bound of what is saved"),
+];
+
 fn run_share(curve: &Curve) -> Value<'static> {
     let percent = |share: f64| Value::Real((share * 10_000.0).round() / 100.0);
     Value::Record(vec![
@@ -46,11 +53,14 @@ pub fn columns<'p>(by: GroupBy) -> Vec<KernelColumn<'p>> {
         })
         .only(Outputs::JSON),
         KernelColumn::new("share_percent", "share", Unit::Percent, "of the time of all launches", |r| Value::Real(r.group.share_percent)),
-        KernelColumn::new("run", "run", Unit::Percent, "share of the run, and what is saved if the kernel takes no time", |r| {
+        KernelColumn::new("run", "run", Unit::Record(RUN), "share of the run, and what is saved if the kernel takes no time", |r| {
             r.curve.map_or(Value::Absent, run_share)
         })
         .only(Outputs::JSON),
-        KernelColumn::new("total_ns", "total", Unit::Ns, "total duration", |r| Value::Int(r.group.stats.total)).on_screen(8).sorted(TOTAL),
+        KernelColumn::new("total_ns", "total", Unit::Ns, "total duration", |r| Value::Int(r.group.stats.total))
+            .weighing()
+            .on_screen(8)
+            .sorted(TOTAL),
         KernelColumn::new("count", "count", Unit::Count, "number of launches", |r| Value::int(r.group.stats.count))
             .priority(1)
             .on_screen(9)

@@ -114,6 +114,7 @@ pub fn columns<'p>() -> Vec<LaunchColumn<'p>> {
         LaunchColumn::new("duration_ns", "duration", Unit::Ns, "duration on the device", |r| {
             Value::Int(r.profile.launches.duration(r.launch))
         })
+        .weighing()
         .and_parquet()
         .on_screen(9)
         .sorted(Sort::descending("duration", 'd')),
@@ -199,7 +200,7 @@ pub fn columns<'p>() -> Vec<LaunchColumn<'p>> {
             Value::maybe_int(r.profile.launches.graph_node(r.launch))
         })
         .only(MACHINE.with(Outputs::PARQUET)),
-        LaunchColumn::new("nvtx", "nvtx", Unit::Text, "ranges around the launch, outermost first", |r| {
+        LaunchColumn::new("nvtx", "nvtx", Unit::Path, "ranges around the launch, outermost first", |r| {
             let names = r.paths.and_then(|p| Some(p.path_names(r.profile, p.launch_path(r.launch)?)));
             Value::Path(names.unwrap_or_default().into_iter().map(Cow::Owned).collect())
         })

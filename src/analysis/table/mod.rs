@@ -15,4 +15,4 @@ mod value;
 
 pub use column::{Column, Outputs, RowJson, columns_of, sort_orders};
 pub use sort::Sort;
-pub use value::{Unit, Value};
+pub use value::{Field, Unit, Value};

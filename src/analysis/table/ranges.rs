@@ -76,7 +76,7 @@ pub fn columns<'p>(counted: bool) -> Vec<RangeColumn<'p>> {
             Value::Labelled(Cow::Borrowed(&r.node.name), format!("{indent}{}", node_label(r.node)).into())
         })
         .sorted(NAME),
-        RangeColumn::new("path", "path", Unit::Text, "names from the root to the range", |r| Value::Path(r.path())).only(Outputs::JSON),
+        RangeColumn::new("path", "path", Unit::Path, "names from the root to the range", |r| Value::Path(r.path())).only(Outputs::JSON),
         RangeColumn::new("count", "count", Unit::Count, "number of ranges", |r| Value::int(r.node.count))
             .only(MACHINE)
             .sorted(Sort::descending("count", 'c')),
@@ -105,7 +105,7 @@ pub fn columns<'p>(counted: bool) -> Vec<RangeColumn<'p>> {
             |r| Value::Int(r.node.projected),
         )
         .only(Outputs::JSON),
-        RangeColumn::new("backward", "backward", Unit::Text, "in the backward pass", |r| Value::Flag(r.node.backward, ""))
+        RangeColumn::new("backward", "backward", Unit::Flag, "in the backward pass", |r| Value::Flag(r.node.backward, ""))
             .only(Outputs::JSON),
         RangeColumn::new("kernels", "kernels", Unit::Count, "kernels launched inside", |r| Value::int(r.node.kernels))
             .priority(4)

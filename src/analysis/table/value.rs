@@ -10,7 +10,6 @@ use std::fmt::Write;
 /// Unit of a column, which determines both forms of its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Aligned to the left; all others to the right.
     Text,
     /// A number that identifies something: no digit grouping.
     Id,
@@ -41,18 +40,72 @@ pub enum Unit {
     Probability,
     /// Extents of a grid or a block.
     Dims,
+    /// A number or a text, as the report has it.
+    Literal,
+    /// A boolean; people get a word.
+    Flag,
+    /// Nested names, outermost first.
+    Path,
+    /// An object of JSON with these fields.
+    Record(&'static [Field]),
+}
+
+/// Field of an object of JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    pub id: &'static str,
+    pub unit: Unit,
+    pub meaning: &'static str,
+}
+
+impl Field {
+    pub const fn new(id: &'static str, unit: Unit, meaning: &'static str) -> Self {
+        Self { id, unit, meaning }
+    }
 }
 
 impl Unit {
+    /// Texts are aligned to the left, numbers to the right.
+    pub fn is_text(self) -> bool {
+        matches!(self, Self::Text | Self::Flag | Self::Path | Self::Record(_))
+    }
+
     /// Symbol as in metadata of exported columns; empty for texts and plain numbers.
     pub fn symbol(self) -> &'static str {
         match self {
-            Self::Text | Self::Id | Self::Index | Self::Count | Self::Counter | Self::Probability | Self::Dims => "",
+            Self::Text
+            | Self::Id
+            | Self::Index
+            | Self::Count
+            | Self::Counter
+            | Self::Probability
+            | Self::Dims
+            | Self::Literal
+            | Self::Flag
+            | Self::Path
+            | Self::Record(_) => "",
             Self::Ns | Self::Time | Self::ExactTime | Self::NsChange => "ns",
             Self::Seconds => "s",
             Self::Bytes | Self::BytesChange => "byte",
             Self::Percent | Self::WholePercent | Self::PercentChange => "%",
             Self::FlopPerSecond => "FLOP/s",
+        }
+    }
+
+    /// Rounds to what can be resolved: times to a tenth of a nanosecond, the digit that `nsys stats` prints of a mean;
+    /// percentages to a ten-thousandth; rates to whole numbers.
+    fn round(self, v: f64) -> f64 {
+        let to = |digits: i32| {
+            let scale = 10_f64.powi(digits);
+            // Larger numbers have no such digits.
+            if v.abs() < 1e15 { (v * scale).round() / scale } else { v }
+        };
+        match self {
+            Self::Ns | Self::Time | Self::ExactTime | Self::NsChange => to(1),
+            Self::Percent | Self::WholePercent | Self::PercentChange => to(4),
+            Self::Bytes | Self::BytesChange | Self::FlopPerSecond => to(0),
+            Self::Counter => to(3),
+            _ => v,
         }
     }
 
@@ -132,15 +185,23 @@ impl<'a> Value<'a> {
         dims.map_or(Self::Absent, Self::Dims)
     }
 
+    /// The value without the digits that mean nothing in its unit.
+    #[must_use]
+    pub fn rounded(self, unit: Unit) -> Self {
+        match self {
+            Self::Real(v) => Self::Real(unit.round(v)),
+            other => other,
+        }
+    }
+
     /// Appends the form for programs.
     pub fn write_raw(&self, unit: Unit, out: &mut String) {
         // Writing to a `String` cannot fail.
         let _ = match self {
             Self::Absent | Self::Record(_) => Ok(()),
             Self::Int(v) => write!(out, "{v}"),
-            Self::Real(v) if unit == Unit::PercentChange => write!(out, "{v:.3}"),
             Self::Real(v) if unit == Unit::Probability => write!(out, "{v:.3e}"),
-            Self::Real(v) => write!(out, "{v}"),
+            Self::Real(v) => write!(out, "{}", unit.round(*v)),
             Self::Dims([x, y, z]) => write!(out, "{x}x{y}x{z}"),
             Self::Text(text) | Self::Labelled(text, _) => out.write_str(text),
             Self::Flag(flag, _) => write!(out, "{flag}"),
@@ -229,7 +290,9 @@ mod tests {
         assert_eq!(forms(Value::Int(-1_500), Unit::NsChange), both("-1500", "-1.50 µs"));
         assert_eq!(forms(Value::Int(1_500), Unit::Count), both("1500", "1,500"));
         assert_eq!(forms(Value::Int(1_500), Unit::Id), both("1500", "1500"));
-        assert_eq!(forms(Value::Real(12.34), Unit::PercentChange), both("12.340", "+12.3%"));
+        assert_eq!(forms(Value::Real(12.34), Unit::PercentChange), both("12.34", "+12.3%"));
+        assert_eq!(forms(Value::Real(1_500.123_456), Unit::Ns).0, "1500.1");
+        assert_eq!(forms(Value::Real(100.0 / 3.0), Unit::Percent).0, "33.3333");
         assert_eq!(forms(Value::Dims([4, 2, 1]), Unit::Dims), both("4x2x1", "4×2"));
         assert_eq!(forms(Value::Absent, Unit::Ns), both("", ""));
         assert_eq!(forms(Value::Path(vec!["a".into(), "b".into()]), Unit::Text), both("a › b", "a › b"));

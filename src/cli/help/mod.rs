@@ -11,6 +11,7 @@ use crate::analysis::triage::VERDICTS;
 use crate::app::{ACTIONS, KeyScope};
 use crate::config::keys::Key;
 use crate::report::columns::{ColumnInfo, printed_tables};
+use crate::report::schemas::{list_fields, list_schemas};
 use crate::rerun::recipes::RECIPES;
 use crate::ui::glossary::GLOSSARY;
 use crate::ui::text::wrap_text;
@@ -32,6 +33,7 @@ pub static TOPICS: &[(&str, &str)] = &[
     ("formats", include_str!("formats.md")),
     ("errors", include_str!("errors.md")),
     ("agent", include_str!("agent.md")),
+    ("json", include_str!("json.md")),
     ("columns", include_str!("columns.md")),
     ("config", include_str!("config.md")),
     ("ssh", include_str!("ssh.md")),
@@ -58,6 +60,7 @@ fn find_table(name: &str) -> Option<Vec<Entry>> {
         "diagnoses" => DIAGNOSES.iter().map(|d| (d.id.to_owned(), d.meaning.to_owned())).collect(),
         "recipes" => RECIPES.iter().map(|r| (r.id.to_owned(), format!("{}: {}", r.tool, r.about))).collect(),
         "reasons" => REASONS.iter().map(|r| (r.1.to_owned(), r.2.to_owned())).collect(),
+        "frame" => frame_entries(),
         "glossary" => GLOSSARY.iter().map(|(word, meaning)| ((*word).to_owned(), (*meaning).to_owned())).collect(),
         "keys" => ACTIONS
             .iter()
@@ -69,6 +72,13 @@ fn find_table(name: &str) -> Option<Vec<Entry>> {
             .collect(),
         command => return column_entries(command),
     })
+}
+
+/// Entries for the fields that every JSON document has.
+fn frame_entries() -> Vec<Entry> {
+    let Some(any) = list_schemas().into_iter().next() else { return Vec::new() };
+    let fields = list_fields(&any.schema).into_iter().filter(|f| f.is_framing() && !f.path.starts_with("coverage[]."));
+    fields.map(|f| (f.path, if f.meaning.is_empty() { f.kind } else { format!("{}: {}", f.kind, f.meaning) })).collect()
 }
 
 /// Entries for the columns of a printed table: field, unit and meaning.

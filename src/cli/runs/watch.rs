@@ -76,11 +76,10 @@ fn as_lines(what: &Traced, args: &Watch, asked: &AtomicUsize) -> Result<(), Fail
         let tell = |told| {
             let Told::Live(live) = told else { return true };
             seen = true;
-            let text = match args.format.as_deref() {
-                Some("json") => report::live::to_json(&live).to_string(),
-                _ => report::live::status_line(&live),
+            failed = match args.format.as_deref() {
+                Some("json") => print::to_stdout(|out| report::live::write_json(out, &live)).err(),
+                _ => print::lines(&[report::live::status_line(&live)]).err(),
             };
-            failed = print::lines(&[text]).err();
             let done = !live.catching_up() && live.has_ended();
             failed.is_none() && !(done && matches!(what, Traced::Traces(_)))
         };

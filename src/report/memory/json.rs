@@ -3,26 +3,27 @@
 use super::held_rows::{Compared, Memory, Wanted, compared_rows, site_name, stack_frames};
 use crate::analysis::memory::{DeviceUsage, Found, MemoryFinding, Step, sites};
 use crate::model::{Frame, MemoryLevel};
+use crate::report::envelope::{Document, Envelope};
 use crate::report::finding::{EvidenceJson, evidence_json};
-use crate::report::write_json_line as write_json;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct FrameJson<'a> {
     function: &'a str,
     file: &'a str,
     line: u32,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct SiteJson<'a> {
     site: String,
     bytes: u64,
     stack: Vec<FrameJson<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct FindingJson<'a> {
     id: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,7 +37,7 @@ struct FindingJson<'a> {
     actions: &'a [String],
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct RowJson<'a> {
     site: String,
     function: &'a str,
@@ -51,7 +52,7 @@ struct RowJson<'a> {
     stack: Vec<FrameJson<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct StepJson {
     start_ns: Option<i64>,
     end_ns: Option<i64>,
@@ -63,7 +64,7 @@ struct StepJson {
     least_bytes: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct FreeJson {
     /// Free bytes in segments that are entirely free.
     whole_bytes: u64,
@@ -72,7 +73,7 @@ struct FreeJson {
     largest_block: u64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct DeviceJson<'a> {
     device: Option<u32>,
     device_name: Option<&'a str>,
@@ -95,7 +96,7 @@ struct DeviceJson<'a> {
     rows: Vec<RowJson<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct BeforeJson {
     file: String,
     peak_bytes: u64,
@@ -103,17 +104,18 @@ struct BeforeJson {
     reserved_bytes: Option<u64>,
 }
 
-#[derive(Serialize)]
-struct MemoryJson<'a> {
-    file: String,
-    tool: &'a str,
+#[derive(Serialize, JsonSchema)]
+pub(in crate::report) struct MemoryJson<'a> {
     #[serde(flatten)]
     main: DeviceJson<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<BeforeJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     devices: Vec<DeviceJson<'a>>,
-    notes: Vec<String>,
+}
+
+impl Document for MemoryJson<'_> {
+    const NAME: &'static str = "memory";
 }
 
 /// Default number of listed rows, and maximum number of frames of a stack.
@@ -210,8 +212,6 @@ pub fn write_memory_json(out: &mut dyn Write, of: &Memory<'_>, wanted: Wanted, b
     let Some(main) = of.usage.main() else { return Ok(()) };
     let several = of.usage.devices.len() > 1;
     let all = MemoryJson {
-        file: of.profile.file_name(),
-        tool: &of.profile.source.tool,
         main: device_json(of, main, wanted, before),
         before: before.and_then(|b| {
             let d = b.usage.main()?;
@@ -223,7 +223,6 @@ pub fn write_memory_json(out: &mut dyn Write, of: &Memory<'_>, wanted: Wanted, b
             })
         }),
         devices: if several { of.usage.devices.iter().map(|d| device_json(of, d, wanted, None)).collect() } else { Vec::new() },
-        notes: of.profile.notes.iter().map(crate::model::Note::to_sentence).collect(),
     };
-    write_json(out, &all)
+    Envelope::of_profiles(before.map(|b| b.profile).into_iter().chain([of.profile])).write(out, &all)
 }

@@ -1,7 +1,7 @@
 //! `memory`: memory usage of a program as a page, as rows, or as JSON.
 
 mod held_rows;
-mod json;
+pub(super) mod json;
 mod page;
 
 pub use held_rows::{Memory, Wanted, When, device_name, site_name, stack_frames};

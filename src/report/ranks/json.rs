@@ -2,8 +2,9 @@
 
 use crate::analysis::ranks::Job;
 use crate::model::digest::Digest;
+use crate::report::envelope::{Document, Envelope};
 use crate::report::finding::{FindingJson, finding_json};
-use crate::report::write_json_line as write_json;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -25,7 +26,7 @@ impl Together<'_> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct RankJson<'a> {
     rank: u32,
     device: Option<u32>,
@@ -45,7 +46,7 @@ pub struct RankJson<'a> {
 }
 
 /// Mapping of the rank's clock to the common one.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ClockJson {
     offset_ns: i64,
     drift_ppm: f64,
@@ -53,14 +54,14 @@ struct ClockJson {
     collectives: usize,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct StragglerJson {
     rank: u32,
     cause: &'static str,
     late_ns: i64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct LinkJson<'a> {
     kind: &'static str,
     ranks: usize,
@@ -74,14 +75,14 @@ struct LinkJson<'a> {
     waited_ns: i64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct WaitJson {
     rank: u32,
     waits_for: u32,
     ns: i64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct GroupJson<'a> {
     name: &'a str,
     ranks: Vec<u32>,
@@ -89,8 +90,8 @@ struct GroupJson<'a> {
     numbered: bool,
 }
 
-#[derive(Serialize)]
-struct JobJson<'a> {
+#[derive(Serialize, JsonSchema)]
+pub(in crate::report) struct JobJson<'a> {
     ranks: Vec<RankJson<'a>>,
     straggler: Option<StragglerJson>,
     stragglers: Vec<StragglerJson>,
@@ -100,6 +101,10 @@ struct JobJson<'a> {
     collectives: Vec<LinkJson<'a>>,
     waits: Vec<WaitJson>,
     remarks: Vec<&'a str>,
+}
+
+impl Document for JobJson<'_> {
+    const NAME: &'static str = "ranks";
 }
 
 /// The ranks in order.
@@ -172,7 +177,10 @@ pub fn write_job_json(out: &mut dyn Write, of: &Together<'_>) -> io::Result<()> 
         size: g.size,
         numbered: g.numbered,
     });
-    write_json(
+    // A report with several ranks has several digests.
+    let mut files: Vec<(&str, String)> = of.digests.iter().map(|d| (d.tool.as_str(), d.file.clone())).collect();
+    files.dedup();
+    Envelope::of_files(files).write(
         out,
         &JobJson {
             ranks: rank_list(job, of.digests),

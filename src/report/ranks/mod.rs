@@ -1,6 +1,6 @@
 //! `ranks`: comparison of the ranks of a job, as a page for people, as Markdown, or for scripts.
 
-mod json;
+pub(super) mod json;
 mod page;
 
 pub use json::{RankJson, StragglerJson, Together, first_straggler, rank_list, write_job_json};

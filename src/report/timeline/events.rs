@@ -5,9 +5,13 @@ use crate::analysis::table::{Column, Outputs, Unit, Value};
 use crate::analysis::timeline::{Event, EventId, Events, Lane, Pattern, RowKind, Timeline};
 use crate::model::text::escape_unsafe;
 use crate::model::{Metrics, Profile};
+use crate::report::envelope::{Document, Envelope};
+use crate::report::rows::{Rows, TableRow};
 use crate::report::triage::round_percent;
 use crate::report::{Format, table};
 use crate::rerun::match_results::Join;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, Write};
@@ -130,7 +134,7 @@ pub fn columns(results: bool) -> Vec<EventColumn> {
     let measured = if results { Outputs::PRINTED } else { Outputs::JSON };
     vec![
         EventColumn::new("start_ns", "start", Unit::ExactTime, "start, from the report's 0", |e| Value::Int(e.start_ns)),
-        EventColumn::new("duration_ns", "duration", Unit::Ns, "duration", |e| Value::Int(e.duration_ns)),
+        EventColumn::new("duration_ns", "duration", Unit::Ns, "duration", |e| Value::Int(e.duration_ns)).weighing(),
         EventColumn::new("row", "row", Unit::Text, "row of the timeline", |e| Value::text(&e.row)).priority(3),
         EventColumn::new("kind", "kind", Unit::Text, "kind of event", |e| Value::text(e.kind)).priority(2),
         EventColumn::new("name", "name", Unit::Text, "name", |e| Value::text(&e.name)),
@@ -164,10 +168,22 @@ pub fn print_rows(
     table::print_rows(columns(results), rows, out, format, width)
 }
 
-/// Writes events as JSON, one by one.
-pub fn write_json(out: &mut dyn Write, profile: &Profile, rows: impl Iterator<Item = EventRow>) -> io::Result<()> {
-    let source = crate::report::json_text(&crate::report::top::SourceJson::from(&profile.source))?;
-    write!(out, "{{\"source\":{source},\"events\":")?;
-    table::write_json_rows(&columns(true), rows, out)?;
-    writeln!(out, "}}")
+#[derive(Serialize, JsonSchema)]
+pub(in crate::report) struct EventsJson<'a> {
+    events: Rows<'a, EventRow>,
+}
+
+impl Document for EventsJson<'_> {
+    const NAME: &'static str = "events";
+}
+
+impl TableRow for EventRow {
+    fn columns() -> Vec<Column<Self>> {
+        columns(true)
+    }
+}
+
+/// Writes events as JSON.
+pub fn write_json<'a>(out: &mut dyn Write, profile: &'a Profile, rows: impl Iterator<Item = EventRow> + 'a) -> io::Result<()> {
+    Envelope::of_profile(profile).write(out, &EventsJson { events: Rows::new(rows) })
 }

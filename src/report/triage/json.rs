@@ -3,15 +3,14 @@
 use super::text::{Judged, round_percent, steps_by};
 use crate::analysis::flops::Counted;
 use crate::analysis::triage::{Device, Finding, Kind, LineTime, Severity, Triage, Verdict};
-use crate::report::coverage::CoverageJson;
+use crate::report::envelope::{Document, Envelope, NextJson};
 use crate::report::finding::{FindingJson, finding_json};
 use crate::report::ranks::{RankJson, StragglerJson, Together, first_straggler, rank_list};
-use crate::report::top::SourceJson;
-use crate::report::write_json_line as write_json;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct WindowJson<'a> {
     start_ns: i64,
     end_ns: i64,
@@ -27,7 +26,7 @@ struct WindowJson<'a> {
     left_out: Vec<LeftOutJson<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct KindJson {
     steps: usize,
     median_ns: i64,
@@ -58,7 +57,7 @@ impl From<&Kind> for KindJson {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct LeftOutJson<'a> {
     phase: &'static str,
     what: &'a str,
@@ -66,21 +65,21 @@ struct LeftOutJson<'a> {
     end_ns: i64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ShareJson {
     part: &'static str,
     ns: i64,
     share_percent: f64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct CauseJson {
     cause: &'static str,
     part: &'static str,
     ns: i64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct DeviceJson<'a> {
     device: Option<u32>,
     name: Option<&'a str>,
@@ -92,20 +91,20 @@ struct DeviceJson<'a> {
     idle: Vec<CauseJson>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct FamilyJson {
     family: &'static str,
     ns: i64,
     share_percent: f64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct MemoryJson<'a> {
     id: &'static str,
     headline: &'a str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct FlopsJson {
     per_second: f64,
     peak_per_second: Option<f64>,
@@ -113,9 +112,8 @@ struct FlopsJson {
     operators: Option<u64>,
 }
 
-#[derive(Serialize)]
-struct TriageJson<'a> {
-    source: Vec<SourceJson<'a>>,
+#[derive(Serialize, JsonSchema)]
+pub(in crate::report) struct TriageJson<'a> {
     window: WindowJson<'a>,
     devices: Vec<DeviceJson<'a>>,
     families: Vec<FamilyJson>,
@@ -125,12 +123,15 @@ struct TriageJson<'a> {
     host_lines: Option<Vec<HostLineJson>>,
     memory: Option<Vec<MemoryJson<'a>>>,
     missing: Vec<&'a str>,
-    coverage: Vec<CoverageJson<'a>>,
     ranks: Option<Vec<RankJson<'a>>>,
     straggler: Option<StragglerJson>,
 }
 
-#[derive(Serialize)]
+impl Document for TriageJson<'_> {
+    const NAME: &'static str = "triage";
+}
+
+#[derive(Serialize, JsonSchema)]
 struct HostLineJson {
     function: String,
     file: Option<String>,
@@ -175,10 +176,9 @@ fn device_json(d: &Device, length: i64) -> DeviceJson<'_> {
     }
 }
 
-fn triage_json<'a>(&(profile, t): &Judged<'a>) -> TriageJson<'a> {
+fn triage_json<'a>(&(_, t): &Judged<'a>) -> TriageJson<'a> {
     let kernel_ns: i64 = t.families.iter().map(|f| f.1).sum();
     TriageJson {
-        source: vec![(&profile.source).into()],
         window: WindowJson {
             start_ns: t.window.0,
             end_ns: t.window.1,
@@ -214,20 +214,29 @@ fn triage_json<'a>(&(profile, t): &Judged<'a>) -> TriageJson<'a> {
         host_lines: (!t.host_time.times.is_empty()).then(|| host_lines(t)),
         memory: t.memory.as_ref().map(|m| m.iter().map(|(id, headline)| MemoryJson { id, headline }).collect()),
         missing: t.doubt.iter().chain(&t.missing).map(String::as_str).collect(),
-        coverage: vec![profile.into()],
         ranks: None,
         straggler: None,
     }
 }
 
+/// Commands after a triage: those that confirm its findings, and those that show what the verdict is about.
+fn next_steps(&(profile, t): &Judged<'_>) -> Vec<NextJson> {
+    let of = |command, rest: &[&str], why| NextJson::on_report(command, &profile.source, rest.iter().copied(), why);
+    let mut next = Vec::new();
+    if !t.host_time.times.is_empty() {
+        next.push(of("lines", &["--format", "json"], "lists the lines of the program during which the GPU was idle"));
+    }
+    next.extend(t.findings.iter().map(finding_json).filter_map(|f| f.next_step()));
+    next.push(of("top", &["--limit", "10", "--format", "json"], "ranks the kernels by time"));
+    next
+}
+
 /// Writes triages as JSON: one object for one report, or for the ranks of a job; otherwise one line per report.
 pub fn write_triage_json(out: &mut dyn Write, judged: &[Judged<'_>], ranks: Option<&Together<'_>>) -> io::Result<()> {
     let (Some(ranks), Some(first)) = (ranks, judged.first()) else {
-        return judged.iter().try_for_each(|j| write_json(out, &triage_json(j)));
+        return judged.iter().try_for_each(|j| Envelope::of_profile(j.0).then(next_steps(j)).write_line(out, &triage_json(j)));
     };
     let mut all = triage_json(first);
-    all.source = judged.iter().map(|(p, _)| (&p.source).into()).collect();
-    all.coverage = judged.iter().map(|(p, _)| (*p).into()).collect();
     all.devices = judged.iter().flat_map(|(_, t)| t.devices.iter().map(|d| device_json(d, t.length()))).collect();
     let merged = merged_findings(judged, ranks);
     all.findings = merged
@@ -242,7 +251,8 @@ pub fn write_triage_json(out: &mut dyn Write, judged: &[Judged<'_>], ranks: Opti
         .collect();
     all.ranks = Some(rank_list(ranks.job, ranks.digests));
     all.straggler = first_straggler(ranks.job);
-    write_json(out, &all)
+    let confirmed = all.findings.iter().filter_map(FindingJson::next_step);
+    Envelope::of_profiles(judged.iter().map(|j| j.0)).then(confirmed).write(out, &all)
 }
 
 /// Findings of all ranks, each once, from the rank that loses the most time; findings of the whole job come first.

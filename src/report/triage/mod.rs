@@ -1,6 +1,6 @@
 //! `triage`: limits of a run, as a page for people, as Markdown, or for scripts.
 
-mod json;
+pub(super) mod json;
 mod page;
 mod text;
 

@@ -52,7 +52,7 @@ impl RerunScreen {
             CopyWhat::Script => (script::shell_script(plan, &report.file.display().to_string()), "script".to_owned()),
             CopyWhat::Json => {
                 let mut out = Vec::new();
-                report::rerun::write_json(&mut out, plan).ok()?;
+                report::rerun::write_json(&mut out, report.profile.as_deref()?, plan).ok()?;
                 (String::from_utf8(out).ok()?, "JSON".to_owned())
             }
             _ => (wrapper.unwrap_or_else(|| rerun.shell_line()), said.to_owned()),

@@ -1,0 +1,88 @@
+//! Calls in progress: a child process each.
+
+use super::message::{Event, tool_result};
+use serde_json::Value;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A call and its process, which the thread that waits for it and the server share.
+struct Call {
+    id: Value,
+    child: Arc<Mutex<Option<Child>>>,
+}
+
+/// Calls in progress. All end with the server.
+pub struct Calls {
+    calls: Vec<Call>,
+    done: Sender<Event>,
+}
+
+impl Drop for Calls {
+    fn drop(&mut self) {
+        for call in &self.calls {
+            stop(&call.child);
+        }
+    }
+}
+
+fn stop(child: &Mutex<Option<Child>>) {
+    if let Some(child) = child.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+        // It may have ended.
+        let _ = child.kill();
+    }
+}
+
+impl Calls {
+    pub fn new(done: Sender<Event>) -> Self {
+        Self { calls: Vec::new(), done }
+    }
+
+    /// Starts a command of this program.
+    pub fn start(&mut self, id: &Value, args: Vec<String>) {
+        let child = Arc::new(Mutex::new(None));
+        self.calls.push(Call { id: id.clone(), child: Arc::clone(&child) });
+        let (id, done) = (id.clone(), self.done.clone());
+        std::thread::spawn(move || {
+            let answer = run_command(&args, &child).unwrap_or_else(|e| tool_result(&format!("warpscope could not be started: {e}"), true));
+            // The server may have ended.
+            let _ = done.send(Event::Done(id, answer));
+        });
+    }
+
+    /// Forgets a call that has ended; returns false if it was cancelled before.
+    pub fn end(&mut self, id: &Value) -> bool {
+        let before = self.calls.len();
+        self.calls.retain(|c| c.id != *id);
+        self.calls.len() < before
+    }
+
+    /// Stops a call; the protocol wants no answer then.
+    pub fn cancel(&mut self, id: &Value) {
+        for call in self.calls.iter().filter(|c| c.id == *id) {
+            stop(&call.child);
+        }
+        self.calls.retain(|c| c.id != *id);
+    }
+}
+
+/// Runs a command and returns its document as the result of a tool.
+fn run_command(args: &[String], held: &Mutex<Option<Child>>) -> std::io::Result<Value> {
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        // Notes and errors are in the document, too.
+        .stderr(Stdio::null())
+        .spawn()?;
+    let output = child.stdout.take();
+    *held.lock().unwrap_or_else(PoisonError::into_inner) = Some(child);
+    let mut text = String::new();
+    if let Some(mut output) = output {
+        std::io::Read::read_to_string(&mut output, &mut text)?;
+    }
+    let ended = held.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let status = ended.map(|mut child| child.wait()).transpose()?;
+    let answered = status.is_some_and(|s| matches!(s.code(), Some(0 | 1)));
+    Ok(tool_result(if text.is_empty() { "the command ended without an answer" } else { text.trim_end() }, !answered || text.is_empty()))
+}

@@ -1,0 +1,96 @@
+//! Folders that the server reads from.
+
+use crate::import::open::is_openable;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// Maximum depth of listed folders below a given one.
+const DEEPEST: usize = 4;
+
+/// Folders given on start: nothing outside them is read.
+pub struct Folders(Vec<PathBuf>);
+
+impl Folders {
+    /// Resolves the folders; by default the current one.
+    pub fn new(named: &[PathBuf]) -> Result<Self, String> {
+        let named = if named.is_empty() { vec![PathBuf::from(".")] } else { named.to_vec() };
+        let resolve = |path: &PathBuf| match path.canonicalize() {
+            Ok(real) if real.is_dir() => Ok(real),
+            Ok(_) => Err(format!("{}: not a folder", path.display())),
+            Err(e) => Err(format!("{}: {e}", path.display())),
+        };
+        named.iter().map(resolve).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Resolves a path with all its links, relative to the first folder that has it. Paths outside of the folders are
+    /// refused with the same words as missing ones: what exists elsewhere is nobody's business.
+    pub fn resolve(&self, path: &str) -> Result<PathBuf, String> {
+        let inside = |real: &PathBuf| self.0.iter().any(|f| real.starts_with(f));
+        let real = self.0.iter().filter_map(|f| f.join(path).canonicalize().ok()).find(inside);
+        real.ok_or_else(|| format!("{path}: no such report in {}", self.names()))
+    }
+
+    fn names(&self) -> String {
+        self.0.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Lists reports in a folder and those below it, or in all folders: newest first, as many as fit into `budget` bytes.
+    pub fn list_reports(&self, folder: Option<&Path>, budget: usize) -> Value {
+        let mut found = Vec::new();
+        let mut left: Vec<(PathBuf, usize)> = match folder {
+            Some(folder) => vec![(folder.to_owned(), DEEPEST)],
+            None => self.0.iter().map(|f| (f.clone(), DEEPEST)).collect(),
+        };
+        while let Some((folder, depth)) = left.pop() {
+            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+                let path = entry.path();
+                // Links may lead out of the folders, or in circles.
+                let Ok(meta) = entry.metadata() else { continue };
+                if meta.is_dir() && depth > 0 {
+                    left.push((path, depth - 1));
+                } else if meta.is_file() && is_openable(&path) {
+                    found.push((meta.modified().ok(), path, meta.len()));
+                }
+            }
+        }
+        found.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        let all = found.len();
+        let mut room = budget;
+        let reports = found.into_iter().map(|(_, path, bytes)| json!({ "path": path.display().to_string(), "bytes": bytes }));
+        let fitting = reports.take_while(|report| {
+            let size = report.to_string().len() + 1;
+            let fits = size <= room;
+            room = room.saturating_sub(size);
+            fits
+        });
+        let folders: Vec<String> = self.0.iter().map(|f| f.display().to_string()).collect();
+        json!({ "folders": folders, "reports": fitting.collect::<Vec<_>>(), "found": all })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_outside_of_the_folders_is_resolved() {
+        let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(inside.path().join("a.sqlite"), "").unwrap();
+        std::fs::write(outside.path().join("b.sqlite"), "").unwrap();
+        std::os::unix::fs::symlink(outside.path().join("b.sqlite"), inside.path().join("link.sqlite")).unwrap();
+        std::os::unix::fs::symlink(outside.path(), inside.path().join("folder")).unwrap();
+        let folders = Folders::new(&[inside.path().to_owned()]).unwrap();
+        assert!(folders.resolve("a.sqlite").unwrap().ends_with("a.sqlite"));
+        assert!(folders.resolve(inside.path().join("a.sqlite").to_str().unwrap()).is_ok());
+        let beside = format!("../{}/b.sqlite", outside.path().file_name().unwrap().to_str().unwrap());
+        for path in
+            ["link.sqlite", "folder/b.sqlite", &beside, outside.path().join("b.sqlite").to_str().unwrap(), "/etc/passwd", "missing", ""]
+        {
+            let refused = folders.resolve(path).is_err();
+            // The empty path is the folder itself.
+            assert_eq!(refused, !path.is_empty(), "{path}");
+        }
+        let listed = folders.list_reports(None, 1000);
+        assert_eq!((listed["reports"].as_array().unwrap().len(), listed["found"].as_u64()), (1, Some(1)), "{listed}");
+    }
+}

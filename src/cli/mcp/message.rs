@@ -1,0 +1,89 @@
+//! Messages of JSON-RPC 2.0, one per line.
+
+use serde_json::{Value, json};
+
+pub const PARSE_ERROR: i32 = -32700;
+pub const INVALID_REQUEST: i32 = -32600;
+pub const METHOD_NOT_FOUND: i32 = -32601;
+pub const INVALID_PARAMS: i32 = -32602;
+
+/// Event of the server's loop.
+pub enum Event {
+    Message(Incoming),
+    /// End of a call: its request and the answer.
+    Done(Value, Value),
+    /// The client closed its end.
+    Closed,
+}
+
+/// A message of the client.
+#[derive(Debug, PartialEq)]
+pub enum Incoming {
+    Request {
+        id: Value,
+        method: String,
+        params: Value,
+    },
+    Notification {
+        method: String,
+        params: Value,
+    },
+    /// No message of the protocol, with its answer.
+    Wrong(Value),
+}
+
+impl Incoming {
+    pub fn parse(line: &str) -> Self {
+        let mut message: Value = match serde_json::from_str(line) {
+            Ok(message) => message,
+            Err(e) => return Self::Wrong(error_reply(&Value::Null, PARSE_ERROR, &format!("not JSON: {e}"))),
+        };
+        let id = message.get("id").cloned();
+        let Some(method) = message["method"].as_str().map(str::to_owned).filter(|_| message["jsonrpc"] == "2.0") else {
+            return Self::Wrong(error_reply(&id.unwrap_or_default(), INVALID_REQUEST, "not a request of JSON-RPC 2.0"));
+        };
+        let params = message.get_mut("params").map(Value::take).unwrap_or_default();
+        match id {
+            Some(id @ (Value::String(_) | Value::Number(_))) => Self::Request { id, method, params },
+            Some(_) => Self::Wrong(error_reply(&Value::Null, INVALID_REQUEST, "an id is a string or a number")),
+            None => Self::Notification { method, params },
+        }
+    }
+}
+
+pub fn reply(id: &Value, result: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+}
+
+pub fn error_reply(id: &Value, code: i32, text: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": text } })
+}
+
+/// Result of a tool: a document or a sentence.
+pub fn tool_result(text: &str, is_error: bool) -> Value {
+    json!({ "content": [{ "type": "text", "text": text }], "isError": is_error })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_notifications_and_other_lines_are_told_apart() {
+        let request = Incoming::parse(r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#);
+        assert_eq!(request, Incoming::Request { id: json!("a"), method: "ping".to_owned(), params: Value::Null });
+        let told = Incoming::parse(r#"{"jsonrpc":"2.0","method":"notifications/initialized","params":{"a":1}}"#);
+        assert_eq!(told, Incoming::Notification { method: "notifications/initialized".to_owned(), params: json!({"a": 1}) });
+        for (line, code) in [
+            ("{", PARSE_ERROR),
+            ("[]", INVALID_REQUEST),
+            ("7", INVALID_REQUEST),
+            (r#"{"id":1,"method":"ping"}"#, INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, INVALID_REQUEST),
+        ] {
+            let Incoming::Wrong(answer) = Incoming::parse(line) else { panic!("{line}") };
+            assert_eq!(answer["error"]["code"], code, "{line}");
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! `warpscope mcp`: a Model Context Protocol server over stdin and stdout, for agents that do not use a shell.
+//!
+//! Each call of a tool is a command of warpscope in a process of its own, whose JSON is the answer: a damaged report, or
+//! one that takes long, ends with its process.
+
+mod call;
+mod folders;
+mod message;
+mod tools;
+
+use super::args::Mcp;
+use super::{Failure, print};
+use call::Calls;
+use folders::Folders;
+use message::{Event, Incoming, METHOD_NOT_FOUND, error_reply, reply};
+use serde_json::{Value, json};
+use std::io::{BufRead, IsTerminal, Write};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// Versions of the protocol that the messages of this server conform to, the newest first.
+const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/// Serves requests until the client closes stdin.
+pub fn serve(args: &Mcp) -> Result<(), Failure> {
+    if std::io::stdin().is_terminal() {
+        print::note("a server for coding agents, which reads JSON-RPC from stdin; `warpscope help agent` says how to register it");
+    }
+    let folders = Folders::new(&args.folders).map_err(Failure::wrong)?;
+    let (send, events) = channel();
+    let lines = send.clone();
+    std::thread::spawn(move || read_messages(&lines));
+    let result = answer_events(&folders, &events, send);
+    match result {
+        // The client is gone, as with a closed pipe.
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+fn read_messages(send: &Sender<Event>) {
+    for line in std::io::stdin().lock().lines() {
+        let Ok(line) = line else { break };
+        if !line.trim().is_empty() && send.send(Event::Message(Incoming::parse(&line))).is_err() {
+            return;
+        }
+    }
+    let _ = send.send(Event::Closed);
+}
+
+fn answer_events(folders: &Folders, events: &Receiver<Event>, done: Sender<Event>) -> std::io::Result<()> {
+    let mut out = std::io::stdout();
+    let mut write = |message: &Value| -> std::io::Result<()> {
+        writeln!(out, "{message}")?;
+        out.flush()
+    };
+    let mut calls = Calls::new(done);
+    while let Ok(event) = events.recv() {
+        match event {
+            Event::Closed => break,
+            Event::Done(id, answer) => {
+                if calls.end(&id) {
+                    write(&reply(&id, &answer))?;
+                }
+            }
+            Event::Message(Incoming::Wrong(answer)) => write(&answer)?,
+            Event::Message(Incoming::Notification { method, params }) => {
+                if method == "notifications/cancelled" {
+                    calls.cancel(&params["requestId"]);
+                }
+            }
+            Event::Message(Incoming::Request { id, method, params }) => {
+                if let Some(answer) = answer_request(folders, &mut calls, &id, &method, &params) {
+                    write(&answer)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Answers a request, or starts the call whose end answers it.
+fn answer_request(folders: &Folders, calls: &mut Calls, id: &Value, method: &str, params: &Value) -> Option<Value> {
+    let result = match method {
+        "initialize" => json!({
+            "protocolVersion": negotiate(params["protocolVersion"].as_str()),
+            "capabilities": { "tools": {} },
+            "serverInfo": { "name": "warpscope", "version": env!("CARGO_PKG_VERSION") },
+            "instructions": tools::INSTRUCTIONS,
+        }),
+        "ping" => json!({}),
+        "tools/list" => json!({ "tools": tools::list_tools() }),
+        "tools/call" => match tools::plan_call(folders, params["name"].as_str().unwrap_or_default(), &params["arguments"]) {
+            Ok(tools::Planned::Run(args)) => {
+                calls.start(id, args);
+                return None;
+            }
+            Ok(tools::Planned::Known(answer)) => message::tool_result(&answer.to_string(), false),
+            Err(tools::Refused::Unknown(text)) => return Some(error_reply(id, message::INVALID_PARAMS, &text)),
+            Err(tools::Refused::Argument(text)) => message::tool_result(&text, true),
+        },
+        _ => return Some(error_reply(id, METHOD_NOT_FOUND, &format!("this server has no method {method:?}"))),
+    };
+    Some(reply(id, &result))
+}
+
+/// The client's version of the protocol if the server knows it, otherwise the newest that the server knows.
+fn negotiate(wanted: Option<&str>) -> &'static str {
+    VERSIONS.into_iter().find(|v| Some(*v) == wanted).unwrap_or(VERSIONS[0])
+}

@@ -1,0 +1,53 @@
+//! `warpscope schema`: JSON Schema of what the commands print.
+
+use super::args::Schema;
+use super::{Failure, doctor, print, reason};
+use crate::analysis::fuzzy::nearest_match;
+use crate::report::envelope::{SchemaInfo, schema_of};
+use crate::report::schemas::{list_fields, list_schemas};
+use crate::report::{self, Format, table};
+
+/// All schemas: of reports and runs, and of what only the command line prints.
+fn all_schemas() -> Vec<SchemaInfo> {
+    let mut all = list_schemas();
+    all.extend([schema_of::<doctor::DoctorJson<'static>>(), schema_of::<reason::ErrorJson<'static>>()]);
+    all
+}
+
+/// Prints a schema as JSON Schema or as a list of fields, or the list of schemas.
+pub fn print_schema(args: &Schema) -> Result<(), Failure> {
+    let all = all_schemas();
+    let format = print::format_or(args.format, Format::Json);
+    if args.command.is_empty() {
+        let names: Vec<String> = all.iter().map(|s| format!("{:<20} {}", s.name, s.version)).collect();
+        if format == Format::Json {
+            let all: Vec<_> = all.iter().map(|s| &s.schema).collect();
+            return print::to_stdout(|out| report::write_json(out, &all, report::Layout::OneLine));
+        }
+        return print::lines(&names);
+    }
+    let wanted = args.command.join("-");
+    let Some(found) = all.iter().find(|s| s.name == wanted) else {
+        let near = nearest_match(&wanted, all.iter().map(|s| s.name));
+        let hint = near.map_or_else(|| "`warpscope schema` lists them".to_owned(), |n| format!("did you mean `{n}`?"));
+        return Err(Failure::wrong(format!("no schema is called {wanted:?}; {hint}")));
+    };
+    print::to_stdout(|out| {
+        if format == Format::Json {
+            return report::write_json(out, &found.schema, report::Layout::OneLine);
+        }
+        let fields = list_fields(&found.schema);
+        if format == Format::Md {
+            let rows = fields.into_iter().map(|f| vec![f.path, f.kind, f.meaning]);
+            return table::write_markdown_texts(&[("field", false), ("type", false), ("meaning", false)], rows, out);
+        }
+        if format == Format::Csv {
+            let rows = fields.into_iter().map(|f| vec![f.path, f.kind, f.meaning]);
+            return out.write_all(table::to_paste(&["field", "type", "meaning"], rows).as_bytes());
+        }
+        let path = fields.iter().map(|f| f.path.len()).max().unwrap_or(0);
+        let kind = fields.iter().map(|f| f.kind.len()).max().unwrap_or(0);
+        writeln!(out, "{} {}: fields of its JSON", found.name, found.version)?;
+        fields.iter().try_for_each(|f| writeln!(out, "{}", format!("{:<path$}  {:<kind$}  {}", f.path, f.kind, f.meaning).trim_end()))
+    })
+}

@@ -1,0 +1,128 @@
+//! `--budget`: at most about so many tokens, what matters most first, and the rest is counted.
+
+use super::schemas::{check, validators};
+use super::support::run;
+use serde_json::Value;
+
+const LLM: &str = "fixtures/demo/llm.sqlite.zst";
+const ZOO: &str = "fixtures/demo/zoo.ncu-rep.zst";
+
+fn budgeted(command: &str, format: &str, tokens: usize) -> (String, String) {
+    let budget = tokens.to_string();
+    let args: Vec<&str> = command.split(' ').chain(["--format", format, "--budget", &budget]).collect();
+    let (code, out, err) = run(&args);
+    assert_eq!(code, 0, "{args:?}: {err}");
+    (out, err)
+}
+
+fn whole(command: &str, format: &str) -> String {
+    let (code, out, err) = run(&command.split(' ').chain(["--format", format]).collect::<Vec<_>>());
+    assert_eq!(code, 0, "{err}");
+    out
+}
+
+#[test]
+fn documents_keep_to_their_budget_and_to_their_schema() {
+    let validators = validators();
+    for command in [
+        format!("triage {LLM}"),
+        format!("top {LLM}"),
+        format!("launches {LLM}"),
+        format!("events {LLM}"),
+        format!("ranges {LLM}"),
+        format!("hints {LLM}"),
+        format!("rerun {LLM} --top 3"),
+        format!("diff {LLM} fixtures/nsys/whole_llm.sqlite.zst"),
+        format!("metrics {ZOO}"),
+        format!("metrics {ZOO} --rules"),
+        format!("hints {ZOO}"),
+        "lines fixtures/trace/lines_collate.wstrace.zst".to_owned(),
+        "memory fixtures/torch/memory/leak.pickle.gz".to_owned(),
+    ] {
+        for tokens in [1000, 4000] {
+            let (out, _) = budgeted(&command, "json", tokens);
+            // A quarter more: a document cannot do without its frame and one element of each list.
+            assert!(out.len() <= tokens * 5, "{command}: {} bytes for {tokens} tokens", out.len());
+            check(&validators, &[&command], &out);
+            let document: Value = serde_json::from_str(&out).unwrap();
+            let all: Value = serde_json::from_str(&whole(&command, "json")).unwrap();
+            let left = &document["left_out"];
+            assert_eq!(left.is_null(), document == all, "{command}: {left}");
+            for cut in left["lists"].as_array().into_iter().flatten() {
+                let Some(list) = cut["list"].as_str().filter(|l| !l.contains(['.', '['])) else { continue };
+                let counts = |d: &Value| d[list].as_array().unwrap().len();
+                assert_eq!(
+                    (cut["shown"].as_u64().unwrap() as usize, cut["of"].as_u64().unwrap() as usize),
+                    (counts(&document), counts(&all)),
+                    "{command}: {list}"
+                );
+                assert!(counts(&document) > 0, "{command}: {list}");
+            }
+            let words =
+                |argv: &Value| argv.as_array().unwrap().iter().map(|w| w.as_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ");
+            assert!(left.is_null() || words(&left["argv"]) == format!("warpscope {command} --format json"), "{left}");
+        }
+    }
+}
+
+/// Launches are listed in their order: the longest ones stay, wherever they are.
+#[test]
+fn rows_that_matter_least_are_left_out() {
+    let durations = |text: &str| -> Vec<(u64, i64)> {
+        let mut reader = csv::Reader::from_reader(text.as_bytes());
+        let head = reader.headers().unwrap().clone();
+        let at = |name: &str| head.iter().position(|h| h == name).unwrap();
+        let (launch, duration) = (at("launch"), at("duration_ns"));
+        reader.records().map(|r| r.unwrap()).map(|r| (r[launch].parse().unwrap(), r[duration].parse().unwrap())).collect()
+    };
+    let all = durations(&whole(&format!("launches {LLM}"), "csv"));
+    let (out, err) = budgeted(&format!("launches {LLM}"), "csv", 1000);
+    let kept = durations(&out);
+    assert!(out.len() <= 4000 && kept.len() > 10 && kept.is_sorted(), "{} bytes, {kept:?}", out.len());
+    let mut longest = all.clone();
+    longest.sort_by_key(|&(launch, ns)| (std::cmp::Reverse(ns), launch));
+    let mut longest: Vec<_> = longest.into_iter().take(kept.len()).collect();
+    longest.sort_unstable();
+    assert_eq!(kept, longest);
+    let left = all.len() - kept.len();
+    let sentence = format!("{},{:03} rows left out for the budget", left / 1000, left % 1000);
+    assert!(err.contains(&sentence) && err.contains(&format!("all of it: warpscope launches {LLM}")), "{err}");
+    // JSON keeps the same kind of rows.
+    let (out, _) = budgeted(&format!("launches {LLM}"), "json", 1000);
+    let document: Value = serde_json::from_str(&out).unwrap();
+    let kept: Vec<i64> = document["rows"].as_array().unwrap().iter().map(|r| r["duration_ns"].as_i64().unwrap()).collect();
+    let least = *kept.iter().min().unwrap();
+    assert!(all.iter().filter(|l| l.1 > least).count() <= kept.len(), "{kept:?}");
+}
+
+#[test]
+fn texts_say_what_they_leave_out() {
+    let (out, _) = budgeted(&format!("top {LLM}"), "table", 300);
+    let last = out.lines().last().unwrap();
+    assert!(out.len() <= 1200 && last.contains("rows left out for the budget") && last.ends_with("--format table"), "{out}");
+    let (page, err) = budgeted(&format!("triage {LLM}"), "table", 100);
+    assert!(
+        page.len() <= 400 && page.ends_with('\n') && err.contains("lines left out for the budget; all of it: warpscope triage"),
+        "{page}{err}"
+    );
+    assert!(whole(&format!("triage {LLM}"), "table").starts_with(&page));
+    // Enough room changes nothing.
+    let (out, err) = budgeted(&format!("top {LLM}"), "csv", 1_000_000);
+    assert!(out == whole(&format!("top {LLM}"), "csv") && !err.contains("left out"), "{err}");
+}
+
+#[test]
+fn headers_and_notes_can_be_left_out() {
+    let all = whole(&format!("top {LLM}"), "csv");
+    let (_, bare, err) = run(&["top", LLM, "--format", "csv", "--no-header", "-q"]);
+    assert_eq!((all.split_once('\n').unwrap().1, ""), (bare.as_str(), err.as_str()));
+    for format in ["table", "md"] {
+        let (_, bare, _) = run(&["top", LLM, "--format", format, "--no-header"]);
+        assert!(whole(&format!("top {LLM}"), format).ends_with(&bare) && bare.lines().count() == all.lines().count() - 1, "{bare}");
+    }
+    let (_, _, err) = run(&["hints", LLM]);
+    assert!(err.contains("Scheduling information is absent"), "{err}");
+    assert_eq!(run(&["hints", LLM, "--quiet"]).2, "");
+    // An error is no note.
+    assert!(run(&["top", "no/such/file", "-q"]).2.contains("No such file"));
+}
