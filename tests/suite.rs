@@ -8,6 +8,7 @@ mod suite {
     mod budget;
     mod certainty;
     mod cli;
+    mod completions;
     mod corpus;
     mod coverage;
     mod damage;
@@ -15,6 +16,7 @@ mod suite {
     mod docs;
     mod doctor;
     mod errors;
+    mod evaluation;
     mod export;
     mod exporter;
     mod first_minute;
@@ -44,6 +46,7 @@ mod suite {
     mod ncu_results;
     mod ncu_screens;
     mod odd;
+    mod one_liners;
     mod order;
     mod pages;
     mod probe;

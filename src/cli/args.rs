@@ -340,8 +340,8 @@ pub struct Hints {
 /// `warpscope doctor`.
 #[derive(Debug, clap::Args)]
 pub struct Doctor {
-    /// Output format: lines for people, or json.
-    #[arg(long, value_name = "FORMAT", value_parser = super::run_args::only_json)]
+    /// Output format [default: lines for people].
+    #[arg(long, value_parser = word_parser::<Format>())]
     pub format: Option<Format>,
 }
 

@@ -2,12 +2,13 @@
 
 use super::args::Doctor;
 use super::{Failure, interrupt, print};
+use crate::analysis::table::{Column, Unit, Value};
 use crate::config::{self, ColorMode, Config};
 use crate::launch::doctor::{Check, Places, State, collect_facts, run_checks};
 use crate::model::text::escape_unsafe;
 use crate::model::units::format_count;
-use crate::report::Format;
 use crate::report::envelope::{Document, Envelope};
+use crate::report::{Format, table};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
@@ -34,6 +35,18 @@ impl Document for DoctorJson<'_> {
     const NAME: &'static str = "doctor";
 }
 
+/// The columns, in order.
+fn columns() -> Vec<Column<Check>> {
+    vec![
+        Column::new("id", "check", Unit::Text, "identifier of the check", |c: &Check| Value::text(c.id)),
+        Column::new("state", "state", Unit::Text, "ok, warning, blocks or unknown", |c| Value::text(c.state.as_str())),
+        Column::new("what", "what", Unit::Text, "subject of the check", |c| Value::text(c.what)),
+        Column::new("found", "found", Unit::Text, "state of the machine", |c| Value::text(&c.found)),
+        Column::new("means", "means", Unit::Text, "consequence of a problem", |c| Value::text(&c.means)),
+        Column::new("fix", "fix", Unit::Text, "command or step that solves it", |c| c.fix.as_deref().map_or(Value::Absent, Value::text)),
+    ]
+}
+
 /// Prints obstacles to profiling on this machine. Changes nothing.
 pub fn print_checks(args: &Doctor, nsys: Option<&Path>, color: Option<ColorMode>, config: &Config) -> Result<(), Failure> {
     let machine = interrupt::read_cancellable(Path::new("doctor"), |cancel| {
@@ -55,6 +68,7 @@ pub fn print_checks(args: &Doctor, nsys: Option<&Path>, color: Option<ColorMode>
             });
             Envelope::default().write(out, &DoctorJson { checks: rows.collect(), blocks, warnings })
         }
+        Some(format @ (Format::Csv | Format::Md)) => table::print_rows(columns(), checks.iter(), out, format, None),
         _ => print_text(out, &checks, (blocks, warnings)),
     })?;
     if blocks > 0 { Err(Failure::found("")) } else { Ok(()) }

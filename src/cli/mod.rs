@@ -2,6 +2,7 @@
 
 pub mod agent;
 mod args;
+mod complete_values;
 mod completions;
 pub mod debounce;
 pub mod demo;
@@ -130,6 +131,7 @@ impl From<std::io::Error> for Failure {
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    completions::complete_if_asked();
     let json = reason::asks_for_json(std::env::args_os());
     let args = Args::try_parse().unwrap_or_else(|e| {
         // Help and version are no errors.

@@ -84,7 +84,10 @@ fn list_recipes(users: &[User]) -> Result<(), Failure> {
 pub fn print_recipes(args: &Recipes, config: &Config) -> Result<(), Failure> {
     let users = user_recipes(config)?;
     let Some(id) = &args.recipe else {
-        return list_recipes(&users);
+        return match args.format {
+            Some(RerunFormat::Json) => print::to_stdout(|out| report::recipes::write_list(out, &users)),
+            _ => list_recipes(&users),
+        };
     };
     let recipe = find_recipe(id, &users)?;
     let wanted = to_wanted(args);

@@ -3,7 +3,7 @@
 use super::envelope::{Document, Envelope, NextJson};
 use super::rerun::{PartJson, explain_parts, write_wrapped};
 use crate::model::text::escape_unsafe;
-use crate::rerun::recipes::{Prepared, Recipe, Step};
+use crate::rerun::recipes::{Prepared, Recipe, Step, User, all_recipes};
 use crate::rerun::{Part, PartId, shell};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -55,6 +55,31 @@ pub(in crate::report) struct RecipeJson<'a> {
 
 impl Document for RecipeJson<'_> {
     const NAME: &'static str = "recipes";
+}
+
+/// A recipe in the list of recipes.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ListedJson<'a> {
+    recipe: &'a str,
+    tool: &'a str,
+    about: &'a str,
+    when: &'a str,
+    cost: &'a str,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(in crate::report) struct ListJson<'a> {
+    recipes: Vec<ListedJson<'a>>,
+}
+
+impl Document for ListJson<'_> {
+    const NAME: &'static str = "recipes-list";
+}
+
+/// Writes the list of recipes as JSON.
+pub fn write_list(out: &mut dyn Write, users: &[User]) -> io::Result<()> {
+    let listed = all_recipes(users).map(|r| ListedJson { recipe: r.id, tool: r.tool, about: r.about, when: r.when, cost: r.cost });
+    Envelope::default().write(out, &ListJson { recipes: listed.collect() })
 }
 
 /// Writes a command as JSON.

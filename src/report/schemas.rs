@@ -31,6 +31,7 @@ pub fn list_schemas() -> Vec<SchemaInfo> {
         schema_of::<runs::OneJson<'static>>(),
         schema_of::<live::LiveJson<'static>>(),
         schema_of::<recipes::RecipeJson<'static>>(),
+        schema_of::<recipes::ListJson<'static>>(),
         schema_of::<jobs::FilesJson<'static>>(),
     ]
 }
