@@ -5,6 +5,7 @@
 mod suite {
     mod arrive;
     mod arrows;
+    mod attach;
     mod budget;
     mod certainty;
     mod cli;

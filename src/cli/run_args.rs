@@ -77,6 +77,12 @@ pub struct Attach {
     /// A run's number; or, with `--open`, `--close`, `--measure` and `--snapshot`, a program that `warpscope trace` started: PATH of its -o, a file, a
     /// folder, a process id [default: the newest run in progress].
     pub what: Option<PathBuf>,
+    /// Record a program that was started without warpscope; without PID, list the programs that use a GPU. Ends with Ctrl-C or --seconds; the program goes on.
+    #[arg(long, group = "word", value_name = "PID", num_args = 0..=1, value_parser = clap::value_parser!(i32).range(1..), conflicts_with = "what")]
+    pub pid: Option<Option<i32>>,
+    /// With --pid: record for SECONDS seconds.
+    #[arg(long, value_name = "SECONDS", requires = "pid", value_parser = super::values::parse_seconds)]
+    pub seconds: Option<f64>,
     /// Without the explorer: output to stderr, the reports' names to stdout.
     #[arg(long)]
     pub plain: bool,
@@ -98,8 +104,8 @@ pub struct Attach {
     /// Length of the snapshot, in seconds.
     #[arg(long, value_name = "SECONDS", requires = "snapshot", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=120))]
     pub last: u32,
-    /// Name of the snapshot [default: beside the run's traces].
-    #[arg(long, short = 'o', value_name = "FILE", requires = "snapshot")]
+    /// Name of the snapshot [default: beside the run's traces]; with --pid, of the trace, PATH.PID.wstrace [default: attached].
+    #[arg(long, short = 'o', value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
 

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -125,6 +125,12 @@ pub fn run_child(command: &mut Command, mut line: impl FnMut(&str), cancelled: i
         let _ = killpg(group, Signal::SIGKILL);
     }
     Ok(Ended { status, log: log.into(), cancelled: stopping.is_some() })
+}
+
+/// Starts this program with other arguments; its output is read through a pipe, and what it says to people is dropped.
+pub fn start_own_command(args: &[String]) -> std::io::Result<Child> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
 }
 
 fn read_lines(mut output: impl Read, send: &mpsc::SyncSender<String>) {

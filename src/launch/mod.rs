@@ -1,5 +1,6 @@
 //! Child processes: finding the profilers' tools, running them to their end, and supervising profiled runs.
 
+pub mod attach;
 pub mod child;
 pub mod doctor;
 pub mod http;

@@ -80,11 +80,14 @@ int main(int c, char** v) {
   }
   int early = is(c, v, "fork=early") ? fork() : 1, marks = word(c, v, "nvtx", 0);
   if (marks) nvtx();
-  void* tool = dlopen(getenv("CUDA_INJECTION64_PATH"), RTLD_NOW);
-  if (!tool) return puts(dlerror()), 9;
-  int (*begin)(void) = NULL;
-  *(void**)&begin = dlsym(tool, "InitializeInjection");
-  begin();
+  // Without the variable, the program was started by itself, and the tracer is attached to it later.
+  if (getenv("CUDA_INJECTION64_PATH")) {
+    void* tool = dlopen(getenv("CUDA_INJECTION64_PATH"), RTLD_NOW);
+    if (!tool) return puts(dlerror()), 9;
+    int (*begin)(void) = NULL;
+    *(void**)&begin = dlsym(tool, "InitializeInjection");
+    begin();
+  }
   if (marks) {
     char step[32];
     void* domain = domain_a("a domain");

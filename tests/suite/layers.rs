@@ -33,7 +33,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("regress", &["rerun"]),
     ("gimli", &["import"]),
     ("parquet", &["report"]),
-    ("object::", &["import"]),
+    ("object::", &["import", "launch"]),
     ("shlex", &["app", "cli"]),
     ("nix", &["launch", "import"]),
     ("std::process::Command", &["launch", "import"]),

@@ -1,8 +1,9 @@
 //! Calls in progress: a child process each.
 
 use super::message::{Event, tool_result};
+use crate::launch::child::start_own_command;
 use serde_json::Value;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -68,13 +69,8 @@ impl Calls {
 
 /// Runs a command and returns its document as the result of a tool.
 fn run_command(args: &[String], held: &Mutex<Option<Child>>) -> std::io::Result<Value> {
-    let mut child = Command::new(std::env::current_exe()?)
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        // Notes and errors are in the document, too.
-        .stderr(Stdio::null())
-        .spawn()?;
+    // Notes and errors are in the document, too.
+    let mut child = start_own_command(args)?;
     let output = child.stdout.take();
     *held.lock().unwrap_or_else(PoisonError::into_inner) = Some(child);
     let mut text = String::new();

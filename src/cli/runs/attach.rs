@@ -4,6 +4,7 @@ use super::super::args::{Args, Attach};
 use super::super::live;
 use super::super::values;
 use super::super::{Failure, event_loop, print};
+use super::attach_pid;
 use super::headless::{self, Holder};
 use super::traced::{self, Traced};
 use crate::config::Config;
@@ -68,6 +69,15 @@ fn save_snapshot(what: &Traced, args: &Attach) -> Result<(), Failure> {
 
 /// Follows a run; opens the reports if the run has ended.
 pub fn attach_run(all: &Args, args: &Attach, config: &Config) -> Result<(), Failure> {
+    if let Some(pid) = args.pid {
+        return match pid {
+            Some(pid) => attach_pid::attach_to_process(all, args, pid, config),
+            None => attach_pid::print_candidates(),
+        };
+    }
+    if args.output.is_some() && !args.snapshot {
+        return Err(Failure::wrong("-o names a snapshot (--snapshot) or the trace of a program (--pid)"));
+    }
     let what = traced::resolve_traced(args.what.as_deref())?;
     if args.stop {
         let Traced::Run(run) = &what else {

@@ -1,6 +1,7 @@
 //! `warpscope run`, `attach` and `runs`: records programs, and manages recorded runs.
 
 pub mod attach;
+pub mod attach_pid;
 pub mod files;
 pub mod headless;
 pub mod list;

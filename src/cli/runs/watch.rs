@@ -37,7 +37,7 @@ pub fn watch_program(all: &Args, args: &Watch, config: &Config) -> Result<(), Fa
 }
 
 /// Prints a line each second until the program ends, the time is up, or a signal arrives.
-fn as_lines(what: &Traced, args: &Watch, asked: &AtomicUsize) -> Result<(), Failure> {
+pub fn as_lines(what: &Traced, args: &Watch, asked: &AtomicUsize) -> Result<(), Failure> {
     let output = match what {
         Traced::Run(run) => live::trace_prefix(run),
         Traced::Traces(output) => Some(output.clone()),

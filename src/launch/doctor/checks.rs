@@ -1,7 +1,7 @@
 //! Checks of this machine for profiling, one function each, listed in [`CHECKS`]. A check whose facts are missing is
 //! `Unknown`, never `Ok`.
 
-use super::machine::{Folder, Machine, PERFMON, SYS_ADMIN, format_version};
+use super::machine::{Folder, Machine, PERFMON, SYS_ADMIN, SYS_PTRACE, format_version};
 
 /// Outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,6 +71,7 @@ pub static CHECKS: &[Look] = &[
     check_rocprof,
     check_counters,
     check_cpu_sampling,
+    check_ptrace,
     check_container,
     check_mig,
     check_mps,
@@ -285,6 +286,24 @@ fn check_cpu_sampling(m: &Machine) -> Option<Check> {
     })
 }
 
+/// Attaching the tracer to a program that runs already (Documentation/admin-guide/LSM/Yama.rst).
+fn check_ptrace(m: &Machine) -> Option<Check> {
+    let (id, what) = ("attach", "attaching to running programs");
+    m.cupti.first()?;
+    let capable = m.capabilities.is_some_and(|c| c >> SYS_PTRACE & 1 == 1);
+    let said = |scope| format!("kernel.yama.ptrace_scope is {scope}");
+    Some(match m.ptrace_scope {
+        None | Some(0) => new_check(id, what, State::Ok, "this user may attach to its own programs"),
+        Some(scope @ (1 | 2)) if capable => new_check(id, what, State::Ok, format!("{}, but this process is allowed to", said(scope))),
+        Some(scope @ (1 | 2)) => new_check(id, what, State::Warning, said(scope))
+            .with_meaning("`warpscope attach --pid` cannot record programs that were started without warpscope")
+            .with_fix("sudo warpscope attach --pid PID, or: sudo sysctl kernel.yama.ptrace_scope=0"),
+        Some(scope) => new_check(id, what, State::Warning, said(scope))
+            .with_meaning("nobody can attach to a running program until this machine is started again with another setting")
+            .with_fix("start the program with `warpscope run`"),
+    })
+}
+
 fn check_container(m: &Machine) -> Option<Check> {
     let (id, what) = ("container", "container");
     m.container.then(|| {
@@ -473,7 +492,7 @@ mod tests {
     #[test]
     fn each_trouble_is_named_with_what_it_means_and_its_remedy() {
         type Spoil = fn(&mut Machine);
-        let cases: [(&str, State, Spoil); 18] = [
+        let cases: [(&str, State, Spoil); 20] = [
             ("gpus", State::Blocks, |m| m.gpus = None),
             ("ncu", State::Blocks, |m| m.ncu = None),
             ("ncu-chip", State::Blocks, |m| m.chips = Some(vec!["ga100".into()])),
@@ -483,6 +502,8 @@ mod tests {
             ("rocprofv3", State::Warning, |m| m.amd = true),
             ("counters", State::Blocks, |m| m.admin_only = Some(true)),
             ("cpu-samples", State::Warning, |m| m.paranoid = Some(4)),
+            ("attach", State::Warning, |m| m.ptrace_scope = Some(1)),
+            ("attach", State::Warning, |m| m.ptrace_scope = Some(3)),
             ("mig", State::Warning, |m| m.gpus.as_mut().unwrap()[0].mig = Some(true)),
             ("mps", State::Warning, |m| m.mps = true),
             ("counter-holders", State::Warning, |m| m.counter_holders = vec!["nv-hostengine".into()]),

@@ -79,6 +79,8 @@ pub struct Machine {
     pub capabilities: Option<u64>,
     /// `perf_event_paranoid`.
     pub paranoid: Option<i64>,
+    /// Yama's restriction of ptrace; `None` without Yama.
+    pub ptrace_scope: Option<u8>,
     pub container: bool,
     pub nsys: Option<Tool>,
     pub ncu: Option<Tool>,
@@ -102,6 +104,8 @@ pub struct Machine {
     pub namesakes: Vec<PathBuf>,
 }
 
+/// `CAP_SYS_PTRACE`.
+pub const SYS_PTRACE: u32 = 19;
 /// `CAP_SYS_ADMIN`.
 pub const SYS_ADMIN: u32 = 21;
 /// `CAP_PERFMON`.
@@ -137,6 +141,7 @@ pub fn collect_facts(places: &Places, nsys: Option<&Path>, cancelled: &dyn Fn() 
     }
     out.admin_only = places.read_text("proc/driver/nvidia/params").and_then(|t| parse_admin_only(&t));
     out.capabilities = places.read_text("proc/self/status").and_then(|t| parse_capabilities(&t));
+    out.ptrace_scope = places.read_text("proc/sys/kernel/yama/ptrace_scope").and_then(|t| t.trim().parse().ok());
     out.paranoid = places.read_text("proc/sys/kernel/perf_event_paranoid").and_then(|t| t.trim().parse().ok());
     let marks = [".dockerenv", "run/.containerenv"];
     let scheduled =

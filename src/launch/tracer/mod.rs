@@ -10,7 +10,7 @@ pub use control::{Answer, Silent, send_command};
 pub use join::join_traces;
 pub use libraries::{Library, find_libraries};
 pub use plan::{Chosen, Measure, NvtxRange, Only, question_names};
-pub use start::{Gate, Record, Unable, traced_command, write_object};
+pub use start::{Attachable, Gate, Record, Unable, traced_command, write_attachable, write_object};
 
 /// The shared object; empty if there is none for this platform.
 pub const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tracer.so"));

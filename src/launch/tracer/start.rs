@@ -184,6 +184,45 @@ pub fn traced_command(record: &Record, program: &[OsString], object: &Path, libr
     Ok(command)
 }
 
+/// Files that a running program reads when the tracer is attached to it.
+pub struct Attachable {
+    pub object: PathBuf,
+    pub settings: PathBuf,
+}
+
+/// Writes the object and its settings to a folder from which the process can read them: for another user's process, which
+/// only root attaches to, a folder of root's that everyone may read. `process`: its user and its id.
+pub fn write_attachable(record: &Record, libraries: &[Library], cache: &Path, process: (u32, i32)) -> Result<Attachable, Unable> {
+    use std::os::unix::ffi::OsStrExt;
+    if OBJECT.is_empty() {
+        return Err(Unable::NoObject);
+    }
+    let all = record.environment_variables(Path::new("/"), libraries, |_| None)?;
+    let mut settings = Vec::new();
+    for (name, value) in all.iter().filter(|(name, _)| name.starts_with("WARPSCOPE_TRACE_")) {
+        settings.extend([name.as_bytes(), b"=", value.as_bytes(), b"\0"].concat());
+    }
+    let (user, pid) = process;
+    let name = format!("attach-{pid}-{:08x}.settings", crc32fast::hash(&settings));
+    if nix::unistd::geteuid().as_raw() == user {
+        let settings = write_loadable_file(cache, &name, &settings, 0o600)?;
+        return Ok(Attachable { object: write_object(cache)?, settings });
+    }
+    let parent = std::env::temp_dir();
+    let write = || -> std::io::Result<Attachable> {
+        let readable = std::os::unix::fs::PermissionsExt::from_mode;
+        let folder = tempfile::Builder::new().prefix("warpscope-attach-").permissions(readable(0o755)).tempdir_in(&parent)?.keep();
+        let files = Attachable { object: folder.join("tracer.so"), settings: folder.join(&name) };
+        std::fs::write(&files.object, OBJECT)?;
+        std::fs::write(&files.settings, &settings)?;
+        for (file, mode) in [(&files.object, 0o755), (&files.settings, 0o644)] {
+            std::fs::set_permissions(file, readable(mode))?;
+        }
+        Ok(files)
+    };
+    write().map_err(|source| Unable::Written { folder: parent.clone(), source })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -302,7 +302,7 @@ static int find_library(void) {
     if (library) return take_library(library, NAMES[i]);
   }
   int taken = 0;
-  for (const char* list = getenv("WARPSCOPE_TRACE_CUPTI"); list && *list && !taken;) {
+  for (const char* list = setting("WARPSCOPE_TRACE_CUPTI"); list && *list && !taken;) {
     char path[1024];
     u64 n = 0;
     while (list[n] && list[n] != ':') n++;

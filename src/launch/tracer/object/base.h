@@ -170,6 +170,17 @@ static u64 number_of(const char* text) {
   return v;
 }
 
+// Settings of a tracer that was attached to a running program: NAME=VALUE strings, each ended by a zero byte. A program
+// that was started with the tracer has them in its environment.
+static struct { char text[16384]; u64 n; } settings;
+static const char* setting(const char* name_) {
+  u64 length = strlen(name_);
+  for (u64 at = 0; at < settings.n; at += strlen(settings.text + at) + 1)
+    if (!strncmp(settings.text + at, name_, length) && settings.text[at + length] == '=')
+      return settings.text + at + length + 1;
+  return settings.n ? NULL : getenv(name_);
+}
+
 // Rank of the process in its job, as set by its launcher; NULL if unset.
 static const char* own_rank(void) {
   static const char* const RANKS[] = { "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK" };

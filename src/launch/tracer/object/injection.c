@@ -46,7 +46,7 @@ static void facts_of_process(Facts* f) {
     fact(f, text, value);
   }
   // The command that the user started, possibly an ancestor of this process; words are separated by the unit separator.
-  const char* launched = getenv("WARPSCOPE_TRACE_COMMAND");
+  const char* launched = setting("WARPSCOPE_TRACE_COMMAND");
   while (launched && *launched) {
     u64 length = 0;
     while (launched[length] && launched[length] != 31) length++;
@@ -494,17 +494,17 @@ static int begun;
 
 static void options(void) {
   stacks.every_us = STACKS_EVERY_US;
-  const char* o = getenv("WARPSCOPE_TRACE_OPTIONS");
+  const char* o = setting("WARPSCOPE_TRACE_OPTIONS");
   if (o) {
     session.lean = strstr(o, "lean") != NULL, session.all_calls = strstr(o, "api=all") != NULL;
     session.whole_graphs = strstr(o, "graphs=whole") != NULL, session.memory = strstr(o, "memory") != NULL;
     const char* every = strstr(o, "stacks=");
     if (every) stacks.every_us = (u32)number_of(every + 7);
   }
-  rolling.keep_ns = number_of(getenv("WARPSCOPE_TRACE_KEEP_MS")) * 1000000;
-  measure_begin(getenv("WARPSCOPE_TRACE_MEASURE"));
-  const char* g = getenv("WARPSCOPE_TRACE_GATE");
-  open_for_ns = number_of(getenv("WARPSCOPE_TRACE_FOR_MS")) * 1000000;
+  rolling.keep_ns = number_of(setting("WARPSCOPE_TRACE_KEEP_MS")) * 1000000;
+  measure_begin(setting("WARPSCOPE_TRACE_MEASURE"));
+  const char* g = setting("WARPSCOPE_TRACE_GATE");
+  open_for_ns = number_of(setting("WARPSCOPE_TRACE_FOR_MS")) * 1000000;
   if (!g || !*g) {
     if (open_for_ns)
       gate.gated = GATED, gate.list[0] = (Window){ 0, ~0ul }, gate.count = 1, gate.is_open = 1,
@@ -586,9 +586,9 @@ static void begin(void) {
   // A child in which no fork handler ran still has its parent's thread id.
   own_tid = 0;
   if (!lock(&beginning)) return;
-  const char* to = getenv("WARPSCOPE_TRACE_OUT");
+  const char* to = setting("WARPSCOPE_TRACE_OUT");
   if (!begun) {
-    if (to && *to == '/' && strlen(to) < sizeof prefix && rank_is_wanted(getenv("WARPSCOPE_TRACE_RANKS")) &&
+    if (to && *to == '/' && strlen(to) < sizeof prefix && rank_is_wanted(setting("WARPSCOPE_TRACE_RANKS")) &&
       names_prepare()) {
       memcpy(prefix, to, strlen(to) + 1);
       crc_prepare();
@@ -621,7 +621,7 @@ EXPORT int InitializeInjection(void) {
     return 1;
   }
   fact(&f, "graphs", session.whole_graphs ? "whole" : "nodes");
-  if (gate.gated) fact(&f, "gate", getenv("WARPSCOPE_TRACE_GATE") ? getenv("WARPSCOPE_TRACE_GATE") : "for");
+  if (gate.gated) fact(&f, "gate", setting("WARPSCOPE_TRACE_GATE") ? setting("WARPSCOPE_TRACE_GATE") : "for");
   put_facts(BLOCK_FACTS, &f);
   SET(session.ready, 1);
   // A range entered meanwhile did not find the session ready.

@@ -26,4 +26,5 @@
 #include "activity.c"
 #include "thread_states.c"
 #include "injection.c"
+#include "attach.c"
 #include "exit_hooks.c"

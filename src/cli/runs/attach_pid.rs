@@ -1,0 +1,128 @@
+//! `warpscope attach --pid`: records a program that was started without warpscope.
+
+use super::super::args::{Args, Attach, Watch};
+use super::super::{Failure, event_loop, print};
+use super::headless;
+use super::traced::Traced;
+use super::watch;
+use crate::config::Config;
+use crate::import::cache;
+use crate::launch::attach::{self, GpuProcess, Target};
+use crate::launch::tracer::{self, Gate, Library, Record, find_libraries};
+use crate::model::Nanos;
+use crate::model::text::escape_unsafe;
+use crate::report::runs::format_length;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Time for the tracer to answer after it was loaded: it loads CUPTI first.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(20);
+
+fn failed(e: impl std::fmt::Display) -> Failure {
+    Failure::unable(e.to_string())
+}
+
+/// Lists the processes that use a GPU.
+pub fn print_candidates() -> Result<(), Failure> {
+    let all = attach::list_processes();
+    if all.is_empty() {
+        return Err(Failure::unable("no process of this user has loaded the CUDA driver"));
+    }
+    let line = |p: &GpuProcess| {
+        let since = p.seconds.map_or_else(String::new, |s| format_length(i64::try_from(s).unwrap_or(0) * 1000));
+        let traced = if p.traced { "  (traced)" } else { "" };
+        format!("{:>8}  {since:>12}  {}{traced}", p.pid, escape_unsafe(&p.command.join(" ")))
+    };
+    let head = format!("{:>8}  {:>12}  program", "pid", "running for");
+    let lines: Vec<String> = std::iter::once(head).chain(all.iter().map(line)).collect();
+    print::lines(&lines)?;
+    print::note("`warpscope attach --pid PID` records one of them");
+    Ok(())
+}
+
+/// Words and variables of a running process.
+fn read_words(pid: i32, file: &str) -> Vec<String> {
+    let bytes = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    bytes.split(|&b| b == 0).filter(|w| !w.is_empty()).map(|w| String::from_utf8_lossy(w).into_owned()).collect()
+}
+
+/// Candidates for CUPTI, as for a program that this shell starts in the process's environment.
+fn libraries_for(pid: i32) -> Vec<Library> {
+    let variables = read_words(pid, "environ");
+    let variable = |name: &str| {
+        let value = variables.iter().find_map(|v| v.strip_prefix(name)?.strip_prefix('='))?;
+        Some(PathBuf::from(value)).filter(|v| !v.as_os_str().is_empty())
+    };
+    let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok().map(|p| p.display().to_string());
+    let words: Vec<String> = program.into_iter().chain(read_words(pid, "cmdline")).collect();
+    find_libraries(Path::new("/"), &words, variable)
+}
+
+/// Records a program, and leaves it.
+pub fn attach_to_process(all: &Args, args: &Attach, pid: i32, config: &Config) -> Result<(), Failure> {
+    let target = Target::find(pid).map_err(failed)?;
+    let output = match target.trace_prefix() {
+        Some(prefix) => prefix,
+        None => load_tracer(args, &target)?,
+    };
+    await_open(&target, &output)?;
+    let trace = format!("{}.{pid}.{}", output.display(), crate::import::wstrace::SUFFIX);
+    let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    print::note(&format!("recording process {pid} to {trace}"));
+    let watched = if terminal && !args.plain && args.seconds.is_none() {
+        event_loop::explore_traces(all, config, output.clone())
+    } else {
+        let watch = Watch { what: None, plain: true, format: None, seconds: args.seconds };
+        watch::as_lines(&Traced::Traces(output.clone()), &watch, &*headless::count_signals()?)
+    };
+    // The program goes on without being recorded, unless it has ended.
+    let closed = tracer::send_command(&output, "close").unwrap_or_default();
+    if target.check_alive().is_ok() && !closed.iter().any(|(_, answer)| answer.is_ok()) {
+        print::error(&format!("process {pid} did not answer and may still be recorded; `warpscope attach --close {}`", output.display()));
+    }
+    let _ = tracer::send_command(&output, "flush");
+    watched?;
+    print::lines(&[trace])
+}
+
+/// Loads the tracer into the process, which has not been traced yet; returns the path of its traces without process id
+/// and suffix.
+fn load_tracer(args: &Attach, target: &Target) -> Result<PathBuf, Failure> {
+    let pid = target.pid;
+    let named = args.output.clone().unwrap_or_else(|| PathBuf::from("attached"));
+    let output = std::path::absolute(&named)?;
+    let folder = output.parent().unwrap_or(Path::new("/"));
+    if !folder.is_dir() {
+        return Err(Failure::wrong(format!("the folder {} does not exist", folder.display())));
+    }
+    let record = Record { output, stack_rate: 100, gate: Some(Gate::ByHand), ..Record::default() };
+    let files = tracer::write_attachable(&record, &libraries_for(pid), &cache::default_folder(), (target.user, pid)).map_err(failed)?;
+    attach::load_object(target, &files.object, &files.settings).map_err(failed)?;
+    Ok(record.output)
+}
+
+/// Opens the recording as soon as the tracer listens.
+fn await_open(target: &Target, output: &Path) -> Result<(), Failure> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let answers = tracer::send_command(output, "open").map_err(failed)?;
+        match answers.into_iter().find(|(pid, _)| i32::try_from(*pid) == Ok(target.pid)) {
+            Some((_, Ok(answer))) if answer.starts_with("open") => return Ok(()),
+            Some((pid, Ok(answer))) => return Err(Failure::unable(format!("process {pid}: {answer}"))),
+            Some((pid, Err(why))) => return Err(Failure::unable(format!("process {pid}: {why}"))),
+            None => {}
+        }
+        target.check_alive().map_err(failed)?;
+        if Instant::now() >= until {
+            let waited = Nanos(i64::try_from(PATIENCE.as_nanos()).unwrap_or(i64::MAX));
+            let folder = output.parent().unwrap_or(Path::new("/")).display();
+            return Err(Failure::unable(format!(
+                "process {}: the tracer did not answer within {waited}; can the program write to {folder}? `-o PATH` names another place",
+                target.pid
+            )));
+        }
+        std::thread::park_timeout(PAUSE);
+    }
+}

@@ -1,0 +1,297 @@
+//! Sends a waiting thread of a process to the code that loads the object.
+
+use super::memory_map::{Mapping, find_gap};
+use super::refusal::{Refusal, ptrace_refusal};
+use super::target::Target;
+use crate::launch::tracer::OBJECT;
+use nix::errno::Errno;
+use nix::sys::ptrace;
+use nix::sys::signal::Signal;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use object::{Object, ObjectSymbol};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// System calls in which a thread holds no lock of the C library, those in which it waits longest first. A thread in
+/// `futex` may be inside of the C library, but waits for a lock that it does not hold.
+const WAITS: [i64; 16] = [
+    libc_number::POLL,
+    libc_number::PPOLL,
+    libc_number::EPOLL_WAIT,
+    libc_number::EPOLL_PWAIT,
+    libc_number::EPOLL_PWAIT2,
+    libc_number::SELECT,
+    libc_number::PSELECT6,
+    libc_number::ACCEPT,
+    libc_number::ACCEPT4,
+    libc_number::CLOCK_NANOSLEEP,
+    libc_number::NANOSLEEP,
+    libc_number::WAIT4,
+    libc_number::PAUSE,
+    libc_number::RECVFROM,
+    libc_number::RECVMSG,
+    libc_number::FUTEX,
+];
+
+/// Numbers of system calls on x86-64.
+mod libc_number {
+    pub const POLL: i64 = 7;
+    pub const SELECT: i64 = 23;
+    pub const PAUSE: i64 = 34;
+    pub const NANOSLEEP: i64 = 35;
+    pub const ACCEPT: i64 = 43;
+    pub const RECVFROM: i64 = 45;
+    pub const RECVMSG: i64 = 47;
+    pub const WAIT4: i64 = 61;
+    pub const FUTEX: i64 = 202;
+    pub const CLOCK_NANOSLEEP: i64 = 230;
+    pub const EPOLL_WAIT: i64 = 232;
+    pub const PSELECT6: i64 = 270;
+    pub const PPOLL: i64 = 271;
+    pub const EPOLL_PWAIT: i64 = 281;
+    pub const ACCEPT4: i64 = 288;
+    pub const EPOLL_PWAIT2: i64 = 441;
+}
+
+/// Results of an interrupted system call that is to be made again (include/linux/errno.h): `ERESTARTSYS`,
+/// `ERESTARTNOINTR`, `ERESTARTNOHAND`, `ERESTART_RESTARTBLOCK`.
+const AGAIN: [i64; 4] = [-512, -513, -514, -516];
+/// Length of the `syscall` instruction, bytes.
+const SYSCALL_BYTES: u64 = 2;
+
+/// Time for a thread to be found that waits, for the stop of a thread, and for the object to be loaded.
+const PATIENCE: Duration = Duration::from_secs(10);
+const STOP: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(5);
+/// Time for the code to finish once dlopen has returned.
+const SOON: Duration = Duration::from_millis(500);
+/// Size of the stack on which the object is loaded (attach.c), bytes.
+const STACK: u64 = 1 << 20;
+
+fn nap() {
+    std::thread::park_timeout(PAUSE);
+}
+
+/// Addresses of functions of the C library in the process.
+struct Loader {
+    dlopen: u64,
+    dlsym: u64,
+}
+
+/// The file of a mapping, if it is still the one that was mapped.
+fn mapped_file(target: &Target, mapping: &Mapping) -> Option<Vec<u8>> {
+    let path = format!("/proc/{}/root{}", target.pid, mapping.path);
+    let same = std::fs::metadata(&path).is_ok_and(|m| m.ino() == mapping.inode);
+    if same { std::fs::read(path).ok() } else { None }
+}
+
+fn function_address(target: &Target, map: &[Mapping], names: &[&str], function: &str) -> Option<u64> {
+    let first = map.iter().find(|m| m.offset == 0 && m.inode != 0 && names.contains(&m.name()))?;
+    let bytes = mapped_file(target, first)?;
+    let file = object::File::parse(&*bytes).ok()?;
+    let symbol = file.dynamic_symbols().find(|s| s.is_definition() && s.name().is_ok_and(|n| n == function))?;
+    // Shared libraries are linked at address 0.
+    Some(first.start + symbol.address())
+}
+
+/// Finds dlopen and dlsym: in the C library from glibc 2.34 on, in libdl before.
+fn find_loader(target: &Target, map: &[Mapping]) -> Result<Loader, Refusal> {
+    let pid = target.pid;
+    if map.iter().any(|m| m.name().starts_with("ld-musl")) {
+        return Err(Refusal::Loader { pid, what: "it is linked with musl" });
+    }
+    if !map.iter().any(|m| m.name() == "libc.so.6") {
+        return Err(Refusal::Loader { pid, what: "it is linked statically" });
+    }
+    let address = |name| {
+        let found = function_address(target, map, &["libc.so.6"], name);
+        found.or_else(|| function_address(target, map, &["libdl.so.2"], name))
+    };
+    let missing = || Refusal::Loader { pid, what: "libc.so.6 was replaced since the program started" };
+    Ok(Loader { dlopen: address("dlopen").ok_or_else(missing)?, dlsym: address("dlsym").ok_or_else(missing)? })
+}
+
+/// Unused memory at the end of the code of a library: behind its last byte, up to the end of the page, where the kernel
+/// maps what nobody runs.
+fn find_room(target: &Target, map: &[Mapping], bytes: u64) -> Option<u64> {
+    const ALIGNMENT: u64 = 16;
+    let memory = std::fs::File::open(format!("/proc/{}/mem", target.pid)).ok()?;
+    map.iter().filter(|m| m.is_code() && m.end - m.start >= bytes).find_map(|m| {
+        let mut page = [0xff_u8; 4096];
+        let page_start = m.end - page.len() as u64;
+        memory.read_exact_at(&mut page, page_start).ok()?;
+        let used = page.iter().rposition(|&b| b != 0).map_or(0, |at| at as u64 + 1);
+        // A byte of zero may still belong to the last instruction.
+        let start = (page_start + used + 8).next_multiple_of(ALIGNMENT);
+        (used > 0 && start + bytes <= m.end).then_some(start)
+    })
+}
+
+/// The code with its words filled in.
+fn write_code(room: u64, loader: &Loader, stack: u64, back: u64, object: &Path, settings: &Path) -> Option<Vec<u8>> {
+    use std::os::unix::ffi::OsStrExt;
+    const WORDS: usize = 6 * 8;
+    let own = object::File::parse(OBJECT).ok()?;
+    let symbol = own.dynamic_symbols().find(|s| s.name() == Ok("warpscope_attach_code"))?;
+    let section = own.section_by_index(symbol.section_index()?).ok()?;
+    let code = object::ObjectSection::data_range(&section, symbol.address(), symbol.size()).ok()??;
+    let mut out = code.to_vec();
+    let (at_object, words) = (room + out.len() as u64, out.len() - WORDS);
+    let at_settings = at_object + object.as_os_str().len() as u64 + 1;
+    for (n, word) in [back, loader.dlopen, loader.dlsym, stack, at_object, at_settings].into_iter().enumerate() {
+        out[words + n * 8..words + n * 8 + 8].copy_from_slice(&word.to_le_bytes());
+    }
+    for path in [object, settings] {
+        out.extend_from_slice(path.as_os_str().as_bytes());
+        out.push(0);
+    }
+    // ptrace writes whole words.
+    out.resize(out.len().next_multiple_of(8), 0);
+    Some(out)
+}
+
+/// Threads that wait in a system call of the list, the best first.
+fn waiting_threads(pid: i32) -> Vec<i32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let rank = |tid: i32| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok()?;
+        let number: i64 = text.split(' ').next()?.parse().ok()?;
+        WAITS.iter().position(|&w| w == number)
+    };
+    let mut found: Vec<(usize, i32)> =
+        tasks.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter_map(|tid| Some((rank(tid)?, tid))).collect();
+    found.sort_unstable();
+    found.into_iter().map(|f| f.1).collect()
+}
+
+/// A thread that is stopped by this process; it goes on when this is dropped, or when this process ends.
+struct Stopped {
+    thread: Pid,
+    /// Signal that arrived meanwhile.
+    signal: Option<Signal>,
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        // The thread may have been killed.
+        let _ = ptrace::detach(self.thread, self.signal);
+    }
+}
+
+/// Stops a thread; `None` if it has ended or does not stop.
+fn stop_thread(target: &Target, tid: i32) -> Result<Option<Stopped>, Refusal> {
+    let thread = Pid::from_raw(tid);
+    match ptrace::seize(thread, ptrace::Options::empty()) {
+        Ok(()) => {}
+        Err(Errno::ESRCH) => return Ok(None),
+        Err(Errno::EPERM) => return Err(ptrace_refusal(target.pid)),
+        Err(e) => return Err(Refusal::System { pid: target.pid, source: e.into() }),
+    }
+    let mut stopped = Stopped { thread, signal: None };
+    if ptrace::interrupt(thread).is_err() {
+        return Ok(None);
+    }
+    let until = Instant::now() + STOP;
+    while Instant::now() < until {
+        match waitpid(thread, Some(WaitPidFlag::__WALL | WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::PtraceEvent(..)) => return Ok(Some(stopped)),
+            // A signal of the program: it is delivered when the thread goes on, and the stop that was asked for follows.
+            Ok(WaitStatus::Stopped(_, signal)) if ptrace::cont(thread, signal).is_ok() => {}
+            Ok(WaitStatus::StillAlive) => nap(),
+            _ => break,
+        }
+    }
+    stopped.signal = None;
+    Ok(None)
+}
+
+/// Sends a waiting thread to the code; false if it does not wait any more.
+fn send_thread(target: &Target, tid: i32, room: u64, code: &dyn Fn(u64) -> Option<Vec<u8>>) -> Result<bool, Refusal> {
+    let Some(stopped) = stop_thread(target, tid)? else { return Ok(false) };
+    // The id may belong to another process since it was looked up.
+    target.check_alive()?;
+    let system = |e: Errno| Refusal::System { pid: target.pid, source: e.into() };
+    let Ok(mut registers) = ptrace::getregs(stopped.thread) else { return Ok(false) };
+    let number = registers.orig_rax.cast_signed();
+    if !WAITS.contains(&number) {
+        return Ok(false);
+    }
+    let again = AGAIN.contains(&registers.rax.cast_signed());
+    let back = if again { registers.rip - SYSCALL_BYTES } else { registers.rip };
+    let Some(code) = code(back) else { return Err(Refusal::Machine) };
+    for (at, word) in code.as_chunks::<8>().0.iter().enumerate() {
+        let address = std::ptr::with_exposed_provenance_mut((room + at as u64 * 8) as usize);
+        ptrace::write(stopped.thread, address, i64::from_le_bytes(*word)).map_err(system)?;
+    }
+    if again {
+        registers.rax = registers.orig_rax;
+    }
+    // The kernel must not repeat the system call by itself.
+    registers.orig_rax = u64::MAX;
+    registers.rip = room;
+    ptrace::setregs(stopped.thread, registers).map_err(system)?;
+    Ok(true)
+}
+
+/// Progress that the code notes at the beginning of its stack (attach.c).
+fn describe_failure(word: u64) -> Option<&'static str> {
+    match word {
+        0 | 1 | 16 => None,
+        2 => Some("dlopen failed; the folder may be mounted noexec, or a security module forbids it"),
+        3 => Some("it is not the tracer's object"),
+        17 => Some("it is traced already"),
+        18 => Some("its settings cannot be read by the program"),
+        _ => Some("no thread could be started"),
+    }
+}
+
+/// Waits until the code has run.
+fn await_load(target: &Target, stack: u64, object: &Path) -> Result<(), Refusal> {
+    let memory = std::fs::File::open(format!("/proc/{}/mem", target.pid)).map_err(|_| Refusal::Gone(target.pid))?;
+    let mut until = Instant::now() + PATIENCE;
+    let mut word = 0_u64;
+    while word < 16 && Instant::now() < until {
+        target.check_alive()?;
+        let mut bytes = [0; 8];
+        // The stack is mapped by the code.
+        let before = word;
+        if memory.read_exact_at(&mut bytes, stack).is_ok() {
+            word = u64::from_le_bytes(bytes);
+        }
+        // After dlopen the code is done in microseconds, or goes back because something failed.
+        if before < 2 && word >= 2 {
+            until = until.min(Instant::now() + SOON);
+        }
+        nap();
+    }
+    let why = describe_failure(word).or((word < 16).then_some("the program did not load it within 10 s"));
+    match why {
+        None => Ok(()),
+        Some(why) => Err(Refusal::NotLoaded { pid: target.pid, object: object.display().to_string(), why }),
+    }
+}
+
+/// Loads the object into a process; see the module.
+pub fn load_object(target: &Target, object: &Path, settings: &Path) -> Result<(), Refusal> {
+    let map = target.map()?;
+    let loader = find_loader(target, &map)?;
+    let stack = find_gap(&map, STACK).ok_or(Refusal::Busy(target.pid))?;
+    let length = write_code(0, &loader, stack, 0, object, settings).ok_or(Refusal::Machine)?.len() as u64;
+    let room = find_room(target, &map, length).ok_or(Refusal::Busy(target.pid))?;
+    let code = |back| write_code(room, &loader, stack, back, object, settings);
+    let until = Instant::now() + PATIENCE;
+    loop {
+        for tid in waiting_threads(target.pid) {
+            if send_thread(target, tid, room, &code)? {
+                return await_load(target, stack, object);
+            }
+        }
+        target.check_alive()?;
+        if Instant::now() >= until {
+            return Err(Refusal::Busy(target.pid));
+        }
+        nap();
+    }
+}

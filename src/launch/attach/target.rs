@@ -1,0 +1,106 @@
+//! A process that the tracer is to be attached to, and what speaks against it.
+
+use super::memory_map::{Mapping, read_map};
+use super::refusal::{Refusal, ptrace_refusal};
+use crate::launch::runs::process::read_process;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+/// A process. Its start time tells it from a later one with the same id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub pid: i32,
+    started: u64,
+    pub user: u32,
+}
+
+/// Other profilers that a process was started with, by the beginning of their library's name.
+const PROFILERS: [(&str, &str); 4] = [
+    ("libToolsInjection64", "nsys"),
+    ("libcuda-injection.so", "ncu"),
+    ("libsanitizer-collection", "compute-sanitizer"),
+    ("libInterceptorInjectionTarget", "ncu"),
+];
+
+/// Machine of an ELF file: x86-64 or aarch64.
+const MACHINE: u8 = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
+
+impl Target {
+    /// Checks that a process can be attached to, as far as this can be said without touching it.
+    pub fn find(pid: i32) -> Result<Self, Refusal> {
+        let process = read_process(pid).filter(|p| p.state != 'Z').ok_or(Refusal::Gone(pid))?;
+        let user = std::fs::metadata(format!("/proc/{pid}")).map_err(|_| Refusal::Gone(pid))?.uid();
+        let target = Self { pid, started: process.started, user };
+        let own = nix::unistd::geteuid();
+        if !own.is_root() && own.as_raw() != user {
+            return Err(Refusal::Foreign { pid, user });
+        }
+        if matches!(process.state, 'T' | 't') {
+            return Err(target.debugger().map_or(Refusal::Stopped { pid }, |tracer| Refusal::Debugged { pid, tracer }));
+        }
+        if let Some(tracer) = target.debugger() {
+            return Err(Refusal::Debugged { pid, tracer });
+        }
+        let map = target.map()?;
+        target.check_executable()?;
+        let namespace = |who: &str| std::fs::read_link(format!("/proc/{who}/ns/mnt")).ok();
+        if namespace(&pid.to_string()).is_some_and(|theirs| namespace("self").is_some_and(|ours| ours != theirs)) {
+            return Err(Refusal::Container { pid });
+        }
+        if !map.iter().any(|m| m.name().starts_with("libcuda.so")) {
+            return Err(Refusal::NoCuda(pid));
+        }
+        if let Some((_, tool)) = PROFILERS.iter().find(|(library, _)| map.iter().any(|m| m.name().starts_with(library))) {
+            return Err(Refusal::Profiled { pid, tool });
+        }
+        Ok(target)
+    }
+
+    /// The process, unless it has ended: its id may be another's by now.
+    pub fn check_alive(&self) -> Result<(), Refusal> {
+        match read_process(self.pid) {
+            Some(p) if p.started == self.started && p.state != 'Z' => Ok(()),
+            _ => Err(Refusal::Gone(self.pid)),
+        }
+    }
+
+    /// Memory map of the process.
+    pub(super) fn map(&self) -> Result<Vec<Mapping>, Refusal> {
+        match read_map(self.pid) {
+            Ok(map) => Ok(map),
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Err(ptrace_refusal(self.pid)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Err(Refusal::Gone(self.pid)),
+            Err(source) => Err(Refusal::System { pid: self.pid, source }),
+        }
+    }
+
+    /// Process that traces this one.
+    fn debugger(&self) -> Option<i32> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
+        let tracer = status.lines().find_map(|l| l.strip_prefix("TracerPid:"))?.trim().parse().ok()?;
+        (tracer != 0).then_some(tracer)
+    }
+
+    /// Reads the class and the machine of the executable (ELF specification, figure 4-3).
+    fn check_executable(&self) -> Result<(), Refusal> {
+        let mut head = [0_u8; 20];
+        let file = std::fs::File::open(format!("/proc/{}/exe", self.pid));
+        if file.and_then(|mut f| io::Read::read_exact(&mut f, &mut head)).is_err() {
+            return Err(ptrace_refusal(self.pid));
+        }
+        if head[..4] == *b"\x7fELF" && head[4] == 2 && head[18] == MACHINE { Ok(()) } else { Err(Refusal::Architecture { pid: self.pid }) }
+    }
+
+    /// Path of the traces of a tracer that is in the process already, without process id and suffix: of the file that it
+    /// writes.
+    pub fn trace_prefix(&self) -> Option<PathBuf> {
+        let entries = std::fs::read_dir(format!("/proc/{}/fd", self.pid)).ok()?;
+        let ending = format!(".{}.wstrace", self.pid);
+        entries.flatten().find_map(|e| {
+            let path = std::fs::read_link(e.path()).ok()?;
+            let prefix = path.to_str()?.strip_suffix(&ending)?.to_owned();
+            Some(PathBuf::from(prefix))
+        })
+    }
+}

@@ -1,0 +1,134 @@
+//! `warpscope attach --pid`: programs that were started by themselves are recorded and go on, whatever becomes of us.
+
+use super::tracer::built_command;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use warpscope::import::{Job, Wants, open_profile};
+use warpscope::model::Profile;
+
+/// Starts the mock program without a tracer: it launches 2,000 kernels a second for some seconds and ends with code 5.
+fn start_program(folder: &Path, words: &[&str]) -> Child {
+    let mut command = built_command(folder, words, &[]);
+    for name in ["CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "LD_PRELOAD", "WARPSCOPE_TRACE_OUT"] {
+        command.env_remove(name);
+    }
+    command.stdout(Stdio::null()).spawn().unwrap()
+}
+
+fn attach(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("warpscope"));
+    command.arg("attach").args(arguments).env_clear().env("HOME", folder).env("PATH", "/usr/bin:/bin").env("LANG", "C.UTF-8");
+    command.current_dir(folder).stdin(Stdio::null());
+    command
+}
+
+fn text(out: &Output) -> String {
+    String::from_utf8_lossy(&out.stderr).into_owned()
+}
+
+/// Waits until the program runs its own code.
+fn await_driver(pid: u32) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while !std::fs::read_to_string(format!("/proc/{pid}/maps")).is_ok_and(|m| m.contains("libcuda.so")) {
+        assert!(Instant::now() < until, "the program did not start");
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+/// Attaches for a time; `None` where the kernel lets nobody attach (Yama).
+fn attach_for(folder: &Path, pid: u32, seconds: &str) -> Option<PathBuf> {
+    await_driver(pid);
+    let out = attach(folder, &["--pid", &pid.to_string(), "--seconds", seconds, "-o", "t"]).output().unwrap();
+    if text(&out).contains("(ptrace)") {
+        println!("skipped: {}", text(&out));
+        return None;
+    }
+    assert!(out.status.success(), "{}", text(&out));
+    let named = String::from_utf8(out.stdout).unwrap();
+    Some(PathBuf::from(named.lines().last().unwrap()))
+}
+
+fn read(trace: &Path) -> Profile {
+    open_profile(trace, &Job::new(Wants::ALL, &|_| {})).unwrap()
+}
+
+#[test]
+fn a_running_program_is_recorded_left_and_recorded_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = start_program(folder.path(), &["rate=2000", "seconds=12", "kinds=3", "beside=2"]);
+    let Some(trace) = attach_for(folder.path(), program.id(), "1") else {
+        program.kill().unwrap();
+        program.wait().unwrap();
+        return;
+    };
+    let first = read(&trace);
+    assert!(first.launches.len() > 200, "{}", first.launches.len());
+    assert_eq!(first.kernels.len(), 3);
+    // Left: nothing is added.
+    std::thread::park_timeout(Duration::from_millis(300));
+    assert_eq!(read(&trace).launches.len(), first.launches.len());
+    assert_eq!(attach_for(folder.path(), program.id(), "1"), Some(trace.clone()));
+    let both = read(&trace);
+    assert!(both.launches.len() > first.launches.len() + 200, "{} {}", first.launches.len(), both.launches.len());
+    assert_eq!(program.wait().unwrap().code(), Some(5), "the program ends as it would have");
+    assert_eq!(read(&trace).launches.len(), both.launches.len());
+}
+
+/// Killed at any moment, we leave a program that goes on: threads that wait are never left stopped or half-way.
+#[test]
+fn a_killed_attach_harms_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut started = 0;
+    for wait_ms in (0..60).step_by(4) {
+        let mut program = start_program(folder.path(), &["rate=1000", "seconds=1", "kinds=2", "beside=1"]);
+        await_driver(program.id());
+        let mut ours = attach(folder.path(), &["--pid", &program.id().to_string(), "--seconds", "9", "-o", "k"])
+            .stderr(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::park_timeout(Duration::from_millis(wait_ms));
+        ours.kill().unwrap();
+        ours.wait().unwrap();
+        assert_eq!(program.wait().unwrap().code(), Some(5), "killed after {wait_ms} ms");
+        started += usize::from(folder.path().join(format!("k.{}.wstrace", program.id())).exists());
+    }
+    println!("{started} of 15 were loaded when it was killed");
+}
+
+#[test]
+fn what_cannot_be_attached_to_is_refused_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |arguments: &[&str]| {
+        let out = attach(folder.path(), arguments).output().unwrap();
+        assert_eq!(out.status.code(), Some(4), "{arguments:?}: {}", text(&out));
+        text(&out)
+    };
+    assert!(refused(&["--pid", "2147483647"]).contains("does not exist"));
+    let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
+    let said = refused(&["--pid", &sleeper.id().to_string()]);
+    assert!(said.contains("has not loaded the CUDA driver") || said.contains("(ptrace)"), "{said}");
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    let mut program = start_program(folder.path(), &["rate=1000", "seconds=30", "kinds=2"]);
+    await_driver(program.id());
+    let pid = program.id().to_string();
+    let signal = |name: &str| assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+    signal("-STOP");
+    let until = Instant::now() + Duration::from_secs(10);
+    while !std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().contains(") T ") && Instant::now() < until {
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    assert!(refused(&["--pid", &pid]).contains("kill -CONT"));
+    signal("-CONT");
+    // A folder that the program cannot write to.
+    let said = refused(&["--pid", &pid, "--seconds", "1", "-o", "/proc/t"]);
+    assert!(said.contains("did not answer within") || said.contains("(ptrace)"), "{said}");
+    program.kill().unwrap();
+    program.wait().unwrap();
+    let list = attach(folder.path(), &["--pid"]).output().unwrap();
+    assert!(matches!(list.status.code(), Some(0 | 4)), "{}", text(&list));
+    let wrong = attach(folder.path(), &["--pid", "0"]).output().unwrap();
+    assert_eq!(wrong.status.code(), Some(2));
+}
