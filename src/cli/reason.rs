@@ -1,7 +1,7 @@
 //! Reasons of errors, for scripts: an identifier never changes its meaning.
 
 use crate::import::ImportError;
-use crate::report::envelope::{Document, Envelope};
+use crate::report::envelope::{Document, Envelope, NextJson};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::Write;
@@ -124,12 +124,20 @@ impl Document for ErrorJson<'_> {
     const NAME: &'static str = "error";
 }
 
+/// The command on the same file that a message proposes: "FILE: …; `warpscope memory` says …".
+fn proposed_command(message: &str) -> Option<NextJson> {
+    let (file, text) = message.split_once(": ").filter(|(file, _)| std::path::Path::new(file).exists())?;
+    let (command, about) = text.split_once("`warpscope ")?.1.split_once('`')?;
+    let is_plain = command.bytes().all(|b| b.is_ascii_lowercase());
+    is_plain.then(|| NextJson::new(["warpscope", command, file, "--format", "json"], about.trim()))
+}
+
 /// Writes an error as JSON. The advice in a message follows its last semicolon; other errors have the advice of their
 /// reason.
 pub fn write_error(out: &mut dyn Write, reason: Reason, message: &str, exit: u8) -> std::io::Result<()> {
     let advice = message.rsplit_once("; ").map(|m| m.1).filter(|a| a.contains('`') || a.contains("did you mean"));
     let error = ProblemJson { code: reason.id(), message, fix: advice.unwrap_or_else(|| reason.fix()), exit };
-    Envelope::default().write_line(out, &ErrorJson { error })
+    Envelope::default().then(proposed_command(message)).write_line(out, &ErrorJson { error })
 }
 
 /// Returns true if a command line asks for JSON.

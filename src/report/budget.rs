@@ -149,6 +149,13 @@ struct Cuts {
 }
 
 impl Cuts {
+    fn add(&mut self, other: Self) {
+        for (path, (shown, of)) in other.lists {
+            self.add_list(&path, shown, of);
+        }
+        self.texts += other.texts;
+    }
+
     fn add_list(&mut self, path: &str, shown: usize, of: usize) {
         let cut = self.lists.entry(path.to_owned()).or_default();
         *cut = (cut.0 + shown, cut.1 + of);
@@ -164,6 +171,11 @@ fn shrink_text(text: &mut String, most: usize, cuts: &mut Cuts) {
     }
 }
 
+/// Number of elements of a list that are rather shortened than left out, and the size below which nothing is gained by
+/// it, bytes.
+const SEVERAL: usize = 5;
+const LEAST_ELEMENT: usize = 400;
+
 /// Keeps the heaviest elements of a list that fit, in their order, and at least one.
 fn shrink_list(list: &mut Vec<Value>, most: usize, weight: Option<&str>, path: &str, cuts: &mut Cuts) {
     let before = list.len();
@@ -172,10 +184,28 @@ fn shrink_list(list: &mut Vec<Value>, most: usize, weight: Option<&str>, path: &
         let of = |at: usize| list[at][field].as_f64().map_or(0.0, f64::abs);
         order.sort_by(|&a, &b| of(b).total_cmp(&of(a)).then(a.cmp(&b)));
     }
+    // Several large elements in short say more than one in full, as long as they fit: values have a least size.
+    let elements = format!("{path}[]");
+    let mut several = before.min(SEVERAL).min(most / LEAST_ELEMENT).max(1);
+    loop {
+        let mut own = Cuts::default();
+        let mut short: Vec<Value> = order[..several].iter().map(|&at| list[at].clone()).collect();
+        for value in &mut short {
+            shrink_value(value, (most / several).saturating_sub(2), None, &elements, &mut own);
+        }
+        if several == 1 || short.iter().map(|v| size_of(v) + 2).sum::<usize>() <= most {
+            for (&at, value) in order.iter().zip(short) {
+                list[at] = value;
+            }
+            cuts.add(own);
+            break;
+        }
+        several -= 1;
+    }
     let (mut room, mut keep) = (most, vec![false; before]);
     for (taken, at) in order.into_iter().enumerate() {
         let size = size_of(&list[at]) + 2;
-        if size > room && taken > 0 {
+        if size > room && taken >= several {
             break;
         }
         room = room.saturating_sub(size);
@@ -183,10 +213,6 @@ fn shrink_list(list: &mut Vec<Value>, most: usize, weight: Option<&str>, path: &
     }
     let mut at = 0..;
     list.retain(|_| at.next().is_some_and(|at| keep[at]));
-    let elements = format!("{path}[]");
-    if let [one] = list.as_mut_slice() {
-        shrink_value(one, most, None, &elements, cuts);
-    }
     if list.len() < before {
         cuts.add_list(path, list.len(), before);
     }

@@ -32,12 +32,16 @@ pub struct CoverageJson<'a> {
     calls_read: bool,
     /// True if enough was recorded to determine idle time, limits and shares; `null` if the host calls were not read.
     enough: Option<bool>,
+    /// Sentence on what is missing.
     text: Option<String>,
     fix: Option<String>,
+    /// Calls whose work was not recorded, by kind of work.
     work: Vec<WorkJson>,
     unrecorded: Vec<UnrecordedJson<'a>>,
+    /// Kernels without valid times.
     untimed_kernels: u64,
     untimed_copies: u64,
+    /// Kernels that overlap the next one on their stream: their times are too long.
     overrun_kernels: u64,
     overrun_ns: i64,
 }

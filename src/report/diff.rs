@@ -8,7 +8,7 @@ use super::top::kernel_steps;
 
 use crate::analysis::diff::{Diff, Row};
 use crate::analysis::table::{Column, changes};
-use crate::analysis::triage::{TimeCategory, Triage};
+use crate::analysis::triage::{StepStats, TimeCategory, Triage};
 use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, Profile};
 use schemars::JsonSchema;
@@ -82,6 +82,12 @@ pub(in crate::report) struct DiffJson<'a> {
     delta_percent: Option<f64>,
     launches_before: u64,
     launches_after: u64,
+    /// Steps that were found in each run, and their median length: compare these, not totals, if the numbers differ.
+    steps_before: Option<usize>,
+    steps_after: Option<usize>,
+    step_median_before_ns: Option<i64>,
+    step_median_after_ns: Option<i64>,
+    /// Parts of the judged time.
     attribution: Option<Vec<PartJson>>,
     findings_before: Option<Vec<&'static str>>,
     findings_after: Option<Vec<&'static str>>,
@@ -107,12 +113,17 @@ pub fn write_json(
     (diff, judged): (&Diff, Option<(&Triage, &Triage)>),
     rows: &[&Row],
 ) -> io::Result<()> {
+    let steps = |which: fn((&'_ Triage, &'_ Triage)) -> Option<StepStats>| judged.and_then(which);
     let all = DiffJson {
         total_before_ns: diff.totals.0,
         total_after_ns: diff.totals.1,
         delta_percent: diff.total_change_percent(),
         launches_before: diff.launches.0,
         launches_after: diff.launches.1,
+        steps_before: steps(|j| j.0.step_stats()).map(|s| s.count),
+        steps_after: steps(|j| j.1.step_stats()).map(|s| s.count),
+        step_median_before_ns: steps(|j| j.0.step_stats()).map(|s| s.median),
+        step_median_after_ns: steps(|j| j.1.step_stats()).map(|s| s.median),
         attribution: judged.map(|(was, is)| {
             TimeCategory::ALL
                 .into_iter()

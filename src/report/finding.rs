@@ -26,6 +26,7 @@ pub struct PlaceJson<'a> {
     name: &'a str,
     start_ns: i64,
     end_ns: i64,
+    /// Time that it costs there.
     ns: Option<i64>,
     pub rank: Option<u32>,
 }
@@ -46,14 +47,19 @@ struct EffectJson<'a> {
 pub struct FindingJson<'a> {
     id: &'static str,
     severity: &'static str,
+    /// `certain` where what decides was recorded; at `likely` and `possible`, do what `confirm` says first.
     sure: &'static str,
     headline: &'a str,
+    /// The most that a change could save, in percent of the judged time. Findings overlap: do not add them.
     share_percent: f64,
+    /// Reason why it saves no more than that.
     bound: &'a str,
     evidence: Vec<EvidenceJson<'a>>,
     #[serde(rename = "where")]
     pub places: Vec<PlaceJson<'a>>,
+    /// Changes to make, the most effective one first.
     actions: &'a [String],
+    /// Other findings that follow from this one.
     effects: Vec<EffectJson<'a>>,
     confirm: Option<ConfirmJson<'a>>,
 }

@@ -70,13 +70,19 @@ fn rounded_percent(share: f64) -> f64 {
 struct HintJson<'a> {
     id: &'static str,
     severity: &'static str,
+    /// As `sure` of a finding: `certain`, `likely` or `possible`.
     confidence: &'static str,
     headline: &'a str,
     evidence: Vec<EvidenceJson<'a>>,
+    /// Upper bound of what the change saves, in percent of the kernel's time: what the next limit leaves.
     gain_percent: f64,
+    /// Estimate of what the change saves; quote this where it is not null.
     gain_expected: Option<ExpectedJson>,
+    /// Next limit, which sets `gain_percent`.
     gain_bound: &'a str,
+    /// Time that the problem costs, in percent of the kernel's time; hints are in this order.
     at_stake_percent: f64,
+    /// Measured quantity that `at_stake_percent` follows from.
     at_stake_bound: &'a str,
     actions: &'a [String],
     effects: Vec<EffectJson<'a>>,
@@ -88,19 +94,25 @@ struct RowJson<'a> {
     result: Option<usize>,
     launch: u32,
     kernel: &'a str,
+    /// Extent of what was measured: from `timeline` (the launch alone) to `full`.
     depth: &'static str,
     failed: bool,
     hints: Vec<HintJson<'a>>,
     reasoning: Vec<String>,
+    /// Effect on the recorded run; null if it is not known.
     run: Option<RunJson>,
+    /// Sections of ncu that would tell more.
     collect: Option<Vec<&'static str>>,
 }
 
 /// Effect of the first hint's gain on the recorded run, in percent of its length.
 #[derive(Serialize, JsonSchema)]
 struct RunJson {
+    /// Summed time of the kernel, in percent of the run's length.
     share_percent: f64,
+    /// Its time during which nothing else ran.
     critical_percent: f64,
+    /// Effect of the first hint's gain on the run's length.
     saves: Option<ExpectedJson>,
 }
 

@@ -90,6 +90,10 @@ fn commands_of_the_page_for_agents_work() {
         "RUN" | "AFTER" => lines.clone(),
         "BEFORE" => other.clone(),
         "RESULT" => fixture("demo/llm_gemm.ncu-rep.zst"),
+        "SNAPSHOT" => fixture("torch/memory/leak.pickle.gz"),
+        "RANK0" => fixture("triage/slow_rank_rank0.sqlite.zst"),
+        "RANK1" => fixture("triage/slow_rank_rank1.sqlite.zst"),
+        "NAME" if command.contains("hints") => "192x128".to_owned(),
         "NAME" => "CatArrayBatchedCopy".to_owned(),
         word => word.to_owned(),
     };
@@ -98,7 +102,7 @@ fn commands_of_the_page_for_agents_work() {
     for line in block.lines().filter(|l| l.starts_with("warpscope ")) {
         let command = line.split(" #").next().unwrap().split("  #").next().unwrap().trim();
         // Recording needs a GPU, and the checks of this machine differ.
-        if command.starts_with("warpscope run") || command.starts_with("warpscope doctor") {
+        if command.starts_with("warpscope run") || command.starts_with("warpscope attach") || command.starts_with("warpscope doctor") {
             continue;
         }
         let words: Vec<String> = command.split_whitespace().skip(1).map(|w| with(w, command)).collect();

@@ -15,14 +15,16 @@ struct WindowJson<'a> {
     start_ns: i64,
     end_ns: i64,
     steps: Option<usize>,
+    /// Mark by which steps were found.
     steps_by: Option<String>,
     step_median_ns: Option<i64>,
     /// Kinds of steps, if they run different kernels.
     step_kinds: Option<Vec<KindJson>>,
-    /// Percent of the run that was analysed, and percent of the rest during which the GPU was idle; `null` if the whole
-    /// run or a chosen window was analysed.
+    /// Percent of the run that was judged; null if the whole run or a chosen window was.
     judged_percent: Option<f64>,
+    /// Percent of the rest of the run during which the GPU was idle; null as `judged_percent`.
     idle_outside_percent: Option<f64>,
+    /// Phases that were not judged, such as the start-up.
     left_out: Vec<LeftOutJson<'a>>,
 }
 
@@ -87,7 +89,9 @@ struct DeviceJson<'a> {
     busy_ns: i64,
     collectives_ns: i64,
     copies_ns: i64,
+    /// Parts of the judged time, which add up to it.
     attribution: Vec<ShareJson>,
+    /// Idle time by cause.
     idle: Vec<CauseJson>,
 }
 
@@ -116,12 +120,14 @@ struct FlopsJson {
 pub(in crate::report) struct TriageJson<'a> {
     window: WindowJson<'a>,
     devices: Vec<DeviceJson<'a>>,
+    /// Kernel time by family of kernels.
     families: Vec<FamilyJson>,
     flops: Option<FlopsJson>,
     findings: Vec<FindingJson<'a>>,
     /// Functions of the program by idle time of the devices; null if the launching threads were not sampled.
     host_lines: Option<Vec<HostLineJson>>,
     memory: Option<Vec<MemoryJson<'a>>>,
+    /// What was not recorded: do not conclude anything from its absence.
     missing: Vec<&'a str>,
     ranks: Option<Vec<RankJson<'a>>>,
     straggler: Option<StragglerJson>,

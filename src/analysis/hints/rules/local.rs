@@ -8,6 +8,9 @@ use crate::analysis::hints::rule_context::{Case, format_percent};
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 
+/// Share of the local accesses below which spills are not worth a word.
+const FEW: f64 = 0.01;
+
 /// Rule for `register-spilling` or `local-memory-traffic`.
 pub fn local_memory(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
@@ -61,15 +64,17 @@ pub fn local_memory(case: &Case<'_>) -> Option<Hint> {
         case.stall_evidence("lg_throttle", None),
     ];
     let with = registers.map_or_else(String::new, |r| format!(" with {r:.0} registers per thread"));
+    let spills = |p: f64| format!(", {} of them spills", format_percent(p));
     let hint = if id == Diagnosis::Spilling {
-        Hint::new(id, stake, format!("registers spill{with}: {} of the L1 accesses are spills to local memory", format_percent(share)))
+        let spills = part.map_or_else(String::new, spills);
+        Hint::new(id, stake, format!("registers spill{with}: {} of the L1 accesses go to local memory{spills}", format_percent(share)))
             .with_actions(&[
                 "allow more registers: lower or drop the minimum of blocks in __launch_bounds__, or raise -maxrregcount",
                 "keep fewer values alive: smaller tiles per thread, less unrolling, recompute instead of keeping them",
                 "split the kernel, or move long-lived values to shared memory",
             ])
     } else {
-        let not = if part.is_some() { ", and they are not spills" } else { "" };
+        let not = part.map_or_else(String::new, |p| if p < FEW { ", and they are not spills".to_owned() } else { spills(p) });
         Hint::new(id, stake, format!("{} of the L1 accesses go to local arrays{not}", format_percent(share))).with_actions(&[
             "index local arrays by constants only: unroll the loops over them, so that they become registers",
             "put arrays that must be indexed at run time into shared memory, one row for each thread",
