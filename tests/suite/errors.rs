@@ -121,7 +121,7 @@ fn commands_of_the_page_for_agents_work() {
         }
         tried += 1;
     }
-    assert_eq!(tried, 9);
+    assert_eq!(tried, 11);
     // The fields that the page names are there.
     let (_, json, _) = run(&["triage", &lines, "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
