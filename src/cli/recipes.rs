@@ -59,6 +59,8 @@ pub fn to_wanted(args: &Recipes) -> Wanted {
         stalls: Vec::new(),
         ranks: args.ranks,
         directory: std::env::current_dir().ok().and_then(|d| d.into_os_string().into_string().ok()),
+        stacks: None,
+        stack_rate: None,
     }
 }
 

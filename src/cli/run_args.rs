@@ -29,6 +29,12 @@ pub struct Run {
     pub stalls: Vec<String>,
     #[command(flatten)]
     pub which: Which,
+    /// Built-in tracer only: stacks of the threads that launch, of Python code (the default) or none.
+    #[arg(long, value_name = "WHICH", value_parser = ["python", "off"])]
+    pub stacks: Option<String>,
+    /// Built-in tracer only: samples of each of these threads a second [default: 100].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub stack_rate: Option<u32>,
     /// NVTX range to record, for the recipe that needs one: NAME, or NAME@DOMAIN.
     #[arg(long, value_name = "NAME")]
     pub range: Option<String>,

@@ -1,14 +1,15 @@
 //! `diff`: changes between two runs.
 
 use super::Format;
-use super::envelope::{Document, Envelope};
+use super::envelope::{Document, Envelope, NextJson};
 use super::rows::{Rows, TableRow};
 use super::table;
 use super::top::kernel_steps;
 
 use crate::analysis::diff::{Diff, Row};
+use crate::analysis::table::lines::compare_lines;
 use crate::analysis::table::{Column, changes};
-use crate::analysis::triage::{StepStats, TimeCategory, Triage};
+use crate::analysis::triage::{StepStats, TimeCategory, Triage, frame_label};
 use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, Profile};
 use schemars::JsonSchema;
@@ -47,6 +48,32 @@ fn finding_ids(t: &Triage) -> Vec<&'static str> {
 /// Minimum change of a listed time category, in percentage points of the window.
 const POINTS: f64 = 1.0;
 
+/// Maximum number of functions whose idle time changed, and the least change of one, as a share of the idle time of the
+/// run that idles longer.
+const LINES: usize = 3;
+const LEAST_LINE: f64 = 0.05;
+
+/// Writes the functions of the program at which the GPU waits longer or shorter than before; nothing if the threads that
+/// launch were not sampled in both runs.
+fn write_lines(out: &mut dyn Write, was: &Triage, is: &Triage) -> io::Result<()> {
+    let (before, after) = (&was.host_time, &is.host_time);
+    if before.times.is_empty() || after.times.is_empty() {
+        return Ok(());
+    }
+    let steps = was.step_stats().map(|s| s.count).zip(is.step_stats().map(|s| s.count)).filter(|(a, b)| *a > 0 && *b > 0);
+    let per = |ns: i64, steps: Option<usize>| Nanos(ns / i64::try_from(steps.unwrap_or(1)).unwrap_or(1));
+    let known = per(before.known(), steps.map(|s| s.0)).0.max(per(after.known(), steps.map(|s| s.1)).0);
+    let unit = if steps.is_some() { " a step" } else { "" };
+    for line in compare_lines(before, after, steps).into_iter().take(LINES) {
+        let (a, b) = (per(line.before.unwrap_or(0), steps.map(|s| s.0)), per(line.after.unwrap_or(0), steps.map(|s| s.1)));
+        if ((b.0 - a.0).abs() as f64) < LEAST_LINE * known as f64 {
+            break;
+        }
+        writeln!(out, "GPU idle in {}: {a} → {b}{unit}", escape_unsafe(&frame_label(&line.frame)))?;
+    }
+    Ok(())
+}
+
 /// Writes the changes of the time breakdown and of the findings, for people: "launching went from 61% to 8%".
 pub fn write_attribution(out: &mut dyn Write, was: &Triage, is: &Triage) -> io::Result<()> {
     writeln!(out)?;
@@ -71,6 +98,7 @@ pub fn write_attribution(out: &mut dyn Write, was: &Triage, is: &Triage) -> io::
             writeln!(out, "steps: {} → {}: totals are of different amounts of work", a.count, b.count)?;
         }
     }
+    write_lines(out, was, is)?;
     let list = |t: &Triage| if t.findings.is_empty() { "none".to_owned() } else { finding_ids(t).join(", ") };
     writeln!(out, "findings: {} → {}", list(was), list(is))
 }
@@ -136,7 +164,13 @@ pub fn write_json(
         rows: Rows::new(rows.iter().copied()),
     };
     let slower = rows.iter().filter(|r| r.after.is_some() && r.total_change() > 0).max_by_key(|r| r.total_change());
-    let next = slower.into_iter().flat_map(|r| kernel_steps(after, r.name()));
+    let sampled = judged.is_some_and(|(was, is)| !was.host_time.times.is_empty() && !is.host_time.times.is_empty());
+    let earlier = before.source.file.display().to_string();
+    let lines = sampled.then(|| {
+        let why = "says which lines of the program the GPU waits for longer or shorter";
+        NextJson::on_report("lines", &after.source, ["--before", &earlier, "--format", "json"], why)
+    });
+    let next = lines.into_iter().chain(slower.into_iter().flat_map(|r| kernel_steps(after, r.name())));
     Envelope::of_profiles([before, after]).then(next).write(out, &all)
 }
 

@@ -36,11 +36,11 @@ fn choose_recipe<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> 
     if args.survey.is_some() {
         return Ok((recipes::find_recipe("trace-survey", users)?, None));
     }
-    if !args.measure.is_empty() || !args.stalls.is_empty() {
+    if !args.measure.is_empty() || !args.stalls.is_empty() || args.stacks.is_some() || args.stack_rate.is_some() {
         let recipe = recipes::find_recipe(args.recipe.as_deref().unwrap_or("trace"), users)?;
         if recipe.tool != "trace" || args.tool.as_deref().is_some_and(|t| t != "trace") {
             return Err(Failure::wrong(
-                "only the built-in tracer measures while the program runs: leave --tool out, or take one of its recipes",
+                "only the built-in tracer measures and samples stacks while the program runs: leave --tool out, or take one of its recipes",
             ));
         }
         return Ok((recipe, None));
@@ -114,6 +114,8 @@ impl Chosen<'_> {
             measure: self.args.measure.clone(),
             stalls: self.args.stalls.clone(),
             only: self.args.which.to_args(),
+            stacks: self.args.stacks.clone(),
+            stack_rate: self.args.stack_rate,
             survey: self.args.survey.map(values::to_thousandths),
             directory: self.directory.to_str().map(str::to_owned),
         };

@@ -34,6 +34,9 @@ pub struct Wanted {
     pub stalls: Vec<String>,
     /// Tracer options that limit the launches and select the metrics, each with its value.
     pub only: Vec<[String; 2]>,
+    /// Stacks that the tracer samples (`python` or `off`), and samples of a thread a second.
+    pub stacks: Option<String>,
+    pub stack_rate: Option<u32>,
     /// Absolute path of the command's working directory, for tools that need absolute paths.
     pub directory: Option<String>,
 }

@@ -87,6 +87,8 @@ fn ncu_takes_chosen_launches_and_is_bounded_without() {
         line("ncu-full", &wanted("./app")),
         "ncu --config-file off --launch-count 3 --set full --import-source yes --export out ./app"
     );
+    let stacks = Wanted { stacks: Some("off".into()), stack_rate: Some(50), ..wanted("./app") };
+    assert!(line("trace", &stacks).contains("--stacks off --stack-rate 50 "));
     assert!(line("ncu-stalls", &Wanted { kernel: Some("f".into()), ..wanted("./app") }).contains("--kernel-name f --launch-count 1 "));
     assert!(line("scan", &wanted("./app")).contains("--launch-count 2000 --metrics gpu__time_duration.sum --clock-control none"));
     let ranged = Wanted { range: Some("step@LLM".into()), ..wanted("./app") };

@@ -42,6 +42,14 @@ pub(super) fn prepare(options: &Options, wanted: &Wanted, place: &Place<'_>) -> 
         };
         parts.push(part(PartId::Collect, &[option, value], why));
     }
+    if let Some(which) = &wanted.stacks {
+        let why =
+            if which == "off" { "No stacks are sampled." } else { "Stacks of the threads that launch: the lines that the GPU waits for." };
+        parts.push(part(PartId::Collect, &["--stacks", which], why));
+    }
+    if let Some(rate) = wanted.stack_rate {
+        parts.push(part(PartId::Collect, &["--stack-rate", &rate.to_string()], "So many samples of each thread a second."));
+    }
     if serves_requests(&wanted.program) {
         let why = "The server's own metrics, once a second: requests, KV cache, latencies.";
         parts.push(part(PartId::Collect, &["--metrics"], why));
