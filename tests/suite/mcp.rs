@@ -128,6 +128,28 @@ fn what_is_wrong_is_said_and_nothing_else_is_read() {
     assert_eq!(server.ask("ping", &json!({}))["result"], json!({}));
     server.send("{\"jsonrpc\": \"2.0\", \"id\"");
     assert_eq!(server.read()["error"]["code"], -32700);
+    // Bytes that are no text, and a message without end, are refused; the next one is answered.
+    server.input.as_mut().unwrap().write_all(b"\xff\xfe\n").unwrap();
+    assert_eq!(server.read()["error"]["code"], -32700);
+    server.send(&"x".repeat(3 << 20));
+    assert_eq!(server.read()["error"]["message"], "a message has at most 1 MiB");
+    assert_eq!(server.ask("ping", &json!({}))["result"], json!({}));
+    server.close();
+}
+
+/// Many calls wait for each other; one with the id of another is refused.
+#[test]
+fn many_calls_are_answered_once_each() {
+    let mut server = Server::start("fixtures");
+    let arguments = json!({"name": "kernels", "arguments": {"path": "demo/llm.sqlite.zst", "limit": 1}});
+    let mut asked: Vec<u64> = (0..12).map(|_| server.request("tools/call", &arguments)).collect();
+    server.send(&json!({"jsonrpc": "2.0", "id": server.last, "method": "tools/call", "params": arguments}).to_string());
+    asked.push(server.last);
+    let answers: Vec<Value> = asked.iter().map(|_| server.read()).collect();
+    assert_eq!(answers.iter().filter(|a| a["error"]["code"] == -32600).count(), 1, "{answers:?}");
+    let mut ids: Vec<u64> = answers.iter().map(|a| a["id"].as_u64().unwrap()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, asked);
     server.close();
 }
 

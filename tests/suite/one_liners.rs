@@ -10,6 +10,8 @@ fn lines() -> Vec<String> {
     let block = page.split("With jq and DuckDB:").nth(1).unwrap().split("```").nth(1).unwrap();
     let (llm, before) = (packed("llm").display().to_string(), packed("whole_llm").display().to_string());
     let named = |line: &str| line.replace("before.sqlite", &before).replace("after.sqlite", &llm).replace("run.sqlite", &llm);
+    // A line that is indented goes on.
+    let block = block.replace("\n    ", " ");
     block.lines().filter(|l| !l.starts_with('#') && !l.is_empty() && *l != "sh").map(named).collect()
 }
 

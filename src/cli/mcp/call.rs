@@ -3,6 +3,7 @@
 use super::message::{Event, tool_result};
 use crate::launch::child::start_own_command;
 use serde_json::Value;
+use std::collections::VecDeque;
 use std::process::Child;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,15 +14,19 @@ struct Call {
     child: Arc<Mutex<Option<Child>>>,
 }
 
-/// Calls in progress. All end with the server.
+/// Maximum number of calls at the same time: each reads a report into memory.
+const AT_ONCE: usize = 4;
+
+/// Calls in progress, and those that wait for one of them to end. All end with the server.
 pub struct Calls {
-    calls: Vec<Call>,
+    running: Vec<Call>,
+    waiting: VecDeque<(Value, Vec<String>)>,
     done: Sender<Event>,
 }
 
 impl Drop for Calls {
     fn drop(&mut self) {
-        for call in &self.calls {
+        for call in &self.running {
             stop(&call.child);
         }
     }
@@ -36,34 +41,53 @@ fn stop(child: &Mutex<Option<Child>>) {
 
 impl Calls {
     pub fn new(done: Sender<Event>) -> Self {
-        Self { calls: Vec::new(), done }
+        Self { running: Vec::new(), waiting: VecDeque::new(), done }
     }
 
-    /// Starts a command of this program.
+    /// Returns true if a call of this request has not been answered yet.
+    pub fn has(&self, id: &Value) -> bool {
+        self.running.iter().any(|c| c.id == *id) || self.waiting.iter().any(|w| w.0 == *id)
+    }
+
+    /// Starts a command of this program, or lets it wait.
     pub fn start(&mut self, id: &Value, args: Vec<String>) {
-        let child = Arc::new(Mutex::new(None));
-        self.calls.push(Call { id: id.clone(), child: Arc::clone(&child) });
-        let (id, done) = (id.clone(), self.done.clone());
-        std::thread::spawn(move || {
-            let answer = run_command(&args, &child).unwrap_or_else(|e| tool_result(&format!("warpscope could not be started: {e}"), true));
-            // The server may have ended.
-            let _ = done.send(Event::Done(id, answer));
-        });
+        self.waiting.push_back((id.clone(), args));
+        self.start_waiting();
+    }
+
+    fn start_waiting(&mut self) {
+        while self.running.len() < AT_ONCE
+            && let Some((id, args)) = self.waiting.pop_front()
+        {
+            let child = Arc::new(Mutex::new(None));
+            self.running.push(Call { id: id.clone(), child: Arc::clone(&child) });
+            let done = self.done.clone();
+            std::thread::spawn(move || {
+                let failed = |e| tool_result(&format!("warpscope could not be started: {e}"), true);
+                let answer = run_command(&args, &child).unwrap_or_else(failed);
+                // The server may have ended.
+                let _ = done.send(Event::Done(id, answer));
+            });
+        }
     }
 
     /// Forgets a call that has ended; returns false if it was cancelled before.
     pub fn end(&mut self, id: &Value) -> bool {
-        let before = self.calls.len();
-        self.calls.retain(|c| c.id != *id);
-        self.calls.len() < before
+        let before = self.running.len();
+        self.running.retain(|c| c.id != *id);
+        let ended = self.running.len() < before;
+        self.start_waiting();
+        ended
     }
 
     /// Stops a call; the protocol wants no answer then.
     pub fn cancel(&mut self, id: &Value) {
-        for call in self.calls.iter().filter(|c| c.id == *id) {
+        for call in self.running.iter().filter(|c| c.id == *id) {
             stop(&call.child);
         }
-        self.calls.retain(|c| c.id != *id);
+        self.running.retain(|c| c.id != *id);
+        self.waiting.retain(|w| w.0 != *id);
+        self.start_waiting();
     }
 }
 

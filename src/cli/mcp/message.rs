@@ -33,10 +33,15 @@ pub enum Incoming {
 }
 
 impl Incoming {
-    pub fn parse(line: &str) -> Self {
-        let mut message: Value = match serde_json::from_str(line) {
+    /// A line that cannot be read.
+    pub fn refuse(why: &str) -> Self {
+        Self::Wrong(error_reply(&Value::Null, PARSE_ERROR, why))
+    }
+
+    pub fn parse(line: &[u8]) -> Self {
+        let mut message: Value = match serde_json::from_slice(line) {
             Ok(message) => message,
-            Err(e) => return Self::Wrong(error_reply(&Value::Null, PARSE_ERROR, &format!("not JSON: {e}"))),
+            Err(e) => return Self::refuse(&format!("not JSON: {e}")),
         };
         let id = message.get("id").cloned();
         let Some(method) = message["method"].as_str().map(str::to_owned).filter(|_| message["jsonrpc"] == "2.0") else {
@@ -70,19 +75,20 @@ mod tests {
 
     #[test]
     fn requests_notifications_and_other_lines_are_told_apart() {
-        let request = Incoming::parse(r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#);
+        let request = Incoming::parse(br#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#);
         assert_eq!(request, Incoming::Request { id: json!("a"), method: "ping".to_owned(), params: Value::Null });
-        let told = Incoming::parse(r#"{"jsonrpc":"2.0","method":"notifications/initialized","params":{"a":1}}"#);
+        let told = Incoming::parse(br#"{"jsonrpc":"2.0","method":"notifications/initialized","params":{"a":1}}"#);
         assert_eq!(told, Incoming::Notification { method: "notifications/initialized".to_owned(), params: json!({"a": 1}) });
         for (line, code) in [
             ("{", PARSE_ERROR),
             ("[]", INVALID_REQUEST),
             ("7", INVALID_REQUEST),
+            ("\"\u{fffd}", PARSE_ERROR),
             (r#"{"id":1,"method":"ping"}"#, INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, INVALID_REQUEST),
         ] {
-            let Incoming::Wrong(answer) = Incoming::parse(line) else { panic!("{line}") };
+            let Incoming::Wrong(answer) = Incoming::parse(line.as_bytes()) else { panic!("{line}") };
             assert_eq!(answer["error"]["code"], code, "{line}");
         }
     }

@@ -14,7 +14,7 @@ use call::Calls;
 use folders::Folders;
 use message::{Event, Incoming, METHOD_NOT_FOUND, error_reply, reply};
 use serde_json::{Value, json};
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal, Read, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Versions of the protocol that the messages of this server conform to, the newest first.
@@ -37,10 +37,26 @@ pub fn serve(args: &Mcp) -> Result<(), Failure> {
     }
 }
 
+/// Maximum size of a message, bytes: requests are small.
+const LONGEST: u64 = 1 << 20;
+
 fn read_messages(send: &Sender<Event>) {
-    for line in std::io::stdin().lock().lines() {
-        let Ok(line) = line else { break };
-        if !line.trim().is_empty() && send.send(Event::Message(Incoming::parse(&line))).is_err() {
+    let mut input = std::io::stdin().lock();
+    loop {
+        let mut line = Vec::new();
+        let Ok(1..) = input.by_ref().take(LONGEST).read_until(b'\n', &mut line) else { break };
+        let message = if line.last() != Some(&b'\n') && line.len() as u64 == LONGEST {
+            // The rest of the line is no message either.
+            if input.skip_until(b'\n').is_err() {
+                break;
+            }
+            Incoming::refuse("a message has at most 1 MiB")
+        } else if line.trim_ascii().is_empty() {
+            continue;
+        } else {
+            Incoming::parse(&line)
+        };
+        if send.send(Event::Message(message)).is_err() {
             return;
         }
     }
@@ -90,6 +106,9 @@ fn answer_request(folders: &Folders, calls: &mut Calls, id: &Value, method: &str
         "ping" => json!({}),
         "tools/list" => json!({ "tools": tools::list_tools() }),
         "tools/call" => match tools::plan_call(folders, params["name"].as_str().unwrap_or_default(), &params["arguments"]) {
+            Ok(tools::Planned::Run(_)) if calls.has(id) => {
+                return Some(error_reply(id, message::INVALID_REQUEST, "a request with this id is in progress"));
+            }
             Ok(tools::Planned::Run(args)) => {
                 calls.start(id, args);
                 return None;
