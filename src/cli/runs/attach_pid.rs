@@ -11,7 +11,7 @@ use crate::launch::attach::{self, GpuProcess, Target};
 use crate::launch::tracer::{self, Gate, Library, Record, find_libraries};
 use crate::model::Nanos;
 use crate::model::text::escape_unsafe;
-use crate::report::runs::format_length;
+use crate::report::runs::format_clock;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ pub fn print_candidates() -> Result<(), Failure> {
         return Err(Failure::unable("no process of this user has loaded the CUDA driver"));
     }
     let line = |p: &GpuProcess| {
-        let since = p.seconds.map_or_else(String::new, |s| format_length(i64::try_from(s).unwrap_or(0) * 1000));
+        let since = p.seconds.map_or_else(String::new, |s| format_clock(i64::try_from(s).unwrap_or(0) * 1000));
         let traced = if p.traced { "  (traced)" } else { "" };
         format!("{:>8}  {since:>12}  {}{traced}", p.pid, escape_unsafe(&p.command.join(" ")))
     };
@@ -68,6 +68,8 @@ pub fn attach_to_process(all: &Args, args: &Attach, pid: i32, config: &Config) -
         None => load_tracer(args, &target)?,
     };
     await_open(&target, &output)?;
+    // What is shown first is the open recording.
+    let _ = tracer::send_command(&output, "flush");
     let trace = format!("{}.{pid}.{}", output.display(), crate::import::wstrace::SUFFIX);
     let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     print::note(&format!("recording process {pid} to {trace}"));
