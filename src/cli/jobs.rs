@@ -42,6 +42,7 @@ pub fn check_jobs(args: &CheckJobs, nsys: Option<PathBuf>) -> Result<(), Failure
     let report = args.report.as_ref().map_or_else(String::new, |r| r.display().to_string());
     print::to_stdout(|out| match args.format {
         Some(Format::Json) => report::jobs::write_json(out, &files),
+        Some(format @ (Format::Csv | Format::Md)) => report::jobs::print_rows(out, &files, format, None),
         _ => report::jobs::write_text(out, &files, &report, print::terminal_width().unwrap_or(100)),
     })?;
     let broken = files.iter().any(|(_, f, _)| f.max_severity() == Some(Severity::Error));

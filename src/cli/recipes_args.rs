@@ -20,8 +20,8 @@ pub struct CheckJobs {
     /// A trace of the program, to list which of its launches each job selects.
     #[arg(long, value_name = "REPORT")]
     pub report: Option<PathBuf>,
-    /// Output format: lines for people, or json.
-    #[arg(long, value_name = "FORMAT", value_parser = super::run_args::only_json)]
+    /// Output format [default: lines for people].
+    #[arg(long, value_parser = super::values::word_parser::<Format>())]
     pub format: Option<Format>,
 }
 

@@ -154,8 +154,8 @@ pub enum RunsCommand {
     Show {
         /// The run's number [default: the newest].
         run: Option<i64>,
-        /// Output format: lines for people, or json.
-        #[arg(long, value_name = "FORMAT", value_parser = only_json)]
+        /// Output format [default: lines for people].
+        #[arg(long, value_parser = word_parser::<Format>())]
         format: Option<Format>,
     },
     /// Free space: delete old runs, compress old reports (they still open). Asks first; runs in progress and those tagged `keep` stay.
@@ -236,15 +236,6 @@ fn parse_size(text: &str) -> Result<u64, String> {
     match digits.trim().parse::<f64>() {
         Ok(n) if n.is_finite() && n >= 0.0 => Ok((n * factor) as u64),
         _ => Err("write a size as 500M or 10G".to_owned()),
-    }
-}
-
-/// Parses a format that is either text lines or JSON.
-pub fn only_json(text: &str) -> Result<Format, String> {
-    match text {
-        "json" => Ok(Format::Json),
-        "table" => Ok(Format::Table),
-        _ => Err("there are table and json".to_owned()),
     }
 }
 

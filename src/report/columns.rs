@@ -53,5 +53,7 @@ pub fn printed_tables() -> Vec<PrintedTable> {
         other("memory", infos(super::memory::held_columns(false))),
         other("memory --before", infos(super::memory::held_columns(true))),
         other("runs list", infos(super::runs::columns())),
+        other("runs show", infos(super::runs::fact_columns())),
+        other("recipes check", infos(super::jobs::columns())),
     ]
 }

@@ -2,6 +2,8 @@
 
 use super::envelope::{Document, Envelope};
 use super::table::write_wrapped;
+use super::{Format, table};
+use crate::analysis::table::{Column, Unit, Value};
 use crate::model::Severity;
 use crate::model::text::escape_unsafe;
 use crate::model::units::format_count;
@@ -108,6 +110,39 @@ fn file_json((name, file, found): &(String, File, InReport)) -> FileJson<'_> {
 /// Writes files with their findings as JSON.
 pub fn write_json(out: &mut dyn Write, files: &[(String, File, InReport)]) -> io::Result<()> {
     Envelope::default().write(out, &FilesJson { files: files.iter().map(file_json).collect() })
+}
+
+/// A finding with the file and the job that it is on.
+pub struct FindingRow<'a> {
+    file: &'a str,
+    job: Option<usize>,
+    finding: &'a Finding,
+}
+
+/// The columns, in order.
+pub fn columns<'a>() -> Vec<Column<FindingRow<'a>>> {
+    vec![
+        Column::new("file", "file", Unit::Text, "input file", |r: &FindingRow<'_>| Value::text(r.file)),
+        Column::new("job", "job", Unit::Id, "number of the job, from 1; none for findings on the whole file", |r| Value::maybe_int(r.job)),
+        Column::new("line", "line", Unit::Id, "line of the file, from 1", |r| Value::maybe_int(r.finding.line)),
+        Column::new("severity", "severity", Unit::Text, "error, warning or info", |r| Value::text(r.finding.severity.as_str())),
+        Column::new("id", "finding", Unit::Text, "identifier of the finding", |r| Value::text(r.finding.id)),
+        Column::new("text", "text", Unit::Text, "the finding in a sentence", |r| Value::text(&r.finding.text)),
+        Column::new("fix", "fix", Unit::Text, "change that avoids it", |r| r.finding.fix.as_deref().map_or(Value::Absent, Value::text)),
+    ]
+}
+
+/// Prints the findings as rows.
+pub fn print_rows(out: &mut dyn Write, files: &[(String, File, InReport)], format: Format, width: Option<usize>) -> io::Result<()> {
+    let rows = files.iter().flat_map(|(name, file, _)| {
+        let of_file = file.findings.iter().map(move |finding| FindingRow { file: name, job: None, finding });
+        let of_jobs = file
+            .jobs
+            .iter()
+            .flat_map(move |job| job.findings.iter().map(move |f| FindingRow { file: name, job: Some(job.number), finding: f }));
+        of_file.chain(of_jobs)
+    });
+    table::print_rows(columns(), rows, out, format, width)
 }
 
 fn people_findings(out: &mut dyn Write, list: &[Finding], width: usize) -> io::Result<()> {

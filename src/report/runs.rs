@@ -353,6 +353,30 @@ pub fn run_facts(run: &Run, command: &str, now_ms: i64) -> Vec<(&'static str, St
     out
 }
 
+/// Name and value of a fact.
+type Fact = (&'static str, String);
+
+/// The columns of a run's facts, in order.
+pub fn fact_columns() -> Vec<Column<Fact>> {
+    vec![
+        Column::new("fact", "fact", Unit::Text, "name of the fact", |f: &Fact| Value::text(f.0)),
+        Column::new("value", "value", Unit::Text, "its value, for people", |f| Value::text(&f.1)),
+    ]
+}
+
+/// Prints all details of a run as rows.
+pub fn print_facts(
+    out: &mut dyn Write,
+    run: &Run,
+    (promised, came): &(Vec<Promised>, Vec<Came>),
+    command: &str,
+    now_ms: i64,
+    format: Format,
+) -> io::Result<()> {
+    let facts = run_facts(run, command, now_ms).into_iter().chain(outcome_facts(promised, came));
+    table::print_rows(fact_columns(), facts, out, format, None)
+}
+
 /// Outcomes of earlier predictions and predictions of this run, as title and text; kernels with the largest savings
 /// come first.
 pub fn outcome_facts(promised: &[Promised], came: &[Came]) -> Vec<(&'static str, String)> {

@@ -45,7 +45,13 @@ fn a_documented_file_is_checked_against_a_trace() {
     assert_eq!((code, err.as_str()), (1, ""));
     let text = text.replace(&format!("{}/", scratch().display()), "");
     insta::assert_snapshot!("recipes_check", text);
+    let (_, csv, _) = run(&["recipes", "check", file, "--format", "csv"]);
+    let rows = csv.lines().count() - 1;
     let (_, json, _) = run(&["recipes", "check", file, "--report", trace, "--format", "json"]);
+    let findings = |v: &Value| v["findings"].as_array().unwrap().len();
+    let of_json: Value = serde_json::from_str(&json).unwrap();
+    let of_file = &of_json["files"][0];
+    assert_eq!(rows, findings(of_file) + of_file["jobs"].as_array().unwrap().iter().map(findings).sum::<usize>(), "{csv}");
     let json: Value = serde_json::from_str(&json).unwrap();
     let taken = |job: usize| {
         let rows = json["files"][0]["jobs"][job]["in_report"]["taken"].as_array().unwrap();

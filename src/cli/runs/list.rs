@@ -69,6 +69,9 @@ fn show_run(library: &Library, id: Option<i64>, format: Option<Format>) -> Resul
     let promises = super::promises::load_promises(library, &run)?;
     print::to_stdout(|out| match format {
         Some(Format::Json) => report::runs::one_json(out, &run, &promises),
+        Some(format @ (Format::Csv | Format::Md)) => {
+            report::runs::print_facts(out, &run, &promises, &shell::command_line(&run.argv), store::now_ms(), format)
+        }
         _ => report::runs::print_run(out, &run, &promises, &shell::command_line(&run.argv), store::now_ms()),
     })
 }
