@@ -192,7 +192,7 @@ fn run_command(args: &Args) -> Result<(), Failure> {
         budget: args.budget.map(|tokens| tokens as usize * output::TOKEN),
         no_header: args.no_header,
         quiet: args.quiet,
-        whole: without_budget(std::env::args()),
+        whole: without_budget(std::env::args_os().map(|w| w.to_string_lossy().into_owned())),
     });
     match &args.command {
         // These commands do not read the configuration: an invalid configuration must not stop a run.

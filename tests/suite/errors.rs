@@ -64,6 +64,21 @@ fn an_answer_stays_one_document() {
     let _: serde_json::Value = serde_json::from_str(&stdout).unwrap();
 }
 
+/// A file name need not be text.
+#[test]
+fn a_name_of_other_bytes_is_an_error_like_others() {
+    use std::os::unix::ffi::OsStrExt;
+    let name = std::ffi::OsStr::from_bytes(b"no\xff.sqlite");
+    let out = std::process::Command::new(assert_cmd::cargo::cargo_bin!("warpscope"))
+        .arg("top")
+        .arg(name)
+        .args(["--format", "json"])
+        .output()
+        .unwrap();
+    let error: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!((out.status.code(), error["error"]["code"].as_str()), (Some(3), Some("no-such-file")));
+}
+
 #[test]
 fn codes_are_documented_and_told_apart() {
     let (_, help, _) = run(&["help", "errors"]);

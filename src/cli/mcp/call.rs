@@ -44,6 +44,10 @@ impl Calls {
         Self { running: Vec::new(), waiting: VecDeque::new(), done }
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.running.is_empty() && self.waiting.is_empty()
+    }
+
     /// Returns true if a call of this request has not been answered yet.
     pub fn has(&self, id: &Value) -> bool {
         self.running.iter().any(|c| c.id == *id) || self.waiting.iter().any(|w| w.0 == *id)

@@ -70,9 +70,13 @@ fn answer_events(folders: &Folders, events: &Receiver<Event>, done: Sender<Event
         out.flush()
     };
     let mut calls = Calls::new(done);
-    while let Ok(event) = events.recv() {
+    let mut closed = false;
+    // What was asked before the client closed its end is still answered.
+    while !(closed && calls.is_empty())
+        && let Ok(event) = events.recv()
+    {
         match event {
-            Event::Closed => break,
+            Event::Closed => closed = true,
             Event::Done(id, answer) => {
                 if calls.end(&id) {
                     write(&reply(&id, &answer))?;

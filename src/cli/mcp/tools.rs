@@ -73,7 +73,7 @@ const TOOLS: &[Tool] = &[
         arguments: &[
             report("path", PATH),
             option("range", "string", "--range", "Judge only NVTX ranges or operators of this name."),
-            option("phase", "string", "--phase", "Judge a phase: steady (the default), start-up or evaluation."),
+            option("phase", "string", "--phase", "Judge a phase: steady (the default), start-up, warm-up or ending."),
         ],
     },
     Tool {
@@ -114,12 +114,7 @@ const TOOLS: &[Tool] = &[
             report("path", PATH),
             option("kernel", "string", "--kernel", KERNEL),
             option("launch", "integer", "--launch", "Instead of a kernel: a launch by its number."),
-            option(
-                "question",
-                "string",
-                "--question",
-                "Collect only what answers: overview, memory, stalls, occupancy, roofline, source and others.",
-            ),
+            option("question", "string", "--question", "Collect only what answers: bound, memory, stalls, compute, occupancy or source."),
         ],
     },
     Tool {
