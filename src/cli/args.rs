@@ -45,7 +45,7 @@ pub struct Args {
     #[arg(long, global = true, help_heading = "Everywhere", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub ascii: Option<bool>,
     /// Print at most about this many tokens of 4 bytes: what matters least is left out, and the output says how much.
-    #[arg(long, global = true, help_heading = "Everywhere", value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(50..))]
+    #[arg(long, global = true, help_heading = "Everywhere", value_name = "TOKENS", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(50..))]
     pub budget: Option<u32>,
     /// Print no header above the rows of CSV, Markdown and tables.
     #[arg(long, global = true, help_heading = "Everywhere")]
@@ -77,7 +77,7 @@ pub struct Opening {
     #[arg(long, value_name = "NAME")]
     pub kernel: Option<String>,
     /// Launch that is selected there, by its number from 0.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub launch: Option<u32>,
     /// Result of ncu, or of counters in a trace, by its number from 0.
     #[arg(long, value_name = "N")]
@@ -245,7 +245,7 @@ pub struct Top {
     #[arg(long, default_value = "total", value_parser = kernel_sort_parser())]
     pub sort: Sort,
     /// List at most N groups.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub limit: Option<usize>,
     /// Only groups whose name contains TEXT (in any case).
     #[arg(long, value_name = "TEXT")]
@@ -270,7 +270,7 @@ pub struct Launches {
     #[arg(long, value_parser = launch_sort_parser())]
     pub sort: Option<Sort>,
     /// List at most N launches.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub limit: Option<usize>,
     /// Only launches that start on the GPU in this window.
     #[command(flatten)]
@@ -290,7 +290,7 @@ pub struct Metrics {
     #[arg(long, value_name = "SEL")]
     pub kernel: Option<String>,
     /// Only this result, by its number from 0.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", allow_negative_numbers = true)]
     pub launch: Option<usize>,
     /// Only metrics whose name contains TEXT (in any case).
     #[arg(long, value_name = "TEXT")]
@@ -327,7 +327,7 @@ pub struct Hints {
     #[arg(long, value_name = "SEL")]
     pub kernel: Option<String>,
     /// Only this launch, by its number in `warpscope launches` (for an Nsight Compute report, the result's number).
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", allow_negative_numbers = true)]
     pub launch: Option<u32>,
     /// Print the chain of reasoning with its numbers, what to change, and the command that confirms it, as text (without --format).
     #[arg(long, conflicts_with = "format")]
@@ -356,7 +356,7 @@ pub struct Diff {
     #[arg(long, default_value = "kernel", value_parser = word_parser::<GroupBy>())]
     pub by: GroupBy,
     /// List at most N groups.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub limit: Option<usize>,
     /// Only groups whose name contains TEXT (in any case).
     #[arg(long, value_name = "TEXT")]
@@ -391,7 +391,7 @@ pub struct Rerun {
     /// Report.
     pub file: PathBuf,
     /// The launch, by its number in `warpscope launches`; several with commas.
-    #[arg(long, value_name = "ID", value_delimiter = ',', conflicts_with_all = ["kernel", "top", "graph", "nth", "slowest", "median", "every"], help_heading = "Which launches")]
+    #[arg(long, value_name = "ID", allow_negative_numbers = true, value_delimiter = ',', conflicts_with_all = ["kernel", "top", "graph", "nth", "slowest", "median", "every"], help_heading = "Which launches")]
     pub launch: Vec<u32>,
     /// A launch of this kernel: an exact function or demangled name, otherwise a fuzzy match that must be unique. The median launch by default.
     #[arg(long, value_name = "SEL", conflicts_with_all = ["top", "graph"], help_heading = "Which launches")]
@@ -403,7 +403,7 @@ pub struct Rerun {
     #[arg(long, value_name = "N", conflicts_with_all = ["nth", "slowest", "median", "every", "within", "whole_graph", "base"], help_heading = "Which launches")]
     pub graph: Option<u32>,
     /// The Nth launch of the kernel's function in its process, from 0.
-    #[arg(long, value_name = "N", help_heading = "Which launches")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Which launches")]
     pub nth: Option<u64>,
     /// The slowest launch, or with =K the K slowest; without --kernel, of all kernels.
     #[arg(long, value_name = "K", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Which launches")]

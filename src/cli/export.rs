@@ -54,13 +54,13 @@ pub fn export_reports(args: &Export, nsys: Option<&Path>) -> Result<(), Failure>
     if trace {
         return export_trace(args, nsys);
     }
-    if args.between.to_window().map_err(Failure::wrong)?.is_some() {
-        return Err(Failure::wrong("--from and --to are for traces: --format perfetto or chrome"));
+    if args.between.to_window().map_err(Failure::usage)?.is_some() {
+        return Err(Failure::usage("--from and --to are for traces: --format perfetto or chrome"));
     }
     let unknown = args.tables.iter().find(|t| !TABLES.iter().any(|known| known.0 == **t));
     if let Some(unknown) = unknown {
         let all: Vec<&str> = TABLES.iter().map(|t| t.0).collect();
-        return Err(Failure::wrong(format!("unknown table `{unknown}`: the tables are {}", all.join(", "))));
+        return Err(Failure::usage(format!("unknown table `{unknown}`: the tables are {}", all.join(", "))));
     }
     for file in &args.files {
         export_tables(args, file, &open_timeline(file, nsys, Wants::TRIAGE.with(Parts::COLLECTIVES))?)?;
@@ -88,9 +88,9 @@ const APART: u32 = 1 << 23;
 /// Writes one trace of all reports.
 fn export_trace(args: &Export, nsys: Option<&Path>) -> Result<(), Failure> {
     if !args.tables.is_empty() || args.run.is_some() {
-        return Err(Failure::wrong("--tables and --run are for --format parquet"));
+        return Err(Failure::usage("--tables and --run are for --format parquet"));
     }
-    let window = args.between.to_window().map_err(Failure::wrong)?.unwrap_or((i64::MIN, i64::MAX));
+    let window = args.between.to_window().map_err(Failure::usage)?.unwrap_or((i64::MIN, i64::MAX));
     let mut all = Vec::new();
     for file in &args.files {
         let profile = open_timeline(file, nsys, Wants::EXPLORER)?;

@@ -4,6 +4,7 @@ use super::triage_args::{MemoryArgs, MemoryWhen};
 use super::{Failure, interrupt, print};
 use crate::analysis::memory::{MemoryVerdict, Usage, analyze_usage as memory_usage};
 use crate::import::{Names, Parts, Wants};
+use crate::model::units::format_count;
 use crate::model::{Cancel, Nanos, Profile};
 use crate::report::Format;
 use crate::report::memory::{self, Memory, Wanted, When};
@@ -53,6 +54,10 @@ pub fn print_memory(args: &MemoryArgs, nsys: Option<&Path>) -> Result<(), Failur
         Format::Json => memory::write_memory_json(out, &of, wanted, before.as_ref()),
         format => memory::print_memory(out, &of, wanted, before.as_ref(), format, print::terminal_width()),
     })?;
+    let findings: usize = usage.devices.iter().map(|d| d.findings.len()).sum();
+    if print::format_or_default(args.format) == Format::Csv && findings > 0 {
+        print::note(&format!("the CSV lists blocks only: {} in --format json", format_count(findings, "finding")));
+    }
     let found = |id: &MemoryVerdict| usage.devices.iter().any(|d| d.findings.iter().any(|f| f.id == *id));
     let failed: Vec<&str> = args.fail_on.iter().filter_map(|id| MemoryVerdict::from_id(id)).filter(found).map(MemoryVerdict::id).collect();
     if failed.is_empty() { Ok(()) } else { Err(Failure::found(format!("found: {}", failed.join(", ")))) }

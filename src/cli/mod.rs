@@ -55,8 +55,8 @@ use crate::analysis::fuzzy::nearest_match;
 use crate::config::Config;
 use crate::report::output::{self, Output};
 use args::{Args, Command};
-use clap::Parser;
-use std::io::IsTerminal;
+use clap::{CommandFactory, Parser};
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -85,6 +85,11 @@ impl Failure {
     /// Creates an error about invalid arguments or input.
     pub fn wrong(text: impl Into<String>) -> Self {
         Self { text: text.into(), code: WRONG, reason: Reason::Request }
+    }
+
+    /// Creates an error about values of options.
+    pub fn usage(text: impl Into<String>) -> Self {
+        Self { reason: Reason::Usage, ..Self::wrong(text) }
     }
 
     /// Creates an error about something that could not be done.
@@ -134,7 +139,23 @@ pub fn main() -> ExitCode {
     completions::complete_if_asked();
     let json = reason::asks_for_json(std::env::args_os());
     let args = Args::try_parse().unwrap_or_else(|e| {
-        // Help and version are no errors.
+        if !e.use_stderr() {
+            // Help and version are no errors, unless nobody gets to read them.
+            let printed = e.print().and_then(|()| std::io::stdout().flush());
+            if let Err(failed) = crate::report::tolerate_broken_pipe(printed) {
+                print::error(&failed.to_string());
+                std::process::exit(UNABLE.into());
+            }
+        }
+        if e.kind() == clap::error::ErrorKind::UnknownArgument
+            && let Some(failure) = mistyped_command()
+        {
+            print::error(&failure.text);
+            if json {
+                print_json_error(failure.reason, &failure.text, failure.code);
+            }
+            std::process::exit(failure.code.into());
+        }
         if json && e.use_stderr() {
             let text = e.to_string();
             // The error, and what clap knows better; the rest is for people.
@@ -160,6 +181,14 @@ pub fn main() -> ExitCode {
             ExitCode::from(failure.code)
         }
     }
+}
+
+/// The error about a first word that is neither a command nor a file: its options belong to the command that was meant.
+fn mistyped_command() -> Option<Failure> {
+    let word = std::env::args_os().nth(1).filter(|w| !w.as_encoded_bytes().starts_with(b"-"))?;
+    let is_command = Args::command().get_subcommands().any(|c| c.get_name_and_visible_aliases().iter().any(|n| *n == word));
+    let path = Path::new(&word);
+    (!is_command && !path.exists()).then(|| Failure::no_such_file(path))
 }
 
 /// Prints an error as JSON to stdout, for scripts that asked for JSON.
@@ -212,7 +241,11 @@ fn run_command(args: &Args) -> Result<(), Failure> {
         Some(Command::Trace(args)) => return Err(trace::exec_traced(args)),
         _ => {}
     }
-    let config = Config::load(args.config.as_deref()).map_err(Failure::wrong)?;
+    let config = Config::load(args.config.as_deref()).map_err(|e| Failure { reason: Reason::Config, ..Failure::wrong(e) })?;
+    if let Some(theme) = &args.theme {
+        // A wrong name must not be found out only in the explorer.
+        themes::check_theme(theme)?;
+    }
     let ascii = ascii(args.ascii.or(config.ascii));
     print::set_ascii(ascii);
     let nsys = args.nsys.clone().or_else(|| config.nsys.clone());

@@ -12,7 +12,7 @@ use crate::import::{Names, Parts, Wants};
 use crate::model::text::escape_unsafe;
 use crate::model::units::format_count;
 use crate::model::{Cancel, Kernel, KernelId, Profile};
-use crate::report::output::{output, take_left_out};
+use crate::report::output::{Cut, output, take_cut};
 use crate::report::{self, Format};
 use std::collections::BTreeSet;
 use std::io::{BufWriter, IsTerminal, Write};
@@ -124,10 +124,13 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> R
     if let Some(budget) = output().budget {
         let mut all = Vec::new();
         write(&mut all)?;
-        let (kept, left_out) = cut_lines(&all, budget);
-        let kept = kept.to_vec();
-        write_stdout(move |out| out.write_all(&kept))?;
-        for sentence in left_out.into_iter().chain(take_left_out()) {
+        let (kept, sentence) = match take_cut() {
+            None => cut_lines(&all, budget),
+            Some(Cut::Said) => (&all[..], None),
+            Some(Cut::Unsaid(sentence)) => (&all[..], Some(sentence)),
+        };
+        write_stdout(|out| out.write_all(kept))?;
+        if let Some(sentence) = sentence {
             note(&sentence);
         }
         return Ok(());
@@ -135,8 +138,7 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> R
     write_stdout(write)
 }
 
-/// Cuts a text to the lines that fit. Documents of JSON and tables are within their budget already; other texts begin
-/// with what matters most.
+/// Cuts a text to the lines that fit. Documents of JSON are cut already; other texts begin with what matters most.
 fn cut_lines(text: &[u8], budget: usize) -> (&[u8], Option<String>) {
     if text.len() <= budget || text.starts_with(b"{") || text.starts_with(b"[") {
         return (text, None);
@@ -191,7 +193,7 @@ pub fn notes<'a>(file: &str, notes: impl Iterator<Item = &'a crate::model::Note>
 
 /// `warpscope top`.
 pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    let between = args.between.to_window().map_err(Failure::wrong)?;
+    let between = args.between.to_window().map_err(Failure::usage)?;
     let parts = if between.is_some() { wants_for_grouping(args.by).with(Parts::STARTS) } else { wants_for_grouping(args.by) };
     // The prediction also needs the calls and copies that kernels wait for, and exists only for the whole run.
     let predicts = format_or_default(args.format) == Format::Json && args.by.is_kernel() && between.is_none();
@@ -268,7 +270,7 @@ pub fn launches(args: &Launches, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let kernels = args.kernel.as_deref().map(|s| select_kernels(&profile.kernels, &args.file, s, LISTS_KERNELS)).transpose()?;
     let paths = Paths::from_profile(&profile);
     let limit = args.limit.unwrap_or(usize::MAX);
-    let between = args.between.to_window().map_err(Failure::wrong)?;
+    let between = args.between.to_window().map_err(Failure::usage)?;
     if between.is_some() {
         require_times(&profile, &args.file)?;
     }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 pub fn print_ranges(args: &Ranges, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let profile = interrupt::open_report(&args.file, nsys, Wants::EXPLORER.with(Parts::RANGE_DETAILS))?;
     print::warn(&profile);
-    let between = args.between.to_window().map_err(Failure::wrong)?;
+    let between = args.between.to_window().map_err(Failure::usage)?;
     let Some(tree) = RangeTree::from_window(&profile, between, &Cancel::default()) else { return Ok(()) };
     if tree.nodes.is_empty() && between.is_some() && !profile.ranges.is_empty() {
         return Err(Failure::wrong(format!("{}: no range is open between these times", args.file.display())));

@@ -177,6 +177,10 @@ pub fn compare_ranks(args: &Ranks, nsys: Option<&Path>) -> Result<(), Failure> {
         Format::Md => report::ranks::write_markdown(out, &of),
         Format::Table => report::ranks::print_page(out, &of, width.unwrap_or(110)),
     })?;
+    if print::format_or_default(args.format) == Format::Csv && !found.findings.is_empty() {
+        let findings = format_count(found.findings.len(), "finding");
+        print::note(&format!("the CSV lists ranks only: {findings} and the collectives in --format json"));
+    }
     let known = |id: &Verdict| found.findings.iter().any(|f| f.id == *id);
     let fail: Vec<&str> = args.fail_on.iter().filter_map(|id| Verdict::from_id(id)).filter(known).map(Verdict::id).collect();
     if !fail.is_empty() {

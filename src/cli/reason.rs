@@ -10,6 +10,7 @@ use std::io::Write;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     Usage,
+    Config,
     Request,
     NoSuchFile,
     Unreadable,
@@ -23,7 +24,7 @@ pub enum Reason {
 }
 
 /// All reasons: identifier, meaning, and advice.
-pub const REASONS: [(Reason, &str, &str, &str); 11] = [
+pub const REASONS: [(Reason, &str, &str, &str); 12] = [
     (
         Reason::Usage,
         "usage",
@@ -31,17 +32,23 @@ pub const REASONS: [(Reason, &str, &str, &str); 11] = [
         "`warpscope COMMAND --help` lists the options of a command",
     ),
     (
+        Reason::Config,
+        "config",
+        "the configuration file is missing or wrong",
+        "name another file with --config, or correct this one: `warpscope help config` lists its keys",
+    ),
+    (
         Reason::Request,
         "request",
         "what was asked for does not go together, or is not in this report",
-        "`warpscope triage FILE` and `warpscope top FILE` list what is in the report",
+        "`warpscope triage FILE` and `warpscope top FILE` list what is in the report; `warpscope COMMAND --help` lists the options",
     ),
     (Reason::NoSuchFile, "no-such-file", "there is no file of this name", "check the path; a relative one begins in the current folder"),
     (
         Reason::Unreadable,
         "unreadable",
         "the operating system does not let the file be read",
-        "check the permissions of the file and of the folders above it",
+        "check the path, and the permissions of the file and of the folders above it",
     ),
     (
         Reason::UnknownFormat,
@@ -95,7 +102,7 @@ impl From<&ImportError> for Reason {
             ImportError::Io { .. } => Self::Unreadable,
             ImportError::Refused { .. } => Self::Refused,
             ImportError::Unknown { .. } => Self::UnknownFormat,
-            ImportError::Damaged { .. } => Self::Damaged,
+            ImportError::Damaged { .. } | ImportError::Truncated { .. } => Self::Damaged,
             ImportError::Tool { .. } => Self::Tool,
             ImportError::Cancelled { .. } => Self::Cancelled,
             _ => Self::Failed,
@@ -132,12 +139,12 @@ fn proposed_command(message: &str) -> Option<NextJson> {
     is_plain.then(|| NextJson::new(["warpscope", command, file, "--format", "json"], about.trim()))
 }
 
-/// Writes an error as JSON. The advice in a message follows its last semicolon; other errors have the advice of their
-/// reason.
+/// Writes an error as JSON. The advice in a message of ours follows its last semicolon; other errors have the advice of
+/// their reason.
 pub fn write_error(out: &mut dyn Write, reason: Reason, message: &str, exit: u8) -> std::io::Result<()> {
-    let advice = message.rsplit_once("; ").map(|m| m.1).filter(|a| a.contains('`') || a.contains("did you mean"));
-    let error = ProblemJson { code: reason.id(), message, fix: advice.unwrap_or_else(|| reason.fix()), exit };
-    Envelope::default().then(proposed_command(message)).write_line(out, &ErrorJson { error })
+    let advice = message.rsplit_once("; ").map_or_else(|| reason.fix(), |m| m.1);
+    let error = ProblemJson { code: reason.id(), message, fix: advice, exit };
+    Envelope::default().then(proposed_command(message)).write_whole_line(out, &ErrorJson { error })
 }
 
 /// Returns true if a command line asks for JSON.

@@ -66,6 +66,7 @@ pub struct Recipes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RerunFormat {
     /// Explained, for people.
+    #[value(alias = "table")]
     Text,
     /// One line for a POSIX shell.
     Shell,

@@ -74,7 +74,7 @@ fn parse_options(args: &Rerun, amd: bool) -> Result<Options, Failure> {
         let Some(q) = collect::find_question(word) else {
             let near = nearest_match(word, collect::QUESTIONS.iter().map(|q| q.word));
             let words = collect::QUESTIONS.iter().map(|q| q.word).collect::<Vec<_>>().join(", ");
-            return Err(Failure::wrong(near.map_or_else(
+            return Err(Failure::usage(near.map_or_else(
                 || format!("unknown question `{word}`; the questions are {words}"),
                 |n| format!("unknown question `{word}`; did you mean `{n}`?"),
             )));
@@ -101,7 +101,7 @@ fn parse_options(args: &Rerun, amd: bool) -> Result<Options, Failure> {
             let near = nearest_match(&name, known.iter().copied());
             let hint = near.map_or_else(|| format!("ncu has {}", known.join(", ")), |n| format!("did you mean `{n}`?"));
             if what == "set" {
-                return Err(Failure::wrong(format!("unknown {what} `{name}`; {hint}")));
+                return Err(Failure::usage(format!("unknown {what} `{name}`; {hint}")));
             }
             print::note(&format!("warning: `{name}` is not a {what} that warpscope knows; {hint}"));
         }
@@ -163,7 +163,7 @@ fn opened_by(profile: &Profile, text: &str) -> Result<OpenedBy, Failure> {
         ("profiler", None) => OpenedBy::ProfilerApi(1),
         ("profiler", Some(n)) => match n.parse() {
             Ok(n) if n > 0 => OpenedBy::ProfilerApi(n),
-            _ => return Err(Failure::wrong(format!("--opened-by profiler:{n}: write the number of the range, from 1"))),
+            _ => return Err(Failure::usage(format!("--opened-by profiler:{n}: write the number of the range, from 1"))),
         },
         ("nvtx", Some(label)) => {
             let found = find_range(profile, label, None)?;
@@ -172,7 +172,7 @@ fn opened_by(profile: &Profile, text: &str) -> Result<OpenedBy, Failure> {
                 ..found
             })
         }
-        _ => return Err(Failure::wrong(format!("--opened-by {text}: write start, profiler, profiler:N, nvtx:RANGE or late"))),
+        _ => return Err(Failure::usage(format!("--opened-by {text}: write start, profiler, profiler:N, nvtx:RANGE or late"))),
     })
 }
 
@@ -192,7 +192,7 @@ fn resolve_target(args: &Rerun, profile: &Profile, options: &Options) -> Result<
             vec![(0..profile.kernels.len()).filter_map(|k| Some(KernelId(u32::try_from(k).ok()?))).collect()]
         }
         (None, None) => {
-            return Err(Failure::wrong(
+            return Err(Failure::usage(
                 "say which launch: --launch ID, --kernel NAME (with --nth N, --slowest, --median or --every), --slowest, --top N or --graph N",
             ));
         }

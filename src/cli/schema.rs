@@ -19,18 +19,19 @@ pub fn print_schema(args: &Schema) -> Result<(), Failure> {
     let all = all_schemas();
     let format = print::format_or(args.format, Format::Json);
     if args.command.is_empty() {
-        let names: Vec<String> = all.iter().map(|s| format!("{:<20} {}", s.name, s.version)).collect();
-        if format == Format::Json {
-            let all: Vec<_> = all.iter().map(|s| &s.schema).collect();
-            return print::to_stdout(|out| report::write_json(out, &all, report::Layout::OneLine));
-        }
-        return print::lines(&names);
+        let rows = all.iter().map(|s| vec![s.name.to_owned(), s.version.to_owned()]);
+        return print::to_stdout(|out| match format {
+            Format::Json => report::write_json(out, &all.iter().map(|s| &s.schema).collect::<Vec<_>>(), report::Layout::OneLine),
+            Format::Md => table::write_markdown_texts(&[("schema", false), ("version", false)], rows, out),
+            Format::Csv => out.write_all(table::to_paste(&["schema", "version"], rows).as_bytes()),
+            Format::Table => all.iter().try_for_each(|s| writeln!(out, "{:<20} {}", s.name, s.version)),
+        });
     }
     let wanted = args.command.join("-");
     let Some(found) = all.iter().find(|s| s.name == wanted) else {
         let near = nearest_match(&wanted, all.iter().map(|s| s.name));
-        let hint = near.map_or_else(|| "`warpscope schema` lists them".to_owned(), |n| format!("did you mean `{n}`?"));
-        return Err(Failure::wrong(format!("no schema is called {wanted:?}; {hint}")));
+        let hint = near.map_or_else(|| "`warpscope schema --format table` lists them".to_owned(), |n| format!("did you mean `{n}`?"));
+        return Err(Failure::usage(format!("no schema is called `{}`; {hint}", args.command.join(" "))));
     };
     print::to_stdout(|out| {
         if format == Format::Json {

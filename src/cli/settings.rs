@@ -33,7 +33,7 @@ pub fn resolve_settings(
         launch: opening.launch,
         result: opening.result,
         range: opening.range.clone(),
-        window: opening.between.to_window().map_err(Failure::wrong)?,
+        window: opening.between.to_window().map_err(Failure::usage)?,
     };
     let first = match opening.first {
         Some(KeyScope::Overview) => Some(config::First::Overview),

@@ -36,7 +36,7 @@ fn read_timeline(file: &Path, nsys: Option<PathBuf>) -> Result<(Profile, Timelin
 
 /// Prints a time window as text.
 pub fn print_timeline(args: &TimelineArgs, ascii: bool, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    let between = args.between.to_window().map_err(Failure::wrong)?;
+    let between = args.between.to_window().map_err(Failure::usage)?;
     let (profile, timeline) = read_timeline(&args.file, nsys)?;
     let (from, to) = clamp_window(between, &timeline, &args.file)?;
     let columns = args.width.map(usize::from).or_else(|| print::terminal_width().map(|w| w.saturating_sub(LABEL).max(8)));
@@ -70,7 +70,7 @@ fn clamp_window(between: Option<(i64, i64)>, timeline: &Timeline, file: &Path) -
 
 /// Lists the events of a time window.
 pub fn print_events(args: &EventsArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    let between = args.between.to_window().map_err(Failure::wrong)?;
+    let between = args.between.to_window().map_err(Failure::usage)?;
     let (profile, timeline) = read_timeline(&args.file, nsys)?;
     let (from, to) = clamp_window(between, &timeline, &args.file)?;
     let has = |r: &&std::sync::Arc<crate::analysis::timeline::Row>| args.rows.contains(&r.key.kind) && !r.lanes().is_empty();

@@ -78,7 +78,7 @@ pub struct EventsArgs {
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
     /// List at most N events.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub limit: Option<usize>,
     /// Output format [default: table on a terminal, else csv].
     #[arg(long, value_parser = word_parser::<Format>())]

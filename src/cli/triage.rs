@@ -45,7 +45,7 @@ pub fn scope_windows(
     between: &Between,
     device: Option<u32>,
 ) -> Result<Vec<(i64, i64)>, Failure> {
-    let between = between.to_window().map_err(Failure::wrong)?;
+    let between = between.to_window().map_err(Failure::usage)?;
     Ok(match (range, phase.and_then(Phase::of)) {
         (Some(name), _) => ranges_called(profile, file, name)?,
         (None, Some(phase)) if phase != Phase::Steady => phase_windows(profile, file, phase, device)?,
@@ -65,7 +65,7 @@ pub fn print_triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
                 "{shown}: this is a report of {tool} on single kernels, which has no timeline; `warpscope hints` judges its kernels"
             )));
         }
-        let between = args.between.to_window().map_err(Failure::wrong)?;
+        let between = args.between.to_window().map_err(Failure::usage)?;
         let (range, phase) = (args.range.as_deref(), args.phase.as_deref());
         let windows = scope_windows(&profile, &shown.to_string(), range, phase, &args.between, args.device)?;
         let scope = Scope { windows, device: args.device, flops: args.flops };

@@ -8,7 +8,7 @@ use crate::launch::tracer::Chosen;
 use crate::model::NameForm;
 use crate::report::Format;
 use crate::rerun::{CacheControl, ClockControl, Replay};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 /// Parses a number of seconds.
 pub fn parse_seconds(text: &str) -> Result<f64, String> {
@@ -22,12 +22,20 @@ pub fn parse_seconds(text: &str) -> Result<f64, String> {
 pub trait Words: Clone + Send + Sync + 'static {
     /// Returns all values with their names, in the order of the help text.
     fn all() -> Vec<(Self, &'static str)>;
+
+    /// A second name of a value, which is not listed.
+    const ALIAS: Option<(&'static str, &'static str)> = None;
 }
 
 /// Returns the parser of an option that takes one of these names.
 pub fn word_parser<T: Words>() -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(T::all().into_iter().map(|w| w.1))
-        .try_map(|text| T::all().into_iter().find(|w| w.1 == text).map(|w| w.0).ok_or("unknown value"))
+    let of = |alias: &str| T::ALIAS.filter(|a| a.0 == alias).map(|a| a.1);
+    let value = |word: &'static str| match T::ALIAS.filter(|a| a.1 == word) {
+        Some((alias, _)) => PossibleValue::new(word).alias(alias),
+        None => PossibleValue::new(word),
+    };
+    PossibleValuesParser::new(T::all().into_iter().map(|w| value(w.1)))
+        .try_map(move |text| T::all().into_iter().find(|w| w.1 == of(&text).unwrap_or(&text)).map(|w| w.0).ok_or("unknown value"))
 }
 
 macro_rules! words {
@@ -44,7 +52,15 @@ words!(NameForm: Function => "function", Demangled => "demangled", Mangled => "m
 words!(ClockControl: Base => "base", None => "none");
 words!(CacheControl: All => "all", None => "none");
 words!(Replay: Kernel => "kernel", Application => "application", AppRange => "app-range");
-words!(Format: Table => "table", Csv => "csv", Json => "json", Md => "md");
+
+impl Words for Format {
+    fn all() -> Vec<(Self, &'static str)> {
+        vec![(Self::Table, "table"), (Self::Csv, "csv"), (Self::Json, "json"), (Self::Md, "md")]
+    }
+
+    // As `rerun` calls it.
+    const ALIAS: Option<(&'static str, &'static str)> = Some(("text", "table"));
+}
 
 impl Words for GroupBy {
     fn all() -> Vec<(Self, &'static str)> {

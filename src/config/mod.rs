@@ -122,7 +122,11 @@ impl Config {
 
     /// Parses the text of the file. An error is one sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| e.to_string().trim().replace('\n', " "))?;
+        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
+            let line =
+                e.span().map_or_else(String::new, |at| format!("line {}: ", 1 + text[..at.start.min(text.len())].matches('\n').count()));
+            format!("{line}{}", e.message().trim().replace('\n', " "))
+        })?;
         let mut config = Self::default();
         for (key, value) in table {
             config.set_key(&key, value)?;

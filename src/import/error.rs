@@ -12,6 +12,9 @@ pub enum ImportError {
     /// The file was recognised, but cannot be read.
     #[error("{}: {what}; {next}", path.display())]
     Refused { path: PathBuf, what: String, next: String },
+    /// The end of the file is missing.
+    #[error("{}: truncated: {what}; {next}", path.display())]
+    Truncated { path: PathBuf, what: String, next: String },
     /// No importer recognises the contents.
     #[error("{}: not a profile that warpscope knows (tried {tried}); it starts with {head}", path.display())]
     Unknown {

@@ -127,10 +127,12 @@ pub fn run_child(command: &mut Command, mut line: impl FnMut(&str), cancelled: i
     Ok(Ended { status, log: log.into(), cancelled: stopping.is_some() })
 }
 
-/// Starts this program with other arguments; its output is read through a pipe, and what it says to people is dropped.
+/// Starts this program with other arguments, and ends it if this one is killed; its output is read through a pipe, and what it says to people is dropped.
 pub fn start_own_command(args: &[String]) -> std::io::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
+    command.args(args);
+    let mut command = wrap_in_starter(&command).unwrap_or(command);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
 }
 
 fn read_lines(mut output: impl Read, send: &mpsc::SyncSender<String>) {

@@ -1,5 +1,6 @@
 //! Cuts documents to a size: the rows that weigh least are left out first, then the ends of lists and texts.
 
+use super::output::TOKEN;
 use crate::analysis::table::Column;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,7 +16,7 @@ pub struct CutJson {
     /// Names from the document down to the list; `[]` stands for each element of a list.
     list: String,
     shown: usize,
-    /// Number of elements without the budget.
+    /// Number of elements without the budget; for lists in elements of a list, those in the elements that are shown.
     of: usize,
 }
 
@@ -25,6 +26,8 @@ pub struct LeftOutJson {
     lists: Vec<CutJson>,
     /// Number of texts that were shortened: they end in `…`.
     texts: usize,
+    /// Size of this document, tokens of four bytes, if it has no form that fits into the budget.
+    tokens: Option<usize>,
     /// The command that prints all of it.
     argv: Vec<String>,
 }
@@ -32,7 +35,7 @@ pub struct LeftOutJson {
 impl LeftOutJson {
     fn new(lists: BTreeMap<String, (usize, usize)>, texts: usize, argv: &[String]) -> Self {
         let lists = lists.into_iter().map(|(list, (shown, of))| CutJson { list, shown, of }).collect();
-        Self { lists, texts, argv: argv.to_vec() }
+        Self { lists, texts, tokens: None, argv: argv.to_vec() }
     }
 }
 
@@ -160,6 +163,16 @@ impl Cuts {
         let cut = self.lists.entry(path.to_owned()).or_default();
         *cut = (cut.0 + shown, cut.1 + of);
     }
+
+    /// Notes that the elements of a list that were still there are gone, too.
+    fn add_emptied(&mut self, path: &str, elements: usize) {
+        match self.lists.get_mut(path) {
+            Some(cut) => cut.0 = cut.0.saturating_sub(elements),
+            None => {
+                self.lists.insert(path.to_owned(), (0, elements));
+            }
+        }
+    }
 }
 
 fn shrink_text(text: &mut String, most: usize, cuts: &mut Cuts) {
@@ -267,12 +280,82 @@ fn shrink_value(value: &mut Value, most: usize, weight: Option<&str>, path: &str
     }
 }
 
+/// Lists of a document that may be empty, with their sizes in bytes: those of the frame, then those in other values. A
+/// document's own lists keep an element: without it, it says nothing.
+fn list_sizes(document: &Value) -> BTreeMap<String, usize> {
+    fn visit(value: &Value, path: &str, sizes: &mut BTreeMap<String, usize>) {
+        match value {
+            Value::Array(list) => {
+                let own = !path.contains(['.', '[']) && !FRAME.contains(&path);
+                let whole = path == "source" || path.rsplit('.').next() == Some("argv");
+                // A triple of extents is whole, too.
+                let numbers = list.iter().all(Value::is_number);
+                if !own && !whole && !numbers {
+                    *sizes.entry(path.to_owned()).or_default() += size_of(value);
+                }
+                let elements = format!("{path}[]");
+                for v in list {
+                    visit(v, &elements, sizes);
+                }
+            }
+            Value::Object(map) if map.len() <= MOST_FIELDS => {
+                for (name, value) in map {
+                    let inner = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                    visit(value, &inner, sizes);
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut sizes = BTreeMap::new();
+    visit(document, "", &mut sizes);
+    sizes.retain(|_, size| *size > SHORT);
+    sizes
+}
+
+/// Empties the lists at a path.
+fn empty_lists(value: &mut Value, path: &str, at: &str, cuts: &mut Cuts) {
+    match value {
+        Value::Array(list) if at == path => {
+            cuts.add_emptied(path, list.len());
+            list.clear();
+        }
+        Value::Array(list) => {
+            let elements = format!("{at}[]");
+            for value in list.iter_mut().filter(|_| path.starts_with(&elements)) {
+                empty_lists(value, path, &elements, cuts);
+            }
+        }
+        Value::Object(map) if map.len() <= MOST_FIELDS => {
+            for (name, value) in map {
+                let inner = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+                if path.starts_with(&inner) {
+                    empty_lists(value, path, &inner, cuts);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Empties lists, the least important and largest first, until a document fits.
+fn empty_until_fits(document: &mut Value, most: usize, cuts: &mut Cuts) {
+    let class = |path: &str| ["coverage", "notes", "next"].iter().position(|f| path.starts_with(f)).map_or(1, |at| [0, 2, 3][at]);
+    while size_of(document) > most {
+        let sizes = list_sizes(document);
+        let Some((path, _)) = sizes.into_iter().min_by_key(|(path, size)| (class(path), Reverse(*size))) else { break };
+        empty_lists(document, &path, "", cuts);
+    }
+}
+
 /// Shrinks a document to about `budget` bytes, and returns what was left out. `whole` is the command that prints all.
 pub(super) fn shrink(document: &mut Value, budget: usize, whole: &[String]) -> Option<LeftOutJson> {
     let kept = KEPT.take();
     let mut cuts = Cuts::default();
+    let most = budget.saturating_sub(NOTICE);
     if kept.left_out > 0 || size_of(document) > budget {
-        shrink_value(document, budget.saturating_sub(NOTICE), kept.weight, "", &mut cuts);
+        shrink_value(document, most, kept.weight, "", &mut cuts);
+        empty_until_fits(document, most, &mut cuts);
     }
     if kept.left_out > 0 {
         // The rows that were never made count, too.
@@ -281,7 +364,11 @@ pub(super) fn shrink(document: &mut Value, budget: usize, whole: &[String]) -> O
         let cut = cuts.lists.entry(name.to_owned()).or_insert((shown, shown));
         cut.1 += kept.left_out;
     }
-    (!cuts.lists.is_empty() || cuts.texts > 0).then(|| LeftOutJson::new(cuts.lists, cuts.texts, whole))
+    let cut = !cuts.lists.is_empty() || cuts.texts > 0;
+    let mut left_out = LeftOutJson::new(cuts.lists, cuts.texts, whole);
+    let size = size_of(document) + if cut { size_of(&serde_json::to_value(&left_out).unwrap_or_default()) } else { 0 };
+    left_out.tokens = (size > budget).then(|| size.div_ceil(TOKEN));
+    (cut || left_out.tokens.is_some()).then_some(left_out)
 }
 
 /// The sentence that says that rows were left out of a table.

@@ -143,15 +143,20 @@ impl<'a> Envelope<'a> {
 
     /// Writes a document as JSON: one line for each element of its lists, so that lines can be searched and compared.
     pub fn write<D: Document>(&self, out: &mut dyn Write, document: &D) -> io::Result<()> {
-        self.write_as(out, document, Layout::LinePerElement)
+        self.write_as(out, document, Layout::LinePerElement, output().budget)
     }
 
     /// Writes a document as JSON on one line, for a stream of documents.
     pub fn write_line<D: Document>(&self, out: &mut dyn Write, document: &D) -> io::Result<()> {
-        self.write_as(out, document, Layout::OneLine)
+        self.write_as(out, document, Layout::OneLine, output().budget)
     }
 
-    fn write_as<D: Document>(&self, out: &mut dyn Write, document: &D, layout: Layout) -> io::Result<()> {
+    /// Writes a document on one line, of which nothing may be left out.
+    pub fn write_whole_line<D: Document>(&self, out: &mut dyn Write, document: &D) -> io::Result<()> {
+        self.write_as(out, document, Layout::OneLine, None)
+    }
+
+    fn write_as<D: Document>(&self, out: &mut dyn Write, document: &D, layout: Layout, budget: Option<usize>) -> io::Result<()> {
         let framed = Framed {
             schema: SchemaJson { name: D::NAME, version: D::VERSION },
             source: &self.source,
@@ -161,10 +166,9 @@ impl<'a> Envelope<'a> {
             next: &self.next,
             left_out: None,
         };
-        let options = output();
-        let Some(budget) = options.budget else { return write_json(out, &framed, layout) };
+        let Some(budget) = budget else { return write_json(out, &framed, layout) };
         let mut whole = serde_json::to_value(&framed).map_err(io::Error::from)?;
-        let left_out = shrink(&mut whole, budget, &options.whole);
+        let left_out = shrink(&mut whole, budget, &output().whole);
         whole["left_out"] = serde_json::to_value(left_out).map_err(io::Error::from)?;
         write_json(out, &whole, layout)
     }

@@ -32,17 +32,25 @@ pub fn output() -> &'static Output {
     OUTPUT.get().unwrap_or(&DEFAULT)
 }
 
-/// What was left out of the output, to be said after it.
-static LEFT_OUT: Mutex<Option<String>> = Mutex::new(None);
+/// Output that was cut already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// It has no form that is shorter, and says what it leaves out.
+    Said,
+    /// As above, but this has to be said after it.
+    Unsaid(String),
+}
 
-/// Notes a sentence on what was left out.
-pub fn note_left_out(sentence: String) {
-    if let Ok(mut noted) = LEFT_OUT.lock() {
-        *noted = Some(sentence);
+static CUT: Mutex<Option<Cut>> = Mutex::new(None);
+
+/// Notes that the output was cut.
+pub fn note_cut(cut: Cut) {
+    if let Ok(mut noted) = CUT.lock() {
+        *noted = Some(cut);
     }
 }
 
-/// Takes the sentence on what was left out.
-pub fn take_left_out() -> Option<String> {
-    LEFT_OUT.lock().ok()?.take()
+/// Takes the note that the output was cut; nothing if it still has to be.
+pub fn take_cut() -> Option<Cut> {
+    CUT.lock().ok()?.take()
 }

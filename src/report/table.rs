@@ -1,7 +1,7 @@
 //! Prints tables from the declarations of their columns.
 
 use super::budget::{keep_for_text, left_out_sentence};
-use super::output::{note_left_out, output};
+use super::output::{Cut, note_cut, output};
 use crate::analysis::labels;
 use crate::analysis::table::{Column, Outputs, columns_of};
 use crate::model::text::escape_unsafe;
@@ -30,15 +30,19 @@ pub fn print_rows<R, B: Borrow<R>>(
     let notice = left_out_sentence(usize::MAX, &options.whole).len();
     let (kept, left_out) = keep_for_text(&columns, rows, budget.saturating_sub(notice), |rows| print(rows).len());
     out.write_all(&print(&kept.iter().collect::<Vec<_>>()))?;
-    match format {
-        _ if left_out == 0 => Ok(()),
-        // A line that is no row would end a parser: the end of the output says it on stderr.
-        Format::Csv | Format::Json => {
-            note_left_out(left_out_sentence(left_out, &options.whole));
-            Ok(())
-        }
-        Format::Md | Format::Table => writeln!(out, "\n{}", left_out_sentence(left_out, &options.whole)),
+    if left_out == 0 {
+        return Ok(());
     }
+    let sentence = left_out_sentence(left_out, &options.whole);
+    match format {
+        // A line that is no row would end a parser: the end of the output says it on stderr.
+        Format::Csv | Format::Json => note_cut(Cut::Unsaid(sentence)),
+        Format::Md | Format::Table => {
+            writeln!(out, "\n{sentence}")?;
+            note_cut(Cut::Said);
+        }
+    }
+    Ok(())
 }
 
 /// Prints all rows.

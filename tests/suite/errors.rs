@@ -22,7 +22,11 @@ fn cases() -> Vec<(Vec<String>, i32, &'static str)> {
         (of("triage --range nothing", &llm), 2, "request"),
         (of("top", "/nonexistent/x.sqlite"), 3, "no-such-file"),
         (of("top", &file("words.sqlite", b"hello, world")), 3, "unknown-format"),
-        (of("top", &file("cut.sqlite", &plain[..plain.len() / 3])), 3, "refused"),
+        (of("top", &file("cut.sqlite", &plain[..plain.len() / 3])), 3, "damaged"),
+        (of("top --config /nonexistent/config.toml", &llm), 2, "config"),
+        (of("top --from 2s --to 1s", &llm), 2, "usage"),
+        (of("top --limit -1", &llm), 2, "usage"),
+        (of("top --theme no-theme", &llm), 2, "usage"),
         (of("top", &file("cut.sqlite.zst", &packed_bytes[..packed_bytes.len() / 2])), 3, "damaged"),
         (of("memory", &root().join("fixtures/nsys/single.sqlite.zst").display().to_string()), 2, "request"),
     ]

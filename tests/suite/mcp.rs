@@ -115,7 +115,7 @@ fn what_is_wrong_is_said_and_nothing_else_is_read() {
         ("verdict", json!({"path": "--help"}), "no such report in"),
         ("verdict", json!({}), "needs the argument \"path\""),
         ("verdict", json!({"path": "zoo.ncu-rep.zst"}), "has no timeline"),
-        ("kernels", json!({"path": "llm.sqlite.zst", "by": "colour"}), "possible values"),
+        ("kernels", json!({"path": "llm.sqlite.zst", "by": "colour"}), "is none of kernel"),
         ("kernels", json!({"path": "llm.sqlite.zst", "limit": -1}), "not of type integer"),
         ("kernels", json!({"path": "llm.sqlite.zst", "sort": "x"}), "has no argument \"sort\""),
         ("explain_kernel", json!({"path": "llm.sqlite.zst", "kernel": "--explain"}), "no kernel matches"),

@@ -347,6 +347,8 @@ fn pages_of_ranks() {
     let page = warpscope(folder.path(), &["ranks", ".", "--format", "table"]);
     insta::assert_snapshot!("ranks_page", text(&page));
     let csv = warpscope(folder.path(), &["ranks", ".", "--format", "csv"]);
+    assert!(text(&csv).contains("the CSV lists ranks only: "), "{}", text(&csv));
+    let csv = warpscope(folder.path(), &["ranks", ".", "--format", "csv", "-q"]);
     assert_eq!(text(&csv).lines().count(), 96);
     assert!(text(&csv).lines().any(|l| l.starts_with("37,node4,5,") && l.contains(",host,")), "{}", text(&csv));
     let md = text(&warpscope(folder.path(), &["ranks", ".", "--format", "md"]));

@@ -1,9 +1,12 @@
 //! Folders that the server reads from.
 
+use crate::analysis::labels::cut_middle;
 use crate::import::open::is_openable;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
+/// Maximum length of a path in an error: it may be anything that a client sends.
+const LONGEST_SHOWN: usize = 200;
 /// Maximum depth of listed folders below a given one.
 const DEEPEST: usize = 4;
 
@@ -27,7 +30,7 @@ impl Folders {
     pub fn resolve(&self, path: &str) -> Result<PathBuf, String> {
         let inside = |real: &PathBuf| self.0.iter().any(|f| real.starts_with(f));
         let real = self.0.iter().filter_map(|f| f.join(path).canonicalize().ok()).find(inside);
-        real.ok_or_else(|| format!("{path}: no such report in {}", self.names()))
+        real.ok_or_else(|| format!("{}: no such report in {}", cut_middle(path, LONGEST_SHOWN), self.names()))
     }
 
     fn names(&self) -> String {
@@ -48,7 +51,8 @@ impl Folders {
                 let Ok(meta) = entry.metadata() else { continue };
                 if meta.is_dir() && depth > 0 {
                     left.push((path, depth - 1));
-                } else if meta.is_file() && is_openable(&path) {
+                } else if meta.is_file() && is_openable(&path) && path.to_str().is_some() {
+                    // A name that is no text cannot be given in JSON.
                     found.push((meta.modified().ok(), path, meta.len()));
                 }
             }

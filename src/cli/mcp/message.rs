@@ -39,6 +39,8 @@ impl Incoming {
     }
 
     pub fn parse(line: &[u8]) -> Self {
+        // Some clients begin with a byte order mark.
+        let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
         let mut message: Value = match serde_json::from_slice(line) {
             Ok(message) => message,
             Err(e) => return Self::refuse(&format!("not JSON: {e}")),
@@ -49,8 +51,9 @@ impl Incoming {
         };
         let params = message.get_mut("params").map(Value::take).unwrap_or_default();
         match id {
-            Some(id @ (Value::String(_) | Value::Number(_))) => Self::Request { id, method, params },
-            Some(_) => Self::Wrong(error_reply(&Value::Null, INVALID_REQUEST, "an id is a string or a number")),
+            // An answer must have the same id, and other numbers would be rounded.
+            Some(id) if id.is_string() || id.is_i64() || id.is_u64() => Self::Request { id, method, params },
+            Some(_) => Self::Wrong(error_reply(&Value::Null, INVALID_REQUEST, "an id is a string or an integer of at most 64 bits")),
             None => Self::Notification { method, params },
         }
     }
@@ -77,6 +80,7 @@ mod tests {
     fn requests_notifications_and_other_lines_are_told_apart() {
         let request = Incoming::parse(br#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#);
         assert_eq!(request, Incoming::Request { id: json!("a"), method: "ping".to_owned(), params: Value::Null });
+        assert_eq!(Incoming::parse("\u{feff}{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"ping\"}".as_bytes()), request);
         let told = Incoming::parse(br#"{"jsonrpc":"2.0","method":"notifications/initialized","params":{"a":1}}"#);
         assert_eq!(told, Incoming::Notification { method: "notifications/initialized".to_owned(), params: json!({"a": 1}) });
         for (line, code) in [
@@ -87,6 +91,7 @@ mod tests {
             (r#"{"id":1,"method":"ping"}"#, INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":1,"method":7}"#, INVALID_REQUEST),
             (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, INVALID_REQUEST),
+            (r#"{"jsonrpc":"2.0","id":123456789012345678901234567890,"method":"ping"}"#, INVALID_REQUEST),
         ] {
             let Incoming::Wrong(answer) = Incoming::parse(line.as_bytes()) else { panic!("{line}") };
             assert_eq!(answer["error"]["code"], code, "{line}");

@@ -1,7 +1,10 @@
 //! The tools: their declarations, and the command that each one is.
 
 use super::folders::Folders;
+use crate::analysis::GroupBy;
+use crate::analysis::triage::Phase;
 use crate::report::output::TOKEN;
+use crate::rerun::collect::QUESTIONS;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -23,6 +26,8 @@ struct Argument {
     about: &'static str,
     required: bool,
     use_as: Use,
+    /// Values that exist, if they are known before a report is read.
+    values: fn() -> Vec<&'static str>,
 }
 
 /// Place of an argument in the command.
@@ -35,11 +40,15 @@ enum Use {
 }
 
 const fn report(name: &'static str, about: &'static str) -> Argument {
-    Argument { name, kind: "string", about, required: true, use_as: Use::Report }
+    Argument { name, kind: "string", about, required: true, use_as: Use::Report, values: Vec::new }
 }
 
 const fn option(name: &'static str, kind: &'static str, flag: &'static str, about: &'static str) -> Argument {
-    Argument { name, kind, about, required: false, use_as: Use::Option(flag) }
+    Argument { name, kind, about, required: false, use_as: Use::Option(flag), values: Vec::new }
+}
+
+const fn choice(name: &'static str, flag: &'static str, values: fn() -> Vec<&'static str>, about: &'static str) -> Argument {
+    Argument { values, ..option(name, "string", flag, about) }
 }
 
 /// A tool.
@@ -73,7 +82,7 @@ const TOOLS: &[Tool] = &[
         arguments: &[
             report("path", PATH),
             option("range", "string", "--range", "Judge only NVTX ranges or operators of this name."),
-            option("phase", "string", "--phase", "Judge a phase: steady (the default), start-up, warm-up or ending."),
+            choice("phase", "--phase", || Phase::ALL.iter().map(|p| p.1).collect(), "Judge a phase, by default the steady state."),
         ],
     },
     Tool {
@@ -83,11 +92,11 @@ const TOOLS: &[Tool] = &[
         command: "top",
         arguments: &[
             report("path", PATH),
-            option(
+            choice(
                 "by",
-                "string",
                 "--by",
-                "Group by kernel (the default), name, config, stream, device, process, nvtx or line (of capture, for CUDA graphs).",
+                || GroupBy::ALL.iter().map(|g| g.cli_name()).collect(),
+                "Group by this, by default by kernel; line is the line of capture, for CUDA graphs.",
             ),
             option("filter", "string", "--filter", "Only kernels whose name contains this text."),
             option("limit", "integer", "--limit", "List at most this many."),
@@ -114,7 +123,7 @@ const TOOLS: &[Tool] = &[
             report("path", PATH),
             option("kernel", "string", "--kernel", KERNEL),
             option("launch", "integer", "--launch", "Instead of a kernel: a launch by its number."),
-            option("question", "string", "--question", "Collect only what answers: bound, memory, stalls, compute, occupancy or source."),
+            choice("question", "--question", || QUESTIONS.iter().map(|q| q.word).collect(), "Collect only what answers this question."),
         ],
     },
     Tool {
@@ -139,7 +148,12 @@ pub fn list_tools() -> Vec<Value> {
     let declare = |tool: &Tool| {
         let mut properties = Map::new();
         for a in tool.arguments {
-            properties.insert(a.name.to_owned(), json!({ "type": a.kind, "description": a.about }));
+            let mut property = json!({ "type": a.kind, "description": a.about });
+            let values = (a.values)();
+            if !values.is_empty() {
+                property["enum"] = values.into();
+            }
+            properties.insert(a.name.to_owned(), property);
         }
         properties.insert("budget".to_owned(), budget_argument());
         let required: Vec<&str> = tool.arguments.iter().filter(|a| a.required).map(|a| a.name).collect();
@@ -174,6 +188,10 @@ pub enum Refused {
 /// Text of an argument of the declared type.
 fn argument_text(argument: &Argument, value: &Value) -> Result<String, Refused> {
     let wrong = || Refused::Argument(format!("{}: {value} is not of type {}", argument.name, argument.kind));
+    let values = (argument.values)();
+    if !values.is_empty() && !value.as_str().is_some_and(|v| values.contains(&v)) {
+        return Err(Refused::Argument(format!("{}: {value} is none of {}", argument.name, values.join(", "))));
+    }
     match argument.kind {
         "string" => value.as_str().map(str::to_owned).ok_or_else(wrong),
         _ => value.as_u64().map(|n| n.to_string()).ok_or_else(wrong),
@@ -193,14 +211,21 @@ pub fn plan_call(folders: &Folders, name: &str, given: &Value) -> Result<Planned
         return Err(Refused::Unknown(format!("there is no tool {name:?}; the tools are {}", names.join(", "))));
     };
     let empty = Map::new();
-    let given = given.as_object().unwrap_or(&empty);
+    let given = match given {
+        Value::Null => &empty,
+        Value::Object(given) => given,
+        _ => return Err(Refused::Argument("the arguments are not an object".to_owned())),
+    };
     if let Some(unknown) = given.keys().find(|k| *k != "budget" && !tool.arguments.iter().any(|a| a.name == **k)) {
         let names: Vec<&str> = tool.arguments.iter().map(|a| a.name).chain(["budget"]).collect();
         return Err(Refused::Argument(format!("{name} has no argument {unknown:?}; it has {}", names.join(", "))));
     }
     let budget = match given.get("budget").filter(|b| !b.is_null()) {
         None => BUDGET,
-        Some(b) => b.as_u64().ok_or_else(|| Refused::Argument(format!("budget: {b} is not a number of tokens")))?.clamp(LEAST, MOST),
+        Some(b) => b
+            .as_u64()
+            .filter(|b| (LEAST..=MOST).contains(b))
+            .ok_or_else(|| Refused::Argument(format!("budget: {b} is not a number of tokens from {LEAST} to {MOST}")))?,
     };
     let room = usize::try_from(budget).unwrap_or(usize::MAX).saturating_mul(TOKEN);
     let mut command = vec![tool.command.to_owned()];
@@ -245,7 +270,7 @@ mod tests {
         std::fs::write(folder.path().join("a.sqlite"), "").unwrap();
         let folders = Folders::new(&[folder.path().to_owned()]).unwrap();
         let report = folder.path().canonicalize().unwrap().join("a.sqlite").display().to_string();
-        let planned = plan_call(&folders, "explain_kernel", &json!({"path": "a.sqlite", "kernel": "--help", "budget": 5}));
+        let planned = plan_call(&folders, "explain_kernel", &json!({"path": "a.sqlite", "kernel": "--help", "budget": 200}));
         let words = ["hints", &report, "--kernel=--help", "--format=json", "--budget=200"].map(str::to_owned).to_vec();
         assert_eq!(planned, Ok(Planned::Run(words)));
         for (tool, arguments, says) in [
@@ -255,6 +280,9 @@ mod tests {
             ("explain_kernel", json!({"path": "a.sqlite", "kernle": "k"}), "has no argument \"kernle\"; it has path, kernel"),
             ("explain_kernel", json!({"path": "../x"}), "no such report in"),
             ("verdict", json!({"path": "a.sqlite", "budget": "much"}), "not a number of tokens"),
+            ("verdict", json!({"path": "a.sqlite", "budget": 5}), "from 200 to 20000"),
+            ("verdict", json!({"path": "a.sqlite", "phase": "end"}), "none of start-up"),
+            ("verdict", json!([]), "not an object"),
         ] {
             let refused = plan_call(&folders, tool, &arguments);
             let Err(Refused::Argument(text)) = &refused else { panic!("{refused:?}") };

@@ -268,11 +268,11 @@ impl Db {
         let pages = if field(24, 4) == field(92, 4) { field(28, 4).unwrap_or(0) } else { 0 };
         let promised = page.saturating_mul(pages);
         if promised > self.size {
-            return Err(ImportError::refused(
-                &self.path,
-                format!("truncated: only {} of {promised} bytes", self.size),
-                "it is still being written or copied, or the copy failed: fetch it again",
-            ));
+            return Err(ImportError::Truncated {
+                path: self.path.clone(),
+                what: format!("only {} of {promised} bytes", self.size),
+                next: "it is still being written or copied, or the copy failed: fetch it again".to_owned(),
+            });
         }
         Ok(())
     }
