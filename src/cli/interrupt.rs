@@ -6,7 +6,7 @@ use crate::import::{self, Cancel, ImportError, Job, Wants};
 use crate::model::Profile;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -39,6 +39,8 @@ pub fn open_report(file: &Path, nsys: Option<PathBuf>, wants: Wants) -> Result<P
 struct Heard {
     reading: Mutex<Vec<Cancel>>,
     caught: AtomicI32,
+    /// Set while a pager runs, which obeys Ctrl-C itself.
+    paging: AtomicBool,
 }
 
 impl Heard {
@@ -48,6 +50,9 @@ impl Heard {
 
     /// Cancels the active readers; ends the program if there are none, or on a repeated signal.
     fn cancel_readers(&self, signal: i32) {
+        if signal == SIGINT && self.paging.load(Ordering::SeqCst) {
+            return;
+        }
         let reading = self.lock_readers();
         if reading.is_empty() || self.caught.swap(signal, Ordering::SeqCst) != 0 {
             std::process::exit(128 + signal);
@@ -80,6 +85,12 @@ fn signal_listener() -> Result<Arc<Heard>, Failure> {
     let stops = Arc::clone(&ears);
     std::thread::spawn(move || signals.forever().for_each(|signal| stops.cancel_readers(signal)));
     Ok(ears)
+}
+
+/// Leaves Ctrl-C to a pager until the end of the program.
+pub fn leave_interrupts_to_pager() -> Result<(), Failure> {
+    signal_listener()?.paging.store(true, Ordering::SeqCst);
+    Ok(())
 }
 
 /// Reads a file. A signal cancels the reader and then ends the program with the exit code that shells expect. Outside

@@ -52,7 +52,7 @@ mod which_args;
 mod workers;
 
 use crate::analysis::fuzzy::nearest_match;
-use crate::config::Config;
+use crate::config::{ColorMode, Config};
 use crate::report::output::{self, Output};
 use args::{Args, Command};
 use clap::{CommandFactory, Parser};
@@ -213,6 +213,17 @@ fn without_budget(words: impl Iterator<Item = String>) -> Vec<String> {
     out
 }
 
+/// Returns true if headings are in bold: on a terminal, or where `CLICOLOR_FORCE` says so; `--color none` and `NO_COLOR`
+/// take precedence (<https://bixense.com/clicolors>).
+fn shows_bold(color: Option<ColorMode>, variable: impl Fn(&str) -> Option<String>) -> bool {
+    let is_set = |name: &str| variable(name).is_some_and(|v| !v.is_empty() && v != "0");
+    if color == Some(ColorMode::None) || variable("NO_COLOR").is_some_and(|v| !v.is_empty()) {
+        return false;
+    }
+    let terminal = || std::io::stdout().is_terminal() && ColorMode::detect_from_env(&variable) != ColorMode::None;
+    is_set("CLICOLOR_FORCE") || (variable("CLICOLOR").is_none_or(|v| v != "0") && terminal())
+}
+
 fn run_command(args: &Args) -> Result<(), Failure> {
     let variable = |name: &str| std::env::var_os(name).map(|v| v.to_string_lossy().into_owned());
     let ascii = |chosen: Option<bool>| chosen.unwrap_or_else(|| !crate::config::utf8_locale(variable));
@@ -221,6 +232,7 @@ fn run_command(args: &Args) -> Result<(), Failure> {
         budget: args.budget.map(|tokens| tokens as usize * output::TOKEN),
         no_header: args.no_header,
         quiet: args.quiet,
+        bold: shows_bold(args.color, variable),
         whole: without_budget(std::env::args_os().map(|w| w.to_string_lossy().into_owned())),
     });
     match &args.command {

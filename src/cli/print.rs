@@ -12,11 +12,14 @@ use crate::import::{Names, Parts, Wants};
 use crate::model::text::escape_unsafe;
 use crate::model::units::format_count;
 use crate::model::{Cancel, Kernel, KernelId, Profile};
-use crate::report::output::{Cut, output, take_cut};
+use crate::report::output::{BOLD, Cut, output, take_cut};
 use crate::report::{self, Format};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io::{BufWriter, IsTerminal, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Prints a note or a warning to stderr, unless the user wants none.
@@ -81,7 +84,12 @@ impl<W: Write> Cleaned<W> {
     fn write_line(&mut self) -> std::io::Result<()> {
         let line = std::mem::take(&mut self.line);
         let text = String::from_utf8_lossy(&line);
-        let text = escape_unsafe(&text);
+        let mut text = escape_unsafe(&text);
+        for (stand_in, sequence) in BOLD {
+            if output().bold && text.contains(stand_in) {
+                text = text.replace(stand_in, sequence).into();
+            }
+        }
         if ASCII.load(Ordering::Relaxed) {
             return self.to.write_all(crate::ui::ascii::to_ascii(&text).as_bytes());
         }
@@ -150,8 +158,12 @@ fn cut_lines(text: &[u8], budget: usize) -> (&[u8], Option<String>) {
 }
 
 fn write_stdout(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), Failure> {
+    let terminal = std::io::stdout().is_terminal();
+    if terminal && let Some(pager) = std::env::var_os("WARPSCOPE_PAGER").filter(|p| !p.is_empty()) {
+        return write_to_pager(&pager, write);
+    }
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
-    if std::io::stdout().is_terminal() {
+    if terminal || output().bold {
         let mut out = Cleaned { to: out, line: Vec::new() };
         let result = write(&mut out).and_then(|()| out.flush());
         let (_, _) = out.to.into_parts();
@@ -161,6 +173,33 @@ fn write_stdout(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Re
     // Do not flush again: the rest of the buffer cannot be written either.
     let (_, _) = out.into_parts();
     Ok(report::tolerate_broken_pipe(result)?)
+}
+
+/// Writes to a pager, a command of the shell, and waits until the user leaves it.
+fn write_to_pager(pager: &OsStr, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), Failure> {
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(pager).stdin(Stdio::piped());
+    if std::env::var_os("LESS").is_none() {
+        // End with what fits on the screen, show bold text, and leave the text on the screen.
+        command.env("LESS", "FRX");
+    }
+    interrupt::leave_interrupts_to_pager()?;
+    let failed = |e: std::io::Error| Failure::unable(format!("WARPSCOPE_PAGER={}: {e}", pager.display()));
+    let mut child = command.spawn().map_err(failed)?;
+    let result = child.stdin.take().map_or(Ok(()), |to| {
+        let mut out = Cleaned { to: BufWriter::with_capacity(1 << 16, to), line: Vec::new() };
+        let result = write(&mut out).and_then(|()| out.flush());
+        let (_, _) = out.to.into_parts();
+        result
+    });
+    let status = child.wait().map_err(failed)?;
+    report::tolerate_broken_pipe(result)?;
+    // The shell of a pager that Ctrl-C has interrupted ends with that signal.
+    if status.success() || status.signal() == Some(signal_hook::consts::SIGINT) {
+        Ok(())
+    } else {
+        Err(Failure::unable(format!("WARPSCOPE_PAGER={}: {status}", pager.display())))
+    }
 }
 
 pub fn lines(lines: &[String]) -> Result<(), Failure> {

@@ -3,6 +3,7 @@
 
 use super::Format;
 use super::envelope::{Document, Envelope, NextJson};
+use super::output::bold;
 use super::table::{self, write_wrapped};
 use crate::analysis::hints::speedup_model::whole_percent;
 use crate::analysis::hints::{Depth, Evidence, Hint, Severity, Subject};
@@ -374,7 +375,8 @@ pub fn print_reasoning(
         }
         for (rank, h) in s.hints.iter().enumerate() {
             writeln!(out)?;
-            let head = format!("{}. {} ({}, {}): ", rank + 1, h.id.id(), h.severity.as_str(), h.sure.as_str());
+            let title = format!("{}. {}", rank + 1, h.id.id());
+            let head = format!("{} ({}, {}): ", bold(&title), h.severity.as_str(), h.sure.as_str());
             write_wrapped(out, "  ", "     ", &format!("{head}{}", h.headline), width)?;
             write_wrapped(out, "     gain: ", "           ", &gain_text(h), width)?;
             if let Some(worth) = run_worth(timeline.filter(|_| rank == 0), at, s) {

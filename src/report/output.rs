@@ -1,5 +1,6 @@
 //! Options of the output that hold for all commands: a budget, headers, and notes.
 
+use std::borrow::Cow;
 use std::sync::{Mutex, OnceLock};
 
 /// Options of the output.
@@ -11,8 +12,24 @@ pub struct Output {
     pub no_header: bool,
     /// Omit notes and warnings on stderr.
     pub quiet: bool,
+    /// Show headings in bold.
+    pub bold: bool,
     /// The command without its budget, which prints everything.
     pub whole: Vec<String>,
+}
+
+/// Stand-ins for the control sequences of bold text, since control characters are made visible on their way to a terminal.
+/// From a name in a report they could only make it bold.
+pub const BOLD: [(char, &str); 2] = [('\u{f0001}', "\u{1b}[1m"), ('\u{f0002}', "\u{1b}[0m")];
+
+/// Returns a heading, in bold where the output is for people who see it.
+pub fn bold(text: &str) -> Cow<'_, str> {
+    if output().bold { Cow::Owned(format!("{}{text}{}", BOLD[0].0, BOLD[1].0)) } else { Cow::Borrowed(text) }
+}
+
+/// Number of characters of a text that take room.
+pub(super) fn count_shown(text: &str) -> usize {
+    text.chars().filter(|c| BOLD.iter().all(|b| b.0 != *c)).count()
 }
 
 /// Size of a token, bytes: an average of English text and code.
@@ -28,7 +45,7 @@ pub fn set_output(output: Output) {
 
 /// The options; before they are set, the defaults.
 pub fn output() -> &'static Output {
-    static DEFAULT: Output = Output { budget: None, no_header: false, quiet: false, whole: Vec::new() };
+    static DEFAULT: Output = Output { budget: None, no_header: false, quiet: false, bold: false, whole: Vec::new() };
     OUTPUT.get().unwrap_or(&DEFAULT)
 }
 

@@ -1,7 +1,7 @@
 //! Prints tables from the declarations of their columns.
 
 use super::budget::{keep_for_text, left_out_sentence};
-use super::output::{Cut, note_cut, output};
+use super::output::{Cut, bold, count_shown, note_cut, output};
 use crate::analysis::labels;
 use crate::analysis::table::{Column, Outputs, columns_of};
 use crate::model::text::escape_unsafe;
@@ -155,11 +155,11 @@ pub fn escape_markdown(text: &str) -> String {
 
 /// Writes a text over several lines, broken at blanks: the first line begins with `first`, the others with `rest`.
 pub fn write_wrapped(out: &mut dyn Write, first: &str, rest: &str, text: &str, width: usize) -> io::Result<()> {
-    let room = width.saturating_sub(first.chars().count()).max(20);
+    let room = width.saturating_sub(count_shown(first)).max(20);
     let mut line = String::new();
     let mut lead = first;
     for word in text.split(' ') {
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
+        if !line.is_empty() && count_shown(&line) + 1 + count_shown(word) > room {
             writeln!(out, "{lead}{}", escape_unsafe(&line))?;
             line.clear();
             lead = rest;
@@ -227,17 +227,18 @@ fn write_aligned<R>(
         }
     }
     let mut line = String::new();
-    let mut write = |cells: &[String]| -> io::Result<()> {
+    let mut write = |cells: &[String], head: bool| -> io::Result<()> {
         line.clear();
         for (&i, cell) in shown.iter().zip(cells) {
             let pad = " ".repeat(widths[i].saturating_sub(labels::display_width(cell)));
             let (before, after) = if heads[i].right { (pad.as_str(), "") } else { ("", pad.as_str()) };
             line.extend([before, cell, after, "  "]);
         }
-        writeln!(out, "{}", line.trim_end())
+        let line = line.trim_end();
+        writeln!(out, "{}", if head { bold(line) } else { line.into() })
     };
     if !output().no_header {
-        write(&shown.iter().map(|&i| heads[i].title.to_owned()).collect::<Vec<_>>())?;
+        write(&shown.iter().map(|&i| heads[i].title.to_owned()).collect::<Vec<_>>(), true)?;
     }
     for row in sample.into_iter().chain(rows.map(texts_of)) {
         let cells: Vec<String> = shown
@@ -253,7 +254,7 @@ fn write_aligned<R>(
                 }
             })
             .collect();
-        write(&cells)?;
+        write(&cells, false)?;
     }
     Ok(())
 }

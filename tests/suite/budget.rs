@@ -1,7 +1,7 @@
 //! `--budget`: at most about so many tokens, what matters most first, and the rest is counted.
 
 use super::schemas::{check, validators};
-use super::support::run;
+use super::support::{root, run, scratch};
 use serde_json::Value;
 
 const LLM: &str = "fixtures/demo/llm.sqlite.zst";
@@ -128,4 +128,28 @@ fn headers_and_notes_can_be_left_out() {
     assert_eq!(run(&["hints", LLM, "--quiet"]).2, "");
     // An error is no note.
     assert!(run(&["top", "no/such/file", "-q"]).2.contains("No such file"));
+}
+
+/// Bold headings are for people: on request in a pipe, never in data or against `NO_COLOR`.
+#[test]
+fn headings_are_bold_where_they_are_seen() {
+    let out = |args: &[&str], environment: &[(&str, &str)]| {
+        let mut command = assert_cmd::Command::cargo_bin("warpscope").unwrap();
+        command.env_clear().envs(environment.iter().copied()).env("HOME", scratch()).env("LANG", "C.UTF-8").current_dir(root());
+        String::from_utf8(command.args(args).output().unwrap().stdout).unwrap()
+    };
+    let table = ["top", LLM, "--format", "table"];
+    let forced = [("CLICOLOR_FORCE", "1")];
+    let (plain, bold) = (out(&table, &[]), out(&table, &forced));
+    let head = plain.lines().next().unwrap();
+    assert_eq!(bold, plain.replacen(head, &format!("\u{1b}[1m{head}\u{1b}[0m"), 1));
+    let without = [("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")];
+    assert_eq!((out(&table, &without), out(&[&table[..], &["--color", "none"]].concat(), &forced)), (plain.clone(), plain));
+    let page = ["triage", LLM, "--format", "table"];
+    let bold = out(&page, &forced);
+    assert!(bold.contains("\u{1b}[1m1. compilation\u{1b}[0m (high"), "{bold}");
+    assert_eq!(bold.replace("\u{1b}[1m", "").replace("\u{1b}[0m", ""), out(&page, &[]), "the lines break at the same words");
+    for format in ["csv", "md", "json"] {
+        assert!(!out(&["top", LLM, "--format", format], &forced).contains('\u{1b}'), "{format}");
+    }
 }

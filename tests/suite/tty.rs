@@ -557,3 +557,20 @@ fn a_command_is_copied_saved_and_its_result_compared() {
     assert_eq!(s.end(), 0);
     s.assert_restored();
 }
+
+#[test]
+fn a_pager_gets_what_a_terminal_would_get() {
+    let top = ["top", "fixtures/nsys/single.sqlite.zst"];
+    // A pager that waits for the keyboard, and obeys Ctrl-C itself.
+    let pager = "trap '' INT; sed 's/^/| /'; echo paged; read -r line < /dev/tty";
+    let mut s = Session::start(&top, (120, 40), &[("WARPSCOPE_PAGER", pager)]);
+    s.wait("paged");
+    s.keys("\x03");
+    s.keys("\n");
+    assert_eq!(s.end(), 0);
+    let text = String::from_utf8_lossy(&s.raw).into_owned();
+    assert!(text.contains("| \x1b[1m#  kernel") && text.contains("stddev\x1b[0m"), "{text}");
+    let mut s = Session::start(&top, (120, 40), &[("WARPSCOPE_PAGER", "no-such-pager")]);
+    assert_eq!(s.end(), 4);
+    assert!(String::from_utf8_lossy(&s.raw).contains("WARPSCOPE_PAGER=no-such-pager: "));
+}

@@ -6,6 +6,7 @@ use crate::analysis::table::{Column, Outputs, Unit, Value};
 use crate::model::text::escape_unsafe;
 use crate::model::{Bytes, MemoryLevel, units};
 use crate::report::Format;
+use crate::report::output::bold;
 use crate::report::table::{self, write_wrapped};
 use crate::report::triage::{format_evidence, format_value};
 use std::io::{self, Write};
@@ -205,7 +206,7 @@ fn print_device(
             in_markdown(out, of, f)?;
             continue;
         }
-        write_wrapped(out, &format!("{}. ", rank + 1), "   ", &format!("{}: {}", f.id.id(), f.headline), width)?;
+        write_wrapped(out, &format!("{}. ", rank + 1), "   ", &format!("{} {}", bold(&format!("{}:", f.id.id())), f.headline), width)?;
         for e in &f.evidence {
             let than = e.threshold.map_or_else(String::new, |(op, v)| format!("  [{op} {}]", format_value(v, e.unit)));
             writeln!(out, "     · {}: {}{than}", escape_unsafe(&e.name), format_value(e.value, e.unit))?;

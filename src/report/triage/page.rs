@@ -8,6 +8,7 @@ use crate::analysis::triage::{Finding, TimeCategory, Triage};
 use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, Profile, units};
 use crate::report::Format;
+use crate::report::output::bold;
 use crate::report::table::{self, write_wrapped};
 use crate::rerun::shell;
 use std::io::{self, Write};
@@ -37,7 +38,7 @@ pub fn print_page(out: &mut dyn Write, judged: &[Judged<'_>], width: usize) -> i
 fn one_page(out: &mut dyn Write, profile: &Profile, t: &Triage, width: usize) -> io::Result<()> {
     writeln!(out, "{} · {}", escape_unsafe(&profile.file_name()), judged_line(t))?;
     if let Some(f) = t.verdict() {
-        write_wrapped(out, &format!("{}: ", f.id.id()), "  ", &f.headline, width)?;
+        write_wrapped(out, &format!("{} ", bold(&format!("{}:", f.id.id()))), "  ", &f.headline, width)?;
     }
     let several = t.devices.len() > 1;
     for d in &t.devices {
@@ -57,7 +58,8 @@ fn one_page(out: &mut dyn Write, profile: &Profile, t: &Triage, width: usize) ->
     }
     for (rank, f) in t.findings.iter().enumerate() {
         writeln!(out)?;
-        writeln!(out, "{}. {} ({}, {}{})", rank + 1, f.id.id(), f.severity.as_str(), f.sure.as_str(), gain_text(f, t.base))?;
+        let title = format!("{}. {}", rank + 1, f.id.id());
+        writeln!(out, "{} ({}, {}{})", bold(&title), f.severity.as_str(), f.sure.as_str(), gain_text(f, t.base))?;
         write_wrapped(out, "   ", "   ", &f.headline, width)?;
         for e in &f.evidence {
             let than = e.threshold.map_or_else(String::new, |(op, v)| format!("  [{op} {}]", format_value(v, e.unit)));
