@@ -94,6 +94,10 @@ impl Input {
             return Self::open_folder(path, kinds);
         }
         if !meta.is_file() {
+            if path.extension().is_some_and(|e| e == "sock") {
+                let what = "the control socket of a trace, not a report";
+                return Err(ImportError::refused(path, what, "name the .wstrace beside it, or the folder for all traces in it"));
+            }
             return Err(ImportError::refused(path, "not a regular file", "save it to a file first"));
         }
         let head = read_head(path).map_err(io)?;

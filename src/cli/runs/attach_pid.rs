@@ -64,7 +64,17 @@ fn libraries_for(pid: i32) -> Vec<Library> {
 pub fn attach_to_process(all: &Args, args: &Attach, pid: i32, config: &Config) -> Result<(), Failure> {
     let target = Target::find(pid).map_err(failed)?;
     let output = match target.trace_prefix() {
-        Some(prefix) => prefix,
+        Some(prefix) => {
+            let named = args.output.as_ref().map(std::path::absolute).transpose()?;
+            if named.is_some_and(|n| n != prefix) {
+                print::note(&format!(
+                    "-o has no effect: the tracer of process {pid} was loaded with {}, and adds to it; `warpscope attach --snapshot` saves \
+                     a part of it",
+                    prefix.display()
+                ));
+            }
+            prefix
+        }
         None => load_tracer(args, &target)?,
     };
     await_open(&target, &output)?;
