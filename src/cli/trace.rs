@@ -5,13 +5,30 @@ use super::values::named_range;
 use super::{Failure, print};
 use crate::import::cache;
 use crate::launch::locate_tools::find_on_path;
-use crate::launch::tracer::{Chosen, Gate, Measure, Record, find_libraries, traced_command, write_object};
+use crate::launch::tracer::{
+    Chosen, Gate, Measure, Record, find_libraries, find_obstacle, loads_address_sanitizer, traced_command, try_to_write, write_object,
+};
+use crate::model::Bytes;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
 fn range_gate(named: &str, nth: Option<u32>) -> Result<Gate, Failure> {
     let (domain, text) = named_range(named).map_err(Failure::wrong)?;
     Ok(Gate::Nvtx { domain, text, nth })
+}
+
+/// Minimum room for a trace, bytes.
+const LEAST_ROOM: u64 = 64 << 20;
+
+/// Checks that files can be written to a folder, and warns if it is nearly full.
+fn check_writable(folder: &Path) -> Result<(), Failure> {
+    let refused = |e| Failure::unable(format!("{}: nothing can be written there ({e}); name another place with -o", folder.display()));
+    let room = try_to_write(folder).map_err(refused)?;
+    if room < LEAST_ROOM {
+        let left = Bytes(room);
+        print::note(&format!("warning: {} has {left} left, which a trace may fill; name another place with -o", folder.display()));
+    }
+    Ok(())
 }
 
 /// Replaces this process with the program. Returns only on failure.
@@ -38,6 +55,13 @@ fn start_tracer(args: &Trace) -> Result<std::convert::Infallible, Failure> {
     if !folder.is_dir() {
         return Err(Failure::wrong(format!("the folder {} does not exist", folder.display())));
     }
+    let words: Vec<String> = args.program.iter().map(|w| w.to_string_lossy().into_owned()).collect();
+    let first = words.first().map_or("", String::as_str);
+    // The program itself may not be allowed to write either, but then nothing can be said before.
+    check_writable(folder)?;
+    if let Some(obstacle) = find_obstacle(&words) {
+        print::note(&format!("warning: {obstacle}"));
+    }
     let record = Record {
         output,
         lean: args.lean,
@@ -48,7 +72,7 @@ fn start_tracer(args: &Trace) -> Result<std::convert::Infallible, Failure> {
         gate,
         length: args.seconds.map(ms),
         keep: args.keep_last.map(ms),
-        preload: !args.no_preload,
+        preload: !args.no_preload && !loads_address_sanitizer(first),
         plan: None,
         ranks: args.ranks.clone(),
     };
@@ -63,7 +87,6 @@ fn start_tracer(args: &Trace) -> Result<std::convert::Infallible, Failure> {
         questions: args.which.questions.clone(),
     };
     let record = Record { plan: Some(measure.write_plan(&cache::default_folder()).map_err(failed)?), ..record };
-    let words: Vec<String> = args.program.iter().map(|w| w.to_string_lossy().into_owned()).collect();
     let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let mut all = find_libraries(Path::new("/"), &words, variable);
     if let Some(path) = &args.cupti {
@@ -80,7 +103,6 @@ fn start_tracer(args: &Trace) -> Result<std::convert::Infallible, Failure> {
     }
     let error = command.exec();
     let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
-    let first = words.first().map_or("", String::as_str);
     print::error(&format!("cannot start {first}: {error}"));
     if args.survey.is_some() && super::values::parse_percent(first).is_ok() {
         print::error(&format!("a percentage is written `--survey={first}`"));

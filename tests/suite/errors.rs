@@ -53,6 +53,23 @@ fn scripts_get_a_code_and_people_a_sentence() {
     }
 }
 
+/// A recording that will be empty is announced before the program starts, with a way out.
+#[test]
+fn what_keeps_the_tracer_out_is_said_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("run").display().to_string();
+    let (code, _, err) = run(&["trace", "-o", &output, "env", "-i", "true"]);
+    assert!(code == 0 && err.contains("put warpscope behind it: `env -i warpscope trace"), "{err}");
+    let (code, _, err) = run(&["trace", "-o", &output, "--", "env", "A=1", "true"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let (code, out, err) = run(&["trace", "-o", "/proc/run", "echo", "started"]);
+    assert!(
+        code == 4 && out.is_empty() && err.contains("nothing can be written there") && err.contains("name another place with -o"),
+        "{err}"
+    );
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
 #[test]
 fn an_answer_stays_one_document() {
     let args = [
