@@ -142,7 +142,9 @@ fn proposed_command(message: &str) -> Option<NextJson> {
 /// Writes an error as JSON. The advice in a message of ours follows its last semicolon; other errors have the advice of
 /// their reason.
 pub fn write_error(out: &mut dyn Write, reason: Reason, message: &str, exit: u8) -> std::io::Result<()> {
-    let advice = message.rsplit_once("; ").map_or_else(|| reason.fix(), |m| m.1);
+    // Those of files say what is there, and may have a semicolon in the file's name.
+    let advises = !matches!(reason, Reason::NoSuchFile | Reason::Unreadable | Reason::UnknownFormat);
+    let advice = message.rsplit_once("; ").filter(|_| advises).map_or_else(|| reason.fix(), |m| m.1);
     let error = ProblemJson { code: reason.id(), message, fix: advice, exit };
     Envelope::default().then(proposed_command(message)).write_whole_line(out, &ErrorJson { error })
 }

@@ -43,6 +43,12 @@ fn scripts_get_a_code_and_people_a_sentence() {
         let error: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
         assert_eq!(error["error"]["code"], code, "{args:?}: {stdout}");
         assert_eq!(error["error"]["exit"], exit);
+        let fix = error["error"]["fix"].as_str().unwrap();
+        assert!(!fix.is_empty() && !fix.starts_with("it starts with"), "{args:?}: {fix}");
+        // Words that a user can do something with.
+        let verbs =
+            ["list", "check", "name", "record", "judge", "is ", "did you mean", "fetch", "write", "there are", "install", "samples"];
+        assert!(verbs.iter().any(|v| fix.contains(v)), "{args:?}: {fix}");
         let message = error["error"]["message"].as_str().unwrap();
         // The lines of clap are joined.
         let said = stderr.split_whitespace().collect::<Vec<_>>().join(" ");
