@@ -46,8 +46,21 @@ fn scripts_get_a_code_and_people_a_sentence() {
         let fix = error["error"]["fix"].as_str().unwrap();
         assert!(!fix.is_empty() && !fix.starts_with("it starts with"), "{args:?}: {fix}");
         // Words that a user can do something with.
-        let verbs =
-            ["list", "check", "name", "record", "judge", "is ", "did you mean", "fetch", "write", "there are", "install", "samples"];
+        let verbs = [
+            "copy",
+            "list",
+            "check",
+            "name",
+            "record",
+            "judge",
+            "is ",
+            "did you mean",
+            "fetch",
+            "write",
+            "there are",
+            "install",
+            "samples",
+        ];
         assert!(verbs.iter().any(|v| fix.contains(v)), "{args:?}: {fix}");
         let message = error["error"]["message"].as_str().unwrap();
         // The lines of clap are joined.
