@@ -20,6 +20,8 @@ const PACKED_TIMES: u64 = 64;
 /// Maximum numbers of fields of a message, and of kinds of collectives.
 const MOST_PARTS: usize = 10_000;
 const MOST_KINDS: usize = 256;
+/// Maximum number of functions in a digest.
+pub const MOST_HOST_LINES: usize = 16;
 
 /// One rank of a job, or one GPU of a process that drives several.
 #[derive(Clone, PartialEq, Message)]
@@ -85,6 +87,20 @@ pub struct Digest {
     /// Description of work without a record, if there is so much that idle time and shares are unknown.
     #[prost(string, optional, tag = "25")]
     pub unrecorded: Option<String>,
+    /// Functions of the program at which the GPU is idle longest.
+    #[prost(message, repeated, tag = "26")]
+    pub host_lines: Vec<HostLine>,
+}
+
+/// A function of the program at which a launching thread is while the GPU is idle.
+#[derive(Clone, PartialEq, Message)]
+pub struct HostLine {
+    /// `collate (data.py:88)`.
+    #[prost(string, tag = "1")]
+    pub label: String,
+    /// Idle time of the GPU, ns.
+    #[prost(sint64, tag = "2")]
+    pub ns: i64,
 }
 
 /// Steps in columns.
@@ -274,6 +290,8 @@ impl Digest {
         self.parts.iter_mut().for_each(fit);
         self.parts.truncate(64);
         self.kinds.truncate(MOST_KINDS);
+        self.host_lines.truncate(MOST_HOST_LINES);
+        self.host_lines.iter_mut().for_each(|l| fit(&mut l.ns));
         self.findings.iter_mut().for_each(|f| f.stake = if f.stake.is_finite() { f.stake.clamp(0.0, 1.0) } else { 0.0 });
         for kernel in &mut self.kernels {
             [&mut kernel.total, &mut kernel.min, &mut kernel.max].into_iter().for_each(fit);

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use warpscope::analysis::ranks::{Job, Late, build_job};
 use warpscope::analysis::triage::Verdict;
 use warpscope::app::KeyScope;
-use warpscope::model::digest::Digest;
+use warpscope::model::digest::{Digest, HostLine};
 
 fn warpscope(folder: &Path, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_warpscope"));
@@ -259,6 +259,38 @@ fn stragglers_of_short_captures() {
         let found = build_job(&made_up(&Plan { ranks: 4, tensor: 1, numbered: true, steps: 8, layers: 1, wrong, seed: 5 }));
         assert_eq!(found.stragglers.iter().map(|s| (s.rank, s.why)).collect::<Vec<_>>(), [(1, why)], "{:?}", found.findings);
     }
+}
+
+/// A rank whose host is late is named with the function in which its GPU is idle longer than its peers', if there is one.
+#[test]
+fn the_line_that_makes_a_rank_late_is_named() {
+    let plan = Plan { ranks: 8, tensor: 1, numbered: true, steps: 30, layers: 4, wrong: Wrong::Host(5, 3_000_000), seed: 4 };
+    let with = |lines: &dyn Fn(u32) -> Vec<(&'static str, i64)>| {
+        let mut all = made_up(&plan);
+        for (rank, digest) in (0..).zip(&mut all) {
+            digest.host_lines = lines(rank).into_iter().map(|(label, ns)| HostLine { label: label.to_owned(), ns }).collect();
+            // As it is read from a file.
+            *digest = Digest::from_bytes(&digest.to_bytes()).unwrap();
+        }
+        let found = build_job(&all);
+        let headline = found.findings.iter().find(|f| f.id == Verdict::Straggler).map(|f| f.headline.clone());
+        headline.unwrap_or_else(|| panic!("{:?}", found.findings))
+    };
+    let late = 90_000_000;
+    // All ranks wait for data, this one a little longer; only it writes a log, at other lines of one function.
+    let named = with(&|rank| match rank {
+        5 => vec![("collate (data.py:88)", 300_000_000), ("log (train.py:41)", late)],
+        _ => vec![("collate (data.py:88)", 295_000_000), ("log (train.py:44)", 2_000_000)],
+    });
+    assert!(named.contains("its GPU is idle 88.0 ms longer than the others' while it is in log (train.py:41)"), "{named}");
+    // What all of them do makes none late, nor does what explains nothing of it.
+    for other in [("collate (data.py:88)", 300_000_000), ("log (train.py:41)", 1_000_000)] {
+        let named = with(&|rank| if rank == 5 { vec![other] } else { vec![("collate (data.py:88)", 300_000_000)] });
+        assert!(named.contains("its host launches late") && !named.contains(".py"), "{named}");
+    }
+    // Nothing is known of what is usual where only this rank was sampled.
+    let named = with(&|rank| if rank == 5 { vec![("log (train.py:41)", late)] } else { Vec::new() });
+    assert!(!named.contains(".py"), "{named}");
 }
 
 /// Digests made per rank and then analysed together give the same as the reports.

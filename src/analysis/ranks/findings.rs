@@ -27,6 +27,9 @@ const FEW: i64 = 4;
 /// Fraction of the lateness that a rank's own kernels must explain for the cause to be computing. One delay can cause
 /// several waits, so the waits add up to more than the additional kernel time.
 const BY_KERNELS: f64 = 0.25;
+/// Fraction of the lateness that additional idle time in one function must explain for the function to be named. Several
+/// waits may follow one delay, and a delay may be hidden in part by work that was queued before.
+const BY_LINE: f64 = 0.25;
 /// Minimum mean lateness of a straggler, as a share of the window (5 % of a step in triage practice).
 const LATE: f64 = 0.05;
 /// Ratio of a collective's duration in one group to its duration in other groups from which the group's link is slow.
@@ -284,7 +287,34 @@ fn late_cause(all: &[Digest], job: &Job, row: usize, late: i64) -> (Late, i64, S
         Some(f) => format!("its host launches late ({})", f.id),
         None => "its host launches late".to_owned(),
     };
+    // Captures with other steps are at their lines for other times.
+    let text = match late_line(all, member.digest, &peers, late).filter(|_| alike) {
+        Some((line, more)) => format!("{text}: its GPU is idle {} longer than the others' while it is in {line}", format_ns(more as f64)),
+        None => text,
+    };
     (Late::Host, more, text)
+}
+
+/// Name of a function without its line: `collate (data.py`.
+fn function_name(label: &str) -> &str {
+    label.rsplit_once(':').map_or(label, |l| l.0)
+}
+
+/// Function in which a rank's GPU is idle longest beyond a mean peer, and by how much, ns, if that explains its lateness.
+/// Without functions of at least one peer, nothing is known of what is usual.
+fn late_line(all: &[Digest], own: usize, peers: &[usize], late: i64) -> Option<(String, i64)> {
+    let others: Vec<&Digest> = peers.iter().filter(|&&i| i != own).map(|&i| &all[i]).filter(|d| !d.host_lines.is_empty()).collect();
+    if others.is_empty() {
+        return None;
+    }
+    let usual = |label: &str| {
+        let of = |d: &Digest| d.host_lines.iter().find(|l| function_name(&l.label) == function_name(label)).map_or(0, |l| l.ns);
+        let mut times: Vec<i64> = others.iter().map(|d| of(d)).collect();
+        times.sort_unstable();
+        times[times.len() / 2]
+    };
+    let (line, more) = all[own].host_lines.iter().map(|l| (l, l.ns.saturating_sub(usual(&l.label)))).max_by_key(|l| l.1)?;
+    (more as f64 >= BY_LINE * late as f64).then(|| (line.label.clone(), more))
 }
 
 fn straggler_finding(

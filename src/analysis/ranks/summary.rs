@@ -2,10 +2,11 @@
 
 use super::marks::Marks;
 use super::nccl;
+use crate::analysis::host_frames::frame_label;
 use crate::analysis::triage::device_ops::{Class, DeviceOp, DeviceOps, Row};
-use crate::analysis::triage::{Device, Triage};
+use crate::analysis::triage::{Device, ENOUGH, Triage};
 use crate::model::Profile;
-use crate::model::digest::{Collective, Digest, Finding, Kernel, Kind, Step, duration_bucket};
+use crate::model::digest::{Collective, Digest, Finding, HostLine, Kernel, Kind, MOST_HOST_LINES, Step, duration_bucket};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -263,6 +264,8 @@ fn build_digest(
                 severity: f.severity.as_str().to_owned(),
             })
             .collect(),
+        // The lines of a report with several ranks are those of all of them together.
+        host_lines: if several { Vec::new() } else { list_host_lines(triage) },
         ..Digest::default()
     };
     digest.set_collectives(&list, u32::try_from(each).unwrap_or(u32::MAX));
@@ -270,6 +273,14 @@ fn build_digest(
     digest.set_steps(&part.steps);
     digest.kernels = merge_by_name(profile, part.kernels);
     digest
+}
+
+/// Functions at which the GPU is idle, the longest first. Two ranks may be at different lines of one function, so its
+/// name and file stand for it, with the line at which it is most of the time.
+fn list_host_lines(triage: &Triage) -> Vec<HostLine> {
+    let host = &triage.host_time;
+    let sure = host.functions.iter().filter(|f| host.exact || f.samples >= ENOUGH);
+    sure.take(MOST_HOST_LINES).map(|f| HostLine { label: frame_label(&f.frame), ns: f.ns }).collect()
 }
 
 /// Kernels with the most time first; those beyond the maximum are merged into one.
