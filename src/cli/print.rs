@@ -12,7 +12,7 @@ use crate::import::{Names, Parts, Wants};
 use crate::model::text::escape_unsafe;
 use crate::model::units::format_count;
 use crate::model::{Cancel, Kernel, KernelId, Profile};
-use crate::report::output::{BOLD, Cut, output, take_cut};
+use crate::report::output::{BOLD, Cut, has_bold, output, take_cut};
 use crate::report::{self, Format};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -74,23 +74,27 @@ pub fn set_ascii(only: bool) {
     ASCII.store(only, Ordering::Relaxed);
 }
 
-/// Line-buffered terminal output without control sequences from the data.
+/// Line-buffered output: on a terminal without control sequences from the data, elsewhere unchanged but for bold headings.
 struct Cleaned<W: Write> {
     to: W,
     line: Vec<u8>,
+    terminal: bool,
 }
 
 impl<W: Write> Cleaned<W> {
     fn write_line(&mut self) -> std::io::Result<()> {
         let line = std::mem::take(&mut self.line);
+        if !self.terminal && !has_bold() {
+            return self.to.write_all(&line);
+        }
         let text = String::from_utf8_lossy(&line);
-        let mut text = escape_unsafe(&text);
+        let mut text = if self.terminal { escape_unsafe(&text) } else { text };
         for (stand_in, sequence) in BOLD {
-            if output().bold && text.contains(stand_in) {
+            if has_bold() && text.contains(stand_in) {
                 text = text.replace(stand_in, sequence).into();
             }
         }
-        if ASCII.load(Ordering::Relaxed) {
+        if self.terminal && ASCII.load(Ordering::Relaxed) {
             return self.to.write_all(crate::ui::ascii::to_ascii(&text).as_bytes());
         }
         self.to.write_all(text.as_bytes())
@@ -164,7 +168,7 @@ fn write_stdout(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Re
     }
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     if terminal || output().bold {
-        let mut out = Cleaned { to: out, line: Vec::new() };
+        let mut out = Cleaned { to: out, line: Vec::new(), terminal };
         let result = write(&mut out).and_then(|()| out.flush());
         let (_, _) = out.to.into_parts();
         return Ok(report::tolerate_broken_pipe(result)?);
@@ -187,7 +191,7 @@ fn write_to_pager(pager: &OsStr, write: impl FnOnce(&mut dyn Write) -> std::io::
     let failed = |e: std::io::Error| Failure::unable(format!("WARPSCOPE_PAGER={}: {e}", pager.display()));
     let mut child = command.spawn().map_err(failed)?;
     let result = child.stdin.take().map_or(Ok(()), |to| {
-        let mut out = Cleaned { to: BufWriter::with_capacity(1 << 16, to), line: Vec::new() };
+        let mut out = Cleaned { to: BufWriter::with_capacity(1 << 16, to), line: Vec::new(), terminal: true };
         let result = write(&mut out).and_then(|()| out.flush());
         let (_, _) = out.to.into_parts();
         result

@@ -127,7 +127,8 @@ pub fn run_child(command: &mut Command, mut line: impl FnMut(&str), cancelled: i
     Ok(Ended { status, log: log.into(), cancelled: stopping.is_some() })
 }
 
-/// Starts this program with other arguments, and ends it if this one is killed; its output is read through a pipe, and what it says to people is dropped.
+/// Starts this program with other arguments, and ends it if this one is killed; its output is read through a pipe, and
+/// what it says to people is dropped.
 pub fn start_own_command(args: &[String]) -> std::io::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(args);

@@ -1,6 +1,7 @@
 //! Options of the output that hold for all commands: a budget, headers, and notes.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 /// Options of the output.
@@ -24,7 +25,19 @@ pub const BOLD: [(char, &str); 2] = [('\u{f0001}', "\u{1b}[1m"), ('\u{f0002}', "
 
 /// Returns a heading, in bold where the output is for people who see it.
 pub fn bold(text: &str) -> Cow<'_, str> {
-    if output().bold { Cow::Owned(format!("{}{text}{}", BOLD[0].0, BOLD[1].0)) } else { Cow::Borrowed(text) }
+    if !output().bold {
+        return Cow::Borrowed(text);
+    }
+    HAS_BOLD.store(true, Ordering::Relaxed);
+    Cow::Owned(format!("{}{text}{}", BOLD[0].0, BOLD[1].0))
+}
+
+/// Set once a heading is in bold. Data never is: in other output the stand-ins are characters of names.
+static HAS_BOLD: AtomicBool = AtomicBool::new(false);
+
+/// Returns true if the output has stand-ins.
+pub fn has_bold() -> bool {
+    HAS_BOLD.load(Ordering::Relaxed)
 }
 
 /// Number of characters of a text that take room.

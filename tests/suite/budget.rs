@@ -1,7 +1,7 @@
 //! `--budget`: at most about so many tokens, what matters most first, and the rest is counted.
 
 use super::schemas::{check, validators};
-use super::support::{root, run, scratch};
+use super::support::{edited, root, run, scratch};
 use serde_json::Value;
 
 const LLM: &str = "fixtures/demo/llm.sqlite.zst";
@@ -149,6 +149,15 @@ fn headings_are_bold_where_they_are_seen() {
     let bold = out(&page, &forced);
     assert!(bold.contains("\u{1b}[1m1. compilation\u{1b}[0m (high"), "{bold}");
     assert_eq!(bold.replace("\u{1b}[1m", "").replace("\u{1b}[0m", ""), out(&page, &[]), "the lines break at the same words");
+    // Data is the same to the byte, also names with a tab, other letters, and the stand-in of bold text.
+    let names = "UPDATE StringIds SET value = 'k' || char(9) || 'é' || char(983041) || value WHERE id IN (SELECT shortName FROM CUPTI_ACTIVITY_KIND_KERNEL)";
+    let odd = edited("single", names).display().to_string();
+    for format in ["csv", "md", "json"] {
+        let args = ["top", &odd, "--by", "name", "--format", format];
+        let plain = out(&args, &[]);
+        assert!(plain.contains('é') && !plain.contains('\u{1b}'), "{plain}");
+        assert_eq!(out(&args, &[("CLICOLOR_FORCE", "1"), ("LC_ALL", "C")]), plain, "{format}");
+    }
     for format in ["csv", "md", "json"] {
         assert!(!out(&["top", LLM, "--format", format], &forced).contains('\u{1b}'), "{format}");
     }

@@ -164,7 +164,7 @@ fn calls_are_cancelled_and_run_beside_each_other() {
     let mut answered: Vec<u64> = (0..3).map(|_| server.read()["id"].as_u64().unwrap()).collect();
     answered.sort_unstable();
     assert_eq!(answered, others);
-    // What was asked before the input ends is answered.
+    // Requests from before the end of the input are answered.
     let last = server.request("tools/call", &arguments);
     server.input = None;
     assert_eq!(server.read()["id"], last);

@@ -283,11 +283,14 @@ fn the_line_that_makes_a_rank_late_is_named() {
         _ => vec![("collate (data.py:88)", 295_000_000), ("log (train.py:44)", 2_000_000)],
     });
     assert!(named.contains("its GPU is idle 88.0 ms longer than the others' while it is in log (train.py:41)"), "{named}");
-    // What all of them do makes none late, nor does what explains nothing of it.
+    // A function that all of them are in makes none late, nor does one that explains nothing of it.
     for other in [("collate (data.py:88)", 300_000_000), ("log (train.py:41)", 1_000_000)] {
         let named = with(&|rank| if rank == 5 { vec![other] } else { vec![("collate (data.py:88)", 300_000_000)] });
         assert!(named.contains("its host launches late") && !named.contains(".py"), "{named}");
     }
+    // Functions of C++ have colons, too, and no lines.
+    let named = with(&|rank| if rank == 5 { vec![("io::write", late)] } else { vec![("io::read", late)] });
+    assert!(named.contains("while it is in io::write"), "{named}");
     // Nothing is known of what is usual where only this rank was sampled.
     let named = with(&|rank| if rank == 5 { vec![("log (train.py:41)", late)] } else { Vec::new() });
     assert!(!named.contains(".py"), "{named}");

@@ -297,7 +297,8 @@ fn late_cause(all: &[Digest], job: &Job, row: usize, late: i64) -> (Late, i64, S
 
 /// Name of a function without its line: `collate (data.py`.
 fn function_name(label: &str) -> &str {
-    label.rsplit_once(':').map_or(label, |l| l.0)
+    let is_line = |text: &str| text.strip_suffix(')').is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
+    label.rsplit_once(':').filter(|l| is_line(l.1)).map_or(label, |l| l.0)
 }
 
 /// Function in which a rank's GPU is idle longest beyond a mean peer, and by how much, ns, if that explains its lateness.

@@ -71,7 +71,7 @@ fn answer_events(folders: &Folders, events: &Receiver<Event>, done: Sender<Event
     };
     let mut calls = Calls::new(done);
     let mut closed = false;
-    // What was asked before the client closed its end is still answered.
+    // Requests from before the client closed its end are still answered.
     while !(closed && calls.is_empty())
         && let Ok(event) = events.recv()
     {

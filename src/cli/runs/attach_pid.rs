@@ -78,7 +78,7 @@ pub fn attach_to_process(all: &Args, args: &Attach, pid: i32, config: &Config) -
         None => load_tracer(args, &target)?,
     };
     await_open(&target, &output)?;
-    // What is shown first is the open recording.
+    // The open recording is shown first.
     let _ = tracer::send_command(&output, "flush");
     let trace = format!("{}.{pid}.{}", output.display(), crate::import::wstrace::SUFFIX);
     let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Circumstance in which nothing will be recorded. Each sentence ends with a way out.
+/// Circumstance in which nothing, or not the program itself, will be recorded. Each sentence ends with a way out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
     #[error(
@@ -83,13 +83,13 @@ fn lost_variables(words: &[String]) -> Option<Obstacle> {
     lost_variables(&rest[at..])
 }
 
-/// Opens a program as an ELF file; scripts and missing files are none.
+/// Path of a program, if there is such a file.
 fn find_program(word: &str) -> Option<PathBuf> {
     let path = if word.contains('/') { PathBuf::from(word) } else { find_on_path(word)? };
     path.is_file().then_some(path)
 }
 
-/// What an executable itself says against the tracer.
+/// Reads from an executable why the tracer cannot be loaded into it.
 fn describe_executable(path: &Path) -> Option<Obstacle> {
     let file = File::open(path).ok()?;
     let mode = file.metadata().ok()?.mode();
