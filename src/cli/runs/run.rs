@@ -260,9 +260,6 @@ pub fn start_run(all: &Args, args: &RunArgs, config: &Config) -> Result<(), Fail
         return Err(Failure::unable(text));
     }
     let folder = args.output.as_ref().map(|o| chosen.directory.join(o));
-    if let Some(obstacle) = tracer::find_obstacle(&args.program).filter(|_| recipe.tool == "trace") {
-        print::note(&format!("warning: {obstacle}"));
-    }
     look_before(&preflight_checks(recipe.tool, &trial.argv(), folder.as_deref().and_then(Path::parent), nsys.as_deref()), args.force)?;
     let mut library = Library::open()?;
     let make = |_: i64, folder: &Path| chosen.complete_run(folder);

@@ -10,7 +10,7 @@ mod start;
 pub use control::{Answer, Silent, send_command};
 pub use join::join_traces;
 pub use libraries::{Library, find_libraries};
-pub use obstacle::{Obstacle, find_obstacle, loads_address_sanitizer, try_to_write};
+pub use obstacle::{find_obstacle, loads_address_sanitizer, try_to_write};
 pub use plan::{Chosen, Measure, NvtxRange, Only, question_names};
 pub use start::{Attachable, Gate, Record, Unable, traced_command, write_attachable, write_object};
 
