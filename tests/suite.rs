@@ -84,6 +84,7 @@ mod suite {
     mod trace_event;
     mod tracer;
     mod tracer_chosen;
+    mod tracer_detach;
     mod tracer_odd;
     mod tracer_stacks;
     mod tracer_stalls;

@@ -130,7 +130,7 @@ def main():
         for number in range(args.processes):
             child, path = start(kind, args.steps * LONGER.get(kind, 1), folder)
             time.sleep(1.5)
-            windows, notes, first = [], [], None
+            windows, notes, first, leaving = [], [], None, set()
             for turn in range(args.times):
                 began = time.time()
                 done = subprocess.run([warpscope, "attach", "--pid", str(child.pid), "--seconds", "0.5", "-o", os.path.join(folder, f"trace{number}")],
@@ -140,8 +140,9 @@ def main():
                     notes.append(done.stderr.strip().splitlines()[-1] if done.stderr else f"exit {done.returncode}")
                     break
                 attaches += 1
+                leaving |= {line.split(': ', 1)[-1] for line in done.stderr.splitlines() if 'CUPTI' in line}
                 first = first or (time.time() - began)
-                time.sleep(0.3)
+                time.sleep(1)
             code = child.wait()
             if code:
                 wrong += 1
@@ -164,6 +165,7 @@ def main():
             same = after["bits"] == plain["bits"]
             good = same and not notes and kernels > 0
             wrong += not good
+            said += f" ({'; '.join(sorted(leaving))})"
             print(said + ("" if same else "  OTHER RESULT") + ("" if not notes else f"  {notes}") + ("" if good else "  WRONG"), flush=True)
     print(f"{attaches} attaches, {wrong} wrong")
     return 1 if wrong else 0

@@ -2,7 +2,8 @@
 // calls InitializeInjection; likewise for NVTX.
 // Arguments: launches=N threads=N graphs=N windows=N copies=N allocations=N other=N nvtx=1 gate=1
 // open=MS fork=early|late exit=_exit|kill|exec wait=FILE rate=N seconds=N kinds=N bursts=1 spin=1
-// every=MS times=N beside=N from=N resets=N
+// every=MS times=N beside=N from=N resets=N waits=0 graphs_beside=1
+// graphs_here=1
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -31,7 +32,9 @@ static int is(int c, char** v, const char* what) {
 
 // Launches next to the main thread until `going` is cleared.
 static volatile int going = 1;
+static int graphs_beside;
 static void* beside(void* kinds) {
+  while (graphs_beside && going) cuGraph(3), cuCall(17, 0), usleep(500);
   for (uint32_t i = 0; going; i++) cuLaunch(i % (uint32_t)(uintptr_t)kinds, 7), usleep(20);
   return NULL;
 }
@@ -134,6 +137,8 @@ int main(int c, char** v) {
   // resets=N: create a new context N times, at equal intervals.
   uint32_t resets = (uint32_t)word(c, v, "resets", 0);
   pthread_t others[16];
+  int waits = word(c, v, "waits", 1), graphs_here = word(c, v, "graphs_here", 0);
+  graphs_beside = word(c, v, "graphs_beside", 0);
   int besides = (int)word(c, v, "beside", 0);
   for (int i = 0; i < besides; i++) pthread_create(&others[i], NULL, beside, (void*)(uintptr_t)kinds);
   // rate=N seconds=N: N launches a second in bursts of one millisecond, as a server makes them.
@@ -148,7 +153,8 @@ int main(int c, char** v) {
     for (uint32_t i = ms * rate / 1000; i < (ms + 1) * rate / 1000; i++) cuLaunch(from + i % kinds, 7);
     if (ranges && in_ten == 3) pop(), pop();
     if (ranges && in_ten == 8) end(started);
-    cuCall(17, 0);
+    if (graphs_here) cuGraph(3);
+    if (waits) cuCall(17, 0);
     if (word(c, v, "spin", 0)) spin(900000);
     else usleep(900);
   }

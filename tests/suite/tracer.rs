@@ -401,7 +401,7 @@ fn a_gate_lets_through_what_was_launched_inside() {
 }
 
 /// Sends a word to a traced program once it listens; returns its answer.
-fn told(folder: &Path, pid: u32, word: &str) -> String {
+pub fn told(folder: &Path, pid: u32, word: &str) -> String {
     let (path, since) = (folder.join(format!("report.{pid}.sock")), Instant::now());
     let mut socket = loop {
         match std::os::unix::net::UnixStream::connect(&path) {
@@ -455,7 +455,7 @@ fn a_running_program_is_opened_closed_and_read() {
 fn a_closed_gate_subscribes_when_it_opens() {
     let folder = tempfile::tempdir().unwrap();
     let env = [("WARPSCOPE_TRACE_GATE", "closed"), ("WARPSCOPE_TRACE_MEASURE", &plan_file(folder.path(), ""))];
-    let mut child = built_command(folder.path(), &["rate=20000", "seconds=60", "beside=3"], &env).spawn().unwrap();
+    let mut child = built_command(folder.path(), &["rate=20000", "seconds=60", "beside=3", "waits=0"], &env).spawn().unwrap();
     let say = |what: &str| told(folder.path(), child.id(), what);
     let file = folder.path().join(format!("report.{}.wstrace", child.id()));
     let subscribed =

@@ -19,6 +19,9 @@ use std::time::{Duration, Instant};
 /// Time for the tracer to answer after it was loaded: it loads CUPTI first.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
+/// Time for the tracer to leave CUPTI: it watches the launches for a second and a half, and then waits for a thread that
+/// waits for the GPU.
+const LEAVING: Duration = Duration::from_secs(6);
 
 fn failed(e: impl std::fmt::Display) -> Failure {
     Failure::unable(e.to_string())
@@ -95,8 +98,29 @@ pub fn attach_to_process(all: &Args, args: &Attach, pid: i32, config: &Config) -
         print::error(&format!("process {pid} did not answer and may still be recorded; `warpscope attach --close {}`", output.display()));
     }
     let _ = tracer::send_command(&output, "flush");
+    if let Some(note) = describe_leaving(&target, &output) {
+        print::note(&note);
+    }
     watched?;
     print::lines(&[trace])
+}
+
+/// Waits until the tracer has left CUPTI; says what the program goes on with.
+fn describe_leaving(target: &Target, output: &Path) -> Option<String> {
+    let (pid, until) = (target.pid, Instant::now() + LEAVING);
+    loop {
+        let answers = tracer::send_command(output, "left").ok()?;
+        let (_, answer) = answers.into_iter().find(|(p, _)| i32::try_from(*p) == Ok(pid))?;
+        match answer.ok()?.as_str() {
+            "left" => return Some(format!("process {pid} runs as before: CUPTI is no longer used")),
+            "idle" => return Some(format!("process {pid} makes no CUDA calls now; CUPTI is left when it does")),
+            "leaving" if Instant::now() < until => std::thread::park_timeout(PAUSE),
+            said => {
+                let why = said.strip_prefix("subscribed: ")?;
+                return Some(format!("CUPTI stays in process {pid} ({why}); `warpscope help trace` says what that costs"));
+            }
+        }
+    }
 }
 
 /// Loads the tracer into the process, which has not been traced yet; returns the path of its traces without process id

@@ -2,19 +2,30 @@
 
 // ---- Activity buffers. The header before a buffer's bytes contains the thread that requested the buffer.
 
-typedef struct Buffer { struct Buffer* next; u64 size; u32 thread; u8 unused[44]; u8 bytes[]; } Buffer;
+// `asked` is the number of the subscription that CUPTI requested the buffer in; 0 while the buffer is not in use.
+typedef struct Buffer {
+  struct Buffer *next, *made;
+  u64 size;
+  u32 thread;
+  volatile u32 asked;
+  u8 unused[32];
+  u8 bytes[];
+} Buffer;
 // Each launching thread has a buffer: programs with many threads get small ones.
 enum { LARGE = 8 << 20, SMALL = 256 << 10, LARGE_ONES = 16, AHEAD = 2 };
 static const u64 MOST_BYTES = 512ul << 20;
-static struct { Lock lock; Buffer* spare; u32 count; u64 bytes; } buffers;
+static struct { Lock lock; Buffer *spare, *made; u32 count; u64 bytes; } buffers;
 
 static Buffer* buffer_make(void) {
   u64 size = ADD(buffers.count, 1) < LARGE_ONES ? LARGE : SMALL;
   // Bounds the memory. CUPTI before 12.9 crashes if a buffer is refused, so those versions have no bound.
   int most = ADD(buffers.bytes, size) + size > MOST_BYTES && cupti_version >= MAY_REFUSE;
   Buffer* b = most ? NULL : pages(sizeof(Buffer) + size, MAP_POPULATE);
-  if (b) b->size = size;
-  else ADD(buffers.count, (u32)-1), ADD(buffers.bytes, -size), ADD(counted.refused, 1);
+  if (b) {
+    b->size = size;
+    do b->made = __atomic_load_n(&buffers.made, __ATOMIC_ACQUIRE);
+    while (!__atomic_compare_exchange_n(&buffers.made, &b->made, b, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+  } else ADD(buffers.count, (u32)-1), ADD(buffers.bytes, -size), ADD(counted.refused, 1);
   return b;
 }
 
@@ -29,22 +40,36 @@ static void buffer_asked(u8** bytes, u64* size, u64* most) {
   }
   if (!b && !(b = buffer_make())) return;
   b->thread = tid();
+  SET(b->asked, GET(detach.count) + 1);
   *bytes = b->bytes, *size = b->size;
 }
 
-static void pack(const u8* r) {
-  u32 correlation;
+static u8 launches_graph[FUNCTIONS];
+static void graph_launched_by(u32 thread) {
+  u32 none = 0;
+  if (!GET(session.recording)) SET(detach.missed, 1);
+  if (GET(detach.graph_thread) != thread &&
+    !__atomic_compare_exchange_n(&detach.graph_thread, &none, thread, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    SET(detach.several, 1);
+}
+
+static void pack(u8* r) {
+  u32 at;
   switch (AT32(r, RECORD_KIND)) {
-  case KIND_KERNEL: correlation = AT32(r, KERNEL_CORRELATION); break;
-  case KIND_MEMCPY: correlation = AT32(r, COPY_CORRELATION); break;
-  case KIND_MEMSET: correlation = AT32(r, SET_CORRELATION); break;
-  case KIND_MEMCPY_PEER: correlation = AT32(r, PEER_CORRELATION); break;
-  case KIND_DRIVER: case KIND_RUNTIME: correlation = AT32(r, API_CORRELATION); break;
-  case KIND_GRAPH: correlation = AT32(r, GRAPH_CORRELATION); break;
+  case KIND_KERNEL: at = KERNEL_CORRELATION; break;
+  case KIND_MEMCPY: at = COPY_CORRELATION; break;
+  case KIND_MEMSET: at = SET_CORRELATION; break;
+  case KIND_MEMCPY_PEER: at = PEER_CORRELATION; break;
+  case KIND_DRIVER: case KIND_RUNTIME:
+    if (AT32(r, API_ID) < FUNCTIONS && launches_graph[AT32(r, API_ID)]) graph_launched_by(AT32(r, API_THREAD));
+    at = API_CORRELATION;
+    break;
+  case KIND_GRAPH: at = GRAPH_CORRELATION; break;
   case KIND_MEMORY: pack_memory(r); return;
   case KIND_OVERHEAD: pack_overhead(r); return;
   default: return;
   }
+  u32 correlation = *(u32*)(r + at) += session.id_base;
   const Window* window = gate.gated ? window_of(correlation) : NULL;
   if (gate.gated && !window) {
     counted.outside++;
@@ -89,10 +114,32 @@ static void buffer_take(Buffer* b, u64 valid) {
   buffer_pack();
 }
 
+static void buffer_spare(Buffer* b) {
+  if (!lock(&buffers.lock)) return;
+  b->next = buffers.spare, buffers.spare = b;
+  unlock(&buffers.lock);
+}
+// CUPTI may return buffers of a subscription that has ended for this long.
+static const u64 RECLAIM_NS = 2000000000;
+// Takes back buffers that CUPTI did not return before it was left (seen with all versions).
+static void buffers_reclaim(u64 t) {
+  static u32 done;
+  u32 ended = GET(detach.count);
+  if (done == ended || t - detach.left_at < RECLAIM_NS) return;
+  done = ended;
+  for (Buffer* b = __atomic_load_n(&buffers.made, __ATOMIC_ACQUIRE); b; b = b->made) {
+    u32 asked_in = GET(b->asked);
+    if (!asked_in || asked_in > ended || !__atomic_exchange_n(&b->asked, 0, __ATOMIC_ACQ_REL)) continue;
+    memset(b->bytes, 0, b->size);
+    buffer_spare(b);
+  }
+}
+
 // CUPTI calls this on its own thread, or on the flushing thread.
 static void buffer_done(void* context, u32 stream, u8* bytes, u64 size, u64 valid) {
   if (!bytes) return;
   Buffer* b = (Buffer*)(bytes - sizeof(Buffer));
+  if (!__atomic_exchange_n(&b->asked, 0, __ATOMIC_ACQ_REL)) return;
   u64 began = clock_now(CLOCK_MONOTONIC);
   inside_tracer++;
   if (lock(&rows.lock)) {
@@ -104,13 +151,13 @@ static void buffer_done(void* context, u32 stream, u8* bytes, u64 size, u64 vali
     while (!gone && cuptiActivityGetNextRecord(bytes, valid, &r) == OK) ADD(lost.unwritten, 1);
   }
   u64 dropped = 0;
-  if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == OK && dropped) ADD(counted.dropped, dropped);
+  // A record is dropped whenever CUPTI is left, half a second after the last one that is wanted (seen with 13.0).
+  int leaves = GET(detach.state) == DETACH_TAKEN;
+  if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == OK && dropped && !leaves)
+    ADD(counted.dropped, dropped);
   // We told CUPTI that buffers are zeroed; otherwise CUPTI would zero them on the launching thread.
   memset(bytes, 0, valid < size ? valid : size);
-  if (lock(&buffers.lock)) {
-    b->next = buffers.spare, buffers.spare = b;
-    unlock(&buffers.lock);
-  }
+  buffer_spare(b);
   ADD(progress, 1);
   inside_tracer--;
 }
@@ -126,6 +173,7 @@ static const char* const OTHERS[] = {
   "cuLibraryUnload", "cuLink", "cuGraphInstantiate", "cuGraphExecUpdate", "cuGraphExecDestroy", "cuStreamBeginCapture",
   "cuStreamEndCapture", "cuLaunchHostFunc", "cuProfilerStart", "cuProfilerStop",
 };
+static const char* const WAITING[] = { "cuStreamSynchronize", "cuEventSynchronize", "cuCtxSynchronize" };
 static const char* const ALLOCATING[] = { "cuMemAlloc", "cuMemHostAlloc", "cuMemHostRegister" };
 static int begins(const char* text, const char* const* list, u32 count) {
   for (u32 i = 0; i < count; i++)
@@ -142,9 +190,11 @@ static u32 chosen_count;
 // Functions whose calls CUPTI omits while it records allocations (seen with 12.8 and 13.0): callbacks record them
 // instead.
 static u8 left_out[FUNCTIONS];
+static u8 is_chosen[FUNCTIONS], waits_for_gpu[FUNCTIONS];
 
 static void choose_calls(void) {
   int missed = 0;
+  chosen_count = 0;
   for (u32 id = 1; id < FUNCTIONS && missed < 64; id++) {
     const char* text = NULL;
     if (cuptiGetCallbackName(DOMAIN_DRIVER, id, &text) != OK || !text) {
@@ -157,12 +207,14 @@ static void choose_calls(void) {
     if (!strcmp(text, "cuProfilerStop")) profiler_stop = (int)id;
     launching[id] = (u8)begins(text, LAUNCHING, COUNT(LAUNCHING));
     launch_kind[id] = kind_of_launch(text);
+    waits_for_gpu[id] = (u8)begins(text, WAITING, COUNT(WAITING));
+    launches_graph[id] = !strncmp(text, "cuGraphLaunch", 13);
     if (session.lean || id == marker_function) continue;
     // Even all calls are enabled one by one: with the driver kind enabled, calls made inside the runtime are left out
     // (seen with 13.0).
     if (!session.all_calls && !begins(text, LAUNCHING, COUNT(LAUNCHING)) && !begins(text, OTHERS, COUNT(OTHERS)))
       continue;
-    chosen[chosen_count++] = (u16)id;
+    chosen[chosen_count++] = (u16)id, is_chosen[id] = 1;
     left_out[id] = (u8)(session.memory && begins(text, ALLOCATING, COUNT(ALLOCATING)));
   }
   // Before 12.5 single functions cannot be enabled, and enabling them while the program runs yields no records (seen
@@ -196,6 +248,7 @@ static void recording(int on) {
   if (__atomic_exchange_n(&session.recording, on, __ATOMIC_ACQ_REL) == on) return;
   Result (*set)(u32) = on ? cuptiActivityEnable : cuptiActivityDisable;
   set(KIND_KERNEL);
+  if (!on && (session.lean || GET(detach.graph_thread))) SET(detach.missed, 1);
   if (session.whole_graphs) set(KIND_GRAPH);
   if (session.lean) return;
   set(KIND_MEMCPY), set(KIND_MEMSET), set(KIND_MEMCPY_PEER), set(KIND_OVERHEAD);
@@ -203,6 +256,7 @@ static void recording(int on) {
   if (!session.heard) session.heard = 1, calls_hear();
 }
 
+static void detach_heard(u32 id, const Call* call);
 static void call_heard(u32 domain, u32 id, const Call* call) {
   if (domain == DOMAIN_RESOURCE && (id == GRAPHNODE_CREATED || id == GRAPHNODE_CLONED))
     graph_node_heard(id, (const void*)call);
@@ -224,7 +278,9 @@ static void call_heard(u32 domain, u32 id, const Call* call) {
   }
   if (gate.gated == GATED_BY_LAUNCH && !call->leaving && id < FUNCTIONS && launching[id])
     gate_launched(call->symbol, call->correlation);
-  if (!session.by_callbacks && !(id < FUNCTIONS && left_out[id])) return;
+  if (id >= FUNCTIONS) return;
+  detach_heard(id, call);
+  if (!(session.by_callbacks && is_chosen[id]) && !left_out[id]) return;
   if (!call->leaving) {
     if (call->carried) *call->carried = now();
     return;
@@ -247,6 +303,9 @@ static void on_call(void* user, u32 domain, u32 id, const Call* call) {
   (void)user;
   if (gone) return;
   inside_tracer++;
+  Call continued;
+  if (UNLIKELY(session.id_base) && domain == DOMAIN_DRIVER)
+    continued = *call, continued.correlation += session.id_base, call = &continued;
   call_heard(domain, id, call);
   inside_tracer--;
 }
@@ -329,11 +388,14 @@ static void session_open(void) {
   size = 1;
   // From 12.3 on, each buffer then belongs to one launching thread.
   session.per_thread = cuptiActivitySetAttribute(ATTRIBUTE_PER_THREAD, &size, &one) == OK;
-  for (int i = 0; i < AHEAD; i++) {
+  for (int i = 0; i < AHEAD && !detach.count; i++) {
     Buffer* b = buffer_make();
-    if (b) b->next = buffers.spare, buffers.spare = b;
+    if (b) buffer_spare(b);
   }
   cuptiActivityRegisterCallbacks(buffer_asked, buffer_done);
+  // As early as possible: see detach.c.
+  int opens = !gate.gated || gate.is_open || GET(gate.opening);
+  if (opens) cuptiActivityEnable(KIND_KERNEL);
   *(void**)&cuDriverGetVersion = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "cuDriverGetVersion");
   choose_calls();
   if (marker_function) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, marker_function);
@@ -349,19 +411,19 @@ static void session_open(void) {
       modules_hear(measure.state == MEASURE_LOOKING ? MOST_KEPT : MOST_KEPT_ASIDE);
   if (measure.state == MEASURE_LOOKING) measure_hear(1);
   graph_nodes_hear();
-  if (!gate.gated || gate.is_open) recording(1);
+  if (opens) recording(1);
   SET(session.attached, 1);
 }
 
 // A subscription has a cost even while nothing is recorded: the driver then launches CUDA graphs node by node (200
 // empty nodes: 35 us instead of 2, with CUPTI 13.0 and 13.5 on an H100), which costs a vLLM server 11 to 15 % of its
-// tokens per second. So a gate that can open without CUPTI subscribes when it first opens. It stays subscribed:
-// cuptiFinalize would end the cost, but programs whose GPU was busy failed after it (13.0: "unspecified launch
-// failure").
+// tokens per second. So a gate that can open without CUPTI subscribes when it first opens; detach.c ends the
+// subscription after it has closed.
 static int may_attach_later(void) {
   int measures = measure.state != MEASURE_OFF;
+  session.profiler_heard = gate.gated == GATED_BY_PROFILER && profiler_is_heard();
   return gate.gated && gate.gated != GATED_BY_LAUNCH && !gate.is_open && !measures &&
-    (gate.gated != GATED_BY_PROFILER || profiler_is_heard());
+    (gate.gated != GATED_BY_PROFILER || session.profiler_heard);
 }
 
 static const u64 ASK_AGAIN_NS = 2000000000;
@@ -379,8 +441,13 @@ static int session_attach(void) {
   static u64 refused_at;
   u64 t = clock_now(CLOCK_MONOTONIC);
   if (LIKELY(GET(session.attached))) return 1;
-  if ((GET(refused_at) && t - GET(refused_at) < ASK_AGAIN_NS) || !lock_within(&attaching, ATTACHING_MS)) return 0;
+  if (GET(refused_at) && t - GET(refused_at) < ASK_AGAIN_NS) return 0;
+  ADD(detach.waiting, 1);
+  int locked = lock_within(&attaching, ATTACHING_MS);
+  ADD(detach.waiting, (u32)-1);
+  if (!locked) return 0;
   if (!session.attached && find_library() > 0) {
+    session.reason[0] = 0;
     session_open();
     // Runs before the exit handlers that CUPTI has registered by now.
     __cxa_atexit(at_exit, NULL, NULL);

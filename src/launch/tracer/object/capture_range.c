@@ -24,13 +24,31 @@ static struct {
 
 static struct {
   u64 started, flushing_ns;
-  int lean, all_calls, whole_graphs, memory, by_callbacks, per_thread, recording, heard;
+  int lean, all_calls, whole_graphs, memory, by_callbacks, per_thread, recording, heard, profiler_heard;
+  // Added to CUPTI's correlation ids, which begin anew with each subscription.
+  u32 id_base;
   // Error of the request for records of chosen calls.
   u32 chosen_error;
   // `ready`: the process uses CUDA, its file can be written, the ticker runs. `attached`: subscribed to CUPTI.
   volatile int ready, attached, ended;
   char library[512], reason[256];
 } session;
+
+enum { DETACH_NO, DETACH_WATCHING, DETACH_WANTED, DETACH_TAKEN, DETACH_DONE };
+// Leaving CUPTI (detach.c). `count` is the number of subscriptions that have ended, `left_at` the time of the latest
+// end.
+static struct {
+  volatile u32 state, graph_thread, several, missed, waiting, count;
+  volatile u64 first_call;
+  u64 since, stopped, left_at;
+  Result result;
+  const char* why_not;
+} detach;
+
+// Tests whether the gate can open again after CUPTI was left.
+static int detach_opens_again(void) {
+  return gate.gated == GATED || (gate.gated == GATED_BY_PROFILER && session.profiler_heard);
+}
 
 // Correlation ids have 32 bits and wrap: they are extended from the newest one seen.
 static u64 newest_id;
@@ -68,7 +86,9 @@ static int recording_due(void) {
   int by_records = GET(session.recording) && !session.by_callbacks;
   int stays = !gate.gated || by_records || GET(gate.is_open) || GET(gate.opening) ||
     (gate.gated == GATED_BY_EACH_RANGE && gate.count);
-  return stays || clock_now(CLOCK_MONOTONIC) - GET(gate.closed_at) < GRACE_NS;
+  // CUPTI is left while it still records, see detach.c.
+  int leaves = detach_opens_again() && !GET(detach.missed) && !detach.why_not;
+  return stays || leaves || clock_now(CLOCK_MONOTONIC) - GET(gate.closed_at) < GRACE_NS;
 }
 enum { SWITCHING_MS = 100 };
 static Lock switching;
@@ -131,9 +151,9 @@ static void gate_turned(int on, const char* why, u32 correlation) {
 }
 static void gate_set(int on, const char* why, u32 correlation) {
   if (!gate.gated || gone) return;
-  if (gate.is_open == on || (on && GET(session.ready) && !session_attach())) return;
+  if (gate.is_open == on) return;
   if (on) __atomic_fetch_add(&gate.opening, 1, __ATOMIC_SEQ_CST);
-  gate_turned(on, why, correlation);
+  if (!on || !GET(session.ready) || session_attach()) gate_turned(on, why, correlation);
   if (on) ADD(gate.opening, (u32)-1);
 }
 

@@ -41,6 +41,7 @@ typedef void (*OnCall)(void*, u32 domain, u32 id, const Call*);
   X(cuptiSetThreadIdType, (u32))
 #define WANTED \
   X(cuptiActivityEnableDriverApi, (u32 id, u8 on)) \
+  X(cuptiFinalize, (void)) \
   X(cuptiGetResultString, (Result, const char**)) \
   X(cuptiGetGraphNodeId, (const void* node, u64* id))
 #define X(name, parameters) static Result(*name) parameters;

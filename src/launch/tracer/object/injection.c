@@ -131,7 +131,7 @@ static void count_facts(Facts* f) {
     { "measured", measure.launches }, { "attached", (u64)session.attached }, { "settled", (u64)settled },
     { "measuring_ns", measure.spent }, { "sampled", stalls.launches }, { "stacks", stacks.taken },
     { "torn", stacks.torn },
-    { "graph_nodes", graph_nodes.nodes }, { "stacks_ns", stacks.spent_ns }, { "python", python.minor },
+    { "graph_nodes", graph_nodes.nodes }, { "left", detach.count }, { "stacks_ns", stacks.spent_ns }, { "python", python.minor },
   };
   for (u32 i = 0; i < COUNT(all); i++) fact_number(f, all[i].key, all[i].value);
 }
@@ -148,6 +148,7 @@ static void state_facts(Facts* f) {
     fact_number(f, "measuring_kernel", measure.within_name), fact_number(f, "measuring_for_ms", (t - within) / 1000000);
   if (within && measure.replaying) fact_number(f, "measuring_replays", sets[measure.set].passes);
   if (measure.why_not) fact(f, "not_measured", measure.why_not);
+  if (detach.why_not) fact(f, "not_left", detach.why_not);
   if (stalls.why_not) fact(f, "not_sampled", stalls.why_not);
   if (stacks.every_us) fact_number(f, "stacks_every_us", stacks.every_us);
   if (stacks.every_us && python.why_not) fact(f, "no_python_stacks", python.why_not);
@@ -216,6 +217,7 @@ static void futex_wait(volatile u32* word, u32 while_it_is, u64 ms) {
 static void futex_wake(volatile u32* word) { SYSTEM(SYS_FUTEX, word, 129 /* FUTEX_WAKE_PRIVATE */, 1000); }
 // Wake-up counter of the ticker, incremented for each reason to look, even while the ticker is about to sleep.
 static volatile u32 poked;
+static int has_requests(void) { return GET(asked) != answered; }
 static void poke(void) {
   __atomic_add_fetch(&poked, 1, __ATOMIC_ACQ_REL);
   futex_wake(&poked);
@@ -334,6 +336,7 @@ static const char* obey(const char* word) {
     return ask(ASK_LOOK, HEAR_MS, HEAR_MS) ? "flushed\n" : "not flushed yet\n";
   }
   if (!strncmp(word, "measure ", 8)) return measure_ask(word + 8);
+  if (!strcmp(word, "left")) return detach_said();
   if (!strcmp(word, "state")) return !gate.gated || gate.is_open ? "open\n" : "closed\n";
   return "unknown\n";
 }
@@ -411,6 +414,8 @@ static void* tick(void* unused) {
     if (watches && wait > STATES_EVERY_MS) wait = STATES_EVERY_MS;
     u32 sampled_ms = stacks.every_us < 1000 ? 1 : stacks.every_us / 1000;
     if (watches && stacks.every_us && wait > sampled_ms) wait = sampled_ms;
+    u64 detaching_ms = detach_look(t);
+    if (wait > detaching_ms) wait = detaching_ms;
     measure_look(0);
     if (measure.state != MEASURE_OFF && wait > MEASURE_EVERY_MS) wait = MEASURE_EVERY_MS;
     if ((open_after_ns || open_for_ns) && wait > 20) wait = 20;
@@ -434,6 +439,7 @@ static void put_end(Facts* f, const char* why) {
 static void finish(const char* why) {
   if (gone || out.pid != process() || __atomic_exchange_n(&session.ended, 1, __ATOMIC_ACQ_REL)) return;
   SET(ending, 1);
+  detach_cancel(NULL);
   states_pause();
   stacks_write();
   rings_look(1);

@@ -25,6 +25,7 @@
 #include "graph_nodes.c"
 #include "activity.c"
 #include "thread_states.c"
+#include "detach.c"
 #include "injection.c"
 #include "attach.c"
 #include "exit_hooks.c"

@@ -1,0 +1,149 @@
+// Leaving CUPTI while nothing is recorded. A subscription makes CUDA graphs launch slowly (see may_attach_later), and
+// callbacks cost time at every launch; cuptiFinalize ends both, and a later recording subscribes again.
+//
+// cuptiFinalize is called as NVIDIA documents it, from a callback at the end of a call: here one that waited for the
+// GPU. Where it is safe was found on an H200 (driver 580; CUPTI 12.4, 12.9, 13.0, 13.3 and 13.5): it went well in all of
+// about 800 cases, loops of PyTorch and C++ with and without graphs, unless
+// - graphs were launched while CUPTI was subscribed but recorded no kernels: their next launch failed ("unspecified
+//   launch failure", 7 of 7 programs). So recording goes on until CUPTI is left.
+// - several threads launched graphs: their kernels failed (10 of 10 programs).
+// - threads were held up in callbacks meanwhile, to prevent that (segmentation fault).
+// Such programs stay subscribed. No other thread may be inside a function of CUPTI, so the ticker and the control thread
+// use CUPTI only while `session.attached` is set.
+
+enum { MAY_FINALIZE = 22 };
+// Time after a gate has closed, time for which launches are watched if they were not heard before, and time in which a
+// thread must wait for the GPU.
+static const u64 DETACH_AFTER_NS = 500000000, DETACH_WATCH_NS = 1000000000, DETACH_WANT_NS = 3000000000;
+enum { DETACH_LOOKS_MS = 10 };
+
+static void poke(void);
+static int has_requests(void);
+
+static int detach_may(u64 t) {
+  int closed = gate.gated && !GET(gate.is_open) && !GET(gate.opening) && t - GET(gate.closed_at) > DETACH_AFTER_NS;
+  return closed && !GET(detach.waiting) && !gone && !session.ended;
+}
+static const char* detach_refusal(void) {
+  if (!cuptiFinalize || cupti_version < MAY_FINALIZE) return "this version of CUPTI cannot be left";
+  if (!detach_opens_again()) return "the gate opens by CUPTI's callbacks";
+  if (measure.state != MEASURE_OFF || measure.context) return "counters were asked for";
+  if (GET(detach.several)) return "several threads launch CUDA graphs";
+  return GET(detach.missed) ? "CUDA graphs were launched while nothing was recorded" : NULL;
+}
+
+static void detach_watch(u64 t) {
+  detach.why_not = detach_refusal();
+  if (detach.why_not) return;
+  for (u32 id = 1; id < FUNCTIONS; id++)
+    if (waits_for_gpu[id] || launches_graph[id]) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, id);
+  SET(detach.first_call, 0);
+  detach.since = t;
+  SET(detach.state, DETACH_WATCHING);
+}
+
+// From here on only a thread of the program calls CUPTI. `attaching` is held until this is over.
+static void detach_want(u64 t) {
+  u32 id = correlation_now();
+  if (id) long_id(id);
+  flush(0);
+  if (!lock_within(&attaching, 0)) return;
+  SET(session.attached, 0);
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  detach.since = t;
+  if (detach_may(t)) {
+    SET(detach.state, DETACH_WANTED);
+    return;
+  }
+  SET(session.attached, 1);
+  SET(detach.state, DETACH_NO);
+  unlock(&attaching);
+}
+
+static void detach_cancel(const char* why_not) {
+  u32 wanted = DETACH_WANTED;
+  if (!__atomic_compare_exchange_n(&detach.state, &wanted, DETACH_NO, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
+  SET(session.attached, 1);
+  if (why_not) detach.why_not = why_not;
+  unlock(&attaching);
+}
+
+// CUPTI numbers calls from 1 again: ids of the next recording continue after those of this one.
+static void detach_finish(u64 t) {
+  session.recording = 0;
+  if (detach.result == OK) {
+    subscription = NULL, session.heard = 0, session.id_base = (u32)newest_id;
+    memset(launch_heard, 0, sizeof launch_heard);
+    for (u32 i = gate.count; i-- && !gate.list[i].closed;)
+      __atomic_store_n(&gate.list[i].closed, detach.stopped, __ATOMIC_RELEASE);
+    detach.left_at = t;
+    SET(detach.graph_thread, 0), SET(detach.several, 0), SET(detach.missed, 0);
+    ADD(detach.count, 1);
+  } else {
+    detach.why_not = "cuptiFinalize failed";
+    SET(session.attached, 1);
+  }
+  SET(detach.state, DETACH_NO);
+  unlock(&attaching);
+}
+
+// Runs on the ticker. Returns the time until the next look, ms.
+static u64 detach_look(u64 t) {
+  // Callbacks were enabled from the first recording on.
+  int heard = session.by_callbacks && !session.lean;
+  buffers_reclaim(t);
+  switch (GET(detach.state)) {
+  case DETACH_NO:
+    if (GET(gate.is_open)) detach.why_not = NULL;
+    if (!session.attached || !gate.gated || GET(gate.is_open) || detach.why_not) return 1000;
+    if (!detach_may(t)) return 100;
+    detach_watch(t);
+    break;
+  case DETACH_WATCHING:
+    if (!detach_may(t)) SET(detach.state, DETACH_NO);
+    else if (detach_refusal()) detach.why_not = detach_refusal(), SET(detach.state, DETACH_NO);
+    else if (GET(detach.first_call) && (heard || t - GET(detach.first_call) > DETACH_WATCH_NS)) detach_want(t);
+    // A program that calls nothing pays nothing.
+    return GET(detach.first_call) ? DETACH_LOOKS_MS : 100;
+  case DETACH_WANTED:
+    if (detach_refusal()) detach_cancel(detach_refusal());
+    else if (!detach_may(t) || has_requests()) detach_cancel(NULL);
+    else if (t - detach.since > DETACH_WANT_NS) detach_cancel("no thread that launches waits for the GPU");
+    break;
+  case DETACH_DONE: detach_finish(t); break;
+  default: break;
+  }
+  return DETACH_LOOKS_MS;
+}
+
+// Runs on a thread of the program, in a callback.
+static void detach_heard(u32 id, const Call* call) {
+  if (launches_graph[id] && !call->leaving) graph_launched_by(tid());
+  u32 state = GET(detach.state), wanted = DETACH_WANTED;
+  if (LIKELY(state == DETACH_NO)) return;
+  if (!GET(detach.first_call)) SET(detach.first_call, clock_now(CLOCK_MONOTONIC));
+  if (state != DETACH_WANTED || !call->leaving || !waits_for_gpu[id] || may_be_handler()) return;
+  if (!call->returned || *(const i32*)call->returned || GET(detach.several)) return;
+  if (GET(detach.graph_thread) && GET(detach.graph_thread) != tid()) return;
+  if (!__atomic_compare_exchange_n(
+        &detach.state, &wanted, DETACH_TAKEN, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    return;
+  cuptiActivityFlushAll(1);
+  cuptiGetTimestamp(&detach.stopped);
+  detach.result = cuptiFinalize();
+  SET(detach.state, DETACH_DONE);
+  poke();
+}
+
+// Answer to a client.
+static const char* detach_said(void) {
+  static char answer[200];
+  u64 t = clock_now(CLOCK_MONOTONIC);
+  if (!subscription && !GET(session.attached)) return "left\n";
+  if (gate.gated && !GET(gate.is_open) && !detach.why_not) {
+    int idle = GET(detach.state) == DETACH_WATCHING && !GET(detach.first_call) && t - detach.since > DETACH_WATCH_NS;
+    return idle ? "idle\n" : "leaving\n";
+  }
+  snprintf(answer, sizeof answer, "subscribed: %s\n", detach.why_not ? detach.why_not : "it is recording");
+  return answer;
+}
