@@ -177,7 +177,7 @@ static struct { uint8_t* record; unsigned given; } last_nodes[64];
 static unsigned given;
 static int stale;
 static uint64_t last_start;
-int cuptiActivityEnable(uint32_t kind) { enabled[kind & 63] = 1, stale |= kind == 10 && last_start; return 0; }
+int cuptiActivityEnable(uint32_t kind) { stale |= kind == 10 && last_start && !enabled[10], enabled[kind & 63] = 1; return 0; }
 int cuptiActivityDisable(uint32_t kind) { enabled[kind & 63] = 0; return 0; }
 int cuptiActivityEnableDriverApi(uint32_t id, uint8_t on) {
   if (version() < 23) return -1;

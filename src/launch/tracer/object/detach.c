@@ -2,14 +2,14 @@
 // callbacks cost time at every launch; cuptiFinalize ends both, and a later recording subscribes again.
 //
 // cuptiFinalize is called as NVIDIA documents it, from a callback at the end of a call: here one that waited for the
-// GPU. Where it is safe was found on an H200 (driver 580; CUPTI 12.4, 12.9, 13.0, 13.3 and 13.5): it went well in all of
-// about 800 cases, loops of PyTorch and C++ with and without graphs, unless
+// GPU. Tried on an H200 (driver 580; CUPTI 12.4, 12.9, 13.0, 13.3, 13.5): it went well in all of about 800 cases, loops
+// of PyTorch and C++ with and without graphs, unless
 // - graphs were launched while CUPTI was subscribed but recorded no kernels: their next launch failed ("unspecified
 //   launch failure", 7 of 7 programs). So recording goes on until CUPTI is left.
 // - several threads launched graphs: their kernels failed (10 of 10 programs).
 // - threads were held up in callbacks meanwhile, to prevent that (segmentation fault).
-// Such programs stay subscribed. No other thread may be inside a function of CUPTI, so the ticker and the control thread
-// use CUPTI only while `session.attached` is set.
+// Such programs stay subscribed. No other thread may be inside a function of CUPTI, so the ticker and the control
+// thread use CUPTI only while `session.attached` is set.
 
 enum { MAY_FINALIZE = 22 };
 // Time after a gate has closed, time for which launches are watched if they were not heard before, and time in which a

@@ -131,7 +131,8 @@ static void count_facts(Facts* f) {
     { "measured", measure.launches }, { "attached", (u64)session.attached }, { "settled", (u64)settled },
     { "measuring_ns", measure.spent }, { "sampled", stalls.launches }, { "stacks", stacks.taken },
     { "torn", stacks.torn },
-    { "graph_nodes", graph_nodes.nodes }, { "left", detach.count }, { "stacks_ns", stacks.spent_ns }, { "python", python.minor },
+    { "graph_nodes", graph_nodes.nodes }, { "left", detach.count },
+    { "stacks_ns", stacks.spent_ns }, { "python", python.minor },
   };
   for (u32 i = 0; i < COUNT(all); i++) fact_number(f, all[i].key, all[i].value);
 }

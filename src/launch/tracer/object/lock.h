@@ -14,7 +14,8 @@
 // attaching (activity.c) protects the search for CUPTI and the subscription, at start or when a gate first opens:
 // CUPTI's function pointers, `subscription`, `cupti_version`, `session.library`, `session.reason`,
 // `session.per_thread`, `session.by_callbacks`, and the tables of chosen functions. `session.attached` publishes them
-// to readers without the lock. The ticker holds it while it waits for a thread of the program to leave CUPTI (detach.c).
+// to readers without the lock. The ticker holds it while it waits for a thread of the program to leave CUPTI
+// (detach.c).
 //
 // switching (capture_range.c) serializes starting and stopping CUPTI's recording: `session.recording`, `session.heard`,
 // `Window.closed`. session_attach starts the first recording under attaching instead.
