@@ -15,6 +15,7 @@ pub mod nsys;
 pub mod nsys_report;
 pub mod open;
 pub mod progress_reader;
+pub mod proton;
 pub mod rocm;
 pub mod server_metrics;
 pub mod source_file;

@@ -5,7 +5,7 @@ use super::importer::Importer;
 use super::input::{Bytes, Input, Kinds};
 use super::job::{Job, Parts, Wants};
 use super::{
-    chrome_perfetto, collectives, digest, ncu, nsys, nsys_report, rocm, stats_csv, times, torch, torch_memory_snapshot, unrecorded,
+    chrome_perfetto, collectives, digest, ncu, nsys, nsys_report, proton, rocm, stats_csv, times, torch, torch_memory_snapshot, unrecorded,
     unsupported, wstrace,
 };
 use crate::model::{Metrics, NoteKind, Profile};
@@ -18,6 +18,7 @@ pub static IMPORTERS: &[&dyn Importer] = &[
     &nsys_report::NsysReport,
     &stats_csv::NsysStatsCsv,
     &ncu::Ncu,
+    &proton::ProtonTree,
     &torch::TorchTrace,
     &torch_memory_snapshot::TorchSnapshot,
     &wstrace::WarpscopeTrace,
@@ -33,6 +34,7 @@ pub static IMPORTERS: &[&dyn Importer] = &[
     &rocm::RocmStats,
     &rocm::RocmJson,
     &rocm::RocmPerfetto,
+    &chrome_perfetto::xspace::XlaProfile,
     &chrome_perfetto::PerfettoTrace,
 ];
 

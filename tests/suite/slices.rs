@@ -37,6 +37,51 @@ fn a_real_trace_of_jax() {
     assert_eq!(steps, 10);
 }
 
+/// A real profile of `TensorFlow` (`XSpace`): counts and sums as read by Python from the protobuf.
+#[test]
+fn a_real_profile_of_xla() {
+    let path = root().join("fixtures/slices/tensorflow.xplane.pb.gz");
+    let profile = read(&path).unwrap();
+    let all = rows(&profile);
+    let of = |device: u32| {
+        let durations = all.iter().filter(|r| r.6 == Some(device)).map(|r| r.2);
+        (durations.clone().count(), durations.sum::<i64>())
+    };
+    assert_eq!((all.len(), of(4), of(6)), (120, (60, 1_907_701), (60, 1_731_573)));
+    assert!(all.iter().all(|r| r.0.starts_with("void tensorflow::functor::FillPhiloxRandomKernelLaunch<")));
+    assert!(all.iter().all(|r| r.7 == Some(if r.6 == Some(6) { 142 } else { 134 })));
+    assert!(all.iter().all(|r| (r.3, r.4, r.5) == (Some([160, 1, 1]), Some([1024, 1, 1]), Some(38))));
+    let copies = |way| {
+        profile
+            .memops
+            .iter()
+            .filter(|m| matches!(m.kind, MemOpKind::Copy { kind, .. } if kind == way))
+            .map(|m| m.bytes.unwrap().0)
+            .sum::<u64>()
+    };
+    assert_eq!(profile.memops.len(), 2 * (14 + 12));
+    assert!(copies(CopyKind::HostToDevice) > 0 && copies(CopyKind::DeviceToHost) > 0);
+    let device = profile.devices.iter().find(|d| d.id == 6).unwrap();
+    assert_eq!((device.sm_count, device.compute_capability, device.clock_hz), (Some(80), Some((7, 0)), Some(1_530_000_000)));
+    assert_eq!((device.memory_bandwidth, device.memory.unwrap().0), (Some(898_048_000_000), 16_945_512_448));
+    assert!(!profile.ranges.is_empty());
+    // Cut anywhere, it is read up to there or refused.
+    let mut whole = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(std::fs::File::open(&path).unwrap()), &mut whole).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut lost = 0;
+    for at in (0..whole.len()).step_by(whole.len() / 40) {
+        if let Ok(profile) = read(&written(folder.path(), "cut.xplane.pb", &whole[..at])) {
+            lost += usize::from(profile.notes.iter().any(|n| n.kind == NoteKind::Lost));
+        }
+    }
+    assert!(lost > 0, "a file that ends early is said to");
+    let mut host = vec![0x0a, 11, 0x12, 9];
+    host.extend(b"/host:CPU");
+    let refused = read(&written(folder.path(), "host.xplane.pb", &host)).unwrap_err().to_string();
+    assert!(refused.contains("without kernels of a GPU"), "{refused}");
+}
+
 /// Name, start from the first, duration, grid, block, registers, device, stream.
 type Row = (String, i64, i64, Option<[u32; 3]>, Option<[u32; 3]>, Option<u32>, Option<u32>, Option<u32>);
 

@@ -214,15 +214,48 @@ fn instructions(n: usize) -> Vec<u8> {
     format!(r#"{{"code":[["; k",0,0,"k",1,0,0,0,0,0],{}]}}"#, (0..n).map(row).collect::<Vec<_>>().join(",")).into_bytes()
 }
 
+/// A profile of XLA in which all events have one long name, and each plane names its own.
+fn planes(n: usize) -> Vec<u8> {
+    let field = |number: u8, bytes: &[u8]| {
+        let mut out = vec![number << 3 | 2];
+        let mut length = bytes.len();
+        while length > 127 {
+            out.push(length as u8 | 128);
+            length >>= 7;
+        }
+        out.push(length as u8);
+        [out, bytes.to_vec()].concat()
+    };
+    let name = "kernel".repeat(n / 60);
+    let metadata = field(4, &[&[8, 1][..], &field(2, &field(2, name.as_bytes()))].concat());
+    let events: Vec<u8> = (0..n / 10).flat_map(|_| field(4, &[8, 1, 16, 1, 24, 100])).collect();
+    let line = field(3, &[field(2, b"Stream #7(Compute)"), events].concat());
+    let plane = field(1, &[field(2, b"/device:GPU:0"), line, metadata].concat());
+    plane.repeat(10)
+}
+
+/// A tree of Proton: scopes with a kernel each.
+fn scopes(n: usize) -> Vec<u8> {
+    let one = |i: usize| {
+        format!(
+            r#"{{"children":[{{"children":[],"frame":{{"name":"k{i}"}},"metrics":{{"count":1,"time (ns)":5}}}}],"frame":{{"name":"s{i}"}},"metrics":{{}}}}"#
+        )
+    };
+    let all: Vec<String> = (0..n).map(one).collect();
+    format!(r#"[{{"children":[{}],"frame":{{"name":"ROOT"}},"metrics":{{}}}},{{}}]"#, all.join(",")).into_bytes()
+}
+
 type Make = fn(usize) -> Vec<u8>;
 
 /// Files whose cost must not be quadratic, by number of items; for the first seven it was in an earlier version.
-const GROWING: [(&str, usize, Make); 13] = [
+const GROWING: [(&str, usize, Make); 15] = [
     ("one dictionary.pickle", 10_000, one_dictionary),
     ("devices.pickle", 10_000, devices),
     ("one list.pickle", 10_000, one_list),
     ("one name.pftrace", 2_000, |n| one_name(n, "gpu_kernel")),
     ("one name of rocprofv3.pftrace", 2_000, |n| one_name(n, "kernel_dispatch")),
+    ("space.xplane.pb", 5_000, planes),
+    ("tree.hatchet", 5_000, scopes),
     ("pmc_perf.csv", 10_000, columns),
     ("markers_results.db", 10_000, markers),
     ("torch.json", 20_000, torch_events),

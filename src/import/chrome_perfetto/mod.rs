@@ -9,6 +9,7 @@ pub mod perfetto;
 mod sizes;
 mod slice;
 mod tracks;
+pub mod xspace;
 
 use super::torch::event::{Kind, LONGEST_NS, MOST_NS};
 use super::torch::metadata::{Facts, is_other_vendor};

@@ -1,4 +1,4 @@
-//! Fuzzes a Perfetto trace of any tool.
+//! Fuzzes a Perfetto trace of any tool, a profile of XLA, and a tree of Proton.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -13,8 +13,10 @@ fuzz_target!(|data: &[u8]| {
         let input = Input::built_in("fuzz", unsafe { &*raw });
         let mut job = Job::new(Wants::ALL, &|_| {});
         job.threads = 1;
-        if import::Importer::knows(&import::chrome_perfetto::PerfettoTrace, &input)
-            && let Ok(profile) = import::Importer::read(&import::chrome_perfetto::PerfettoTrace, &input, &job)
+        let importers: [&dyn import::Importer; 3] =
+            [&import::chrome_perfetto::PerfettoTrace, &import::chrome_perfetto::xspace::XlaProfile, &import::proton::ProtonTree];
+        if let Some(importer) = importers.into_iter().find(|i| i.knows(&input))
+            && let Ok(profile) = importer.read(&input, &job)
         {
             let paths = Paths::from_profile(&profile);
             for by in GroupBy::ALL {
