@@ -44,6 +44,7 @@ pub mod readable;
 pub mod roofline;
 mod roofline_amd;
 mod roofline_point;
+pub mod run_estimate;
 pub mod select;
 pub mod series;
 pub mod stats;

@@ -3,6 +3,7 @@
 use super::args::{Launches, Top};
 use super::{Failure, interrupt};
 use crate::analysis::readable::readable_name;
+use crate::analysis::run_estimate::RunEstimate;
 use crate::analysis::select::{self, Selected};
 use crate::analysis::table::kernels::sort_groups;
 use crate::analysis::table::launches::{LAUNCH, LaunchRow, sort_launches};
@@ -257,9 +258,14 @@ pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let mut rows = sort_groups(&grouping.rows, &rows, args.sort, args.sort.ascending);
     rows.truncate(args.limit.unwrap_or(usize::MAX));
     warn(&profile);
+    let estimate = if between.is_none() { RunEstimate::from_grouping(&profile, &grouping, paths.as_ref()) } else { None };
+    if let Some(estimate) = &estimate {
+        note(&estimate.to_sentence());
+    }
     let worths = if predicts { predict_worths(&profile, args.by, rows.len()) } else { None };
+    let beyond = report::top::Beyond { worths, estimate };
     to_stdout(|out| match format_or_default(args.format) {
-        Format::Json => report::top::write_json(out, &profile, &grouping, &rows, worths.as_ref()),
+        Format::Json => report::top::write_json(out, &profile, &grouping, &rows, &beyond),
         format => report::top::print_rows(out, &profile, &grouping, &rows, format, terminal_width()),
     })
 }

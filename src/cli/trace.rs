@@ -45,6 +45,7 @@ fn start_tracer(args: &Trace) -> Result<std::convert::Infallible, Failure> {
     let gate = match args {
         Trace { profiler_api: true, .. } => Some(Gate::ProfilerApi),
         Trace { closed: true, .. } => Some(Gate::ByHand),
+        Trace { overhead: Some(percent), .. } => Some(Gate::Overhead((percent * 100.0).round().max(1.0) as u32)),
         Trace { range: Some(named), nth, .. } => Some(range_gate(named, *nth)?),
         Trace { kernel: Some(name), .. } => Some(Gate::Kernel(name.clone())),
         Trace { after_launches: Some(n), .. } => Some(Gate::Launches(*n)),

@@ -53,6 +53,9 @@ pub struct Trace {
     /// Record nothing until it is opened by hand: `warpscope attach --open`.
     #[arg(long, group = "gate")]
     pub closed: bool,
+    /// Record short moments, spread over the run, that add at most about PERCENT to its time: totals are estimated from them.
+    #[arg(long, group = "gate", value_name = "PERCENT", conflicts_with_all = ["seconds", "keep_last", "survey", "measure", "stalls"], value_parser = parse_percent)]
+    pub overhead: Option<f64>,
     /// Record for SECONDS seconds each time that recording opens.
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub seconds: Option<f64>,

@@ -54,6 +54,10 @@ impl Profile {
         self.memory.refused.iter_mut().for_each(|r| to(&mut r.time));
         self.collectives.iter_mut().for_each(|c| to(&mut c.start));
         self.overhead.iter_mut().for_each(|o| to(&mut o.start));
+        for sample in &mut self.run_samples {
+            let moments = sample.moments.iter_mut().flat_map(|m| [&mut m.0, &mut m.1]);
+            [&mut sample.span.0, &mut sample.span.1].into_iter().chain(moments).for_each(to);
+        }
         for (from, until) in &mut self.recorded {
             to(from);
             // A range without an end stays open.

@@ -3,8 +3,8 @@
 use super::digest::Digest;
 use super::{
     Clock, Collective, CounterTrack, Coverage, Device, GraphNodes, HostCalls, Kernel, KernelId, LaunchConfig, LaunchSite, Launches, MemOps,
-    MemoryEvents, Metrics, Nanos, Note, OsCalls, Overhead, Process, Ranges, Rank, Samples, ServerSample, Shortened, Source, StateChange,
-    Thread, Waits,
+    MemoryEvents, Metrics, Nanos, Note, OsCalls, Overhead, Process, Ranges, Rank, RunSample, Samples, ServerSample, Shortened, Source,
+    StateChange, Thread, Waits,
 };
 use std::sync::Arc;
 
@@ -129,6 +129,8 @@ pub struct Profile {
     pub overhead: Vec<Overhead>,
     /// Recorded periods, ns, ordered by time, if a capture gate excluded the rest; empty if the whole run was recorded.
     pub recorded: Vec<(i64, i64)>,
+    /// Processes of which only short moments were recorded, to estimate the rest.
+    pub run_samples: Vec<RunSample>,
     pub clock: Clock,
     pub rank: Rank,
     /// Present if the file is a digest of a report.
@@ -179,6 +181,7 @@ impl Profile {
             collectives: Vec::new(),
             overhead: Vec::new(),
             recorded: Vec::new(),
+            run_samples: Vec::new(),
             clock: Clock::default(),
             rank: Rank::default(),
             digest: None,

@@ -3,6 +3,7 @@
 use super::envelope::{Document, Envelope, NextJson};
 use super::rows::{Rows, TableRow};
 use super::{Format, table};
+use crate::analysis::run_estimate::RunEstimate;
 use crate::analysis::table::Column;
 use crate::analysis::table::kernels::{self, KernelRow};
 use crate::analysis::what_if_curves::Worths;
@@ -53,6 +54,7 @@ pub(in crate::report) struct TopJson<'a> {
 
 impl Document for TopJson<'_> {
     const NAME: &'static str = "top";
+    const VERSION: &'static str = "1.1";
 }
 
 impl TableRow for KernelRow<'_> {
@@ -61,18 +63,33 @@ impl TableRow for KernelRow<'_> {
     }
 }
 
-/// Rows of the table: `rows` are indices into the grouping's rows, in listed order; `worths` are their effects on the
-/// run, by name.
+/// What is known beyond the launches themselves.
+#[derive(Default)]
+pub struct Beyond {
+    /// Effects of the groups on the run, by name.
+    pub worths: Option<Worths>,
+    /// Totals of the whole run.
+    pub estimate: Option<RunEstimate>,
+}
+
+/// Rows of the table: `rows` are indices into the grouping's rows, in listed order.
 fn kernel_rows<'a>(
     profile: &'a Profile,
     grouping: &'a Grouping,
     rows: &'a [u32],
-    worths: Option<&'a Worths>,
+    beyond: &'a Beyond,
 ) -> impl Iterator<Item = KernelRow<'a>> {
     rows.iter().zip(1..).filter_map(move |(&at, rank)| {
         let group = grouping.rows.get(at as usize)?;
         let demangled = group.kernel.and_then(|k| profile.kernels.get(k.0 as usize)).map(Kernel::demangled);
-        Some(KernelRow { rank, group, by: grouping.by, demangled, curve: worths.and_then(|w| w.get(&group.name)) })
+        Some(KernelRow {
+            rank,
+            group,
+            by: grouping.by,
+            demangled,
+            curve: beyond.worths.as_ref().and_then(|w| w.get(&group.name)),
+            estimate: beyond.estimate.as_ref().and_then(|e| e.rows.get(at as usize)),
+        })
     })
 }
 
@@ -89,13 +106,13 @@ pub fn kernel_steps(profile: &Profile, kernel: &str) -> Vec<NextJson> {
 }
 
 /// Writes the report as JSON.
-pub fn write_json(out: &mut dyn Write, profile: &Profile, grouping: &Grouping, rows: &[u32], worths: Option<&Worths>) -> io::Result<()> {
+pub fn write_json(out: &mut dyn Write, profile: &Profile, grouping: &Grouping, rows: &[u32], beyond: &Beyond) -> io::Result<()> {
     let document = TopJson {
         device: profile.devices.iter().map(Into::into).collect(),
         by: grouping.by.cli_name(),
         total_kernel_ns: grouping.total_ns,
         launches: grouping.launches,
-        rows: Rows::new(kernel_rows(profile, grouping, rows, worths)),
+        rows: Rows::new(kernel_rows(profile, grouping, rows, beyond)),
     };
     let first = rows.first().and_then(|&at| grouping.rows.get(at as usize)).filter(|g| g.kernel.is_some() && grouping.by.is_kernel());
     Envelope::of_profile(profile).then(first.into_iter().flat_map(|g| kernel_steps(profile, &g.name))).write(out, &document)
@@ -110,5 +127,5 @@ pub fn print_rows(
     format: Format,
     width: Option<usize>,
 ) -> io::Result<()> {
-    table::print_rows(kernels::columns(grouping.by), kernel_rows(profile, grouping, rows, None), out, format, width)
+    table::print_rows(kernels::columns(grouping.by), kernel_rows(profile, grouping, rows, &Beyond::default()), out, format, width)
 }

@@ -289,7 +289,7 @@ fn row_spans<'p>(row: &'p GroupRow, shown: &Shown<'_>, layout: &Layout<'p>, them
     let share = if shown.longest > 0.0 { row.share_percent / shown.longest } else { 0.0 };
     spans.extend(bar(share, layout.bar, theme.style(Role::Part(crate::analysis::triage::TimeCategory::Kernels)), theme));
     spans.push(Span::styled(align_right(&units::format_percent(row.share_percent), SHARE_TEXT + 1), theme.style(Role::Title)));
-    let cells = KernelRow { rank: shown.at + 1, group: row, by: GroupBy::Kernel, demangled: None, curve: None };
+    let cells = KernelRow { rank: shown.at + 1, group: row, by: GroupBy::Kernel, demangled: None, curve: None, estimate: None };
     for column in &layout.shown {
         let style: Style = if column.sort == Some(shown.sort) { theme.style(Role::Title) } else { text };
         spans.push(Span::styled(align_right(&column.shown(&cells), column.width + GAP), style));

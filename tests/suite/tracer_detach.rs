@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::process::Child;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use warpscope::analysis::run_estimate::RunEstimate;
+use warpscope::analysis::{GroupBy, Grouping};
 
 struct Running {
     folder: TempDir,
@@ -137,4 +139,50 @@ fn a_range_that_opens_again_meanwhile_is_recorded() {
     }
     assert_eq!(program.await_left(), "left\n");
     assert_eq!(program.logged("left"), program.logged("subscribed"));
+}
+
+/// Short moments at random times, between which CUPTI is left: the totals that are estimated from them are those of the
+/// program.
+#[test]
+fn totals_are_estimated_from_short_moments() {
+    let folder = tempfile::tempdir().unwrap();
+    // 3,000 launches a second for eight seconds; half of the time may be added, so that there are many moments.
+    let words = ["rate=3000", "seconds=8", "kinds=3"];
+    let done = built_command(folder.path(), &words, &[("WARPSCOPE_TRACE_GATE", "overhead:5000")]).output().unwrap();
+    assert_eq!(done.status.code(), Some(5));
+    let trace =
+        std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().path()).find(|p| p.extension().is_some_and(|e| e == "wstrace"));
+    let profile = read(&trace.unwrap());
+    let sample = &profile.run_samples[0];
+    assert!(sample.moments.len() >= 10, "{sample:?}");
+    assert!(sample.moments.iter().all(|m| (90_000_000..2_000_000_000).contains(&(m.1 - m.0))), "{sample:?}");
+    let logged = std::fs::read_to_string(folder.path().join("truth")).unwrap();
+    let count = |line: &str| logged.lines().filter(|l| *l == line).count();
+    assert!(count("left") + 1 >= count("subscribed") && count("left") >= 5, "{} of {}", count("left"), count("subscribed"));
+    let grouping = Grouping::from_profile(&profile, GroupBy::Mangled, None);
+    let estimate = RunEstimate::from_grouping(&profile, &grouping, None).unwrap();
+    let all = estimate.all.count;
+    // The mock counts bursts by the clock of a loaded machine: the interval may be narrower than its rate is steady.
+    assert!((18_000.0..=30_000.0).contains(&all.value) && all.low <= all.value && all.value <= all.high, "{all:?}");
+    assert_eq!(estimate.rows.len(), 3);
+    for row in &estimate.rows {
+        assert!((row.count.value - all.value / 3.0).abs() < all.value / 50.0, "{row:?} of {all:?}");
+    }
+    assert!(profile.notes.iter().any(|n| n.text.starts_with("The recording is a sample")), "{:?}", profile.notes);
+}
+
+/// A program that cannot be left is not recorded again: a subscription costs more than was allowed.
+#[test]
+fn sampling_stops_where_cupti_cannot_be_left() {
+    let program = Running::start(&["beside=2", "graphs_beside=1"], &[("WARPSCOPE_TRACE_GATE", "overhead:5000")]);
+    let since = Instant::now();
+    while !program.say("left").starts_with("subscribed: several threads") {
+        assert!(since.elapsed() < Duration::from_secs(60), "{}", program.say("left"));
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    std::thread::park_timeout(Duration::from_millis(1500));
+    while program.say("flush") != "flushed\n" {}
+    let profile = read(&program.trace());
+    assert!(profile.run_samples[0].moments.len() <= 2, "{:?}", profile.run_samples);
+    assert!(profile.notes.iter().any(|n| n.text.contains("CUPTI cannot be left (several threads")), "{:?}", profile.notes);
 }

@@ -268,6 +268,8 @@ fn from_a_finding_to_its_place_in_time_to_a_launch_to_its_re_run_and_back() {
 #[test]
 fn the_demo_from_table_to_launch_and_out() {
     let mut s = Session::start(&["demo"], (100, 30), &[]);
+    // The demo opens on the overview, which names kernels, too, and goes on to their table when it is read.
+    s.wait("group kernel");
     s.wait("CatArrayBatchedCopy");
     s.wait("next:");
     s.keys("\r");

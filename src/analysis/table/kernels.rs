@@ -3,6 +3,7 @@
 use super::column::{Column, Outputs};
 use super::sort::Sort;
 use super::value::{Field, Unit, Value};
+use crate::analysis::run_estimate::RowEstimate;
 use crate::analysis::what_if_curves::Curve;
 use crate::analysis::{GroupBy, GroupRow};
 
@@ -16,6 +17,8 @@ pub struct KernelRow<'p> {
     pub demangled: Option<&'p str>,
     /// Effect of the kernel on the run, if the model applies.
     pub curve: Option<&'p Curve>,
+    /// Totals of the whole run, if only short moments of it were recorded.
+    pub estimate: Option<&'p RowEstimate>,
 }
 
 pub const TOTAL: Sort = Sort::descending("total", 't');
@@ -39,6 +42,28 @@ fn run_share(curve: &Curve) -> Value<'static> {
     ])
 }
 
+/// Totals of the whole run, of which only short moments were recorded, with their 95% intervals.
+const WHOLE_RUN: &[Field] = &[
+    Field::new("count", Unit::Count, "launches"),
+    Field::new("count_at_least", Unit::Count, "lower end of the 95% interval"),
+    Field::new("count_at_most", Unit::Count, "upper end of the 95% interval"),
+    Field::new("total_ns", Unit::Ns, "summed duration"),
+    Field::new("total_at_least_ns", Unit::Ns, "lower end of the 95% interval"),
+    Field::new("total_at_most_ns", Unit::Ns, "upper end of the 95% interval"),
+];
+
+fn whole_run(estimate: &RowEstimate) -> Value<'static> {
+    let whole = |n: f64| Value::Int(n.round() as i64);
+    Value::Record(vec![
+        ("count", whole(estimate.count.value)),
+        ("count_at_least", whole(estimate.count.low.floor())),
+        ("count_at_most", whole(estimate.count.high.ceil())),
+        ("total_ns", whole(estimate.total.value)),
+        ("total_at_least_ns", whole(estimate.total.low.floor())),
+        ("total_at_most_ns", whole(estimate.total.high.ceil())),
+    ])
+}
+
 type KernelColumn<'p> = Column<KernelRow<'p>>;
 
 /// The columns, in order; groups other than kernels have another noun and no kernel names.
@@ -56,6 +81,14 @@ pub fn columns<'p>(by: GroupBy) -> Vec<KernelColumn<'p>> {
         KernelColumn::new("run", "run", Unit::Record(RUN), "share of the run, and what is saved if the kernel takes no time", |r| {
             r.curve.map_or(Value::Absent, run_share)
         })
+        .only(Outputs::JSON),
+        KernelColumn::new(
+            "whole_run",
+            "whole run",
+            Unit::Record(WHOLE_RUN),
+            "estimate for the whole run, if only short moments of it were recorded (`trace --overhead`)",
+            |r| r.estimate.map_or(Value::Absent, whole_run),
+        )
         .only(Outputs::JSON),
         KernelColumn::new("total_ns", "total", Unit::Ns, "total duration", |r| Value::Int(r.group.stats.total))
             .weighing()
@@ -115,7 +148,7 @@ pub fn sort_groups(groups: &[GroupRow], which: &[u32], by: Sort, ascending: bool
     };
     let key = |at: u32| {
         let group = &groups[at as usize];
-        value(&KernelRow { rank: 0, group, by: GroupBy::Kernel, demangled: None, curve: None }).sort_key()
+        value(&KernelRow { rank: 0, group, by: GroupBy::Kernel, demangled: None, curve: None, estimate: None }).sort_key()
     };
     if ascending {
         out.sort_by_cached_key(|&at| (key(at), rank(at)));

@@ -15,7 +15,7 @@ use crate::model::api_call::{NONE, strip_version_suffix};
 use crate::model::os_runtime::MEASURING;
 use crate::model::{
     Bytes, CallName, Clock, GraphLaunch, HostCalls, LaunchOrder, MemOp, MemOpKind, MemoryEvent, MemoryKind, MemoryLevel, Nanos, Overhead,
-    Process, Profile, StateChange, ThreadState, Threads,
+    Process, Profile, RunSample, StateChange, ThreadState, Threads,
 };
 use rustc_hash::FxHashMap;
 use std::path::Path;
@@ -68,6 +68,7 @@ pub fn build_profile(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile
     profile.rank = first.map(|s| s.facts.rank()).unwrap_or_default();
     profile.clock = Clock { epoch_ns: (zero > 0).then_some(zero), uncertainty_ns: None };
     profile.processes = sections.iter().map(|s| build_process(&s.facts)).collect();
+    let sampled: Vec<Option<RunSample>> = sections.iter().map(|s| sampled_process(s, zero)).collect();
     let (mut of, mut all) = (Vec::new(), Vec::new());
     for Section { mut rows, facts } in sections {
         of.push((Names::new(&mut rows, &facts, zero), rows.devices.iter().filter_map(Facts::device).collect()));
@@ -101,6 +102,8 @@ pub fn build_profile(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile
         profile.notes.push(range_profiler_results::measured_note(metrics));
     }
     profile.recorded = recorded_windows(&processes, &profile);
+    profile.run_samples =
+        sampled.into_iter().zip(&processes).filter_map(|(s, (names, rows))| s.map(|s| add_moments(s, names, rows))).collect();
     profile.graphs.sort_by_key(|g| (g.call, g.start));
     profile.overhead.sort_by_key(|o| o.start);
     profile.states.sort_by_key(|s| s.time);
@@ -118,6 +121,37 @@ pub fn build_profile(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile
     }
     profile.places = places.into_list();
     profile
+}
+
+/// A process of which only short moments were recorded (`--overhead`).
+fn sampled_process(section: &Section, zero: i64) -> Option<RunSample> {
+    let facts = &section.facts;
+    facts.get("gate").filter(|g| g.starts_with("overhead:"))?;
+    let last = section.rows.end.as_ref().or(section.rows.state.as_ref())?;
+    let (from, until) = (facts.number::<i64>("sampled_from")?, last.number::<i64>("time")?);
+    let stopped = last.get("not_left").map(str::to_owned);
+    Some(RunSample { pid: facts.number("pid").unwrap_or(0), span: (from - zero, until.max(from) - zero), moments: Vec::new(), stopped })
+}
+
+fn add_moments(mut sample: RunSample, names: &Names, rows: &Rows) -> RunSample {
+    let mut gate: Vec<(i64, bool)> = rows
+        .events
+        .iter()
+        .filter_map(|e| if let What::Gate { open, .. } = e.what { Some((names.session_time(e.time), open)) } else { None })
+        .collect();
+    gate.sort_by_key(|g| g.0);
+    let mut since = None;
+    for (time, opens) in gate {
+        match since {
+            Some(from) if !opens => {
+                sample.moments.push((from, time));
+                since = None;
+            }
+            None if opens => since = Some(time),
+            _ => {}
+        }
+    }
+    sample
 }
 
 /// Returns the time spans in which the capture range of any process was open, each extended to the end of the kernels

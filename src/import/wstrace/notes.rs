@@ -179,6 +179,19 @@ pub fn build_notes(profile: &Profile, said: &Said) -> Vec<Note> {
             format!("CUPTI gave no valid times for {}.", format_count(usize::try_from(said.invalid).unwrap_or(usize::MAX), "record"));
         note(Severity::Warning, NoteKind::Damaged, text);
     }
+    for sample in &profile.run_samples {
+        let text = format!(
+            "The recording is a sample: {} of this process, at random times. Shares are those of these moments; `warpscope top` estimates the totals of the run.",
+            format_count(sample.moments.len(), "short moment"),
+        );
+        out.push(Note::new(Severity::Info, NoteKind::Tool, text));
+        if let Some(why) = &sample.stopped {
+            let text = format!(
+                "Nothing was recorded after the last of these moments, and launches are slower since: CUPTI cannot be left ({why})."
+            );
+            out.push(Note::new(Severity::Warning, NoteKind::Tool, text));
+        }
+    }
     if let Some(why) = &said.not_measured {
         let what = if profile.measured.is_some() { "Not all that was asked for was measured" } else { "Nothing was measured" };
         let fix = "`warpscope doctor` says what counters and stall reasons need";

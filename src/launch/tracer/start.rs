@@ -22,6 +22,8 @@ pub enum Gate {
     Launches(u64),
     /// A command through the control socket.
     ByHand,
+    /// Short recordings at random moments, which may add this share of time, in hundredths of a percent.
+    Overhead(u32),
 }
 
 /// Contents and output of a recording.
@@ -111,6 +113,7 @@ impl Record {
         Some(match self.gate.as_ref()? {
             Gate::ProfilerApi => "profiler".to_owned(),
             Gate::ByHand => "closed".to_owned(),
+            Gate::Overhead(share) => format!("overhead:{share}"),
             Gate::Delay(ms) => format!("after-ms:{ms}"),
             Gate::Kernel(name) => format!("launch:{name}"),
             Gate::Launches(n) => format!("launches:{n}"),

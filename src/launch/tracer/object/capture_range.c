@@ -41,6 +41,8 @@ static struct {
   volatile u32 state, graph_thread, several, missed, waiting, count;
   volatile u64 first_call;
   u64 since, stopped, left_at;
+  // Set if the gate opens again soon anyway.
+  int soon;
   Result result;
   const char* why_not;
 } detach;

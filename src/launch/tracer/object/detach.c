@@ -14,14 +14,16 @@
 enum { MAY_FINALIZE = 22 };
 // Time after a gate has closed, time for which launches are watched if they were not heard before, and time in which a
 // thread must wait for the GPU.
-static const u64 DETACH_AFTER_NS = 500000000, DETACH_WATCH_NS = 1000000000, DETACH_WANT_NS = 3000000000;
+static const u64 DETACH_AFTER_NS = 500000000, DETACH_SOON_NS = 50000000, DETACH_WATCH_NS = 1000000000,
+  DETACH_WANT_NS = 3000000000;
 enum { DETACH_LOOKS_MS = 10 };
 
 static void poke(void);
 static int has_requests(void);
 
 static int detach_may(u64 t) {
-  int closed = gate.gated && !GET(gate.is_open) && !GET(gate.opening) && t - GET(gate.closed_at) > DETACH_AFTER_NS;
+  u64 after = detach.soon ? DETACH_SOON_NS : DETACH_AFTER_NS;
+  int closed = gate.gated && !GET(gate.is_open) && !GET(gate.opening) && t - GET(gate.closed_at) > after;
   return closed && !GET(detach.waiting) && !gone && !session.ended;
 }
 static const char* detach_refusal(void) {
@@ -96,7 +98,7 @@ static u64 detach_look(u64 t) {
   case DETACH_NO:
     if (GET(gate.is_open)) detach.why_not = NULL;
     if (!session.attached || !gate.gated || GET(gate.is_open) || detach.why_not) return 1000;
-    if (!detach_may(t)) return 100;
+    if (!detach_may(t)) return detach.soon ? DETACH_LOOKS_MS : 100;
     detach_watch(t);
     break;
   case DETACH_WATCHING:

@@ -415,6 +415,8 @@ static void* tick(void* unused) {
     if (watches && wait > STATES_EVERY_MS) wait = STATES_EVERY_MS;
     u32 sampled_ms = stacks.every_us < 1000 ? 1 : stacks.every_us / 1000;
     if (watches && stacks.every_us && wait > sampled_ms) wait = sampled_ms;
+    u64 sampling_ms = samples_look(t);
+    if (wait > sampling_ms) wait = sampling_ms;
     u64 detaching_ms = detach_look(t);
     if (wait > detaching_ms) wait = detaching_ms;
     measure_look(0);
@@ -520,6 +522,7 @@ static void options(void) {
   }
   gate.gated = GATED;
   if (!strcmp(g, "profiler")) gate.gated = GATED_BY_PROFILER;
+  if (!strncmp(g, "overhead:", 9)) samples.share = (u32)number_of(g + 9), detach.soon = samples.share != 0;
   if (!strncmp(g, "after-ms:", 9)) open_after_ns = number_of(g + 9) * 1000000;
   if (!strncmp(g, "launch:", 7) && strlen(g + 7) < sizeof gate_launch.exact) {
     gate.gated = GATED_BY_LAUNCH;

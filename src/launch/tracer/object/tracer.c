@@ -26,6 +26,7 @@
 #include "activity.c"
 #include "thread_states.c"
 #include "detach.c"
+#include "sample_windows.c"
 #include "injection.c"
 #include "attach.c"
 #include "exit_hooks.c"
