@@ -255,7 +255,7 @@ int cuptiActivityFlushAll(uint32_t forced) {
 static void end_session(void) {
   say("left\n");
   mock_say_all();
-  graph_threads = 0, graph_thread = 0, last_start = 0, stale = 0;
+  graph_threads = 0, graph_thread = 0, graph_spoiled = 0, last_start = 0, stale = 0;
   heard = NULL, correlation = 0, per_thread = 0, loads_heard = 0;
   memset(enabled, 0, sizeof enabled), memset(selected, 0, sizeof selected), memset(listened, 0, sizeof listened);
   memset((void*)stuck, 0, sizeof stuck), memset(last_nodes, 0, sizeof last_nodes);

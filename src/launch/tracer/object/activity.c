@@ -123,10 +123,13 @@ static void buffer_spare(Buffer* b) {
 static const u64 RECLAIM_NS = 2000000000;
 // Takes back buffers that CUPTI did not return before it was left (seen with all versions).
 static void buffers_reclaim(u64 t) {
-  static u32 done;
-  u32 ended = GET(detach.count);
-  if (done == ended || t - detach.left_at < RECLAIM_NS) return;
-  done = ended;
+  // Subscriptions may follow each other faster than that.
+  static u32 done, due;
+  static u64 since;
+  u32 ended = due;
+  if (done == due && due != GET(detach.count)) due = detach.count, since = t;
+  if (done == due || t < since + RECLAIM_NS || ended != due) return;
+  done = due;
   for (Buffer* b = __atomic_load_n(&buffers.made, __ATOMIC_ACQUIRE); b; b = b->made) {
     u32 asked_in = GET(b->asked);
     if (!asked_in || asked_in > ended || !__atomic_exchange_n(&b->asked, 0, __ATOMIC_ACQ_REL)) continue;
@@ -139,11 +142,13 @@ static void buffers_reclaim(u64 t) {
 static void buffer_done(void* context, u32 stream, u8* bytes, u64 size, u64 valid) {
   if (!bytes) return;
   Buffer* b = (Buffer*)(bytes - sizeof(Buffer));
-  if (!__atomic_exchange_n(&b->asked, 0, __ATOMIC_ACQ_REL)) return;
+  u32 asked_in = __atomic_exchange_n(&b->asked, 0, __ATOMIC_ACQ_REL);
+  if (!asked_in) return;
   u64 began = clock_now(CLOCK_MONOTONIC);
   inside_tracer++;
   if (lock(&rows.lock)) {
-    if (!gone) buffer_take(b, valid);
+    // The ids of a subscription that has ended mean nothing in this one.
+    if (!gone && asked_in == GET(detach.count) + 1) buffer_take(b, valid);
     counted.packing_ns += clock_now(CLOCK_MONOTONIC) - began;
     unlock(&rows.lock);
   } else {
@@ -153,7 +158,7 @@ static void buffer_done(void* context, u32 stream, u8* bytes, u64 size, u64 vali
   u64 dropped = 0;
   // A record is dropped whenever CUPTI is left, half a second after the last one that is wanted (seen with 13.0).
   int leaves = GET(detach.state) == DETACH_TAKEN;
-  if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == OK && dropped && !leaves)
+  if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == OK && dropped > (u64)leaves)
     ADD(counted.dropped, dropped);
   // We told CUPTI that buffers are zeroed; otherwise CUPTI would zero them on the launching thread.
   memset(bytes, 0, valid < size ? valid : size);
@@ -173,7 +178,8 @@ static const char* const OTHERS[] = {
   "cuLibraryUnload", "cuLink", "cuGraphInstantiate", "cuGraphExecUpdate", "cuGraphExecDestroy", "cuStreamBeginCapture",
   "cuStreamEndCapture", "cuLaunchHostFunc", "cuProfilerStart", "cuProfilerStop",
 };
-static const char* const WAITING[] = { "cuStreamSynchronize", "cuEventSynchronize", "cuCtxSynchronize" };
+static const char* const WAITING[] = { "cuStreamSynchronize", "cuCtxSynchronize" };
+enum { WAITS_FOR_STREAM = 1, WAITS_FOR_EVENT = 2 };
 static const char* const ALLOCATING[] = { "cuMemAlloc", "cuMemHostAlloc", "cuMemHostRegister" };
 static int begins(const char* text, const char* const* list, u32 count) {
   for (u32 i = 0; i < count; i++)
@@ -207,7 +213,9 @@ static void choose_calls(void) {
     if (!strcmp(text, "cuProfilerStop")) profiler_stop = (int)id;
     launching[id] = (u8)begins(text, LAUNCHING, COUNT(LAUNCHING));
     launch_kind[id] = kind_of_launch(text);
-    waits_for_gpu[id] = (u8)begins(text, WAITING, COUNT(WAITING));
+    waits_for_gpu[id] = !strncmp(text, "cuEventSynchronize", 18) ? WAITS_FOR_EVENT
+      : begins(text, WAITING, COUNT(WAITING))                   ? WAITS_FOR_STREAM
+                                                                : 0;
     launches_graph[id] = !strncmp(text, "cuGraphLaunch", 13);
     if (session.lean || id == marker_function) continue;
     // Even all calls are enabled one by one: with the driver kind enabled, calls made inside the runtime are left out
@@ -256,7 +264,9 @@ static void recording(int on) {
   if (!session.heard) session.heard = 1, calls_hear();
 }
 
-static void detach_heard(u32 id, const Call* call);
+static void detach_heard(u32 id, int leaves);
+static void detach_leave(void);
+static int detach_may_leave(u32 id, const Call* call);
 static void call_heard(u32 domain, u32 id, const Call* call) {
   if (domain == DOMAIN_RESOURCE && (id == GRAPHNODE_CREATED || id == GRAPHNODE_CLONED))
     graph_node_heard(id, (const void*)call);
@@ -279,7 +289,7 @@ static void call_heard(u32 domain, u32 id, const Call* call) {
   if (gate.gated == GATED_BY_LAUNCH && !call->leaving && id < FUNCTIONS && launching[id])
     gate_launched(call->symbol, call->correlation);
   if (id >= FUNCTIONS) return;
-  detach_heard(id, call);
+  detach_heard(id, (int)call->leaving);
   if (!(session.by_callbacks && is_chosen[id]) && !left_out[id]) return;
   if (!call->leaving) {
     if (call->carried) *call->carried = now();
@@ -302,11 +312,24 @@ static void call_heard(u32 domain, u32 id, const Call* call) {
 static void on_call(void* user, u32 domain, u32 id, const Call* call) {
   (void)user;
   if (gone) return;
+  // Nobody else may be inside a function of CUPTI while it is left.
+  int used = domain == DOMAIN_RESOURCE || UNLIKELY(GET(detach.state) != DETACH_NO);
+  if (UNLIKELY(used)) {
+    __atomic_fetch_add(&detach.users, 1, __ATOMIC_SEQ_CST);
+    if (GET(detach.state) == DETACH_TAKEN) {
+      ADD(detach.users, (u32)-1);
+      return;
+    }
+  }
   inside_tracer++;
   Call continued;
   if (UNLIKELY(session.id_base) && domain == DOMAIN_DRIVER)
     continued = *call, continued.correlation += session.id_base, call = &continued;
+  // Read before: the call's data is CUPTI's, and is gone after it was left.
+  int leaves = UNLIKELY(used) && domain == DOMAIN_DRIVER && detach_may_leave(id, call);
   call_heard(domain, id, call);
+  if (UNLIKELY(leaves)) detach_leave();
+  if (UNLIKELY(used)) ADD(detach.users, (u32)-1);
   inside_tracer--;
 }
 
@@ -398,6 +421,10 @@ static void session_open(void) {
   if (opens) cuptiActivityEnable(KIND_KERNEL);
   *(void**)&cuDriverGetVersion = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "cuDriverGetVersion");
   choose_calls();
+  memset(launch_heard, 0, sizeof launch_heard);
+  // Threads that launch graphs decide whether CUPTI can be left.
+  for (u32 id = 1; id < FUNCTIONS; id++)
+    if (launches_graph[id]) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, id);
   if (marker_function) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, marker_function);
   if (gate.gated == GATED_BY_PROFILER) {
     if (profiler_start) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, (u32)profiler_start);
@@ -431,6 +458,7 @@ static const u64 ASK_AGAIN_NS = 2000000000;
 // one needs.
 enum { ATTACHING_MS = 500 };
 static Lock attaching;
+static void poke(void);
 static void at_exit(void* unused);
 // Finds CUPTI and subscribes to it. Returns 0 on failure, with the reason in session.reason. CUPTI is called with the
 // lock held: callbacks do not acquire the lock once attached; a callback that opens the gate earlier waits at most
@@ -441,8 +469,10 @@ static int session_attach(void) {
   static u64 refused_at;
   u64 t = clock_now(CLOCK_MONOTONIC);
   if (LIKELY(GET(session.attached))) return 1;
+  if (session.ended) return 0;
   if (GET(refused_at) && t - GET(refused_at) < ASK_AGAIN_NS) return 0;
   ADD(detach.waiting, 1);
+  poke();
   int locked = lock_within(&attaching, ATTACHING_MS);
   ADD(detach.waiting, (u32)-1);
   if (!locked) return 0;

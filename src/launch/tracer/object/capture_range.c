@@ -38,9 +38,9 @@ enum { DETACH_NO, DETACH_WATCHING, DETACH_WANTED, DETACH_TAKEN, DETACH_DONE };
 // Leaving CUPTI (detach.c). `count` is the number of subscriptions that have ended, `left_at` the time of the latest
 // end.
 static struct {
-  volatile u32 state, graph_thread, several, missed, waiting, count;
-  volatile u64 first_call;
-  u64 since, stopped, left_at;
+  volatile u32 state, graph_thread, several, missed, waiting, users, count;
+  volatile u64 first_call, last_call;
+  u64 since, stopped, left_at, retry_at, pause;
   // Set if the gate opens again soon anyway.
   int soon;
   Result result;
@@ -89,7 +89,7 @@ static int recording_due(void) {
   int stays = !gate.gated || by_records || GET(gate.is_open) || GET(gate.opening) ||
     (gate.gated == GATED_BY_EACH_RANGE && gate.count);
   // CUPTI is left while it still records, see detach.c.
-  int leaves = detach_opens_again() && !GET(detach.missed) && !detach.why_not;
+  int leaves = GET(session.recording) && detach_opens_again() && !GET(detach.missed) && !detach.why_not;
   return stays || leaves || clock_now(CLOCK_MONOTONIC) - GET(gate.closed_at) < GRACE_NS;
 }
 enum { SWITCHING_MS = 100 };
@@ -243,7 +243,10 @@ static void gate_turn(int on) {
 }
 // Runs on the ticker: applies the current state of the ranges.
 static void gate_follow(void) {
-  if (__atomic_exchange_n(&gate_behind, 0, __ATOMIC_ACQ_REL)) gate_set(GET(gate_range.inside) != 0, "NVTX range", 0);
+  if (!__atomic_exchange_n(&gate_behind, 0, __ATOMIC_ACQ_REL)) return;
+  int on = GET(gate_range.inside) != 0;
+  gate_set(on, "NVTX range", 0);
+  if (gate.is_open != on) SET(gate_behind, 1);
 }
 static void gate_in(void) {
   if (!ADD(gate_range.inside, 1)) gate_turn(1);

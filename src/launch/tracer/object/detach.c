@@ -12,18 +12,17 @@
 // thread use CUPTI only while `session.attached` is set.
 
 enum { MAY_FINALIZE = 22 };
-// Time after a gate has closed, time for which launches are watched if they were not heard before, and time in which a
-// thread must wait for the GPU.
-static const u64 DETACH_AFTER_NS = 500000000, DETACH_SOON_NS = 50000000, DETACH_WATCH_NS = 1000000000,
-  DETACH_WANT_NS = 3000000000;
+// Time after a gate has closed, and time in which a thread must wait for the GPU. An event may be older than the last
+// work of its stream: waits for events count only after the longer time.
+static const u64 DETACH_AFTER_NS = 500000000, DETACH_SOON_NS = 50000000, DETACH_WANT_NS = 3000000000;
+// Programs that do not wait for the GPU are tried again later, with pauses that double.
+static const u64 DETACH_PAUSE_NS = 10000000000, DETACH_QUIET_NS = 1000000000;
 enum { DETACH_LOOKS_MS = 10 };
-
-static void poke(void);
-static int has_requests(void);
 
 static int detach_may(u64 t) {
   u64 after = detach.soon ? DETACH_SOON_NS : DETACH_AFTER_NS;
-  int closed = gate.gated && !GET(gate.is_open) && !GET(gate.opening) && t - GET(gate.closed_at) > after;
+  // Another thread may have closed the gate after `t`.
+  int closed = gate.gated && !GET(gate.is_open) && !GET(gate.opening) && t > GET(gate.closed_at) + after;
   return closed && !GET(detach.waiting) && !gone && !session.ended;
 }
 static const char* detach_refusal(void) {
@@ -38,7 +37,7 @@ static void detach_watch(u64 t) {
   detach.why_not = detach_refusal();
   if (detach.why_not) return;
   for (u32 id = 1; id < FUNCTIONS; id++)
-    if (waits_for_gpu[id] || launches_graph[id]) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, id);
+    if (waits_for_gpu[id]) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, id);
   SET(detach.first_call, 0);
   detach.since = t;
   SET(detach.state, DETACH_WATCHING);
@@ -72,8 +71,8 @@ static void detach_cancel(const char* why_not) {
 
 // CUPTI numbers calls from 1 again: ids of the next recording continue after those of this one.
 static void detach_finish(u64 t) {
-  session.recording = 0;
   if (detach.result == OK) {
+    session.recording = 0, detach.pause = 0;
     subscription = NULL, session.heard = 0, session.id_base = (u32)newest_id;
     memset(launch_heard, 0, sizeof launch_heard);
     for (u32 i = gate.count; i-- && !gate.list[i].closed;)
@@ -89,14 +88,25 @@ static void detach_finish(u64 t) {
   unlock(&attaching);
 }
 
+// A thread did not wait for the GPU in time.
+static void detach_give_up(u64 t) {
+  // The program paused, or waits for something else: it is tried again once it calls something.
+  if (t > GET(detach.last_call) + DETACH_QUIET_NS) {
+    detach_cancel(NULL);
+    return;
+  }
+  // Graphs that are launched without being recorded forbid it for good.
+  detach.pause = detach.pause ? 2 * detach.pause : DETACH_PAUSE_NS;
+  detach.retry_at = GET(detach.graph_thread) ? 0 : t + detach.pause;
+  detach_cancel("no thread that launches waits for the GPU");
+}
+
 // Runs on the ticker. Returns the time until the next look, ms.
 static u64 detach_look(u64 t) {
-  // Callbacks were enabled from the first recording on.
-  int heard = session.by_callbacks && !session.lean;
   buffers_reclaim(t);
   switch (GET(detach.state)) {
   case DETACH_NO:
-    if (GET(gate.is_open)) detach.why_not = NULL;
+    if (GET(gate.is_open) || (detach.retry_at && t > detach.retry_at)) detach.why_not = NULL, detach.retry_at = 0;
     if (!session.attached || !gate.gated || GET(gate.is_open) || detach.why_not) return 1000;
     if (!detach_may(t)) return detach.soon ? DETACH_LOOKS_MS : 100;
     detach_watch(t);
@@ -104,37 +114,66 @@ static u64 detach_look(u64 t) {
   case DETACH_WATCHING:
     if (!detach_may(t)) SET(detach.state, DETACH_NO);
     else if (detach_refusal()) detach.why_not = detach_refusal(), SET(detach.state, DETACH_NO);
-    else if (GET(detach.first_call) && (heard || t - GET(detach.first_call) > DETACH_WATCH_NS)) detach_want(t);
+    else if (GET(detach.first_call)) detach_want(t);
     // A program that calls nothing pays nothing.
     return GET(detach.first_call) ? DETACH_LOOKS_MS : 100;
   case DETACH_WANTED:
     if (detach_refusal()) detach_cancel(detach_refusal());
-    else if (!detach_may(t) || has_requests()) detach_cancel(NULL);
-    else if (t - detach.since > DETACH_WANT_NS) detach_cancel("no thread that launches waits for the GPU");
+    else if (!detach_may(t)) detach_cancel(NULL);
+    else if (t > detach.since + DETACH_WANT_NS) detach_give_up(t);
     break;
   case DETACH_DONE: detach_finish(t); break;
   default: break;
   }
   return DETACH_LOOKS_MS;
 }
+// Before the process ends: waits a moment for a thread that is leaving CUPTI.
+static void detach_end(void) {
+  detach_cancel(NULL);
+  for (int i = 0; i < DETACH_LOOKS_MS && GET(detach.state) == DETACH_TAKEN; i++) nap();
+  if (GET(detach.state) == DETACH_DONE) detach_finish(clock_now(CLOCK_MONOTONIC));
+}
+
+// Set if this thread's present call began after CUPTI was to be left: its stream has then finished what was recorded.
+static __thread u32 wait_began;
 
 // Runs on a thread of the program, in a callback.
-static void detach_heard(u32 id, const Call* call) {
-  if (launches_graph[id] && !call->leaving) graph_launched_by(tid());
-  u32 state = GET(detach.state), wanted = DETACH_WANTED;
-  if (LIKELY(state == DETACH_NO)) return;
-  if (!GET(detach.first_call)) SET(detach.first_call, clock_now(CLOCK_MONOTONIC));
-  if (state != DETACH_WANTED || !call->leaving || !waits_for_gpu[id] || may_be_handler()) return;
-  if (!call->returned || *(const i32*)call->returned || GET(detach.several)) return;
-  if (GET(detach.graph_thread) && GET(detach.graph_thread) != tid()) return;
-  if (!__atomic_compare_exchange_n(
-        &detach.state, &wanted, DETACH_TAKEN, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-    return;
-  cuptiActivityFlushAll(1);
-  cuptiGetTimestamp(&detach.stopped);
-  detach.result = cuptiFinalize();
-  SET(detach.state, DETACH_DONE);
-  poke();
+static void detach_heard(u32 id, int leaves) {
+  if (launches_graph[id] && !leaves) graph_launched_by(tid());
+  if (LIKELY(GET(detach.state) == DETACH_NO)) return;
+  u64 t = clock_now(CLOCK_MONOTONIC);
+  if (!GET(detach.first_call)) SET(detach.first_call, t);
+  SET(detach.last_call, t);
+}
+static int detach_may_leave(u32 id, const Call* call) {
+  if (id >= FUNCTIONS || !waits_for_gpu[id]) return 0;
+  int wanted = GET(detach.state) == DETACH_WANTED;
+  if (!call->leaving) {
+    wait_began = wanted ? id : 0;
+    return 0;
+  }
+  if (!wanted || wait_began != id || !call->returned || *(const i32*)call->returned) return 0;
+  int event = waits_for_gpu[id] == WAITS_FOR_EVENT;
+  return !event || clock_now(CLOCK_MONOTONIC) > GET(gate.closed_at) + DETACH_AFTER_NS;
+}
+static void detach_leave(void) {
+  u32 wanted = DETACH_WANTED;
+  if (GET(detach.several) || (GET(detach.graph_thread) && GET(detach.graph_thread) != tid())) return;
+  if (session.ended || GET(ending) || may_be_handler()) return;
+  cancel_hold();
+  if (__atomic_compare_exchange_n(&detach.state, &wanted, DETACH_TAKEN, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+    // Others that are in a callback, or wait for CUPTI, come first.
+    if (__atomic_load_n(&detach.users, __ATOMIC_SEQ_CST) > 1 || GET(gate.opening) || GET(detach.waiting)) {
+      SET(detach.state, DETACH_WANTED);
+    } else {
+      cuptiActivityFlushAll(1);
+      cuptiGetTimestamp(&detach.stopped);
+      detach.result = cuptiFinalize();
+      SET(detach.state, DETACH_DONE);
+    }
+    poke();
+  }
+  cancel_release();
 }
 
 // Answer to a client.
@@ -143,7 +182,7 @@ static const char* detach_said(void) {
   u64 t = clock_now(CLOCK_MONOTONIC);
   if (!subscription && !GET(session.attached)) return "left\n";
   if (gate.gated && !GET(gate.is_open) && !detach.why_not) {
-    int idle = GET(detach.state) == DETACH_WATCHING && !GET(detach.first_call) && t - detach.since > DETACH_WATCH_NS;
+    int idle = GET(detach.state) == DETACH_WATCHING && !GET(detach.first_call) && t > detach.since + DETACH_QUIET_NS;
     return idle ? "idle\n" : "leaving\n";
   }
   snprintf(answer, sizeof answer, "subscribed: %s\n", detach.why_not ? detach.why_not : "it is recording");

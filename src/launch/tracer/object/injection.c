@@ -189,7 +189,7 @@ static void look(void) {
   devices_look();
   threads_name(0);
   given_write();
-  settled = shut && gate.gated && !gate.is_open &&
+  settled = shut && gate.gated && !gate.is_open && GET(detach.state) < DETACH_WANTED &&
     (!session.attached ||
       (was_shut && (recording_due() || !GET(session.recording)) && buffers_before == counted.buffers));
   was_shut = shut, buffers_before = counted.buffers;
@@ -218,7 +218,6 @@ static void futex_wait(volatile u32* word, u32 while_it_is, u64 ms) {
 static void futex_wake(volatile u32* word) { SYSTEM(SYS_FUTEX, word, 129 /* FUTEX_WAKE_PRIVATE */, 1000); }
 // Wake-up counter of the ticker, incremented for each reason to look, even while the ticker is about to sleep.
 static volatile u32 poked;
-static int has_requests(void) { return GET(asked) != answered; }
 static void poke(void) {
   __atomic_add_fetch(&poked, 1, __ATOMIC_ACQ_REL);
   futex_wake(&poked);
@@ -386,6 +385,7 @@ static void* tick(void* unused) {
     u32 pokes = __atomic_load_n(&poked, __ATOMIC_ACQUIRE), number = __atomic_load_n(&asked, __ATOMIC_ACQUIRE);
     if (number != answered) {
       u32 what = __atomic_exchange_n(&asked_what, 0, __ATOMIC_ACQ_REL);
+      if (what & (ASK_FLUSH | ASK_GATE)) detach_cancel(NULL);
       if (what & (ASK_END | ASK_END_BY_EXIT)) finish(what & ASK_END ? "exit" : "_exit");
       else if (what == ASK_GATE) gate_follow();
       else if (what & ASK_FLUSH) gate_follow(), flush(1), look();
@@ -395,8 +395,12 @@ static void* tick(void* unused) {
       continue;
     }
     u64 t = clock_now(CLOCK_MONOTONIC);
-    if (open_after_ns && t - began >= open_after_ns) open_after_ns = 0, gate_set(1, "after its seconds", 0);
-    if (open_for_ns && gate.gated && gate.is_open && t - gate.opened_at >= open_for_ns)
+    if (open_after_ns && t - began >= open_after_ns) {
+      detach_cancel(NULL);
+      gate_set(1, "after its seconds", 0);
+      if (gate.is_open || session.reason[0]) open_after_ns = 0;
+    }
+    if (open_for_ns && gate.gated && gate.is_open && t > gate.opened_at + open_for_ns)
       gate_set(0, "its time is over", 0);
     if (t >= next) {
       look();
@@ -442,7 +446,7 @@ static void put_end(Facts* f, const char* why) {
 static void finish(const char* why) {
   if (gone || out.pid != process() || __atomic_exchange_n(&session.ended, 1, __ATOMIC_ACQ_REL)) return;
   SET(ending, 1);
-  detach_cancel(NULL);
+  detach_end();
   states_pause();
   stacks_write();
   rings_look(1);

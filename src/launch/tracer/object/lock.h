@@ -15,7 +15,7 @@
 // CUPTI's function pointers, `subscription`, `cupti_version`, `session.library`, `session.reason`,
 // `session.per_thread`, `session.by_callbacks`, and the tables of chosen functions. `session.attached` publishes them
 // to readers without the lock. The ticker holds it while it waits for a thread of the program to leave CUPTI
-// (detach.c).
+// (detach.c); it then also resets `session.recording`, `session.heard` and `launch_heard`, which nobody uses meanwhile.
 //
 // switching (capture_range.c) serializes starting and stopping CUPTI's recording: `session.recording`, `session.heard`,
 // `Window.closed`. session_attach starts the first recording under attaching instead.

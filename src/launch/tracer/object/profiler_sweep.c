@@ -307,19 +307,7 @@ static void measure_begin(const char* plan) {
 
 // Longest wait for the lock, because the client waits for an answer.
 enum { ASKED_MS = 500 };
-// Requests the next launches of a kernel, from the control socket. The answer is one line.
-static const char* measure_ask(const char* kernel) {
-  static char answer[300];
-  if (!measure.plan[0] || (measure.state == MEASURE_OFF && measure.context)) {
-    snprintf(answer, sizeof answer, "cannot measure: %s\n",
-      measure.why_not ? measure.why_not : "the trace was started without a plan");
-    return answer;
-  }
-  if (!session_attach()) {
-    snprintf(
-      answer, sizeof answer, "cannot measure: %s\n", session.reason[0] ? session.reason : "CUPTI is busy; try again");
-    return answer;
-  }
+static const char* measure_take(const char* kernel) {
   if (!seen && !(seen = pages(sizeof(Seen) * CONFIGS, 0))) return "cannot measure: no memory\n";
   if (!asked_add(kernel, -1, 0)) return "cannot measure: the name is too long, or too many kernels were asked for\n";
   modules.most = MOST_KEPT;
@@ -332,4 +320,21 @@ static const char* measure_ask(const char* kernel) {
     unlock(&measure.lock);
   }
   return "measuring\n";
+}
+// Requests the next launches of a kernel, from the control socket. The answer is one line.
+static const char* measure_ask(const char* kernel) {
+  static char answer[300];
+  if (!measure.plan[0] || (measure.state == MEASURE_OFF && measure.context)) {
+    snprintf(answer, sizeof answer, "cannot measure: %s\n",
+      measure.why_not ? measure.why_not : "the trace was started without a plan");
+    return answer;
+  }
+  // CUPTI must not be left meanwhile.
+  __atomic_fetch_add(&detach.waiting, 1, __ATOMIC_SEQ_CST);
+  const char* said = session_attach() ? measure_take(kernel) : NULL;
+  ADD(detach.waiting, (u32)-1);
+  if (said) return said;
+  snprintf(
+    answer, sizeof answer, "cannot measure: %s\n", session.reason[0] ? session.reason : "CUPTI is busy; try again");
+  return answer;
 }

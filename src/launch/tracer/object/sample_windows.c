@@ -12,7 +12,7 @@ static struct {
   // Share of the time that may be added, in hundredths of a percent; 0 for none.
   u32 share;
   u64 began, next_at, attach_ns, leave_ns, random;
-  u32 count, seen_left;
+  u32 seen_left;
 } samples;
 
 static u64 sample_interval(void) {
@@ -28,9 +28,9 @@ static u64 sample_pause(void) {
 static void sample_begin(u64 t) {
   gate_set(1, "a short recording", 0);
   u64 took = clock_now(CLOCK_MONOTONIC) - t;
-  if (GET(gate.is_open)) samples.attach_ns = took, samples.count++;
-  // CUPTI is used by another tool, for example: it may become free.
-  else samples.next_at = t + sample_pause();
+  if (GET(gate.is_open)) samples.attach_ns = took;
+  // In case that it is closed by hand, or that another tool uses CUPTI, which may become free.
+  samples.next_at = t + SAMPLE_NS + sample_pause();
 }
 
 // Runs on the ticker. Returns the time until the next look, ms.
@@ -45,7 +45,7 @@ static u64 samples_look(u64 t) {
     samples.next_at = t + mix(samples.random) % (sample_interval() + 1);
   }
   if (GET(gate.is_open)) {
-    u64 open = t - gate.opened_at;
+    u64 open = t > gate.opened_at ? t - gate.opened_at : 0;
     if (open < SAMPLE_NS) return (SAMPLE_NS - open) / 1000000 + 1;
     gate_set(0, "its time is over", 0);
     samples.next_at = t + sample_pause();
@@ -53,11 +53,11 @@ static u64 samples_look(u64 t) {
   // How long it took to leave CUPTI counts for the next ones. While the program calls nothing, recording costs nothing.
   if (samples.seen_left != GET(detach.count)) {
     samples.seen_left = detach.count;
-    u64 left = detach.left_at - GET(gate.closed_at), calls = GET(detach.first_call);
-    samples.leave_ns = calls > GET(gate.closed_at) ? detach.left_at - calls : left;
+    u64 from = GET(detach.first_call) > GET(gate.closed_at) ? GET(detach.first_call) : GET(gate.closed_at);
+    samples.leave_ns = detach.left_at > from ? detach.left_at - from : 0;
   }
   // A program that CUPTI cannot leave pays for the subscription until its end: nothing more is added.
-  if (GET(session.attached) && detach.why_not) return 1000;
+  if (GET(session.attached) && detach.why_not && !detach.retry_at) return 1000;
   int leaves = GET(detach.state) == DETACH_WANTED || GET(detach.state) == DETACH_TAKEN;
   if (t < samples.next_at) return (samples.next_at - t) / 1000000 + 1;
   if (leaves || GET(detach.state) == DETACH_DONE) return DETACH_LOOKS_MS;
