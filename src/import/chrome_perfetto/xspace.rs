@@ -11,7 +11,7 @@ use crate::import::input::{Bytes, Input};
 use crate::import::rocm::protobuf::{Fields, Value};
 use crate::import::{Budget, ImportError, Importer, Job};
 use crate::launch::open;
-use crate::model::{Bytes as Size, Device, Note, NoteKind, Pace, Profile, Severity, Source};
+use crate::model::{Bytes as Size, Device, Note, NoteKind, Pace, Profile, Severity, Source, Vendor};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
@@ -228,6 +228,7 @@ fn describe_device(plane: &Plane<'_>, id: u32) -> Device {
             b"memory_bandwidth" => out.memory_bandwidth = number.and_then(|n| u64::try_from(n).ok()),
             b"compute_cap_major" => major = value.number().and_then(|n| u32::try_from(n).ok()),
             b"compute_cap_minor" => minor = value.number().and_then(|n| u32::try_from(n).ok()),
+            b"device_vendor" => out.maker = if value.text().eq_ignore_ascii_case("amd") { Vendor::Amd } else { Vendor::Nvidia },
             b"device_type_string" | b"device_name" => out.name = Some(value.text().into_owned()).filter(|t| !t.is_empty()),
             _ => {}
         }
@@ -280,7 +281,8 @@ fn read_space(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     };
     for device in &mut profile.devices {
         if let Some(described) = devices.iter().find(|d| d.id == device.id) {
-            *device = Device { maker: device.maker, ..described.clone() };
+            let maker = if described.maker == Vendor::Unknown { device.maker } else { described.maker };
+            *device = Device { maker, ..described.clone() };
         }
     }
     if torn {
@@ -316,5 +318,61 @@ impl Importer for XlaProfile {
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         read_space(input, job)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::import::Wants;
+
+    fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+        [&[number << 3 | 2, u8::try_from(bytes.len()).unwrap()][..], bytes].concat()
+    }
+
+    /// A name of an event (4) or a statistic (5).
+    fn named(kind: u8, id: u8, name: &str) -> Vec<u8> {
+        field(kind, &[vec![8, id], field(2, &[vec![8, id], field(2, name.as_bytes())].concat())].concat())
+    }
+
+    #[test]
+    fn the_vendor_and_values_by_reference() {
+        let own = field(6, &[vec![8, 1], field(5, b"AMD")].concat());
+        // The details of the launch are the name of statistic 3; 7 µs from 1 ns on, and events that are only counted.
+        let details = field(4, &[8, 2, 56, 3]);
+        let event = field(4, &[vec![8, 9, 16, 232, 7, 24, 216, 159, 171, 3], details].concat());
+        let counted = field(4, &[8, 9, 40, 5]);
+        let line = field(3, &[field(2, b"Stream #4(Compute)"), event, counted].concat());
+        let stats = [named(5, 1, "device_vendor"), named(5, 2, "kernel_details"), named(5, 3, "regs:8 grid:2,1,1 block:64,1,1")].concat();
+        let plane = [field(2, b"/device:GPU:3"), line, named(4, 9, "gemm"), stats, own].concat();
+        let mut bytes = vec![0x0a];
+        let mut length = plane.len();
+        while length > 127 {
+            bytes.push(u8::try_from(length & 127).unwrap() | 128);
+            length >>= 7;
+        }
+        bytes.push(u8::try_from(length).unwrap());
+        bytes.extend(plane);
+        let input = Input::built_in("x.xplane.pb", Box::leak(bytes.into_boxed_slice()));
+        assert!(XlaProfile.knows(&input));
+        let profile = XlaProfile.read(&input, &Job::new(Wants::ALL, &|_| {})).unwrap();
+        assert_eq!((profile.devices[0].id, profile.devices[0].maker), (3, Vendor::Amd));
+        assert_eq!((profile.launches.len(), profile.launches.duration(0)), (1, 7_000));
+        let config = &profile.configs[profile.launches.config(0).unwrap().0 as usize];
+        assert_eq!((config.grid, config.block, config.registers), (Some([2, 1, 1]), Some([64, 1, 1]), Some(8)));
+    }
+
+    #[test]
+    fn other_files_are_not_taken() {
+        for head in [
+            &b""[..],
+            b"\x0a",
+            b"\x0a\x05\x12\x03abc",
+            b"{\"a\":1}",
+            b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+            b"SQLite format 3\0",
+        ] {
+            assert!(!is_space(head), "{head:?}");
+        }
     }
 }
