@@ -422,9 +422,6 @@ static void session_open(void) {
   *(void**)&cuDriverGetVersion = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "cuDriverGetVersion");
   choose_calls();
   memset(launch_heard, 0, sizeof launch_heard);
-  // Threads that launch graphs decide whether CUPTI can be left.
-  for (u32 id = 1; id < FUNCTIONS; id++)
-    if (launches_graph[id]) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, id);
   if (marker_function) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, marker_function);
   if (gate.gated == GATED_BY_PROFILER) {
     if (profiler_start) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, (u32)profiler_start);
@@ -439,6 +436,9 @@ static void session_open(void) {
   if (measure.state == MEASURE_LOOKING) measure_hear(1);
   graph_nodes_hear();
   if (opens) recording(1);
+  // Threads that launch graphs decide whether CUPTI can be left. Heard from here on, when kernels are recorded.
+  for (u32 id = 1; id < FUNCTIONS; id++)
+    if (launches_graph[id]) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, id);
   SET(session.attached, 1);
 }
 
