@@ -92,7 +92,7 @@ fn estimate_total(parts: &[(usize, f64)], lengths: &[f64], span: f64) -> Estimat
         low = low.min(value * least / seen);
         high = high.max(value * most / seen);
     }
-    // What was recorded is there.
+    // The recorded part is certain.
     Estimate { value, low: low.max(sum).min(value), high: high.max(value) }
 }
 
@@ -150,10 +150,11 @@ impl RunEstimate {
         )
     }
 
-    /// Estimates the whole run; `None` if the report is no sample, or has too few moments.
+    /// Estimates the whole run; `None` if the report is no sample, has too few moments, or if sampling stopped: later
+    /// moments had no chance.
     pub fn from_grouping(profile: &Profile, grouping: &Grouping, paths: Option<&Paths>) -> Option<Self> {
         let samples: Vec<&RunSample> = profile.run_samples.iter().filter(|s| !s.moments.is_empty()).collect();
-        if samples.is_empty() || samples.iter().any(|s| s.moments.len() < LEAST) {
+        if samples.is_empty() || samples.iter().any(|s| s.moments.len() < LEAST || s.stopped.is_some()) {
             return None;
         }
         let mut out = Self { rows: vec![RowEstimate::default(); grouping.rows.len()], ..Self::default() };

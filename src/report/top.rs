@@ -63,7 +63,7 @@ impl TableRow for KernelRow<'_> {
     }
 }
 
-/// What is known beyond the launches themselves.
+/// Results beyond the launches themselves.
 #[derive(Default)]
 pub struct Beyond {
     /// Effects of the groups on the run, by name.

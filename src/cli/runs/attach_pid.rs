@@ -19,8 +19,7 @@ use std::time::{Duration, Instant};
 /// Time for the tracer to answer after it was loaded: it loads CUPTI first.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
-/// Time for the tracer to leave CUPTI: it watches the launches for a second and a half, and then waits for a thread that
-/// waits for the GPU.
+/// Time for the tracer to leave CUPTI: half a second after the recording has closed, it tries for three seconds.
 const LEAVING: Duration = Duration::from_secs(6);
 
 fn failed(e: impl std::fmt::Display) -> Failure {

@@ -133,15 +133,20 @@ fn sampled_process(section: &Section, zero: i64) -> Option<RunSample> {
     Some(RunSample { pid: facts.number("pid").unwrap_or(0), span: (from - zero, until.max(from) - zero), moments: Vec::new(), stopped })
 }
 
-fn add_moments(mut sample: RunSample, names: &Names, rows: &Rows) -> RunSample {
+/// Times at which the capture range of a process opened (true) and closed, in order.
+fn gate_turns(names: &Names, rows: &Rows) -> Vec<(i64, bool)> {
     let mut gate: Vec<(i64, bool)> = rows
         .events
         .iter()
         .filter_map(|e| if let What::Gate { open, .. } = e.what { Some((names.session_time(e.time), open)) } else { None })
         .collect();
     gate.sort_by_key(|g| g.0);
+    gate
+}
+
+fn add_moments(mut sample: RunSample, names: &Names, rows: &Rows) -> RunSample {
     let mut since = None;
-    for (time, opens) in gate {
+    for (time, opens) in gate_turns(names, rows) {
         match since {
             Some(from) if !opens => {
                 sample.moments.push((from, time));
@@ -159,12 +164,7 @@ fn add_moments(mut sample: RunSample, names: &Names, rows: &Rows) -> RunSample {
 fn recorded_windows(processes: &[(Names, Rows)], profile: &Profile) -> Vec<(i64, i64)> {
     let mut open: Vec<(i64, i64)> = Vec::new();
     for (names, rows) in processes {
-        let mut gate: Vec<(i64, bool)> = rows
-            .events
-            .iter()
-            .filter_map(|e| if let What::Gate { open, .. } = e.what { Some((names.session_time(e.time), open)) } else { None })
-            .collect();
-        gate.sort_by_key(|g| g.0);
+        let gate = gate_turns(names, rows);
         // If the first event closes the range, the range was open from the beginning.
         let Some(&(_, first)) = gate.first() else { return Vec::new() };
         let mut since = (!first).then_some(0);

@@ -3,7 +3,7 @@
 // else; they are as far apart as their cost and the share of time that it may take require.
 
 static const u64 SAMPLE_NS = 100000000, SAMPLE_LEAVE_NS = 50000000;
-// What a recorded moment costs at most, in percent of its length: vLLM 0.26 with every graph node recorded on an H100.
+// Cost of a recorded moment at most, in percent of its length: vLLM 0.26 with every graph node recorded on an H100.
 enum { SAMPLE_COST_PERCENT = 25 };
 // Cost of the first recording before it was measured: subscribing took 14 to 42 ms on an H200.
 static const u64 SAMPLE_FIRST_NS = 40000000;
@@ -50,7 +50,7 @@ static u64 samples_look(u64 t) {
     gate_set(0, "its time is over", 0);
     samples.next_at = t + sample_pause();
   }
-  // How long it took to leave CUPTI counts for the next ones. While the program calls nothing, recording costs nothing.
+  // The time until CUPTI was left counts for the next ones. Recording costs nothing while the program calls nothing.
   if (samples.seen_left != GET(detach.count)) {
     samples.seen_left = detach.count;
     u64 from = GET(detach.first_call) > GET(gate.closed_at) ? GET(detach.first_call) : GET(gate.closed_at);
