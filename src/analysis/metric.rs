@@ -1,7 +1,9 @@
 //! Presentation of a metric: its value in a suitable unit, a display name if the layout lacks one, and an explanation
 //! of its computation from the words in its name.
 
-use crate::model::{Metrics, ResultMetrics, Value, units};
+pub use crate::model::units::Shown;
+use crate::model::units::{self, format_plain, format_scaled};
+use crate::model::{Metrics, ResultMetrics, Value};
 use std::collections::HashMap;
 
 /// Metrics of one result, by name.
@@ -55,43 +57,6 @@ impl<'a> Lookup<'a> {
 /// Returns true if a name is a list of other metrics.
 pub fn is_list(name: &str) -> bool {
     ["breakdown:", "group:", "regex:"].iter().any(|p| name.starts_with(p))
-}
-
-/// A number and its unit.
-pub type Shown = (String, String);
-
-/// Formats with three digits and a decimal prefix, K = 1000, as ncu does.
-pub fn format_scaled(value: f64, unit: &str) -> Shown {
-    const PREFIXES: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K")];
-    match PREFIXES.iter().find(|(by, _)| value.abs() >= *by) {
-        Some((by, prefix)) => (format_digits(value / by), format!("{prefix}{unit}")),
-        None => (format_plain(value), unit.to_owned()),
-    }
-}
-
-fn format_digits(value: f64) -> String {
-    match value.abs() {
-        v if v >= 99.95 => format!("{value:.0}"),
-        v if v >= 9.995 => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
-    }
-}
-
-/// Formats a number without a prefix: whole ones grouped, others with two decimals, tiny ones with three digits.
-fn format_plain(value: f64) -> String {
-    if !value.is_finite() {
-        return value.to_string();
-    }
-    let size = value.abs();
-    if value.fract() == 0.0 && size < 1e15 {
-        units::format_grouped(value as i64)
-    } else if size >= 1e15 || (size > 0.0 && size < 0.005) {
-        format!("{value:.2e}")
-    } else if size >= 1_000.0 {
-        units::format_grouped(value.round() as i64)
-    } else {
-        format!("{value:.2}")
-    }
 }
 
 /// Formats a value in a suitable unit.

@@ -137,14 +137,14 @@ impl Paths {
     }
 }
 
-/// Launches with a known call, grouped by a key of (process, thread) and sorted by the call's start.
+/// Launches whose ranges can be known, grouped by a key of (process, thread) and sorted by the call's start.
 fn launches_by<K: Eq + std::hash::Hash>(profile: &Profile, key: impl Fn(u32, Option<u32>) -> Option<K>) -> FxHashMap<K, Vec<u32>> {
     let mut out: FxHashMap<K, Vec<u32>> = FxHashMap::default();
     for row in 0..profile.launches.len() {
         let Some(place) = profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize)) else {
             continue;
         };
-        let (Some(_), Some(key)) = (profile.launches.call(row), key(place.pid.unwrap_or_default(), place.thread)) else {
+        let (Some(_), Some(key)) = (profile.launches.launched_in(row), key(place.pid.unwrap_or_default(), place.thread)) else {
             continue;
         };
         out.entry(key).or_default().push(u32::try_from(row).unwrap_or(u32::MAX));
@@ -159,7 +159,7 @@ fn launches_by<K: Eq + std::hash::Hash>(profile: &Profile, key: impl Fn(u32, Opt
 }
 
 fn call_of(profile: &Profile, row: u32) -> i64 {
-    profile.launches.call(row as usize).map_or(i64::MAX, |(call, _)| call)
+    profile.launches.launched_in(row as usize).unwrap_or(i64::MAX)
 }
 
 fn pid_of_launch(profile: &Profile, row: usize) -> u32 {

@@ -38,7 +38,7 @@ pub type Limits = Vec<(Limiter, Option<u32>)>;
 /// Theoretical occupancy of one configuration on one device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Occupancy {
-    /// Blocks that fit on an SM at once.
+    /// Blocks that fit on an SM, or on a unit of AMD's, at once.
     pub blocks_per_sm: u32,
     /// Resident warps with that many blocks.
     pub warps_per_sm: u32,
@@ -50,6 +50,8 @@ pub struct Occupancy {
     pub limits: Limits,
     /// Grid size divided by the number of blocks that all SMs hold at once.
     pub waves: Option<f64>,
+    /// What holds the blocks: SM, CU, or WGP (two CUs of an RDNA GPU).
+    pub unit: &'static str,
     /// Vendor of the GPU.
     pub maker: Vendor,
 }
@@ -67,10 +69,12 @@ impl Occupancy {
     /// Computes the occupancy; `None` if the report lacks the configuration or the device's limits, or if the block
     /// cannot run at all.
     pub fn from_config(config: &LaunchConfig, device: &Device) -> Option<Self> {
+        let mut cus = 1;
         let (warps_per_block, max_warps, limits) = match device.maker {
             Vendor::Amd => {
                 let held = occupancy_amd::compute_occupancy(config, device)?;
                 let resources = [Limiter::Warps, Limiter::Registers, Limiter::SharedMemory, Limiter::Blocks];
+                cus = held.cus;
                 (held.waves, held.most, resources.into_iter().zip(held.by).collect())
             }
             Vendor::Other => return None,
@@ -81,7 +85,7 @@ impl Occupancy {
             return None;
         }
         let warps_per_sm = blocks_per_sm.saturating_mul(warps_per_block);
-        let resident = device.sm_count.map(|sms| f64::from(sms) * f64::from(blocks_per_sm));
+        let resident = device.sm_count.map(|sms| f64::from(sms) / f64::from(cus) * f64::from(blocks_per_sm));
         Some(Self {
             blocks_per_sm,
             warps_per_sm,
@@ -89,6 +93,7 @@ impl Occupancy {
             limiters: limits.iter().filter(|l| l.1 == Some(blocks_per_sm)).map(|l| l.0).collect(),
             limits,
             waves: config.block_count().zip(resident).map(|(blocks, resident)| blocks as f64 / resident),
+            unit: if cus > 1 { "WGP" } else { device.maker.vendor_terms().unit },
             maker: device.maker,
         })
     }

@@ -1,57 +1,89 @@
-//! Theoretical occupancy of AMD CDNA GPUs: workgroups per compute unit.
+//! Theoretical occupancy of AMD GPUs: workgroups per compute unit (CDNA) or workgroup processor (RDNA).
 //!
-//! Source: LLVM's AMDGPU occupancy rules, and rocprofiler-compute's machine descriptions (ROCm/rocm-systems
-//! @1b1610fc2b): a SIMD has 512 vector registers for a wave, shared by architectural and accumulation registers and
-//! allocated in steps of 8, and holds 8 waves; a compute unit has four SIMDs, 16 workgroups of more than one wave, and
-//! LDS in steps of 512 bytes (CDNA4: 160 KiB in steps of 1,280). Scalar registers are ignored: they can only lower the
-//! result, and LLVM and older documents disagree about them. RDNA is not modelled.
+//! Source: LLVM's AMDGPU occupancy rules (`AMDGPUBaseInfo.cpp`, with `occupancy-levels.ll` as its test), and
+//! rocprofiler-compute's machine descriptions (ROCm/rocm-systems @1b1610fc2b). CDNA: a SIMD has 512 vector registers,
+//! shared by architectural and accumulation registers and allocated in steps of 8, and holds 8 waves; a compute unit has
+//! four SIMDs, 16 workgroups of more than one wave, and LDS in steps of 512 bytes (CDNA4: 160 KiB in steps of 1,280).
+//! RDNA, for waves of 32 lanes in WGP mode, which are the defaults of compilers: two compute units share four SIMDs,
+//! 128 KiB of LDS in steps of 512 bytes, and 32 workgroups of more than one wave; reports do not tell kernels that were
+//! compiled for waves of 64 lanes or for CU mode. Scalar registers are ignored: they can only lower the result, and LLVM
+//! and older documents disagree about them.
 
 use crate::model::{Device, LaunchConfig};
 
 /// Limits of an architecture.
 struct Chip {
+    /// Waves that a SIMD holds.
+    waves_per_simd: u32,
+    /// Vector registers of a SIMD for one lane, and the step in which they are allocated.
+    registers: u32,
+    register_step: u32,
+    /// LDS, bytes, and the step in which it is allocated.
     lds: u64,
     lds_step: u64,
+    /// Maximum number of workgroups if they need barriers.
+    workgroups: u32,
+    /// Compute units that share these.
+    cus: u32,
 }
 
 const SIMDS: u32 = 4;
-const WAVES_PER_SIMD: u32 = 8;
-const REGISTERS: u32 = 512;
-const REGISTER_STEP: u32 = 8;
-/// Maximum number of workgroups of a compute unit, if they need barriers.
-const WORKGROUPS: u32 = 16;
+/// Maximum number of vector registers of a work-item on RDNA.
+const RDNA_REGISTERS: u32 = 256;
 
 fn find_chip(arch: &str) -> Option<Chip> {
-    match arch {
-        "gfx90a" | "gfx942" => Some(Chip { lds: 64 << 10, lds_step: 512 }),
-        "gfx950" => Some(Chip { lds: 160 << 10, lds_step: 1280 }),
-        _ => None,
-    }
+    let cdna = |lds, lds_step| Chip { waves_per_simd: 8, registers: 512, register_step: 8, lds, lds_step, workgroups: 16, cus: 1 };
+    let rdna = |waves_per_simd, registers, register_step| Chip {
+        waves_per_simd,
+        registers,
+        register_step,
+        lds: 128 << 10,
+        lds_step: 512,
+        workgroups: 32,
+        cus: 2,
+    };
+    Some(match arch {
+        "gfx90a" | "gfx942" => cdna(64 << 10, 512),
+        "gfx950" => cdna(160 << 10, 1280),
+        "gfx1010" | "gfx1011" | "gfx1012" | "gfx1013" => rdna(20, 1024, 8),
+        "gfx1030" | "gfx1031" | "gfx1032" | "gfx1033" | "gfx1034" | "gfx1035" | "gfx1036" | "gfx1102" | "gfx1103" | "gfx1150"
+        | "gfx1152" | "gfx1153" => rdna(16, 1024, 16),
+        // With half as many registers again.
+        "gfx1100" | "gfx1101" | "gfx1151" | "gfx1200" | "gfx1201" => rdna(16, 1536, 24),
+        _ => return None,
+    })
 }
 
-/// Occupancy of a compute unit by workgroups.
+/// Occupancy of a compute unit or workgroup processor by workgroups.
 pub(super) struct Held {
-    /// Waves of a workgroup, and maximum waves of a compute unit.
+    /// Waves of a workgroup, and maximum waves of the unit.
     pub waves: u32,
     pub most: u32,
     /// Workgroups that each resource allows: waves, registers, LDS, workgroups. `None` if it is not a limit.
     pub by: [Option<u32>; 4],
+    /// Compute units that share the resources.
+    pub cus: u32,
 }
 
 /// Computes the occupancy; `None` if its inputs are unknown.
 pub(super) fn compute_occupancy(config: &LaunchConfig, device: &Device) -> Option<Held> {
     let chip = find_chip(device.arch.as_deref()?)?;
     let threads = u32::try_from(config.threads_per_block()?).ok().filter(|&t| t > 0)?;
-    let waves = threads.div_ceil(device.warp_size.unwrap_or(64));
-    let registers = config.registers.filter(|&r| r > 0 && r <= REGISTERS)?;
-    let per_simd = (REGISTERS / registers.next_multiple_of(REGISTER_STEP)).min(WAVES_PER_SIMD);
+    let lanes = device.warp_size.unwrap_or(if chip.cus == 1 { 64 } else { 32 });
+    if chip.cus > 1 && lanes != 32 {
+        return None;
+    }
+    let waves = threads.div_ceil(lanes);
+    let most_registers = if chip.cus == 1 { chip.registers } else { RDNA_REGISTERS };
+    let registers = config.registers.filter(|&r| r > 0 && r <= most_registers)?;
+    let per_simd = (chip.registers / registers.next_multiple_of(chip.register_step)).min(chip.waves_per_simd);
     let lds = config.shared_memory()?.0.checked_next_multiple_of(chip.lds_step)?;
-    let most = SIMDS * WAVES_PER_SIMD;
+    let most = SIMDS * chip.waves_per_simd;
     let by_lds = (lds > 0).then(|| u32::try_from(chip.lds / lds).unwrap_or(u32::MAX));
     // Registers that allow all waves are not a limit by themselves.
-    let by_registers = (per_simd < WAVES_PER_SIMD).then_some(per_simd * SIMDS / waves);
-    let by_groups = if waves > 1 { WORKGROUPS } else { most };
-    Some(Held { waves, most, by: [Some(most / waves), by_registers, by_lds, Some(by_groups)] })
+    let by_registers = (per_simd < chip.waves_per_simd).then_some(per_simd * SIMDS / waves);
+    let by_groups = if waves > 1 { chip.workgroups } else { most };
+    Some(Held { waves, most, by: [Some(most / waves), by_registers, by_lds, Some(by_groups)], cus: chip.cus })
 }
 
 #[cfg(test)]
@@ -99,6 +131,50 @@ mod tests {
         }
         let o = of(256, 128, 0);
         assert_eq!((o.blocks_per_sm, o.percent, o.limited_by().as_deref()), (4, 50.0, Some("registers")));
+    }
+
+    /// Waves of a SIMD by `occupancy-levels.ll` of LLVM, for waves of 32 lanes.
+    #[test]
+    fn rdna_holds_the_waves_of_llvm_s_tests() {
+        let held = |arch: &str, threads, registers, lds| {
+            let device = Device { arch: Some(arch.into()), warp_size: Some(32), sm_count: Some(96), ..mi300x() };
+            let config = LaunchConfig {
+                grid: Some([96, 1, 1]),
+                block: Some([threads, 1, 1]),
+                registers: Some(registers),
+                static_shared: Some(Bytes(lds)),
+                ..LaunchConfig::default()
+            };
+            Occupancy::from_config(&config, &device)
+        };
+        let rows = [
+            (24, 20, 16, 16),
+            (56, 18, 16, 16),
+            (64, 16, 16, 16),
+            (72, 14, 12, 16),
+            (84, 11, 10, 16),
+            (100, 9, 9, 12),
+            (128, 8, 8, 10),
+            (168, 6, 5, 9),
+            (200, 5, 4, 7),
+            (256, 4, 4, 5),
+        ];
+        for (registers, rdna1, rdna2, rdna3) in rows {
+            for (arch, waves) in
+                [("gfx1010", rdna1), ("gfx1030", rdna2), ("gfx1102", rdna2), ("gfx1100", rdna3), ("gfx1151", rdna3), ("gfx1201", rdna3)]
+            {
+                assert_eq!(held(arch, 32, registers, 0).unwrap().warps_per_sm, waves * 4, "{arch}, {registers}");
+            }
+        }
+        // Workgroups of two, three and four waves with 8,252 bytes of LDS: 7.5, 11.25 and 15 waves of a SIMD.
+        for (threads, waves) in [(64, 30), (96, 45), (128, 60)] {
+            assert_eq!(held("gfx1100", threads, 24, 8_252).unwrap().warps_per_sm, waves, "{threads}");
+        }
+        let one = held("gfx1100", 256, 24, 0).unwrap();
+        // 96 workgroups on 48 units of 8 workgroups each.
+        assert_eq!((one.unit, one.blocks_per_sm, one.waves), ("WGP", 8, Some(0.25)));
+        assert_eq!(held("gfx1100", 256, 257, 0), None);
+        assert_eq!(held("gfx9999", 256, 24, 0), None);
     }
 
     #[test]

@@ -118,6 +118,8 @@ pub struct Launches {
     call_cost: ShortTimes,
     graph_node: Arc<Vec<u32>>,
     graph_nodes: Arc<Vec<u64>>,
+    /// True if `since_call` counts from the range that a kernel was launched in, because calls were not recorded.
+    since_range: bool,
 }
 
 /// Marks a launch outside any graph.
@@ -148,9 +150,15 @@ impl Launches {
         self.call_cost = cost.build();
     }
 
+    /// Adds the ranges in which kernels were launched, for reports without calls: device start minus the range's start.
+    pub fn set_ranges(&mut self, since_range: TimesBuilder) {
+        self.since_call = since_range.build();
+        self.since_range = true;
+    }
+
     /// Replaces the start, and optionally the duration, of some rows. The times of their calls do not change.
     pub fn set_times(&mut self, rows: &[(u32, i64, Option<i64>)]) {
-        let calls: Vec<Option<i64>> = rows.iter().map(|r| self.call(r.0 as usize).map(|c| c.0)).collect();
+        let calls: Vec<Option<i64>> = rows.iter().map(|r| self.launched_in(r.0 as usize)).collect();
         let start = Arc::make_mut(&mut self.start);
         for (&(row, time, duration), call) in rows.iter().zip(calls) {
             let Some(start) = start.get_mut(row as usize) else { continue };
@@ -222,8 +230,14 @@ impl Launches {
 
     /// Start and duration of the launching API call, ns.
     pub fn call(&self, row: usize) -> Option<(i64, i64)> {
-        let since = self.since_call.get(row)?;
-        Some((self.start(row).saturating_sub(since), self.call_cost.get(row).unwrap_or_default()))
+        let start = self.launched_in(row).filter(|_| !self.since_range)?;
+        Some((start, self.call_cost.get(row).unwrap_or_default()))
+    }
+
+    /// Time at which the ranges around the launch were open, ns: the start of the launching call, or, if calls were not
+    /// recorded, of the range that the kernel was launched in.
+    pub fn launched_in(&self, row: usize) -> Option<i64> {
+        Some(self.start(row).saturating_sub(self.since_call.get(row)?))
     }
 
     /// Maps the calls of some launches, by process and start, to the first launch of each call. Memory copies in a CUDA
@@ -289,6 +303,7 @@ impl Launches {
             call_cost: self.call_cost.with_order(order),
             graph_node: Arc::new(permute_column(&self.graph_node, order)),
             graph_nodes: Arc::clone(&self.graph_nodes),
+            since_range: self.since_range,
         }
     }
 

@@ -107,6 +107,43 @@ impl fmt::Display for Bytes {
     }
 }
 
+/// A number and its unit.
+pub type Shown = (String, String);
+
+/// Formats with three digits and a decimal prefix, K = 1000, as ncu does.
+pub fn format_scaled(value: f64, unit: &str) -> Shown {
+    const PREFIXES: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K")];
+    match PREFIXES.iter().find(|(by, _)| value.abs() >= *by) {
+        Some((by, prefix)) => (format_digits(value / by), format!("{prefix}{unit}")),
+        None => (format_plain(value), unit.to_owned()),
+    }
+}
+
+fn format_digits(value: f64) -> String {
+    match value.abs() {
+        v if v >= 99.95 => format!("{value:.0}"),
+        v if v >= 9.995 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// Formats a number without a prefix: whole numbers grouped, others with two decimals, tiny ones with three digits.
+pub fn format_plain(value: f64) -> String {
+    if !value.is_finite() {
+        return value.to_string();
+    }
+    let size = value.abs();
+    if value.fract() == 0.0 && size < 1e15 {
+        format_grouped(value as i64)
+    } else if size >= 1e15 || (size > 0.0 && size < 0.005) {
+        format!("{value:.2e}")
+    } else if size >= 1_000.0 {
+        format_grouped(value.round() as i64)
+    } else {
+        format!("{value:.2}")
+    }
+}
+
 /// Formats a percentage with one decimal; positive values that would round to `0.0%` become `<0.1%`.
 pub fn format_percent(percent: f64) -> String {
     if percent > 0.0 && percent < 0.05 { "<0.1%".to_owned() } else { format!("{percent:.1}%") }

@@ -244,7 +244,7 @@ fn occupancy_lines(out: &mut Lines<'_>, occupancy: &Occupancy) {
     let words = occupancy.maker.vendor_terms();
     out.push_plain_pair(
         "",
-        &format!("{}, {} per {}", units::format_count(blocks, words.block), units::format_count(warps, words.warp), words.unit),
+        &format!("{}, {} per {}", units::format_count(blocks, words.block), units::format_count(warps, words.warp), occupancy.unit),
     );
     if let Some(waves) = occupancy.waves {
         let tail = if waves < 1.0 { " (the grid does not fill the GPU)" } else { "" };

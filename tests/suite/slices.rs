@@ -3,7 +3,9 @@
 
 use super::support::{read, root, run};
 use std::path::{Path, PathBuf};
-use warpscope::model::{CopyKind, LaunchOrder, MemOpKind, NoteKind, Profile};
+use warpscope::analysis::nvtx::Paths;
+use warpscope::analysis::range_tree::RangeTree;
+use warpscope::model::{Cancel, CopyKind, LaunchOrder, MemOpKind, NoteKind, Profile};
 
 fn written(folder: &Path, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
     let path = folder.join(name);
@@ -173,12 +175,21 @@ fn a_trace_of_proton() {
         {"name":"matmul_scope","cat":"scope","ph":"X","pid":0,"ts":0,"dur":20.0,"tid":1,"args":{"call_stack":["ROOT","matmul_scope"]}},
         {"name":"graph_scope","cat":"scope","ph":"X","pid":0,"ts":30,"dur":100.0,"tid":1000007},
         {"name":"matmul_kernel","cat":"kernel","ph":"X","pid":0,"ts":30,"dur":60.5,"tid":2000007,"args":{"call_stack":["ROOT","matmul_scope"]}},
+        {"name":"launch->kernel","cat":"flow","ph":"s","pid":0,"tid":1,"ts":0,"id":3,"bp":"e"}, {"name":"launch->kernel","cat":"flow","ph":"f","pid":0,"tid":2000007,"ts":30,"id":3,"bp":"e"},
         {"name":"copy_kernel","cat":"kernel","ph":"X","pid":0,"ts":95,"dur":5,"tid":2000009}]}"#;
     let profile = read(&written(folder.path(), "proton.chrome_trace", text)).unwrap();
     let found: Vec<_> = rows(&profile).into_iter().map(|r| (r.0, r.1, r.2, r.7)).collect();
     assert_eq!(found, [("copy_kernel".to_owned(), 65_000, 5_000, Some(9)), ("matmul_kernel".to_owned(), 0, 60_500, Some(7))]);
     let ranges: Vec<_> = profile.ranges.iter().map(|r| profile.ranges.label(r.name)).collect();
     assert_eq!(ranges, ["matmul_scope", "graph_scope"]);
+    // A flow ties a kernel to its scope, although no call was recorded.
+    let paths = Paths::from_profile(&profile);
+    let of: Vec<_> = (0..2).map(|row| paths.launch_path(row).map(|p| paths.path_label(&profile, p))).collect();
+    assert_eq!(of, [Some("matmul_scope".to_owned()), None]);
+    assert!((0..2).all(|row| profile.launches.call(row).is_none()) && profile.order == LaunchOrder::Device);
+    let tree = RangeTree::from_profile(&profile, &Cancel::default()).unwrap();
+    let kernels: Vec<_> = tree.nodes.iter().map(|n| (n.name.as_str(), n.kernels)).collect();
+    assert_eq!(kernels, [("matmul_scope", 1), ("graph_scope", 0)]);
     // PyTorch records the device and stream of kernels: such traces are read as
     // PyTorch's, even if other data is missing.
     let torch = text.replace(r#""args":{"call_stack":["ROOT","matmul_scope"]}},"#, r#""args":{"device":0,"stream":7}},"#);

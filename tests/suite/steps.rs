@@ -245,10 +245,24 @@ fn scopes(n: usize) -> Vec<u8> {
     format!(r#"[{{"children":[{}],"frame":{{"name":"ROOT"}},"metrics":{{}}}},{{}}]"#, all.join(",")).into_bytes()
 }
 
+/// The same in `MessagePack`.
+fn packed_scopes(n: usize) -> Vec<u8> {
+    let text = |text: &str| [&[0xa0 | text.len() as u8], text.as_bytes()].concat();
+    let node = |name: &str, metrics: &[u8], children: &[u8]| {
+        [&b"\x83\xa5frame\x81\xa4name"[..], &text(name), b"\xa7metrics", metrics, b"\xa8children", children].concat()
+    };
+    let one = |i: usize| {
+        node(&format!("s{i}"), b"\x80", &[b"\x91", &*node(&format!("k{i}"), b"\x82\xa5count\x01\xa9time (ns)\x05", b"\x90")].concat())
+    };
+    let all: Vec<u8> = (0..n).flat_map(one).collect();
+    let root = node("ROOT", b"\x80", &[&[0xdd][..], &(n as u32).to_be_bytes(), &all].concat());
+    [b"\x92", &*root, b"\x80"].concat()
+}
+
 type Make = fn(usize) -> Vec<u8>;
 
 /// Files whose cost must not be quadratic, by number of items; for the first seven it was in an earlier version.
-const GROWING: [(&str, usize, Make); 15] = [
+const GROWING: [(&str, usize, Make); 16] = [
     ("one dictionary.pickle", 10_000, one_dictionary),
     ("devices.pickle", 10_000, devices),
     ("one list.pickle", 10_000, one_list),
@@ -256,6 +270,7 @@ const GROWING: [(&str, usize, Make); 15] = [
     ("one name of rocprofv3.pftrace", 2_000, |n| one_name(n, "kernel_dispatch")),
     ("space.xplane.pb", 5_000, planes),
     ("tree.hatchet", 5_000, scopes),
+    ("tree.hatchet_msgpack", 5_000, packed_scopes),
     ("pmc_perf.csv", 10_000, columns),
     ("markers_results.db", 10_000, markers),
     ("torch.json", 20_000, torch_events),

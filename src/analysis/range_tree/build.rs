@@ -306,15 +306,14 @@ impl<'a> Builder<'a> {
                 continue;
             }
             outside.1 = i64::saturating_add(outside.1, op.end - op.start);
-            let call = ops.find_call(&op);
-            let thread = call.and_then(|c| threads.get(&(c.pid, c.tid)));
-            let own = call.zip(thread).and_then(|(c, &thread)| self.innermost_range(thread, c.start));
+            let origin = ops.find_origin(&op);
+            let own = origin.and_then(|(pid, tid, time)| self.innermost_range(*threads.get(&(pid, tid))?, time));
             let found = own.or_else(|| {
-                let c = call?;
-                let list = process.get(&c.pid)?;
+                let (pid, _, time) = origin?;
+                let list = process.get(&pid)?;
                 // The latest range that is still open.
-                let until = list.partition_point(|r| r.0 <= c.start);
-                list[..until].iter().rev().take(64).find(|r| r.1 >= c.start).map(|r| r.2)
+                let until = list.partition_point(|r| r.0 <= time);
+                list[..until].iter().rev().take(64).find(|r| r.1 >= time).map(|r| r.2)
             });
             let Some(mut instance) = found else {
                 outside.0 = i64::saturating_add(outside.0, op.end - op.start);

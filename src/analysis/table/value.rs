@@ -1,6 +1,6 @@
 //! Values of table cells, and their forms for programs and for people.
 
-use crate::analysis::metric::format_scaled;
+use crate::model::units::format_scaled;
 use crate::model::units::{format_grouped, format_percent};
 use crate::model::{Bytes, Nanos, config};
 use serde::ser::{Serialize, SerializeMap, Serializer};

@@ -228,6 +228,18 @@ impl<'a> DeviceOps<'a> {
         }
     }
 
+    /// Process, thread and time at which the ranges around an operation's launch were open: those of its call, or of
+    /// the range that it was launched in.
+    pub fn find_origin(&self, op: &DeviceOp) -> Option<(u32, u32, i64)> {
+        if let Some(call) = self.find_call(op) {
+            return Some((call.pid, call.tid, call.start));
+        }
+        let Row::Launch(row) = op.row else { return None };
+        let place = self.profile.places.get(self.profile.launches.place(row as usize)?.0 as usize)?;
+        let time = self.profile.launches.launched_in(row as usize)?;
+        Some((place.pid.unwrap_or_default(), place.thread?, clamp_time(time)))
+    }
+
     fn launch_call(&self, row: u32) -> Option<Call> {
         let launches = &self.profile.launches;
         let (start, cost) = launches.call(row as usize)?;

@@ -228,6 +228,9 @@ impl Slices {
                     let origin = if name.starts_with('$') { RangeOrigin::Python } else { RangeOrigin::Annotation };
                     let name = numbered(&mut part);
                     let (start, duration, thread) = (slice.start, slice.duration, on_host());
+                    if correlation.is_some() {
+                        part.launch_ranges.push(Call { at, name, start, duration, thread, correlation });
+                    }
                     part.spans.push(Span { at, name, start, duration, thread, origin, operator: None });
                 }
                 None => {}

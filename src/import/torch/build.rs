@@ -23,6 +23,8 @@ struct Whole {
     configs: Numbers<LaunchConfig>,
     on_gpu: Vec<OnGpu>,
     calls: Vec<Call>,
+    /// Ranges that launched kernels; used only without calls.
+    launch_ranges: Vec<Call>,
     places: Numbers<LaunchSite>,
     only_process: Option<u32>,
     /// Device index by ordinal.
@@ -60,7 +62,11 @@ pub fn build_profile(mut parts: Vec<Part>, mut facts: Facts, with_calls: bool, m
     whole.devices = (0..).zip(&profile.devices).map(|(index, d)| (d.id, index)).collect();
     let launching = whole.launch_calls();
     whole.only_process = whole.only_process();
-    whole.build_launches(&launching, &mut profile);
+    if launching.is_empty() && with_calls {
+        whole.build_launches(&whole.find_launch_ranges(), true, &mut profile);
+    } else {
+        whole.build_launches(&launching, false, &mut profile);
+    }
     if !with_calls {
         profile.order = LaunchOrder::Unread;
     }
@@ -120,6 +126,29 @@ fn add_devices(on_gpu: &[OnGpu], facts: &Facts, profile: &mut Profile) {
     }
 }
 
+/// The calls with a correlation id; `graphs` tells the names that launch graphs. If a runtime call and its nested driver
+/// call share an id, the runtime call is used.
+fn launching_by_id(calls: &[Call], graphs: &[bool]) -> FxHashMap<(u32, i64), Launching> {
+    let mut wanted: FxHashMap<(u32, i64), Launching> = FxHashMap::default();
+    for call in calls {
+        let Some(correlation) = call.correlation else { continue };
+        let graph = graphs.get(call.name as usize).copied().unwrap_or(false);
+        let new = Launching { start: call.start, cost: call.duration, thread: call.thread, graph, doubtful: false };
+        wanted
+            .entry(correlation)
+            .and_modify(|old| {
+                let doubtful = old.doubtful || old.thread != new.thread;
+                if new.start < old.start {
+                    *old = new;
+                }
+                old.graph |= graph;
+                old.doubtful = doubtful;
+            })
+            .or_insert(new);
+    }
+    wanted
+}
+
 impl Whole {
     fn merge_part(&mut self, part: Part) {
         let names: Vec<u32> = part.names.list.iter().map(|n| self.names.value_id(n)).collect();
@@ -127,6 +156,7 @@ impl Whole {
         let of = |ids: &[u32], id: u32| ids.get(id as usize).copied().unwrap_or_default();
         self.on_gpu.extend(part.on_gpu.into_iter().map(|g| OnGpu { name: of(&names, g.name), config: of(&configs, g.config), ..g }));
         self.calls.extend(part.calls.into_iter().map(|c| Call { name: of(&names, c.name), ..c }));
+        self.launch_ranges.extend(part.launch_ranges);
         for (pid, name) in part.processes {
             self.processes.entry(pid).or_insert(name);
         }
@@ -136,27 +166,15 @@ impl Whole {
         self.names.list.get(id as usize).cloned().unwrap_or_else(|| Arc::from(""))
     }
 
-    /// Calls by correlation id. If a runtime call and its nested driver call share an id, keep the runtime call.
+    /// Calls by correlation id.
     fn launch_calls(&self) -> FxHashMap<(u32, i64), Launching> {
-        let mut wanted: FxHashMap<(u32, i64), Launching> = FxHashMap::default();
         let graphs: Vec<bool> = self.names.list.iter().map(|n| n.contains("GraphLaunch")).collect();
-        for call in &self.calls {
-            let Some(correlation) = call.correlation else { continue };
-            let graph = graphs.get(call.name as usize).copied().unwrap_or(false);
-            let new = Launching { start: call.start, cost: call.duration, thread: call.thread, graph, doubtful: false };
-            wanted
-                .entry(correlation)
-                .and_modify(|old| {
-                    let doubtful = old.doubtful || old.thread != new.thread;
-                    if new.start < old.start {
-                        *old = new;
-                    }
-                    old.graph |= graph;
-                    old.doubtful = doubtful;
-                })
-                .or_insert(new);
-        }
-        wanted
+        launching_by_id(&self.calls, &graphs)
+    }
+
+    /// Ranges that launched kernels, by flow id.
+    fn find_launch_ranges(&self) -> FxHashMap<(u32, i64), Launching> {
+        launching_by_id(&self.launch_ranges, &[])
     }
 
     /// Process of GPU work without a call; known only if all calls are from one process.
@@ -168,7 +186,7 @@ impl Whole {
     fn place_id(&mut self, row: &OnGpu, call: Option<&Launching>) -> u32 {
         let index = row.device.and_then(|id| self.devices.get(&id)).copied();
         self.places.value_id(&LaunchSite {
-            pid: call.map(|c| c.thread.0).or(self.only_process),
+            pid: call.map(|c| c.thread.0).filter(|pid| *pid != 0).or(self.only_process),
             device: index,
             ordinal: row.device,
             context: row.context,
@@ -177,7 +195,9 @@ impl Whole {
         })
     }
 
-    fn build_launches(&mut self, launching: &FxHashMap<(u32, i64), Launching>, profile: &mut Profile) {
+    /// Builds the launches with the calls that started them, or, of a trace without calls, with the ranges in which they
+    /// were launched.
+    fn build_launches(&mut self, launching: &FxHashMap<(u32, i64), Launching>, by_range: bool, profile: &mut Profile) {
         let mut kernels: FxHashMap<u32, u32> = FxHashMap::default();
         let mut columns = LaunchColumns::default();
         let (mut config, mut place, mut node, mut nodes) = (Vec::new(), Vec::new(), Vec::new(), Numbers::default());
@@ -212,7 +232,7 @@ impl Whole {
             place.push(self.place_id(row, call));
             since.push(call.map(|c| row.start.saturating_sub(c.start)));
             cost.push(call.map(|c| c.cost));
-            missing += u64::from(call.is_none());
+            missing += u64::from(by_range || call.is_none());
             doubtful += u64::from(call.is_some_and(|c| c.doubtful));
             node.push(row.node.map_or(NO_NODE, |n| nodes.value_id(&n)));
             if let Some((key, call)) = row.correlation.zip(call)
@@ -235,7 +255,11 @@ impl Whole {
         let any = missing < columns.kernel.len() as u64;
         profile.launches = Launches::new(columns);
         profile.launches.set_details(config, place, node, nodes.list);
-        profile.launches.set_calls(since, cost);
+        if by_range {
+            profile.launches.set_ranges(since);
+        } else {
+            profile.launches.set_calls(since, cost);
+        }
         let (launches, order) = launch_order::sort_launches(std::mem::take(&mut profile.launches), any.then_some(missing));
         profile.launches = launches;
         profile.order = order;

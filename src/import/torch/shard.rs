@@ -116,6 +116,8 @@ pub struct Part {
     /// Work on GPUs.
     pub on_gpu: Vec<OnGpu>,
     pub calls: Vec<Call>,
+    /// Ranges that launched kernels, in traces without calls.
+    pub launch_ranges: Vec<Call>,
     pub spans: Vec<Span>,
     pub processes: Vec<(u32, String)>,
     /// True if some calls are of a vendor other than NVIDIA or AMD.

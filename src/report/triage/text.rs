@@ -1,12 +1,12 @@
 //! Triage in words.
 
 use crate::analysis::flops::{Counted, Rate};
-use crate::analysis::metric::format_scaled;
 use crate::analysis::triage::{
     Cause, Device, Evidence, Finding, Kind, Launched, Place, PlaceKind, Severity, StepSource, TimeCategory, Triage, Verdict,
 };
 use crate::model::text::escape_unsafe;
 use crate::model::units::format_percent;
+use crate::model::units::format_scaled;
 use crate::model::{Bytes, Nanos, Profile, units};
 
 /// A report with its triage.

@@ -59,24 +59,28 @@ pub fn limited_occupancy(amd: &Amd<'_>) -> Option<Hint> {
     let peak = amd.peak_share();
     let stake = (1.0 - o.percent / 100.0) * (1.0 - peak) * Demand::waiting_counts(peak) * if amd.roofs_known() { 1.0 } else { 0.5 };
     Some(
-        Hint::new(id, stake, format!("a CU holds only {} waves because of {what}: {:.0}% occupancy at most", o.warps_per_sm, o.percent))
-            .with_gain_basis(amd.busiest_unit().filter(|_| amd.roofs_known()).map_or_else(
-                || "half of what is missing; what the units do was not collected".to_owned(),
-                |(unit, share)| format!("the next limit: {unit} at {}", format_percent(share)),
-            ))
-            .with_confidence(if amd.roofs_known() { Sure::Likely } else { Sure::Possible })
-            .with_evidence([
-                Evidence::from_value("occupancy at most", o.percent, "%", Some(LOW)),
-                amd.evidence("occupancy achieved", "OccupancyPercent", Some(FEW)),
-                amd.evidence("vector registers of a work-item, with accumulation registers", "VGPR_Count", None),
-                amd.evidence("LDS of a workgroup", "LDS_Block_Size", None),
-            ])
-            .with_actions(&[action])
-            .with_confirmation(
-                &["GRBM_GUI_ACTIVE", "SQ_WAVE_CYCLES", "SQ_ACTIVE_INST_VALU", "SQ_WAIT_ANY"],
-                false,
-                "the occupancy achieved, and whether the ALUs wait",
-            ),
+        Hint::new(
+            id,
+            stake,
+            format!("a {} holds only {} waves because of {what}: {:.0}% occupancy at most", o.unit, o.warps_per_sm, o.percent),
+        )
+        .with_gain_basis(amd.busiest_unit().filter(|_| amd.roofs_known()).map_or_else(
+            || "half of what is missing; what the units do was not collected".to_owned(),
+            |(unit, share)| format!("the next limit: {unit} at {}", format_percent(share)),
+        ))
+        .with_confidence(if amd.roofs_known() { Sure::Likely } else { Sure::Possible })
+        .with_evidence([
+            Evidence::from_value("occupancy at most", o.percent, "%", Some(LOW)),
+            amd.evidence("occupancy achieved", "OccupancyPercent", Some(FEW)),
+            amd.evidence("vector registers of a work-item, with accumulation registers", "VGPR_Count", None),
+            amd.evidence("LDS of a workgroup", "LDS_Block_Size", None),
+        ])
+        .with_actions(&[action])
+        .with_confirmation(
+            &["GRBM_GUI_ACTIVE", "SQ_WAVE_CYCLES", "SQ_ACTIVE_INST_VALU", "SQ_WAIT_ANY"],
+            false,
+            "the occupancy achieved, and whether the ALUs wait",
+        ),
     )
 }
 
