@@ -62,6 +62,7 @@ mod suite {
     mod rerun_warnings;
     mod rocm;
     mod rocm_odd;
+    mod rocm_releases;
     mod rocm_tables;
     mod rocprof;
     mod rpd;

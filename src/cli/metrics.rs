@@ -76,6 +76,14 @@ fn read_metrics(args: &Metrics, cancel: Cancel, decimal: Option<Decimal>) -> Res
                 "`warpscope help measure` says how counters and stall reasons are recorded",
             ));
         }
+        if !profile.launches.is_empty() || !profile.totals.is_empty() {
+            let profiler = if profile.is_amd() { "rocprofv3" } else { "ncu" };
+            return Err(ImportError::refused(
+                &args.file,
+                format!("a report of {} without metrics of its kernels", profile.source.tool),
+                format!("`warpscope rerun` gives the {profiler} command that collects them"),
+            ));
+        }
     }
     ncu::read_metrics(&args.file, &Job { wants: Wants::ALL, ..job }, decimal)
 }

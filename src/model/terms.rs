@@ -26,6 +26,8 @@ pub struct Terms {
     pub collective_tests: &'static str,
     /// Compiler option that gives each thread a default stream of its own.
     pub thread_streams: &'static str,
+    /// Recorded sequences of operations that are launched as one.
+    pub graphs: &'static str,
     /// Variable with the folder of compiled kernels.
     pub compile_cache: &'static str,
     /// Advice to compile before the program runs.
@@ -51,6 +53,7 @@ static CUDA: Terms = Terms {
     blocking: "CUDA_LAUNCH_BLOCKING=1",
     collective_tests: "nccl-tests",
     thread_streams: "--default-stream per-thread",
+    graphs: "CUDA graphs",
     compile_cache: "CUDA_CACHE_PATH",
     compile_ahead: "Load ahead of time: CUDA_MODULE_LOADING=EAGER, or compile for this GPU's architecture instead of PTX.",
     record_calls: "`warpscope run` without a recipe for kernels only, `nsys --trace=cuda`",
@@ -70,6 +73,7 @@ static HIP: Terms = Terms {
     blocking: "HIP_LAUNCH_BLOCKING=1, AMD_SERIALIZE_KERNEL=3",
     collective_tests: "rccl-tests",
     thread_streams: "-fgpu-default-stream=per-thread",
+    graphs: "HIP graphs",
     compile_cache: "MIOPEN_USER_DB_PATH",
     compile_ahead: "Compile for this GPU's architecture ahead of time (--offload-arch, PYTORCH_ROCM_ARCH).",
     record_calls: "`rocprofv3 --runtime-trace`",

@@ -10,6 +10,7 @@ use crate::analysis::{Family, Occupancy};
 use crate::app::screen::Selection;
 use crate::app::screens::Kind;
 use crate::app::{ActionId, App, LaunchesScreen, OverlayKind, Page, Report};
+use crate::model::terms::Terms;
 use crate::model::text::escape_unsafe;
 use crate::model::{Kernel, KernelId, Nanos, Profile, units};
 use ratatui::Frame;
@@ -301,9 +302,10 @@ fn group_lines(out: &mut Lines<'_>, report: &Report, profile: &Profile, detail: 
         out.push_plain_pair(
             "graphs",
             &format!(
-                "{} of {} launches are nodes of CUDA graphs",
+                "{} of {} launches are nodes of {}",
                 units::format_grouped(i64::try_from(detail.from_graphs).unwrap_or(i64::MAX)),
-                units::format_grouped(i64::try_from(count).unwrap_or(i64::MAX))
+                units::format_grouped(i64::try_from(count).unwrap_or(i64::MAX)),
+                Terms::of(profile.is_amd()).graphs
             ),
         );
     }

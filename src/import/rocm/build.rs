@@ -80,13 +80,15 @@ pub fn build_profile(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Pro
     only_dispatched(&mut rows);
     let starts =
         rows.dispatches.iter().map(|d| d.start).chain(rows.calls.iter().map(|c| c.start)).chain(rows.copies.iter().map(|c| c.start));
+    // Without calls, an allocation may be the first event.
+    let starts = starts.chain(rows.allocations.iter().filter(|_| rows.calls.is_empty()).map(|a| a.time));
     let zero = starts.filter(|&s| s > 0).min().unwrap_or(0);
     let mut lanes: Vec<u32> = rows.dispatches.iter().filter_map(|d| d.stream).collect();
     lanes.sort_unstable();
     lanes.dedup();
     // Use queues if there is only one stream, which contains no information.
     let streams = (2..=STREAMS).contains(&lanes.len());
-    rows.dispatches.sort_by_key(|d| (d.process, d.id, d.correlation, d.start));
+    rows.sort_dispatches();
     rows.calls.sort_by_key(|c| c.start);
     let rows = rows;
     let context = Context { rows: &rows, devices, zero, streams, timed: rows.dispatches.iter().any(|d| d.start > 0) };
@@ -218,7 +220,8 @@ fn build_launches(context: &Context<'_>, places: &mut Places, details: bool, pro
     let numbered = !twice && rows.dispatches.iter().all(|d| d.id > 0);
     profile.launches = Launches::new(columns);
     if details {
-        profile.launches.set_details(configs, place, vec![NO_NODE; n], Vec::new());
+        let (node, nodes) = graph_nodes(rows, &order, n);
+        profile.launches.set_details(configs, place, node, nodes);
         if !rows.calls.is_empty() {
             profile.launches.set_calls(since, cost);
         }
@@ -231,6 +234,25 @@ fn build_launches(context: &Context<'_>, places: &mut Places, details: bool, pro
         true => LaunchOrder::Device,
     };
     launching
+}
+
+/// Graph node of each launch, as an index into the second list, or [`NO_NODE`].
+fn graph_nodes(rows: &Rows, order: &[u32], launches: usize) -> (Vec<u32>, Vec<u64>) {
+    let (mut list, mut ids): (Vec<u64>, FxHashMap<u64, u32>) = (Vec::new(), FxHashMap::default());
+    if rows.graph_nodes.is_empty() {
+        return (vec![NO_NODE; launches], list);
+    }
+    let dispatches = order.iter().filter_map(|&i| rows.dispatches.get(i as usize));
+    let of = dispatches
+        .map(|d| {
+            let Some(&node) = rows.graph_nodes.get(&(d.process, d.id)) else { return NO_NODE };
+            *ids.entry(node).or_insert_with(|| {
+                list.push(node);
+                u32::try_from(list.len() - 1).unwrap_or(NO_NODE)
+            })
+        })
+        .collect();
+    (of, list)
 }
 
 /// Builds totals of all calls, and a row for each call that launched no kernel. Adds the indices of these rows to
@@ -369,7 +391,8 @@ fn build_ranges(context: &Context<'_>) -> Ranges {
             u32::try_from(out.threads.len() - 1).unwrap_or(u32::MAX)
         });
         let (start, end) = (context.session_time(call.start), context.session_time(call.end));
-        out.push(Range { start, end, name, thread, kind: RangeKind::PushPop, origin: RangeOrigin::Roctx });
+        let kind = if call.of_process { RangeKind::StartEnd } else { RangeKind::PushPop };
+        out.push(Range { start, end, name, thread, kind, origin: RangeOrigin::Roctx });
     }
     out
 }

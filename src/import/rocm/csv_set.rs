@@ -4,7 +4,7 @@
 
 use super::columns::is_counter;
 use super::passes;
-use super::rocpd::build_device;
+use super::rocpd::{build_device, is_process_range};
 use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, Texts, strip_kd_suffix};
 use crate::import::{Budget, ImportError, Job};
 use crate::launch::open;
@@ -65,6 +65,10 @@ impl Head {
         if self.at.len() > MOST_COLUMNS {
             return None;
         }
+        // Samples of counters over time (SPM) belong to no dispatch.
+        if self.at.contains_key("timestamp") {
+            return None;
+        }
         HEADS.iter().find(|(_, columns)| columns.iter().all(|c| self.at.contains_key(*c))).map(|(table, _)| *table)
     }
 
@@ -87,7 +91,7 @@ pub fn detect_table(head: &[u8]) -> Option<Table> {
 }
 
 /// File name suffixes of a set of tables, before `.csv`.
-const PARTS: [&str; 12] = [
+const PARTS: [&str; 15] = [
     "_kernel_trace",
     "_hip_api_trace",
     "_hip_runtime_trace",
@@ -100,25 +104,32 @@ const PARTS: [&str; 12] = [
     "_counter_collection",
     "_agent_info",
     "_hip_trace",
+    // By `rocpd convert` since ROCm 7.14.
+    "_regions_trace",
+    "_counter_collection_trace",
+    "_spm_counter_collection_trace",
 ];
 
 /// Returns the folder and file name prefix that all files of a process share.
 fn set_stem(path: &Path) -> PathBuf {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let own = PARTS.iter().find_map(|p| name.strip_suffix(&format!("{p}.csv"))).map(str::to_owned);
+    let own = stem_of(&name).map(str::to_owned);
     path.with_file_name(own.unwrap_or(name))
+}
+
+/// Returns the prefix of a file name of a set. The longest suffix counts, since one ends with another.
+fn stem_of(name: &str) -> Option<&str> {
+    PARTS.iter().filter_map(|p| name.strip_suffix(&format!("{p}.csv"))).min_by_key(|stem| stem.len())
 }
 
 /// Returns the files of the same set: those in the same folder with the same prefix.
 pub fn find_siblings(path: &Path) -> Vec<PathBuf> {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let Some(stem) = PARTS.iter().find_map(|p| name.strip_suffix(&format!("{p}.csv"))) else { return vec![path.to_owned()] };
+    let Some(stem) = stem_of(&name) else { return vec![path.to_owned()] };
     // Counters are a separate report: kernels are serialised while counters are collected.
-    let counters = name.ends_with("_counter_collection.csv");
-    let wanted = |part: &str| match part {
-        "_agent_info" => true,
-        _ => !counters || part == "_counter_collection",
-    };
+    let is_counters = |part: &str| part.contains("_counter_collection");
+    let counters = is_counters(&name);
+    let wanted = |part: &str| part == "_agent_info" || !counters || is_counters(part);
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let ours = PARTS.iter().filter(|p| wanted(p)).map(|p| folder.join(format!("{stem}{p}.csv")));
     let mut out: Vec<PathBuf> = ours.filter(|p| p.is_file()).collect();
@@ -182,13 +193,16 @@ pub(super) struct Reader {
     gpus: u32,
     symbols: FxHashMap<(u32, u64, Arc<str>), u32>,
     texts: Texts,
-    /// Sizes of allocations by address.
-    sizes: FxHashMap<u64, i64>,
+    /// Sizes and agents of allocations, by process and address.
+    blocks: FxHashMap<(u32, u64), Block>,
     /// True if the current process has a kernel trace.
     traced: bool,
     /// Profiling pass of the current files.
     pass: Option<u32>,
 }
+
+/// Bytes, agent and time of an allocation.
+type Block = (i64, Option<u32>, i64);
 
 fn next(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
@@ -240,7 +254,7 @@ impl Reader {
         self.guids.clear();
         self.named = false;
         self.agents.clear();
-        self.sizes.clear();
+        self.blocks.clear();
         self.traced = false;
         self.own = next(self.rows.processes.len());
         let pid = stem.file_name().and_then(|n| n.to_str()?.parse().ok());
@@ -347,11 +361,19 @@ impl Reader {
     }
 
     fn read_call(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
-        let marker = head.cell_text(row, &["domain"])?.starts_with(b"MARKER");
+        let domain = head.cell_text(row, &["domain"])?;
+        if domain.starts_with(b"KFD_") {
+            self.rows.driver_records += 1;
+            return Some(());
+        }
+        let marker = domain.starts_with(b"MARKER");
         let start = head.cell_number(row, &["start_timestamp"])?;
-        let name = self.intern_text(head.cell_text(row, &["function"]).unwrap_or_default());
+        let function = head.cell_text(row, &["function"]).unwrap_or_default();
+        let of_process = marker && is_process_range(&String::from_utf8_lossy(function));
+        let name = self.intern_text(function);
         let process = self.process_of(head, row);
         self.rows.calls.push(Call {
+            of_process,
             process,
             thread: head.cell_number(row, &["thread_id"]).unwrap_or(0),
             name,
@@ -370,6 +392,10 @@ impl Reader {
     fn read_kernel(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
         let start = head.cell_number(row, &["start_timestamp"])?;
         let process = self.process_of(head, row);
+        let id = head.cell_number(row, &["dispatch_id"]).unwrap_or(0);
+        if let Some(node) = head.cell_number(row, &["graph_node_id"]).filter(|node| *node > 0) {
+            self.rows.graph_nodes.insert((process, id), node);
+        }
         self.named |= head.cell_number::<u32>(row, &["process_id", "pid"]).is_some() || head.cell_text(row, &["guid"]).is_some();
         let symbol = self.symbol_index(process, head.cell_number(row, &["kernel_id"]).unwrap_or(0), head.cell_text(row, &["kernel_name"])?);
         let agent = self.agent_index(head.cell_text(row, &["agent_id"]).unwrap_or(b"0"), true);
@@ -378,7 +404,7 @@ impl Reader {
             agent,
             symbol,
             thread: head.cell_number(row, &["thread_id"]).unwrap_or(0),
-            id: head.cell_number(row, &["dispatch_id"]).unwrap_or(0),
+            id,
             queue: head.cell_number(row, &["queue_id"]).unwrap_or(0),
             stream: head.cell_number(row, &["stream_id"]),
             correlation: head.cell_number(row, &["correlation_id"]).unwrap_or(0),
@@ -455,15 +481,20 @@ impl Reader {
         let word = head.cell_text(row, &["operation"])?;
         let address = String::from_utf8_lossy(head.cell_text(row, &["address"]).unwrap_or(b"0")).into_owned();
         let address = u64::from_str_radix(address.trim_start_matches("0x"), if address.starts_with("0x") { 16 } else { 10 }).unwrap_or(0);
-        let bytes = if memchr::memmem::find(word, b"FREE").is_some() {
-            -self.sizes.remove(&address)?
+        let process = self.process_of(head, row);
+        let (bytes, agent) = if memchr::memmem::find(word, b"FREE").is_some() {
+            // Releases have neither size nor agent. Some are of allocations before the recording began, and `rocpd convert`
+            // repeats the rows of databases of several processes.
+            let Some((bytes, agent, _)) = self.blocks.remove(&(process, address)) else { return Some(()) };
+            (-bytes, agent)
         } else {
             let bytes: i64 = head.cell_number(row, &["allocation_size"]).unwrap_or(0);
-            self.sizes.insert(address, bytes);
-            bytes
+            let agent = head.cell_text(row, &["agent_id"]).map(|t| self.agent_index(t, false));
+            if self.blocks.insert((process, address), (bytes, agent, time)) == Some((bytes, agent, time)) {
+                return Some(());
+            }
+            (bytes, agent)
         };
-        let agent = head.cell_text(row, &["agent_id"]).map(|t| self.agent_index(t, false));
-        let process = self.process_of(head, row);
         self.rows.allocations.push(Allocation { process, agent, time, address, bytes });
         Some(())
     }

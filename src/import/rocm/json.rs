@@ -1,12 +1,13 @@
 //! Reader for rocprofv3's JSON: one object per process. Keeps only requested parts.
 
 use super::many::{Many, with_counting};
-use super::rocpd::build_device;
-use super::rows::{Agent, Call, Copy, Dispatch, Process, Rows, Symbol, Texts, strip_kd_suffix};
+use super::rocpd::{build_device, is_process_range};
+use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, Texts, strip_kd_suffix};
 use crate::import::{ImportError, Input, Job, budget};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -30,7 +31,51 @@ struct One {
     #[serde(default)]
     kernel_symbols: Many<KernelSymbol>,
     #[serde(default)]
+    counters: Vec<CounterName>,
+    #[serde(default)]
+    callback_records: CallbackRecords,
+    #[serde(default)]
     buffer_records: Records,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CounterName {
+    id: Handle,
+    name: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CallbackRecords {
+    counter_collection: Many<CounterCollection>,
+}
+
+/// Counters of a dispatch, with a record for each instance.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CounterCollection {
+    thread_id: u32,
+    dispatch_data: KernelDispatch,
+    records: Vec<CounterRecord>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CounterRecord {
+    counter_id: Handle,
+    value: f64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct MemoryAllocation {
+    kind: usize,
+    operation: usize,
+    start_timestamp: i64,
+    agent_id: Handle,
+    address: Value,
+    allocation_size: u64,
 }
 
 #[derive(Default, Deserialize)]
@@ -109,6 +154,7 @@ struct Records {
     marker_api: Many<Api>,
     rccl_api: Many<Api>,
     memory_copy: Many<MemoryCopy>,
+    memory_allocation: Many<MemoryAllocation>,
 }
 
 #[derive(Default, Deserialize)]
@@ -120,6 +166,31 @@ struct KernelDispatch {
     end_timestamp: i64,
     dispatch_info: Info,
     stream_id: Option<Handle>,
+}
+
+impl KernelDispatch {
+    /// The dispatch; `None` if its kernel is not known.
+    fn dispatch(&self, process: u32, thread: u32, agents: &FxHashMap<u64, u32>, symbols: &FxHashMap<u64, u32>) -> Option<Dispatch> {
+        let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        let info = &self.dispatch_info;
+        Some(Dispatch {
+            process,
+            agent: agents.get(&info.agent_id.handle).copied().unwrap_or(u32::MAX),
+            symbol: *symbols.get(&info.kernel_id)?,
+            thread,
+            id: info.dispatch_id,
+            queue: small(info.queue_id.handle),
+            stream: self.stream_id.as_ref().map(|s| small(s.handle)),
+            correlation: self.correlation_id.internal,
+            start: self.start_timestamp,
+            end: self.end_timestamp,
+            workgroup: [info.workgroup_size.x, info.workgroup_size.y, info.workgroup_size.z],
+            grid: [info.grid_size.x, info.grid_size.y, info.grid_size.z],
+            lds: Some(info.group_segment_size),
+            scratch: Some(info.private_segment_size),
+            registers: None,
+        })
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -224,30 +295,14 @@ fn read_process(one: One, rows: &mut Rows, texts: &mut Texts) {
         });
     }
     let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    let traced = !one.buffer_records.kernel_dispatch.0.is_empty();
     for d in &one.buffer_records.kernel_dispatch.0 {
-        let info = &d.dispatch_info;
-        let Some(&symbol) = symbols.get(&info.kernel_id) else {
-            rows.broken += 1;
-            continue;
-        };
-        rows.dispatches.push(Dispatch {
-            process,
-            agent: agents.get(&info.agent_id.handle).copied().unwrap_or(u32::MAX),
-            symbol,
-            thread: d.thread_id,
-            id: info.dispatch_id,
-            queue: small(info.queue_id.handle),
-            stream: d.stream_id.as_ref().map(|s| small(s.handle)),
-            correlation: d.correlation_id.internal,
-            start: d.start_timestamp,
-            end: d.end_timestamp,
-            workgroup: [info.workgroup_size.x, info.workgroup_size.y, info.workgroup_size.z],
-            grid: [info.grid_size.x, info.grid_size.y, info.grid_size.z],
-            lds: Some(info.group_segment_size),
-            scratch: Some(info.private_segment_size),
-            registers: None,
-        });
+        match d.dispatch(process, d.thread_id, &agents, &symbols) {
+            Some(dispatch) => rows.dispatches.push(dispatch),
+            None => rows.broken += 1,
+        }
     }
+    read_counters(&one.counters, &one.callback_records.counter_collection.0, traced, rows, texts, (process, &agents, &symbols));
     let marked: FxHashMap<u64, &str> = one.strings.marker_api.0.iter().map(|m| (m.key, m.value.as_str())).collect();
     let operation = |kind: usize, operation: usize| {
         one.strings.buffer_records.get(kind).and_then(|k| k.operations.get(operation)).map_or("(unnamed call)", String::as_str)
@@ -262,6 +317,7 @@ fn read_process(one: One, rows: &mut Rows, texts: &mut Texts) {
                 thread: call.thread_id,
                 name,
                 marker,
+                of_process: marker && is_process_range(operation(call.kind, call.operation)),
                 correlation: call.correlation_id.internal,
                 start: call.start_timestamp,
                 end: call.end_timestamp,
@@ -283,4 +339,60 @@ fn read_process(one: One, rows: &mut Rows, texts: &mut Texts) {
             end: c.end_timestamp,
         });
     }
+    let mut blocks: FxHashMap<u64, (i64, Option<u32>)> = FxHashMap::default();
+    for a in &records.memory_allocation.0 {
+        let address = match &a.address {
+            Value::String(text) => u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap_or(0),
+            value => value.get("handle").unwrap_or(value).as_u64().unwrap_or(0),
+        };
+        let (bytes, agent) = if operation(a.kind, a.operation).contains("FREE") {
+            // Releases have neither size nor agent.
+            let Some((bytes, agent)) = blocks.remove(&address) else { continue };
+            (-bytes, agent)
+        } else {
+            let block = (i64::try_from(a.allocation_size).unwrap_or(i64::MAX), agents.get(&a.agent_id.handle).copied());
+            blocks.insert(address, block);
+            block
+        };
+        rows.allocations.push(Allocation { process, agent, time: a.start_timestamp, address, bytes });
+    }
+}
+
+/// Process, agents by handle, and symbols by id.
+type Known<'a> = (u32, &'a FxHashMap<u64, u32>, &'a FxHashMap<u64, u32>);
+
+/// Reads the counters of dispatches, and these dispatches if the kernels were not traced.
+fn read_counters(
+    named: &[CounterName],
+    collected: &[CounterCollection],
+    traced: bool,
+    rows: &mut Rows,
+    texts: &mut Texts,
+    known: Known<'_>,
+) {
+    let (process, agents, symbols) = known;
+    let names: FxHashMap<u64, &str> = named.iter().map(|c| (c.id.handle, c.name.as_str())).collect();
+    let mut counted: FxHashSet<u64> = FxHashSet::default();
+    for c in collected {
+        let id = c.dispatch_data.dispatch_info.dispatch_id;
+        if !traced {
+            match c.dispatch_data.dispatch(process, c.thread_id, agents, symbols) {
+                Some(dispatch) => rows.dispatches.push(dispatch),
+                None => rows.broken += 1,
+            }
+        }
+        // Of a kernel that was replayed, the first run with a counter gives its value.
+        let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
+        for record in &c.records {
+            if let Some(name) = names.get(&record.counter_id.handle) {
+                *sums.entry(name).or_default() += record.value;
+            }
+        }
+        for (name, value) in sums {
+            let name = texts.text_number(name.as_bytes(), &mut rows.texts);
+            rows.counters.push(Counter { process, dispatch: id, name, value });
+        }
+        counted.insert(id);
+    }
+    rows.chosen |= !counted.is_empty() && rows.dispatches.iter().all(|d| d.process != process || counted.contains(&d.id));
 }

@@ -88,6 +88,7 @@ impl Reader {
         }
         bytes.extend(parse_number(arguments, "sizeBytes").filter(|_| !marker).map(|n| (correlation, n)));
         let call = Call {
+            of_process: false,
             process,
             thread: text(3).and_then(|t| t.parse().ok()).unwrap_or(0),
             name: self.intern_text(name.as_bytes()),

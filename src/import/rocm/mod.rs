@@ -530,7 +530,8 @@ fn counted_dispatches(rows: &Rows) -> Option<Rows> {
 fn build_profile(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<String>) -> Profile {
     let source =
         Source { tool: if rows.legacy { "rocprof" } else { "rocprofv3" }.to_owned(), version: None, schema, file: input.path.clone() };
-    let broken = rows.broken;
+    rows.drop_replays();
+    let (broken, driver_records, replays) = (rows.broken, rows.driver_records, rows.replays);
     let passes = passes::merge_passes(&mut rows);
     let (missing, by_guid) = (count_missing(&rows), rows.by_guid);
     let counted = job.wants.has_parts(Parts::DETAILS).then(|| counted_dispatches(&rows)).flatten();
@@ -571,6 +572,23 @@ fn build_profile(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<St
             format_count(usize::try_from(missing).unwrap_or(usize::MAX), "kernel launch")
         );
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Lost, text));
+    }
+    let count = |n: u64, noun: &str| format_count(usize::try_from(n).unwrap_or(usize::MAX), noun);
+    if replays > 0 {
+        let text = format!(
+            "Kernels were replayed to collect more counters: the first run of each launch stands for it, without {} of them.",
+            count(replays, "further run")
+        );
+        profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
+    }
+    if driver_records > 0 {
+        let verb = if driver_records == 1 { "is" } else { "are" };
+        let text = format!("{} of the kernel driver (KFD) {verb} not shown.", count(driver_records, "record"));
+        profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
+    }
+    if profile.source.schema.as_deref().is_some_and(|s| s.starts_with('4')) {
+        let text = "This database has a draft of rocpd's schema 4: threads, GPUs and ranges of its records are not read.";
+        profile.notes.push(Note::new(Severity::Warning, NoteKind::Guess, text).with_fix("record with a released rocprofv3"));
     }
     if let Some((passes, others)) = passes {
         let text = match others {

@@ -325,6 +325,7 @@ impl Reader {
         let (start, end) = (slice.annotated_number("begin_ns")?, slice.annotated_number("end_ns")?);
         let name = self.intern_text(&slice.name, pace);
         self.rows.calls.push(Call {
+            of_process: false,
             process: 0,
             thread: slice.annotated_number("tid").unwrap_or(0),
             name,

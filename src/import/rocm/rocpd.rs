@@ -1,13 +1,14 @@
 //! Reader for rocpd, the SQLite database of rocprofv3 (schema 3.0.x), of one process or several (`rocpd merge`). Does not
 //! use the database's views, which omit dispatches without a queue or thread.
 
-use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, strip_kd_suffix};
+use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, Texts, strip_kd_suffix};
 use crate::import::sqlite::db::Db;
 use crate::import::sqlite::scan::{NULL, gather_pieces, gather_rows};
 use crate::import::{ImportError, Job, Parts};
 use crate::model::{Bytes, Device, Vendor};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Name of the dispatch table without suffix. All tables of a process have the same suffix.
@@ -54,8 +55,9 @@ struct Ids {
     events: Events,
     /// Process and dispatch id of events with counters; `None` until the dispatch is read.
     counted: FxHashMap<i64, Option<(u32, u64)>>,
-    /// Text ids of the `ROCTx` categories.
+    /// Text ids of the `ROCTx` categories, and of those of the kernel driver.
     markers: FxHashSet<i64>,
+    driver: FxHashSet<i64>,
 }
 
 /// Events by id, in a vector as long as ids are consecutive, which they nearly always are.
@@ -143,6 +145,8 @@ impl One<'_> {
             let (Some(id), Some(Some(text))) = (parse_number(row.first()), row.get(1)) else { continue };
             if text.starts_with("MARKER") {
                 self.ids.markers.insert(id);
+            } else if text.starts_with("KFD_") {
+                self.ids.driver.insert(id);
             }
             self.ids.texts.insert(id, next(rows.texts.len()));
             rows.texts.push(Arc::from(text.as_str()));
@@ -270,9 +274,14 @@ impl One<'_> {
             "grid_size_x",
             "grid_size_y",
             "grid_size_z",
+            "graph_node_id",
         ];
         for row in gather_pieces(self.db, self.job, &table, columns, "kernels")?.into_iter().flatten() {
-            let [process, kernel, id, start, end, event, rest @ ..] = row;
+            let [process, kernel, id, start, end, event, rest @ .., node] = row;
+            // Outside of graphs, the node is 0.
+            if let Some(node) = u64::try_from(node).ok().filter(|n| *n > 0) {
+                rows.graph_nodes.insert((self.process_index(process, rows), u64::try_from(id).unwrap_or(0)), node);
+            }
             self.add_dispatch(rows, [process, kernel, id, start, end, event], rest);
         }
         Ok(())
@@ -310,7 +319,22 @@ impl One<'_> {
         });
     }
 
+    /// Texts of `ROCTx` ranges by event. The region has the name of the call that began the range.
+    fn read_messages(&self, rows: &mut Rows) -> Result<FxHashMap<i64, u32>, ImportError> {
+        let (mut out, mut texts) = (FxHashMap::default(), Texts::default());
+        let categories = self.ids.markers.iter().copied();
+        for row in self.db.read_rows_with(&self.table_name("event"), &["id", "extdata"], "category_id", categories)? {
+            let (Some(id), Some(Some(extdata))) = (parse_number(row.first()), row.get(1)) else { continue };
+            let extdata: Value = serde_json::from_str(extdata).unwrap_or_default();
+            if let Some(message) = extdata.get("message").and_then(Value::as_str).filter(|m| !m.is_empty()) {
+                out.insert(id, texts.text_number(message.as_bytes(), &mut rows.texts));
+            }
+        }
+        Ok(out)
+    }
+
     fn read_calls(&self, rows: &mut Rows) -> Result<(), ImportError> {
+        let messages = self.read_messages(rows)?;
         let columns = ["pid", "tid", "start", "end", "name_id", "event_id"];
         for [process, thread, start, end, name, event] in gather_rows(self.db, self.job, &self.table_name("region"), columns, "calls")? {
             let Some(&name) = self.ids.texts.get(&name).filter(|_| start != NULL) else {
@@ -318,11 +342,19 @@ impl One<'_> {
                 continue;
             };
             let (correlation, category) = self.ids.events.get(event).unwrap_or_default();
+            if self.ids.driver.contains(&category) {
+                rows.driver_records += 1;
+                continue;
+            }
+            let function = rows.texts.get(name as usize).map_or("", |t| &**t);
+            let of_process = is_process_range(function);
+            let name = messages.get(&event).copied().filter(|_| function.starts_with("roctx")).unwrap_or(name);
             rows.calls.push(Call {
                 process: self.process_index(process, rows),
                 thread: self.thread_id(thread),
                 name,
                 marker: self.ids.markers.contains(&category),
+                of_process,
                 correlation,
                 start,
                 end: if end == NULL { start } else { end },
@@ -343,7 +375,8 @@ impl One<'_> {
                 rows.texts.push(Arc::from(name.as_str()));
             }
         }
-        let mut sums: FxHashMap<(u32, u64, Arc<str>), (u32, f64)> = FxHashMap::default();
+        // By event, since each run of a replayed dispatch has one.
+        let mut sums: BTreeMap<(i64, Arc<str>), (u32, f64)> = BTreeMap::new();
         // Skip samples over time, which do not belong to a dispatch; schemas before 3.0.3 do not have this column.
         for row in self.db.read_rows(&self.table_name("pmc_event"), &["event_id", "pmc_id", "value", "sample_id"])? {
             let text = |i: usize| row.get(i).and_then(Option::as_deref);
@@ -352,12 +385,20 @@ impl One<'_> {
             else {
                 continue;
             };
-            let Some(&Some((process, dispatch))) = self.ids.counted.get(&event).filter(|_| text(3).is_none()) else { continue };
+            if text(3).is_some() || !matches!(self.ids.counted.get(&event), Some(Some(_))) {
+                continue;
+            }
             let text = rows.texts.get(*name as usize).cloned().unwrap_or_default();
-            sums.entry((process, dispatch, text)).or_insert((*name, 0.0)).1 += value;
+            sums.entry((event, text)).or_insert((*name, 0.0)).1 += value;
+        }
+        let mut first: FxHashMap<(u32, u64, Arc<str>), (u32, f64)> = FxHashMap::default();
+        for ((event, text), sum) in sums {
+            if let Some(&Some((process, dispatch))) = self.ids.counted.get(&event) {
+                first.entry((process, dispatch, text)).or_insert(sum);
+            }
         }
         let mut all: Vec<Counter> =
-            sums.into_iter().map(|((process, dispatch, _), (name, value))| Counter { process, dispatch, name, value }).collect();
+            first.into_iter().map(|((process, dispatch, _), (name, value))| Counter { process, dispatch, name, value }).collect();
         all.sort_by_key(|c| (c.process, c.dispatch, c.name));
         // If the run only collected counters, all dispatches have counters.
         let counted: FxHashSet<(u32, u64)> = all.iter().map(|c| (c.process, c.dispatch)).collect();
@@ -395,33 +436,34 @@ impl One<'_> {
     fn read_allocations(&self, rows: &mut Rows) -> Result<(), ImportError> {
         let table = self.table_name("memory_allocate");
         // `type` is a text column, so this table is not read as integers.
-        let mut sizes: FxHashMap<u64, i64> = FxHashMap::default();
+        let mut blocks: FxHashMap<(u32, u64), (i64, Option<u32>)> = FxHashMap::default();
         for row in self.db.read_rows(&table, &["pid", "agent_id", "type", "start", "address", "size"])? {
             let (Some(time), Some(word)) = (parse_number(row.get(3)), row.get(2).and_then(Option::as_deref)) else { continue };
             let address = parse_number(row.get(4)).map_or(0, i64::cast_unsigned);
-            let bytes = match word {
+            let process = parse_number(row.first()).map_or(0, |p| self.process_index(p, rows));
+            let (bytes, agent) = match word {
                 "ALLOC" | "REALLOC" => {
                     let bytes = parse_number(row.get(5)).unwrap_or(0);
-                    sizes.insert(address, bytes);
-                    bytes
+                    let agent = parse_number(row.get(1)).and_then(|a| self.ids.agents.get(&a).copied());
+                    blocks.insert((process, address), (bytes, agent));
+                    (bytes, agent)
                 }
-                // FREE rows have no size: use that of the allocation.
-                "FREE" => match sizes.remove(&address) {
-                    Some(bytes) => -bytes,
+                // Releases have neither size nor agent: use those of the allocation.
+                "FREE" => match blocks.remove(&(process, address)) {
+                    Some((bytes, agent)) => (-bytes, agent),
                     None => continue,
                 },
                 _ => continue,
             };
-            rows.allocations.push(Allocation {
-                process: parse_number(row.first()).map_or(0, |p| self.process_index(p, rows)),
-                agent: parse_number(row.get(1)).and_then(|a| self.ids.agents.get(&a).copied()),
-                time,
-                address,
-                bytes,
-            });
+            rows.allocations.push(Allocation { process, agent, time, address, bytes });
         }
         Ok(())
     }
+}
+
+/// Returns true for the `ROCTx` function of ranges that another thread may end.
+pub fn is_process_range(function: &str) -> bool {
+    function.starts_with("roctxProcessRange") || function.starts_with("roctxRangeStart")
 }
 
 /// Builds a GPU from the fields of AMD's agent record, which have the same names in all file formats.

@@ -77,6 +77,8 @@ pub struct Call {
     pub name: u32,
     /// True for a `ROCTx` range or mark.
     pub marker: bool,
+    /// True for a range that another thread may end.
+    pub of_process: bool,
     pub correlation: u64,
     pub start: i64,
     pub end: i64,
@@ -130,6 +132,8 @@ pub struct Rows {
     pub copies: Vec<Copy>,
     pub allocations: Vec<Allocation>,
     pub counters: Vec<Counter>,
+    /// Nodes of HIP graphs, by process and dispatch id.
+    pub graph_nodes: FxHashMap<(u32, u64), u64>,
     pub texts: Vec<Arc<str>>,
     /// Names of threads.
     pub threads: Vec<(u32, u32, Arc<str>)>,
@@ -141,6 +145,10 @@ pub struct Rows {
     pub chosen: bool,
     /// Number of rows with dangling references.
     pub broken: u64,
+    /// Number of records of the kernel driver, which are no calls of the program.
+    pub driver_records: u64,
+    /// Number of runs of dispatches beyond the first of each: rocprofv3 replays kernels to collect more counters.
+    pub replays: u64,
 }
 
 impl Rows {
@@ -182,12 +190,37 @@ impl Rows {
             name: c.name.saturating_add(text),
             ..c
         }));
+        let nodes = other.graph_nodes.into_iter();
+        self.graph_nodes.extend(nodes.map(|((of, id), node)| ((of.saturating_add(process), id), node)));
         self.texts.extend(other.texts);
         self.threads.extend(other.threads.into_iter().map(|(p, tid, name)| (p.saturating_add(process), tid, name)));
         self.by_guid |= other.by_guid;
         self.legacy |= other.legacy;
         self.chosen |= other.chosen;
         self.broken += other.broken;
+        self.driver_records += other.driver_records;
+        self.replays += other.replays;
+    }
+
+    /// Sorts the dispatches by process and number.
+    pub fn sort_dispatches(&mut self) {
+        let key = |d: &Dispatch| (d.process, d.id, d.correlation, d.start);
+        if !self.dispatches.is_sorted_by_key(key) {
+            self.dispatches.sort_by_key(key);
+        }
+    }
+
+    /// Keeps the first run of each dispatch that was replayed. The runs of a dispatch have the same number, call, thread and
+    /// size, and follow each other.
+    pub fn drop_replays(&mut self) {
+        self.sort_dispatches();
+        let same = |d: &Dispatch| (d.process, d.id, d.correlation, d.thread, d.agent, d.symbol, d.queue, d.workgroup, d.grid);
+        let before = self.dispatches.len();
+        self.dispatches.dedup_by(|later, kept| {
+            let numbered = later.id != 0 && later.correlation != 0;
+            numbered && later.start > kept.start && later.start >= kept.end && same(later) == same(kept)
+        });
+        self.replays += (before - self.dispatches.len()) as u64;
     }
 }
 

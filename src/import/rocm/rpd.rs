@@ -70,7 +70,7 @@ pub fn read_database(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
             continue;
         };
         let end = if end == NULL { start } else { end };
-        rows.calls.push(Call { process, thread, name, marker, correlation: u64::try_from(id).unwrap_or(0), start, end });
+        rows.calls.push(Call { process, thread, name, marker, of_process: false, correlation: u64::try_from(id).unwrap_or(0), start, end });
     }
     if rows.processes.is_empty() {
         rows.processes.push(Process::default());

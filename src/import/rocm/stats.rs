@@ -12,7 +12,18 @@ use std::path::Path;
 pub fn is_stats_table(head: &[u8]) -> bool {
     let line = head.split(|b| *b == b'\n').next().unwrap_or_default();
     let line = String::from_utf8_lossy(line).replace('"', "").trim_start_matches('\u{feff}').trim_end().to_owned();
-    line.starts_with("Name,Calls,TotalDurationNs,")
+    line.starts_with("Name,Calls,TotalDurationNs,") || line.starts_with("Name,Calls,Duration (")
+}
+
+/// Nanoseconds in the unit of a column such as `Duration (Nsec)`, of `rocpd summary`.
+fn unit_of(column: &str) -> f64 {
+    let unit = column.rsplit_once('(').map_or("", |(_, unit)| unit).to_ascii_lowercase();
+    match unit.trim_end_matches(')') {
+        "usec" => 1e3,
+        "msec" => 1e6,
+        "sec" => 1e9,
+        _ => 1.0,
+    }
 }
 
 /// Returns true if a row is for a call, a domain or a copy instead of a kernel.
@@ -28,10 +39,16 @@ pub fn read_table(from: impl Read, path: &Path, job: &Job<'_>, mut profile: Prof
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(from);
     let head = reader.headers().map_err(damaged)?.clone();
     let column = |name: &str| head.iter().position(|h| h.trim().eq_ignore_ascii_case(name));
-    let (Some(calls), Some(total)) = (column("Calls"), column("TotalDurationNs")) else {
-        return Err(ImportError::damaged(path, "its header", "no columns Calls and TotalDurationNs"));
+    // A column of times by either name, without its unit in the second, with its unit in ns.
+    let times = |name: &str, other: &str| {
+        let named = |h: &str| h.split(" (").next().is_some_and(|h| h.eq_ignore_ascii_case(other)) && h.contains('(');
+        let at = column(name).or_else(|| head.iter().position(|h| named(h.trim())))?;
+        Some((at, unit_of(head.get(at)?)))
     };
-    let (least, most, deviation) = (column("MinNs"), column("MaxNs"), column("StdDev"));
+    let (Some(calls), Some((total, unit))) = (column("Calls"), times("TotalDurationNs", "Duration")) else {
+        return Err(ImportError::damaged(path, "its header", "no columns of calls and durations"));
+    };
+    let (least, most, deviation) = (times("MinNs", "Min"), times("MaxNs", "Max"), column("StdDev").or_else(|| column("Std_Dev")));
     let mut record = StringRecord::new();
     let (mut rows, mut broken, mut others) = (0_u64, 0_u64, 0_u64);
     while reader.read_record(&mut record).map_err(damaged)? {
@@ -40,7 +57,8 @@ pub fn read_table(from: impl Read, path: &Path, job: &Job<'_>, mut profile: Prof
         }
         rows += 1;
         let number = |at: Option<usize>| record.get(at?)?.trim().parse::<f64>().ok().filter(|n| n.is_finite() && (0.0..9e18).contains(n));
-        let (Some(name), Some(count), Some(sum)) = (record.get(0).map(str::trim), number(Some(calls)), number(Some(total))) else {
+        let time = |at: Option<(usize, f64)>| at.and_then(|(at, unit)| Some(number(Some(at))? * unit)).filter(|n| *n < 9e18);
+        let (Some(name), Some(count), Some(sum)) = (record.get(0).map(str::trim), number(Some(calls)), time(Some((total, unit)))) else {
             broken += 1;
             continue;
         };
@@ -53,7 +71,7 @@ pub fn read_table(from: impl Read, path: &Path, job: &Job<'_>, mut profile: Prof
             continue;
         }
         let average = (sum / count) as i64;
-        let (min, max) = (number(least).map_or(average, |n| n as i64), number(most).map_or(average, |n| n as i64));
+        let (min, max) = (time(least).map_or(average, |n| n as i64), time(most).map_or(average, |n| n as i64));
         let name = strip_kd_suffix(name);
         profile.totals.push(KernelTotal {
             kernel: KernelId(u32::try_from(profile.kernels.len()).unwrap_or(u32::MAX)),
@@ -62,7 +80,7 @@ pub fn read_table(from: impl Read, path: &Path, job: &Job<'_>, mut profile: Prof
             min: Nanos(min),
             max: Nanos(max),
             median_ns: None,
-            stddev_ns: number(deviation),
+            stddev_ns: number(deviation).map(|n| n * unit),
         });
         profile.kernels.push(Kernel { function: Some(function_of(name).into()), demangled: Some(name.into()), ..Kernel::default() });
     }
@@ -106,6 +124,9 @@ mod tests {
         ] {
             assert_eq!(no_kernel(name), none, "{name}");
         }
+        assert!(is_stats_table(b"\"Name\",\"Calls\",\"Duration (Nsec)\",\"Average (Nsec)\"\n"));
+        let units = ["Duration (Nsec)", "Max (usec)", "Min (MSEC)", "Duration (sec)", "MinNs"].map(|column| unit_of(column) as u64);
+        assert_eq!(units, [1, 1_000, 1_000_000, 1_000_000_000, 1]);
         assert!(
             is_stats_table(b"\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\"\n") && !is_stats_table(b"Name,Calls\n")
         );

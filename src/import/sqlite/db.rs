@@ -189,7 +189,24 @@ impl Db {
     /// Reads all rows of a small table as text, including integers; returns none if the table is missing.
     pub fn read_rows(&self, table: &str, columns: &[&str]) -> Result<Vec<Vec<Option<String>>>, ImportError> {
         let mut out = Vec::new();
-        self.each_row(table, &self.columns_sql(table, columns), columns.len(), |row| out.push(row))?;
+        self.each_row(table, &self.columns_sql(table, columns), "", columns.len(), |row| out.push(row))?;
+        Ok(out)
+    }
+
+    /// Like [`Db::read_rows`], for the rows with one of these integers in the column `key`.
+    pub fn read_rows_with(
+        &self,
+        table: &str,
+        columns: &[&str],
+        key: &str,
+        values: impl Iterator<Item = i64>,
+    ) -> Result<Vec<Vec<Option<String>>>, ImportError> {
+        let mut out = Vec::new();
+        let values: Vec<String> = values.map(|v| v.to_string()).collect();
+        if !values.is_empty() && self.has_column(table, key) {
+            let condition = format!(" WHERE \"{key}\" IN ({})", values.join(", "));
+            self.each_row(table, &self.columns_sql(table, columns), &condition, columns.len(), |row| out.push(row))?;
+        }
         Ok(out)
     }
 
@@ -200,7 +217,7 @@ impl Db {
         let mut out = Vec::new();
         // Select the omitted rows too, so that they count against the budget.
         let list = format!("{name}, CASE WHEN {name} LIKE '%{word}%' THEN NULL ELSE {value} END");
-        self.each_row(table, &list, 2, |row| {
+        self.each_row(table, &list, "", 2, |row| {
             if !row.first().and_then(Option::as_ref).is_some_and(|n| n.to_uppercase().contains(word)) {
                 out.push(row);
             }
@@ -208,7 +225,14 @@ impl Db {
         Ok(out)
     }
 
-    fn each_row(&self, table: &str, list: &str, columns: usize, mut each: impl FnMut(Vec<Option<String>>)) -> Result<(), ImportError> {
+    fn each_row(
+        &self,
+        table: &str,
+        list: &str,
+        condition: &str,
+        columns: usize,
+        mut each: impl FnMut(Vec<Option<String>>),
+    ) -> Result<(), ImportError> {
         if !self.has_table(table) {
             return Ok(());
         }
@@ -217,7 +241,7 @@ impl Db {
         let row_size = (size_of::<Vec<Option<String>>>() + columns * size_of::<Option<String>>()) as u64;
         let mut full = false;
         let mut read = || -> rusqlite::Result<bool> {
-            let mut statement = connection.prepare(&format!("SELECT {list} FROM \"{table}\""))?;
+            let mut statement = connection.prepare(&format!("SELECT {list} FROM \"{table}\"{condition}"))?;
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
                 let values = (0..columns).filter_map(|i| row.get_ref(i).ok());

@@ -273,7 +273,7 @@ impl Whole {
         }
         if unnumbered > 0 {
             let text = format!(
-                "{} launches are nodes of CUDA graphs, and the trace does not number them: they are numbered by their order on the GPU.",
+                "{} launches are nodes of graphs, and the trace does not number them: they are numbered by their order on the GPU.",
                 count(unnumbered)
             );
             profile.notes.push(Note::new(Severity::Info, NoteKind::Graphs, text));

@@ -21,7 +21,7 @@ pub fn round_percent(percent: f64) -> f64 {
 pub fn steps_by(found: &StepSource) -> String {
     match found {
         StepSource::Ranges(name) => format!("ranges \"{name}\""),
-        StepSource::Graphs => "launches of CUDA graphs".to_owned(),
+        StepSource::Graphs => "launches of graphs".to_owned(),
         StepSource::Period(n) => format!("the sequence of kernels repeats after {n}"),
         StepSource::Waits(call) => format!("each ends with a wait of the launching thread, in {}", escape_unsafe(call)),
     }

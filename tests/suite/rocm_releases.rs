@@ -1,0 +1,256 @@
+//! What ROCm 7.2 to 10 write that earlier releases do not. The tests change a database of schema 3.0.0 as the schemas up
+//! to 3.0.5 do, and write tables with the headers of `rocpd convert` and `rocpd summary`.
+
+use super::rocm::{dispatches, rocpd, table};
+use super::support::{read, run};
+use rusqlite::Connection;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+use warpscope::model::{LaunchOrder, Profile, RangeKind};
+use warpscope::rerun::{self, Options, Target};
+
+const GUID: &str = "00008f80-5dde-7dde-91c4-960fb6684ffa";
+
+/// A database of schema 3.0.0, changed by `sql`, in which `{u}` stands for the suffix of its tables.
+fn changed(sql: &str) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x_results.db");
+    rocpd(&path, &[(GUID, 4711, dispatches())]);
+    let suffix = format!("_{}", GUID.replace('-', "_"));
+    Connection::open(&path).unwrap().execute_batch(&sql.replace("{u}", &suffix)).unwrap();
+    (folder, path)
+}
+
+fn ranges(profile: &Profile) -> Vec<(String, RangeKind)> {
+    profile.ranges.iter().map(|r| (profile.ranges.label(r.name), r.kind)).collect()
+}
+
+fn notes(profile: &Profile) -> Vec<&str> {
+    profile.notes.iter().map(|n| n.text.as_str()).collect()
+}
+
+/// The region has the name of the call, and the event the text of the program.
+#[test]
+fn ranges_have_the_texts_of_the_program() {
+    let (_folder, path) = changed(
+        r#"ALTER TABLE rocpd_event{u} ADD COLUMN extdata TEXT;
+           UPDATE rocpd_string{u} SET string = 'roctxThreadRangeA' WHERE id = 5;
+           INSERT INTO rocpd_string{u} VALUES (30, '', 'roctxProcessRangeA'), (31, '', 'layer');
+           UPDATE rocpd_event{u} SET extdata = '{"message": "step \"1\""}' WHERE id = 501;
+           INSERT INTO rocpd_event{u} VALUES (503, 4, 903, 0, '{"message": "epoch"}'), (504, 4, 904, 0, '{"message": "roctxRangePushA"}'), (505, 4, 905, 0, '{}');
+           INSERT INTO rocpd_region{u} VALUES (503, 11, 22, 14000, 66000, 30, 503), (504, 11, 21, 20000, 30000, 31, 504), (505, 11, 21, 21000, 22000, 5, 505);"#,
+    );
+    let profile = read(&path).unwrap();
+    let push = |name: &str| (name.to_owned(), RangeKind::PushPop);
+    // A draft has the text as the region's name and the call as the message.
+    let wanted = [("epoch".to_owned(), RangeKind::StartEnd), push("step \"1\""), push("layer"), push("roctxThreadRangeA")];
+    assert_eq!(ranges(&profile), wanted);
+}
+
+/// Releases of memory have no agent.
+#[test]
+fn released_memory_is_that_of_the_allocations_gpu() {
+    let (_folder, path) = changed("UPDATE rocpd_memory_allocate{u} SET agent_id = NULL WHERE type = 'FREE';");
+    let events = read(&path).unwrap().memory.events;
+    assert_eq!(events.iter().map(|e| (e.bytes, e.device)).collect::<Vec<_>>(), [(1024, Some(0)), (-1024, Some(0))]);
+    let folder = tempfile::tempdir().unwrap();
+    let head = "Kind,Operation,Agent_Id,Allocation_Size,Address,Correlation_Id,Start_Timestamp,End_Timestamp";
+    let row = |word: &str, agent: &str, bytes: u32, start: u32| {
+        format!("\nMEMORY_ALLOCATION,MEMORY_ALLOCATION_{word},{agent},{bytes},0x00007F0000000000,5,{start},{}", start + 10)
+    };
+    let allocate = row("ALLOCATE", "\"Agent 2\"", 4096, 100);
+    // Rows that come twice are of databases of several processes. The last release is of memory that the recording did
+    // not see.
+    let text = [head.to_owned(), allocate.clone(), allocate, row("FREE", "\"\"", 0, 900), row("FREE", "\"\"\"\"", 0, 950)].concat();
+    table(folder.path(), "out_memory_allocation_trace.csv", &text);
+    let profile = read(&kernel_trace(folder.path(), 500)).unwrap();
+    assert_eq!(profile.memory.events.iter().map(|e| (e.time, e.bytes)).collect::<Vec<_>>(), [(0, 4096), (800, -4096)]);
+    assert!(profile.memory.events.iter().all(|e| e.device == Some(0)) && profile.notes.is_empty(), "{:?}", profile.notes);
+}
+
+/// Two launches with the columns of `rocpd convert` of ROCm 7.14, from `start` on.
+fn kernel_trace(folder: &Path, start: i64) -> PathBuf {
+    let mut text = "Guid,Kind,Agent_Id,Queue_Id,Stream_Id,Graph_Exec_Id,Graph_Node_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id,Start_Timestamp,End_Timestamp,Duration,Lds_Block_Size,Scratch_Size,Vgpr_Count,Accum_Vgpr_Count,Sgpr_Count,Workgroup_Size_X,Workgroup_Size_Y,Workgroup_Size_Z,Grid_Size_X,Grid_Size_Y,Grid_Size_Z".to_owned();
+    for id in 1..=2 {
+        let start = start + id * 100;
+        write!(
+            text,
+            "\ng1,KERNEL_DISPATCH,Agent 2,1,0,{},{},70,{id},7,saxpy,{id},{start},{},50,0,0,12,4,48,64,1,1,640,1,1",
+            (id - 1) * 9,
+            (id - 1) * 5,
+            start + 50
+        )
+        .unwrap();
+    }
+    table(folder, "out_kernel_trace.csv", &text)
+}
+
+/// `rocpd convert` writes all calls and markers into one table since ROCm 7.14, under other names.
+#[test]
+fn tables_of_the_newest_convert_are_one_report() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let kernels = kernel_trace(at, 1_000);
+    let mut calls = "Guid,Domain,Function,Process_Id,Thread_Id,Correlation_Id,Start_Timestamp,End_Timestamp\ng1,MARKER_CORE_RANGE_API,step,4711,70,900,1000,1400".to_owned();
+    for id in 1..=2 {
+        write!(calls, "\ng1,HIP_RUNTIME_API_EXT,hipLaunchKernel,4711,70,{id},{},{}", 1_000 + id * 20, 1_005 + id * 20).unwrap();
+    }
+    calls += "\ng1,KFD_PAGE_MIGRATE,ROCPROFILER_KFD_PAGE_MIGRATE_PREFETCH,4711,70,0,1100,1200";
+    table(at, "out_regions_trace.csv", &calls);
+    let head = "Guid,Correlation_Id,Dispatch_Id,Agent_Id,Queue_Id,Process_Id,Thread_Id,Grid_Size,Kernel_Id,Kernel_Name,Workgroup_Size,Lds_Block_Size,Scratch_Size,Vgpr_Count,Accum_Vgpr_Count,Sgpr_Count,Counter_Name,Counter_Value";
+    let row = "g1,2,2,Agent 2,1,4711,70,640,7,saxpy,64,0,0,12,4,48";
+    table(at, "out_counter_collection_trace.csv", &format!("{head},Start_Timestamp,End_Timestamp\n{row},SQ_WAVES,10.0,1200,1250"));
+    // Samples over time are no counters of the dispatch.
+    table(at, "out_spm_counter_collection_trace.csv", &format!("{head},Timestamp\n{row},SQ_WAVES[XCC: 0],77.0,1210"));
+    for path in [at.to_owned(), kernels] {
+        let profile = read(&path).unwrap();
+        assert_eq!((profile.launches.len(), profile.processes.len(), profile.order), (2, 1, LaunchOrder::Host), "{}", path.display());
+        assert_eq!((profile.processes[0].pid, ranges(&profile)), (4711, vec![("step".to_owned(), RangeKind::PushPop)]));
+        assert!((0..2).all(|row| profile.launches.call(row).is_some_and(|c| c.1 == 5)));
+        assert_eq!((profile.launches.graph_node(0), profile.launches.graph_node(1)), (None, Some(5)));
+        assert_eq!(profile.calls.names.iter().map(|n| (&*n.name, n.count)).collect::<Vec<_>>(), [("hipLaunchKernel", 2)]);
+        let counted = "Counters were collected for 1 of 2 launches; they are results of these. Kernels run one at a time meanwhile.";
+        assert_eq!(notes(&profile), [counted, "1 record of the kernel driver (KFD) is not shown."]);
+        let (_, out, _) = run(&["metrics", &path.display().to_string(), "--metric", "SQ_WAVES", "--format", "csv"]);
+        assert!(out.contains(",10,") && !out.contains("77"), "{out}");
+    }
+}
+
+/// Kernel replay runs a dispatch once for each group of counters, with a row and an event for each run.
+#[test]
+fn replays_of_a_kernel_are_one_launch() {
+    let (_folder, path) = changed(
+        "ALTER TABLE rocpd_kernel_dispatch{u} ADD COLUMN replay_pass INTEGER;
+         CREATE TABLE rocpd_info_pmc{u} (id INTEGER PRIMARY KEY, name TEXT);
+         INSERT INTO rocpd_info_pmc{u} VALUES (1, 'SQ_WAVES'), (2, 'TCC_HIT_sum');
+         CREATE TABLE rocpd_pmc_event{u} (id INTEGER PRIMARY KEY, event_id INTEGER, sample_id INTEGER, pmc_id INTEGER, value REAL);
+         INSERT INTO rocpd_event{u} VALUES (700, 3, 3, 0), (701, 3, 3, 0);
+         INSERT INTO rocpd_kernel_dispatch{u} SELECT 700, pid, tid, agent_id, kernel_id, dispatch_id, queue_id, stream_id, 31500, 32500, private_segment_size, group_segment_size, workgroup_size_x, workgroup_size_y, workgroup_size_z, grid_size_x, grid_size_y, grid_size_z, 700, 1 FROM rocpd_kernel_dispatch{u} WHERE dispatch_id = 3;
+         INSERT INTO rocpd_kernel_dispatch{u} SELECT 701, pid, tid, agent_id, kernel_id, dispatch_id, queue_id, stream_id, 33000, 34000, private_segment_size, group_segment_size, workgroup_size_x, workgroup_size_y, workgroup_size_z, grid_size_x, grid_size_y, grid_size_z, 701, 2 FROM rocpd_kernel_dispatch{u} WHERE id = 700;
+         INSERT INTO rocpd_pmc_event{u} (event_id, sample_id, pmc_id, value) VALUES (100, NULL, 1, 300.0), (100, NULL, 1, 248.0), (700, NULL, 1, 548.0), (701, NULL, 2, 9.0), (100, 5, 1, 4000.0);",
+    );
+    let profile = read(&path).unwrap();
+    assert_eq!((profile.launches.len(), profile.order), (7, LaunchOrder::Host));
+    assert!(notes(&profile).iter().any(|n| n.ends_with("without 2 further runs of them.")), "{:?}", profile.notes);
+    let measured = profile.measured.as_ref().unwrap();
+    let metrics = measured.metrics.as_ref().unwrap();
+    let of = |name: &str| {
+        let number = metrics.names.iter().position(|n| &**n == name).unwrap();
+        metrics.results[0].values.iter().find(|v| v.0 as usize == number).map(|v| v.1.to_string())
+    };
+    assert_eq!((metrics.results.len(), of("SQ_WAVES"), of("TCC_HIT_sum")), (1, Some("548".to_owned()), Some("9".to_owned())));
+    let target = Target::Launches(vec![warpscope::model::LaunchId(2)]);
+    let command = rerun::plan(&profile, &target, &Options::default()).unwrap().commands.remove(0);
+    assert!(command.shell_line().contains("--kernel-iteration-range '[2]'") && command.is_exact(), "{}", command.shell_line());
+}
+
+/// Kernels of HIP graphs have the node's number; records of the kernel driver are no calls.
+#[test]
+fn graph_nodes_and_records_of_the_driver() {
+    let (_folder, path) = changed(
+        "ALTER TABLE rocpd_kernel_dispatch{u} ADD COLUMN graph_exec_id INTEGER;
+         ALTER TABLE rocpd_kernel_dispatch{u} ADD COLUMN graph_node_id INTEGER;
+         UPDATE rocpd_kernel_dispatch{u} SET graph_exec_id = 0, graph_node_id = 0;
+         UPDATE rocpd_kernel_dispatch{u} SET graph_exec_id = 94, graph_node_id = dispatch_id * 10 WHERE dispatch_id IN (2, 3);
+         INSERT INTO rocpd_string{u} VALUES (40, '', 'KFD_PAGE_FAULT'), (41, '', 'ROCPROFILER_KFD_PAGE_FAULT_READ_FAULT_MIGRATED');
+         INSERT INTO rocpd_event{u} VALUES (510, 40, 0, 0);
+         INSERT INTO rocpd_region{u} VALUES (510, 11, 21, 20000, 21000, 41, 510), (511, 11, 21, 22000, 23000, 41, 510);",
+    );
+    let profile = read(&path).unwrap();
+    let nodes: Vec<_> = (0..4).map(|row| profile.launches.graph_node(row)).collect();
+    assert_eq!(nodes, [None, Some(20), Some(30), None]);
+    assert!(profile.calls.names.iter().all(|n| !n.name.contains("KFD")));
+    assert_eq!(notes(&profile), ["2 records of the kernel driver (KFD) are not shown."]);
+}
+
+#[test]
+fn drafts_of_the_next_schema_are_told() {
+    let (_folder, path) = changed("UPDATE rocpd_metadata{u} SET value = '4' WHERE tag = 'schema_version';");
+    let profile = read(&path).unwrap();
+    assert!(notes(&profile)[0].starts_with("This database has a draft of rocpd's schema 4"), "{:?}", profile.notes);
+}
+
+/// Totals of `rocpd summary`, in any of its units.
+#[test]
+fn totals_of_rocpd_summary() {
+    let folder = tempfile::tempdir().unwrap();
+    for (unit, by) in [("Nsec", 1_000.0), ("usec", 1.0), ("msec", 0.001)] {
+        let text = format!(
+            "\"Name\",\"Calls\",\"Duration ({unit})\",\"Average ({unit})\",\"Percent (Inc)\",\"Min ({unit})\",\"Max ({unit})\",\"Std_Dev\"\n\"void k<int>(int)\",4,{},1,100.0,{},{},{}\n",
+            80.0 * by,
+            15.0 * by,
+            25.0 * by,
+            2.0 * by
+        );
+        let profile = read(&table(folder.path(), &format!("{unit}_kernels_summary.csv"), &text)).unwrap();
+        let total = &profile.totals[0];
+        assert_eq!((total.count, total.total.0, total.min.0, total.max.0), (4, 80_000, 15_000, 25_000), "{unit}");
+        assert!((total.stddev_ns.unwrap() - 2_000.0).abs() < 1e-6);
+    }
+}
+
+/// Counters and allocations in JSON; without a kernel trace, the counted dispatches are the launches.
+#[test]
+fn counters_in_json() {
+    let info = |id: u64| {
+        format!(
+            r#"{{"agent_id":{{"handle":9}},"queue_id":{{"handle":1}},"kernel_id":5,"dispatch_id":{id},"workgroup_size":{{"x":64,"y":1,"z":1}},"grid_size":{{"x":640,"y":1,"z":1}}}}"#
+        )
+    };
+    let dispatch = |id: u64| {
+        format!(
+            r#"{{"thread_id":70,"correlation_id":{{"internal":{id}}},"start_timestamp":{},"end_timestamp":{},"dispatch_info":{}}}"#,
+            id * 1000,
+            id * 1000 + 300,
+            info(id)
+        )
+    };
+    let counted = |id: u64| {
+        let value = |handle: u32, value: u64| format!(r#"{{"counter_id":{{"handle":{handle}}},"value":{value}}}"#);
+        format!(
+            r#"{{"thread_id":70,"dispatch_data":{},"records":[{},{},{}]}}"#,
+            dispatch(id),
+            value(100, 3 * id),
+            value(100, id),
+            value(101, 7)
+        )
+    };
+    let file = |kernels: &str, counters: &str| {
+        format!(
+            r#"{{"rocprofiler-sdk-tool":[{{"metadata":{{"pid":70}},"agents":[{{"id":{{"handle":9}},"type":2,"name":"gfx942"}}],
+            "counters":[{{"id":{{"handle":100}},"agent_id":{{"handle":9}},"name":"SQ_WAVES"}},{{"id":{{"handle":101}},"name":"GRBM_COUNT"}}],
+            "strings":{{"buffer_records":[{{"kind":"MEMORY_ALLOCATION","operations":["NONE","MEMORY_ALLOCATION_ALLOCATE","MEMORY_ALLOCATION_FREE"]}}]}},
+            "kernel_symbols":[{{"kernel_id":5,"kernel_name":"saxpy.kd","formatted_kernel_name":"saxpy"}}],
+            "callback_records":{{"counter_collection":[{counters}]}},
+            "buffer_records":{{"kernel_dispatch":[{kernels}],"memory_allocation":[
+                {{"kind":0,"operation":1,"start_timestamp":900,"agent_id":{{"handle":9}},"address":"0x7f00","allocation_size":512}},
+                {{"kind":0,"operation":2,"start_timestamp":9000,"agent_id":{{"handle":0}},"address":"0x7f00","allocation_size":0}}]}}}}]}}"#
+        )
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let values = |profile: &Profile| {
+        let metrics = profile.measured.as_ref().unwrap_or(&std::sync::Arc::new(profile.clone())).metrics.clone().unwrap();
+        let of = |r: &warpscope::model::ResultMetrics| {
+            r.values
+                .iter()
+                .filter(|v| matches!(&*metrics.names[v.0 as usize], "SQ_WAVES" | "GRBM_COUNT"))
+                .map(|v| v.1.to_string())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        metrics.results.iter().map(of).collect::<Vec<_>>()
+    };
+    let alone = read(&table(folder.path(), "a_results.json", &file("", &[counted(4), counted(6)].join(",")))).unwrap();
+    assert_eq!((alone.launches.len(), alone.order, values(&alone)), (2, LaunchOrder::Chosen, vec!["7 16".to_owned(), "7 24".to_owned()]));
+    let traced = [dispatch(1), dispatch(2), dispatch(3)].join(",");
+    // A replayed kernel has the counters of each run.
+    let replayed = counted(2) + "," + &counted(2).replace(r#""value":7"#, r#""value":8"#);
+    let beside = read(&table(folder.path(), "b_results.json", &file(&traced, &replayed))).unwrap();
+    assert_eq!((beside.launches.len(), beside.order, values(&beside)), (3, LaunchOrder::Host, vec!["7 8".to_owned()]));
+    assert_eq!(beside.memory.events.iter().map(|e| (e.bytes, e.device)).collect::<Vec<_>>(), [(512, Some(0)), (-512, Some(0))]);
+    // A report of AMD's without counters does not send its user to ncu.
+    let none = table(folder.path(), "c_results.json", &file(&traced, ""));
+    let (code, _, error) = run(&["metrics", &none.display().to_string()]);
+    assert!(code != 0 && error.contains("rocprofv3 command that collects them") && !error.contains("ncu"), "{error}");
+}
