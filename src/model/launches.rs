@@ -90,6 +90,17 @@ impl TimesBuilder {
         self.short.push(short);
     }
 
+    /// Appends the rows of another builder.
+    pub fn append(&mut self, other: Self) {
+        if self.short.is_empty() {
+            *self = other;
+            return;
+        }
+        let before = u32::try_from(self.short.len()).unwrap_or(u32::MAX);
+        self.wide.extend(other.wide.into_iter().map(|(row, value)| (row.saturating_add(before), value)));
+        self.short.extend(other.short);
+    }
+
     fn build(self) -> ShortTimes {
         ShortTimes { short: Arc::new(self.short), wide: Arc::new(self.wide) }
     }

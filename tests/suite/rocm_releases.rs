@@ -7,6 +7,8 @@ use rusqlite::Connection;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+use warpscope::import::open::{find_importer, open_input};
+use warpscope::import::{Job, Wants};
 use warpscope::model::{LaunchOrder, Profile, RangeKind};
 use warpscope::rerun::{self, Options, Target};
 
@@ -253,4 +255,49 @@ fn counters_in_json() {
     let none = table(folder.path(), "c_results.json", &file(&traced, ""));
     let (code, _, error) = run(&["metrics", &none.display().to_string()]);
     assert!(code != 0 && error.contains("rocprofv3 command that collects them") && !error.contains("ncu"), "{error}");
+}
+
+/// What the importer alone reads: of a small file, more is read than was asked for.
+fn read_raw(path: &Path, wants: Wants) -> Profile {
+    let job = Job::new(wants, &|_| {});
+    let input = open_input(path, &job).unwrap();
+    find_importer(&input).unwrap().read(&input, &job).unwrap()
+}
+
+/// A table of kernels reads durations only; it agrees with what is read for the screens, also of merged databases, of
+/// rows without times and where numbers are missing or come twice.
+#[test]
+fn tables_agree_with_launches() {
+    let changes = [
+        ("", 0),
+        ("UPDATE rocpd_kernel_dispatch{u} SET \"end\" = start + 5000000000 WHERE dispatch_id = 2;", 0),
+        ("UPDATE rocpd_kernel_dispatch{u} SET start = NULL WHERE dispatch_id = 7;", 1),
+        (
+            "UPDATE rocpd_kernel_dispatch{u} SET \"end\" = NULL WHERE dispatch_id = 6; UPDATE rocpd_kernel_dispatch{u} SET \"end\" = 1 WHERE dispatch_id = 5;",
+            0,
+        ),
+        ("DELETE FROM rocpd_kernel_dispatch{u} WHERE dispatch_id IN (2, 3);", 1),
+        ("UPDATE rocpd_kernel_dispatch{u} SET dispatch_id = 3 WHERE dispatch_id = 4;", 1),
+        ("UPDATE rocpd_kernel_dispatch{u} SET dispatch_id = 4000000000000 WHERE dispatch_id = 4;", 1),
+        ("UPDATE rocpd_kernel_dispatch{u} SET kernel_id = 4000000000000 WHERE dispatch_id = 4;", 2),
+    ];
+    let rows = |profile: &Profile| {
+        let launches = &profile.launches;
+        let name = |row| profile.kernels[launches.kernel(row).0 as usize].demangled().to_owned();
+        let mut out: Vec<_> = (0..launches.len()).map(|row| (name(row), launches.has_duration(row), launches.duration(row))).collect();
+        out.sort();
+        out
+    };
+    for (sql, said) in changes {
+        let (_folder, path) = changed(sql);
+        let read_with = |wants| read_raw(&path, wants);
+        let (table, whole) = (read_with(Wants::TABLE), read_with(Wants::ALL));
+        assert_eq!(rows(&table), rows(&whole), "{sql}");
+        assert_eq!((notes(&table).len(), notes(&table)), (said, notes(&whole)), "{sql}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("two_results.db");
+    rocpd(&path, &[(GUID, 4711, dispatches()), ("00008f81-0000-7000-8000-000000000001", 4712, dispatches())]);
+    let read_with = |wants| read_raw(&path, wants);
+    assert_eq!((rows(&read_with(Wants::TABLE)).len(), rows(&read_with(Wants::TABLE))), (14, rows(&read_with(Wants::ALL))));
 }

@@ -1,6 +1,7 @@
 //! Builds a profile from the rows: dispatches in launch order with their calls, copies, API calls and ranges.
 
 use super::counters;
+use super::rocpd_durations::Durations;
 use super::rows::{Call, Dispatch, Rows};
 use crate::import::{Job, Parts};
 use crate::model::api_call::NONE;
@@ -78,6 +79,7 @@ pub fn build_profile(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Pro
         profile.devices.push(Device { maker: Vendor::Amd, ..Device::default() });
     }
     only_dispatched(&mut rows);
+    let durations = rows.durations.take();
     let starts =
         rows.dispatches.iter().map(|d| d.start).chain(rows.calls.iter().map(|c| c.start)).chain(rows.copies.iter().map(|c| c.start));
     // Without calls, an allocation may be the first event.
@@ -100,6 +102,11 @@ pub fn build_profile(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Pro
         profile.rank = Rank { rank: first.rank, world: first.world, host: first.host.clone() };
     }
     profile.kernels = rows.symbols.iter().map(counters::symbol_kernel).collect();
+    if let Some(Durations { symbols, times, .. }) = durations {
+        profile.launches = Launches::new(LaunchColumns { start: Vec::new(), duration: times, kernel: symbols });
+        profile.order = LaunchOrder::Unread;
+        return profile;
+    }
     let mut places = Places::default();
     let launching = build_launches(&context, &mut places, wants(Parts::DETAILS), &mut profile);
     let mut of_call = FxHashMap::default();
@@ -130,8 +137,9 @@ pub fn build_profile(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Pro
 /// Removes symbols that were loaded but never dispatched: a code object has hundreds of them.
 fn only_dispatched(rows: &mut Rows) {
     let mut used = vec![false; rows.symbols.len()];
-    for d in &rows.dispatches {
-        if let Some(used) = used.get_mut(d.symbol as usize) {
+    let of_durations = rows.durations.iter().flat_map(|d| d.symbols.iter().copied());
+    for symbol in rows.dispatches.iter().map(|d| d.symbol).chain(of_durations) {
+        if let Some(used) = used.get_mut(symbol as usize) {
             *used = true;
         }
     }
@@ -145,8 +153,9 @@ fn only_dispatched(rows: &mut Rows) {
         .collect();
     let mut used = used.into_iter();
     rows.symbols.retain(|_| used.next().unwrap_or(true));
-    for d in &mut rows.dispatches {
-        d.symbol = places.get(d.symbol as usize).copied().unwrap_or(u32::MAX);
+    let of_durations = rows.durations.iter_mut().flat_map(|d| &mut d.symbols);
+    for symbol in rows.dispatches.iter_mut().map(|d| &mut d.symbol).chain(of_durations) {
+        *symbol = places.get(*symbol as usize).copied().unwrap_or(u32::MAX);
     }
 }
 

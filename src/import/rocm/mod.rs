@@ -15,6 +15,7 @@ mod passes;
 mod pftrace;
 pub(super) mod protobuf;
 mod rocpd;
+mod rocpd_durations;
 mod rows;
 mod rpd;
 mod stats;
@@ -81,7 +82,7 @@ impl Importer for Rocpd {
             if !is_rocpd_database(&part.head) {
                 continue;
             }
-            let (mut more, schema) = Self::read_rows(&part, job)?;
+            let (mut more, schema) = Self::read_rows(&part, job, false)?;
             let pass = passes::pass_number(&member.path);
             more.processes.iter_mut().for_each(|p| p.pass = pass);
             match &mut rows {
@@ -89,14 +90,14 @@ impl Importer for Rocpd {
                 None => rows = Some((more, schema)),
             }
         }
-        let (rows, schema) = rows.map_or_else(|| Self::read_rows(input, job), Ok)?;
+        let (rows, schema) = rows.map_or_else(|| Self::read_rows(input, job, true), Ok)?;
         Ok(build_profile(rows, input, job, schema))
     }
 }
 
 impl Rocpd {
     /// Reads the rows of one database, and the version of its schema.
-    fn read_rows(input: &Input, job: &Job<'_>) -> Result<(Rows, Option<String>), ImportError> {
+    fn read_rows(input: &Input, job: &Job<'_>, whole: bool) -> Result<(Rows, Option<String>), ImportError> {
         let db = Db::open(input, &job.cancel)?;
         if rocpd::table_suffixes(&db).is_empty() {
             return Err(ImportError::refused(
@@ -110,7 +111,7 @@ impl Rocpd {
             let what = format!("a rocpd database whose tables are packed ({packing})");
             return Err(ImportError::refused(&input.path, what, "record it without compression"));
         }
-        Ok((rocpd::read_database(&db, job)?, schema))
+        Ok((rocpd::read_database(&db, job, whole)?, schema))
     }
 }
 
@@ -533,9 +534,10 @@ fn build_profile(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<St
     rows.drop_replays();
     let (broken, driver_records, replays) = (rows.broken, rows.driver_records, rows.replays);
     let passes = passes::merge_passes(&mut rows);
-    let (missing, by_guid) = (count_missing(&rows), rows.by_guid);
+    let missing = count_missing(&rows) + rows.durations.as_ref().map_or(0, |d| d.missing);
+    let by_guid = rows.by_guid;
     let counted = job.wants.has_parts(Parts::DETAILS).then(|| counted_dispatches(&rows)).flatten();
-    let rows_without_times = rows.dispatches.iter().all(|d| d.start == 0);
+    let rows_without_times = rows.durations.is_none() && rows.dispatches.iter().all(|d| d.start == 0);
     let memcpys =
         rows.copies.is_empty() && rows.calls.iter().any(|c| rows.texts.get(c.name as usize).is_some_and(|t| t.starts_with("hipMemcpy")));
     let all = rows.dispatches.len();
@@ -567,8 +569,9 @@ fn build_profile(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<St
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
     }
     if missing > 0 {
+        let (is, ids) = if missing == 1 { ("is", "its dispatch id is") } else { ("are", "their dispatch ids are") };
         let text = format!(
-            "{} of the run are not in this report: their dispatch ids are missing.",
+            "{} of the run {is} not in this report: {ids} missing.",
             format_count(usize::try_from(missing).unwrap_or(usize::MAX), "kernel launch")
         );
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Lost, text));

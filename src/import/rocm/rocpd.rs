@@ -1,6 +1,7 @@
 //! Reader for rocpd, the SQLite database of rocprofv3 (schema 3.0.x), of one process or several (`rocpd merge`). Does not
 //! use the database's views, which omit dispatches without a queue or thread.
 
+use super::rocpd_durations::read_durations;
 use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, Texts, strip_kd_suffix};
 use crate::import::sqlite::db::Db;
 use crate::import::sqlite::scan::{NULL, gather_pieces, gather_rows};
@@ -33,12 +34,22 @@ pub fn read_metadata(db: &Db, tag: &str) -> Result<Option<String>, ImportError> 
     Ok(None)
 }
 
-/// Reads all requested parts.
-pub fn read_database(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
-    let mut rows = Rows::default();
-    for suffix in table_suffixes(db) {
-        One { db, job, suffix: &suffix, ids: Ids::default() }.read_all(&mut rows)?;
+/// Reads all requested parts. `whole` is true if the report is this database alone: a table of kernels then needs only
+/// [`Rows::durations`].
+pub fn read_database(db: &Db, job: &Job<'_>, whole: bool) -> Result<Rows, ImportError> {
+    let read = |durations_only| {
+        let mut rows = Rows::default();
+        for suffix in table_suffixes(db) {
+            One { db, job, suffix: &suffix, durations_only, ids: Ids::default() }.read_all(&mut rows)?;
+        }
+        Ok(rows)
+    };
+    let mut rows: Rows = read(whole && job.wants.parts.is_empty())?;
+    // Replayed kernels, or counters: each dispatch is needed.
+    if rows.durations.is_some() && !rows.dispatches.is_empty() {
+        rows = read(false)?;
     }
+    rows.broken += rows.durations.as_ref().map_or(0, |d| d.broken);
     Ok(rows)
 }
 
@@ -93,6 +104,8 @@ struct One<'a> {
     db: &'a Db,
     job: &'a Job<'a>,
     suffix: &'a str,
+    /// True if the durations of kernels suffice.
+    durations_only: bool,
     ids: Ids,
 }
 
@@ -243,6 +256,12 @@ impl One<'_> {
 
     fn read_dispatches(&mut self, rows: &mut Rows) -> Result<(), ImportError> {
         let table = format!("{DISPATCHES}{}", self.suffix);
+        if self.durations_only && self.ids.counted.is_empty() {
+            let out = rows.durations.get_or_insert_default();
+            if read_durations(self.db, &table, &self.ids.symbols, self.job, out)? {
+                return Ok(());
+            }
+        }
         let first = ["pid", "kernel_id", "dispatch_id", "start", "end", "event_id"];
         if !self.job.wants.has_parts(Parts::DETAILS) && self.ids.counted.is_empty() {
             // The kernel table needs no other columns; reading them takes long in large reports.

@@ -1,5 +1,6 @@
 //! Common rows of all formats of AMD's profilers: dispatches, calls, copies and markers, with the profiler's ids.
 
+use super::rocpd_durations::Durations;
 use crate::model::{Bytes, Device, LaunchConfig};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -132,6 +133,8 @@ pub struct Rows {
     pub copies: Vec<Copy>,
     pub allocations: Vec<Allocation>,
     pub counters: Vec<Counter>,
+    /// Kernels and durations of all dispatches, where no more of them was asked for; `dispatches` is empty then.
+    pub durations: Option<Durations>,
     /// Nodes of HIP graphs, by process and dispatch id.
     pub graph_nodes: FxHashMap<(u32, u64), u64>,
     pub texts: Vec<Arc<str>>,
