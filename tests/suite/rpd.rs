@@ -1,9 +1,11 @@
 //! rocmProfileData: a real database of AMD's example, and small ones in the format of both writers.
 
 use super::rocm::table;
+use super::rocm_releases::{durations, read_raw};
 use super::support::{read, root};
 use rusqlite::Connection;
 use std::path::Path;
+use warpscope::import::Wants;
 use warpscope::model::{CopyKind, LaunchOrder, MemOpKind, Profile, Vendor};
 
 /// Values by SQL over `rocpd_op`, `rocpd_copyapi` and `rocpd_string`: 29 kernels of 26,399,795 ns,
@@ -11,6 +13,7 @@ use warpscope::model::{CopyKind, LaunchOrder, MemOpKind, Profile, Vendor};
 #[test]
 fn a_real_database() {
     let profile = read(&root().join("fixtures/rocm/matmul.rpd.zst")).unwrap();
+    table_agrees(&root().join("fixtures/rocm/matmul.rpd.zst"));
     let all = &profile.launches;
     assert_eq!((profile.source.tool.as_str(), all.len(), (0..all.len()).map(|r| all.duration(r)).sum::<i64>()), ("rpd", 29, 26_399_795));
     let copies: Vec<_> = profile.memops.iter().filter(|m| matches!(m.kind, MemOpKind::Copy { .. })).collect();
@@ -41,7 +44,15 @@ const SCHEMA: &str = r#"
 fn made(folder: &Path, name: &str, rows: &str) -> Profile {
     let path = folder.join(name);
     Connection::open(&path).unwrap().execute_batch(&format!("{SCHEMA}{rows}")).unwrap();
+    table_agrees(&path);
     read(&path).unwrap()
+}
+
+/// A table of kernels reads durations only, which agree with those of the launches.
+fn table_agrees(path: &Path) {
+    let (table, whole) = (read_raw(path, Wants::TABLE), read_raw(path, Wants::ALL));
+    assert_eq!((durations(&table), table.devices.len()), (durations(&whole), whole.devices.len()));
+    assert!(table.devices.iter().all(|d| whole.devices.contains(d)), "{:?} {:?}", table.devices, whole.devices);
 }
 
 fn names(profile: &Profile) -> Vec<&str> {

@@ -3,6 +3,7 @@
 
 mod att_files;
 mod build;
+mod by_id;
 mod columns;
 mod compute;
 mod counters;

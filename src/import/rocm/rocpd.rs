@@ -1,10 +1,11 @@
 //! Reader for rocpd, the SQLite database of rocprofv3 (schema 3.0.x), of one process or several (`rocpd merge`). Does not
 //! use the database's views, which omit dispatches without a queue or thread.
 
+use super::by_id::ById;
 use super::rocpd_durations::read_durations;
 use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, Texts, strip_kd_suffix};
 use crate::import::sqlite::db::Db;
-use crate::import::sqlite::scan::{NULL, gather_pieces, gather_rows};
+use crate::import::sqlite::scan::{NULL, find_layout, gather_pieces, gather_rows, scan_integers};
 use crate::import::{ImportError, Job, Parts};
 use crate::model::{Bytes, Device, Vendor};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -63,7 +64,7 @@ struct Ids {
     agents: FxHashMap<i64, u32>,
     symbols: FxHashMap<i64, u32>,
     /// Correlation id and category text id of each event.
-    events: Events,
+    events: ById<(u64, i64)>,
     /// Process and dispatch id of events with counters; `None` until the dispatch is read.
     counted: FxHashMap<i64, Option<(u32, u64)>>,
     /// Text ids of the `ROCTx` categories, and of those of the kernel driver.
@@ -71,33 +72,15 @@ struct Ids {
     driver: FxHashSet<i64>,
 }
 
-/// Events by id, in a vector as long as ids are consecutive, which they nearly always are.
+/// What a thread found among the dispatches.
 #[derive(Default)]
-struct Events {
-    first: i64,
-    dense: Vec<(u64, i64)>,
-    others: FxHashMap<i64, (u64, i64)>,
-}
-
-impl Events {
-    fn from_rows(rows: Vec<[i64; 3]>) -> Self {
-        let mut out = Self { first: rows.first().map_or(0, |r| r[0]), ..Self::default() };
-        out.dense.reserve(rows.len());
-        for [id, stack, category] in rows {
-            let event = (u64::try_from(stack).unwrap_or(0), category);
-            if id.checked_sub(out.first).and_then(|i| usize::try_from(i).ok()) == Some(out.dense.len()) {
-                out.dense.push(event);
-            } else {
-                out.others.insert(id, event);
-            }
-        }
-        out
-    }
-
-    fn get(&self, id: i64) -> Option<(u64, i64)> {
-        let at = id.checked_sub(self.first).and_then(|i| usize::try_from(i).ok());
-        at.and_then(|at| self.dense.get(at)).or_else(|| self.others.get(&id)).copied()
-    }
+struct Found {
+    /// Dispatches by chunk of the table.
+    pieces: Vec<(usize, Vec<Dispatch>)>,
+    /// Process and dispatch id of events with counters.
+    counted: Vec<(i64, (u32, u64))>,
+    graph_nodes: Vec<((u32, u64), u64)>,
+    broken: u64,
 }
 
 struct One<'a> {
@@ -135,7 +118,12 @@ impl One<'_> {
         let (details, calls) = (wants(Parts::DETAILS), wants(Parts::CALLS) || wants(Parts::RANGES));
         if details || calls {
             let table = self.table_name("event");
-            self.ids.events = Events::from_rows(gather_rows(self.db, self.job, &table, ["id", "stack_id", "category_id"], "events")?);
+            self.ids.events = {
+                let pieces = gather_pieces(self.db, self.job, &table, ["id", "stack_id", "category_id"], "events")?;
+                let rows = pieces.iter().map(Vec::len).sum();
+                let event = |[id, stack, category]: [i64; 3]| (id, (u64::try_from(stack).unwrap_or(0), category));
+                ById::from_rows(rows, pieces.into_iter().flatten().map(event))
+            };
         }
         let counted = gather_rows(self.db, self.job, &self.table_name("pmc_event"), ["event_id"], "counters")?;
         self.ids.counted = counted.into_iter().map(|[event]| (event, None)).collect();
@@ -262,6 +250,9 @@ impl One<'_> {
                 return Ok(());
             }
         }
+        if !self.db.has_table(&table) {
+            return Ok(());
+        }
         let first = ["pid", "kernel_id", "dispatch_id", "start", "end", "event_id"];
         if !self.job.wants.has_parts(Parts::DETAILS) && self.ids.counted.is_empty() {
             // The kernel table needs no other columns; reading them takes long in large reports.
@@ -269,7 +260,7 @@ impl One<'_> {
             rows.dispatches.reserve_exact(all.iter().map(Vec::len).sum());
             for piece in all {
                 for row in piece {
-                    self.add_dispatch(rows, row, [NULL; 12]);
+                    self.add_dispatch(rows, row);
                 }
             }
             return Ok(());
@@ -295,32 +286,65 @@ impl One<'_> {
             "grid_size_z",
             "graph_node_id",
         ];
-        for row in gather_pieces(self.db, self.job, &table, columns, "kernels")?.into_iter().flatten() {
-            let [process, kernel, id, start, end, event, rest @ .., node] = row;
-            // Outside of graphs, the node is 0.
-            if let Some(node) = u64::try_from(node).ok().filter(|n| *n > 0) {
-                rows.graph_nodes.insert((self.process_index(process, rows), u64::try_from(id).unwrap_or(0)), node);
+        // Each thread makes dispatches of the rows that it read: the rows are larger.
+        let (layout, memory) = (find_layout(self.db, &table)?, self.db.memory_budget());
+        let (this, known) = (&*self, &*rows);
+        let states = scan_integers(self.db, &table, columns, ("kernels", layout), self.job, Found::default, |found, chunk, all| {
+            memory.charge_bytes((all.len() * size_of::<Dispatch>()) as u64)?;
+            let mut piece = Vec::with_capacity(all.len());
+            for &[process, kernel, id, start, end, event, ref rest @ .., node] in all {
+                let Ok(&rest) = <&[i64; 12]>::try_from(&rest[..]) else { continue };
+                let Some(dispatch) = this.build_dispatch(known, [process, kernel, id, start, end, event], rest) else {
+                    found.broken += 1;
+                    continue;
+                };
+                if this.ids.counted.contains_key(&event) {
+                    found.counted.push((event, (dispatch.process, dispatch.id)));
+                }
+                // Outside of graphs, the node is 0.
+                if let Some(node) = u64::try_from(node).ok().filter(|n| *n > 0) {
+                    found.graph_nodes.push(((dispatch.process, dispatch.id), node));
+                }
+                piece.push(dispatch);
             }
-            self.add_dispatch(rows, [process, kernel, id, start, end, event], rest);
+            found.pieces.push((chunk, piece));
+            Ok(())
+        })?;
+        let mut pieces = Vec::new();
+        for found in states {
+            rows.broken += found.broken;
+            rows.graph_nodes.extend(found.graph_nodes);
+            self.ids.counted.extend(found.counted.into_iter().map(|(event, of)| (event, Some(of))));
+            pieces.extend(found.pieces);
+        }
+        pieces.sort_by_key(|&(chunk, _)| chunk);
+        rows.dispatches.reserve_exact(pieces.iter().map(|(_, piece)| piece.len()).sum());
+        for (_, piece) in pieces {
+            rows.dispatches.extend(piece);
         }
         Ok(())
     }
 
-    /// Adds a dispatch with ids and times; `rest` are thread, agent, queue, stream, scratch, LDS, workgroup size and
-    /// grid size.
-    fn add_dispatch(&mut self, rows: &mut Rows, [process, kernel, id, start, end, event]: [i64; 6], rest: [i64; 12]) {
-        let [thread, agent, queue, stream, scratch, lds, wx, wy, wz, gx, gy, gz] = rest;
-        let Some(&symbol) = self.ids.symbols.get(&kernel).filter(|_| start != NULL) else {
+    /// Adds a dispatch with ids and times.
+    fn add_dispatch(&mut self, rows: &mut Rows, row: [i64; 6]) {
+        let Some(dispatch) = self.build_dispatch(rows, row, [NULL; 12]) else {
             rows.broken += 1;
             return;
         };
-        let of = self.process_index(process, rows);
-        if let Some(counted) = self.ids.counted.get_mut(&event) {
-            *counted = Some((of, u64::try_from(id).unwrap_or(0)));
+        if let Some(counted) = self.ids.counted.get_mut(&row[5]) {
+            *counted = Some((dispatch.process, dispatch.id));
         }
+        rows.dispatches.push(dispatch);
+    }
+
+    /// Builds a dispatch; `rest` are thread, agent, queue, stream, scratch, LDS, workgroup size and grid size. `None` if its
+    /// kernel or its start is unknown.
+    fn build_dispatch(&self, rows: &Rows, [process, kernel, id, start, end, event]: [i64; 6], rest: [i64; 12]) -> Option<Dispatch> {
+        let [thread, agent, queue, stream, scratch, lds, wx, wy, wz, gx, gy, gz] = rest;
+        let &symbol = self.ids.symbols.get(&kernel).filter(|_| start != NULL)?;
         let three = |a: [i64; 3]| a.map(|n| to_u32(n).unwrap_or(0));
-        rows.dispatches.push(Dispatch {
-            process: of,
+        Some(Dispatch {
+            process: self.process_index(process, rows),
             thread: self.thread_id(thread),
             agent: self.ids.agents.get(&agent).copied().unwrap_or(u32::MAX),
             symbol,
@@ -335,7 +359,7 @@ impl One<'_> {
             lds: to_u32(lds),
             scratch: to_u32(scratch),
             registers: None,
-        });
+        })
     }
 
     /// Texts of `ROCTx` ranges by event. The region has the name of the call that began the range.

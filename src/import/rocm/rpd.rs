@@ -5,13 +5,17 @@
 //! (`RoctracerDataSource.cpp`), operations have no ids, grids are in blocks except for calls whose grid argument is in
 //! work-items, and kernels of a HIP graph have the type `Task`.
 
+use super::by_id::ById;
 use super::rocpd::{next, to_u32};
+use super::rocpd_durations::Durations;
 use super::rows::{Agent, Call, Copy, Dispatch, Process, Rows, Symbol};
 use crate::import::sqlite::db::Db;
-use crate::import::sqlite::scan::{NULL, gather_rows};
+use crate::import::sqlite::scan::{NULL, find_layout, gather_pieces, gather_rows, scan_integers};
 use crate::import::{ImportError, Job, Parts};
+use crate::model::launches::TimesBuilder;
 use crate::model::{Device, Vendor};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Calls whose grid argument is in work-items.
@@ -39,6 +43,108 @@ fn to_dims(values: [i64; 3]) -> [u32; 3] {
     values.map(|v| to_u32(v).unwrap_or(0))
 }
 
+fn is_cuda_call(name: &str) -> bool {
+    name.starts_with("cuda") || name.starts_with("cu") && name[2..].starts_with(|c: char| c.is_ascii_uppercase())
+}
+
+/// Returns true if operations of this type are kernels.
+fn is_kernel(kind: &str) -> bool {
+    matches!(kind, "KernelExecution" | "Task")
+}
+
+fn symbol_of(process: u32, text: Arc<str>) -> Symbol {
+    let mangled = text.starts_with("_Z").then(|| text.clone());
+    Symbol { process, formatted: if mangled.is_some() { Arc::from("") } else { text }, mangled, ..Symbol::default() }
+}
+
+/// What a thread read of the operations: names and durations of the kernels, by chunk of the table.
+#[derive(Default)]
+struct Found {
+    pieces: Vec<(usize, Vec<u32>, TimesBuilder)>,
+    gpus: BTreeSet<i64>,
+    broken: u64,
+    unnamed: bool,
+}
+
+/// Reads kernels and durations only, with names as `Durations::symbols`. `None` if the name of a kernel is that of its
+/// launch, which is in another table.
+fn read_durations(
+    db: &Db,
+    job: &Job<'_>,
+    ids: &FxHashMap<i64, u32>,
+    texts: &[Arc<str>],
+) -> Result<Option<(Durations, BTreeSet<i64>)>, ImportError> {
+    let table = "rocpd_op";
+    if !db.has_table(table) {
+        return Ok(None);
+    }
+    let (layout, memory) = (find_layout(db, table)?, db.memory_budget());
+    let text = |id: i64| ids.get(&id).and_then(|&at| texts.get(at as usize));
+    let kernels: Vec<i64> = ids.keys().copied().filter(|&id| text(id).is_some_and(|t| is_kernel(t))).collect();
+    let columns = ["gpuId", "start", "end", "description_id", "opType_id"];
+    let states = scan_integers(db, table, columns, ("operations", layout), job, Found::default, |found, chunk, rows| {
+        memory.charge_bytes(8 * rows.len() as u64)?;
+        let (mut names, mut times) = (Vec::new(), TimesBuilder::with_capacity(rows.len()));
+        let (mut last, mut on) = ((NULL, None), NULL);
+        for &[gpu, start, end, description, kind] in rows {
+            if gpu != on {
+                on = gpu;
+                found.gpus.insert(gpu);
+            }
+            if start == NULL {
+                found.broken += 1;
+                continue;
+            }
+            if !kernels.contains(&kind) {
+                continue;
+            }
+            if last.0 != description {
+                last = (description, ids.get(&description).copied().filter(|_| text(description).is_some_and(|t| !t.is_empty())));
+            }
+            let Some(name) = last.1 else {
+                found.unnamed = true;
+                continue;
+            };
+            let end = if end == NULL { start } else { end };
+            names.push(name);
+            times.push((start > 0 && end >= start).then(|| end - start));
+        }
+        found.pieces.push((chunk, names, times));
+        Ok(())
+    })?;
+    if states.iter().any(|s| s.unnamed) {
+        return Ok(None);
+    }
+    let mut out = Durations { broken: states.iter().map(|s| s.broken).sum(), ..Durations::default() };
+    let gpus = states.iter().flat_map(|s| s.gpus.iter().copied()).collect();
+    let mut pieces: Vec<_> = states.into_iter().flat_map(|s| s.pieces).collect();
+    pieces.sort_by_key(|p| p.0);
+    for (_, names, times) in pieces {
+        out.symbols.extend(names);
+        out.times.append(times);
+    }
+    Ok(Some((out, gpus)))
+}
+
+/// Makes the names of the durations symbols, and adds the GPUs.
+fn with_durations((mut durations, gpus): (Durations, BTreeSet<i64>), mut rows: Rows) -> Rows {
+    let maker = if rows.texts.iter().any(|t| is_cuda_call(t)) { Vendor::Nvidia } else { Vendor::Amd };
+    for gpu in gpus {
+        rows.agents.push(Agent { device: Some(Device { maker, id: to_u32(gpu).unwrap_or(0), ..Device::default() }), ..Agent::default() });
+    }
+    rows.processes.push(Process::default());
+    let mut symbols: FxHashMap<u32, u32> = FxHashMap::default();
+    for name in &mut durations.symbols {
+        *name = *symbols.entry(*name).or_insert_with_key(|name| {
+            rows.symbols.push(symbol_of(0, rows.texts.get(*name as usize).cloned().unwrap_or_default()));
+            next(rows.symbols.len() - 1)
+        });
+    }
+    rows.broken += durations.broken;
+    rows.durations = Some(durations);
+    rows
+}
+
 /// Reads all requested parts.
 pub fn read_database(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
     let mut rows = Rows::default();
@@ -50,20 +156,25 @@ pub fn read_database(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
         rows.texts.push(Arc::from(text.as_str()));
     }
     let text = |rows: &Rows, id: i64| texts.get(&id).and_then(|&at| rows.texts.get(at as usize)).cloned().unwrap_or_default();
+    if job.wants.parts.is_empty()
+        && let Some(durations) = read_durations(db, job, &texts, &rows.texts)?
+    {
+        return Ok(with_durations(durations, rows));
+    }
     let mut processes: FxHashMap<i64, u32> = FxHashMap::default();
     // Process and thread of each call; true if its grid is in work-items.
-    let mut of_api: FxHashMap<i64, (u32, u32, bool)> = FxHashMap::default();
+    let mut of_api: Vec<(i64, (u32, u32, bool))> = Vec::new();
     let mut nvidia = false;
     let columns = ["id", "pid", "tid", "start", "end", "apiName_id", "args_id"];
-    for [id, pid, tid, start, end, name, args] in gather_rows(db, job, "rocpd_api", columns, "calls")? {
+    for [id, pid, tid, start, end, name, args] in gather_pieces(db, job, "rocpd_api", columns, "calls")?.into_iter().flatten() {
         let process = *processes.entry(pid).or_insert_with(|| {
             rows.processes.push(Process { pid: to_u32(pid).unwrap_or(0), ..Process::default() });
             next(rows.processes.len() - 1)
         });
         let thread = to_u32(tid).unwrap_or(0);
         let called = text(&rows, name);
-        nvidia |= called.starts_with("cuda") || called.starts_with("cu") && called[2..].starts_with(|c: char| c.is_ascii_uppercase());
-        of_api.insert(id, (process, thread, IN_ITEMS.contains(&&*called)));
+        nvidia |= is_cuda_call(&called);
+        of_api.push((id, (process, thread, IN_ITEMS.contains(&&*called))));
         let marker = &*called == MARKER;
         let Some(&name) = texts.get(if marker { &args } else { &name }).filter(|_| start != NULL) else {
             rows.broken += 1;
@@ -75,6 +186,7 @@ pub fn read_database(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
     if rows.processes.is_empty() {
         rows.processes.push(Process::default());
     }
+    let of_api = ById::from_rows(of_api.len(), of_api.into_iter());
     let columns = [
         "api_ptr_id",
         "gridX",
@@ -102,20 +214,22 @@ pub fn read_database(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
     } else {
         FxHashMap::default()
     };
-    let api_of: FxHashMap<i64, i64> =
-        gather_rows(db, job, "rocpd_api_ops", ["op_id", "api_id"], "operations")?.into_iter().map(|[op, api]| (op, api)).collect();
+    let pairs = gather_pieces(db, job, "rocpd_api_ops", ["op_id", "api_id"], "operations")?;
+    let api_of = ById::from_rows(pairs.iter().map(Vec::len).sum(), pairs.into_iter().flatten().map(|[op, api]| (op, api)));
     let mut agents: FxHashMap<i64, u32> = FxHashMap::default();
     let mut symbols: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     let columns = ["id", "gpuId", "queueId", "sequenceId", "start", "end", "description_id", "opType_id"];
-    for [id, gpu, queue, sequence, start, end, description, of_kind] in gather_rows(db, job, "rocpd_op", columns, "operations")? {
+    for [id, gpu, queue, sequence, start, end, description, of_kind] in
+        gather_pieces(db, job, "rocpd_op", columns, "operations")?.into_iter().flatten()
+    {
         let agent = *agents.entry(gpu).or_insert_with(|| {
             let maker = if nvidia { Vendor::Nvidia } else { Vendor::Amd };
             let device = Some(Device { maker, id: to_u32(gpu).unwrap_or(0), ..Device::default() });
             rows.agents.push(Agent { device, ..Agent::default() });
             next(rows.agents.len() - 1)
         });
-        let api = api_of.get(&id).copied().unwrap_or(NULL);
-        let (process, thread, in_items) = of_api.get(&api).copied().unwrap_or_default();
+        let api = api_of.get(id).unwrap_or(NULL);
+        let (process, thread, in_items) = of_api.get(api).unwrap_or_default();
         let launch = launches.get(&api);
         let kind = text(&rows, of_kind);
         let end = if end == NULL { start } else { end };
@@ -124,7 +238,7 @@ pub fn read_database(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
             rows.broken += 1;
             continue;
         }
-        let is_kernel = matches!(&*kind, "KernelExecution" | "Task");
+        let is_kernel = is_kernel(&kind);
         if !is_kernel {
             // Skip barriers and markers of a queue.
             let named = match &*kind {
@@ -150,14 +264,7 @@ pub fn read_database(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
             continue;
         };
         let symbol = *symbols.entry((process, name)).or_insert_with(|| {
-            let text = rows.texts.get(name as usize).cloned().unwrap_or_default();
-            let mangled = text.starts_with("_Z").then(|| text.clone());
-            rows.symbols.push(Symbol {
-                process,
-                formatted: if mangled.is_some() { Arc::from("") } else { text },
-                mangled,
-                ..Symbol::default()
-            });
+            rows.symbols.push(symbol_of(process, rows.texts.get(name as usize).cloned().unwrap_or_default()));
             next(rows.symbols.len() - 1)
         });
         // Kernels of a graph have the graph's launch call, whose sizes are not those of the kernel.
