@@ -29,7 +29,11 @@ struct FindingJson<'a> {
 #[derive(Serialize, JsonSchema)]
 struct TakenJson<'a> {
     kernel: &'a str,
+    process: Option<u32>,
     gpu: Option<u32>,
+    /// Index of the symbol's first launch, and its grid in workgroups.
+    first_launch: u32,
+    grid: Option<[u32; 3]>,
     launches: u64,
     selected: u64,
     /// Numbers from 1, at most twenty of them.
@@ -68,6 +72,7 @@ pub(in crate::report) struct FilesJson<'a> {
 
 impl Document for FilesJson<'_> {
     const NAME: &'static str = "recipes-check";
+    const VERSION: &'static str = "1.1";
 }
 
 fn findings_json(list: &[Finding]) -> Vec<FindingJson<'_>> {
@@ -79,7 +84,10 @@ fn findings_json(list: &[Finding]) -> Vec<FindingJson<'_>> {
 fn selected_json(s: &Selected) -> SelectedJson<'_> {
     let taken = s.taken.iter().map(|t| TakenJson {
         kernel: &t.kernel,
+        process: t.process,
         gpu: t.gpu,
+        first_launch: t.first,
+        grid: t.grid,
         launches: t.launches,
         selected: t.selected,
         numbers: &t.numbers,
@@ -190,7 +198,8 @@ fn in_report(out: &mut dyn Write, found: &Result<Selected, String>, report: &str
     write_wrapped(out, &head, &rest, &text, width)?;
     for t in s.taken.iter().take(20) {
         let gpu = t.gpu.map_or_else(String::new, |g| format!(" on GPU {g}"));
-        let text = format!("{}{gpu}: {} (of {})", escape_unsafe(&t.kernel), format_numbers(t), format_count(t.launches, "launch"));
+        let other = s.distinguish(t).map_or_else(String::new, |what| format!(", {what}"));
+        let text = format!("{}{gpu}{other}: {} (of {})", escape_unsafe(&t.kernel), format_numbers(t), format_count(t.launches, "launch"));
         write_wrapped(out, &rest, &" ".repeat(14), &text, width)?;
     }
     if s.taken.len() > 20 {

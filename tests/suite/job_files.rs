@@ -35,6 +35,25 @@ const DOCUMENTED: &str = r#"jobs:
         kernel_iteration_range: '[2]'
 "#;
 
+/// Symbols with one name on one GPU, of two processes: told apart by process, grid and first launch.
+#[test]
+fn symbols_of_one_name_are_told_apart() {
+    let trace = scratch().join("names_results.db");
+    let mut other = dispatches();
+    other.iter_mut().for_each(|d| d.4 = [2560, 1, 1]);
+    rocpd(&trace, &[("0000aaaa-1", 900, dispatches()), ("0000bbbb-1", 901, other)]);
+    let file =
+        written("names.yaml", "jobs:\n  - pmc: [SQ_WAVES]\n    kernel_include_regex: '^__amd_rocclr'\n    kernel_iteration_range: '[1]'\n");
+    let (_, json, _) = run(&["recipes", "check", file.to_str().unwrap(), "--report", trace.to_str().unwrap(), "--format", "json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let taken = json["files"][0]["jobs"][0]["in_report"]["taken"].as_array().unwrap().clone();
+    let found: Vec<_> = taken.iter().map(|t| (t["process"].as_u64(), t["grid"].to_string(), t["first_launch"].as_u64())).collect();
+    assert_eq!(found, [(Some(900), "[4,2,1]".to_owned(), Some(0)), (Some(901), "[10,1,1]".to_owned(), Some(1))]);
+    let (_, text, _) = run(&["recipes", "check", file.to_str().unwrap(), "--report", trace.to_str().unwrap(), "--format", "table"]);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("on GPU 0, process 901, grid 10×1×1, first as launch 1 of the report: 1 (of 1 launch)"), "{text}");
+}
+
 #[test]
 fn a_documented_file_is_checked_against_a_trace() {
     let trace = scratch().join("jobs_results.db");

@@ -33,7 +33,7 @@ use crate::launch::open;
 use crate::model::units::format_count;
 use crate::model::{Code, Details, Metrics, Note, NoteKind, Profile, Severity, Source};
 use rows::Rows;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -494,18 +494,20 @@ impl Importer for RocmPerfetto {
     }
 }
 
-/// Returns the number of missing dispatches, from gaps in the dispatch ids, which count from 1 in each process.
+/// Returns the number of missing dispatches, from gaps in the sorted dispatch ids, which count from 1 in each process.
 fn count_missing(rows: &Rows) -> u64 {
     if rows.chosen || rows.legacy {
         return 0;
     }
-    let mut of: FxHashMap<u32, (u64, FxHashSet<u64>)> = FxHashMap::default();
+    // Sorted by process and number.
+    let mut missing = 0;
+    let mut last = (u32::MAX, 0);
     for d in rows.dispatches.iter().filter(|d| d.id > 0) {
-        let (most, seen) = of.entry(d.process).or_default();
-        *most = d.id.max(*most);
-        seen.insert(d.id);
+        let before = if last.0 == d.process { last.1 } else { 0 };
+        missing += d.id.saturating_sub(before + 1);
+        last = (d.process, d.id);
     }
-    of.values().map(|(most, seen)| most - seen.len() as u64).sum()
+    missing
 }
 
 /// Returns the dispatches of a trace that have counters, with the counters. `None` if no dispatch has counters, or if

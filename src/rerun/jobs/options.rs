@@ -118,6 +118,8 @@ const OPTIONS: &[(&str, Kind, &str)] = &[
     ("sdk_version", Text, ""),
     ("pid", Number, "7.1"),
     ("attach_duration_msec", Number, "7.1"),
+    ("attach_children", Switch, "7.14"),
+    ("attach_sync_output", Switch, "7.14"),
     ("replay_mode", Text, ""),
     ("kernel_replay_beta_enabled", Switch, ""),
     ("suppress_marker_preload", Switch, ""),

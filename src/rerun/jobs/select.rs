@@ -8,8 +8,12 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Taken {
     pub kernel: String,
+    pub process: Option<u32>,
     /// GPU id, if known.
     pub gpu: Option<u32>,
+    /// Index of the first launch, and its grid.
+    pub first: u32,
+    pub grid: Option<[u32; 3]>,
     /// Number of launches of the symbol.
     pub launches: u64,
     /// Selected launch numbers, from 1, at most [`SHOWN`].
@@ -29,6 +33,18 @@ pub struct Selected {
     pub too_few: Vec<String>,
     /// Number of names for which a pattern took too long.
     pub unknown: u64,
+}
+
+impl Selected {
+    /// What tells a symbol from others with the same name on the same GPU, which other code objects or processes loaded.
+    pub fn distinguish(&self, taken: &Taken) -> Option<String> {
+        let mut others = self.taken.iter().filter(|t| *t != taken && t.kernel == taken.kernel && t.gpu == taken.gpu).peekable();
+        others.peek()?;
+        let process = taken.process.filter(|_| others.any(|t| t.process != taken.process)).map(|pid| format!("process {pid}"));
+        let grid = taken.grid.map(|grid| format!("grid {}×{}×{}", grid[0], grid[1], grid[2]));
+        let first = format!("first as launch {} of the report", taken.first);
+        Some([process, grid, Some(first)].into_iter().flatten().collect::<Vec<_>>().join(", "))
+    }
 }
 
 /// Maximum number of launch numbers listed per symbol.
@@ -94,7 +110,9 @@ pub fn select_launches(profile: &Profile, filter: &Filter) -> Result<Selected, S
         let process = place.and_then(|p| p.pid);
         let index = *at.entry((process, kernel, gpu)).or_insert_with(|| {
             let kernel = names.get(kernel as usize).cloned().flatten().unwrap_or_default();
-            out.taken.push(Taken { kernel, gpu, launches: 0, numbers: Vec::new(), selected: 0 });
+            let grid = launches.config(row).and_then(|c| profile.configs.get(c.0 as usize)).and_then(|c| c.grid);
+            let first = u32::try_from(row).unwrap_or(u32::MAX);
+            out.taken.push(Taken { kernel, process, gpu, first, grid, launches: 0, numbers: Vec::new(), selected: 0 });
             out.taken.len() - 1
         });
         let Some(taken) = out.taken.get_mut(index) else { continue };
