@@ -105,10 +105,12 @@ enum Counter<'a> {
 /// Pseudo stall reason of a wave that does not wait, in AMD's thread traces.
 const ISSUING: &str = "issuing";
 const STALL: &str = "smsp__pcsamp_warps_issue_stalled_";
+/// Start of the names of metrics that count AMD's PC samples by stall reason.
+const PC_STALLED: &str = "PC_Stalled: ";
 
 /// Returns true if the results contain instructions of an AMD thread trace.
 pub fn has_thread_trace(metrics: &Metrics) -> bool {
-    metrics.names.iter().any(|n| matches!(&**n, "Hitcount" | "PC_Issued"))
+    metrics.names.iter().any(|n| matches!(&**n, "Hitcount" | "PC_Issued" | "PC_Samples"))
 }
 
 /// Builds the listing, sorted by samples or, with `in_order`, by location.
@@ -116,16 +118,17 @@ pub fn build_listing(metrics: &Metrics, result: usize, details: &Details, code: 
     let mut by_address: BTreeMap<u64, Counts> = BTreeMap::new();
     let mut out = Listing { remarks: code.remarks.clone(), ..Listing::default() };
     let none = metrics.results.get(result).is_none();
+    let reasons = metrics.names.iter().any(|n| n.starts_with(PC_STALLED));
     out.unit = if has_thread_trace(metrics) && metrics.names.iter().any(|n| &**n == "Latency") { "cycles" } else { "samples" };
     for (id, instances) in details.instances.iter().filter(|_| !none) {
         let Some(name) = metrics.names.get(*id as usize) else { continue };
-        let stall = name.strip_prefix(STALL).filter(|s| !s.ends_with("_not_issued"));
+        let stall = name.strip_prefix(STALL).filter(|s| !s.ends_with("_not_issued")).or_else(|| name.strip_prefix(PC_STALLED));
         let field: fn(&mut Counts) -> Counter<'_> = match &**name {
             // Older versions have `group` metrics instead of a count: their reasons add up to the count.
             "smsp__pcsamp_sample_count" | "group:smsp__pcsamp_warp_stall_reasons" => |c| Counter::Samples(&mut c.samples),
             "inst_executed" | "Hitcount" => |c| Counter::Other(&mut c.executed),
             // AMD thread traces: wave cycles before the instruction and at it, and the stalled part of the latter.
-            "Latency" | "Stall" | "Idle" | "PC_Issued" | "PC_Stalled" => |c| Counter::Samples(&mut c.samples),
+            "Latency" | "Stall" | "Idle" | "PC_Samples" | "PC_Issued" | "PC_Stalled" => |c| Counter::Samples(&mut c.samples),
             "thread_inst_executed" => |c| Counter::Other(&mut c.threads),
             "memory_l2_theoretical_sectors_global_excessive" | "derived__memory_l2_theoretical_sectors_global_excessive" => {
                 |c| Counter::Other(&mut c.excess_l2)
@@ -149,6 +152,8 @@ pub fn build_listing(metrics: &Metrics, result: usize, details: &Details, code: 
                     counts.samples += n;
                     let reason = match &**name {
                         "Idle" => "idle",
+                        // Its reasons stand for it.
+                        "PC_Stalled" if reasons => continue,
                         "PC_Stalled" => "stalled",
                         _ => ISSUING,
                     };

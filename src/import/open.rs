@@ -28,6 +28,7 @@ pub static IMPORTERS: &[&dyn Importer] = &[
     &rocm::Rpd,
     &rocm::RocprofCompute,
     &rocm::RocmThreadTrace,
+    &rocm::RocmPcSamples,
     &rocm::RocprofWorkload,
     &rocm::RocprofTables,
     &rocm::RocmCsv,

@@ -303,3 +303,55 @@ fn tables_agree_with_launches() {
     let read_with = |wants| read_raw(&path, wants);
     assert_eq!((durations(&read_with(Wants::TABLE)).len(), durations(&read_with(Wants::TABLE))), (14, durations(&read_with(Wants::ALL))));
 }
+
+/// PC samples: by kernel, instruction, line and stall reason, with hints from what waves wait for.
+#[test]
+fn pc_samples() {
+    let folder = tempfile::tempdir().unwrap();
+    let head = "\"Sample_Timestamp\",\"Exec_Mask\",\"Dispatch_Id\",\"Instruction\",\"Instruction_Comment\",\"Correlation_Id\"";
+    let more = ",\"Wave_Issued_Instruction\",\"Instruction_Type\",\"Stall_Reason\",\"Wave_Count\"";
+    let row = |dispatch: u32, text: &str, line: u32, issued: u32, reason: &str| {
+        let reason = format!("ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_{reason}");
+        let kind = "ROCPROFILER_PC_SAMPLING_INSTRUCTION_TYPE_VALU";
+        format!(
+            "\n3464444413017201,65535,{dispatch},\"{text}\",\"/src/k.hip:{line} -> /src/main.hip:9\",{dispatch},{issued},\"{kind}\",\"{reason}\",7"
+        )
+    };
+    let mut text = format!("{head}{more}");
+    for _ in 0..6 {
+        text += &row(1, "s_waitcnt vmcnt(0)", 12, 0, "WAITCNT");
+    }
+    text += &row(2, "v_add_f32 v1, v2, v3", 12, 1, "NONE");
+    text += &row(1, "v_add_f32 v1, v2, v3", 12, 0, "ALU_DEPENDENCY");
+    text += &row(1, "global_load_dword v1, v[2:3], off", 11, 1, "NONE");
+    text += &row(1, "s_barrier", 14, 0, "BARRIER_WAIT");
+    text += &row(5, "s_endpgm", 3, 1, "NONE");
+    let path = table(folder.path(), "7_pc_sampling_stochastic.csv", &text);
+    std::fs::rename(kernel_trace(folder.path(), 1_000), folder.path().join("7_kernel_trace.csv")).unwrap();
+    let profile = read(&path).unwrap();
+    let metrics = profile.metrics.as_ref().unwrap();
+    let of = |result: usize, name: &str| {
+        let number = metrics.names.iter().position(|n| &**n == name).unwrap();
+        metrics.results[result].values.iter().find(|v| v.0 as usize == number).map(|v| v.1.to_string())
+    };
+    let names: Vec<_> = metrics.results.iter().map(|r| r.kernel.demangled()).collect();
+    assert_eq!(names, ["saxpy", "(kernel not in the trace)"]);
+    let sums =
+        ["PC_Samples", "PC_Issued", "PC_Stalled", "PC_Stalled: waitcnt", "PC_Stalled: barrier wait", "PC samples at s_waitcnt vmcnt"];
+    assert_eq!(sums.map(|name| of(0, name).unwrap()), ["10", "2", "8", "6", "1", "6"]);
+    assert!(notes(&profile).iter().any(|n| n.starts_with("The kernels of 1 samples are not known")), "{:?}", notes(&profile));
+    let file = path.display().to_string();
+    let (_, out, _) = run(&["metrics", &file, "--source", "--launch", "0", "--format", "csv"]);
+    assert!(out.contains("k.hip") && out.contains("waitcnt"), "{out}");
+    let (_, out, _) = run(&["metrics", &file, "--sass", "--launch", "0", "--format", "csv"]);
+    let hot = out.lines().nth(1).unwrap();
+    assert!(hot.contains("s_waitcnt vmcnt(0)") && hot.contains("waitcnt"), "{out}");
+    let (_, out, _) = run(&["hints", &file, "--explain"]);
+    assert!(out.contains("memory-latency") && out.contains("waves spend 70% of their cycles waiting for vector memory"), "{out}");
+    // Host-trap samples do not tell issued from stalled.
+    let plain: String = text.lines().map(|l| l.split(',').collect::<Vec<_>>()).map(|c| c[..c.len() - 4].join(",") + "\n").collect();
+    let profile = read(&table(folder.path(), "7_pc_sampling_host_trap.csv", &plain)).unwrap();
+    let metrics = profile.metrics.as_ref().unwrap();
+    assert!(metrics.names.iter().all(|n| !n.contains("Issued") && !n.contains("Stalled")), "{:?}", metrics.names);
+    assert!(notes(&profile).iter().any(|n| n.starts_with("Host-trap samples")), "{:?}", notes(&profile));
+}

@@ -13,6 +13,7 @@ mod json;
 mod legacy;
 mod many;
 mod passes;
+mod pc_samples;
 mod pftrace;
 pub(super) mod protobuf;
 mod rocpd;
@@ -333,6 +334,51 @@ impl Importer for RocmThreadTrace {
         cancel: &Cancel,
     ) -> Result<Code, ImportError> {
         thread_trace::code_file(input).map_or_else(|| Ok(Code::default()), |path| thread_trace::read_code(&path, cancel))
+    }
+}
+
+/// Importer for rocprofv3's PC samples.
+pub struct RocmPcSamples;
+
+impl Importer for RocmPcSamples {
+    fn name(&self) -> &'static str {
+        "rocprofv3 PC samples"
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        &["_pc_sampling_….csv"]
+    }
+
+    fn suffixes(&self) -> &'static [&'static str] {
+        &pc_samples::SUFFIXES
+    }
+
+    fn knows(&self, input: &Input) -> bool {
+        pc_samples::is_samples(&input.head)
+    }
+
+    fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+        pc_samples::read_profile(input, job)
+    }
+
+    fn kernel_data(&self, _input: &Input) -> KernelData {
+        KernelData::Code
+    }
+
+    fn read_details(&self, input: &Input, metrics: &Metrics, result: usize) -> Result<Details, ImportError> {
+        pc_samples::read_details(input, metrics, result)
+    }
+
+    fn read_code(
+        &self,
+        input: &Input,
+        _: &Metrics,
+        result: usize,
+        _: Option<&Details>,
+        _: &[PathBuf],
+        cancel: &Cancel,
+    ) -> Result<Code, ImportError> {
+        pc_samples::read_code(input, result, cancel)
     }
 }
 

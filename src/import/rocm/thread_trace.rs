@@ -55,7 +55,7 @@ fn saturating_sum(values: impl Iterator<Item = u64>) -> u64 {
 }
 
 /// Returns the wait reason of an instruction (AMD's counters of outstanding operations) or its type.
-fn instruction_kind(text: &str) -> &'static str {
+pub(super) fn instruction_kind(text: &str) -> &'static str {
     let name = text.split_whitespace().next().unwrap_or_default();
     if name == "s_waitcnt" {
         return match (text.contains("vmcnt"), text.contains("lgkmcnt")) {
@@ -239,10 +239,14 @@ fn read_snapshots(folder: &Path) -> BTreeMap<String, String> {
 /// Reads functions, instructions and source lines. For inlined code, uses the innermost line, which comes first.
 pub fn read_code(path: &Path, cancel: &Cancel) -> Result<Code, ImportError> {
     let (rows, folder) = (read_rows(path, cancel)?, path.parent().unwrap_or(Path::new(".")));
-    let copies = read_snapshots(folder);
+    Ok(listed_code(&rows, &read_snapshots(folder), folder))
+}
+
+/// Code of a listing; `copies` are the source files in `folder` by original path.
+pub(super) fn listed_code(rows: &[Row], copies: &BTreeMap<String, String>, folder: &Path) -> Code {
     let mut out = Code::default();
     let mut files: BTreeMap<String, u32> = BTreeMap::new();
-    for row in &rows {
+    for row in rows {
         if let Some(symbol) = row.symbol() {
             let name = if row.source.is_empty() { strip_kd_suffix(symbol) } else { &row.source };
             out.functions.push(Function { name: Arc::from(name), address: row.address, ..Function::default() });
@@ -279,5 +283,5 @@ pub fn read_code(path: &Path, cancel: &Cancel) -> Result<Code, ImportError> {
     if out.files.is_empty() {
         out.remarks.push("the kernel was built without line numbers: compile with -g or -gline-tables-only for source lines".to_owned());
     }
-    Ok(out)
+    out
 }

@@ -131,7 +131,7 @@ fn summary_line(screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'s
     }
     if parts.is_empty() && screen.subject.is_amd() {
         let text = if crate::analysis::code::has_thread_trace(&screen.metrics) {
-            if screen.metrics.names.iter().any(|n| &**n == "PC_Issued") {
+            if screen.metrics.names.iter().any(|n| matches!(&**n, "PC_Issued" | "PC_Samples")) {
                 "PC samples of waves, instruction by instruction"
             } else {
                 "cycles of the waves of one CU, instruction by instruction"

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use warpscope::analysis::{GroupBy, Grouping, Overview, Paths};
-use warpscope::import::rocm::{RocmCsv, RocmJson, RocmPerfetto, RocmStats, RocmThreadTrace, Rocpd, RocprofCompute, RocprofDb, RocprofWorkload, Rpd};
+use warpscope::import::rocm::{RocmCsv, RocmJson, RocmPcSamples, RocmPerfetto, RocmStats, RocmThreadTrace, Rocpd, RocprofCompute, RocprofDb, RocprofWorkload, Rpd};
 use warpscope::import::{Importer, Input, Job, Wants};
 
 fuzz_target!(|data: &[u8]| {
@@ -14,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
         let input = Input::built_in("fuzz", unsafe { &*raw });
         let mut job = Job::new(Wants::ALL, &|_| {});
         job.threads = 1;
-        for importer in [&Rocpd as &dyn Importer, &RocprofDb, &RocprofCompute, &Rpd, &RocmThreadTrace, &RocprofWorkload, &RocmCsv, &RocmStats, &RocmJson, &RocmPerfetto] {
+        for importer in [&Rocpd as &dyn Importer, &RocprofDb, &RocprofCompute, &Rpd, &RocmThreadTrace, &RocmPcSamples, &RocprofWorkload, &RocmCsv, &RocmStats, &RocmJson, &RocmPerfetto] {
             if importer.knows(&input)
                 && let Ok(profile) = importer.read(&input, &job)
             {

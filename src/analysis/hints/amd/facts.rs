@@ -105,14 +105,20 @@ impl<'a> Amd<'a> {
         }
     }
 
-    /// Cycles of all waves of a thread trace: at instructions, and idle before them.
+    /// Cycles of all waves of a thread trace, at instructions and idle before them; or PC samples, which stand for them.
     pub fn wave_cycles(&self) -> Option<f64> {
-        Some(self.get("Latency")? + self.get("Idle")?).filter(|n| *n > 0.0)
+        let cycles = self.get("Latency").zip(self.get("Idle")).map(|(at, before)| at + before);
+        cycles.or_else(|| self.get("PC_Samples")).filter(|n| *n > 0.0)
+    }
+
+    /// Metric with the wave cycles, or PC samples, at a kind of instruction.
+    pub fn name_at(&self, kind: &str) -> String {
+        if self.get("PC_Samples").is_some() { format!("PC samples at {kind}") } else { format!("Latency of {kind}") }
     }
 
     /// Share of the wave cycles spent at a kind of instruction.
     pub fn wave_share(&self, kind: &str) -> Option<f64> {
-        Some(self.get(&format!("Latency of {kind}"))? / self.wave_cycles()?)
+        Some(self.get(&self.name_at(kind))? / self.wave_cycles()?)
     }
 
     /// A percentage as a share. It may slightly exceed 100 if counters of several runs were combined; larger values are

@@ -1,4 +1,4 @@
-//! Rules for thread traces, by the cycles of waves: each cycle is spent at one instruction, or idle before it.
+//! Rules for thread traces and PC samples, by the cycles of waves: each is spent at one instruction, or idle before it.
 
 use super::facts::Amd;
 use crate::analysis::hints::diagnosis::Diagnosis;
@@ -17,6 +17,7 @@ fn wait_hint(amd: &Amd<'_>, id: Diagnosis, kinds: &[&str], what: &str, actions: 
     if share * 100.0 < WAIT.value {
         return None;
     }
+    let unit = if amd.get("PC_Samples").is_some() { "samples" } else { "cycles" };
     Some(
         Hint::new(id, share, format!("waves spend {} of their cycles {what}", format_percent(share)))
             .with_gain_basis("the cycles that waves spend there, if nothing else takes their place")
@@ -24,7 +25,7 @@ fn wait_hint(amd: &Amd<'_>, id: Diagnosis, kinds: &[&str], what: &str, actions: 
             .with_evidence(
                 [Evidence::from_value("of the waves' cycles", share * 100.0, "%", Some(WAIT))]
                     .into_iter()
-                    .chain(kinds.iter().map(|k| amd.evidence(&format!("cycles at {k}"), &format!("Latency of {k}"), None)))
+                    .chain(kinds.iter().map(|k| amd.evidence(&format!("{unit} at {k}"), &amd.name_at(k), None)))
                     .chain([amd.evidence(
                         "hottest instruction, with idle time before it",
                         "Latency and idle of the hottest instruction",
