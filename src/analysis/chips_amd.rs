@@ -24,8 +24,12 @@ const PRODUCTS: [Product; 9] = [
     Product { name: "7900 XTX", memory: 9.6e11, reached: None },
 ];
 
-/// Returns the product whose name occurs in `name`; the longest match wins.
+/// Returns the product whose name occurs in `name`; the longest match wins. `None` for a partition (`… of 8 XCDs`): what
+/// it reaches of the memory's bandwidth depends on the others and on the memory's partition, which reports do not have.
 pub fn find_product(name: &str) -> Option<&'static Product> {
+    if name.ends_with(" XCDs)") {
+        return None;
+    }
     PRODUCTS.iter().filter(|p| name.contains(p.name)).max_by_key(|p| p.name.len())
 }
 

@@ -135,6 +135,11 @@ impl Family {
         by(function).or_else(|| by(demangled)).unwrap_or(Self::Other)
     }
 
+    /// Name in the terms of the GPU's vendor.
+    pub fn vendor_name(self, amd: bool) -> &'static str {
+        if amd && self == Self::Nccl { "RCCL" } else { self.display_name() }
+    }
+
     pub fn display_name(self) -> &'static str {
         match self {
             Self::Gemm => "GEMM",

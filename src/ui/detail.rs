@@ -160,7 +160,7 @@ pub fn lines(app: &App, report: &Report, screen: u64, columns: usize, theme: &Th
         let guess = if group.family == Family::Other {
             "not recognized from the name".to_owned()
         } else {
-            format!("{}, judging by its name", group.family.display_name())
+            format!("{}, judging by its name", group.family.vendor_name(profile.is_amd()))
         };
         out.push_plain_pair("family", &guess);
         if group.kernels > 1 && launches.is_none() {

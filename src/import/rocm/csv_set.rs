@@ -4,7 +4,7 @@
 
 use super::columns::is_counter;
 use super::passes;
-use super::rocpd::{build_device, is_process_range};
+use super::rocpd::{build_device, is_process_range, name_partition};
 use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, Texts, strip_kd_suffix};
 use crate::import::{Budget, ImportError, Job};
 use crate::launch::open;
@@ -344,17 +344,18 @@ impl Reader {
         let node: u64 = head.cell_number(row, &["node_id"])?;
         let gpu = head.cell_text(row, &["agent_type"])? == b"GPU";
         let text = |names: &[&str]| head.cell_text(row, names).map(|t| String::from_utf8_lossy(t).into_owned());
+        let dies = head.cell_number(row, &["num_xcc"]).unwrap_or(0);
         let device = gpu.then(|| {
             let mut device = build_device(&|key| head.cell_number(row, &[key]));
             device.id = self.gpus;
             device.chip = text(&["name"]);
             device.arch.clone_from(&device.chip);
             device.name = text(&["product_name"]);
+            name_partition(&mut device, dies);
             device
         });
         self.gpus = self.gpus.saturating_add(u32::from(gpu));
         let number = next(self.rows.agents.len());
-        let dies = head.cell_number(row, &["num_xcc"]).unwrap_or(0);
         self.rows.agents.push(Agent { device, dies, reached: Vec::new() });
         self.agents.insert(node.to_string(), number);
         Some(())

@@ -1,7 +1,7 @@
 //! Reader for rocprofv3's JSON: one object per process. Keeps only requested parts.
 
 use super::many::{Many, with_counting};
-use super::rocpd::{build_device, is_process_range};
+use super::rocpd::{build_device, is_process_range, name_partition};
 use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, Texts, strip_kd_suffix};
 use crate::import::{ImportError, Input, Job, budget};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -263,6 +263,7 @@ fn read_process(one: One, rows: &mut Rows, texts: &mut Texts) {
         let number = |key: &str| agent.get(key).and_then(Value::as_u64);
         let text = |key: &str| agent.get(key).and_then(Value::as_str).filter(|t| !t.is_empty()).map(str::to_owned);
         let Some(handle) = agent.get("id").and_then(|i| i.get("handle")).and_then(Value::as_u64) else { continue };
+        let dies = number("num_xcc").map_or(0, |n| u32::try_from(n).unwrap_or(0));
         // 2 is HSA's agent type for GPUs.
         let gpu = (number("type") == Some(2)).then(|| {
             let mut device = build_device(&number);
@@ -270,11 +271,11 @@ fn read_process(one: One, rows: &mut Rows, texts: &mut Texts) {
             device.chip = text("name");
             device.arch.clone_from(&device.chip);
             device.name = text("product_name");
+            name_partition(&mut device, dies);
             device
         });
         gpus += u32::from(gpu.is_some());
         agents.insert(handle, next(rows.agents.len()));
-        let dies = number("num_xcc").map_or(0, |n| u32::try_from(n).unwrap_or(0));
         rows.agents.push(Agent { device: gpu, dies, reached: Vec::new() });
     }
     let mut symbols: FxHashMap<u64, u32> = FxHashMap::default();

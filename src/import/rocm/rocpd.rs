@@ -194,16 +194,17 @@ impl One<'_> {
             let text = |i: usize| row.get(i).and_then(Option::as_deref);
             let extdata: Value = text(5).and_then(|t| serde_json::from_str(t).ok()).unwrap_or_default();
             let gpu = text(1) == Some("GPU");
+            let dies = extdata.get("num_xcc").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
             let device = gpu.then(|| {
                 let mut device = build_device(&|key| extdata.get(key).and_then(Value::as_u64));
                 device.id = text(2).and_then(|t| t.parse().ok()).unwrap_or(0);
                 device.chip = text(3).map(str::to_owned);
                 device.arch.clone_from(&device.chip);
                 device.name = text(4).filter(|n| !n.is_empty()).map(str::to_owned);
+                name_partition(&mut device, dies);
                 device
             });
             self.ids.agents.insert(id, next(rows.agents.len()));
-            let dies = extdata.get("num_xcc").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
             rows.agents.push(Agent { device, dies, reached: Vec::new() });
         }
         Ok(())
@@ -509,6 +510,28 @@ pub fn is_process_range(function: &str) -> bool {
     function.starts_with("roctxProcessRange") || function.starts_with("roctxRangeStart")
 }
 
+/// Compute partitions by number of dies.
+type Modes = &'static [(u32, &'static str)];
+
+/// Products whose dies (XCDs) can be devices of their own, with their number (AMD's documentation of the partitioning of
+/// MI300 and MI350).
+const PARTITIONED: [(&str, u32, Modes); 5] = [
+    ("MI300X", 8, &[(4, "DPX"), (2, "QPX"), (1, "CPX")]),
+    ("MI325X", 8, &[(4, "DPX"), (2, "QPX"), (1, "CPX")]),
+    ("MI350X", 8, &[(4, "DPX"), (2, "QPX"), (1, "CPX")]),
+    ("MI355X", 8, &[(4, "DPX"), (2, "QPX"), (1, "CPX")]),
+    ("MI300A", 6, &[(2, "TPX"), (1, "CPX")]),
+];
+
+/// Names a device that is a part of a GPU: `AMD Instinct MI300X (CPX, 1 of 8 XCDs)`.
+pub fn name_partition(device: &mut Device, dies: u32) {
+    let Some(name) = &mut device.name else { return };
+    let Some((_, all, modes)) = PARTITIONED.iter().find(|(product, ..)| name.contains(product)) else { return };
+    if let Some((_, mode)) = modes.iter().find(|(n, _)| *n == dies) {
+        *name = format!("{name} ({mode}, {dies} of {all} XCDs)");
+    }
+}
+
 /// Builds a GPU from the fields of AMD's agent record, which have the same names in all file formats.
 pub fn build_device(field: &dyn Fn(&str) -> Option<u64>) -> Device {
     let some = |key: &str| field(key).and_then(|n| u32::try_from(n).ok()).filter(|&n| n > 0);
@@ -527,5 +550,25 @@ pub fn build_device(field: &dyn Fn(&str) -> Option<u64>) -> Device {
         shared_per_block: field("lds_size_in_kb").filter(|&kb| kb > 0).map(|kb| Bytes(kb.saturating_mul(1 << 10))),
         max_threads_per_block: some("workgroup_max_size"),
         ..Device::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partitions_are_named() {
+        let named = |name: &str, dies| {
+            let mut device = Device { name: Some(name.to_owned()), ..Device::default() };
+            name_partition(&mut device, dies);
+            device.name.unwrap_or_default()
+        };
+        assert_eq!(named("AMD Instinct MI300X", 1), "AMD Instinct MI300X (CPX, 1 of 8 XCDs)");
+        assert_eq!(named("AMD Instinct MI300A", 2), "AMD Instinct MI300A (TPX, 2 of 6 XCDs)");
+        for (name, dies) in [("AMD Instinct MI300X", 8), ("AMD Instinct MI300X", 0), ("AMD Instinct MI300A", 6), ("AMD Instinct MI210", 1)]
+        {
+            assert_eq!(named(name, dies), name);
+        }
     }
 }

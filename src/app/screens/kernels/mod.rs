@@ -48,8 +48,9 @@ fn is_same_grouping(a: Option<&Arc<Grouping>>, b: Option<&Arc<Grouping>>) -> boo
 /// Text that the filter searches: the row's name, and the exact name and the family of its kernel.
 fn search_text(row: &kernel_groups::GroupRow) -> String {
     let exact = row.exact.as_deref().unwrap_or_default();
-    let family = if row.kernel.is_some() { row.family.display_name() } else { "" };
-    format!("{} {exact} {family}", row.name).to_lowercase()
+    // RCCL's kernels are found by both names.
+    let [family, other] = if row.kernel.is_some() { [false, true].map(|amd| row.family.vendor_name(amd)) } else { ["", ""] };
+    format!("{} {exact} {family} {other}", row.name).to_lowercase()
 }
 
 impl KernelsScreen {
