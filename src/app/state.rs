@@ -8,6 +8,7 @@ use super::screen::{Screen, ScreenContext, Selection, Status};
 use super::screens::{
     DiffScreen, KernelsScreen, Kind, LaunchesScreen, LibraryScreen, Open, OverviewScreen, RanksScreen, RerunScreen, ResultScreen,
 };
+use super::session::report::Stage;
 use super::session::{Report, Session, Settings};
 use std::path::PathBuf;
 
@@ -159,6 +160,19 @@ impl App {
     /// The active report.
     pub fn report(&self) -> Option<&Report> {
         self.session.report()
+    }
+
+    /// Returns true if the screen is of a report that could not be opened.
+    pub fn shows_failure(&self) -> bool {
+        self.on_report() && self.report().is_some_and(|r| matches!(r.stage, Stage::Failed(_)) && r.profile.is_none())
+    }
+
+    /// The reason if the only report could not be opened, unless its user cancelled that.
+    pub fn only_failure(&self) -> Option<&str> {
+        match self.session.reports.as_slice() {
+            [Report { stage: Stage::Failed(why), profile: None, .. }] if self.shows_failure() && !why.ends_with("cancelled") => Some(why),
+            _ => None,
+        }
     }
 
     /// Scope in which actions are currently looked up.

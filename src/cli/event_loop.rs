@@ -11,7 +11,7 @@ use super::settings::{env_variable, resolve_settings};
 use super::status_timeout::Message;
 use super::tty;
 use super::workers::Workers;
-use super::{Failure, demo, details, print, save};
+use super::{Failure, UNREADABLE, demo, details, print, save};
 use crate::app::{self, App, Effect, Msg, Watched, update};
 use crate::config::{self, ColorMode, Config};
 use crate::import::{self, Cancel, ImportError, Input, Job, Progress, Wants, ncu, source_file};
@@ -84,6 +84,7 @@ fn run_explorer(sources: Vec<From>, args: &Args, opening: &Opening, config: &Con
     let (send, wakes) = unbounded();
     let nsys = args.nsys.clone().or_else(|| config.nsys.clone());
     let mut recorder = Recorder::new(send.clone(), nsys.clone());
+    let from_files = matches!(begin, Begin::Reports);
     match begin {
         Begin::Reports => {}
         Begin::Run(started) => {
@@ -131,6 +132,7 @@ fn run_explorer(sources: Vec<From>, args: &Args, opening: &Opening, config: &Con
         send,
         library,
         mode,
+        from_files,
     };
     explorer.run_to_end(&wakes, effects)
 }
@@ -148,6 +150,8 @@ struct Explorer {
     send: Sender<Wake>,
     library: theme::Library,
     mode: ColorMode,
+    /// True if the explorer was started to look at files.
+    from_files: bool,
     theme: Theme,
     themed: String,
     nsys: Option<PathBuf>,
@@ -236,6 +240,9 @@ impl Explorer {
                 if quit {
                     break;
                 }
+            }
+            if let Some(text) = self.app.only_failure().filter(|_| self.from_files && !quit) {
+                return Err(Failure { text: text.to_owned(), code: UNREADABLE, reason: crate::cli::Reason::Refused });
             }
             if dirty && !quit {
                 self.apply_theme();

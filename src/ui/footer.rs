@@ -43,11 +43,14 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
         None => {
             let here = app.current_scope();
             let watched = app.running.watched.as_ref();
+            let failed = app.shows_failure();
             let measured =
                 matches!(here, KeyScope::Kernels | KeyScope::Launches | KeyScope::Timeline) && app.top_selection().result.is_some();
             let mut parts: Vec<_> = ACTIONS
                 .iter()
                 .filter(|a| a.on.applies_to(here))
+                // Of a report that could not be opened there is nothing to act on.
+                .filter(|a| !failed || matches!(a.id, ActionId::Library | ActionId::Help | ActionId::Quit | ActionId::Palette | ActionId::Notes))
                 .filter(|a| match (a.id, here) {
                     // These actions require ncu results.
                     (ActionId::Open, KeyScope::Launches) | (ActionId::Metrics, _) => measured,

@@ -25,16 +25,21 @@ use ratatui::text::{Line, Span};
 /// Priority of the histogram among the columns.
 const HISTOGRAM_PRIORITY: u8 = 4;
 const HISTOGRAM_WIDTH: usize = BINS;
-/// Width of the number, the mark and the family's swatch.
-const NUMBER: usize = 6;
+const NUMBER: usize = 4;
+/// Width of the mark and the family's swatch.
+const MARKS: usize = 2;
 const SHARE_TEXT: usize = 6;
+const WHOLE_SHARE_TEXT: usize = 4;
 /// Minimum rows of the table if there are panels below it.
 const LEAST_TABLE: u16 = 12;
 const GAP: usize = 1;
 
-/// Visible columns, and the widths of name and bar.
+/// Visible columns, and the widths of number, name and bar.
 struct Layout<'p> {
+    /// Width of the row number; 0 without it.
+    number: usize,
     name: usize,
+    /// Width of the bar; 0 without it, and shares are whole percentages then.
     bar: usize,
     shown: Vec<Column<KernelRow<'p>>>,
     histogram: bool,
@@ -44,10 +49,50 @@ struct Layout<'p> {
 
 /// Width of the first hint: glyph and longest id.
 const DIAGNOSIS: usize = 25;
-/// Width of the first hint in a narrow table.
+/// Width of the first hint in a narrow table, and in one with count and average.
 const NARROW_DIAGNOSIS: usize = 22;
+const SHORT_DIAGNOSIS: usize = 20;
+/// Width of the name in a narrow table with count and average.
+const SHORT_NAME: usize = 20;
+/// Widths from which a narrow table shows count and average of launches, in place of number and bar.
+const COMPACT: std::ops::Range<usize> = 72..100;
 
-fn fit_layout<'p>(by: GroupBy, width: usize, diagnosed: bool) -> Layout<'p> {
+impl Layout<'_> {
+    /// Width of the share with the bar before it.
+    fn share_width(&self) -> usize {
+        if self.bar == 0 { WHOLE_SHARE_TEXT } else { self.bar + 1 + SHARE_TEXT }
+    }
+
+    fn share_text(&self, percent: f64) -> String {
+        if self.bar > 0 {
+            align_right(&units::format_percent(percent), SHARE_TEXT + 1)
+        } else {
+            let whole = if percent > 0.0 && percent < 0.5 { "<1%".to_owned() } else { format!("{percent:.0}%") };
+            align_right(&whole, WHOLE_SHARE_TEXT)
+        }
+    }
+}
+
+/// Layout of a narrow table with diagnoses: total, count and average of the launches say more of a kernel than its rank and
+/// a bar.
+fn fit_compact<'p>(by: GroupBy, width: usize, counts: usize) -> Layout<'p> {
+    let mut columns = columns_of(kernels::columns(by), Outputs::SCREEN);
+    columns.iter_mut().filter(|c| c.id == "count").for_each(|c| c.width = counts.max(c.title.len()));
+    let mut left = width.saturating_sub(MARKS + GAP + SHORT_NAME + GAP + WHOLE_SHARE_TEXT + SHORT_DIAGNOSIS + GAP);
+    let first: Vec<_> = columns.into_iter().filter(|c| c.priority <= 2).collect();
+    let shown = table::fit_columns(first, left, GAP);
+    left -= table::total_width(&shown, GAP);
+    // A longer name, and the whole diagnosis.
+    let diagnosis = SHORT_DIAGNOSIS + left.min(DIAGNOSIS - SHORT_DIAGNOSIS) / 2;
+    Layout { number: 0, name: SHORT_NAME + left - (diagnosis - SHORT_DIAGNOSIS), bar: 0, shown, histogram: false, diagnosis }
+}
+
+/// Fits the columns; `counts` is the width of the largest number of launches, for a table with diagnoses.
+fn fit_layout<'p>(by: GroupBy, width: usize, diagnosed: Option<usize>) -> Layout<'p> {
+    if let Some(counts) = diagnosed.filter(|_| COMPACT.contains(&width)) {
+        return fit_compact(by, width, counts);
+    }
+    let diagnosed = diagnosed.is_some();
     // Reserve a readable width for the name before adding less important columns.
     let name_least = match width {
         // A diagnosis is more useful than the end of a long name.
@@ -56,7 +101,7 @@ fn fit_layout<'p>(by: GroupBy, width: usize, diagnosed: bool) -> Layout<'p> {
         _ => 34,
     };
     let bar = if width < 100 { 5 } else { 9 };
-    let mut left = width.saturating_sub(NUMBER + GAP + name_least + GAP + bar + 1 + SHARE_TEXT);
+    let mut left = width.saturating_sub(NUMBER + MARKS + GAP + name_least + GAP + bar + 1 + SHARE_TEXT);
     // The diagnosis matters more than any statistic except the total.
     let diagnosis = if !diagnosed {
         0
@@ -80,7 +125,7 @@ fn fit_layout<'p>(by: GroupBy, width: usize, diagnosed: bool) -> Layout<'p> {
     let is_shown = |c: &Column<KernelRow<'p>>| first.iter().chain(&last).any(|s| s.id == c.id);
     let shown: Vec<_> = columns.into_iter().filter(is_shown).collect();
     left -= table::total_width(&shown, GAP) + if histogram { HISTOGRAM_WIDTH + 2 * GAP } else { 0 };
-    Layout { name: name_least + left, bar, shown, histogram, diagnosis }
+    Layout { number: NUMBER, name: name_least + left, bar, shown, histogram, diagnosis }
 }
 
 impl ScreenView for KernelsScreen {
@@ -135,7 +180,11 @@ fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &K
     super::kernel_summary::draw(frame, rest, app, report, view.ascii, theme);
     let inner = Panel::new(title).with_focus(app.session.reading.is_none()).draw(frame, area, bordered, theme);
     // Groups of several kernels have no diagnosis of their own: the diagnosis of one launch would mislead.
-    let diagnosed = !report.diagnosed.is_empty() && report.groups.grouping.as_ref().is_some_and(|g| g.by.is_kernel());
+    let grouping = report.groups.grouping.as_ref().filter(|g| g.by.is_kernel() && !report.diagnosed.is_empty());
+    let diagnosed = grouping.map(|g| {
+        let most = g.rows.iter().map(|r| r.stats.count).max().unwrap_or(0);
+        units::format_grouped(i64::try_from(most).unwrap_or(i64::MAX)).len()
+    });
     let layout = fit_layout(report.groups.by, inner.width.into(), diagnosed);
     let rows = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
     draw_heads(frame, Rect { height: 1, ..inner }, (report, screen), &layout, view, theme);
@@ -196,13 +245,13 @@ fn draw_heads(
     let by = |text: String, sort: Sort| Head { text, sort: Some(sort), sorted: sort == screen.sort };
     let gap = || Head::label_only(" ".repeat(GAP));
     let mut all = vec![
-        Head::label_only(format!("{} ", align_right("#", NUMBER - 2))),
+        Head::label_only(format!("{} ", align_right(if layout.number > 0 { "#" } else { "" }, layout.number))),
         gap(),
         Head::label_only(" "),
         by(align_left(noun, layout.name), NAME),
         gap(),
     ];
-    all.push(by(align_right("share", layout.bar + 1 + SHARE_TEXT), TOTAL));
+    all.push(by(align_right(if layout.bar > 0 { "share" } else { "%" }, layout.share_width()), TOTAL));
     all.extend(layout.shown.iter().map(|c| Head::of_column(c, align_right(c.title, c.width + GAP), screen.sort)));
     if layout.histogram {
         all.push(Head::label_only(format!("  {}", align_left("durations", HISTOGRAM_WIDTH))));
@@ -261,6 +310,10 @@ fn family_swatch(family: Option<Family>, theme: &Theme) -> Span<'static> {
     }
 }
 
+fn number_text(number: usize, layout: &Layout<'_>) -> String {
+    if layout.number > 0 { align_right(&number.to_string(), layout.number) } else { String::new() }
+}
+
 /// Display options of a row.
 struct Shown<'a> {
     name: &'a str,
@@ -278,7 +331,7 @@ struct Shown<'a> {
 fn row_spans<'p>(row: &'p GroupRow, shown: &Shown<'_>, layout: &Layout<'p>, theme: &Theme) -> Vec<Span<'static>> {
     let text = theme.style(Role::Text);
     let mut spans = vec![
-        Span::styled(align_right(&(shown.at + 1).to_string(), NUMBER - 2), theme.style(Role::Faint)),
+        Span::styled(number_text(shown.at + 1, layout), theme.style(Role::Faint)),
         if shown.marked { Span::styled("●", theme.style(Role::Mark)) } else { Span::styled(shown.profiled, theme.style(Role::Key)) },
         Span::raw(" ".repeat(GAP)),
         family_swatch(row.kernel.is_some().then_some(row.family), theme),
@@ -287,8 +340,10 @@ fn row_spans<'p>(row: &'p GroupRow, shown: &Shown<'_>, layout: &Layout<'p>, them
     spans.extend(highlight_chars(&align_left(shown.name, layout.name), &at, text, theme.style(Role::Match)));
     spans.push(Span::raw(" ".repeat(GAP)));
     let share = if shown.longest > 0.0 { row.share_percent / shown.longest } else { 0.0 };
-    spans.extend(bar(share, layout.bar, theme.style(Role::Part(crate::analysis::triage::TimeCategory::Kernels)), theme));
-    spans.push(Span::styled(align_right(&units::format_percent(row.share_percent), SHARE_TEXT + 1), theme.style(Role::Title)));
+    if layout.bar > 0 {
+        spans.extend(bar(share, layout.bar, theme.style(Role::Part(crate::analysis::triage::TimeCategory::Kernels)), theme));
+    }
+    spans.push(Span::styled(layout.share_text(row.share_percent), theme.style(Role::Title)));
     let cells = KernelRow { rank: shown.at + 1, group: row, by: GroupBy::Kernel, demangled: None, curve: None, estimate: None };
     for column in &layout.shown {
         let style: Style = if column.sort == Some(shown.sort) { theme.style(Role::Title) } else { text };
@@ -351,20 +406,18 @@ fn draw_preview_rows(frame: &mut Frame<'_>, area: Rect, preview: &Preview, layou
         let family = family_swatch(Some(Family::guess(name, name)), theme);
         let name = labels::cut_middle(&crate::model::text::escape_unsafe(name), layout.name);
         let mut spans = vec![
-            Span::styled(align_right(&(line + 1).to_string(), NUMBER - 2), theme.style(Role::Faint)),
+            Span::styled(number_text(usize::from(line) + 1, layout), theme.style(Role::Faint)),
             Span::raw("  "),
             family,
             Span::styled(align_left(&name, layout.name), theme.style(Role::Text)),
             Span::raw(" "),
         ];
-        spans.extend(bar(
-            *ns as f64 / longest as f64,
-            layout.bar,
-            theme.style(Role::Part(crate::analysis::triage::TimeCategory::Kernels)),
-            theme,
-        ));
+        if layout.bar > 0 {
+            let style = theme.style(Role::Part(crate::analysis::triage::TimeCategory::Kernels));
+            spans.extend(bar(*ns as f64 / longest as f64, layout.bar, style, theme));
+        }
         let percent = if total > 0 { *ns as f64 / total as f64 * 100.0 } else { 0.0 };
-        spans.push(Span::styled(align_right(&units::format_percent(percent), SHARE_TEXT + 1), theme.style(Role::Title)));
+        spans.push(Span::styled(layout.share_text(percent), theme.style(Role::Title)));
         for column in &layout.shown {
             let text = match column.id {
                 "total_ns" => Nanos(*ns).to_string(),
@@ -385,8 +438,9 @@ mod tests {
     fn columns_come_in_by_importance_and_never_overflow() {
         let mut before = 0;
         for width in 58..240 {
-            let l = fit_layout(GroupBy::Kernel, width, false);
+            let l = fit_layout(GroupBy::Kernel, width, None);
             let used = NUMBER
+                + MARKS
                 + GAP
                 + l.name
                 + GAP
@@ -399,7 +453,14 @@ mod tests {
             assert!(l.shown.len() >= before || width == 100, "{width}");
             before = l.shown.len();
         }
-        let ids = |width| fit_layout(GroupBy::Kernel, width, false).shown.iter().map(|c| c.id).collect::<Vec<_>>();
+        for width in COMPACT {
+            let l = fit_layout(GroupBy::Kernel, width, Some(6));
+            let ids: &[&str] = if width < 74 { &["total_ns", "count"] } else { &["total_ns", "count", "avg_ns"] };
+            assert_eq!(l.shown.iter().map(|c| c.id).collect::<Vec<_>>(), ids, "{width}");
+            let used = MARKS + GAP + l.name + GAP + l.share_width() + table::total_width(&l.shown, GAP) + l.diagnosis + GAP;
+            assert_eq!(used, width);
+        }
+        let ids = |width| fit_layout(GroupBy::Kernel, width, None).shown.iter().map(|c| c.id).collect::<Vec<_>>();
         assert_eq!(ids(78), ["total_ns", "count", "avg_ns"]);
         assert_eq!(ids(198).len(), columns_of(kernels::columns(GroupBy::Kernel), Outputs::SCREEN).len());
     }

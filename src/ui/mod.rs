@@ -55,7 +55,7 @@ pub use view::View;
 
 use screens::{Place, view_of};
 
-use crate::app::{App, DetailsRoom, SMALLEST, Stage};
+use crate::app::{App, DetailsRoom, SMALLEST};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
@@ -99,8 +99,7 @@ fn draw_layout(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, th
     .areas(area);
     header::draw(frame, head, app, theme);
     let top = app.top_entry().map(|e| &e.open);
-    let failed = app.on_report() && app.report().is_some_and(|r| matches!(r.stage, Stage::Failed(_)) && r.profile.is_none());
-    if failed {
+    if app.shows_failure() {
         next_step::draw_failure(frame, body, app, theme);
     } else {
         let rows = top.and_then(|open| view_of(open).rows_beside_details());

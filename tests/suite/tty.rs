@@ -483,8 +483,15 @@ fn themes_are_previewed_and_taken_back() {
 
 #[test]
 fn files_that_cannot_be_opened_are_explained_on_the_screen() {
+    // A file alone ends the explorer, with the reason on the shell's screen; beside others it has a screen of its own.
     let mut s = Session::start(&["Cargo.toml"], (80, 24), &[]);
+    assert_eq!(s.end(), 3);
+    let raw = String::from_utf8_lossy(&s.raw).into_owned();
+    let after = raw.rsplit_once("\x1b[?1049l").map_or("", |(_, after)| after);
+    assert!(after.contains("Cargo.toml: "), "{raw}");
+    let mut s = Session::start(&["Cargo.toml", &packed("nogpu").to_string_lossy()], (80, 24), &[]);
     s.wait("This report could not be opened.");
+    s.wait_until("only what can be done is offered", |t| t.contains("L library") && t.contains("q quit") && !t.contains("timeline"));
     s.keys("q");
     assert_eq!(s.end(), 0);
     let mut s = Session::start(&[&packed("nogpu").to_string_lossy()], (80, 24), &[]);
