@@ -1,7 +1,7 @@
 //! Panels around the kernels table of a comparison: time breakdown of both runs, and the selected kernel in both.
 
 use super::panel::{Panel, draw_lines};
-use super::preview::duration_histogram;
+use super::preview::paired_histograms;
 use super::text::{align_left, align_right, wrap_text};
 use super::{Role, Theme, time_breakdown};
 use crate::analysis::GroupRow;
@@ -129,7 +129,6 @@ pub fn draw_selected(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &Diff
     let columns = usize::from(area.width.saturating_sub(4));
     let title = vec![Span::styled(cut_end(&escape_unsafe(row.name()), columns.saturating_sub(4)), theme.style(Role::Title))];
     let inner = Panel::new(title).draw(frame, area, true, theme);
-    let dim = theme.style(Role::Dim);
     let mut out = Vec::new();
     if row.fate == Fate::Renamed
         && let Some(before) = &row.before
@@ -166,23 +165,17 @@ pub fn draw_selected(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &Diff
     }
     // Draw distributions below the figures, or to the right of them in a wide panel.
     let beside = columns >= BESIDE;
-    let wide = if beside { (columns - FIGURES) / 2 - 2 } else { columns };
-    let mut right_of = Rect { x: inner.x + FIGURES as u16, width: wide as u16, ..inner };
-    for (index, side, word) in [(screen.before, &row.before, words.0), (screen.after, &row.after, words.1)] {
-        let Some(group) = side.as_ref().and_then(|s| find_group_row(app, index, &s.name)) else { continue };
-        let picture = duration_histogram(group, wide, theme);
-        if picture.is_empty() {
-            continue;
-        }
-        let head = Line::styled(word, dim);
-        if beside {
-            draw_lines(frame, right_of, std::iter::once(head).chain(picture).take(inner.height.into()).collect());
-            right_of.x += wide as u16 + 2;
-        } else {
-            out.push(Line::default());
-            out.push(head);
-            out.extend(picture);
-        }
+    let wide = if beside { columns - FIGURES } else { columns };
+    let sides = [(screen.before, &row.before, words.0), (screen.after, &row.after, words.1)];
+    let found = |(index, side, word): (usize, &Option<Side>, &'static str)| Some((word, find_group_row(app, index, &side.as_ref()?.name)?));
+    let pair: Vec<_> = sides.into_iter().filter_map(found).collect();
+    let picture = paired_histograms(&pair, wide, theme);
+    if beside {
+        let right_of = Rect { x: inner.x + FIGURES as u16, width: wide as u16, ..inner };
+        draw_lines(frame, right_of, picture.into_iter().take(inner.height.into()).collect());
+    } else if !picture.is_empty() {
+        out.push(Line::default());
+        out.extend(picture);
     }
     out.truncate(inner.height.into());
     draw_lines(frame, inner, out);

@@ -73,24 +73,33 @@ impl Layout<'_> {
     }
 }
 
+/// Widths of the largest number of launches and of the longest name.
+#[derive(Clone, Copy)]
+struct Widths {
+    counts: usize,
+    names: usize,
+}
+
 /// Layout of a narrow table with diagnoses: total, count and average of the launches say more of a kernel than its rank and
 /// a bar.
-fn fit_compact<'p>(by: GroupBy, width: usize, counts: usize) -> Layout<'p> {
+fn fit_compact<'p>(by: GroupBy, width: usize, Widths { counts, names }: Widths) -> Layout<'p> {
     let mut columns = columns_of(kernels::columns(by), Outputs::SCREEN);
     columns.iter_mut().filter(|c| c.id == "count").for_each(|c| c.width = counts.max(c.title.len()));
     let mut left = width.saturating_sub(MARKS + GAP + SHORT_NAME + GAP + WHOLE_SHARE_TEXT + SHORT_DIAGNOSIS + GAP);
     let first: Vec<_> = columns.into_iter().filter(|c| c.priority <= 2).collect();
     let shown = table::fit_columns(first, left, GAP);
     left -= table::total_width(&shown, GAP);
-    // A longer name, and the whole diagnosis.
-    let diagnosis = SHORT_DIAGNOSIS + left.min(DIAGNOSIS - SHORT_DIAGNOSIS) / 2;
-    Layout { number: 0, name: SHORT_NAME + left - (diagnosis - SHORT_DIAGNOSIS), bar: 0, shown, histogram: false, diagnosis }
+    // Short names leave room for whole diagnoses; else both share it.
+    let room = SHORT_NAME + left + SHORT_DIAGNOSIS;
+    let most = DIAGNOSIS.min(SHORT_DIAGNOSIS + left / 2).max(DIAGNOSIS.min(room.saturating_sub(names)));
+    let diagnosis = most.max(SHORT_DIAGNOSIS);
+    Layout { number: 0, name: room - diagnosis, bar: 0, shown, histogram: false, diagnosis }
 }
 
-/// Fits the columns; `counts` is the width of the largest number of launches, for a table with diagnoses.
-fn fit_layout<'p>(by: GroupBy, width: usize, diagnosed: Option<usize>) -> Layout<'p> {
-    if let Some(counts) = diagnosed.filter(|_| COMPACT.contains(&width)) {
-        return fit_compact(by, width, counts);
+/// Fits the columns; `diagnosed` is of a table with diagnoses.
+fn fit_layout<'p>(by: GroupBy, width: usize, diagnosed: Option<Widths>) -> Layout<'p> {
+    if let Some(widths) = diagnosed.filter(|_| COMPACT.contains(&width)) {
+        return fit_compact(by, width, widths);
     }
     let diagnosed = diagnosed.is_some();
     // Reserve a readable width for the name before adding less important columns.
@@ -183,7 +192,8 @@ fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &K
     let grouping = report.groups.grouping.as_ref().filter(|g| g.by.is_kernel() && !report.diagnosed.is_empty());
     let diagnosed = grouping.map(|g| {
         let most = g.rows.iter().map(|r| r.stats.count).max().unwrap_or(0);
-        units::format_grouped(i64::try_from(most).unwrap_or(i64::MAX)).len()
+        let names = g.rows.iter().map(|r| labels::display_width(&r.name)).max().unwrap_or(0);
+        Widths { counts: units::format_grouped(i64::try_from(most).unwrap_or(i64::MAX)).len(), names }
     });
     let layout = fit_layout(report.groups.by, inner.width.into(), diagnosed);
     let rows = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
@@ -454,11 +464,13 @@ mod tests {
             before = l.shown.len();
         }
         for width in COMPACT {
-            let l = fit_layout(GroupBy::Kernel, width, Some(6));
+            let l = fit_layout(GroupBy::Kernel, width, Some(Widths { counts: 6, names: 90 }));
             let ids: &[&str] = if width < 74 { &["total_ns", "count"] } else { &["total_ns", "count", "avg_ns"] };
             assert_eq!(l.shown.iter().map(|c| c.id).collect::<Vec<_>>(), ids, "{width}");
             let used = MARKS + GAP + l.name + GAP + l.share_width() + table::total_width(&l.shown, GAP) + l.diagnosis + GAP;
             assert_eq!(used, width);
+            let short = fit_layout(GroupBy::Kernel, width, Some(Widths { counts: 1, names: 12 }));
+            assert!(short.diagnosis == DIAGNOSIS && short.name >= 12, "{width}");
         }
         let ids = |width| fit_layout(GroupBy::Kernel, width, None).shown.iter().map(|c| c.id).collect::<Vec<_>>();
         assert_eq!(ids(78), ["total_ns", "count", "avg_ns"]);

@@ -6,6 +6,7 @@ use super::{Role, Theme, chart};
 use crate::analysis::hints::{Diagnosis, Severity};
 use crate::analysis::kernel_group_detail::Detail;
 use crate::analysis::readable::readable_name;
+use crate::analysis::stats::Stats;
 use crate::analysis::{GroupBy, GroupRow, labels};
 use crate::app::{App, Report};
 use crate::model::text::escape_unsafe;
@@ -100,6 +101,50 @@ pub fn duration_histogram(group: &GroupRow, columns: usize, theme: &Theme) -> Ve
     out.extend(chart::histogram_lines(&wide, columns, ROWS).into_iter().map(|l| Line::styled(l, theme.style(Role::Bar))));
     let middle = stats.median.map_or_else(String::new, |m| format!("median {}", Nanos::format_ns(m)));
     out.push(axis_labels(&Nanos(stats.min).to_string(), &middle, &Nanos(stats.max).to_string(), columns, theme));
+    out
+}
+
+/// Launches by duration in `columns` of equal ratio from `low` to `high` ns, in thousandths of a launch; each bin of the
+/// statistics is spread evenly.
+fn project_bins(stats: &Stats, (low, high): (f64, f64), columns: usize) -> Vec<u64> {
+    let Some(histogram) = stats.histogram else { return Vec::new() };
+    let position = |ns: f64| (ns.max(low) / low).ln() / (high / low).ln() * columns as f64;
+    let (first, last) = (position(stats.min.max(1) as f64), position(stats.max.max(1) as f64));
+    let wide = ((last - first) / histogram.len() as f64).max(1e-9);
+    let mut out = vec![0_u64; columns];
+    for (bin, &count) in histogram.iter().enumerate().filter(|(_, count)| **count > 0) {
+        // All launches of equal duration are in one bin: at their place.
+        let from = if stats.min == stats.max { first } else { first + bin as f64 * wide };
+        for (at, column) in out.iter_mut().enumerate() {
+            let (left, right) = (at as f64, at as f64 + 1.0);
+            let within = if wide < 1e-6 {
+                f64::from(u8::from(from.clamp(0.0, columns as f64 - 0.5) >= left && from.min(columns as f64 - 0.5) < right))
+            } else {
+                ((right.min(from + wide) - left.max(from)) / wide).max(0.0)
+            };
+            *column += (f64::from(count) * within * 1000.0).round() as u64;
+        }
+    }
+    out
+}
+
+/// Histograms of the same kernel in two runs on one axis, each with its word and median.
+pub fn paired_histograms(pair: &[(&str, &GroupRow)], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let drawn: Vec<_> = pair.iter().filter(|(_, g)| g.stats.histogram.is_some() && g.stats.count > 0).collect();
+    let low = drawn.iter().map(|(_, g)| g.stats.min.max(1)).min().unwrap_or(1);
+    let high = drawn.iter().map(|(_, g)| g.stats.max.max(1)).max().unwrap_or(1);
+    if drawn.is_empty() || low >= high || drawn.iter().all(|(_, g)| g.stats.count < 2) {
+        return Vec::new();
+    }
+    let mut out = Vec::new();
+    for (word, group) in drawn {
+        let median = group.stats.median.map_or_else(String::new, |m| format!(", median {}", Nanos::format_ns(m)));
+        let counted = format!("{}{median}", units::format_count(group.stats.count, "launch"));
+        out.push(heading_line(word, &counted, columns, theme));
+        let bins = project_bins(&group.stats, (low as f64, high as f64), columns);
+        out.extend(chart::histogram_lines(&bins, columns, ROWS).into_iter().map(|l| Line::styled(l, theme.style(Role::Bar))));
+    }
+    out.push(axis_labels(&Nanos(low).to_string(), "durations, log scale", &Nanos(high).to_string(), columns, theme));
     out
 }
 
@@ -205,4 +250,27 @@ pub fn lines(app: &App, report: &Report, row: usize, columns: usize, theme: &The
         out.extend(block);
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_keep_their_launches_on_a_wider_axis() {
+        let stats = Stats::from_values(&mut [100_i64, 120, 150, 200, 400, 800]).unwrap();
+        for (low, high) in [(100.0, 800.0), (10.0, 100_000.0), (100.0, 801.0)] {
+            let bins = project_bins(&stats, (low, high), 60);
+            let sum: u64 = bins.iter().sum();
+            assert!((5_900..=6_100).contains(&sum), "{low} {high} {sum}");
+        }
+        let bins = project_bins(&stats, (100.0, 1e6), 40);
+        assert!(bins[..9].iter().any(|n| *n > 0) && bins[11..].iter().all(|n| *n == 0), "{bins:?}");
+        // All of one duration, also at the ends of the axis.
+        for (value, at) in [(100_i64, 0), (1_000, 15), (10_000, 29)] {
+            let one = Stats::from_values(&mut [value, value, value]).unwrap();
+            let bins = project_bins(&one, (100.0, 10_000.0), 30);
+            assert_eq!(bins.iter().position(|n| *n == 3_000), Some(at), "{value} {bins:?}");
+        }
+    }
 }

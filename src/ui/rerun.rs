@@ -183,7 +183,8 @@ fn heading_lines(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Lin
     };
     tail.push(part(0, vec![Span::styled(word, theme.style(role))]));
     if word == "exact" {
-        tail.push(part(3, vec![Span::styled("nothing in the report contradicts it, if the program does the same again", dim)]));
+        tail.push(part(1, vec![Span::styled("if the program does the same again", dim)]));
+        tail.push(part(4, vec![Span::styled("nothing in the report contradicts it", dim)]));
     }
     let tail = fit_parts(tail, &Span::raw("   "), columns * 2 / 3);
     let name = rerun
