@@ -3,7 +3,7 @@
 use super::catalog::{Better, better_direction, builtin_catalog};
 use super::fuzzy::{Fuzzy, name_similarity};
 use super::mann_whitney::separation_p_value;
-use super::metric::{self, Lookup, is_list};
+use super::metric::{self, Lookup, Shown, is_list};
 use crate::model::{Metrics, ResultMetrics, Value};
 use std::sync::Arc;
 
@@ -165,12 +165,8 @@ fn build_row((first, like_a): Side<'_>, (second, like_b): Side<'_>, name: Arc<st
     let (x, y) = (first.value(&name), second.value(&name));
     let unit = if x.is_some() { first.unit(&name) } else { second.unit(&name) };
     let shown_unit = metric::unit_of(&name, unit);
-    let shown = |v: Option<&Value>| {
-        v.map_or_else(String::new, |v| {
-            let (number, unit) = metric::format_value(v, shown_unit);
-            format!("{number} {unit}").trim_end().to_owned()
-        })
-    };
+    let whole = |(number, unit): Shown| format!("{number} {unit}").trim_end().to_owned();
+    let alone = |v: Option<&Value>| v.map_or_else(String::new, |v| whole(metric::format_value(v, shown_unit)));
     let points = unit == "%";
     let numbers = x.and_then(Value::as_number).zip(y.and_then(Value::as_number)).filter(|(a, b)| a.is_finite() && b.is_finite());
     let delta = numbers.and_then(|(a, b)| {
@@ -216,7 +212,11 @@ fn build_row((first, like_a): Side<'_>, (second, like_b): Side<'_>, name: Arc<st
         }
         _ => Change::Alone,
     };
-    Row { first: shown(x), second: shown(y), name, label, delta, points, change, p: chance }
+    let [first, second] = match numbers {
+        Some((a, b)) => metric::human_pair(a, b, shown_unit).map(whole),
+        None => [alone(x), alone(y)],
+    };
+    Row { first, second, name, label, delta, points, change, p: chance }
 }
 
 #[cfg(test)]

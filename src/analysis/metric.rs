@@ -104,8 +104,25 @@ pub fn human_number(value: f64, unit: &str) -> Shown {
             if value.abs() >= 1e8 { format_scaled(value, unit) } else { (format_plain(value), unit.to_owned()) }
         }
         _ if unit.ends_with("/second") && value.abs() >= 1e3 => format_scaled(value, &format!(" {}", unit.replace("/second", "/s"))),
+        // `sectors`, `wavefronts` and other counts.
+        _ if value.abs() >= 1e8 && !unit.contains('/') => format_scaled(value, unit),
         _ => (format_plain(value), unit.to_owned()),
     }
+}
+
+/// Formats two numbers for comparison, in one unit where both have at least two digits in it.
+pub fn human_pair(a: f64, b: f64, unit: &str) -> [Shown; 2] {
+    let alone = [a, b].map(|v| human_number(v, unit));
+    let (large, small) = if a.abs() >= b.abs() { (0, 1) } else { (1, 0) };
+    let (value, other) = ([a, b][large], [a, b][small]);
+    let parsed = alone[large].0.replace(',', "").parse::<f64>().ok().filter(|n| *n != 0.0 && value.is_finite());
+    let Some(scaled) = parsed.map(|n| other * n / value).filter(|_| alone[0].1 != alone[1].1) else { return alone };
+    if scaled.abs() < 0.095 {
+        return alone;
+    }
+    let mut out = alone.clone();
+    out[small] = (if scaled.abs() >= 9.995 { format!("{scaled:.1}") } else { format!("{scaled:.2}") }, alone[large].1.clone());
+    out
 }
 
 /// Formats a count with three digits: `14.7 M sector`.
@@ -225,6 +242,18 @@ pub fn explain_computation(name: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pair_has_one_unit_where_that_is_readable() {
+        let pair = |a, b, unit| human_pair(a, b, unit).map(|(number, unit)| format!("{number} {unit}"));
+        assert_eq!(pair(536_870_912.0, 16_777_216.0, "request"), ["537 Mrequest", "16.8 Mrequest"]);
+        assert_eq!(pair(1.86e6, 3.13e6, "nsecond"), ["1.86 ms", "3.13 ms"]);
+        assert_eq!(pair(800_000.0, 3.13e6, "nsecond"), ["0.80 ms", "3.13 ms"]);
+        assert_eq!(pair(2_000.0, 3.13e6, "nsecond"), ["2.00 µs", "3.13 ms"]);
+        assert_eq!(pair(1_074_266_112.0, 67_633_152.0, "sectors"), ["1.07 Gsectors", "67,633,152 sectors"]);
+        assert_eq!(pair(0.0, 3.13e6, "nsecond"), ["0 ns", "3.13 ms"]);
+        assert_eq!(pair(5.0, 7.0, "block"), ["5 block", "7 block"]);
+    }
 
     #[test]
     fn values_are_read_at_a_glance() {
