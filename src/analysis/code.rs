@@ -118,6 +118,7 @@ pub fn build_listing(metrics: &Metrics, result: usize, details: &Details, code: 
     let mut by_address: BTreeMap<u64, Counts> = BTreeMap::new();
     let mut out = Listing { remarks: code.remarks.clone(), ..Listing::default() };
     let none = metrics.results.get(result).is_none();
+    let counted = metrics.names.iter().any(|n| &**n == "PC_Samples");
     let reasons = metrics.names.iter().any(|n| n.starts_with(PC_STALLED));
     out.unit = if has_thread_trace(metrics) && metrics.names.iter().any(|n| &**n == "Latency") { "cycles" } else { "samples" };
     for (id, instances) in details.instances.iter().filter(|_| !none) {
@@ -149,7 +150,10 @@ pub fn build_listing(metrics: &Metrics, result: usize, details: &Details, code: 
                     }
                 }
                 None if matches!(&**name, "Latency" | "Idle" | "PC_Issued" | "PC_Stalled") => {
-                    counts.samples += n;
+                    // The parts of all samples.
+                    if !counted {
+                        counts.samples += n;
+                    }
                     let reason = match &**name {
                         "Idle" => "idle",
                         // Its reasons stand for it.

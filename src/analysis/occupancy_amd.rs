@@ -5,7 +5,7 @@
 //! shared by architectural and accumulation registers and allocated in steps of 8, and holds 8 waves; a compute unit has
 //! four SIMDs, 16 workgroups of more than one wave, and LDS in steps of 512 bytes (CDNA4: 160 KiB in steps of 1,280).
 //! RDNA, for waves of 32 lanes in WGP mode, which are the defaults of compilers: two compute units share four SIMDs,
-//! 128 KiB of LDS in steps of 512 bytes, and 32 workgroups of more than one wave; reports do not tell kernels that were
+//! 128 KiB of LDS in steps of 512 bytes (1,024 from RDNA 2 on: Mesa's `ac_gpu_info.c`), and 32 workgroups of more than one wave; reports do not tell kernels that were
 //! compiled for waves of 64 lanes or for CU mode. Scalar registers are ignored: they can only lower the result, and LLVM
 //! and older documents disagree about them.
 
@@ -33,23 +33,23 @@ const RDNA_REGISTERS: u32 = 256;
 
 fn find_chip(arch: &str) -> Option<Chip> {
     let cdna = |lds, lds_step| Chip { waves_per_simd: 8, registers: 512, register_step: 8, lds, lds_step, workgroups: 16, cus: 1 };
-    let rdna = |waves_per_simd, registers, register_step| Chip {
+    let rdna = |waves_per_simd, registers, register_step, lds_step| Chip {
         waves_per_simd,
         registers,
         register_step,
         lds: 128 << 10,
-        lds_step: 512,
+        lds_step,
         workgroups: 32,
         cus: 2,
     };
     Some(match arch {
         "gfx90a" | "gfx942" => cdna(64 << 10, 512),
         "gfx950" => cdna(160 << 10, 1280),
-        "gfx1010" | "gfx1011" | "gfx1012" | "gfx1013" => rdna(20, 1024, 8),
+        "gfx1010" | "gfx1011" | "gfx1012" | "gfx1013" => rdna(20, 1024, 8, 512),
         "gfx1030" | "gfx1031" | "gfx1032" | "gfx1033" | "gfx1034" | "gfx1035" | "gfx1036" | "gfx1102" | "gfx1103" | "gfx1150"
-        | "gfx1152" | "gfx1153" => rdna(16, 1024, 16),
+        | "gfx1152" | "gfx1153" => rdna(16, 1024, 16, 1024),
         // With half as many registers again.
-        "gfx1100" | "gfx1101" | "gfx1151" | "gfx1200" | "gfx1201" => rdna(16, 1536, 24),
+        "gfx1100" | "gfx1101" | "gfx1151" | "gfx1200" | "gfx1201" => rdna(16, 1536, 24, 1024),
         _ => return None,
     })
 }
@@ -168,8 +168,10 @@ mod tests {
         }
         // Workgroups of two, three and four waves with 8,252 bytes of LDS: 7.5, 11.25 and 15 waves of a SIMD.
         for (threads, waves) in [(64, 30), (96, 45), (128, 60)] {
-            assert_eq!(held("gfx1100", threads, 24, 8_252).unwrap().warps_per_sm, waves, "{threads}");
+            assert_eq!(held("gfx1010", threads, 24, 8_252).unwrap().warps_per_sm, waves, "{threads}");
         }
+        // 2,100 bytes take 2,560 or 3,072.
+        assert_eq!(["gfx1010", "gfx1100"].map(|arch| held(arch, 32, 24, 2_100).unwrap().warps_per_sm), [51, 42]);
         let one = held("gfx1100", 256, 24, 0).unwrap();
         // 96 workgroups on 48 units of 8 workgroups each.
         assert_eq!((one.unit, one.blocks_per_sm, one.waves), ("WGP", 8, Some(0.25)));

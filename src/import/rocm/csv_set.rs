@@ -10,7 +10,7 @@ use crate::import::{Budget, ImportError, Job};
 use crate::launch::open;
 use crate::model::{Device, Vendor};
 use csv::ByteRecord;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -147,6 +147,16 @@ pub fn read_files(files: &[PathBuf], job: &Job<'_>) -> Result<Rows, ImportError>
         let n = open::open_regular(file).and_then(|mut f| f.read(&mut head)).map_err(|e| ImportError::io(file, e))?;
         known.extend(detect_table(&head[..n]).map(|t| (t, file)));
     }
+    // A folder may have the same records under the names of rocprofv3 and of `rocpd convert`.
+    let named = |path: &Path, part: &str| path.to_string_lossy().ends_with(&format!("{part}.csv"));
+    let stems = |wanted: Table, part: &str| -> FxHashSet<PathBuf> {
+        known.iter().filter(|(table, path)| *table == wanted && !named(path, part)).map(|(_, path)| set_stem(path)).collect()
+    };
+    let (calls, counters) = (stems(Table::Calls, "_regions_trace"), stems(Table::Counters, "_counter_collection_trace"));
+    known.retain(|(_, path)| {
+        let twin = |part, others: &FxHashSet<PathBuf>| named(path, part) && others.contains(&set_stem(path));
+        !twin("_regions_trace", &calls) && !twin("_counter_collection_trace", &counters)
+    });
     // Files of a process share one stem. Within a process, read referenced tables first, and the trace before
     // counters, as the trace contains more about dispatches.
     known.sort_by_key(|(table, path)| (set_stem(path), *table));
@@ -288,10 +298,11 @@ impl Reader {
             Some(&known) => known,
             None => {
                 // The first `Guid` belongs to the process of the files.
-                let new = if pid.is_some() || self.guids.is_empty() {
+                let new = if self.guids.is_empty() {
                     self.process_index(pid)
                 } else {
-                    self.rows.processes.push(Process { pass: self.pass, ..Process::default() });
+                    // Processes of several containers or nodes may have the same id.
+                    self.rows.processes.push(Process { pid: pid.unwrap_or(0), pass: self.pass, ..Process::default() });
                     next(self.rows.processes.len() - 1)
                 };
                 self.guids.insert(guid.to_owned(), new);
@@ -487,7 +498,7 @@ impl Reader {
             // Releases have neither size nor agent. Some are of allocations before the recording began, and `rocpd convert`
             // repeats the rows of databases of several processes.
             let Some((bytes, agent, _)) = self.blocks.remove(&(process, address)) else { return Some(()) };
-            (-bytes, agent)
+            (bytes.saturating_neg(), agent)
         } else {
             let bytes: i64 = head.cell_number(row, &["allocation_size"]).unwrap_or(0);
             let agent = head.cell_text(row, &["agent_id"]).map(|t| self.agent_index(t, false));

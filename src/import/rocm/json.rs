@@ -4,7 +4,7 @@ use super::many::{Many, with_counting};
 use super::rocpd::{build_device, is_process_range, name_partition};
 use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, Texts, strip_kd_suffix};
 use crate::import::{ImportError, Input, Job, budget};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ struct One {
 #[serde(default)]
 struct CounterName {
     id: Handle,
-    name: String,
+    name: Value,
 }
 
 #[derive(Default, Deserialize)]
@@ -64,18 +64,18 @@ struct CounterCollection {
 #[serde(default)]
 struct CounterRecord {
     counter_id: Handle,
-    value: f64,
+    value: Value,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct MemoryAllocation {
-    kind: usize,
-    operation: usize,
+    kind: Value,
+    operation: Value,
     start_timestamp: i64,
     agent_id: Handle,
     address: Value,
-    allocation_size: u64,
+    allocation_size: Value,
 }
 
 #[derive(Default, Deserialize)]
@@ -250,6 +250,7 @@ pub fn read_file(bytes: &[u8], job: &Job<'_>, input: &Input) -> Result<Rows, Imp
         }
         read_process(one, &mut rows, &mut texts);
     }
+    rows.choose_counted();
     Ok(rows)
 }
 
@@ -346,12 +347,15 @@ fn read_process(one: One, rows: &mut Rows, texts: &mut Texts) {
             Value::String(text) => u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap_or(0),
             value => value.get("handle").unwrap_or(value).as_u64().unwrap_or(0),
         };
-        let (bytes, agent) = if operation(a.kind, a.operation).contains("FREE") {
+        let index = |value: &Value| value.as_u64().and_then(|n| usize::try_from(n).ok());
+        let Some((kind, number)) = index(&a.kind).zip(index(&a.operation)) else { continue };
+        let (bytes, agent) = if operation(kind, number).contains("FREE") {
             // Releases have neither size nor agent.
             let Some((bytes, agent)) = blocks.remove(&address) else { continue };
-            (-bytes, agent)
+            (bytes.saturating_neg(), agent)
         } else {
-            let block = (i64::try_from(a.allocation_size).unwrap_or(i64::MAX), agents.get(&a.agent_id.handle).copied());
+            let Some(size) = a.allocation_size.as_u64() else { continue };
+            let block = (i64::try_from(size).unwrap_or(i64::MAX), agents.get(&a.agent_id.handle).copied());
             blocks.insert(address, block);
             block
         };
@@ -372,8 +376,7 @@ fn read_counters(
     known: Known<'_>,
 ) {
     let (process, agents, symbols) = known;
-    let names: FxHashMap<u64, &str> = named.iter().map(|c| (c.id.handle, c.name.as_str())).collect();
-    let mut counted: FxHashSet<u64> = FxHashSet::default();
+    let names: FxHashMap<u64, &str> = named.iter().filter_map(|c| Some((c.id.handle, c.name.as_str()?))).collect();
     for c in collected {
         let id = c.dispatch_data.dispatch_info.dispatch_id;
         if !traced {
@@ -385,15 +388,13 @@ fn read_counters(
         // Of a kernel that was replayed, the first run with a counter gives its value.
         let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
         for record in &c.records {
-            if let Some(name) = names.get(&record.counter_id.handle) {
-                *sums.entry(name).or_default() += record.value;
+            if let Some((name, value)) = names.get(&record.counter_id.handle).zip(record.value.as_f64()) {
+                *sums.entry(name).or_default() += value;
             }
         }
         for (name, value) in sums {
             let name = texts.text_number(name.as_bytes(), &mut rows.texts);
             rows.counters.push(Counter { process, dispatch: id, name, value });
         }
-        counted.insert(id);
     }
-    rows.chosen |= !counted.is_empty() && rows.dispatches.iter().all(|d| d.process != process || counted.contains(&d.id));
 }

@@ -547,10 +547,10 @@ fn count_missing(rows: &Rows) -> u64 {
     }
     // Sorted by process and number.
     let mut missing = 0;
-    let mut last = (u32::MAX, 0);
+    let mut last = (u32::MAX, 0_u64);
     for d in rows.dispatches.iter().filter(|d| d.id > 0) {
         let before = if last.0 == d.process { last.1 } else { 0 };
-        missing += d.id.saturating_sub(before + 1);
+        missing += d.id.saturating_sub(before.saturating_add(1));
         last = (d.process, d.id);
     }
     missing

@@ -32,6 +32,10 @@ pub const SUFFIXES: [&str; 2] = ["_pc_sampling_host_trap.csv", "_pc_sampling_sto
 const REASON: &str = "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_";
 /// Memory of an instruction, bytes.
 const INSTRUCTION: u64 = 256;
+/// Memory of a text or of a stall reason of an instruction, besides its length, bytes.
+const TEXT: u64 = 96;
+/// Text of instructions that AMD's tool could not decode: of the runtime's copies, or of code that changes itself.
+const NOT_DECODED: &str = "(not decoded)";
 /// Name of the kernel of samples without a dispatch in the trace.
 const UNKNOWN: &str = "(kernel not in the trace)";
 
@@ -101,6 +105,7 @@ fn each_row(
 fn read_names(path: &Path, budget: &Budget, cancel: &Cancel) -> Result<FxHashMap<u64, Arc<str>>, ImportError> {
     let mut out: FxHashMap<u64, Arc<str>> = FxHashMap::default();
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
     let Some(stem) = SUFFIXES.iter().find_map(|s| name.strip_suffix(s)) else { return Ok(out) };
     let trace = path.with_file_name(format!("{stem}_kernel_trace.csv"));
     let Ok(file) = open::open_regular(&trace) else { return Ok(out) };
@@ -140,9 +145,14 @@ fn read_samples(input: &Input, cancel: &Cancel) -> Result<Samples, ImportError> 
     let mut places: FxHashMap<Vec<u8>, Place> = FxHashMap::default();
     let unknown: Arc<str> = Arc::from(UNKNOWN);
     each_row(from, &input.path, cancel, |head, row| {
-        let (Some(dispatch), Some(text)) = (head.cell_number(row, &["dispatch_id"]), head.cell_text(row, &["instruction"])) else {
+        let Some(dispatch) = head.cell_number(row, &["dispatch_id"]) else {
             out.broken += 1;
             return Ok(());
+        };
+        let (text, comment) = match head.cell_text(row, &["instruction"]) {
+            Some(text) => (text, head.cell_text(row, &["instruction_comment"]).unwrap_or_default()),
+            // Its comment has the address, which is another in each row.
+            None => (NOT_DECODED.as_bytes(), &b""[..]),
         };
         let name = names.get(&dispatch).unwrap_or(&unknown);
         out.unknown += u64::from(!names.contains_key(&dispatch));
@@ -150,9 +160,15 @@ fn read_samples(input: &Input, cancel: &Cancel) -> Result<Samples, ImportError> 
         if at == out.kernels.len() {
             out.kernels.push(((**name).to_owned(), Sampled::default()));
         }
-        let text = texts.entry(text.to_owned()).or_insert_with(|| Arc::from(String::from_utf8_lossy(text))).clone();
-        let comment = head.cell_text(row, &["instruction_comment"]).unwrap_or_default();
-        let place = places.entry(comment.to_owned()).or_insert_with(|| parse_place(&String::from_utf8_lossy(comment))).clone();
+        if !texts.contains_key(text) {
+            budget.charge_bytes(TEXT + 2 * text.len() as u64)?;
+            texts.insert(text.to_owned(), Arc::from(String::from_utf8_lossy(text)));
+        }
+        if !places.contains_key(comment) {
+            budget.charge_bytes(TEXT + 2 * comment.len() as u64)?;
+            places.insert(comment.to_owned(), parse_place(&String::from_utf8_lossy(comment)));
+        }
+        let (Some(text), Some(place)) = (texts.get(text).cloned(), places.get(comment).cloned()) else { return Ok(()) };
         let instructions = &mut out.kernels[at].1.instructions;
         let known = instructions.len();
         let counts = instructions.entry((place, text)).or_default();
@@ -164,7 +180,11 @@ fn read_samples(input: &Input, cancel: &Cancel) -> Result<Samples, ImportError> 
             } else {
                 let reason = String::from_utf8_lossy(head.cell_text(row, &["stall_reason"]).unwrap_or_default()).into_owned();
                 let reason = reason.strip_prefix(REASON).unwrap_or(&reason).to_ascii_lowercase().replace('_', " ");
-                *counts.stalled.entry(Arc::from(if reason.is_empty() { "unknown" } else { &reason })).or_default() += 1;
+                let reason = if reason.is_empty() { "unknown" } else { &reason };
+                if !counts.stalled.contains_key(reason) {
+                    budget.charge_bytes(TEXT + reason.len() as u64)?;
+                }
+                *counts.stalled.entry(Arc::from(reason)).or_default() += 1;
             }
         }
         if instructions.len() > known {
@@ -178,18 +198,19 @@ fn read_samples(input: &Input, cancel: &Cancel) -> Result<Samples, ImportError> 
 /// Metrics of one result, with the names and units of all.
 struct Table {
     metrics: Metrics,
+    numbers: FxHashMap<String, u32>,
     values: Vec<(u32, Value)>,
 }
 
 impl Table {
     fn put(&mut self, name: &str, value: u64) {
-        let names = &mut self.metrics.names;
-        let number = names.iter().position(|n| **n == *name).unwrap_or(names.len());
-        if number == names.len() {
-            names.push(Arc::from(name));
+        let next = u32::try_from(self.metrics.names.len()).unwrap_or(u32::MAX);
+        let number = *self.numbers.entry(name.to_owned()).or_insert_with(|| {
+            self.metrics.names.push(Arc::from(name));
             self.metrics.units.push(Arc::from(""));
-        }
-        self.values.push((u32::try_from(number).unwrap_or(u32::MAX), Value::Integer(value)));
+            next
+        });
+        self.values.push((number, Value::Integer(value)));
     }
 }
 
@@ -240,7 +261,11 @@ pub fn read_profile(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError
     let samples = read_samples(input, &job.cancel)?;
     let mut profile = Profile::new(Source { tool: TOOL.to_owned(), version: None, schema: None, file: input.path.clone() });
     profile.devices = vec![Device { maker: Vendor::Amd, ..Device::default() }];
-    let mut table = Table { metrics: Metrics { source: profile.source.clone(), ..Metrics::default() }, values: Vec::new() };
+    let mut table = Table {
+        metrics: Metrics { source: profile.source.clone(), ..Metrics::default() },
+        numbers: FxHashMap::default(),
+        values: Vec::new(),
+    };
     let mut columns = LaunchColumns::default();
     for (name, sampled) in &samples.kernels {
         let kernel =
@@ -314,6 +339,8 @@ pub fn read_code(input: &Input, result: usize, cancel: &Cancel) -> Result<Code, 
     let samples = read_samples(input, cancel)?;
     let Some((name, sampled)) = samples.kernels.get(result) else { return Ok(Code::default()) };
     let mut out = listed_code(&sampled.list_rows(name), &BTreeMap::new(), input.path.parent().unwrap_or(Path::new(".")));
-    out.remarks.push("these samples have no addresses: instructions are in the order of their lines".to_owned());
+    out.remarks.push(
+        "these samples have no addresses: instructions are in the order of their lines, and equal ones of one line are one row".to_owned(),
+    );
     Ok(out)
 }

@@ -2,7 +2,7 @@
 //! use the database's views, which omit dispatches without a queue or thread.
 
 use super::by_id::ById;
-use super::rocpd_durations::read_durations;
+use super::rocpd_durations::{Known, read_durations};
 use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, Texts, strip_kd_suffix};
 use crate::import::sqlite::db::Db;
 use crate::import::sqlite::scan::{NULL, find_layout, gather_pieces, gather_rows, scan_integers};
@@ -50,6 +50,7 @@ pub fn read_database(db: &Db, job: &Job<'_>, whole: bool) -> Result<Rows, Import
     if rows.durations.is_some() && !rows.dispatches.is_empty() {
         rows = read(false)?;
     }
+    rows.choose_counted();
     rows.broken += rows.durations.as_ref().map_or(0, |d| d.broken);
     Ok(rows)
 }
@@ -116,7 +117,10 @@ impl One<'_> {
         self.read_symbols(rows)?;
         let wants = |part| self.job.wants.has_parts(part);
         let (details, calls) = (wants(Parts::DETAILS), wants(Parts::CALLS) || wants(Parts::RANGES));
-        if details || calls {
+        let counted = gather_rows(self.db, self.job, &self.table_name("pmc_event"), ["event_id"], "counters")?;
+        self.ids.counted = counted.into_iter().map(|[event]| (event, None)).collect();
+        // Runs of a replayed kernel, which only counters make, are told by their events.
+        if details || calls || !self.ids.counted.is_empty() {
             let table = self.table_name("event");
             self.ids.events = {
                 let pieces = gather_pieces(self.db, self.job, &table, ["id", "stack_id", "category_id"], "events")?;
@@ -125,8 +129,6 @@ impl One<'_> {
                 ById::from_rows(rows, pieces.into_iter().flatten().map(event))
             };
         }
-        let counted = gather_rows(self.db, self.job, &self.table_name("pmc_event"), ["event_id"], "counters")?;
-        self.ids.counted = counted.into_iter().map(|[event]| (event, None)).collect();
         self.read_dispatches(rows)?;
         if calls || details {
             self.read_calls(rows)?;
@@ -247,7 +249,9 @@ impl One<'_> {
         let table = format!("{DISPATCHES}{}", self.suffix);
         if self.durations_only && self.ids.counted.is_empty() {
             let out = rows.durations.get_or_insert_default();
-            if read_durations(self.db, &table, &self.ids.symbols, self.job, out)? {
+            let last = next(rows.processes.len()).saturating_sub(1);
+            let known = Known { symbols: &self.ids.symbols, processes: &self.ids.processes, last };
+            if read_durations(self.db, &table, known, self.job, out)? {
                 return Ok(());
             }
         }
@@ -444,9 +448,6 @@ impl One<'_> {
         let mut all: Vec<Counter> =
             first.into_iter().map(|((process, dispatch, _), (name, value))| Counter { process, dispatch, name, value }).collect();
         all.sort_by_key(|c| (c.process, c.dispatch, c.name));
-        // If the run only collected counters, all dispatches have counters.
-        let counted: FxHashSet<(u32, u64)> = all.iter().map(|c| (c.process, c.dispatch)).collect();
-        rows.chosen |= !all.is_empty() && rows.dispatches.iter().all(|d| counted.contains(&(d.process, d.id)));
         rows.counters.extend(all);
         Ok(())
     }
@@ -494,7 +495,7 @@ impl One<'_> {
                 }
                 // Releases have neither size nor agent: use those of the allocation.
                 "FREE" => match blocks.remove(&(process, address)) {
-                    Some((bytes, agent)) => (-bytes, agent),
+                    Some((bytes, agent)) => (bytes.saturating_neg(), agent),
                     None => continue,
                 },
                 _ => continue,

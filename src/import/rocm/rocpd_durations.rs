@@ -1,5 +1,6 @@
 //! Durations of all dispatches of a rocpd database by kernel, for a table of kernels: 8 bytes for each dispatch.
 
+use crate::import::budget::Budget;
 use crate::import::sqlite::db::Db;
 use crate::import::sqlite::scan::{self, NULL, find_layout};
 use crate::import::{ImportError, Job};
@@ -7,8 +8,18 @@ use crate::model::launches::TimesBuilder;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Dispatch numbers beyond this multiple of the number of rows are not plausible.
-const MOST_TIMES: usize = 64;
+/// Dispatch numbers beyond this multiple of the number of rows are not plausible: most of the dispatches would be missing.
+const MOST_TIMES: usize = 4;
+
+/// What the dispatches refer to.
+#[derive(Clone, Copy)]
+pub struct Known<'a> {
+    /// Indices of symbols and processes by id.
+    pub symbols: &'a FxHashMap<i64, u32>,
+    pub processes: &'a FxHashMap<i64, u32>,
+    /// Index of the process of dispatches whose process is unknown.
+    pub last: u32,
+}
 
 /// Kernel and duration of each dispatch, in the order of the file.
 #[derive(Debug, Default)]
@@ -31,11 +42,15 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// Notes a number; false if it is not plausible.
-    fn note(&mut self, number: i64, most: usize) -> bool {
+    /// Notes a number; false if it is not plausible, or there is no memory for it.
+    fn note(&mut self, number: i64, most: usize, memory: &Budget) -> bool {
         let Some(at) = usize::try_from(number).ok().filter(|n| *n <= most) else { return false };
         if at > 0 {
             if self.words.len() <= at / 64 {
+                let more = at / 64 + 1 - self.words.len();
+                if !memory.try_spend(8 * more as u64) {
+                    return false;
+                }
                 self.words.resize(at / 64 + 1, 0);
             }
             self.words[at / 64] |= 1 << (at % 64);
@@ -73,7 +88,8 @@ struct Piece {
 #[derive(Default)]
 struct State {
     pieces: Vec<Piece>,
-    numbers: FxHashMap<i64, Numbers>,
+    /// By process.
+    numbers: FxHashMap<u32, Numbers>,
     broken: u64,
     odd: bool,
 }
@@ -106,17 +122,11 @@ impl<'a> Symbols<'a> {
 
 /// Reads the dispatches of one database into `out`; false if a dispatch number comes twice, so that the rows are not
 /// launches one by one.
-pub fn read_durations(
-    db: &Db,
-    table: &str,
-    symbols: &FxHashMap<i64, u32>,
-    job: &Job<'_>,
-    out: &mut Durations,
-) -> Result<bool, ImportError> {
+pub fn read_durations(db: &Db, table: &str, known: Known<'_>, job: &Job<'_>, out: &mut Durations) -> Result<bool, ImportError> {
     if !db.has_table(table) {
         return Ok(true);
     }
-    let (layout, memory, symbols) = (find_layout(db, table)?, db.memory_budget(), Symbols::new(symbols));
+    let (layout, memory, symbols) = (find_layout(db, table)?, db.memory_budget(), Symbols::new(known.symbols));
     let most = layout.rows.saturating_mul(MOST_TIMES);
     let columns = ["pid", "kernel_id", "dispatch_id", "start", "end"];
     let states = scan::scan_integers(db, table, columns, ("kernels", layout), job, State::default, |state, chunk, rows| {
@@ -132,7 +142,8 @@ pub fn read_durations(
                 continue;
             };
             if number != NULL {
-                state.odd |= !state.numbers.entry(pid).or_default().note(number, most);
+                let process = known.processes.get(&pid).copied().unwrap_or(known.last);
+                state.odd |= !state.numbers.entry(process).or_default().note(number, most, memory);
             }
             let end = if end == NULL { start } else { end };
             let (short, wide) = TimesBuilder::squeeze_value((start > 0 && end >= start).then(|| end - start));
@@ -143,7 +154,7 @@ pub fn read_durations(
         state.pieces.push(piece);
         Ok(())
     })?;
-    let mut numbers: FxHashMap<i64, Numbers> = FxHashMap::default();
+    let mut numbers: FxHashMap<u32, Numbers> = FxHashMap::default();
     let mut pieces = Vec::new();
     for state in states {
         for (pid, of) in &state.numbers {
@@ -180,10 +191,13 @@ mod tests {
     #[test]
     fn numbers_are_counted_once() {
         let mut one = Numbers::default();
-        assert!([1, 2, 64, 0].into_iter().all(|n| one.note(n, 1000)));
-        assert!(!one.note(-1, 1000) && !one.note(1001, 1000));
+        let memory = Budget::of_rows(std::path::Path::new("x"), 100);
+        assert!([1, 2, 64, 0].into_iter().all(|n| one.note(n, 1000, &memory)));
+        assert!(!one.note(-1, 1000, &memory) && !one.note(1001, 1000, &memory));
+        // Sixteen words of memory are more than the budget has left.
+        assert!(!one.note(1000, 1000, &memory) && memory.bytes_left() == 100 - 16);
         let mut other = Numbers::default();
-        assert!([3, 200].into_iter().all(|n| other.note(n, 1000)));
+        assert!([3, 200].into_iter().all(|n| other.note(n, 1000, &memory)));
         one.merge(&other);
         assert_eq!((one.distinct(), one.rows, one.highest()), (5, 5, 200));
         one.merge(&other);

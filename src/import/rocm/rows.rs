@@ -2,7 +2,7 @@
 
 use super::rocpd_durations::Durations;
 use crate::model::{Bytes, Device, LaunchConfig};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -157,6 +157,8 @@ pub struct Rows {
 impl Rows {
     /// Appends the rows of another report of the same run, and shifts their indices (except `u32::MAX`, which means none).
     pub fn append(&mut self, other: Self) {
+        let chosen = |rows: &Self| rows.chosen || rows.dispatches.is_empty();
+        self.chosen = chosen(self) && chosen(&other) && (self.chosen || other.chosen);
         let after = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
         let (process, agent, symbol, text) =
             (after(self.processes.len()), after(self.agents.len()), after(self.symbols.len()), after(self.texts.len()));
@@ -199,10 +201,16 @@ impl Rows {
         self.threads.extend(other.threads.into_iter().map(|(p, tid, name)| (p.saturating_add(process), tid, name)));
         self.by_guid |= other.by_guid;
         self.legacy |= other.legacy;
-        self.chosen |= other.chosen;
         self.broken += other.broken;
         self.driver_records += other.driver_records;
         self.replays += other.replays;
+    }
+
+    /// Marks a report whose dispatches all have counters: the run collected counters of chosen dispatches, and recorded no
+    /// others.
+    pub fn choose_counted(&mut self) {
+        let counted: FxHashSet<(u32, u64)> = self.counters.iter().map(|c| (c.process, c.dispatch)).collect();
+        self.chosen |= !counted.is_empty() && self.dispatches.iter().all(|d| counted.contains(&(d.process, d.id)));
     }
 
     /// Sorts the dispatches by process and number.
@@ -217,10 +225,15 @@ impl Rows {
     /// size, and follow each other.
     pub fn drop_replays(&mut self) {
         self.sort_dispatches();
+        // Only a process whose counters are collected replays kernels.
+        let counting: FxHashSet<u32> = self.counters.iter().map(|c| c.process).collect();
+        if counting.is_empty() {
+            return;
+        }
         let same = |d: &Dispatch| (d.process, d.id, d.correlation, d.thread, d.agent, d.symbol, d.queue, d.workgroup, d.grid);
         let before = self.dispatches.len();
         self.dispatches.dedup_by(|later, kept| {
-            let numbered = later.id != 0 && later.correlation != 0;
+            let numbered = later.id != 0 && later.correlation != 0 && counting.contains(&later.process);
             numbered && later.start > kept.start && later.start >= kept.end && same(later) == same(kept)
         });
         self.replays += (before - self.dispatches.len()) as u64;

@@ -14,7 +14,7 @@ use crate::import::sqlite::scan::{NULL, find_layout, gather_pieces, gather_rows,
 use crate::import::{ImportError, Job, Parts};
 use crate::model::launches::TimesBuilder;
 use crate::model::{Device, Vendor};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ fn read_durations(
     }
     let (layout, memory) = (find_layout(db, table)?, db.memory_budget());
     let text = |id: i64| ids.get(&id).and_then(|&at| texts.get(at as usize));
-    let kernels: Vec<i64> = ids.keys().copied().filter(|&id| text(id).is_some_and(|t| is_kernel(t))).collect();
+    let kernels: FxHashSet<i64> = ids.keys().copied().filter(|&id| text(id).is_some_and(|t| is_kernel(t))).collect();
     let columns = ["gpuId", "start", "end", "description_id", "opType_id"];
     let states = scan_integers(db, table, columns, ("operations", layout), job, Found::default, |found, chunk, rows| {
         memory.charge_bytes(8 * rows.len() as u64)?;
@@ -128,7 +128,9 @@ fn read_durations(
 
 /// Makes the names of the durations symbols, and adds the GPUs.
 fn with_durations((mut durations, gpus): (Durations, BTreeSet<i64>), mut rows: Rows) -> Rows {
-    let maker = if rows.texts.iter().any(|t| is_cuda_call(t)) { Vendor::Nvidia } else { Vendor::Amd };
+    let names: FxHashSet<u32> = durations.symbols.iter().copied().collect();
+    let mut calls = (0..).zip(&rows.texts).filter(|(at, _)| !names.contains(at)).map(|(_, text)| text);
+    let maker = if calls.any(|t| is_cuda_call(t)) { Vendor::Nvidia } else { Vendor::Amd };
     for gpu in gpus {
         rows.agents.push(Agent { device: Some(Device { maker, id: to_u32(gpu).unwrap_or(0), ..Device::default() }), ..Agent::default() });
     }

@@ -28,8 +28,11 @@ fn unit_of(column: &str) -> f64 {
 
 /// Returns true if a row is for a call, a domain or a copy instead of a kernel.
 fn no_kernel(name: &str) -> bool {
-    let call = ["hip", "__hip", "hsa_", "rocdec", "rocjpeg", "MEMORY_", "Copy", "nccl"].iter().any(|start| name.starts_with(start));
-    let domain = matches!(name, "KERNEL_DISPATCH" | "SCRATCH_MEMORY") || name.ends_with("_API") || name.ends_with("_API_EXT");
+    let call =
+        ["hip", "__hip", "hsa_", "roctx", "rocdec", "rocjpeg", "MEMORY_", "Copy", "nccl"].iter().any(|start| name.starts_with(start));
+    let domain = matches!(name, "KERNEL_DISPATCH" | "SCRATCH_MEMORY" | "ALLOC" | "REALLOC" | "FREE" | "RECLAIM")
+        || name.ends_with("_API")
+        || name.ends_with("_API_EXT");
     (call && !name.contains(['(', '<', ' ']) && !name.starts_with("ncclDev")) || domain
 }
 
@@ -49,6 +52,9 @@ pub fn read_table(from: impl Read, path: &Path, job: &Job<'_>, mut profile: Prof
         return Err(ImportError::damaged(path, "its header", "no columns of calls and durations"));
     };
     let (least, most, deviation) = (times("MinNs", "Min"), times("MaxNs", "Max"), column("StdDev").or_else(|| column("Std_Dev")));
+    // `rocpd summary` writes a table for each domain.
+    let file = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let of_others = file.ends_with("_summary.csv") && !file.ends_with("kernels_summary.csv");
     let mut record = StringRecord::new();
     let (mut rows, mut broken, mut others) = (0_u64, 0_u64, 0_u64);
     while reader.read_record(&mut record).map_err(damaged)? {
@@ -62,7 +68,7 @@ pub fn read_table(from: impl Read, path: &Path, job: &Job<'_>, mut profile: Prof
             broken += 1;
             continue;
         };
-        if no_kernel(name) {
+        if of_others || no_kernel(name) {
             others += 1;
             continue;
         }

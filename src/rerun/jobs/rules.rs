@@ -263,8 +263,8 @@ pub(super) fn of_job(job: &Job, filter: Option<&Filter>, several: bool) -> Vec<F
         );
         add(if numbered { Warning } else { Info }, "regions", "selected_regions", &text);
     }
-    if has("replay_mode") {
-        let others = [("advanced_thread_trace", "a thread trace"), ("pc_sampling_beta_enabled", "PC sampling"), ("spm", "SPM")];
+    if find_value(job, "replay_mode").is_some_and(|v| v.to_text() == "kernel") {
+        let others = [("pc_sampling_beta_enabled", "PC sampling"), ("spm", "SPM")];
         for (_, what) in others.iter().filter(|(name, _)| has(name)) {
             add(Error, "two-ways", "replay_mode", &format!("`replay_mode` beside {what}: rocprofv3 refuses them"));
         }
@@ -272,7 +272,7 @@ pub(super) fn of_job(job: &Job, filter: Option<&Filter>, several: bool) -> Vec<F
             add(Error, "replay", "replay_mode", "`replay_mode` needs counters: pmc or pmc_groups");
         }
         if !has("kernel_replay_beta_enabled") {
-            add(Error, "replay", "replay_mode", "`replay_mode` needs kernel_replay_beta_enabled: true");
+            add(Warning, "replay", "replay_mode", "`replay_mode` needs kernel_replay_beta_enabled: true, here or on the command line");
         }
     }
     if collected_data(job).is_empty() && !has("list_avail") && !has("list_metrics") {

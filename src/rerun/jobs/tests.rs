@@ -77,7 +77,7 @@ fn what_breaks_is_said() {
         ("pc_sampling_unit: cycles", "pc-sampling"),
         ("pmc: [SQ_WAVES]\nreplay_mode: kernel", "replay"),
         ("replay_mode: kernel\nkernel_replay_beta_enabled: true", "replay"),
-        ("pmc: [SQ_WAVES]\nreplay_mode: kernel\nkernel_replay_beta_enabled: true\nadvanced_thread_trace: true", "two-ways"),
+        ("pmc: [SQ_WAVES]\nreplay_mode: kernel\nkernel_replay_beta_enabled: true\nspm: [SQ_WAVES]", "two-ways"),
         ("kernel_trace: true\ncollection_period: [5:1:0]", "wrong-type"),
         ("output_file: out", "collects-nothing"),
         ("pmc: [MemUnitBusy]", "counter-gone"),

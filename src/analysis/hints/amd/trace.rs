@@ -17,13 +17,17 @@ fn wait_hint(amd: &Amd<'_>, id: Diagnosis, kinds: &[&str], what: &str, actions: 
     if share * 100.0 < WAIT.value {
         return None;
     }
-    let unit = if amd.get("PC_Samples").is_some() { "samples" } else { "cycles" };
+    let (unit, headline) = if amd.get("PC_Samples").is_some() {
+        ("samples", format!("in {} of the samples, waves are {what}", format_percent(share)))
+    } else {
+        ("cycles", format!("waves spend {} of their cycles {what}", format_percent(share)))
+    };
     Some(
-        Hint::new(id, share, format!("waves spend {} of their cycles {what}", format_percent(share)))
+        Hint::new(id, share, headline)
             .with_gain_basis("the cycles that waves spend there, if nothing else takes their place")
             .with_confidence(Sure::Likely)
             .with_evidence(
-                [Evidence::from_value("of the waves' cycles", share * 100.0, "%", Some(WAIT))]
+                [Evidence::from_value(&format!("of the waves' {unit}"), share * 100.0, "%", Some(WAIT))]
                     .into_iter()
                     .chain(kinds.iter().map(|k| amd.evidence(&format!("{unit} at {k}"), &amd.name_at(k), None)))
                     .chain([amd.evidence(
