@@ -117,10 +117,14 @@ pub fn human_pair(a: f64, b: f64, unit: &str) -> [Shown; 2] {
     let (value, other) = ([a, b][large], [a, b][small]);
     let parsed = alone[large].0.replace(',', "").parse::<f64>().ok().filter(|n| *n != 0.0 && value.is_finite());
     let Some(scaled) = parsed.map(|n| other * n / value).filter(|_| alone[0].1 != alone[1].1) else { return alone };
-    if scaled.abs() < 0.095 {
-        return alone;
-    }
     let mut out = alone.clone();
+    if scaled.abs() < 0.095 {
+        // A whole number beside a scaled one is harder to compare than two scaled ones.
+        if alone[small].1 == unit && alone[large].1.ends_with(unit) && other.abs() >= 1e3 {
+            out[small] = format_scaled(other, unit);
+        }
+        return out;
+    }
     out[small] = (if scaled.abs() >= 9.995 { format!("{scaled:.1}") } else { format!("{scaled:.2}") }, alone[large].1.clone());
     out
 }
@@ -250,7 +254,8 @@ mod tests {
         assert_eq!(pair(1.86e6, 3.13e6, "nsecond"), ["1.86 ms", "3.13 ms"]);
         assert_eq!(pair(800_000.0, 3.13e6, "nsecond"), ["0.80 ms", "3.13 ms"]);
         assert_eq!(pair(2_000.0, 3.13e6, "nsecond"), ["2.00 µs", "3.13 ms"]);
-        assert_eq!(pair(1_074_266_112.0, 67_633_152.0, "sectors"), ["1.07 Gsectors", "67,633,152 sectors"]);
+        assert_eq!(pair(1_074_266_112.0, 67_633_152.0, "sectors"), ["1.07 Gsectors", "67.6 Msectors"]);
+        assert_eq!(pair(1.5e9, 12.0, "sectors"), ["1.50 Gsectors", "12 sectors"]);
         assert_eq!(pair(0.0, 3.13e6, "nsecond"), ["0 ns", "3.13 ms"]);
         assert_eq!(pair(5.0, 7.0, "block"), ["5 block", "7 block"]);
     }

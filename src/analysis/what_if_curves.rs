@@ -1,6 +1,7 @@
 //! Predicted effect of faster kernels on a run, for the functions with the most time: we replay the recorded run
 //! with each function shortened.
 
+use super::Family;
 use super::readable::readable_name;
 use super::what_if_replay::{Run, Worth};
 use crate::model::{Cancel, Profile};
@@ -90,9 +91,10 @@ impl Worths {
         Some(Self(out))
     }
 
-    /// Returns the curve of a function, if it was evaluated.
+    /// Returns the curve of a function, if it was evaluated. What collectives wait for is on other ranks, which the replay
+    /// does not have.
     pub fn get(&self, function: &str) -> Option<&Curve> {
-        self.0.get(function)
+        self.0.get(function).filter(|_| Family::guess(function, function) != Family::Nccl)
     }
 }
 

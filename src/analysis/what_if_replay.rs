@@ -6,6 +6,7 @@
 //! kernel saves is lost again if the host is not ready or if other work runs concurrently. Without scaling, the replay
 //! reproduces the recorded times.
 
+use super::Family;
 use super::triage::device_ops::{Class, DeviceOp, DeviceOps, Row};
 use crate::model::{CallKind, Device, Kernel, Profile};
 use std::cmp::Reverse;
@@ -111,8 +112,12 @@ impl Worth {
     }
 }
 
-/// Finds the kernel of a profile that matches one recorded by another profiler, by name.
+/// Finds the kernel of a profile that matches one recorded by another profiler, by name. `None` for collectives: what
+/// they wait for is on other ranks, which the replay does not have.
 pub fn kernel_of(profile: &Profile, kernel: &Kernel) -> Option<u32> {
+    if Family::guess(kernel.function(), kernel.demangled()) == Family::Nccl {
+        return None;
+    }
     let same = |k: &Kernel| match (k.demangled.as_deref(), kernel.demangled.as_deref()) {
         (Some(a), Some(b)) => a == b,
         _ => k.function() == kernel.function(),

@@ -1,6 +1,6 @@
 //! Deep links: open the location named on the command line, and format the command that reopens the current location
 
-use super::actions::KeyScope;
+use super::actions::{ActionId, KeyScope};
 use super::msg::Effect;
 use super::navigation::{launches_at, navigate_to, open_screen, set_status, show_result as open_result};
 use super::screen::{At, Navigate, ResultView};
@@ -91,7 +91,12 @@ fn resolve_address(app: &mut App, address: &Location) -> Step {
         if !kernels.select_by_name(name) {
             // The table adopts a new grouping only with the next message.
             let listed = kernels.selected_name().is_some() || known.rows.is_empty();
-            return if listed { Step::Lost(format!("no kernel is called {name}")) } else { Step::Wait };
+            let find = app.session.key_link(ActionId::Filter);
+            return if listed {
+                Step::Lost(format!("no kernel is called {name}; {find} finds kernels by a part of their name"))
+            } else {
+                Step::Wait
+            };
         }
     }
     let launches = profile.launches.len();
@@ -118,11 +123,18 @@ fn resolve_address(app: &mut App, address: &Location) -> Step {
             let best = app.selection(table).result;
             match (best, result_view(show)) {
                 (Some(best), Some(view)) => Step::There(open_result(app, AT, best, view, view)),
-                _ if app.session.reports.iter().any(Report::is_reading) => Step::Wait,
+                _ if app.session.reports.iter().any(Report::is_reading) || joins_are_pending(app, AT) => Step::Wait,
                 _ => Step::Lost("this kernel has no metrics".to_owned()),
             }
         }
     }
+}
+
+/// Returns true if the results of another report are not yet joined with the launches of this one.
+fn joins_are_pending(app: &App, at: usize) -> bool {
+    let Some(report) = app.session.reports.get(at).filter(|r| r.is_timeline()) else { return false };
+    (0..app.session.reports.len())
+        .any(|other| other != at && app.session.metrics(other).is_some() && report.joins.iter().all(|(joined, _)| *joined != other))
 }
 
 /// Opens a result of the report, or of the report that contains its measurements.

@@ -93,6 +93,10 @@ pub fn write_attribution(out: &mut dyn Write, was: &Triage, is: &Triage) -> io::
         }
     }
     if let (Some(a), Some(b)) = (was.step_stats(), is.step_stats()) {
+        if let Some((x, y)) = a.period.zip(b.period).filter(|_| a.longer_period().or(b.longer_period()).is_some()) {
+            let change = (y - x) as f64 / x.max(1) as f64 * 100.0;
+            writeln!(out, "a step every: {} → {} ({change:+.0}%)", Nanos(x), Nanos(y))?;
+        }
         writeln!(out, "median step: {} → {}", Nanos(a.median), Nanos(b.median))?;
         if a.count != b.count {
             writeln!(out, "steps: {} → {}: totals are of different amounts of work", a.count, b.count)?;
@@ -115,6 +119,9 @@ pub(in crate::report) struct DiffJson<'a> {
     steps_after: Option<usize>,
     step_median_before_ns: Option<i64>,
     step_median_after_ns: Option<i64>,
+    /// Median times from the start of a step to that of the next, which include what lies between steps.
+    step_period_before_ns: Option<i64>,
+    step_period_after_ns: Option<i64>,
     /// Parts of the judged time.
     attribution: Option<Vec<PartJson>>,
     findings_before: Option<Vec<&'static str>>,
@@ -125,6 +132,7 @@ pub(in crate::report) struct DiffJson<'a> {
 
 impl Document for DiffJson<'_> {
     const NAME: &'static str = "diff";
+    const VERSION: &'static str = "1.1";
 }
 
 impl TableRow for Row {
@@ -152,6 +160,8 @@ pub fn write_json(
         steps_after: steps(|j| j.1.step_stats()).map(|s| s.count),
         step_median_before_ns: steps(|j| j.0.step_stats()).map(|s| s.median),
         step_median_after_ns: steps(|j| j.1.step_stats()).map(|s| s.median),
+        step_period_before_ns: steps(|j| j.0.step_stats()).and_then(|s| s.period),
+        step_period_after_ns: steps(|j| j.1.step_stats()).and_then(|s| s.period),
         attribution: judged.map(|(was, is)| {
             TimeCategory::ALL
                 .into_iter()

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 
 /// Replaces key symbols without an ASCII lookalike by words.
 pub fn spell_out_keys(text: &str) -> String {
-    text.replace('⏎', "enter").replace("↑↓", "up/down")
+    text.replace('⏎', "enter").replace("↑↓", "up/down").replace('←', "left").replace('→', "right")
 }
 
 const LOOKALIKES: &[(&str, &str)] = &[

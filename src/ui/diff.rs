@@ -91,12 +91,12 @@ fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -
     let mut second = Vec::new();
     if let Some(diff) = &screen.diff {
         // The main result of a comparison is the step time.
-        if let Some((was, is)) = diff_sides::median_steps(app, screen) {
+        if let Some((what, was, is)) = diff_sides::step_times(app, screen) {
             let change = (is - was) as f64 / was.max(1) as f64 * 100.0;
             second.push(part(
                 0,
                 vec![
-                    Span::styled("median step ", dim),
+                    Span::styled(format!("{what} "), dim),
                     Span::styled(Nanos(was).to_string(), theme.style(Role::Text)),
                     Span::styled(" to ", dim),
                     Span::styled(format!("{}  {}", Nanos(is), format_percent(Some(change))), theme.style(Role::Title)),

@@ -38,10 +38,15 @@ fn both_triages<'a>(app: &'a App, screen: &DiffScreen) -> Option<(&'a Triage, &'
     Some((of(screen.before)?, of(screen.after)?))
 }
 
-/// Median step times of both runs, ns.
-pub fn median_steps(app: &App, screen: &DiffScreen) -> Option<(i64, i64)> {
+/// Step times of both runs, ns, and what they are: the time from step to step where time between steps matters, else the
+/// median length.
+pub fn step_times(app: &App, screen: &DiffScreen) -> Option<(&'static str, i64, i64)> {
     let (was, is) = both_triages(app, screen)?;
-    Some((was.step_stats()?.median, is.step_stats()?.median))
+    let (was, is) = (was.step_stats()?, is.step_stats()?);
+    match was.period.zip(is.period) {
+        Some((a, b)) if was.longer_period().or(is.longer_period()).is_some() => Some(("a step every", a, b)),
+        _ => Some(("median step", was.median, is.median)),
+    }
 }
 
 fn changed_parts(was: &Triage, is: &Triage) -> Vec<(TimeCategory, f64, f64)> {

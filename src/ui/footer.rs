@@ -35,7 +35,10 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
         Some(OverlayKind::Pick(pick)) if pick.typed.is_some() => {
             fixed(&[("⏎", "choose"), ("esc", "close"), ("↑↓", "move"), ("type", "to narrow")])
         }
-        Some(OverlayKind::Pick(_)) => fixed(&[("⏎", "choose"), ("esc", "close"), ("↑↓", "move"), ("letter", "choose directly")]),
+        Some(OverlayKind::Pick(pick)) if pick.items.iter().any(|i| i.letter.is_some()) => {
+            fixed(&[("⏎", "choose"), ("esc", "close"), ("↑↓", "move"), ("letter", "choose directly")])
+        }
+        Some(OverlayKind::Pick(_)) => fixed(&[("⏎", "choose"), ("esc", "close"), ("↑↓", "move")]),
         Some(OverlayKind::Line(..)) => fixed(&[("⏎", "accept"), ("esc", "close")]),
         Some(OverlayKind::Number(_)) => fixed(&[("⏎", "go"), ("esc", "close")]),
         Some(OverlayKind::Page(..)) => fixed(&[("esc", "close"), ("↑↓", "scroll")]),

@@ -182,7 +182,14 @@ fn next(app: &App, screen: &RangesScreen) -> Option<String> {
         format!("the GPU is idle for {:.0}% of the time that the host spends in this range", idle * 100.0)
     } else {
         let copies = if node.copies > 0 { format!(" and {}", units::format_count(node.copies, "copy")) } else { String::new() };
-        format!("{}{copies} launched here: the GPU works {} on them", units::format_count(node.kernels, "kernel"), Nanos(node.busy))
+        let kernels = match (node.kernels, node.collectives) {
+            (kernels, 0) => units::format_count(kernels, "kernel"),
+            (0, collectives) => units::format_count(collectives, "collective"),
+            (kernels, collectives) => {
+                format!("{}, {}", units::format_count(kernels, "kernel"), units::format_count(collectives, "collective"))
+            }
+        };
+        format!("{kernels}{copies} launched here: the GPU works {} on them", Nanos(node.busy))
     };
     Some(format!("{what}; {open} lists its kernels, {rerun} profiles the longest of them again inside this range"))
 }

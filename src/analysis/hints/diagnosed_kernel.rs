@@ -3,6 +3,7 @@
 use super::amd::{self, Amd};
 use super::rule_context::Case;
 use super::{Confirm, Depth, Facts, Hint, Sure, diagnose};
+use crate::analysis::Family;
 use crate::model::{Kernel, Metrics, Nanos, Profile, ResultKind, Vendor};
 use std::collections::BTreeMap;
 
@@ -94,6 +95,10 @@ impl Subject {
         out.maker = device.maker;
         if out.is_amd() {
             out.by_amd(&Amd::of_launch(&config, &device, duration.0 as f64));
+        }
+        // Collectives use few SMs on purpose, and their duration is that of the slowest rank.
+        if Family::guess(out.kernel.function(), out.kernel.demangled()) == Family::Nccl {
+            out.hints.clear();
         }
         Some(out)
     }

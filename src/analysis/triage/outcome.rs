@@ -35,7 +35,19 @@ pub struct StepStats {
     pub median: i64,
     pub min: i64,
     pub max: i64,
+    /// Median time from the start of a step to that of the next, ns; `None` for fewer than four steps.
+    pub period: Option<i64>,
 }
+
+impl StepStats {
+    /// The median time that a step takes with what lies between steps, if that is much longer than the step itself.
+    pub fn longer_period(&self) -> Option<i64> {
+        self.period.filter(|p| *p as f64 > self.median as f64 * LONGER)
+    }
+}
+
+/// Ratio of the time from step to step to a step's length from which the time between steps matters.
+const LONGER: f64 = 1.1;
 
 /// Bottlenecks of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,5 +119,9 @@ impl Triage {
 /// Computes the lengths of steps; `None` if there is none.
 pub fn measure_steps(steps: &[Step]) -> Option<StepStats> {
     let lengths: Vec<i64> = steps.iter().map(Step::length).collect();
-    Some(StepStats { count: lengths.len(), min: *lengths.iter().min()?, max: *lengths.iter().max()?, median: lower_median(lengths)? })
+    let mut starts: Vec<i64> = steps.iter().map(|s| s.start).collect();
+    starts.sort_unstable();
+    let period = lower_median(starts.windows(2).map(|w| w[1] - w[0]).collect()).filter(|_| steps.len() >= 4);
+    let (min, max) = (*lengths.iter().min()?, *lengths.iter().max()?);
+    Some(StepStats { count: lengths.len(), min, max, median: lower_median(lengths)?, period })
 }
