@@ -376,6 +376,11 @@ impl Grouping {
         if self.window.is_some_and(|(from, to)| launch < profile.launches.len() && !(from..to).contains(&profile.launches.start(launch))) {
             return None;
         }
+        self.row_of_group(profile, paths, launch)
+    }
+
+    /// Returns the row of the group that a launch belongs to, also if the launch itself is outside the window.
+    pub fn row_of_group(&self, profile: &Profile, paths: Option<&Paths>, launch: usize) -> Option<usize> {
         let (kernel, config, place) = profile.launches.group_keys();
         let column = match self.key {
             Key::Kernel => kernel,

@@ -12,7 +12,7 @@ const LEAST_ROWS: u16 = 20;
 /// Opens the initial screen of a report that has just been read, unless that is the kernel table, or the user has
 /// already started to work with the report.
 pub fn show_initial_screen(app: &mut App, report: usize) -> Vec<Effect> {
-    let overview = app.session.settings.first == First::Overview && app.session.size.1 >= LEAST_ROWS;
+    let overview = (app.session.settings.first == First::Overview || app.session.tour.is_some()) && app.session.size.1 >= LEAST_ROWS;
     let Some(r) = app.session.reports.get_mut(report).filter(|r| !r.greeted && r.is_timeline() && (r.has_device_work() || r.has_memory()))
     else {
         return Vec::new();

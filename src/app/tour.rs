@@ -46,6 +46,10 @@ pub fn toggle(app: &mut App) -> Option<ActionId> {
 /// Follows the user: opening the screen of a later step begins that step; leaving the last screen ends the tour.
 pub fn update_step(app: &mut App) {
     let Some(at) = app.session.tour else { return };
+    // The first screen opens once the report is judged; until then the table below it is not the user's choice.
+    if !app.session.report().is_some_and(|r| r.greeted) {
+        return;
+    }
     let here = app.current_scope();
     // After a shortcut, such as ⏎ on a finding, continue with the step of the new screen.
     if let Some((next, _)) = STEPS.iter().enumerate().skip(at + 1).find(|(_, step)| step.at == here) {

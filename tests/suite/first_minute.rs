@@ -3,7 +3,8 @@
 use super::support::{Explorer, demo_files, packed, run};
 use insta::assert_snapshot;
 use warpscope::app::session::Fact;
-use warpscope::app::{self, ActionId, KeyScope, Mouse, Msg};
+use warpscope::app::{self, ActionId, KeyScope, Mouse, Msg, Settings};
+use warpscope::config::First;
 
 fn home(size: (u16, u16)) -> Explorer {
     let mut e = Explorer::open(&[], size);
@@ -27,6 +28,16 @@ fn the_first_screen_says_what_this_machine_can_do_and_opens_the_demo() {
     e.press("enter");
     assert_eq!((e.app.current_scope(), e.app.session.reports.len()), (KeyScope::Kernels, 4));
     assert!(e.app.session.reports.iter().all(|r| r.built_in));
+}
+
+#[test]
+fn a_tour_from_the_shell_begins_with_the_overview() {
+    for first in [First::Overview, First::Kernels] {
+        let settings = Settings { first, ..Settings::default() };
+        let mut e = Explorer::begin_with(&demo_files(), (120, 40), settings, |app| app.session.tour = Some(0));
+        assert_eq!(e.app.current_scope(), KeyScope::Overview);
+        assert!(e.screen().contains("tour 1 of 5"), "{}", e.screen());
+    }
 }
 
 #[test]

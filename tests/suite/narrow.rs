@@ -1,6 +1,6 @@
 //! Time filter of a report: contents of each screen, and windows that add up to the whole.
 
-use super::support::{Explorer, packed, read, root, run};
+use super::support::{Explorer, demo_files, packed, read, root, run};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -195,6 +195,19 @@ fn the_base_of_a_screen_is_the_steady_state_or_the_whole_run() {
     e.press("K B");
     assert_eq!(e.app.session.reports[0].window, None);
     assert!(e.screen().contains("the whole run is shown and judged"), "{}", e.screen());
+}
+
+/// ncu measured launches of the warm-up: what it found of those kernels holds for the steady state, too.
+#[test]
+fn diagnoses_of_kernels_stay_when_the_base_changes() {
+    let mut e = Explorer::open(&demo_files(), (120, 40));
+    e.press("K");
+    let marked = e.screen().matches('◆').count();
+    assert!(e.screen().matches("launch-overhead").count() > 3 && marked > 3, "{}", e.screen());
+    e.press("B");
+    assert!(e.screen().contains("steady state (B whole run)"), "{}", e.screen());
+    assert!(e.screen().matches("launch-overhead").count() > 3, "{}", e.screen());
+    assert_eq!(e.screen().matches('◆').count(), marked, "{}", e.screen());
 }
 
 #[test]

@@ -130,8 +130,14 @@ impl Explorer {
     }
 
     pub fn open_with(files: &[PathBuf], size: (u16, u16), settings: Settings) -> Self {
+        Self::begin_with(files, size, settings, |_| {})
+    }
+
+    /// `begin` changes the state before anything is read, as `warpscope demo --tour` does.
+    pub fn begin_with(files: &[PathBuf], size: (u16, u16), settings: Settings, begin: impl FnOnce(&mut App)) -> Self {
         let settings = Settings { themes: Library::new(Vec::new()).names(), ..settings };
-        let (app, effects) = App::new(files.to_vec(), settings, size);
+        let (mut app, effects) = App::new(files.to_vec(), settings, size);
+        begin(&mut app);
         let mut explorer = Self { app, view: View::default(), copied: Vec::new(), saved: Vec::new(), quit: false, asked: Vec::new() };
         explorer.perform(effects);
         explorer

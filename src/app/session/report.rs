@@ -92,7 +92,7 @@ pub struct Report {
     pub ncu_durations: HashMap<(usize, usize), Nanos>,
     /// First hints by result, of this report (`None`) or of another.
     pub verdicts: HashMap<(Option<usize>, usize), FirstHint>,
-    /// First hint of the longest result, by row of the kernels table.
+    /// First hint of the longest result, by row of the kernels table; results in the window precede all others.
     pub diagnosed: HashMap<usize, FirstHint>,
     /// First hint of the longest result, by kernel.
     pub hinted: HashMap<u32, FirstHint>,
@@ -389,7 +389,9 @@ impl Report {
     pub(super) fn mark_profiled(&mut self, index: usize) {
         (self.profiled, self.diagnosed, self.best) = Default::default();
         let (Some(profile), Some(grouping)) = (&self.profile, &self.groups.grouping) else { return };
-        let row_of = |launch: usize| grouping.row_of(profile, self.paths.as_deref(), launch);
+        // A window rarely has the very launches that were measured: results of the same kernels outside it are shown, too.
+        let row_of = |launch: usize| grouping.row_of_group(profile, self.paths.as_deref(), launch);
+        let inside = |launch: usize| grouping.row_of(profile, self.paths.as_deref(), launch).is_some();
         for pair in self.joins.iter().flat_map(|(_, j)| &j.pairs) {
             if let Some(row) = row_of(pair.launch as usize) {
                 *self.profiled.entry(row).or_default() |= pair.sure.is_exact();
@@ -401,10 +403,10 @@ impl Report {
         let joined = self.joins.iter().flat_map(|(other, j)| {
             j.pairs.iter().map(move |p| (p.launch as usize, verdicts.get(&(Some(*other), p.result)), (*other, p.result, Some(p.sure))))
         });
-        // Longest launch with a result, by row.
-        let mut longest: HashMap<usize, (i64, Option<&FirstHint>)> = HashMap::new();
+        // Longest launch with a result, by row; launches in the window precede all others.
+        let mut longest: HashMap<usize, ((bool, i64), Option<&FirstHint>)> = HashMap::new();
         let mut of_kernel: HashMap<u32, (i64, Option<&FirstHint>)> = HashMap::new();
-        let mut best: HashMap<usize, ((bool, i64), Best)> = HashMap::new();
+        let mut best: HashMap<usize, ((bool, bool, i64), Best)> = HashMap::new();
         for (launch, verdict, result) in own.chain(joined).filter(|(l, ..)| *l < profile.launches.len()) {
             let duration = profile.launches.duration(launch);
             let kernel = profile.launches.kernel(launch).0;
@@ -412,10 +414,11 @@ impl Report {
                 of_kernel.insert(kernel, (duration, verdict));
             }
             let Some(row) = row_of(launch) else { continue };
-            if longest.get(&row).is_none_or(|(d, _)| duration > *d) {
-                longest.insert(row, (duration, verdict));
+            let (inside, exact) = (inside(launch), result.2.is_none_or(|s: Sure| s.is_exact()));
+            if longest.get(&row).is_none_or(|(d, _)| (inside, duration) > *d) {
+                longest.insert(row, ((inside, duration), verdict));
             }
-            let rank = (result.2.is_none_or(|s: Sure| s.is_exact()), duration);
+            let rank = (exact, inside, duration);
             if best.get(&row).is_none_or(|(r, _)| rank > *r) {
                 best.insert(row, (rank, result));
             }
