@@ -134,6 +134,8 @@ pub struct Diff {
     pub totals: (i64, i64),
     /// Launches before and after.
     pub launches: (u64, u64),
+    /// True if one run is from ncu, which measures a few launches, and the other is a timeline: totals say nothing then.
+    pub one_isolated: bool,
     /// Reasons why the runs are hardly comparable.
     pub caveats: Vec<String>,
 }
@@ -212,12 +214,22 @@ pub fn diff_profiles(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
     rows.sort_by(|x, y| y.total_change().unsigned_abs().cmp(&x.total_change().unsigned_abs()).then_with(|| x.name().cmp(y.name())));
     let sum = |g: &Grouping| g.rows.iter().map(|r| r.stats.total).sum::<i64>();
     let count = |g: &Grouping| g.rows.iter().map(|r| r.stats.count).sum::<u64>();
-    Diff { totals: (sum(&a), sum(&b)), launches: (count(&a), count(&b)), caveats: comparison_caveats(before, after), rows }
+    Diff {
+        totals: (sum(&a), sum(&b)),
+        launches: (count(&a), count(&b)),
+        one_isolated: is_one_isolated(before, after),
+        caveats: comparison_caveats(before, after),
+        rows,
+    }
+}
+
+fn is_one_isolated(a: &Profile, b: &Profile) -> bool {
+    a.metrics.is_some() != b.metrics.is_some()
 }
 
 fn comparison_caveats(a: &Profile, b: &Profile) -> Vec<String> {
     let mut out = Vec::new();
-    if a.metrics.is_some() != b.metrics.is_some() {
+    if is_one_isolated(a, b) {
         out.push(
             "one report is from ncu, which times each launch in isolation with flushed caches and locked clocks; the other is a timeline"
                 .to_owned(),

@@ -112,7 +112,9 @@ fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -
                 Span::styled(Nanos(diff.totals.1).to_string(), theme.style(Role::Title)),
             ],
         ));
-        second.push(part(0, vec![Span::styled(format_percent(diff.total_change_percent()), theme.style(Role::Title))]));
+        if !diff.one_isolated {
+            second.push(part(0, vec![Span::styled(format_percent(diff.total_change_percent()), theme.style(Role::Title))]));
+        }
         let count = |fate: Fate| diff.rows.iter().filter(|r| r.fate == fate).count();
         for (fate, rank) in [(Fate::New, 1), (Fate::Gone, 1), (Fate::Renamed, 2)] {
             if count(fate) > 0 {

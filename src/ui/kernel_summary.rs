@@ -49,16 +49,22 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, ascii
     }
 }
 
+const WHERE: &str = "Where the time went";
+
 fn panel_contents(app: &App, report: &Report, columns: usize, ascii: bool, theme: &Theme) -> Vec<Content> {
     let mut out = Vec::new();
     let triage = report.triage.as_ref().and_then(Option::as_ref);
     if let Some(triage) = triage {
+        let key = app.session.key_label(ActionId::Overview);
+        // The table beside it may be of the whole run: the base of these parts stays, if only as a word.
+        let room = columns.saturating_sub(WHERE.len() + key.len() + 19);
+        let base = Some(judged_line(triage)).filter(|line| display_width(line) <= room).unwrap_or_else(|| format!("of {}", triage.base));
         let note = vec![
-            Span::styled(format!("{}   ", judged_line(triage)), theme.style(Role::Dim)),
-            Span::styled(app.session.key_label(ActionId::Overview), theme.style(Role::Key)),
+            Span::styled(format!("{base}   "), theme.style(Role::Dim)),
+            Span::styled(key, theme.style(Role::Key)),
             Span::styled(" overview", theme.style(Role::Dim)),
         ];
-        out.push(("Where the time went", note, super::time_breakdown::lines(triage, columns, u16::MAX, ascii, theme)));
+        out.push((WHERE, note, super::time_breakdown::lines(triage, columns, u16::MAX, ascii, theme)));
     }
     let note = vec![Span::styled("share of kernel time, by the first hint", theme.style(Role::Dim))];
     out.push(("Diagnoses", note, diagnosis_lines(report, columns, theme)));

@@ -95,7 +95,7 @@ fn time_shares(digest: &Digest, member: &Member, theme: &Theme) -> Vec<Share> {
         .into_iter()
         .filter_map(|part| {
             let share = of(digest.parts.get(part as usize).copied().unwrap_or(0));
-            (share > 0.0).then(|| Share { name: part.short_label().to_owned(), share, style: theme.style(Role::Part(part)) })
+            (share > 0.0).then(|| Share::of_category(part, part.short_label().to_owned(), share, theme))
         })
         .collect()
 }

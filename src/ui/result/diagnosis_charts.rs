@@ -246,12 +246,12 @@ fn draw_parts(frame: &mut Frame<'_>, area: Rect, panel: Panel, ranked: &[(String
     let mut waits = ranked.iter();
     for (role, (reason, share)) in SHADES.into_iter().take(SHADES.len() - 1).zip(&mut waits) {
         if *share >= 0.005 {
-            shares.push(Share { name: reason.clone(), share: *share, style: theme.style(role) });
+            shares.push(Share { name: reason.clone(), share: *share, style: theme.style(role), letter: None });
         }
     }
     let rest: f64 = waits.map(|r| r.1).sum();
     if rest >= 0.005 {
-        shares.push(Share { name: "other".to_owned(), share: rest, style: theme.style(Role::BarEmpty) });
+        shares.push(Share { name: "other".to_owned(), share: rest, style: theme.style(Role::BarEmpty), letter: None });
     }
     let inner = panel.draw(frame, area, true, theme);
     let columns = usize::from(inner.width);

@@ -125,11 +125,11 @@ fn draw_stalls(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing
     if let Some(counts) = selected_counts(screen, listing).filter(|_| total > 0.0) {
         let mut shares: Vec<Share> = Vec::new();
         for (role, (reason, n)) in REASONS.into_iter().zip(&counts.stalls) {
-            shares.push(Share { name: escape_unsafe(reason).replace('_', " "), share: n / total, style: theme.style(role) });
+            shares.push(Share { name: escape_unsafe(reason).replace('_', " "), share: n / total, style: theme.style(role), letter: None });
         }
         let rest = 1.0 - shares.iter().map(|s| s.share).sum::<f64>();
         if rest > 0.005 {
-            shares.push(Share { name: "other".to_owned(), share: rest, style: theme.style(Role::BarEmpty) });
+            shares.push(Share { name: "other".to_owned(), share: rest, style: theme.style(Role::BarEmpty), letter: None });
         }
         // Replace the line of stalls by a bar and its legend.
         text.remove(1);

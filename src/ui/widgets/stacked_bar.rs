@@ -1,7 +1,8 @@
 //! Stacked bar of shares, and its legend.
 
-use super::super::Theme;
+use super::super::{Role, Theme};
 use crate::analysis::labels::{cut_end, display_width};
+use crate::analysis::triage::TimeCategory;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
@@ -11,10 +12,23 @@ pub struct Share {
     pub name: String,
     pub share: f64,
     pub style: Style,
+    /// Letter that stands for the part without colours, in all bars of a screen.
+    pub letter: Option<&'static str>,
 }
 
-/// Shades that distinguish adjacent parts without colours.
-const SHADES: [&str; 4] = ["█", "▓", "▒", "░"];
+/// Glyphs that distinguish parts without letters and colours.
+const SHADES: [&str; 8] = ["█", "▓", "▒", "░", "+", "=", ":", "·"];
+
+impl Share {
+    /// Share of a time category.
+    pub fn of_category(category: TimeCategory, name: String, share: f64, theme: &Theme) -> Self {
+        Self { name, share, style: theme.style(Role::Part(category)), letter: Some(category.letter()) }
+    }
+
+    fn plain_glyph(&self, at: usize) -> &'static str {
+        self.letter.unwrap_or(SHADES[at % SHADES.len()])
+    }
+}
 
 /// Stacked bar: the width of a part is its share, with its percentage inside if there is room. The rest stays empty.
 pub fn stacked_bar(parts: &[Share], columns: usize) -> Line<'static> {
@@ -31,8 +45,7 @@ pub fn stacked_bar(parts: &[Share], columns: usize) -> Line<'static> {
         let plain = part.style.fg.is_none();
         let text = Some(format!(" {:.0}%", part.share * 100.0)).filter(|t| display_width(t) < wide).unwrap_or_default();
         if plain {
-            let shade = SHADES[at % SHADES.len()];
-            spans.push(Span::styled(shade.repeat(wide), part.style));
+            spans.push(Span::styled(part.plain_glyph(at).repeat(wide), part.style));
         } else {
             let blank = " ".repeat(wide - display_width(&text));
             spans.push(Span::styled(format!("{text}{blank}"), part.style.add_modifier(Modifier::REVERSED).remove_modifier(Modifier::BOLD)));
@@ -46,7 +59,7 @@ pub fn share_legend(parts: &[Share], columns: usize, rows: usize, dim: Style, th
     let mut out: Vec<Line<'static>> = Vec::new();
     let mut used = usize::MAX;
     for (at, part) in parts.iter().enumerate() {
-        let swatch = if part.style.fg.is_none() { SHADES[at % SHADES.len()] } else { "■" };
+        let swatch = if part.style.fg.is_none() { part.plain_glyph(at) } else { "■" };
         let text = format!("{} {:.0}%", part.name, part.share * 100.0);
         let wide = 2 + display_width(&text) + 2;
         if used.saturating_add(wide) > columns + 2 {
@@ -59,10 +72,7 @@ pub fn share_legend(parts: &[Share], columns: usize, rows: usize, dim: Style, th
         used += wide;
         if let Some(line) = out.last_mut() {
             line.push_span(Span::styled(format!("{swatch} "), part.style.remove_modifier(Modifier::BOLD)));
-            line.push_span(Span::styled(
-                cut_end(&text, columns.saturating_sub(2)),
-                if at == 0 { theme.style(super::super::Role::Text) } else { dim },
-            ));
+            line.push_span(Span::styled(cut_end(&text, columns.saturating_sub(2)), if at == 0 { theme.style(Role::Text) } else { dim }));
             line.push_span(Span::raw("  "));
         }
     }
@@ -78,7 +88,7 @@ mod tests {
 
     #[test]
     fn parts_fill_their_share_and_say_what_they_are() {
-        let part = |name: &str, share, colour| Share { name: name.to_owned(), share, style: Style::default().fg(colour) };
+        let part = |name: &str, share, colour| Share { name: name.to_owned(), share, style: Style::default().fg(colour), letter: None };
         let parts = [part("loads", 0.61, Color::Red), part("queue", 0.23, Color::Blue), part("rest", 0.16, Color::Gray)];
         let bar = stacked_bar(&parts, 20);
         assert_eq!(bar.width(), 20);
@@ -94,7 +104,15 @@ mod tests {
 
     #[test]
     fn without_colours_neighbours_have_different_shades() {
-        let parts = [0.5, 0.5].map(|share| Share { name: String::new(), share, style: Style::default() });
+        let parts = [0.5, 0.5].map(|share| Share { name: String::new(), share, style: Style::default(), letter: None });
         assert_eq!(stacked_bar(&parts, 8).to_string(), "████▓▓▓▓");
+        // A category has the same letter in each bar, also where a category before it is missing.
+        let plain = Library::new(Vec::new()).theme("dark", ColorMode::None).unwrap();
+        let bar = |parts: &[(TimeCategory, f64)]| {
+            let parts: Vec<Share> = parts.iter().map(|(c, share)| Share::of_category(*c, String::new(), *share, &plain)).collect();
+            stacked_bar(&parts, 8).to_string()
+        };
+        assert_eq!(bar(&[(TimeCategory::Kernels, 0.5), (TimeCategory::Copies, 0.25), (TimeCategory::Launching, 0.25)]), "KKKKCCLL");
+        assert_eq!(bar(&[(TimeCategory::Kernels, 0.5), (TimeCategory::Launching, 0.5)]), "KKKKLLLL");
     }
 }

@@ -35,10 +35,8 @@ pub fn sample_lines(theme: &Theme) -> Vec<Line<'static>> {
     let mut spans = vec![Span::styled("✓ healthy  ", theme.style(Role::Good)), Span::styled("-41%  ", theme.style(Role::Good))];
     spans.extend(change_bar(-0.6, 13, theme.style(Role::Good), theme));
     out.push(Line::from(spans));
-    let parts: Vec<Share> = TimeCategory::ALL
-        .into_iter()
-        .map(|p| Share { name: String::new(), share: 1.0 / TimeCategory::ALL.len() as f64, style: theme.style(Role::Part(p)) })
-        .collect();
+    let parts: Vec<Share> =
+        TimeCategory::ALL.into_iter().map(|p| Share::of_category(p, String::new(), 1.0 / TimeCategory::ALL.len() as f64, theme)).collect();
     out.push(stacked_bar(&parts, columns));
     out.push(Line::from(Family::ALL.map(|f| Span::styled("▌   ", theme.style(Role::Family(f)))).to_vec()));
     let precisions = Precision::ALL.map(|p| Span::styled(format!("━━ {}  ", p.display_name()), theme.style(Role::Work(p))));
