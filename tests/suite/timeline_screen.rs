@@ -36,6 +36,19 @@ fn the_timeline_at_three_sizes() {
     }
 }
 
+/// The whole run has the overview's verdict, which the warm-up around the steady state does not change; a part of it has its own.
+#[test]
+fn the_limit_of_the_whole_run_is_that_of_the_overview() {
+    let mut e = opened(&[triage("item_loop.sqlite.zst")], (200, 50));
+    e.press("0");
+    let whole = e.app.session.reports[0].whole_triage().unwrap().clone();
+    let verdict = whole.verdict().unwrap();
+    assert!(whole.outside.is_some() && verdict.gain_percent() >= 1.0);
+    let limit = format!("{} ({:.0}%)", verdict.id.id(), verdict.gain_percent());
+    assert!(e.screen().contains(&limit), "{limit}: {}", e.screen());
+    assert!(e.screen().contains("of the steady state"), "{}", e.screen());
+}
+
 #[test]
 fn other_runs() {
     let runs = [

@@ -251,7 +251,10 @@ pub fn window_pane(report: &Report, look: &Look<'_>, screen: &TimelineScreen, wi
     match judged.map(|j| (&j.triage, j.window)) {
         Some((Some(Some(triage)), of)) if of == (from, to) => {
             if !short {
-                lines.extend(limit_lines(triage, columns, theme));
+                // With the steady state in view, its verdict is that of the overview: the warm-up around it is no reason for another.
+                let steady = report.whole_triage().filter(|t| marked.is_none() && t.outside.is_some());
+                let steady = steady.filter(|t| from <= t.window.0 && t.window.1 <= to);
+                lines.extend(limit_lines(steady.map_or(triage, |t| t), if steady.is_some() { 1 } else { 2 }, columns, theme));
             }
             lines.extend(kernel_lines(look, triage, columns, theme));
         }
@@ -263,9 +266,9 @@ pub fn window_pane(report: &Report, look: &Look<'_>, screen: &TimelineScreen, wi
 }
 
 /// Lines of the first findings.
-fn limit_lines(triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn limit_lines(triage: &Triage, most: usize, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
-    for finding in triage.findings.iter().filter(|f| f.id != Verdict::ShortCapture && f.gain_percent() >= 1.0).take(2) {
+    for finding in triage.findings.iter().filter(|f| f.id != Verdict::ShortCapture && f.gain_percent() >= 1.0).take(most) {
         let text = format!("{} ({:.0}%): {}", finding.id.id(), finding.gain_percent(), escape_unsafe(&finding.headline));
         for (at, line) in wrap_text(&text, columns.saturating_sub(LABEL).max(20)).into_iter().enumerate() {
             let label = if at == 0 { "limit" } else { "" };
