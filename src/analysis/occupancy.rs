@@ -50,7 +50,7 @@ pub struct Occupancy {
     pub limits: Limits,
     /// Grid size divided by the number of blocks that all SMs hold at once.
     pub waves: Option<f64>,
-    /// What holds the blocks: SM, CU, or WGP (two CUs of an RDNA GPU).
+    /// Unit that holds the blocks: SM, CU, or WGP (two CUs of an RDNA GPU).
     pub unit: &'static str,
     /// Vendor of the GPU.
     pub maker: Vendor,

@@ -95,15 +95,18 @@ mod tests {
         Device { maker: Vendor::Amd, arch: Some("gfx942".into()), warp_size: Some(64), sm_count: Some(304), ..Device::default() }
     }
 
-    fn of(threads: u32, registers: u32, lds: u64) -> Occupancy {
-        let config = LaunchConfig {
-            grid: Some([608, 1, 1]),
+    fn launch(blocks: u32, threads: u32, registers: u32, lds: u64) -> LaunchConfig {
+        LaunchConfig {
+            grid: Some([blocks, 1, 1]),
             block: Some([threads, 1, 1]),
             registers: Some(registers),
             static_shared: Some(Bytes(lds)),
             ..LaunchConfig::default()
-        };
-        Occupancy::from_config(&config, &mi300x()).unwrap()
+        }
+    }
+
+    fn of(threads: u32, registers: u32, lds: u64) -> Occupancy {
+        Occupancy::from_config(&launch(608, threads, registers, lds), &mi300x()).unwrap()
     }
 
     /// Steps of LLVM's table for 512 registers (registers → waves): 64 → 8, 72 → 7, 80 → 6, 96 → 5, 128 → 4, 168 → 3,
@@ -138,14 +141,7 @@ mod tests {
     fn rdna_holds_the_waves_of_llvm_s_tests() {
         let held = |arch: &str, threads, registers, lds| {
             let device = Device { arch: Some(arch.into()), warp_size: Some(32), sm_count: Some(96), ..mi300x() };
-            let config = LaunchConfig {
-                grid: Some([96, 1, 1]),
-                block: Some([threads, 1, 1]),
-                registers: Some(registers),
-                static_shared: Some(Bytes(lds)),
-                ..LaunchConfig::default()
-            };
-            Occupancy::from_config(&config, &device)
+            Occupancy::from_config(&launch(96, threads, registers, lds), &device)
         };
         let rows = [
             (24, 20, 16, 16),

@@ -52,7 +52,7 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
             let mut parts: Vec<_> = ACTIONS
                 .iter()
                 .filter(|a| a.on.applies_to(here))
-                // Of a report that could not be opened there is nothing to act on.
+                // A report that could not be opened leaves nothing to act on.
                 .filter(|a| !failed || matches!(a.id, ActionId::Library | ActionId::Help | ActionId::Quit | ActionId::Palette | ActionId::Notes))
                 .filter(|a| match (a.id, here) {
                     // These actions require ncu results.

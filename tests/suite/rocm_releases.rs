@@ -1,5 +1,5 @@
-//! What ROCm 7.2 to 10 write that earlier releases do not. The tests change a database of schema 3.0.0 as the schemas up
-//! to 3.0.5 do, and write tables with the headers of `rocpd convert` and `rocpd summary`.
+//! Records and tables that ROCm 7.2 to 10 write and earlier releases do not. The tests change a database of schema 3.0.0
+//! as the schemas up to 3.0.5 do, and write tables with the headers of `rocpd convert` and `rocpd summary`.
 
 use super::rocm::{dispatches, rocpd, table};
 use super::support::{read, run};
@@ -266,7 +266,7 @@ fn counters_in_json() {
     assert!(code != 0 && error.contains("rocprofv3 command that collects them") && !error.contains("ncu"), "{error}");
 }
 
-/// What the importer alone reads: of a small file, more is read than was asked for.
+/// Reads with the importer alone: a small file is read further than was asked for.
 pub(super) fn read_raw(path: &Path, wants: Wants) -> Profile {
     let job = Job::new(wants, &|_| {});
     let input = open_input(path, &job).unwrap();

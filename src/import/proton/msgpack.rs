@@ -173,7 +173,7 @@ pub fn read_tree<'a>(bytes: &'a [u8], input: &Input, job: &Job<'_>) -> Result<Tr
             (_, other) => _ = pace.count_steps(reader.skip_value(&other).map_err(damaged)?),
         }
     }
-    // Without the properties, the kernels are whole all the same.
+    // If the properties are damaged, the kernels can still be read.
     match read_devices(&mut reader) {
         Ok(devices) => out.devices = devices,
         Err(Damaged) => out.broken += 1,

@@ -74,7 +74,7 @@ pub struct KernelSum<'a> {
     pub time: f64,
 }
 
-/// What the program's metrics say of a scope or kernel, over all its nodes.
+/// Sums of the program's metrics for a scope or kernel, over all its nodes.
 #[derive(Debug, PartialEq)]
 pub struct Work<'a> {
     pub name: &'a str,

@@ -385,7 +385,7 @@ fn read_counters(
                 None => rows.broken += 1,
             }
         }
-        // Of a kernel that was replayed, the first run with a counter gives its value.
+        // If a kernel was replayed, the first run with a counter gives its value.
         let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
         for record in &c.records {
             if let Some((name, value)) = names.get(&record.counter_id.handle).zip(record.value.as_f64()) {

@@ -73,7 +73,7 @@ struct Ids {
     driver: FxHashSet<i64>,
 }
 
-/// What a thread found among the dispatches.
+/// Result of one thread's part of the dispatches.
 #[derive(Default)]
 struct Found {
     /// Dispatches by chunk of the table.

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// Dispatch numbers beyond this multiple of the number of rows are not plausible: most of the dispatches would be missing.
 const MOST_TIMES: usize = 4;
 
-/// What the dispatches refer to.
+/// Tables that the dispatches refer to.
 #[derive(Clone, Copy)]
 pub struct Known<'a> {
     /// Indices of symbols and processes by id.

@@ -57,7 +57,7 @@ fn symbol_of(process: u32, text: Arc<str>) -> Symbol {
     Symbol { process, formatted: if mangled.is_some() { Arc::from("") } else { text }, mangled, ..Symbol::default() }
 }
 
-/// What a thread read of the operations: names and durations of the kernels, by chunk of the table.
+/// Result of one thread: names and durations of the kernels, by chunk of the table.
 #[derive(Default)]
 struct Found {
     pieces: Vec<(usize, Vec<u32>, TimesBuilder)>,

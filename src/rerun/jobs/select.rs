@@ -36,7 +36,7 @@ pub struct Selected {
 }
 
 impl Selected {
-    /// What tells a symbol from others with the same name on the same GPU, which other code objects or processes loaded.
+    /// Key that tells a symbol from others with the same name on the same GPU, which other code objects or processes loaded.
     pub fn distinguish(&self, taken: &Taken) -> Option<String> {
         let mut others = self.taken.iter().filter(|t| *t != taken && t.kernel == taken.kernel && t.gpu == taken.gpu).peekable();
         others.peek()?;
