@@ -85,6 +85,7 @@ mod suite {
     mod trace_event;
     mod tracer;
     mod tracer_chosen;
+    mod tracer_client;
     mod tracer_detach;
     mod tracer_odd;
     mod tracer_stacks;

@@ -75,6 +75,7 @@ int cuptiSetThreadIdType(uint32_t t) { (void)t; return 0; }
 // Seen with CUPTI 12.4 to 13.5: ids begin anew, and one buffer is not returned. Other places than the end of a call of
 // the program are not known to be safe.
 static void end_session(void);
+static void heard_is_none(void) { heard = NULL; }
 static int graph_spoiled, graph_threads;
 static uint32_t graph_thread;
 static __thread int inside;
@@ -85,13 +86,19 @@ int cuptiFinalize(void) {
   end_session();
   return 0;
 }
-int cuptiUnsubscribe(void* s) { (void)s; return 0; }
+int cuptiUnsubscribe(void* s) {
+  (void)s;
+  heard_is_none();
+  return 0;
+}
 static void say(const char* format, ...);
 void mock_say_all(void);
 int cuptiSubscribe(void** s, void* f, void* user) {
   (void)user;
   const char* e = getenv("MOCK_SUBSCRIBE");
   if (e) return atoi(e);
+  // CUPTI accepts one subscriber.
+  if (heard) return 39;
   const char* c = getenv("MOCK_CORRELATION");
   if (c) correlation = (uint32_t)strtoul(c, NULL, 10);
   if (getenv("MOCK_KERNEL_NS")) kernel_ns = strtoull(getenv("MOCK_KERNEL_NS"), NULL, 10);
@@ -157,6 +164,14 @@ int cuptiEnableCallback(uint32_t on, void* s, uint32_t domain, uint32_t id) {
   if (domain == 3 && id == 6) loads_heard = (int)on;
   return 0;
 }
+int cuptiEnableDomain(uint32_t on, void* s, uint32_t domain) {
+  (void)s;
+  for (int id = 1; domain == 1 && id < 1024; id++) listened[id] = (int)on;
+  return 0;
+}
+// Clock of the records of the only client; the tracer never sets it.
+static uint64_t (*own_clock)(void);
+int cuptiActivityRegisterTimestampCallback(uint64_t (*f)(void)) { own_clock = f; return 0; }
 int cuptiGetCallbackName(uint32_t domain, uint32_t id, const char** name) {
   static const struct { uint32_t id; const char* name; } NAMES[] = {
     { 2, "cuDriverGetVersion" }, { 17, "cuStreamSynchronize" }, { 243, "cuMemAlloc_v2" },
@@ -447,7 +462,11 @@ static void leave(uint32_t id, Call* call, uint64_t start, int returned) {
   in_function[slot] = 0;
   // Seen with CUPTI 13.0: the driver API activity kind omits calls made by the runtime (here all of them), and also
   // allocating calls while memory activity is recorded.
-  if (!selected[id] || (id == 243 && enabled[49])) return;
+  if (enabled[5] && id != 2) {
+    uint8_t* r = record(5);
+    if (r) PUT(uint32_t, 4, 211), PUT(uint64_t, 8, start - 100), PUT(uint64_t, 16, end + 100), PUT(uint32_t, 28, thread_id()), PUT(uint32_t, 32, call->correlation), PUT(uint32_t, 36, returned);
+  }
+  if ((!selected[id] && !enabled[4]) || (id == 243 && enabled[49])) return;
   uint8_t* r = record(4);
   if (!r) return;
   PUT(uint32_t, 4, id), PUT(uint64_t, 8, start), PUT(uint64_t, 16, end), PUT(uint32_t, 24, getpid()), PUT(uint32_t, 28, thread_id());
@@ -464,6 +483,8 @@ static void kernel(uint32_t id, const char* name, uint32_t ordinal, uint32_t str
   if (profiler.on && getenv("MOCK_LONG") && !took++) pthread_mutex_unlock(&lock), usleep(1000 * (unsigned)atoi(getenv("MOCK_LONG"))), pthread_mutex_lock(&lock);
   uint8_t* r = record(10);
   uint64_t start = now() + 5000, end = start + kernel_ns + ordinal % 7;
+  // The clock of a client is for its own records only.
+  if (own_clock) start = own_clock(), end = start + 1;
   if (node && stale) start = last_start;
   else if (node) last_start = start;
   if (!r) return;

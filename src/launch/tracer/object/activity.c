@@ -60,7 +60,11 @@ static void pack(u8* r) {
   case KIND_MEMCPY: at = COPY_CORRELATION; break;
   case KIND_MEMSET: at = SET_CORRELATION; break;
   case KIND_MEMCPY_PEER: at = PEER_CORRELATION; break;
-  case KIND_DRIVER: case KIND_RUNTIME:
+  case KIND_DRIVER:
+    // With callbacks, only another client wants these records; earlier ones may still arrive.
+    if (session.by_callbacks &&
+      (!session.records_until || (i32)(AT32(r, API_CORRELATION) - session.records_until) >= 0))
+      return;
     if (AT32(r, API_ID) < FUNCTIONS && launches_graph[AT32(r, API_ID)]) graph_launched_by(AT32(r, API_THREAD));
     at = API_CORRELATION;
     break;
@@ -146,7 +150,10 @@ static void buffer_done(void* context, u32 stream, u8* bytes, u64 size, u64 vali
   if (!asked_in) return;
   u64 began = clock_now(CLOCK_MONOTONIC);
   inside_tracer++;
-  if (lock(&rows.lock)) {
+  if (!gone && asked_in == GET(detach.count) + 1) other_give(context, stream, bytes, valid);
+  if (GET(other.alone)) {
+    // Nothing of this is the tracer's.
+  } else if (lock(&rows.lock)) {
     // The ids of a subscription that has ended mean nothing in this one.
     if (!gone && asked_in == GET(detach.count) + 1) buffer_take(b, valid);
     counted.packing_ns += clock_now(CLOCK_MONOTONIC) - began;
@@ -227,8 +234,8 @@ static void choose_calls(void) {
   }
   // Before 12.5 single functions cannot be enabled, and enabling them while the program runs yields no records (seen
   // with 13.0 on an H100): callbacks are used then, at about the same cost.
-  session.by_callbacks =
-    gate.gated || !chosen_count || !cuptiActivityEnableDriverApi || cuptiActivityEnableDriverApi(chosen[0], 1) != OK;
+  session.by_callbacks = gate.gated || other_has_kind(KIND_DRIVER) || other_has_kind(KIND_RUNTIME) ||
+    !chosen_count || !cuptiActivityEnableDriverApi || cuptiActivityEnableDriverApi(chosen[0], 1) != OK;
   if (!session.by_callbacks) cuptiActivityEnableDriverApi(chosen[0], 0);
 }
 
@@ -251,16 +258,29 @@ static void calls_hear(void) {
   }
   if (locked) unlock(&measure.lock);
 }
+static int is_recorded(u32 kind) {
+  if (!GET(session.attached) || !GET(session.recording)) return 0;
+  switch (kind) {
+  case KIND_KERNEL: return 1;
+  case KIND_GRAPH: return session.whole_graphs;
+  case KIND_MEMORY: return session.memory && !session.lean;
+  case KIND_MEMCPY: case KIND_MEMSET: case KIND_MEMCPY_PEER: case KIND_OVERHEAD: return !session.lean;
+  default: return 0;
+  }
+}
+static void kind_set(int on, u32 kind) {
+  if (on) cuptiActivityEnable(kind);
+  else if (!other_has_kind(kind)) cuptiActivityDisable(kind);
+}
 // Starts or stops CUPTI's recording. Caller holds `switching`, or the session is not published yet.
 static void recording(int on) {
   if (__atomic_exchange_n(&session.recording, on, __ATOMIC_ACQ_REL) == on) return;
-  Result (*set)(u32) = on ? cuptiActivityEnable : cuptiActivityDisable;
-  set(KIND_KERNEL);
+  kind_set(on, KIND_KERNEL);
   if (!on && (session.lean || GET(detach.graph_thread))) SET(detach.missed, 1);
-  if (session.whole_graphs) set(KIND_GRAPH);
+  if (session.whole_graphs) kind_set(on, KIND_GRAPH);
   if (session.lean) return;
-  set(KIND_MEMCPY), set(KIND_MEMSET), set(KIND_MEMCPY_PEER), set(KIND_OVERHEAD);
-  if (session.memory && cupti_version >= HAS_MEMORY) set(KIND_MEMORY);
+  kind_set(on, KIND_MEMCPY), kind_set(on, KIND_MEMSET), kind_set(on, KIND_MEMCPY_PEER), kind_set(on, KIND_OVERHEAD);
+  if (session.memory && cupti_version >= HAS_MEMORY) kind_set(on, KIND_MEMORY);
   if (!session.heard) session.heard = 1, calls_hear();
 }
 
@@ -312,6 +332,12 @@ static void call_heard(u32 domain, u32 id, const Call* call) {
 static void on_call(void* user, u32 domain, u32 id, const Call* call) {
   (void)user;
   if (gone) return;
+  if (UNLIKELY(GET(other.subscribed))) {
+    int alone = GET(other.alone);
+    other_heard(domain, id, call);
+    // The other client may have left CUPTI meanwhile.
+    if (alone) return;
+  }
   // Nobody else may be inside a function of CUPTI while it is left.
   int used = domain == DOMAIN_RESOURCE || UNLIKELY(GET(detach.state) != DETACH_NO);
   if (UNLIKELY(used)) {
@@ -357,7 +383,8 @@ static int take_library(void* library, const char* named) {
   }
   const char* file = dladdr(*(void**)&cuptiSubscribe, &where) && where.file ? where.file : named;
   snprintf(session.library, sizeof session.library, "%s", file);
-  Result r = cuptiSubscribe(&subscription, on_call, NULL);
+  // Another client may have subscribed through this object.
+  Result r = subscription ? OK : cuptiSubscribe(&subscription, on_call, NULL);
   if (r == ERROR_OTHER_CLIENT) {
     subscription = NULL;
     snprintf(session.reason, sizeof session.reason,
@@ -376,6 +403,8 @@ static int take_library(void* library, const char* named) {
 }
 
 static int find_library(void) {
+  // The library of the other client is in use.
+  if (other_is_present()) return take_library(dlopen(session.library, RTLD_NOW | RTLD_NOLOAD), session.library);
   static const char* const NAMES[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so.11.7",
     "libcupti.so" };
   // Prefers the one that the program has loaded: two copies of CUPTI in one process do not work.
@@ -406,6 +435,7 @@ static int find_library(void) {
 static void session_open(void) {
   u8 one = 1;
   u64 size = 1;
+  SET(other.alone, 0);
   cuptiSetThreadIdType(1);
   cuptiActivitySetAttribute(ATTRIBUTE_ZEROED, &size, &one);
   size = 1;

@@ -2,19 +2,18 @@
 // before the libraries that define them (LD_PRELOAD). Calls of statically linked functions, or of functions looked up
 // in a library, bypass this object; CUPTI reports all calls.
 
-// Function that the caller would have called without this object: the one in its own library or dependencies, or in a
-// loaded library.
-static int (*function_behind(const char* symbol, void* caller, int (*own)(void)))(void) {
+// The function that the caller would have called without this object: the one in its own library or dependencies, or in
+// a loaded library.
+static void* function_behind(const char* symbol, void* caller, const void* own) {
   static const char* const LIBRARIES[] = { "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcudart.so",
-    "libcuda.so.1" };
+    "libcuda.so.1", "libcupti.so.13", "libcupti.so.12", "libcupti.so" };
   struct { const char* file; void* base; const char* name; void* address; } where = { NULL, NULL, NULL, NULL };
-  int (*next)(void) = NULL;
   void* library = dladdr(caller, &where) && where.file ? dlopen(where.file, RTLD_NOW | RTLD_NOLOAD) : NULL;
-  if (library) *(void**)&next = dlsym(library, symbol);
-  if (!next || next == own) *(void**)&next = dlsym((void*)-1l, symbol);
+  void* next = library ? dlsym(library, symbol) : NULL;
+  if (!next || next == own) next = dlsym((void*)-1l, symbol);
   for (u32 i = 0; i < COUNT(LIBRARIES) && (!next || next == own); i++) {
     library = dlopen(LIBRARIES[i], RTLD_NOW | RTLD_NOLOAD);
-    if (library) *(void**)&next = dlsym(library, symbol);
+    if (library) next = dlsym(library, symbol);
   }
   return next == own ? NULL : next;
 }
@@ -25,7 +24,8 @@ static void profiler_gate(int on) {
   gate_set(on, "cudaProfilerStart and cudaProfilerStop", 0);
 }
 static int switch_by_name(const char* symbol, int on, void* caller, int (*own)(void)) {
-  int (*next)(void) = function_behind(symbol, caller, own);
+  int (*next)(void) = NULL;
+  *(void**)&next = function_behind(symbol, caller, (const void*)own);
   if (on) profiler_gate(1);
   int result = next ? next() : 0;
   // The first CUDA call starts the tracer. If CUPTI has reported the call, the gate is already in the right state.

@@ -27,6 +27,8 @@ static struct {
   int lean, all_calls, whole_graphs, memory, by_callbacks, per_thread, recording, heard, profiler_heard;
   // Added to CUPTI's correlation ids, which begin anew with each subscription.
   u32 id_base;
+  // With `by_callbacks`, the first id of which calls have no records (other_client.c).
+  u32 records_until;
   // Error of the request for records of chosen calls.
   u32 chosen_error;
   // `ready`: the process uses CUDA, its file can be written, the ticker runs. `attached`: subscribed to CUPTI.

@@ -23,6 +23,7 @@
 #include "python_frames.c"
 #include "stack_samples.c"
 #include "graph_nodes.c"
+#include "other_client.h"
 #include "activity.c"
 #include "thread_states.c"
 #include "detach.c"
@@ -30,3 +31,4 @@
 #include "injection.c"
 #include "attach.c"
 #include "exit_hooks.c"
+#include "other_client.c"

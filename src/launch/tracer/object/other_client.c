@@ -1,0 +1,334 @@
+// Functions of CUPTI that another client in the program calls by name, as PyTorch does: the object is loaded before
+// libcupti (LD_PRELOAD). Clients that look functions up in the library (JAX, Triton) bypass this file, and CUPTI
+// refuses their subscription.
+
+// ---- Clocks. A client that gives CUPTI its own clock (kineto: the processor's time stamp counter) gets it for its
+// records only; the tracer's stay on CUPTI's.
+
+// Records with times by kind: the offsets of up to three. The first one is when the activity began.
+static const struct { u8 kind, times[3]; } TIMES[] = {
+  { KIND_MEMCPY, { COPY_START, COPY_END } }, { KIND_MEMSET, { SET_START, SET_END } },
+  { KIND_MEMCPY_PEER, { COPY_START, COPY_END } }, { KIND_KERNEL_SERIAL, { KERNEL_START, KERNEL_END, KERNEL_COMPLETED } },
+  { KIND_KERNEL, { KERNEL_START, KERNEL_END, KERNEL_COMPLETED } }, { KIND_DRIVER, { API_START, API_END } },
+  { KIND_RUNTIME, { API_START, API_END } }, { KIND_INTERNAL_LAUNCH, { API_START, API_END } },
+  { KIND_MARKER, { MARKER_TIME } }, { KIND_OVERHEAD, { OVERHEAD_START, OVERHEAD_END } },
+  { KIND_CUDA_EVENT, { EVENT_TIME } }, { KIND_SYNCHRONIZATION, { SYNCHRONIZATION_START, SYNCHRONIZATION_END } },
+  { KIND_MEMORY, { MEMORY_TIME } }, { KIND_GRAPH, { GRAPH_START, GRAPH_END } },
+};
+static const u8* times_of(u32 kind) {
+  for (u32 i = 0; i < COUNT(TIMES); i++)
+    if (TIMES[i].kind == kind) return TIMES[i].times;
+  return NULL;
+}
+
+// One moment on both clocks: of three readings, the one that the least time passed in.
+static void clocks_read(u64* cupti, u64* own) {
+  u64 best = ~0ul;
+  for (int i = 0; i < 3; i++) {
+    u64 before = 0, after = 0;
+    cuptiGetTimestamp(&before);
+    u64 middle = other.clock();
+    cuptiGetTimestamp(&after);
+    if (after - before < best) best = after - before, *cupti = before + best / 2, *own = middle;
+  }
+}
+// Moves times from CUPTI's clock, along the line through the anchor and a moment of now.
+static u64 own_time(u64 t, u64 cupti, u64 own) {
+  if (!t || cupti == other.anchor_cupti) return t;
+  double per_ns = (double)(i64)(own - other.anchor) / (double)(i64)(cupti - other.anchor_cupti);
+  return own - (u64)(i64)(per_ns * (double)(i64)(cupti - t));
+}
+
+// ---- Records. The client always has one of its buffers here: kineto flushes only if CUPTI holds one.
+
+// Returns the buffer to the client, and gets another one if more is to come. Caller holds other.lock.
+static void other_turn(void* context, u32 stream, int more) {
+  u8 *next = NULL, *full = other.buffer;
+  u64 size = 0, most = 0, was = other.size;
+  if (more && other.ask) other.ask(&next, &size, &most);
+  if (full && other.done) other.done(context, stream, full, was, other.used);
+  other.buffer = next, other.size = next ? size : 0, other.used = 0;
+}
+
+static int other_wants(const u8* r, const u8* times) {
+  u32 kind = AT32(r, RECORD_KIND);
+  // The tracer's own calls: its thread's, and correlation_now's, which programs rarely make.
+  if (kind == KIND_DRIVER &&
+    (AT32(r, API_THREAD) == GET(ticker) || (session.attached && AT32(r, API_ID) == marker_function)))
+    return 0;
+  u64 until = kind < KINDS ? GET(other.kinds[kind].until) : 0;
+  if (!until) return 0;
+  u64 began = times ? AT64(r, times[0]) : 0;
+  return !began || (began >= other.kinds[kind].from && began < until);
+}
+
+// Time after its last kind was disabled in which records may still arrive.
+static const u64 OTHER_GRACE_NS = 10000000000;
+static void other_give(void* context, u32 stream, u8* bytes, u64 valid) {
+  u64 ended = GET(other.ended), cupti = 0, own = 0;
+  if (LIKELY(!ended) || !GET(other.records) || GET(ending)) return;
+  if (ended != ~0ul && clock_now(CLOCK_MONOTONIC) > ended + OTHER_GRACE_NS) return;
+  if (!lock(&other.lock)) return;
+  if (other.clock) clocks_read(&cupti, &own);
+  u8 *r = NULL, *next = NULL, *end = bytes + valid;
+  for (int left = cuptiActivityGetNextRecord(bytes, valid, &r) == OK; left; r = next) {
+    next = r;
+    left = cuptiActivityGetNextRecord(bytes, valid, &next) == OK;
+    u64 size = (u64)((left ? next : end) - r);
+    const u8* times = times_of(AT32(r, RECORD_KIND));
+    if (!other_wants(r, times)) continue;
+    if (!other.buffer || other.used + size > other.size) other_turn(context, stream, 1);
+    if (!other.buffer || size > other.size) {
+      other.lost++;
+      continue;
+    }
+    u8* to = other.buffer + other.used;
+    memcpy(to, r, size);
+    for (int i = 0; other.clock && times && i < 3 && times[i] && times[i] + 8u <= size; i++) {
+      u64 t = own_time(AT64(to, times[i]), cupti, own);
+      memcpy(to + times[i], &t, 8);
+    }
+    other.used += size, other.given++;
+  }
+  unlock(&other.lock);
+}
+
+// ---- Callbacks.
+
+// Each subscriber may keep a word from the beginning of a call to its end: this one belongs to the other client.
+static __thread u64 other_carried[32];
+static void other_heard(u32 domain, u32 id, const Call* call) {
+  OnCall f = other.on_call;
+  if (!f || domain >= DOMAINS || !(other.heard[domain][0] || (id < FUNCTIONS && other.heard[domain][id]))) return;
+  if (domain > DOMAIN_RUNTIME) {
+    f(other.user, domain, id, call);
+    return;
+  }
+  Call own = *call;
+  if (own.carried) own.carried = &other_carried[(2 * own.correlation + domain) % COUNT(other_carried)];
+  if (!own.leaving && own.carried) *own.carried = 0;
+  f(other.user, domain, id, &own);
+}
+
+// ---- Functions that the client calls.
+
+static int other_may_share(void) {
+  begin();
+  return writing && !gone && !session.ended;
+}
+
+// Finds CUPTI's functions in the library that the client calls. Returns 0 if it is not the library that the tracer uses.
+static int other_resolve(void* next) {
+  Where here = { NULL, NULL, NULL, NULL };
+  if (!next || !dladdr(next, &here) || !here.file) return 0;
+  if (session.attached || other.alone || other.records) return !strcmp(here.file, session.library);
+  void* library = dlopen(here.file, RTLD_NOW | RTLD_NOLOAD);
+  if (!library || !resolve(library)) return 0;
+  snprintf(session.library, sizeof session.library, "%s", here.file);
+  return 1;
+}
+
+// Takes part in what a client does: the ticker, which may be leaving CUPTI, comes first. Returns 0 if the client's call
+// must go to CUPTI directly.
+static int other_begin(void* next) {
+  if (!other_may_share()) return 0;
+  ADD(detach.waiting, 1);
+  poke();
+  int locked = lock_within(&attaching, ATTACHING_MS);
+  ADD(detach.waiting, (u32)-1);
+  if (!locked) return 0;
+  if (other_resolve(next)) return 1;
+  unlock(&attaching);
+  return 0;
+}
+
+#define NAMED(symbol) __asm__(symbol)
+#define NEXT(symbol, own) function_behind(symbol, __builtin_return_address(0), (const void*)own)
+#define CALL_NEXT(next, types, ...) ((next) ? ((Result(*) types)(next))(__VA_ARGS__) : ERROR_NOT_INITIALIZED)
+
+EXPORT Result other_subscribe(void** handle, OnCall f, void* user) NAMED("cuptiSubscribe");
+EXPORT Result other_subscribe(void** handle, OnCall f, void* user) {
+  void* next = NEXT("cuptiSubscribe", other_subscribe);
+  if (!other_begin(next)) return CALL_NEXT(next, (void**, OnCall, void*), handle, f, user);
+  Result r = other.subscribed ? ERROR_OTHER_CLIENT : OK;
+  if (r == OK && !subscription) {
+    r = cuptiSubscribe(&subscription, on_call, NULL);
+    if (r == OK) SET(other.alone, 1), cuptiGetVersion(&cupti_version);
+    else subscription = NULL;
+  }
+  if (r == OK) {
+    memset(other.heard, 0, sizeof other.heard);
+    other.user = user, other.on_call = f, *handle = subscription;
+    SET(other.subscribed, 1);
+  }
+  unlock(&attaching);
+  return r;
+}
+
+EXPORT Result other_unsubscribe(void* handle) NAMED("cuptiUnsubscribe");
+EXPORT Result other_unsubscribe(void* handle) {
+  void* next = NEXT("cuptiUnsubscribe", other_unsubscribe);
+  if (gone || !GET(other.subscribed) || handle != subscription) return CALL_NEXT(next, (void*), handle);
+  SET(other.subscribed, 0);
+  other.on_call = NULL;
+  if (!GET(other.alone)) return OK;
+  SET(other.alone, other.records);
+  subscription = NULL;
+  return CALL_NEXT(next, (void*), handle);
+}
+
+// The tracer's own callbacks stay enabled. In the driver's domain all do: if one is disabled while a thread is inside
+// the call, later calls of that thread have wrong ids (see calls_hear).
+static int other_may_disable(u32 domain) {
+  return GET(other.alone) || (domain != DOMAIN_DRIVER && domain != DOMAIN_RESOURCE);
+}
+EXPORT Result other_enable_callback(u32 on, void* handle, u32 domain, u32 id) NAMED("cuptiEnableCallback");
+EXPORT Result other_enable_callback(u32 on, void* handle, u32 domain, u32 id) {
+  void* next = NEXT("cuptiEnableCallback", other_enable_callback);
+  int shared = !gone && GET(other.subscribed) && handle == subscription;
+  if (shared && domain < DOMAINS && id && id < FUNCTIONS) other.heard[domain][id] = on != 0;
+  if (shared && !on && !other_may_disable(domain)) return OK;
+  return CALL_NEXT(next, (u32, void*, u32, u32), on, handle, domain, id);
+}
+EXPORT Result other_enable_domain(u32 on, void* handle, u32 domain) NAMED("cuptiEnableDomain");
+EXPORT Result other_enable_domain(u32 on, void* handle, u32 domain) {
+  void* next = NEXT("cuptiEnableDomain", other_enable_domain);
+  int shared = !gone && GET(other.subscribed) && handle == subscription;
+  if (shared && domain && domain < DOMAINS) memset(other.heard[domain], 0, FUNCTIONS), other.heard[domain][0] = on != 0;
+  if (shared && !on && !other_may_disable(domain)) return OK;
+  return CALL_NEXT(next, (u32, void*, u32), on, handle, domain);
+}
+EXPORT Result other_enable_all(u32 on, void* handle) NAMED("cuptiEnableAllDomains");
+EXPORT Result other_enable_all(u32 on, void* handle) {
+  Result r = OK;
+  for (u32 domain = DOMAIN_DRIVER; domain < DOMAINS; domain++) {
+    Result one = other_enable_domain(on, handle, domain);
+    if (one != OK) r = one;
+  }
+  return r;
+}
+
+EXPORT Result other_register(void (*ask)(u8**, u64*, u64*), void (*done)(void*, u32, u8*, u64, u64))
+  NAMED("cuptiActivityRegisterCallbacks");
+EXPORT Result other_register(void (*ask)(u8**, u64*, u64*), void (*done)(void*, u32, u8*, u64, u64)) {
+  void* next = NEXT("cuptiActivityRegisterCallbacks", other_register);
+  if (!ask || !done || !other_begin(next))
+    return CALL_NEXT(next, (void (*)(u8**, u64*, u64*), void (*)(void*, u32, u8*, u64, u64)), ask, done);
+  Result r = session.attached ? OK : cuptiActivityRegisterCallbacks(buffer_asked, buffer_done);
+  if (r == OK && lock(&other.lock)) {
+    other.ask = ask, other.done = done;
+    if (!session.attached) SET(other.alone, 1);
+    SET(other.records, 1);
+    unlock(&other.lock);
+  }
+  unlock(&attaching);
+  return r;
+}
+
+// From the first record of calls that the client wants, the tracer's own come from callbacks: with the driver kind
+// enabled, CUPTI leaves out those that the runtime makes.
+static void calls_from_callbacks(void) {
+  if (session.lean || session.by_callbacks || !session.attached || !lock_within(&switching, SWITCHING_MS)) return;
+  if (!session.by_callbacks) {
+    for (u32 i = 0; i < chosen_count && session.heard; i++)
+      cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, chosen[i]);
+    SET(session.records_until, correlation_now());
+    SET(session.by_callbacks, 1);
+    for (u32 i = 0; i < chosen_count && session.heard; i++)
+      if (!left_out[chosen[i]]) cuptiActivityEnableDriverApi(chosen[i], 0);
+  }
+  unlock(&switching);
+}
+
+static Result other_kind(void* next, void* context, u32 kind, int on) {
+  int shared = !gone && GET(other.records) && kind < KINDS && cuptiGetTimestamp;
+  u64 t = 0;
+  if (shared && (kind == KIND_DRIVER || kind == KIND_RUNTIME) && on) calls_from_callbacks();
+  if (shared && cuptiGetTimestamp(&t) == OK && lock(&other.lock)) {
+    if (on) {
+      if (!other_has_kind(kind)) other.kinds[kind].from = t;
+      SET(other.kinds[kind].until, ~0ul);
+      SET(other.ended, ~0ul);
+      if (!other.buffer) other_turn(NULL, 0, 1);
+    } else if (other_has_kind(kind)) {
+      int left = 0;
+      SET(other.kinds[kind].until, t);
+      for (u32 k = 0; k < KINDS; k++) left |= other_has_kind(k);
+      if (!left) SET(other.ended, clock_now(CLOCK_MONOTONIC));
+    }
+    unlock(&other.lock);
+  }
+  if (shared && !on && is_recorded(kind)) return OK;
+  return context ? CALL_NEXT(next, (void*, u32), context, kind) : CALL_NEXT(next, (u32), kind);
+}
+EXPORT Result other_enable(u32 kind) NAMED("cuptiActivityEnable");
+EXPORT Result other_enable(u32 kind) { return other_kind(NEXT("cuptiActivityEnable", other_enable), NULL, kind, 1); }
+EXPORT Result other_disable(u32 kind) NAMED("cuptiActivityDisable");
+EXPORT Result other_disable(u32 kind) {
+  return other_kind(NEXT("cuptiActivityDisable", other_disable), NULL, kind, 0);
+}
+EXPORT Result other_enable_context(void* context, u32 kind) NAMED("cuptiActivityEnableContext");
+EXPORT Result other_enable_context(void* context, u32 kind) {
+  return other_kind(NEXT("cuptiActivityEnableContext", other_enable_context), context, kind, 1);
+}
+EXPORT Result other_disable_context(void* context, u32 kind) NAMED("cuptiActivityDisableContext");
+EXPORT Result other_disable_context(void* context, u32 kind) {
+  return other_kind(NEXT("cuptiActivityDisableContext", other_disable_context), context, kind, 0);
+}
+
+EXPORT Result other_flush(u32 forced) NAMED("cuptiActivityFlushAll");
+EXPORT Result other_flush(u32 forced) {
+  Result r = CALL_NEXT(NEXT("cuptiActivityFlushAll", other_flush), (u32), forced);
+  if (!gone && GET(other.records) && lock(&other.lock)) {
+    if (other.buffer && (forced || other.used)) other_turn(NULL, 0, !forced);
+    unlock(&other.lock);
+  }
+  return r;
+}
+
+// How buffers are requested and zeroed is the tracer's business.
+EXPORT Result other_attribute(u32 attribute, u64* size, void* value) NAMED("cuptiActivitySetAttribute");
+EXPORT Result other_attribute(u32 attribute, u64* size, void* value) {
+  void* next = NEXT("cuptiActivitySetAttribute", other_attribute);
+  int own = attribute == ATTRIBUTE_PER_THREAD || attribute == ATTRIBUTE_ZEROED;
+  return own && other_may_share() ? OK : CALL_NEXT(next, (u32, u64*, void*), attribute, size, value);
+}
+
+EXPORT Result other_clock(u64 (*clock)(void)) NAMED("cuptiActivityRegisterTimestampCallback");
+EXPORT Result other_clock(u64 (*clock)(void)) {
+  void* next = NEXT("cuptiActivityRegisterTimestampCallback", other_clock);
+  if (!clock || !other_begin(next)) return CALL_NEXT(next, (u64(*)(void)), clock);
+  if (lock(&other.lock)) {
+    other.clock = clock;
+    clocks_read(&other.anchor_cupti, &other.anchor);
+    unlock(&other.lock);
+  }
+  unlock(&attaching);
+  return OK;
+}
+EXPORT Result other_timestamp(u64* t) NAMED("cuptiGetTimestamp");
+EXPORT Result other_timestamp(u64* t) {
+  void* next = NEXT("cuptiGetTimestamp", other_timestamp);
+  if (!t || gone || !other.clock) return CALL_NEXT(next, (u64*), t);
+  *t = other.clock();
+  return OK;
+}
+
+// The client leaves; CUPTI stays as long as the tracer uses it.
+EXPORT Result other_finalize(void) NAMED("cuptiFinalize");
+EXPORT Result other_finalize(void) {
+  void* next = NEXT("cuptiFinalize", other_finalize);
+  if (gone || !other_may_share()) return CALL_NEXT(next, (void));
+  SET(other.subscribed, 0), other.on_call = NULL;
+  for (u32 kind = 0; kind < KINDS; kind++) {
+    if (session.attached && other_has_kind(kind) && !is_recorded(kind)) cuptiActivityDisable(kind);
+    SET(other.kinds[kind].until, 0);
+  }
+  SET(other.ended, 0), SET(other.records, 0);
+  if (session.attached) return OK;
+  SET(other.alone, 0), subscription = NULL;
+  // Ids begin anew, as after the tracer has left CUPTI.
+  session.id_base = (u32)newest_id;
+  ADD(detach.count, 1);
+  return CALL_NEXT(next, (void));
+}
