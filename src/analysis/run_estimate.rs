@@ -48,7 +48,7 @@ pub struct RowEstimate {
 }
 
 /// Estimates for the whole run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunEstimate {
     pub moments: usize,
     /// Length of the moments and of the run, ns.
@@ -139,8 +139,7 @@ impl RunEstimate {
     /// Totals of all launches, as a sentence.
     pub fn to_sentence(&self) -> String {
         format!(
-            "the recording is a sample: {} of {}, {:.2}% of {}; the whole run had {}, which took {}, with 95% confidence; `--format json` has \
-             both for each row (`whole_run`)",
+            "the recording is a sample: {} of {}, {:.2}% of {}; the whole run had {}, which took {}, with 95% confidence",
             format_count(self.moments, "moment"),
             Nanos(self.recorded / i64::try_from(self.moments.max(1)).unwrap_or(1)),
             100.0 * self.recorded as f64 / (self.span as f64).max(1.0),
@@ -150,16 +149,25 @@ impl RunEstimate {
         )
     }
 
-    /// Estimates the whole run; `None` if the report is no sample, has too few moments, or if sampling stopped: later
-    /// moments had no chance.
+    /// Estimates the whole run and each row of a grouping; `None` as for [`Self::from_profile`].
     pub fn from_grouping(profile: &Profile, grouping: &Grouping, paths: Option<&Paths>) -> Option<Self> {
+        Self::with_rows(profile, grouping.rows.len(), |launch| grouping.row_of(profile, paths, launch))
+    }
+
+    /// Estimates the totals of the whole run; `None` if the report is no sample, has too few moments, or if sampling
+    /// stopped: later moments had no chance.
+    pub fn from_profile(profile: &Profile) -> Option<Self> {
+        Self::with_rows(profile, 0, |_| None)
+    }
+
+    fn with_rows(profile: &Profile, count: usize, row_of: impl Fn(usize) -> Option<usize>) -> Option<Self> {
         let samples: Vec<&RunSample> = profile.run_samples.iter().filter(|s| !s.moments.is_empty()).collect();
         if samples.is_empty() || samples.iter().any(|s| s.moments.len() < LEAST || s.stopped.is_some()) {
             return None;
         }
-        let mut out = Self { rows: vec![RowEstimate::default(); grouping.rows.len()], ..Self::default() };
+        let mut out = Self { rows: vec![RowEstimate::default(); count], ..Self::default() };
         for sample in samples {
-            let mut rows: Vec<Parts> = vec![Parts::new(); grouping.rows.len()];
+            let mut rows: Vec<Parts> = vec![Parts::new(); count];
             let mut all = Parts::new();
             for launch in 0..profile.launches.len() {
                 let place = profile.launches.place(launch).and_then(|p| profile.places.get(p.0 as usize));
@@ -170,7 +178,7 @@ impl RunEstimate {
                 let Some(moment) = sample.moments.partition_point(|m| m.0 <= start).checked_sub(1) else { continue };
                 let time = profile.launches.duration(launch) as f64;
                 add_part(&mut all, moment, time);
-                if let Some(row) = grouping.row_of(profile, paths, launch).and_then(|r| rows.get_mut(r)) {
+                if let Some(row) = row_of(launch).and_then(|r| rows.get_mut(r)) {
                     add_part(row, moment, time);
                 }
             }

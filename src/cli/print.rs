@@ -260,7 +260,7 @@ pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
     warn(&profile);
     let estimate = if between.is_none() { RunEstimate::from_grouping(&profile, &grouping, paths.as_ref()) } else { None };
     if let Some(estimate) = &estimate {
-        note(&estimate.to_sentence());
+        note(&format!("{}; `--format json` has both for each row (`whole_run`)", estimate.to_sentence()));
     }
     let worths = if predicts { predict_worths(&profile, args.by, rows.len()) } else { None };
     let beyond = report::top::Beyond { worths, estimate };

@@ -2,7 +2,7 @@
 """What does recording cost loops of PyTorch? Each case runs in turn with the program alone, several times.
 
 Prints the mean time of a step of each run and the ratio of the medians; moments of `--overhead` are rare, so that medians of steps
-would not show them. With --estimates, the launches that `top` estimates for the whole run are held against the true number.
+would not show them. Of `--overhead`, it also prints what `top` says of the whole run.
 
 Needs an NVIDIA GPU and PyTorch. Run by hand from the repository's root:
 
@@ -46,9 +46,8 @@ def main():
                 taken[case].append(run(steps, case))
                 if case and case.startswith("--overhead"):
                     traces = [os.path.join(folder, n) for n in os.listdir(folder) if n.endswith(".wstrace")]
-                    top = subprocess.run([warpscope, "top", *traces, "--limit", "3", "--format", "json"], capture_output=True, text=True)
-                    whole = json.loads(top.stdout).get("whole_run") if top.stdout else top.stderr
-                    print(f"  {kind} {case}: {json.dumps(whole)[:500]}", flush=True)
+                    top = subprocess.run([warpscope, "top", *traces, "--limit", "3"], capture_output=True, text=True)
+                    print(f"  {kind} {case}: {top.stderr.strip()[-400:]}", flush=True)
         alone = statistics.median(taken[None])
         for case in cases:
             all_ = " ".join(f"{t:.4f}" for t in taken[case])

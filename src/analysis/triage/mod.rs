@@ -57,6 +57,7 @@ pub use verdict::{VERDICTS, Verdict};
 
 use crate::analysis::flops::{self, Counted, Operators, Rate};
 use crate::analysis::name_pattern::name_pattern;
+use crate::analysis::run_estimate::RunEstimate;
 use crate::model::{Cancel, Profile, Vendor};
 use certainty::SLIVER;
 use run_context::RunContext;
@@ -144,6 +145,7 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
         strip: case.strip.clone(),
         why: case.why.clone(),
         span: case.span,
+        whole_run: RunEstimate::from_profile(profile),
         kernels: case.kernels.top_kernels(profile),
         found: case.steps.found,
         step_lengths: outcome::measure_steps(&case.steps.list),

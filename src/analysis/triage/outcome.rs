@@ -8,6 +8,7 @@ use super::steps::{LeftOut, Step, StepSource, lower_median};
 use super::time_category::{Cause, TimeCategory};
 use crate::analysis::Family;
 use crate::analysis::flops::Rate;
+use crate::analysis::run_estimate::RunEstimate;
 
 /// A device and the breakdown of its time.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,6 +90,8 @@ pub struct Triage {
     pub why: Vec<Option<TimeCategory>>,
     /// First start and last end of the report's operations, ns.
     pub span: (i64, i64),
+    /// Totals of the whole run, if the report is a sample of it.
+    pub whole_run: Option<RunEstimate>,
     /// Kernels with their time and count, longest first: index into
     /// [`Profile::kernels`](crate::model::Profile::kernels).
     pub kernels: Vec<(u32, i64, u64)>,

@@ -2,7 +2,7 @@
 
 use super::blocks::Damage;
 use super::build::Section;
-use crate::model::units::format_count;
+use crate::model::units::{format_count, format_grouped};
 use crate::model::{CaptureRange, GraphMode, Nanos, Note, NoteKind, Profile, Severity};
 
 /// Missing parts of a trace.
@@ -52,6 +52,9 @@ pub struct Said {
     not_sampled: Option<String>,
     /// Reason why no Python stacks were sampled, although Python was there.
     no_stacks: Option<String>,
+    /// Records that another profiler in the program received as well, and those that it had no room for.
+    shared: u64,
+    not_shared: u64,
     /// Length of the recording, ms, if only the last seconds were kept.
     kept: Option<u64>,
 }
@@ -81,6 +84,8 @@ impl Said {
             out.dropped += number("dropped");
             out.refused_buffers += number("refused");
             out.invalid += number("invalid");
+            out.shared += number("shared");
+            out.not_shared += number("not_shared");
             out.interrupted += number("interrupted");
             out.unwritten += number("unwritten");
             let not_measured = last.and_then(|f| f.get("not_measured")).map(str::to_owned);
@@ -155,10 +160,14 @@ pub fn build_notes(profile: &Profile, said: &Said) -> Vec<Note> {
         note(Severity::Error, NoteKind::Damaged, text);
     }
     if said.dropped + said.refused_buffers > 0 {
+        let refused = if said.refused_buffers > 0 {
+            format!(" (no more memory was given for buffers {} times)", said.refused_buffers)
+        } else {
+            String::new()
+        };
         let text = format!(
-            "CUPTI had no room for {} (no more memory was given for buffers {} times): counts are lower bounds.",
+            "CUPTI had no room for {}{refused}: counts are lower bounds.",
             format_count(usize::try_from(said.dropped).unwrap_or(usize::MAX), "record"),
-            said.refused_buffers
         );
         note(Severity::Error, NoteKind::Lost, text);
     }
@@ -179,9 +188,21 @@ pub fn build_notes(profile: &Profile, said: &Said) -> Vec<Note> {
             format!("CUPTI gave no valid times for {}.", format_count(usize::try_from(said.invalid).unwrap_or(usize::MAX), "record"));
         note(Severity::Warning, NoteKind::Damaged, text);
     }
+    if said.shared + said.not_shared > 0 {
+        let lost = if said.not_shared > 0 {
+            format!(", and had no room for {} more", format_grouped(i64::try_from(said.not_shared).unwrap_or(i64::MAX)))
+        } else {
+            String::new()
+        };
+        let text = format!(
+            "A profiler in the program (torch.profiler, for example) recorded, too: it received {}{lost}. Times include what it costs.",
+            format_count(said.shared, "record"),
+        );
+        out.push(Note::new(Severity::Info, NoteKind::Tool, text));
+    }
     for sample in &profile.run_samples {
         let text = format!(
-            "The recording is a sample: {} of this process, at random times. Shares are those of these moments; `warpscope top` estimates the totals of the run.",
+            "The recording is a sample: {} of this process, at random times. Shares are those of these moments; `warpscope top` estimates the totals of each kernel.",
             format_count(sample.moments.len(), "short moment"),
         );
         out.push(Note::new(Severity::Info, NoteKind::Tool, text));

@@ -2,6 +2,7 @@
 
 use super::text::{Judged, round_percent, steps_by};
 use crate::analysis::flops::Counted;
+use crate::analysis::run_estimate::{Estimate, RunEstimate};
 use crate::analysis::triage::{Device, Finding, Kind, LineTime, Severity, Triage, Verdict};
 use crate::report::envelope::{Document, Envelope, NextJson};
 use crate::report::finding::{FindingJson, finding_json};
@@ -129,8 +130,41 @@ pub(in crate::report) struct TriageJson<'a> {
     memory: Option<Vec<MemoryJson<'a>>>,
     /// What was not recorded: do not conclude anything from its absence.
     missing: Vec<&'a str>,
+    /// Totals of the whole run, if only short moments of it were recorded (`--overhead`); else null.
+    whole_run: Option<WholeRunJson>,
     ranks: Option<Vec<RankJson<'a>>>,
     straggler: Option<StragglerJson>,
+}
+
+/// An estimate with its interval of 95% confidence.
+#[derive(Serialize, JsonSchema)]
+struct EstimateJson {
+    value: f64,
+    low: f64,
+    high: f64,
+}
+
+impl From<Estimate> for EstimateJson {
+    fn from(e: Estimate) -> Self {
+        Self { value: e.value.round(), low: e.low.round(), high: e.high.round() }
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct WholeRunJson {
+    /// Number of moments that were recorded, and their time.
+    moments: usize,
+    recorded_ns: i64,
+    span_ns: i64,
+    launches: EstimateJson,
+    kernel_ns: EstimateJson,
+}
+
+impl From<&RunEstimate> for WholeRunJson {
+    fn from(e: &RunEstimate) -> Self {
+        let (launches, kernel_ns) = (e.all.count.into(), e.all.total.into());
+        Self { moments: e.moments, recorded_ns: e.recorded, span_ns: e.span, launches, kernel_ns }
+    }
 }
 
 impl Document for TriageJson<'_> {
@@ -220,6 +254,7 @@ fn triage_json<'a>(&(_, t): &Judged<'a>) -> TriageJson<'a> {
         host_lines: (!t.host_time.times.is_empty()).then(|| host_lines(t)),
         memory: t.memory.as_ref().map(|m| m.iter().map(|(id, headline)| MemoryJson { id, headline }).collect()),
         missing: t.doubt.iter().chain(&t.missing).map(String::as_str).collect(),
+        whole_run: t.whole_run.as_ref().map(WholeRunJson::from),
         ranks: None,
         straggler: None,
     }

@@ -1,6 +1,7 @@
 //! Triage in words.
 
 use crate::analysis::flops::{Counted, Rate};
+use crate::analysis::run_estimate::RunEstimate;
 use crate::analysis::triage::{
     Cause, Device, Evidence, Finding, Kind, Launched, Place, PlaceKind, Severity, StepSource, TimeCategory, Triage, Verdict,
 };
@@ -94,6 +95,7 @@ pub fn warnings(t: &Triage) -> Vec<String> {
 /// Warnings, detection of steps, omitted parts, and missing data.
 pub fn remarks(t: &Triage) -> Vec<String> {
     let mut out = warnings(t);
+    out.extend(t.whole_run.as_ref().map(RunEstimate::to_sentence));
     out.extend(t.found.iter().map(|f| format!("steps: {}", steps_by(f))));
     out.extend(step_kinds(t));
     out.extend(t.left_out.iter().map(|l| format!("left out: {} ({})", l.what, Nanos(l.end - l.start))));

@@ -163,10 +163,10 @@ static void buffer_done(void* context, u32 stream, u8* bytes, u64 size, u64 vali
     while (!gone && cuptiActivityGetNextRecord(bytes, valid, &r) == OK) ADD(lost.unwritten, 1);
   }
   u64 dropped = 0;
-  // A record is dropped whenever CUPTI is left, half a second after the last one that is wanted (seen with 13.0).
-  int leaves = GET(detach.state) == DETACH_TAKEN;
-  if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == OK && dropped > (u64)leaves)
-    ADD(counted.dropped, dropped);
+  // Records are dropped while CUPTI is left (seen with 13.0: one, with several threads more). They belong to calls
+  // after the capture range, unless buffers had been refused.
+  int leaves = GET(detach.state) == DETACH_TAKEN && !counted.refused;
+  if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == OK && !leaves) ADD(counted.dropped, dropped);
   // We told CUPTI that buffers are zeroed; otherwise CUPTI would zero them on the launching thread.
   memset(bytes, 0, valid < size ? valid : size);
   buffer_spare(b);

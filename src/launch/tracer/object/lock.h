@@ -50,6 +50,11 @@
 //
 // threads.lock (event_ring.c) protects `threads.seen` and `threads.count`; `threads.named` belongs to the ticker.
 //
+// other.lock (other_client.h) protects what is handed to another client of CUPTI in the program: `other.buffer`,
+// `other.size`, `other.used`, `other.kinds`, `other.anchor`. The client's own buffer callbacks run under it. It is taken
+// under attaching, or alone. `other.subscribed`, `other.records` and `other.alone` change under attaching, or on the
+// client's thread once it leaves.
+//
 // buffers.lock (activity.c) protects `buffers.spare`; `buffers.count` and `buffers.bytes` are atomic counters.
 //
 // modules.lock (pc_sampling.c) protects `modules.list`, `modules.count` and `modules.bytes`; the fields `hashed`, `crc`

@@ -8,7 +8,8 @@
 // Records with times by kind: the offsets of up to three. The first one is when the activity began.
 static const struct { u8 kind, times[3]; } TIMES[] = {
   { KIND_MEMCPY, { COPY_START, COPY_END } }, { KIND_MEMSET, { SET_START, SET_END } },
-  { KIND_MEMCPY_PEER, { COPY_START, COPY_END } }, { KIND_KERNEL_SERIAL, { KERNEL_START, KERNEL_END, KERNEL_COMPLETED } },
+  { KIND_MEMCPY_PEER, { COPY_START, COPY_END } },
+  { KIND_KERNEL_SERIAL, { KERNEL_START, KERNEL_END, KERNEL_COMPLETED } },
   { KIND_KERNEL, { KERNEL_START, KERNEL_END, KERNEL_COMPLETED } }, { KIND_DRIVER, { API_START, API_END } },
   { KIND_RUNTIME, { API_START, API_END } }, { KIND_INTERNAL_LAUNCH, { API_START, API_END } },
   { KIND_MARKER, { MARKER_TIME } }, { KIND_OVERHEAD, { OVERHEAD_START, OVERHEAD_END } },
@@ -117,7 +118,8 @@ static int other_may_share(void) {
   return writing && !gone && !session.ended;
 }
 
-// Finds CUPTI's functions in the library that the client calls. Returns 0 if it is not the library that the tracer uses.
+// Finds CUPTI's functions in the library that the client calls. Returns 0 if it is not the library that the tracer
+// uses.
 static int other_resolve(void* next) {
   Where here = { NULL, NULL, NULL, NULL };
   if (!next || !dladdr(next, &here) || !here.file) return 0;

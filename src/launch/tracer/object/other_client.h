@@ -4,8 +4,8 @@
 
 enum { DOMAINS = 7, KINDS = 64 };
 static struct {
-  // Protects the buffer and its position, the times in `kinds`, and the anchor of the clock. A leaf but for the client's
-  // own buffer callbacks.
+  // Protects the buffer and its position, the times in `kinds`, and the anchor of the clock. A leaf but for the
+  // client's own buffer callbacks.
   Lock lock;
   // `subscribed`: its callback is called. `records`: it has registered buffer callbacks.
   volatile int subscribed, records;
