@@ -16,6 +16,7 @@ mod suite {
     mod diff;
     mod docs;
     mod doctor;
+    mod empty_recordings;
     mod errors;
     mod evaluation;
     mod export;

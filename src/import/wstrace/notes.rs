@@ -2,6 +2,7 @@
 
 use super::blocks::Damage;
 use super::build::Section;
+use super::key_values::Facts;
 use crate::model::units::{format_count, format_grouped};
 use crate::model::{CaptureRange, GraphMode, Nanos, Note, NoteKind, Profile, Severity};
 
@@ -44,7 +45,8 @@ pub struct Said {
     /// NVTX events from signal handlers, and rows, dropped by the tracer itself.
     interrupted: u64,
     unwritten: u64,
-    never_opened: bool,
+    /// Reason why the recording was never opened, and what to do.
+    never_opened: Option<(String, &'static str)>,
     no_driver: bool,
     /// Reason why requested counters were not measured.
     not_measured: Option<String>,
@@ -77,7 +79,11 @@ impl Said {
                 End::MissingASecond
             };
             out.end = out.end.max(end);
-            out.never_opened |= facts.get("gate").is_some() && facts.get("cupti").is_none();
+            // Older tracers did not count the openings.
+            let never = last.and_then(|f| f.number::<u64>("openings")).map_or(facts.get("cupti").is_none(), |n| n == 0);
+            if let Some(gate) = facts.get("gate").filter(|_| never) {
+                out.never_opened = out.never_opened.take().or_else(|| Some(why_never_opened(gate, last)));
+            }
             let refused = rows.end.as_ref().and_then(|f| f.get("not_recorded")).map(str::to_owned);
             out.refused = out.refused.take().or(refused);
             out.stopped = out.stopped.or(rows.stopped);
@@ -112,29 +118,72 @@ pub fn why_stopped(error: u32) -> String {
     }
 }
 
+/// Reason why a recording was never opened, by its gate as the tracer was given it, and what to do.
+fn why_never_opened(gate: &str, last: Option<&Facts>) -> (String, &'static str) {
+    let number = |key: &str| last.and_then(|f| f.number::<u64>(key)).unwrap_or(0);
+    let (kind, rest) = gate.split_once([':', '#']).unwrap_or((gate, ""));
+    match kind {
+        "profiler" => (
+            "cudaProfilerStart was never called, or not by name: in a program that loads PyTorch, calls of CuPy, Numba and other libraries \
+             that look it up are not heard"
+                .to_owned(),
+            "call it where the recording is to begin, or record without `--profiler-api`",
+        ),
+        "nvtx" => {
+            // `nvtx:DOMAIN:NAME`, or `nvtx#NTH:DOMAIN:NAME`.
+            let (nth, place) = if gate.starts_with("nvtx#") { rest.split_once(':').unwrap_or((rest, "")) } else { ("", rest) };
+            let name = place.split_once(':').map_or(place, |(_, name)| name);
+            match (number("range_entered"), number("ranges")) {
+                (0, 0) => (
+                    "the program marked no NVTX range".to_owned(),
+                    "mark one, as with torch.cuda.nvtx.range_push, or use `--delay`, `--after-launches` or `--kernel`",
+                ),
+                (0, others) => (
+                    format!("the range `{name}` was never entered, only {} of other names", format_count(others, "range")),
+                    "record without `--range`, and `warpscope ranges` shows their names",
+                ),
+                (entered, _) => (
+                    format!("the range `{name}` was entered {}, and `--nth {nth}` was asked for", format_count(entered, "time")),
+                    "name a smaller number, or leave `--nth` out",
+                ),
+            }
+        }
+        "launch" => (
+            format!("the kernel `{rest}` was never launched, among {}", format_count(number("launches_heard"), "launch")),
+            "record without `--kernel`, and `warpscope top` shows the names",
+        ),
+        "launches" => (
+            format!("the program made {}, and the recording was to begin after {rest}", format_count(number("launches_heard"), "launch")),
+            "name a smaller number with `--after-launches`",
+        ),
+        "after-ms" => (
+            format!("the program ended before {} had passed", Nanos::format_ns(rest.parse::<f64>().unwrap_or(0.0) * 1e6)),
+            "name a shorter `--delay`",
+        ),
+        "overhead" => ("the program ended before its first moment".to_owned(), "record short programs as a whole, without `--overhead`"),
+        _ => ("its recording was never opened".to_owned(), "open it with `warpscope attach NAME --open` while the program runs"),
+    }
+}
+
 pub fn build_notes(profile: &Profile, said: &Said) -> Vec<Note> {
     let mut out = Vec::new();
     let mut note = |severity, kind, text: String| out.push(Note::new(severity, kind, text));
     if let Some(why) = &said.refused {
         note(Severity::Error, NoteKind::Empty, format!("One process was not recorded: {why}."));
     } else if profile.launches.is_empty() && profile.graphs.is_empty() {
-        let why = if said.kept.is_some() {
-            "its kernels are in the files beside this one (NAME.PID.NUMBER.wstrace): open their folder"
+        let (why, fix) = if said.kept.is_some() {
+            ("its kernels are in the files beside this one (NAME.PID.NUMBER.wstrace): open their folder".to_owned(), "")
         } else if said.no_driver {
-            "it did not use CUDA"
-        } else if said.never_opened {
-            match profile.capture.gate {
-                Some(CaptureRange::ProfilerApi) => {
-                    "cudaProfilerStart was never called, or not by name: in a program that loads PyTorch, calls of CuPy, Numba and other libraries \
-                     that look it up are not heard"
-                }
-                _ => "its recording was never opened",
-            }
+            ("it did not use CUDA".to_owned(), "")
+        } else if let Some((why, fix)) = &said.never_opened {
+            (why.clone(), *fix)
         } else {
-            "it launched no kernel while it was recorded"
+            ("it launched no kernel while it was recorded".to_owned(), "")
         };
-        note(Severity::Warning, NoteKind::Empty, format!("There are no kernels of this process: {why}."));
+        let note = Note::new(Severity::Warning, NoteKind::Empty, format!("There are no kernels of this process: {why}."));
+        out.push(if fix.is_empty() { note } else { note.with_fix(fix) });
     }
+    let mut note = |severity, kind, text: String| out.push(Note::new(severity, kind, text));
     if let Some(error) = said.stopped {
         let text = format!("Recording stopped before the program ended: {}. Everything after that is missing.", why_stopped(error));
         note(Severity::Error, NoteKind::Lost, text);

@@ -35,6 +35,8 @@ static struct {
   volatile int ready, attached, ended;
   char library[512], reason[256];
 } session;
+// A copy, since programs overwrite their environment.
+static char prefix[4000];
 
 enum { DETACH_NO, DETACH_WATCHING, DETACH_WANTED, DETACH_TAKEN, DETACH_DONE };
 // Leaving CUPTI (detach.c). `count` is the number of subscriptions that have ended, `left_at` the time of the latest
@@ -181,14 +183,20 @@ static struct { char exact[512]; u64 after; volatile u64 seen; volatile int done
 static void gate_launched(const char* symbol, u32 correlation) {
   if (gate_launch.done) return;
   const char* exact = gate_launch.exact;
-  int now_ = *exact ? symbol && is_symbol(exact, symbol) : ADD(gate_launch.seen, 1) == gate_launch.after;
+  u64 before = ADD(gate_launch.seen, 1);
+  int now_ = *exact ? symbol && is_symbol(exact, symbol) : before == gate_launch.after;
   if (now_ && !__atomic_exchange_n(&gate_launch.done, 1, __ATOMIC_ACQ_REL)) gate_set(1, "launch", correlation);
 }
 
 // A gate that follows an NVTX range: every one, or only the n-th entered. Several threads may be inside the range: the
 // last one to leave closes the gate.
 enum { OPEN_RANGES = 64 };
-static struct { u32 text, domain, only; volatile u32 entered, inside; u64 ranges[OPEN_RANGES]; } gate_range;
+// `others` counts the ranges that are not the one.
+static struct {
+  u32 text, domain, only;
+  volatile u32 entered, inside, others;
+  u64 ranges[OPEN_RANGES];
+} gate_range;
 // Domain of this thread's open range, and the nesting depth in that domain, counted from the range.
 static __thread u32 gate_domain, gate_nested;
 
@@ -224,7 +232,11 @@ static void asked_ended(u64 id) {
 }
 
 static int gate_matches(u32 domain, u32 text) {
-  if (!gate_range.text || text != gate_range.text || domain != gate_range.domain) return 0;
+  if (!gate_range.text) return 0;
+  if (text != gate_range.text || domain != gate_range.domain) {
+    ADD(gate_range.others, 1);
+    return 0;
+  }
   u32 nth = ADD(gate_range.entered, 1) + 1;
   return !gate_range.only || nth == gate_range.only;
 }

@@ -4,6 +4,7 @@
 // multiprocessing.
 static void leave(int code) {
   end_process(ASK_END_BY_EXIT);
+  empty_trace_at_exit();
   for (;;) SYSTEM(SYS_EXIT_GROUP, code);
 }
 EXPORT void _exit(int code) {

@@ -1,8 +1,5 @@
 // Initialization, the ticker (a thread for periodic work), requests to the ticker, and shutdown.
 
-// A copy, since programs overwrite their environment.
-static char prefix[4000];
-
 static const char* host_name(void) {
   // struct utsname: system name first, host name second.
   static char names_[6][65];
@@ -133,7 +130,7 @@ static void count_facts(Facts* f) {
     { "torn", stacks.torn },
     { "graph_nodes", graph_nodes.nodes }, { "left", detach.count },
     { "stacks_ns", stacks.spent_ns }, { "python", python.minor }, { "shared", other.given },
-    { "not_shared", other.lost },
+    { "not_shared", other.lost }, { "openings", gate.count },
   };
   for (u32 i = 0; i < COUNT(all); i++) fact_number(f, all[i].key, all[i].value);
 }
@@ -149,6 +146,9 @@ static void state_facts(Facts* f) {
   if (within && t > within + WAITS_NS)
     fact_number(f, "measuring_kernel", measure.within_name), fact_number(f, "measuring_for_ms", (t - within) / 1000000);
   if (within && measure.replaying) fact_number(f, "measuring_replays", sets[measure.set].passes);
+  // Why a gate is still closed.
+  if (gate_range.text) fact_number(f, "range_entered", gate_range.entered), fact_number(f, "ranges", gate_range.others);
+  if (gate.gated == GATED_BY_LAUNCH) fact_number(f, "launches_heard", gate_launch.seen);
   if (measure.why_not) fact(f, "not_measured", measure.why_not);
   if (detach.why_not) fact(f, "not_left", detach.why_not);
   if (stalls.why_not) fact(f, "not_sampled", stalls.why_not);
@@ -376,6 +376,7 @@ static void* hear(void* unused) {
 enum { FIRST_MS = 50, EVERY_MS = 1000, BRIEFLY_MS = 100 };
 static u64 open_after_ns, open_for_ns;
 static void finish(const char* why);
+static void empty_trace_say(void);
 
 static void* tick(void* unused) {
   (void)unused;
@@ -471,6 +472,7 @@ static void finish(const char* why) {
   static Facts f;
   state_facts(&f);
   put_end(&f, why);
+  empty_trace_say();
 }
 
 // Called if the ticker did not finish, for example because CUPTI does not return: the exiting thread writes the
@@ -633,6 +635,7 @@ EXPORT int InitializeInjection(void) {
     gate.gated = UNGATED;
     fact(&f, "not_recorded", session.reason);
     put_facts(BLOCK_END, &f);
+    empty_trace_say();
     return 1;
   }
   fact(&f, "graphs", session.whole_graphs ? "whole" : "nodes");

@@ -51,7 +51,7 @@
 // threads.lock (event_ring.c) protects `threads.seen` and `threads.count`; `threads.named` belongs to the ticker.
 //
 // other.lock (other_client.h) protects what is handed to another client of CUPTI in the program: `other.buffer`,
-// `other.size`, `other.used`, `other.kinds`, `other.anchor`. The client's own buffer callbacks run under it. It is taken
+// `other.size`, `other.used`, `other.kinds`, `other.anchor`. The client runs its own buffer callbacks under it. Taken
 // under attaching, or alone. `other.subscribed`, `other.records` and `other.alone` change under attaching, or on the
 // client's thread once it leaves.
 //

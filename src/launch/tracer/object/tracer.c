@@ -29,6 +29,7 @@
 #include "detach.c"
 #include "sample_windows.c"
 #include "injection.c"
+#include "empty_trace.c"
 #include "attach.c"
 #include "exit_hooks.c"
 #include "other_client.c"

@@ -1,0 +1,72 @@
+// A sentence at the end of a program that `warpscope trace` became, if nothing was recorded of it and its children: the
+// user would otherwise find out later.
+
+static int is_first_process(void) {
+  const char* first = getenv("WARPSCOPE_TRACE_ROOT");
+  return first && *first && number_of(first) == (u64)process();
+}
+
+// When this object was loaded: older traces are those of an earlier run.
+static u64 loaded_at;
+__attribute__((constructor)) static void loaded(void) { loaded_at = now() / 1000000000; }
+static int is_older(int folder, const char* name_) {
+  u64 status[32] = { 0 };
+  int fd = (int)SYSTEM(SYS_OPENAT, folder, name_, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+  if (fd < 0) return 0;
+  int known = !SYSTEM(SYS_FSTAT, fd, status);
+  file_close(fd);
+  // Seconds of the last change (struct stat).
+  return known && status[11] < loaded_at;
+}
+
+enum { TRACES_NONE = 0, TRACES_OWN = 1, TRACES_OTHERS = 2 };
+// Looks for traces of this program in their folder.
+static int traces_beside(const char* path) {
+  static char folder[4096];
+  static u8 entries[4096];
+  static const char END[] = ".wstrace";
+  const char* slash = path;
+  for (const char* p = path; *p; p++)
+    if (*p == '/') slash = p;
+  memcpy(folder, path, (u64)(slash - path)), folder[slash - path] = 0;
+  u64 stem = strlen(slash + 1);
+  int fd = file_open(*folder ? folder : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC), found = TRACES_NONE;
+  if (fd < 0) return TRACES_OTHERS;
+  for (i64 n; (n = SYSTEM(SYS_GETDENTS64, fd, entries, sizeof entries)) > 0;)
+    // struct linux_dirent64: inode, offset, length of the entry, type, name.
+    for (i64 at = 0; at < n; at += AT16(entries + at, 16)) {
+      const char* entry = (const char*)entries + at + 19;
+      u64 length = strlen(entry);
+      if (length < stem + sizeof END || strncmp(entry, slash + 1, stem) || entry[stem] != '.') continue;
+      if (strcmp(entry + length - (sizeof END - 1), END)) continue;
+      if (is_older(fd, entry)) continue;
+      if (number_of(entry + stem + 1) != (u64)process()) found = TRACES_OTHERS;
+      else if (found == TRACES_NONE) found = TRACES_OWN;
+    }
+  file_close(fd);
+  return found;
+}
+
+// Runs once, on the thread that ends the process or on the ticker.
+static void empty_trace_say(void) {
+  static int said;
+  static char text[4400];
+  const char* to = getenv("WARPSCOPE_TRACE_OUT");
+  if (gone || !to || *to != '/' || strlen(to) >= sizeof prefix || !is_first_process()) return;
+  if (!rank_is_wanted(getenv("WARPSCOPE_TRACE_RANKS"))) return;
+  if (counted.kernels || counted.memops || __atomic_exchange_n(&said, 1, __ATOMIC_ACQ_REL)) return;
+  int traces = traces_beside(to), n = 0;
+  if (traces == TRACES_OTHERS) return;
+  if (traces == TRACES_NONE)
+    n = snprintf(text, sizeof text,
+      "warpscope: nothing was recorded: no process of this program made a CUDA call that the tracer could hear; "
+      "`warpscope doctor` says whether it works here, `warpscope help trace` what keeps it out of a program\n");
+  else
+    n = snprintf(text, sizeof text, "warpscope: no kernel was recorded: `warpscope triage %s.%d.wstrace` says why\n",
+      to, process());
+  if (n > 0) SYSTEM(SYS_WRITE, 2, text, (u64)n < sizeof text ? (u64)n : sizeof text - 1);
+}
+// Of a process that never used CUDA. The others say it when their trace ends.
+__attribute__((destructor)) static void empty_trace_at_exit(void) {
+  if (!session.ready) empty_trace_say();
+}
