@@ -27,6 +27,8 @@ struct Second {
     /// True if a process reported in this second that recording is on (`open`) or off (`closed`).
     open: bool,
     closed: bool,
+    /// Time in the moments of processes of which only these are recorded, ns, summed over the processes.
+    moments: i64,
     launches: u64,
     /// Busy time by GPU, ns.
     busy: Vec<i64>,
@@ -39,6 +41,9 @@ struct Second {
 fn known_seconds(seconds: &[&Second]) -> Vec<bool> {
     let open = |i: usize| seconds.get(i).is_some_and(|s| s.open);
     let near = |i: usize| open(i) || open(i + 1) || i.checked_sub(1).is_some_and(open);
+    if seconds.iter().any(|s| s.moments > 0) {
+        return seconds.iter().map(|s| s.moments > 0).collect();
+    }
     seconds.iter().enumerate().map(|(i, s)| s.launches > 0 || (s.open || !s.closed) && near(i)).collect()
 }
 
@@ -65,6 +70,8 @@ pub struct Meter {
     /// Count and time, ns, of each kernel since the start.
     all: Vec<(u64, i64)>,
     recorders: Vec<Recorder>,
+    /// Begin of the moment that is being recorded, by process.
+    moments: FxHashMap<u32, i64>,
     /// Totals over all recorders at the last polls: time of the poll, ns since 1970; bytes; tracer time, ns.
     costs: VecDeque<(i64, u64, i64)>,
     behind: u64,
@@ -160,7 +167,12 @@ impl Live {
     /// Returns true if a process is being recorded; `None` if none is running.
     pub fn is_recording(&self) -> Option<bool> {
         let there: Vec<&Recorder> = self.recorders.iter().filter(|r| !r.ended).collect();
-        (!there.is_empty()).then(|| there.iter().any(|r| r.open))
+        (!there.is_empty()).then(|| there.iter().any(|r| r.open || r.sampled))
+    }
+
+    /// Returns true if only short moments are recorded: figures are estimates then.
+    pub fn is_sampled(&self) -> bool {
+        self.recorders.iter().any(|r| r.sampled && !r.ended)
     }
 
     /// Busy share of the last seconds, averaged over the GPUs that were used.
@@ -200,6 +212,13 @@ impl Meter {
             if let Some(second) = self.second_mut(time / SECOND) {
                 second.open |= open;
                 second.closed |= !open;
+            }
+        }
+        for &(pid, time, open) in &fresh.turns {
+            if open {
+                self.moments.insert(pid, time);
+            } else if let Some(from) = self.moments.remove(&pid) {
+                self.add_moment(from, time);
             }
         }
         for ran in &fresh.ran {
@@ -274,6 +293,16 @@ impl Meter {
         }
     }
 
+    fn add_moment(&mut self, from: i64, until: i64) {
+        let mut at = from.max(self.first * SECOND);
+        while at < until {
+            let (number, stop) = (at / SECOND, ((at / SECOND + 1) * SECOND).min(until));
+            let Some(second) = self.second_mut(number) else { return };
+            second.moments += stop - at;
+            at = stop;
+        }
+    }
+
     /// Appends seconds up to `number`, and drops old ones.
     fn advance_to(&mut self, number: i64) {
         if self.seconds.is_empty() || number - self.first > 2 * KEPT {
@@ -310,8 +339,11 @@ impl Meter {
             sum.0 += count;
             sum.1 = sum.1.saturating_add(*ns);
         }
+        // Of a sampled second, what was recorded stands for all of it. Each process has moments of its own.
+        let sampled = self.recorders.iter().filter(|r| r.sampled).count();
+        let length = move |s: &Second| if s.moments > 0 { s.moments as f64 / sampled.max(1) as f64 } else { SECOND as f64 };
         let share = |device: usize| {
-            move |(s, known): (&&Second, &bool)| known.then(|| s.busy.get(device).map_or(0.0, |&ns| (ns as f64 / SECOND as f64).min(1.0)))
+            move |(s, known): (&&Second, &bool)| known.then(|| s.busy.get(device).map_or(0.0, |&ns| (ns as f64 / length(s)).min(1.0)))
         };
         let mut kernels: Vec<KernelNow> = self
             .names
@@ -340,7 +372,11 @@ impl Meter {
                 .enumerate()
                 .map(|(i, name)| DeviceNow { name: name.clone(), busy: seconds.iter().zip(&known).map(share(i)).collect() })
                 .collect(),
-            launches: seconds.iter().zip(&known).map(|(s, known)| known.then_some(s.launches)).collect(),
+            launches: seconds
+                .iter()
+                .zip(&known)
+                .map(|(s, known)| known.then(|| (s.launches as f64 * SECOND as f64 / length(s)).round() as u64))
+                .collect(),
             different: sums.len(),
             began,
             since: self.recorders.iter().map(|r| r.since).filter(|&s| s > 0).min().unwrap_or(began),
@@ -443,5 +479,32 @@ mod tests {
         // In the first of these seconds, something ran before the recording was closed.
         assert!((3..=4).contains(&unknown), "{:?}", live.devices[0].busy);
         assert!(live.busy_share().unwrap() > 0.2, "{:?}", live.busy_share());
+    }
+
+    #[test]
+    fn moments_stand_for_their_seconds() {
+        // Moments of 0.1 s every three seconds, in which the GPU is busy for half of the time and ten kernels run; the last
+        // one lies in two seconds.
+        let mut meter = Meter::default();
+        for look in 1..20 {
+            let now = BEGAN + look * SECOND + 1;
+            let from = if look == 18 { now - SECOND - SECOND / 20 } else { now - SECOND / 2 };
+            let until = from + SECOND / 10;
+            let there = look % 3 == 0;
+            let recorders = vec![Recorder { started: BEGAN - SECOND, sampled: true, pid: 7, ..Recorder::default() }];
+            let turns = if there { vec![(7, from, true), (7, until, false)] } else { Vec::new() };
+            let kernels = (0..10).map(|i| ran(from + i * SECOND / 100, SECOND / 200, 0));
+            let new = |names: &str| if look == 1 { vec![Arc::from(names)] } else { Vec::new() };
+            let ran = if there { kernels.collect() } else { Vec::new() };
+            let states = vec![(now, false)];
+            meter.add_poll(Fresh { ran, kernels: new("a"), devices: new("GPU"), states, recorders, turns, ..Fresh::default() }, now);
+        }
+        let live = meter.current_state();
+        assert_eq!((live.is_recording(), live.is_sampled()), (Some(true), true));
+        let busy: Vec<f64> = live.devices[0].busy.iter().flatten().copied().collect();
+        assert!((6..=7).contains(&busy.len()) && busy.iter().all(|b| (0.45..=0.55).contains(b)), "{:?}", live.devices[0].busy);
+        let launches: Vec<u64> = live.launches.iter().flatten().copied().collect();
+        assert!(launches.iter().all(|n| (90..=110).contains(n)), "{launches:?}");
+        assert!((live.launch_rate() - 100.0).abs() < 10.0, "{}", live.launch_rate());
     }
 }

@@ -42,6 +42,8 @@ pub struct Recorder {
     pub started: i64,
     /// The capture gate is open.
     pub open: bool,
+    /// Only short moments are recorded, at random times.
+    pub sampled: bool,
     /// The process has ended.
     pub ended: bool,
     /// Reason why nothing is recorded.
@@ -79,6 +81,8 @@ pub struct Fresh {
     pub devices: Vec<Arc<str>>,
     /// State records of the processes: time, ns since 1970, and true if the process was being recorded.
     pub states: Vec<(i64, bool)>,
+    /// Openings (true) and closings of the recordings of sampled processes: pid, and time, ns since 1970.
+    pub turns: Vec<(u32, i64, bool)>,
     /// State of every traced process.
     pub recorders: Vec<Recorder>,
     /// Bytes available but not yet read.

@@ -32,9 +32,13 @@ pub fn status_line(live: &Live) -> String {
             Some(why) => write!(out, "the recording has ended: {why}"),
             None => write!(out, "the recording is closed"),
         },
+        (_, _) if live.seconds == 0 && live.is_sampled() => write!(out, "no moment was recorded in the last seconds"),
         (_, _) if live.seconds == 0 => write!(out, "the first second is not over yet"),
         (_, None) => write!(out, "no kernel has ended yet"),
-        (_, Some(busy)) => write!(out, "GPU busy {:>3.0}%  {:>9.0} launches/s", busy * 100.0, live.launch_rate()),
+        (_, Some(busy)) => {
+            let moments = if live.is_sampled() { " (in its moments)" } else { "" };
+            write!(out, "GPU busy {:>3.0}%  {:>9.0} launches/s{moments}", busy * 100.0, live.launch_rate())
+        }
     };
     if let Some(finding) = live.judged.as_ref().filter(|_| live.is_recording() == Some(true)).and_then(|j| j.triage.as_ref()?.verdict()) {
         let _ = write!(out, "  {} ({:.0}%)", finding.id.id(), finding.gain_percent());
@@ -151,6 +155,8 @@ pub(in crate::report) struct LiveJson<'a> {
     seconds: usize,
     /// Null if no process is running.
     recording: Option<bool>,
+    /// Only short moments are recorded: shares and rates are estimates from these.
+    sampled: bool,
     /// Share of the time in which the GPUs had work, 0 to 1.
     busy: Option<f64>,
     launches_per_second: f64,
@@ -222,6 +228,7 @@ pub fn write_json(out: &mut dyn io::Write, live: &Live) -> io::Result<()> {
     let document = LiveJson {
         seconds: live.seconds,
         recording: live.is_recording(),
+        sampled: live.is_sampled(),
         busy: live.busy_share(),
         launches_per_second: live.launch_rate(),
         launches: live.count,

@@ -337,6 +337,7 @@ fn remark_lines(live: &Live, columns: usize, theme: &Theme) -> Vec<Line<'static>
     text.extend(live.bytes.map(|b| format!("{}/s", Bytes(b as u64))));
     text.extend(live.cost.map(|c| format!("tracer's threads {:.1}% of a core", c * 100.0)));
     text.extend((live.since > live.began + LATE).then(|| format!("sums of the last {}", Nanos(live.now - live.since))));
+    text.extend(live.is_sampled().then(|| "short moments are recorded: figures are estimates from these".to_owned()));
     text.extend(kept.map(|ms| format!("the last {} are kept", Nanos::format_ns(ms as f64 * 1e6))));
     text.extend((there.len() > 1).then(|| format!("{} processes", there.len())));
     out.push(Line::styled(cut_end(&text.join(" · "), columns), dim));

@@ -28,6 +28,8 @@ const LONGEST: u64 = 512 << 20;
 /// Number of bytes at the start of a file that contain its first block.
 const FIRST: usize = 64 << 10;
 const WANTS: Wants = Wants { parts: Parts::MEMOPS, ..Wants::TABLE };
+/// For a process of which only moments are recorded: also when these were.
+const SAMPLED: Wants = Wants { parts: Parts::MEMOPS.union(Parts::RANGES), ..Wants::TABLE };
 
 /// The traces of a run.
 pub struct Follow {
@@ -193,7 +195,7 @@ fn read_piece(tail: &mut Tail, process: &mut Process, numbers: &mut Numbers, bud
     let mut rows = Rows::default();
     let keep = |block: &Block<'_>| matches!(block.kind, Kind::Facts | Kind::Strings | Kind::Configs | Kind::Threads | Kind::Device);
     for block in &find_blocks(&bytes[..whole]).0 {
-        rows.decode_block(block, WANTS);
+        rows.decode_block(block, if process.recorder.sampled { SAMPLED } else { WANTS });
         if keep(block) && tail.first && block.has_valid_checksum() {
             process.dictionary.push(block.with_sequence(0));
         }

@@ -4,6 +4,7 @@ use super::kernels::function_name;
 use super::key_values::Facts;
 use super::live_counters::Counting;
 use super::notes::why_stopped;
+use super::nvtx_marks::{Event, What};
 use super::range_profiler_results::WAITS;
 use super::rows::{Config, INLINE, Kernel, Rows};
 use crate::model::live::{Fresh, Measuring, NO_KERNEL, Ran, Recorder};
@@ -85,6 +86,7 @@ impl Process {
         self.configs.extend(rows.configs.iter().map(|(n, c)| (*n, (c.name, c.device))));
         self.labels.extend(rows.devices.iter().filter_map(gpu_label));
         self.update_state(&rows);
+        self.recorder.sampled |= rows.facts.iter().any(|f| f.get("gate").is_some_and(|g| g.starts_with("overhead:")));
         let of = |config: u32, inline: &[Config], configs: &FxHashMap<u32, (u32, u32)>| match config.checked_sub(INLINE) {
             Some(i) => inline.get(i as usize).map(|c| (c.name, c.device)),
             None => configs.get(&config).copied(),
@@ -106,6 +108,10 @@ impl Process {
         for row in &rows.memops {
             let device = device_of(row.device, &mut self.devices, &self.labels, numbers);
             out.ran.push(Ran { start: row.start, duration: row.duration.max(0), device, kernel: NO_KERNEL });
+        }
+        if self.recorder.sampled {
+            let turn = |e: &Event| if let What::Gate { open, .. } = e.what { Some((self.recorder.pid, e.time, open)) } else { None };
+            out.turns.extend(rows.events.iter().filter_map(turn));
         }
         // Drop records without a time: the timeline cannot contain them.
         out.ran.retain(|r| r.start > 0);
