@@ -272,3 +272,22 @@ fn metrics_that_cannot_be_are_left_out() {
     let notes: Vec<String> = read(&file).unwrap().notes.iter().map(|n| n.text.clone()).collect();
     assert!(notes.iter().any(|n| n.contains("no page of a vLLM or SGLang server answered")), "{notes:?}");
 }
+
+/// The run had about 15,600 steps of 225 kernels, copies and memsets (`fixtures/README.md`); 1.3% of it was recorded.
+#[test]
+fn moments_of_a_server_say_what_the_whole_run_had() {
+    let file = root().join("fixtures/trace/server_moments.wstrace.zst").display().to_string();
+    let (code, out, err) = run(&["triage", &file, "--format", "json"]);
+    assert_eq!(code, 0, "{err}");
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let whole = &json["whole_run"];
+    let of = |what: &str, key: &str| whole[what][key].as_f64().unwrap();
+    assert_eq!(whole["moments"], 43);
+    assert!(of("launches", "low") < 3.4e6 && 3.4e6 < of("launches", "high"), "{whole}");
+    assert!(of("kernel_ns", "low") < of("kernel_ns", "value") && of("kernel_ns", "value") < of("kernel_ns", "high"), "{whole}");
+    // It was mostly idle, for want of requests: the page says of how much that was recorded.
+    let (_, text, _) = run(&["triage", &file, "--format", "md"]);
+    assert!(text.contains("the recording is a sample: 43 moments of 101 ms, 1.31% of 332 s"), "{text}");
+    let (_, _, notes) = run(&["top", &file]);
+    assert!(notes.contains("`--format json` has both for each row (`whole_run`)"), "{notes}");
+}
