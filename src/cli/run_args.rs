@@ -152,8 +152,8 @@ pub enum RunsCommand {
     },
     /// Show the details of a run.
     Show {
-        /// The run's number [default: the newest].
-        run: Option<i64>,
+        /// Number, process while it runs, report, or folder of the run [default: the newest].
+        run: Option<PathBuf>,
         /// Output format [default: lines for people].
         #[arg(long, value_parser = word_parser::<Format>())]
         format: Option<Format>,

@@ -129,6 +129,15 @@ fn a_run_is_recorded_with_what_it_was() {
     for file in fs::read_dir(&database).unwrap().map(|e| e.unwrap().path()).filter(|p| p.is_file()) {
         assert!(!String::from_utf8_lossy(&fs::read(&file).unwrap()).contains("hunter2"), "{}", file.display());
     }
+    // A run is also named by its report, the folder, or the reports' common name.
+    let folder = report.parent().unwrap();
+    for named in [report.clone(), folder.to_owned(), folder.join("report")] {
+        let (rc, out, err) = home.run(&["runs", "show", &named.to_string_lossy(), "--format", "json"], "");
+        assert_eq!(rc, 0, "{}: {err}", named.display());
+        assert_eq!(serde_json::from_str::<Json>(&out).unwrap()["id"], 1);
+    }
+    let (rc, _, err) = home.run(&["runs", "show", "elsewhere/report"], "");
+    assert!(rc == 2 && err.contains("no run has this report"), "{err}");
     // The report opens, and the list finds the run by its arguments.
     let (rc, out, err) = home.run(&["top", &report.to_string_lossy(), "--limit", "1"], "");
     assert!(rc == 0 && out.contains("CatArrayBatchedCopy"), "{err}");
@@ -302,6 +311,8 @@ fn a_detached_run_goes_on_is_found_again_and_stopped() {
     let (pid, started) = home.profiler();
     until("the run to be known", || home.show(1)["state"] == "running");
     assert!(process::is_running(pid, started), "it outlives the command that started it");
+    let (rc, _, err) = home.run(&["runs", "show", &pid.to_string()], "");
+    assert_eq!(rc, 0, "{err}");
     let (rc, _, err) = home.run(&["runs", "delete", "1", "--yes"], "");
     assert!(rc == 2 && err.contains("is still running"), "{err}");
     let mut attached = home.start(&["attach", "--plain"], "");

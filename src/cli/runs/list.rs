@@ -17,7 +17,7 @@ pub fn manage_runs(args: &Runs, nsys: Option<&Path>) -> Result<(), Failure> {
     match &args.command {
         None => list_runs(&library, "", None),
         Some(RunsCommand::List { search, format }) => list_runs(&library, &search.join(" "), *format),
-        Some(RunsCommand::Show { run, format }) => show_run(&library, *run, *format),
+        Some(RunsCommand::Show { run, format }) => show_run(&library, run.as_deref(), *format),
         Some(RunsCommand::Gc(gc)) => free_space(&library, gc),
         Some(RunsCommand::Export { run, folder, clean }) => share::export_run(&library, *run, folder, *clean, nsys),
         Some(RunsCommand::Note { run, text }) => Ok(library.set_note(*run, text)?),
@@ -64,8 +64,33 @@ fn list_runs(library: &Library, search: &str, format: Option<Format>) -> Result<
     })
 }
 
-fn show_run(library: &Library, id: Option<i64>, format: Option<Format>) -> Result<(), Failure> {
-    let run = find_run(library, id, false)?;
+/// Returns the run that the user named as for `watch`: by number, by one of its processes while it is in progress, or by
+/// a report, its folder, or the common name of several.
+fn find_named_run(library: &Library, named: &Path) -> Result<Run, Failure> {
+    let number = named.to_str().and_then(|n| n.parse::<i64>().ok()).filter(|_| !named.exists());
+    let path = match number.map(|n| library.run(n)) {
+        Some(Ok(run)) => return Ok(run),
+        Some(Err(unknown)) => {
+            let pid = number.and_then(|n| i32::try_from(n).ok());
+            let holds = |r: &Run| r.state.is_live() && pid.is_some() && (r.profiler == pid || r.holder.map(|h| h.0) == pid);
+            if let Some(run) = library.runs()?.into_iter().find(holds) {
+                return Ok(run);
+            }
+            named.to_str().and_then(super::traced::of_process).ok_or(unknown)?
+        }
+        None => std::path::absolute(named)?,
+    };
+    let stem = path.file_name().map(|n| format!("{}.", n.to_string_lossy())).unwrap_or_default();
+    let holds = |report: &Path| {
+        let beside = report.parent() == path.parent() && report.file_name().is_some_and(|n| n.to_string_lossy().starts_with(&stem));
+        report == path || report.parent() == Some(&path) || beside
+    };
+    let found = library.runs()?.into_iter().find(|r| r.reports.iter().any(|report| holds(&report.path)));
+    found.ok_or_else(|| Failure::wrong(format!("{}: no run has this report; `warpscope runs` lists them", named.display())))
+}
+
+fn show_run(library: &Library, named: Option<&Path>, format: Option<Format>) -> Result<(), Failure> {
+    let run = named.map_or_else(|| find_run(library, None, false), |named| find_named_run(library, named))?;
     let promises = super::promises::load_promises(library, &run)?;
     print::to_stdout(|out| match format {
         Some(Format::Json) => report::runs::one_json(out, &run, &promises),

@@ -17,7 +17,7 @@ pub enum Traced {
 }
 
 /// Returns the trace prefix of a traced process of this user, from its environment.
-fn of_process(pid: &str) -> Option<PathBuf> {
+pub fn of_process(pid: &str) -> Option<PathBuf> {
     let owner = |process: &str| Some(std::fs::metadata(format!("/proc/{process}")).ok()?.uid());
     if owner(pid)? != owner("self")? {
         return None;
