@@ -49,7 +49,7 @@ pub use host_lines::{ENOUGH, HostTime, LineTime, StackTime};
 pub use idle::{Idle, find_idle_times};
 pub use outcome::{Device, StepStats, Triage};
 pub use phase::Phase;
-pub use run_context::{DeviceTime, Outside};
+pub use run_context::{DeviceTime, Outside, RUNNING, Slice};
 pub use step_kinds::{Kind, Launched};
 pub use steps::{LeftOut, Step, StepSource};
 pub use time_category::{Cause, TimeCategory};
@@ -142,7 +142,6 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
         kinds: step_kinds(&case),
         outside: case.outside,
         strip: case.strip.clone(),
-        why: case.why.clone(),
         span: case.span,
         kernels: case.kernels.top_kernels(profile),
         found: case.steps.found,
