@@ -109,6 +109,7 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
     for finding in findings.iter_mut().filter(|_| mostly) {
         finding.sure = Sure::Possible;
     }
+    rank::place_short_capture(&mut findings);
     unrecorded::judge_unrecorded(profile, &mut findings);
     let mostly = mostly.then(|| {
         format!(

@@ -113,7 +113,7 @@ fn step_kinds(t: &Triage) -> Vec<String> {
             .filter(|(_, share)| *share >= SHOWN_IDLE)
             .map_or_else(String::new, |(part, share)| format!(", {} {}", part.id(), format_percent(share * 100.0)));
         format!(
-            "{} of {} ({} of the time): {}; GPU busy {}{idle}",
+            "{} of {} ({} of all steps' time): {}; GPU busy {} of it{idle}",
             units::format_count(k.count, "step"),
             Nanos(k.median),
             format_percent(k.share * 100.0),
@@ -125,7 +125,7 @@ fn step_kinds(t: &Triage) -> Vec<String> {
     let rest = t.steps.len().saturating_sub(t.kinds.iter().map(|k| k.count).sum());
     if rest > 0 && !out.is_empty() {
         let share = (1.0 - t.kinds.iter().map(|k| k.share).sum::<f64>()).max(0.0);
-        out.push(format!("{} of other kinds ({} of the time)", units::format_count(rest, "step"), format_percent(share * 100.0)));
+        out.push(format!("{} of other kinds ({} of all steps' time)", units::format_count(rest, "step"), format_percent(share * 100.0)));
     }
     out
 }
