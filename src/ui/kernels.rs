@@ -354,7 +354,8 @@ fn row_spans<'p>(row: &'p GroupRow, shown: &Shown<'_>, layout: &Layout<'p>, them
         spans.extend(bar(share, layout.bar, theme.style(Role::Part(crate::analysis::triage::TimeCategory::Kernels)), theme));
     }
     spans.push(Span::styled(layout.share_text(row.share_percent), theme.style(Role::Title)));
-    let cells = KernelRow { rank: shown.at + 1, group: row, by: GroupBy::Kernel, demangled: None, curve: None, estimate: None };
+    let cells =
+        KernelRow { rank: shown.at + 1, group: row, by: GroupBy::Kernel, demangled: None, curve: None, estimate: None, diagnosis: None };
     for column in &layout.shown {
         let style: Style = if column.sort == Some(shown.sort) { theme.style(Role::Title) } else { text };
         spans.push(Span::styled(align_right(&column.shown(&cells), column.width + GAP), style));
