@@ -248,7 +248,7 @@ pub struct Top {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub limit: Option<usize>,
     /// Only groups whose name contains TEXT (in any case).
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", alias = "kernel")]
     pub filter: Option<String>,
     /// Only launches that start on the GPU in this window.
     #[command(flatten)]

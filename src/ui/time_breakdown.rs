@@ -246,7 +246,7 @@ fn strip_lines(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> V
     }
     let idle = strip.iter().any(|s| s.idle.is_some());
     let label = |text: &str| Span::styled(align_left(text, LABEL), theme.style(Role::Dim));
-    let line = |name: &str, spans: Vec<Span<'static>>| Line::from_iter(std::iter::once(label(name)).chain(spans));
+    let line = |name: &str, spans: Vec<Span<'static>>| std::iter::once(label(name)).chain(spans).collect::<Line<'static>>();
     let mut out = Vec::new();
     if !ascii && theme.style(Role::Part(TimeCategory::Kernels)).fg.is_some() {
         let names: &[&str] = if idle { &["idle", "busy"] } else { &["busy"] };
@@ -321,6 +321,7 @@ mod tests {
 
     #[test]
     fn the_strip_tells_kernels_collectives_copies_and_idle_causes_apart() {
+        use TimeCategory::{Collectives, Copies, Kernels, Launching, Waiting};
         let strip = [
             slice(1.0, 0.0, 0.0, None),
             slice(0.5, 0.5, 0.0, None),
@@ -334,7 +335,6 @@ mod tests {
         assert_eq!(upper.iter().map(|s| s.content.as_ref()).collect::<String>(), "██  ");
         assert_eq!(lower.iter().map(|s| s.content.as_ref()).collect::<String>(), "███ ");
         let fg = |spans: &[Span<'_>]| spans.iter().map(|s| s.style.fg).collect::<Vec<_>>();
-        use TimeCategory::{Collectives, Copies, Kernels, Launching, Waiting};
         assert_eq!(fg(&upper[..2]), [Some(color(Kernels)), Some(color(Collectives))]);
         assert_eq!(fg(&lower[..3]), [Some(color(Kernels)), Some(color(Kernels)), Some(color(Copies))]);
         assert_eq!((upper[2].style.bg, lower[3].style.bg), (Some(color(Waiting)), Some(color(Launching))));

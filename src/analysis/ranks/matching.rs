@@ -84,7 +84,7 @@ impl Matches {
             } else {
                 "the other side is in no report, or has another number of them"
             };
-            format!("{} of {there} sends and receives could not be matched ({why}): who waits for whom in them is not known", lost)
+            format!("{lost} of {there} sends and receives could not be matched ({why}): who waits for whom in them is not known")
         })
     }
 }

@@ -236,9 +236,9 @@ mod tests {
         assert_eq!((of(&["rank0.sqlite", "rank0.sqlite"]).0, of(&["left.sqlite", "right.sqlite"]).0), (1, 1));
         // Runs after each other, without names.
         let mut all = named(&["a", "b", "c", "d"]);
-        for (at, digest) in all.iter_mut().enumerate() {
-            let second = at as i64 / 2 * 1_000;
-            (digest.rank, digest.epoch, digest.start, digest.end) = (Some(at as u32 % 2), Some(second), 0, 900);
+        for (at, digest) in (0_u32..).zip(&mut all) {
+            let epoch = i64::from(at / 2) * 1_000;
+            (digest.rank, digest.epoch, digest.start, digest.end) = (Some(at % 2), Some(epoch), 0, 900);
         }
         assert_eq!(split_jobs(&all), (2, vec![0, 0, 1, 1]));
         all[2].epoch = Some(500);
