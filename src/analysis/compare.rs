@@ -104,6 +104,15 @@ pub fn compare_metrics(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filte
         }
     }
     let fuzzy = (!filter.trim().is_empty()).then(|| Fuzzy::new(filter));
+    // A stall of a hundredth of a cycle that grows fiftyfold matters less than one of twenty that shrinks by half: stalls
+    // are ordered by cycles, in percent of the longest.
+    let cycles = |name: &str| -> Option<[f64; 2]> {
+        let unit = if first.value(name).is_some() { first.unit(name) } else { second.unit(name) };
+        let stall = name.contains("issue_stalled_") && metric::unit_of(name, unit) == "cycle";
+        let of = |lookup: &Lookup<'_>| lookup.value(name).and_then(Value::as_number).filter(|v| v.is_finite()).unwrap_or(0.0);
+        stall.then(|| [of(&first), of(&second)])
+    };
+    let longest = names.iter().filter_map(|n| cycles(n)).flatten().fold(0.0, f64::max);
     let mut out: Vec<(u8, f64, Row)> = Vec::new();
     for name in names {
         let label = metric::display_title(&name);
@@ -114,7 +123,10 @@ pub fn compare_metrics(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filte
             continue;
         }
         let row = build_row((&first, &like_a), (&second, &like_b), name, label);
-        let size = row.delta.map_or(0.0, f64::abs);
+        let size = match cycles(&row.name) {
+            Some([a, b]) if longest > 0.0 => (b - a).abs() / longest * 100.0,
+            _ => row.delta.map_or(0.0, f64::abs),
+        };
         let rank = match row.change {
             Change::Better | Change::Worse if builtin_catalog().of_metric(&row.name).is_some() => 0,
             Change::Better | Change::Worse => 1,
@@ -263,6 +275,24 @@ mod tests {
         let (a, b) = (report(&[100.0, 102.0], 40.0), report(&[80.0, 82.0], 32.0));
         assert_eq!(change(&a, &b, "smsp__inst_executed.sum"), (Change::Better, Some(0.0)));
         assert_eq!(change(&a, &b, name).0, Change::Different);
+    }
+
+    #[test]
+    fn stalls_are_ordered_by_cycles() {
+        let stall = |reason: &str| Arc::from(format!("smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"));
+        let of = |cycles: [f64; 3]| {
+            let values = (0..).zip(cycles).map(|(i, c)| (i, Value::Float(c))).collect();
+            Metrics {
+                names: vec![stall("membar"), stall("long_scoreboard"), stall("barrier")],
+                units: vec![Arc::from(""); 3],
+                results: vec![ResultMetrics::from_values(values)],
+                ..Metrics::default()
+            }
+        };
+        // 90 times as much of next to nothing, 16 cycles less, and 2 more.
+        let rows = compare_metrics(&of([0.01, 20.0, 1.0]), 0, &of([0.91, 4.0, 3.0]), 0, "");
+        let names: Vec<&str> = rows.iter().map(|r| &*r.name).collect();
+        assert!(names[0].contains("long_scoreboard") && names[1].contains("barrier") && names[2].contains("membar"), "{names:?}");
     }
 
     #[test]

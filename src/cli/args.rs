@@ -248,7 +248,7 @@ pub struct Top {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub limit: Option<usize>,
     /// Only groups whose name contains TEXT (in any case).
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", alias = "kernel")]
     pub filter: Option<String>,
     /// Only launches that start on the GPU in this window.
     #[command(flatten)]
@@ -361,7 +361,8 @@ pub struct Diff {
     /// Only groups whose name contains TEXT (in any case).
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
-    /// Exit with code 1 if the total kernel time grew by more than PCT percent.
+    /// Exit with code 1 if the total kernel time grew by more than PCT percent. Both reports are timelines, or both of
+    /// counters: another pair is refused.
     #[arg(long, value_name = "PCT", value_parser = parse_percent)]
     pub fail_above: Option<f64>,
     /// Output format [default: table on a terminal, else csv].

@@ -18,6 +18,12 @@ pub fn print_diff(args: &Diff, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let before = interrupt::open_report(&args.before, nsys.clone(), wants)?;
     let after = interrupt::open_report(&args.after, nsys, wants)?;
     let found = diff::diff_profiles(&before, &after, args.by);
+    // Counters are measured with empty caches and locked clocks, one launch at a time: its sum is no run's time.
+    if args.fail_above.is_some() && found.one_isolated {
+        return Err(Failure::wrong(
+            "--fail-above compares the kernel time of two runs, and one of these reports has launches that were measured one by one: give two timelines, or two reports of counters",
+        ));
+    }
     let judge = |p| triage::triage_profile(p, &Scope::default(), &Cancel::default());
     let (was, is) = (judge(&before), judge(&after));
     let judged = was.as_ref().zip(is.as_ref());

@@ -263,10 +263,10 @@ pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
         note(&format!("{}; `--format json` has both for each row (`whole_run`)", estimate.to_sentence()));
     }
     let worths = if predicts { predict_worths(&profile, args.by, rows.len()) } else { None };
-    let beyond = report::top::Beyond { worths, estimate };
+    let beyond = report::top::Beyond { worths, estimate, ..report::top::Beyond::default() };
     to_stdout(|out| match format_or_default(args.format) {
         Format::Json => report::top::write_json(out, &profile, &grouping, &rows, &beyond),
-        format => report::top::print_rows(out, &profile, &grouping, &rows, format, terminal_width()),
+        format => report::top::print_rows(out, &profile, &grouping, &rows, format, terminal_width(), &beyond),
     })
 }
 

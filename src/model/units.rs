@@ -149,9 +149,28 @@ pub fn format_percent(percent: f64) -> String {
     if percent > 0.0 && percent < 0.05 { "<0.1%".to_owned() } else { format!("{percent:.1}%") }
 }
 
+/// A relative difference in percent, with its sign; a growth to more than elevenfold as a factor: `+30262.4%` is `×304`.
+pub fn format_percent_change(percent: f64) -> String {
+    let factor = percent / 100.0 + 1.0;
+    match percent {
+        // Zero has no sign.
+        p if p.abs() < 0.05 => "0.0%".to_owned(),
+        p if p < 1000.0 => format!("{p:+.1}%"),
+        _ if factor < 100.0 => format!("×{factor:.1}"),
+        _ if factor < 1e6 => format!("×{}", format_grouped(factor.round() as i64)),
+        _ => format!("×{factor:.0e}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_large_growth_is_a_factor() {
+        let of = [0.01, -12.34, 999.9, 1000.0, 30_262.4, 4_000_000.0, 1e12].map(format_percent_change);
+        assert_eq!(of, ["0.0%", "-12.3%", "+999.9%", "×11.0", "×304", "×40,001", "×1e10"]);
+    }
 
     #[test]
     fn one_is_singular() {

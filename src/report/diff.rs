@@ -11,6 +11,7 @@ use crate::analysis::table::lines::compare_lines;
 use crate::analysis::table::{Column, changes};
 use crate::analysis::triage::{StepStats, TimeCategory, Triage, frame_label};
 use crate::model::text::escape_unsafe;
+use crate::model::units::format_percent_change;
 use crate::model::{Nanos, Profile};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -195,7 +196,8 @@ pub fn print_rows(out: &mut dyn Write, diff: &Diff, rows: &[&Row], format: Forma
 
 /// One sentence with the totals.
 pub fn totals_sentence(diff: &Diff) -> String {
-    let change = diff.total_change_percent().filter(|_| !diff.one_isolated).map_or_else(String::new, |p| format!(" ({p:+.1}%)"));
+    let change =
+        diff.total_change_percent().filter(|_| !diff.one_isolated).map_or_else(String::new, |p| format!(" ({})", format_percent_change(p)));
     let (a, b) = diff.launches;
     let grouped = |n: u64| crate::model::units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX));
     format!("kernel time {} → {}{change}, launches {} → {}", Nanos(diff.totals.0), Nanos(diff.totals.1), grouped(a), grouped(b))

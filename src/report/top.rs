@@ -3,6 +3,7 @@
 use super::envelope::{Document, Envelope, NextJson};
 use super::rows::{Rows, TableRow};
 use super::{Format, table};
+use crate::analysis::hints::Diagnosis;
 use crate::analysis::run_estimate::RunEstimate;
 use crate::analysis::table::Column;
 use crate::analysis::table::kernels::{self, KernelRow};
@@ -11,6 +12,7 @@ use crate::analysis::{GroupBy, Grouping};
 use crate::model::{Device, Kernel, Profile};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 #[derive(Serialize, JsonSchema)]
@@ -70,6 +72,8 @@ pub struct Beyond {
     pub worths: Option<Worths>,
     /// Totals of the whole run.
     pub estimate: Option<RunEstimate>,
+    /// First hints of measured kernels, by row of the grouping.
+    pub diagnoses: HashMap<u32, Diagnosis>,
 }
 
 /// Rows of the table: `rows` are indices into the grouping's rows, in listed order.
@@ -89,6 +93,7 @@ fn kernel_rows<'a>(
             demangled,
             curve: beyond.worths.as_ref().and_then(|w| w.get(&group.name)),
             estimate: beyond.estimate.as_ref().and_then(|e| e.rows.get(at as usize)),
+            diagnosis: beyond.diagnoses.get(&at).copied(),
         })
     })
 }
@@ -126,6 +131,11 @@ pub fn print_rows(
     rows: &[u32],
     format: Format,
     width: Option<usize>,
+    beyond: &Beyond,
 ) -> io::Result<()> {
-    table::print_rows(kernels::columns(grouping.by), kernel_rows(profile, grouping, rows, &Beyond::default()), out, format, width)
+    let mut columns = kernels::columns(grouping.by);
+    if !beyond.diagnoses.is_empty() {
+        columns.push(kernels::diagnosis_column());
+    }
+    table::print_rows(columns, kernel_rows(profile, grouping, rows, beyond), out, format, width)
 }

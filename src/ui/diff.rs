@@ -22,7 +22,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
 fn format_percent(p: Option<f64>) -> String {
-    p.map_or_else(String::new, |p| if p.abs() < 0.05 { "0.0%".to_owned() } else { format!("{p:+.1}%") })
+    p.map_or_else(String::new, units::format_percent_change)
 }
 
 /// Width of the change bar: maximum, and divisor of the table's width.

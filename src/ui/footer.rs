@@ -66,6 +66,13 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                     (ActionId::Lines, there) => {
                         there != KeyScope::Lines && app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.has_host_stacks())
                     }
+                    // Without calls, there is nothing to open, fold or find.
+                    (ActionId::Open | ActionId::Fold | ActionId::FoldAll | ActionId::Filter | ActionId::Copy, KeyScope::Lines) => {
+                        !matches!(app.top_entry().map(|e| &e.open), Some(Open::Lines(s)) if s.tree.nodes.is_empty())
+                    }
+                    (ActionId::Open | ActionId::Instructions | ActionId::CodeOrder | ActionId::Copy, KeyScope::Source) => {
+                        !matches!(app.top_entry().map(|e| &e.open), Some(Open::Result(s)) if s.source.row_count() == 0)
+                    }
                     (ActionId::MeasureNow, _) => app.report().and_then(|r| r.profile.as_ref()).is_none_or(|p| !p.is_amd()),
                     (ActionId::Narrow, there) => there == KeyScope::Timeline || app.report().is_some_and(|r| r.window.is_some()),
                     (ActionId::MemorySegments, _) => app.session.size.0 < super::memory::WIDE,

@@ -17,7 +17,7 @@ pub const GLOSSARY: &[(&str, &str)] = &[
     ),
     (
         "nth",
-        "how many launches of the same function came earlier in the same process, in the order of the launching calls: what ncu's --launch-skip counts for a single process",
+        "counts from 0, as ncu does: how many launches of the same function came earlier in the same process, in the order of the launching calls: what ncu's --launch-skip counts for a single process",
     ),
     (
         "waves",

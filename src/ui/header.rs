@@ -89,7 +89,8 @@ fn first_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line
             parts.push(part(3, vec![Span::styled(units::format_count(launches, "launch"), text)]));
         }
         if let Some(length) = report.overview.as_ref().and_then(|o| o.span_length()) {
-            parts.push(part(5, vec![Span::styled(format!("{} span", Nanos(length)), theme.style(Role::Dim))]));
+            let word = if report.window.is_some() { "shown" } else { "span" };
+            parts.push(part(5, vec![Span::styled(format!("{} {word}", Nanos(length)), theme.style(Role::Dim))]));
         }
     }
     fit_parts(parts, &Span::styled(" · ", theme.style(Role::Faint)), columns)

@@ -5,7 +5,7 @@ use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, bar, fit_parts, highlight_chars, part, sparkline};
 use super::view::View;
-use super::widgets::{filter_part, hint_badge};
+use super::widgets::{filter_part, staked_badge};
 use super::{Role, Theme};
 use crate::analysis::fuzzy::Fuzzy;
 use crate::analysis::hints::FirstHint;
@@ -354,7 +354,8 @@ fn row_spans<'p>(row: &'p GroupRow, shown: &Shown<'_>, layout: &Layout<'p>, them
         spans.extend(bar(share, layout.bar, theme.style(Role::Part(crate::analysis::triage::TimeCategory::Kernels)), theme));
     }
     spans.push(Span::styled(layout.share_text(row.share_percent), theme.style(Role::Title)));
-    let cells = KernelRow { rank: shown.at + 1, group: row, by: GroupBy::Kernel, demangled: None, curve: None, estimate: None };
+    let cells =
+        KernelRow { rank: shown.at + 1, group: row, by: GroupBy::Kernel, demangled: None, curve: None, estimate: None, diagnosis: None };
     for column in &layout.shown {
         let style: Style = if column.sort == Some(shown.sort) { theme.style(Role::Title) } else { text };
         spans.push(Span::styled(align_right(&column.shown(&cells), column.width + GAP), style));
@@ -365,7 +366,7 @@ fn row_spans<'p>(row: &'p GroupRow, shown: &Shown<'_>, layout: &Layout<'p>, them
     }
     if let Some(v) = shown.verdict.filter(|_| layout.diagnosis > 0) {
         spans.push(Span::raw(" "));
-        spans.extend(hint_badge(v.id, v.severity, layout.diagnosis, theme));
+        spans.extend(staked_badge(v, row.share_percent / 100.0, layout.diagnosis, theme));
     }
     spans
 }

@@ -39,7 +39,14 @@ impl ScreenView for LinesScreen {
     }
 
     fn next_step(&self, app: &App) -> Option<String> {
-        let node = self.selected_node()?;
+        let Some(node) = self.selected_node() else {
+            let key = |id| app.session.key_link(id);
+            return Some(format!(
+                "{} shows what limits the run, {} when the GPU is idle",
+                key(ActionId::Overview),
+                key(ActionId::Timeline)
+            ));
+        };
         let open = app.session.key_link(ActionId::Open);
         let line = node.frame.line.map_or_else(String::new, |l| format!(" at line {l}"));
         Some(format!(

@@ -7,7 +7,7 @@ use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, bar, wrap_text};
 use super::view::View;
 use super::{Role, Theme, chart};
-use crate::analysis::labels::{cut_end, cut_middle};
+use crate::analysis::labels::{cut_end, cut_middle, display_width};
 use crate::analysis::memory::{Category, DeviceUsage, Found, MemoryVerdict, device_segments, sites};
 use crate::app::jobs::{Curve, MemoryView};
 use crate::app::screens::memory::BESIDE;
@@ -240,10 +240,26 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, device: 
             marks[step] = if ascii { '+' } else { '┴' };
         }
     }
-    if let Some(peak) = device.peak_time().and_then(drawn_at) {
-        marks[peak] = if ascii { '^' } else { '▲' };
-    }
     let first = screen.whole_curve().map_or(begin, |c| c.span.0);
+    // The axis ends with its time, and names the mark of the peak where there is room.
+    let mut put = |at: usize, text: &str| {
+        for (mark, letter) in marks.iter_mut().skip(at).zip(text.chars()) {
+            *mark = letter;
+        }
+    };
+    let last = format!(" {}", format_since(device, end, first));
+    let peak = device.peak_time().and_then(drawn_at);
+    let free = columns.saturating_sub(display_width(&last));
+    let has_room = free > columns / 2 && peak.is_none_or(|p| p < free);
+    if has_room {
+        put(free, &last);
+    }
+    if let Some(peak) = peak {
+        let word = " peak ";
+        let mark = if ascii { "^" } else { "▲" };
+        let text = if peak + 1 + word.len() < free { format!("{mark}{word}") } else { mark.to_owned() };
+        put(peak, &text);
+    }
     let time = screen.cursor_position().1.map_or_else(String::new, |t| format_since(device, t, first));
     lines.push(Line::from(vec![
         Span::styled(format!("{} ", align_right(&time, SCALE)), theme.style(Role::Text)),

@@ -167,7 +167,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
         if text.len() > height && height > 2 {
             let heading = text.get(height - 2).is_some_and(|l| l.style == theme.style(Role::Head));
             text.truncate(if heading { height - 3 } else { height - 1 });
-            text.push(Line::styled(format!("… {} shows all", app.session.key_label(ActionId::Details)), theme.style(Role::Dim)));
+            text.push(Line::styled(format!("… {} shows the rest", app.session.key_label(ActionId::Details)), theme.style(Role::Dim)));
         }
         draw_lines(frame, inner, text);
     }

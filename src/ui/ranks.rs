@@ -64,7 +64,7 @@ fn header_lines(app: &App, screen: &RanksScreen, theme: &Theme, columns: usize) 
         let mut hosts: Vec<&str> = ranks.digests.iter().filter_map(|d| d.host.as_deref()).collect();
         hosts.sort_unstable();
         hosts.dedup();
-        first.push(part(0, strong(units::format_count(ranks.job.ranks.len(), "rank"))));
+        first.push(part(0, strong(ranks.job.size_text())));
         if !hosts.is_empty() {
             first.push(part(2, dim(format!("on {}", units::format_count(hosts.len(), "host")))));
         }
@@ -84,7 +84,7 @@ fn header_lines(app: &App, screen: &RanksScreen, theme: &Theme, columns: usize) 
 fn job_verdict(job: &Job) -> (String, Role) {
     match job.findings.first() {
         Some(f) => (f.headline.clone(), Role::Warn),
-        None => (job.nothing_found(), if job.matches.list.is_empty() || job.unsure { Role::Dim } else { Role::Good }),
+        None => (job.nothing_found(), if job.matches.list.is_empty() || job.unsure || job.jobs > 1 { Role::Dim } else { Role::Good }),
     }
 }
 

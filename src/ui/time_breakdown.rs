@@ -3,9 +3,9 @@
 use super::text::{align_left, align_right};
 use super::{Role, Theme};
 use crate::analysis::labels::display_width;
-use crate::analysis::triage::{Device, TimeCategory, Triage};
+use crate::analysis::triage::{Device, RUNNING, Slice, TimeCategory, Triage};
 use crate::model::{Nanos, units};
-use ratatui::style::{Color, Modifier, Style};
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 /// Maximum number of devices drawn separately.
@@ -135,70 +135,132 @@ pub fn part_glyph(part: TimeCategory, block: &'static str, ascii: bool, theme: &
 /// Blocks of a column, by height in eighths.
 const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Shares over time, in steps of `1 / most`, for columns `wide`; non-zero shares are always visible.
-fn column_levels(slices: &[f32], wide: usize, most: usize) -> impl Iterator<Item = usize> + '_ {
-    (0..if slices.is_empty() { 0 } else { wide }).map(move |x| {
+/// Slices of the strip, averaged over each of `wide` columns; the idle category is the most frequent one.
+fn strip_columns(slices: &[Slice], wide: usize) -> Vec<Slice> {
+    let column = |x: usize| {
         let from = (x * slices.len() / wide).min(slices.len() - 1);
         let part = &slices[from..((x + 1) * slices.len() / wide).clamp(from + 1, slices.len())];
-        let share = part.iter().sum::<f32>() / part.len() as f32;
-        if share > 0.0 { ((share * most as f32).round() as usize).clamp(1, most) } else { 0 }
-    })
+        let mut running = [0.0_f32; RUNNING.len()];
+        for slice in part {
+            running.iter_mut().zip(slice.running).for_each(|(sum, share)| *sum += share / part.len() as f32);
+        }
+        let idle = || part.iter().filter_map(|s| s.idle);
+        Slice { running, idle: idle().max_by_key(|p| idle().filter(|q| q == p).count()) }
+    };
+    (0..if slices.is_empty() { 0 } else { wide }).map(column).collect()
 }
 
-/// Shares over time as eighth blocks.
-fn level_chars(slices: &[f32], wide: usize) -> String {
-    column_levels(slices, wide, 8).map(|level| LEVELS[level]).collect()
+/// Height of a share in steps of `1 / most`; non-zero shares are always visible.
+fn height_of(share: f32, most: usize) -> usize {
+    if share > 0.0 { ((share * most as f32).round() as usize).clamp(1, most) } else { 0 }
 }
 
-/// Two rows of columns: busy time from below, and above it the colour of the dominant idle cause.
-fn stacked_strip(slices: &[f32], wide: usize, idle: impl Fn(usize) -> Option<Color>, theme: &Theme) -> [Vec<Span<'static>>; 2] {
-    let mut rows = [Vec::new(), Vec::new()];
-    let busy = theme.style(Role::Part(TimeCategory::Kernels));
-    for (x, level) in column_levels(slices, wide, 16).enumerate() {
-        let style = idle(x).map_or(busy, |color| busy.bg(color));
-        for (row, level) in rows.iter_mut().zip([level.saturating_sub(8), level.min(8)]) {
-            row.push(Span::styled(LEVELS[level].to_string(), style));
+/// The running category with the most time in a column.
+fn main_running(slice: &Slice) -> Option<(TimeCategory, f32)> {
+    RUNNING.into_iter().zip(slice.running).filter(|s| s.1 > 0.0).max_by(|a, b| a.1.total_cmp(&b.1))
+}
+
+/// Shares over time as eighth blocks, each column in the colour of what ran most in it.
+fn level_spans(columns: &[Slice], theme: &Theme) -> Vec<Span<'static>> {
+    let span = |slice: &Slice| {
+        let part = main_running(slice).map_or(TimeCategory::Kernels, |s| s.0);
+        Span::styled(LEVELS[height_of(slice.busy(), 8)].to_string(), theme.style(Role::Part(part)))
+    };
+    columns.iter().map(span).collect()
+}
+
+/// Parts of a column from below, with the height of their upper ends in steps of `1 / most`: all that ran, then the
+/// idle category.
+fn column_parts(slice: &Slice, most: usize) -> Vec<(Option<TimeCategory>, usize)> {
+    let top = height_of(slice.busy(), most);
+    let total = slice.running.iter().sum::<f32>();
+    let mut sum = 0.0;
+    let mut out: Vec<(Option<TimeCategory>, usize)> = Vec::new();
+    for (part, share) in RUNNING.into_iter().zip(slice.running).filter(|s| s.1 > 0.0) {
+        sum += share;
+        let end = (sum / total * top as f32).round() as usize;
+        if end > out.last().map_or(0, |o| o.1) {
+            out.push((Some(part), end));
         }
     }
-    rows
+    if top < most {
+        out.push((slice.idle, most));
+    }
+    out
 }
 
-/// Utilisation of the devices over the window, with steps as ticks below it.
+/// Rows of columns, the uppermost first: what ran, stacked from below, and above it the colour of the main idle cause. A
+/// cell has two colours, so that it shows the two parts with the most time in it.
+fn stacked_strip(columns: &[Slice], rows: usize, theme: &Theme) -> Vec<Vec<Span<'static>>> {
+    let mut out = vec![Vec::new(); rows];
+    for slice in columns {
+        let parts = column_parts(slice, rows * 8);
+        for (row, spans) in out.iter_mut().rev().enumerate() {
+            let (low, high) = (row * 8, row * 8 + 8);
+            let mut begin = 0;
+            let mut within: Vec<(Option<TimeCategory>, usize, usize)> = Vec::new();
+            for (part, end) in &parts {
+                if *end > low && begin < high {
+                    within.push((*part, begin.max(low) - low, (*end).min(high) - low));
+                }
+                begin = *end;
+            }
+            while within.len() > 2 {
+                let least = (0..within.len()).min_by_key(|i| within[*i].2 - within[*i].1).unwrap_or_default();
+                within.remove(least);
+            }
+            let color = |part: Option<TimeCategory>| part.and_then(|p| theme.style(Role::Part(p)).fg);
+            // Idle time is drawn as background, so that it is not mistaken for something that ran.
+            let span = match within[..] {
+                [(Some(part), ..)] if !part.is_idle() => Span::styled("█", theme.style(Role::Part(part))),
+                [(Some(lower), _, end), (upper, from, _)] if !lower.is_idle() => {
+                    let style = theme.style(Role::Part(lower));
+                    let level = end.max(from).clamp(1, 7);
+                    Span::styled(LEVELS[level].to_string(), color(upper).map_or(style, |c| style.bg(c)))
+                }
+                [(part, ..), ..] => Span::styled(" ", color(part).map_or(Style::default(), |c| Style::default().bg(c))),
+                [] => Span::raw(" "),
+            };
+            spans.push(span);
+        }
+    }
+    out
+}
+
+/// Category with the most time in a column, running or idle.
+fn main_part(slice: &Slice) -> Option<TimeCategory> {
+    let running = main_running(slice);
+    match (slice.idle, running) {
+        (Some(idle), Some((part, share))) => Some(if share >= 1.0 - slice.busy() { part } else { idle }),
+        (idle, running) => idle.or(running.map(|r| r.0)),
+    }
+}
+
+/// Activity of the devices over the window, with steps as ticks below it.
 fn strip_lines(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
     const LABEL: usize = 6;
     let wide = columns.saturating_sub(LABEL).max(1);
-    let slices = &triage.strip;
-    if slices.is_empty() {
+    let strip = strip_columns(&triage.strip, wide);
+    if strip.is_empty() {
         return Vec::new();
     }
-    // Dominant idle cause of a column.
-    let cause = |x: usize| {
-        let (from, to) = (x * slices.len() / wide, ((x + 1) * slices.len() / wide).max(x * slices.len() / wide + 1));
-        let part = triage.why.get(from.min(triage.why.len().saturating_sub(1))..to.min(triage.why.len())).unwrap_or_default();
-        part.iter().flatten().max_by_key(|p| part.iter().flatten().filter(|q| q == p).count()).copied()
-    };
-    let idle = triage.why.iter().any(Option::is_some);
-    let colored = |x: usize| cause(x).and_then(|part| theme.style(Role::Part(part)).fg);
+    let idle = strip.iter().any(|s| s.idle.is_some());
+    let label = |text: &str| Span::styled(align_left(text, LABEL), theme.style(Role::Dim));
+    let line = |name: &str, spans: Vec<Span<'static>>| std::iter::once(label(name)).chain(spans).collect::<Line<'static>>();
     let mut out = Vec::new();
-    if idle && !ascii && (0..wide).any(|x| colored(x).is_some()) {
-        out.extend(stacked_strip(slices, wide, colored, theme).into_iter().zip(["idle", "busy"]).map(|(mut spans, label)| {
-            spans.insert(0, Span::styled(align_left(label, LABEL), theme.style(Role::Dim)));
-            Line::from(spans)
-        }));
+    if !ascii && theme.style(Role::Part(TimeCategory::Kernels)).fg.is_some() {
+        let names: &[&str] = if idle { &["idle", "busy"] } else { &["busy"] };
+        out.extend(stacked_strip(&strip, names.len(), theme).into_iter().zip(names).map(|(spans, name)| line(name, spans)));
     } else {
-        out.push(Line::from(vec![
-            Span::styled(align_left("busy", LABEL), theme.style(Role::Dim)),
-            // This utilisation includes kernels and copies.
-            Span::styled(level_chars(slices, wide), theme.style(Role::Part(TimeCategory::Kernels))),
-        ]));
-    }
-    if idle && out.len() == 1 {
-        let mut spans = vec![Span::styled(align_left("idle", LABEL), theme.style(Role::Dim))];
-        spans.extend((0..wide).map(|x| match cause(x) {
-            Some(part) => Span::styled(part_glyph(part, "▀", ascii, theme), theme.style(Role::Part(part))),
-            None => Span::raw(" "),
-        }));
-        out.push(Line::from(spans));
+        out.push(line("busy", level_spans(&strip, theme)));
+        // One row of letters tells the parts apart; if only kernels ran, it would repeat one letter.
+        if strip.iter().filter_map(main_part).any(|p| p != TimeCategory::Kernels) {
+            let letter = |slice: &Slice| match main_part(slice) {
+                Some(part) => Span::styled(part.letter(), theme.style(Role::Part(part))),
+                None => Span::raw(" "),
+            };
+            out.push(line("most", strip.iter().map(letter).collect()));
+        }
     }
     // Omit ticks that would be closer than every third column.
     if !triage.steps.is_empty() && triage.steps.len() * 3 <= wide {
@@ -223,8 +285,7 @@ const NAMED: usize = 2;
 
 /// Utilisation of the devices over the window, in a few columns.
 pub fn small_strip(triage: &Triage, theme: &Theme) -> Vec<Span<'static>> {
-    let busy = level_chars(&triage.strip, SMALL);
-    vec![Span::styled(busy, theme.style(Role::Part(TimeCategory::Kernels)))]
+    level_spans(&strip_columns(&triage.strip, SMALL), theme)
 }
 
 /// Largest categories of idle time, in percent of the window.
@@ -246,4 +307,46 @@ pub fn idle_causes(triage: &Triage, theme: &Theme) -> Vec<Span<'static>> {
         spans.push(Span::styled(format!("{} {percent:.0}%", part.short_label()), theme.style(Role::Part(part))));
     }
     spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ColorMode;
+    use crate::ui::theme::Library;
+
+    fn slice(kernels: f32, collectives: f32, copies: f32, idle: Option<TimeCategory>) -> Slice {
+        Slice { running: [kernels, collectives, copies], idle }
+    }
+
+    #[test]
+    fn the_strip_tells_kernels_collectives_copies_and_idle_causes_apart() {
+        use TimeCategory::{Collectives, Copies, Kernels, Launching, Waiting};
+        let strip = [
+            slice(1.0, 0.0, 0.0, None),
+            slice(0.5, 0.5, 0.0, None),
+            slice(0.0, 0.0, 0.5, Some(TimeCategory::Waiting)),
+            slice(0.0, 0.0, 0.0, Some(TimeCategory::Launching)),
+        ];
+        let theme = Library::new(Vec::new()).theme("dark", ColorMode::True).unwrap();
+        let color = |part| theme.style(Role::Part(part)).fg.unwrap();
+        let rows = stacked_strip(&strip, 2, &theme);
+        let (upper, lower) = (&rows[0], &rows[1]);
+        assert_eq!(upper.iter().map(|s| s.content.as_ref()).collect::<String>(), "██  ");
+        assert_eq!(lower.iter().map(|s| s.content.as_ref()).collect::<String>(), "███ ");
+        let fg = |spans: &[Span<'_>]| spans.iter().map(|s| s.style.fg).collect::<Vec<_>>();
+        assert_eq!(fg(&upper[..2]), [Some(color(Kernels)), Some(color(Collectives))]);
+        assert_eq!(fg(&lower[..3]), [Some(color(Kernels)), Some(color(Kernels)), Some(color(Copies))]);
+        assert_eq!((upper[2].style.bg, lower[3].style.bg), (Some(color(Waiting)), Some(color(Launching))));
+        // The two parts of one cell.
+        let cell = &stacked_strip(&[slice(0.25, 0.5, 0.0, Some(Waiting))], 1, &theme)[0][0];
+        assert_eq!((cell.content.as_ref(), cell.style.fg, cell.style.bg), ("▆", Some(color(Collectives)), Some(color(Waiting))));
+    }
+
+    #[test]
+    fn without_colours_a_row_of_letters_tells_them_apart() {
+        let strip = [slice(1.0, 0.0, 0.0, None), slice(0.2, 0.7, 0.0, None), slice(0.3, 0.0, 0.0, Some(TimeCategory::Waiting))];
+        let letters: Vec<&str> = strip.iter().filter_map(main_part).map(TimeCategory::letter).collect();
+        assert_eq!(letters, ["K", "N", "W"]);
+    }
 }

@@ -217,3 +217,12 @@ fn nothing_is_written_beside_a_report() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     assert_eq!(std::fs::metadata(&report).unwrap().modified().unwrap(), before);
 }
+
+/// The other commands choose a kernel with `--kernel`; `top` takes it, too.
+#[test]
+fn top_takes_the_kernel_of_other_commands() {
+    let file = packed("zoo").display().to_string();
+    let listed = |option: &str| stdout(&["top", &file, option, "matmul", "--format", "csv"]);
+    assert_eq!(listed("--kernel"), listed("--filter"));
+    assert!(listed("--kernel").lines().count() > 1);
+}

@@ -69,6 +69,12 @@ fn on_the_command_line() {
     let ncu = root().join("fixtures/hints/zoo_full.ncu-rep.zst").display().to_string();
     let (rc, _, err) = run(&["diff", &a, &ncu]);
     assert!(rc == 0 && err.contains("one report is from ncu"), "{err}");
+    // A limit on the change of their totals would be of nothing.
+    for pair in [[&a, &ncu], [&ncu, &a]] {
+        let (rc, out, err) = run(&["diff", pair[0], pair[1], "--fail-above", "5"]);
+        assert!(rc == 2 && out.is_empty() && err.contains("--fail-above") && err.contains("measured one by one"), "{rc} {err}");
+    }
+    assert_eq!(run(&["diff", &ncu, &ncu, "--fail-above", "5"]).0, 0, "two reports of ncu are alike");
     let sums = root().join("fixtures/stats/zoo_cuda_gpu_kern_sum.csv").display().to_string();
     let (rc, out, _) = run(&["diff", &a, &sums, "--by", "demangled", "--format", "json"]);
     let json: Json = serde_json::from_str(&out).unwrap();

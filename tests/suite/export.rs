@@ -50,7 +50,7 @@ fn launches_come_back_from_parquet() {
     let said = export(folder.path(), &[report.to_str().unwrap(), "-o", "out", "--run", "a/b=c"]);
     assert!(said.status.success(), "{}", text(&said));
     let profile = super::support::read_as(&report, Wants::TRIAGE).unwrap();
-    let at = |table: &str| one(&folder.path().join(format!("out/{table}/run=a%2Fb%3Dc/rank=__HIVE_DEFAULT_PARTITION__")));
+    let at = |table: &str| one(&folder.path().join(format!("out/{table}/run=a%2Fb%3Dc/rank=1")));
     let launches = rows(&at("launches"));
     assert_eq!(launches.len(), profile.launches.len());
     for (i, row) in launches.iter().enumerate() {

@@ -456,3 +456,32 @@ fn a_launch_that_failed_is_not_judged() {
     let s = Subject::of_metrics(&metrics, 0).unwrap();
     assert!(s.failed && s.hints.is_empty());
 }
+
+/// A table with diagnoses on the screen is copied with them.
+#[test]
+fn copied_kernels_have_their_diagnoses() {
+    let mut explorer = Explorer::open(&demo_files(), (120, 40));
+    explorer.press("K home y t");
+    let table = explorer.copied.last().unwrap();
+    let (head, first) = (table.lines().next().unwrap(), table.lines().nth(1).unwrap());
+    assert!(head.ends_with(",diagnosis") && first.ends_with(",workload-imbalance"), "{head}\n{first}");
+    // Groups of several kernels have none, on the screen as here.
+    explorer.press("g s y t");
+    let table = explorer.copied.last().unwrap();
+    assert!(!table.lines().next().unwrap().contains("diagnosis"), "{table}");
+}
+
+/// A screen of code without code says what is missing and how to collect it, and offers no keys that do nothing.
+#[test]
+fn a_result_without_code_says_how_to_collect_it() {
+    let mut explorer = Explorer::open(&demo_files(), (120, 40));
+    explorer.press("K home e");
+    let screen = explorer.screen();
+    assert!(screen.contains("No code was collected for this launch.") && screen.contains("ncu --section SourceCounters"), "{screen}");
+    assert!(screen.contains("r collects it") && !screen.contains("line/SASS") && !screen.contains("s order"), "{screen}");
+    // The lines of the host that were not recorded leave no empty line, either.
+    explorer.press("esc esc c");
+    let screen = explorer.screen();
+    assert!(screen.contains("has no stacks of the threads") && screen.contains("next: O shows what limits the run"), "{screen}");
+    assert!(!screen.contains("space fold") && !screen.contains("/ filter"), "{screen}");
+}

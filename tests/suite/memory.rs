@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use warpscope::analysis::memory::{MemoryVerdict, Usage, analyze_usage as memory_usage};
 use warpscope::app::KeyScope;
 use warpscope::app::jobs::Curve;
-use warpscope::model::Cancel;
+use warpscope::model::{Cancel, Device, MemoryLevel, Vendor};
 
 const MIB: u64 = 1 << 20;
 
@@ -332,7 +332,21 @@ fn made_up_programs() {
         step(&mut a, 16);
         a.empty_cache();
     }
-    assert_eq!(first(&usage(&a.written())), Some(MemoryVerdict::Churn));
+    let written = a.written();
+    assert_eq!(first(&usage(&written)), Some(MemoryVerdict::Churn));
+    // What a program does without a framework's allocator has the words of its GPU's vendor.
+    let path = tempfile::Builder::new().suffix(".pickle").tempfile_in(scratch()).unwrap().into_temp_path().keep().unwrap();
+    std::fs::write(&path, written).unwrap();
+    for (maker, call) in [(Vendor::Nvidia, "cudaFree"), (Vendor::Amd, "hipFree")] {
+        let mut profile = read(&path).unwrap();
+        profile.memory.events.retain(|e| e.level == MemoryLevel::Driver);
+        profile.memory.state = None;
+        profile.devices = vec![Device { maker, ..Device::default() }];
+        let found = memory_usage(&profile, &Cancel::default()).unwrap();
+        let actions: Vec<String> = found.main().unwrap().findings.iter().flat_map(|f| f.actions.clone()).collect();
+        let said = actions.join(" ");
+        assert!(said.contains(call) && !said.contains("del,") && !said.contains("torch"), "{said}");
+    }
 }
 
 proptest! {

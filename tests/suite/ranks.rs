@@ -519,6 +519,48 @@ fn ranks_of_different_runs_are_not_judged() {
     assert!(json["remarks"].to_string().contains("different runs"), "{}", json["remarks"]);
 }
 
+/// Reports of two jobs in one call: their ranks are matched within each job, and the page says how many jobs there are.
+#[test]
+fn ranks_of_two_jobs_are_told_apart() {
+    let folder = root().join("fixtures/triage");
+    let names = ["slow_rank_rank0", "slow_rank_rank1", "late_host_rank0", "late_host_rank1"];
+    let files: Vec<String> = names.iter().map(|n| folder.join(format!("{n}.sqlite.zst")).to_str().unwrap().to_owned()).collect();
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let home = tempfile::tempdir().unwrap();
+    let out = text(&warpscope(home.path(), &[&["ranks", "--format", "table"], &files[..]].concat()));
+    assert!(out.starts_with("4 ranks of 2 jobs"), "{out}");
+    assert!(out.contains("the ranks are of 2 jobs") && out.contains("all_reduce           2       180"), "{out}");
+}
+
+/// Sends and receives whose kernels do not name the other rank count, but are not matched; both are said.
+#[test]
+fn sends_that_cannot_be_matched_are_said() {
+    let plan = Plan { ranks: 8, tensor: 1, numbered: true, steps: 40, layers: 8, wrong: Wrong::Nothing, seed: 7 };
+    let mut all = made_up(&plan);
+    assert!(build_job(&all).remarks.iter().all(|r| !r.contains("sends and receives")));
+    for digest in &mut all {
+        let mut list: Vec<_> = digest.collectives().collect();
+        let kind = digest.kinds.len();
+        digest.kinds.push(warpscope::model::digest::Kind { name: "SendRecv".to_owned(), ..Default::default() });
+        // As many as collectives, and as long: half of the time that counts as exposed.
+        let sends: Vec<_> = (0..).zip(&list).map(|(sequence, c)| warpscope::model::digest::Collective { kind, sequence, ..*c }).collect();
+        list.extend(sends);
+        list.sort_by_key(|c| c.start);
+        digest.set_collectives(&list, 1);
+    }
+    let found = build_job(&all);
+    let (there, said) = (all.iter().map(|d| d.collectives().count() / 2).sum::<usize>(), found.remarks.join(" "));
+    assert!(
+        said.contains(&format!("{there} of {there} sends and receives could not be matched (their kernels do not name the other rank)")),
+        "{said}"
+    );
+    let exposed = found.findings.iter().find(|f| f.id == Verdict::CommExposed).unwrap();
+    let value = |name: &str| exposed.evidence.iter().find(|e| e.name.starts_with(name)).map(|e| e.value).unwrap();
+    let (alone, messages) = (value("collectives alone"), value("sends and receives alone"));
+    assert!((alone - messages).abs() < 1.0 && alone > 1.0, "{alone} {messages}");
+    assert!(exposed.headline.contains("; sends and receives take another "), "{}", exposed.headline);
+}
+
 /// Files that decompress to far more than their size, and impossible rank numbers.
 #[test]
 fn digests_that_are_bombs() {

@@ -253,7 +253,7 @@ fn a_phase_is_marked_judged_and_narrowed_to_in_the_timeline() {
     assert_eq!(said, ["start-up, 8.00 s", "warm-up, 3.01 s", "steady, 1.34 s", "ending, 2.44 ms", "start-up, 8.00 s"]);
     assert!(explorer.screen().contains("compilation"), "{}", explorer.screen());
     explorer.press("B O");
-    assert!(explorer.screen().contains("Where the time went  8.00 s"), "{}", explorer.screen());
+    assert!(explorer.screen().contains("Where the time went  window: 8.00 s of 12.4 s"), "{}", explorer.screen());
 }
 
 /// Values of a file that somebody else may have written.

@@ -49,6 +49,36 @@ fn the_limit_of_the_whole_run_is_that_of_the_overview() {
     assert!(e.screen().contains("of the steady state"), "{}", e.screen());
 }
 
+/// Shares of a view count the time from the first operation to the last, like those of the overview, and say so.
+#[test]
+fn shares_of_a_view_leave_out_the_time_before_and_after_the_devices_were_in_use() {
+    let mut e = opened(&[root().join("fixtures/demo/llm.sqlite.zst")], (200, 50));
+    e.press("0");
+    let report = &e.app.session.reports[0];
+    let span = report.whole_triage().unwrap().span;
+    assert_eq!(report.part_in_use((i64::MIN / 4, i64::MAX / 4)), Some(span));
+    assert_eq!((report.part_in_use((span.1, span.1 + 9)), report.part_in_use((span.0 - 9, span.0))), (None, None));
+    let screen = e.screen();
+    assert!(screen.contains("shares of 1.86 s: 187 ms before the first or after the last operation are left out"), "{screen}");
+    assert!(!screen.contains("not in use") && !screen.contains("no cause known"), "{screen}");
+}
+
+/// The longest idle time of the run is one key away; again, the key goes to the next longest.
+#[test]
+fn a_key_goes_to_the_longest_idle_time() {
+    let mut e = opened(&[root().join("fixtures/demo/llm.sqlite.zst")], (200, 50));
+    e.press("0 J");
+    let longest = e.screen();
+    let gaps = e.app.session.reports[0].gaps.clone().unwrap();
+    let first = gaps.next_longest(0, i64::MIN).unwrap();
+    let second = gaps.next_longest(0, first.start).unwrap();
+    assert!(first.end - first.start > second.end - second.start);
+    let said = |gap: warpscope::analysis::timeline::Gap| format!("idle {}", warpscope::model::Nanos(gap.end - gap.start));
+    assert!(longest.contains(&said(first)), "{longest}");
+    e.press("J");
+    assert!(e.screen().contains(&said(second)), "{}", e.screen());
+}
+
 #[test]
 fn other_runs() {
     let runs = [

@@ -19,7 +19,10 @@ pub fn predict_gain(relief: &DemandReduction, case: &Case<'_>) -> Gain {
     let kept = WORK.iter().filter_map(|&u| Some((u, work_share(case, u)? * relief.remaining_part(u)))).max_by(|a, b| a.1.total_cmp(&b.1));
     let (least, left) = match kept {
         Some((unit, share)) if share >= floor => {
-            (share, format!("{} alone takes {} of the time", unit.display_name(), format_percent(share)))
+            // The evidence has the whole pipe's utilization.
+            let part = case.demand.get(unit).is_some_and(|busy| share < busy - 0.005);
+            let what = if part { format!("useful work on {}", unit.display_name()) } else { format!("{} alone", unit.display_name()) };
+            (share, format!("{what} takes {} of the time", format_percent(share)))
         }
         _ if relief.fused => (0.0, "as part of another kernel it need take no time of its own".to_owned()),
         _ => (floor, format!("launch overhead is {} of the duration", format_percent(floor))),

@@ -75,7 +75,7 @@ impl<'a> Case<'a> {
     pub fn waiting_bound(&self, share: f64) -> String {
         let most = match self.demand.busiest_unit() {
             Some(next) if 1.0 - self.peak() < share => {
-                format!("the next limit: {} at {}", next.unit.display_name(), format_percent(next.share))
+                format!("the next limit: {} at {} of its peak", next.unit.display_name(), format_percent(next.share))
             }
             _ => format!("the share of cycles that warps spend in these states: {}", format_percent(share)),
         };
@@ -102,7 +102,7 @@ impl<'a> Case<'a> {
     pub fn next_roof(&self, besides: &[Unit]) -> (f64, String) {
         match self.demand.busiest_except(besides) {
             Some(Busy { unit, share, .. }) => {
-                (1.0 - share, format!("next bottleneck: {} at {}", unit.display_name(), format_percent(share)))
+                (1.0 - share, format!("next bottleneck: {} at {} of its peak", unit.display_name(), format_percent(share)))
             }
             None => (0.0, "no other unit was measured".to_owned()),
         }

@@ -11,8 +11,10 @@ use crate::model::digest::Digest;
 /// A rank's exposed time in collectives, as shares of its judged time.
 struct Open {
     rank: u32,
-    /// All exposed time.
+    /// All exposed time, without sends and receives.
     all: f64,
+    /// Exposed time of sends and receives.
+    messages: f64,
     /// Exposed time other than waiting for other ranks.
     transfer: f64,
 }
@@ -32,10 +34,11 @@ fn to_one(digest: &Digest) -> f64 {
 
 fn exposed_shares(member: &Member, digest: &Digest) -> Option<Open> {
     (member.judged > 0).then(|| {
-        let exposed = member.exposed as f64 * (1.0 - to_one(digest));
+        let messages = member.exposed as f64 * to_one(digest);
+        let exposed = member.exposed as f64 - messages;
         let judged = member.judged as f64;
         let waited = member.waited.saturating_add(member.waited_longest) as f64;
-        Open { rank: member.rank, all: exposed / judged, transfer: (exposed - waited).max(0.0) / judged }
+        Open { rank: member.rank, all: exposed / judged, messages: messages / judged, transfer: (exposed - waited).max(0.0) / judged }
     })
 }
 
@@ -90,6 +93,9 @@ pub fn find_exposed(all: &[Digest], job: &Job) -> Option<Finding> {
     } else {
         String::new()
     };
+    // A rank's collectives on the screen include its sends and receives.
+    let messages = mean(|r| r.messages);
+    let more = if messages > 0.01 { format!("; sends and receives take another {}", format_percent(messages)) } else { String::new() };
     let waiting = exposed - transfer;
     let of = if waiting > 0.01 {
         format!(": {} is waiting for other ranks, {} the transfer", format_percent(waiting), format_percent(transfer))
@@ -101,13 +107,16 @@ pub fn find_exposed(all: &[Digest], job: &Job) -> Option<Finding> {
     let mut finding = Finding::new(
         Verdict::CommExposed,
         transfer,
-        format!("collectives that no computing hides take {} of a mean rank's time{spread}{of}", format_percent(exposed)),
+        format!("collectives that no computing hides take {} of a mean rank's time{spread}{of}{more}", format_percent(exposed)),
     )
     .with_gain_basis("what a mean rank spends in collectives while nothing else runs, less what it waits there for others; with perfect overlap all of it would be gained")
     .with_evidence("collectives alone, mean of the ranks", exposed * 100.0, "%")
     .with_evidence("the least of a rank", least * 100.0, "%")
     .with_evidence("the most of a rank", most.all * 100.0, "%")
     .with_evidence("waiting for other ranks", waiting * 100.0, "%");
+    if messages > 0.0 {
+        finding = finding.with_evidence("sends and receives alone, mean of the ranks", messages * 100.0, "%");
+    }
     if let Some(link) = link {
         let bus = link.bus.unwrap_or(0.0);
         finding = finding.with_evidence(&format!("bus bandwidth of {}", link.kind), bus, "byte/second");
@@ -117,9 +126,10 @@ pub fn find_exposed(all: &[Digest], job: &Job) -> Option<Finding> {
         }
     }
     if let Some((number, share, median, places)) = worst_step(job, all) {
+        let with = if messages > 0.0 { ", with sends and receives" } else { "" };
         finding = finding
-            .with_evidence("median share of a step", median * 100.0, "%")
-            .with_evidence(&format!("share of the worst step, {number}"), share * 100.0, "%")
+            .with_evidence(&format!("median share of a step{with}"), median * 100.0, "%")
+            .with_evidence(&format!("share of the worst step, {number}{with}"), share * 100.0, "%")
             .with_places(places);
     }
     let longest = job.links.iter().find(|l| !nccl::point_to_point(l.kind));

@@ -5,7 +5,7 @@ use super::findings;
 use super::job_result::{Job, Link, Member};
 use super::matching::{Matches, match_collectives};
 use super::nccl;
-use super::rank_identity::identify_ranks;
+use super::rank_identity::{identify_ranks, split_jobs};
 use super::waits::{Waits, attribute_waits};
 use crate::analysis::triage::{Sure, TimeCategory};
 use crate::model::digest::Digest;
@@ -22,8 +22,10 @@ fn median<T: Copy + Ord>(mut values: Vec<T>) -> Option<T> {
 /// Judges ranks together. With a single rank, or without common collectives, the job has ranks but no findings.
 pub fn build_job(all: &[Digest]) -> Job {
     let (numbers, told, mut remarks) = identify_ranks(all);
-    let mut matches = match_collectives(all);
+    let (jobs, job_of) = split_jobs(all);
+    let mut matches = match_collectives(all, &job_of);
     remarks.append(&mut matches.remarks);
+    remarks.extend(matches.unmatched_messages(all));
     let epochs: Vec<Option<i64>> = all.iter().map(|d| d.epoch).collect();
     let clocks = align_clocks(all.len(), &matches.list, &epochs);
     let waits = attribute_waits(&matches, &clocks, all.len());
@@ -48,7 +50,7 @@ pub fn build_job(all: &[Digest]) -> Job {
         .collect();
     ranks.sort_by_key(|m| (m.rank, m.digest));
     let links = link_stats(all, &matches, &waits);
-    let mut out = Job { ranks, told, matches, waits, links, stragglers: Vec::new(), findings: Vec::new(), remarks, unsure: false };
+    let mut out = Job { ranks, told, jobs, matches, waits, links, stragglers: Vec::new(), findings: Vec::new(), remarks, unsure: false };
     if all.len() > 1 && out.matches.list.is_empty() {
         let some = all.iter().any(|d| !d.kinds.is_empty());
         out.remarks.push(
@@ -60,7 +62,10 @@ pub fn build_job(all: &[Digest]) -> Job {
             .to_owned(),
         );
     }
-    findings::add_findings(all, &mut out);
+    // What is true of one job need not be of the ranks of several.
+    if jobs == 1 {
+        findings::add_findings(all, &mut out);
+    }
     note_unrecorded(all, &mut out);
     out
 }

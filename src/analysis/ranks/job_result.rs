@@ -7,6 +7,7 @@ use super::waits::Waits;
 use crate::analysis::triage::Finding;
 use crate::analysis::triage::text::format_percent;
 use crate::model::digest::Digest;
+use crate::model::units::format_count;
 use std::collections::BTreeMap;
 
 /// Minimum share of its time that a rank must wait for others to be mentioned.
@@ -103,6 +104,8 @@ pub struct Job {
     /// Sorted by rank.
     pub ranks: Vec<Member>,
     pub told: Told,
+    /// Number of jobs that the ranks belong to.
+    pub jobs: usize,
     pub matches: Matches,
     pub waits: Waits,
     pub links: Vec<Link>,
@@ -123,6 +126,12 @@ impl Job {
 
     /// Sentence to display if the job has no findings.
     pub fn nothing_found(&self) -> String {
+        if self.jobs > 1 {
+            return format!(
+                "the ranks are of {} jobs: only those of one job are compared with each other; name the reports of one job to have it judged",
+                self.jobs
+            );
+        }
         if self.matches.list.is_empty() {
             return "no collectives to compare: which rank waits for which is not known".to_owned();
         }
@@ -137,6 +146,12 @@ impl Job {
             "no rank makes the others wait more than the rest do: a rank waits for others at most {} of its time",
             format_percent(most.min(1.0))
         )
+    }
+
+    /// Number of ranks, and of jobs if they belong to several: `12 ranks of 6 jobs`.
+    pub fn size_text(&self) -> String {
+        let ranks = format_count(self.ranks.len(), "rank");
+        if self.jobs > 1 { format!("{ranks} of {}", format_count(self.jobs, "job")) } else { ranks }
     }
 
     /// Number of matched collectives, including those thinned out of the list.

@@ -64,8 +64,33 @@ pub struct Matches {
 /// Maximum number of collectives searched for a group's algorithm.
 const LOOKED_AT: usize = 200;
 
-/// A group's name, and its ranks according to the report.
-type Key = (String, Vec<u32>);
+impl Matches {
+    /// Remark on sends and receives that were not matched.
+    pub fn unmatched_messages(&self, all: &[Digest]) -> Option<String> {
+        let (mut there, mut without_peer) = (0_i64, false);
+        for digest in all {
+            let is_message: Vec<bool> = digest.kinds.iter().map(|k| nccl::point_to_point(nccl::collective_kind(&k.name))).collect();
+            let each = digest.collectives.as_ref().map_or(1, |c| i64::from(c.each.max(1)));
+            let own = || digest.collectives().filter(|c| is_message[c.kind]);
+            there += each.saturating_mul(to_signed(own().count()));
+            without_peer |= own().any(|c| digest.kinds[c.kind].peer.is_none());
+        }
+        let sides = self.list.iter().filter(|c| nccl::point_to_point(c.kind)).map(|c| c.arrivals.len()).sum::<usize>();
+        let lost = there - to_signed(sides).saturating_mul(self.each);
+        // Captures begin and end in the middle of messages.
+        (all.len() > 1 && lost > there / 20).then(|| {
+            let why = if without_peer {
+                "their kernels do not name the other rank"
+            } else {
+                "the other side is in no report, or has another number of them"
+            };
+            format!("{lost} of {there} sends and receives could not be matched ({why}): who waits for whom in them is not known")
+        })
+    }
+}
+
+/// A group's job, its name, and its ranks according to the report.
+type Key = (u32, String, Vec<u32>);
 /// A rank's collectives of one group, by number.
 type Own = Vec<Collective>;
 
@@ -74,7 +99,7 @@ fn of_group(digest: &Digest, key: &Key, each: i64) -> Own {
     let ours: Vec<bool> = digest
         .kinds
         .iter()
-        .map(|k| (&k.group, &k.ranks) == (&key.0, &key.1) && !nccl::point_to_point(nccl::collective_kind(&k.name)))
+        .map(|k| (&k.group, &k.ranks) == (&key.1, &key.2) && !nccl::point_to_point(nccl::collective_kind(&k.name)))
         .collect();
     let all = digest.collectives().filter(|c| ours[c.kind] && c.sequence % each == 0);
     let own: Own = all.map(|c| Collective { start: clamp_time(c.start), duration: clamp_time(c.duration), ..c }).collect();
@@ -92,14 +117,14 @@ type Way = (Key, u32, u32);
 
 /// Messages of each route on both of its ranks, in host call order. A rank's number in a group comes from the report,
 /// or else from its place among the group's ranks, or else is the rank number.
-fn message_routes(all: &[Digest], each: i64) -> BTreeMap<Way, Vec<(u32, Own)>> {
+fn message_routes(all: &[Digest], job_of: &[u32], each: i64) -> BTreeMap<Way, Vec<(u32, Own)>> {
     let mut out: BTreeMap<Way, Vec<(u32, Own)>> = BTreeMap::new();
     for (rank, digest) in (0..).zip(all) {
         let way = |k: &Kind| {
             let (peer, kind) = (k.peer?, nccl::collective_kind(&k.name));
             let place = |own: u32| k.ranks.iter().position(|&r| r == own).and_then(|p| u32::try_from(p).ok());
             let own = k.member.or_else(|| place(digest.rank?)).or(digest.rank)?;
-            let key = (k.group.clone(), k.ranks.clone());
+            let key = (job_at(job_of, rank), k.group.clone(), k.ranks.clone());
             match kind {
                 "send" => Some((key, own, peer)),
                 "recv" => Some((key, peer, own)),
@@ -122,13 +147,18 @@ fn message_routes(all: &[Digest], each: i64) -> BTreeMap<Way, Vec<(u32, Own)>> {
     out
 }
 
-/// Matches collectives by group and number if the reports contain them, else by order.
-pub fn match_collectives(all: &[Digest]) -> Matches {
+fn job_at(job_of: &[u32], rank: u32) -> u32 {
+    job_of.get(rank as usize).copied().unwrap_or_default()
+}
+
+/// Matches collectives by group and number if the reports contain them, else by order; `job_of` has the job of each
+/// digest, and only ranks of one job have collectives in common.
+pub fn match_collectives(all: &[Digest], job_of: &[u32]) -> Matches {
     let mut groups: BTreeMap<Key, Vec<u32>> = BTreeMap::new();
     let each = all.iter().filter_map(|d| d.collectives.as_ref()).map(|c| i64::from(c.each.max(1))).max().unwrap_or(1);
     for (rank, digest) in (0..).zip(all) {
         for kind in &digest.kinds {
-            let of = groups.entry((kind.group.clone(), kind.ranks.clone())).or_default();
+            let of = groups.entry((job_at(job_of, rank), kind.group.clone(), kind.ranks.clone())).or_default();
             if of.last() != Some(&rank) {
                 of.push(rank);
             }
@@ -148,7 +178,7 @@ pub fn match_collectives(all: &[Digest]) -> Matches {
             in_order(all, &mut parts, &mut out.remarks);
         }
         let size = parts.iter().filter_map(|(rank, own)| kinds(*rank, own.first()?).size).max();
-        let size = size.map_or(0, |n| n as usize).max(key.1.len()).max(parts.len());
+        let size = size.map_or(0, |n| n as usize).max(key.2.len()).max(parts.len());
         let number = u32::try_from(out.groups.len()).unwrap_or(u32::MAX);
         let before = out.list.len();
         gather_common(all, number, &parts, &mut out.list);
@@ -157,16 +187,16 @@ pub fn match_collectives(all: &[Digest]) -> Matches {
         }
         let algorithms = parts.iter().flat_map(|(rank, own)| own.iter().map(|c| &kinds(*rank, c).algorithm));
         let algorithm = algorithms.take(LOOKED_AT).find(|a| !a.is_empty()).cloned().unwrap_or_default();
-        out.groups.push(Group { name: key.0, size, ranks: parts.iter().map(|p| p.0).collect(), numbered, algorithm });
+        out.groups.push(Group { name: key.1, size, ranks: parts.iter().map(|p| p.0).collect(), numbered, algorithm });
     }
-    for ((key, from, to), mut parts) in message_routes(all, each) {
+    for ((key, from, to), mut parts) in message_routes(all, job_of, each) {
         in_order(all, &mut parts, &mut out.remarks);
         let number = u32::try_from(out.groups.len()).unwrap_or(u32::MAX);
         let before = out.list.len();
         gather_common(all, number, &parts, &mut out.list);
         if out.list.len() > before {
             let ranks = parts.iter().map(|p| p.0).collect();
-            out.groups.push(Group { name: format!("{} {from} → {to}", key.0), ranks, size: 2, ..Group::default() });
+            out.groups.push(Group { name: format!("{} {from} → {to}", key.1), ranks, size: 2, ..Group::default() });
         }
     }
     out.list.shrink_to_fit();

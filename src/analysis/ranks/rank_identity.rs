@@ -34,9 +34,63 @@ const MOST_RANKS: u32 = 1 << 20;
 /// Rank in a file name, after the word `rank`: `job_rank12.nsys-rep`.
 pub fn in_name(file: &str) -> Option<u32> {
     let name = file.rsplit('/').next().unwrap_or(file).to_ascii_lowercase();
-    let (_, after) = name.split_once("rank")?;
-    let digits: String = after.trim_start_matches(['_', '-', '=', ' ']).chars().take_while(char::is_ascii_digit).collect();
-    digits.parse().ok()
+    // The first number after the word: `slow_rank_rank0` has one after the second.
+    let number = |(at, word): (usize, &str)| {
+        let after = name[at + word.len()..].trim_start_matches(['_', '-', '=', ' ']);
+        after.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok()
+    };
+    name.match_indices("rank").find_map(number)
+}
+
+/// A file's path without the number of its rank: the same for all ranks of a job.
+fn name_of_job(file: &str) -> String {
+    let at = file.to_ascii_lowercase().rfind("rank").filter(|at| file.is_char_boundary(at + 4));
+    let Some((before, after)) = at.map(|at| file.split_at(at + 4)) else { return String::new() };
+    let digits = after.trim_start_matches(['_', '-', '=', ' ']);
+    format!("{before}{}", digits.trim_start_matches(|c: char| c.is_ascii_digit()))
+}
+
+/// Number of jobs that the digests belong to, and the job of each digest. Ranks that are there several times are of
+/// several jobs if the names of their files, or else the times at which they ran, tell the jobs apart.
+pub fn split_jobs(all: &[Digest]) -> (usize, Vec<u32>) {
+    let one = || (1, vec![0; all.len()]);
+    let Some(ranks) = all.iter().map(|d| d.rank.or_else(|| in_name(&d.file))).collect::<Option<Vec<u32>>>() else { return one() };
+    if are_distinct(&ranks) {
+        return one();
+    }
+    let names: Vec<String> = all.iter().map(|d| name_of_job(&d.file)).collect();
+    let mut order: Vec<&String> = names.iter().collect();
+    order.sort();
+    order.dedup();
+    let by_name: Vec<u32> = names.iter().map(|n| (0..).zip(&order).find(|o| *o.1 == n).map_or(0, |o| o.0)).collect();
+    [Some(by_name), jobs_by_time(all)].into_iter().flatten().find_map(|jobs| whole_jobs(&ranks, jobs)).unwrap_or_else(one)
+}
+
+/// Jobs as runs that do not overlap in time; `None` if the time of a report is not known.
+fn jobs_by_time(all: &[Digest]) -> Option<Vec<u32>> {
+    let times: Option<Vec<(i64, i64)>> =
+        all.iter().map(|d| d.epoch.map(|e| (e.saturating_add(d.start), e.saturating_add(d.end)))).collect();
+    let times = times?;
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_unstable_by_key(|&i| times[i]);
+    let (mut out, mut job, mut until) = (vec![0; all.len()], 0, i64::MAX);
+    for at in order {
+        if times[at].0 > until {
+            job += 1;
+            until = times[at].1;
+        }
+        until = if until == i64::MAX { times[at].1 } else { until.max(times[at].1) };
+        out[at] = job;
+    }
+    Some(out)
+}
+
+/// The jobs if there are several, and each has a rank at most once.
+fn whole_jobs(ranks: &[u32], jobs: Vec<u32>) -> Option<(usize, Vec<u32>)> {
+    let count = jobs.iter().max().map_or(0, |m| *m as usize + 1);
+    let mut pairs: Vec<(u32, u32)> = jobs.iter().copied().zip(ranks.iter().copied()).collect();
+    pairs.sort_unstable();
+    (count > 1 && pairs.windows(2).all(|w| w[0] != w[1])).then_some((count, jobs))
 }
 
 /// Numbers in a file name, last first, except that a number after `rank` precedes all others: 12 for
@@ -165,6 +219,30 @@ mod tests {
         assert_eq!(of(&["node3.1.nsys-rep", "node4.1.nsys-rep"]), (vec![3, 4], Told::Names));
         assert_eq!(of(&["report.1.sqlite", "report.0.sqlite"]), (vec![1, 0], Told::Names));
         assert_eq!(of(&["left.json", "right.json"]), (vec![0, 1], Told::Order));
+    }
+
+    #[test]
+    fn ranks_that_are_there_several_times_are_of_several_jobs() {
+        let named =
+            |files: &[&str]| -> Vec<Digest> { files.iter().map(|f| Digest { file: (*f).to_owned(), ..Digest::default() }).collect() };
+        let of = |files: &[&str]| split_jobs(&named(files));
+        assert_eq!(
+            of(&["even_rank0.sqlite", "even_rank1.sqlite", "slow_rank_rank0.sqlite", "slow_rank_rank1.sqlite"]),
+            (2, vec![0, 0, 1, 1])
+        );
+        assert_eq!(of(&["a/rank_0.sqlite", "b/rank_0.sqlite"]), (2, vec![0, 1]));
+        // One job, and ranks that nothing tells apart.
+        assert_eq!(of(&["node1/rank0.sqlite", "node2/rank1.sqlite"]).0, 1);
+        assert_eq!((of(&["rank0.sqlite", "rank0.sqlite"]).0, of(&["left.sqlite", "right.sqlite"]).0), (1, 1));
+        // Runs after each other, without names.
+        let mut all = named(&["a", "b", "c", "d"]);
+        for (at, digest) in (0_u32..).zip(&mut all) {
+            let epoch = i64::from(at / 2) * 1_000;
+            (digest.rank, digest.epoch, digest.start, digest.end) = (Some(at % 2), Some(epoch), 0, 900);
+        }
+        assert_eq!(split_jobs(&all), (2, vec![0, 0, 1, 1]));
+        all[2].epoch = Some(500);
+        assert_eq!(split_jobs(&all).0, 1, "they overlap");
     }
 
     #[test]

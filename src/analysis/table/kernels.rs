@@ -3,6 +3,7 @@
 use super::column::{Column, Outputs};
 use super::sort::Sort;
 use super::value::{Field, Unit, Value};
+use crate::analysis::hints::Diagnosis;
 use crate::analysis::run_estimate::RowEstimate;
 use crate::analysis::what_if_curves::Curve;
 use crate::analysis::{GroupBy, GroupRow};
@@ -19,6 +20,15 @@ pub struct KernelRow<'p> {
     pub curve: Option<&'p Curve>,
     /// Totals of the whole run, if only short moments of it were recorded.
     pub estimate: Option<&'p RowEstimate>,
+    /// First hint of the kernel's longest result, if it was measured.
+    pub diagnosis: Option<Diagnosis>,
+}
+
+/// The diagnosis of a kernel, for tables that have one.
+pub fn diagnosis_column<'p>() -> Column<KernelRow<'p>> {
+    Column::new("diagnosis", "diagnosis", Unit::Text, "what limits the kernel, from its longest result", |r: &KernelRow<'p>| {
+        r.diagnosis.map_or(Value::Absent, |d| Value::text(d.id()))
+    })
 }
 
 pub const TOTAL: Sort = Sort::descending("total", 't');
@@ -148,7 +158,7 @@ pub fn sort_groups(groups: &[GroupRow], which: &[u32], by: Sort, ascending: bool
     };
     let key = |at: u32| {
         let group = &groups[at as usize];
-        value(&KernelRow { rank: 0, group, by: GroupBy::Kernel, demangled: None, curve: None, estimate: None }).sort_key()
+        value(&KernelRow { rank: 0, group, by: GroupBy::Kernel, demangled: None, curve: None, estimate: None, diagnosis: None }).sort_key()
     };
     if ascending {
         out.sort_by_cached_key(|&at| (key(at), rank(at)));

@@ -94,7 +94,7 @@ pub fn columns<'p>() -> Vec<LaunchColumn<'p>> {
             Value::text(r.kernel().map_or("", Kernel::function))
         })
         .and_parquet(),
-        LaunchColumn::new("nth", "nth", Unit::Index, "number among the launches of this function in this process, from 0", |r| {
+        LaunchColumn::new("nth", "nth (0…)", Unit::Index, "number among the launches of this function in this process, from 0", |r| {
             Value::int(r.nth)
         })
         .priority(1)

@@ -1,7 +1,7 @@
 //! Values of table cells, and their forms for programs and for people.
 
 use crate::model::units::format_scaled;
-use crate::model::units::{format_grouped, format_percent};
+use crate::model::units::{format_grouped, format_percent, format_percent_change};
 use crate::model::{Bytes, Nanos, config};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::borrow::Cow;
@@ -129,9 +129,7 @@ impl Unit {
             Self::Counter => String::new(),
             Self::Percent => format_percent(v),
             Self::WholePercent => format!("{v:.0}%"),
-            // Zero has no sign.
-            Self::PercentChange if v.abs() < 0.05 => "0.0%".to_owned(),
-            Self::PercentChange => format!("{v:+.1}%"),
+            Self::PercentChange => format_percent_change(v),
             Self::FlopPerSecond => {
                 let (value, unit) = format_scaled(v, "FLOP/s");
                 format!("{value} {unit}")

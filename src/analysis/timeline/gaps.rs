@@ -94,6 +94,28 @@ impl Gaps {
         list.get(list.partition_point(|p| p.end <= time)).filter(|p| p.start <= time).copied()
     }
 
+    /// Returns the gap that follows the one at a time in the order of length, the longest first; the longest one if no
+    /// gap begins at that time, or if it is the shortest.
+    pub fn next_longest(&self, device: u32, time: i64) -> Option<Gap> {
+        let list = self.devices.get(&device)?;
+        // Longest first; of equal lengths, the earliest.
+        let order = |gap: &Gap| (std::cmp::Reverse(gap.end - gap.start), gap.start);
+        let now = self.gap_at(device, time).filter(|g| g.start == time);
+        let (mut longest, mut next) = (None::<Gap>, None::<Gap>);
+        let mut at = 0;
+        while at < list.len() {
+            let (gap, _, to) = Self::gap_around(list, at)?;
+            if longest.is_none_or(|l| order(&gap) < order(&l)) {
+                longest = Some(gap);
+            }
+            if now.is_some_and(|n| order(&gap) > order(&n)) && next.is_none_or(|n| order(&gap) < order(&n)) {
+                next = Some(gap);
+            }
+            at = to + 1;
+        }
+        next.or(longest)
+    }
+
     /// Returns the first gap of at least `least` ns that begins after a time, or, if not `forward`, the last one that
     /// begins before it.
     pub fn next(&self, device: u32, time: i64, least: i64, forward: bool) -> Option<Gap> {
@@ -141,6 +163,9 @@ mod tests {
             gaps.sum_by_part(0, 20, 55),
             [(TimeCategory::Waiting, 15), (TimeCategory::Synchronising, 10), (TimeCategory::Launching, 5)]
         );
+        // By length: 10 to 45, then 50 to 60; after the shortest, the longest again.
+        let by_length = |time| gaps.next_longest(0, time).map(|g| g.start);
+        assert_eq!((by_length(-5), by_length(10), by_length(50), gaps.next_longest(1, 0)), (Some(10), Some(50), Some(10), None));
         let shades = gaps.dominant_parts(0, Window::new(0, 80, 4));
         assert_eq!(shades, [Some(TimeCategory::Synchronising), Some(TimeCategory::Synchronising), Some(TimeCategory::Launching), None]);
     }

@@ -2,6 +2,7 @@
 //! category; the rest are gaps.
 
 use super::device_ops::{Class, DeviceOp};
+use super::time_category::TimeCategory;
 
 /// Activity of one device in the window. Times in ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub trait SweepListener {
     fn gap(&mut self, gap: &Gap);
     /// Called for each interval in which only copies ran, with the copy that ended last.
     fn copy(&mut self, op: &DeviceOp, start: i64, end: i64);
+    /// Called for each interval of a device that belongs to a category which is not idle.
+    fn busy(&mut self, _category: TimeCategory, _start: i64, _end: i64) {}
     /// Called for each operation of the window, in order of start.
     fn op(&mut self, op: &DeviceOp);
 }
@@ -91,19 +94,22 @@ impl Line {
 
     /// Accounts for the time until `to`, in which no operation begins.
     fn advance_to(&mut self, to: i64, unit: usize, next: Option<&DeviceOp>, hear: &mut impl SweepListener) {
-        let part = |at: &mut i64, end: i64| {
+        let mut part = |at: &mut i64, end: i64, category: TimeCategory| {
             let end = end.min(to);
             let length = (end - *at).max(0);
+            if length > 0 {
+                hear.busy(category, *at, end);
+            }
             *at = (*at).max(end);
             length
         };
         self.busy.collectives += (self.collectives.min(to) - self.at).max(0);
         self.busy.copies += (self.copies.min(to) - self.at).max(0);
         let mut at = self.at;
-        self.busy.kernels += part(&mut at, self.kernels);
-        self.busy.collectives_exposed += part(&mut at, self.collectives);
+        self.busy.kernels += part(&mut at, self.kernels, TimeCategory::Kernels);
+        self.busy.collectives_exposed += part(&mut at, self.collectives, TimeCategory::Collectives);
         let from = at;
-        let copies = part(&mut at, self.copies);
+        let copies = part(&mut at, self.copies, TimeCategory::Copies);
         if copies > 0 {
             self.busy.copies_exposed += copies;
             if let Some(op) = &self.copy {
@@ -215,6 +221,7 @@ mod tests {
         gaps: Vec<(usize, i64, i64)>,
         copies: i64,
         ops: u64,
+        busy: [i64; 3],
     }
 
     impl SweepListener for Heard {
@@ -223,6 +230,9 @@ mod tests {
         }
         fn copy(&mut self, _: &DeviceOp, start: i64, end: i64) {
             self.copies += end - start;
+        }
+        fn busy(&mut self, category: TimeCategory, start: i64, end: i64) {
+            self.busy[category as usize] += end - start;
         }
         fn op(&mut self, _: &DeviceOp) {
             self.ops += 1;
@@ -273,6 +283,8 @@ mod tests {
                 prop_assert_eq!(gaps, got.idle);
             }
             prop_assert_eq!(heard.copies, found.iter().flatten().map(|b| b.copies_exposed).sum::<i64>());
+            let sum = |of: fn(&Busy) -> i64| found.iter().flatten().map(of).sum::<i64>();
+            prop_assert_eq!(heard.busy, [sum(|b| b.kernels), sum(|b| b.collectives_exposed), sum(|b| b.copies_exposed)]);
             prop_assert_eq!(heard.ops, found.iter().flatten().map(|b| b.operations).sum::<u64>());
         }
     }

@@ -10,7 +10,7 @@ use super::kernels::Kernels;
 use super::spread::Spreads;
 use super::step_sketch::Sketch;
 use super::steps::Steps;
-use super::time_category::{ByCause, Cause};
+use super::time_category::{ByCause, Cause, TimeCategory};
 use crate::model::{Cancel, MemOpKind};
 use rustc_hash::FxHashMap;
 
@@ -19,6 +19,9 @@ pub const LONGEST: usize = 1 << 16;
 
 /// Number of slices of the busy-over-time strip.
 pub const STRIP: usize = 240;
+
+/// Categories in which a device runs something, by their numbers.
+pub const RUNNING: [TimeCategory; 3] = [TimeCategory::Kernels, TimeCategory::Collectives, TimeCategory::Copies];
 
 /// Longest pause of a device between two queued operations, ns. Usual pauses take 1 to 2 µs on an H200; a longer one
 /// has another reason.
@@ -72,7 +75,8 @@ pub struct Gather<'a, 'g> {
     pub called: Option<(i64, i64)>,
     pub shapes: bool,
     pub buffer: Vec<Piece>,
-    pub strip: Vec<f64>,
+    /// Time in each slice by running category, summed over the devices, as a share of the slice.
+    pub strip: Vec<[f64; RUNNING.len()]>,
     pub why: Vec<ByCause>,
     pub window: (i64, i64),
     /// Start of the call that launched the graph of the last kernel.
@@ -90,7 +94,6 @@ impl SweepListener for Gather<'_, '_> {
         self.spreads.add_gap(gap.unit, &buffer);
         let copy = gap.next.and_then(|op| self.case_ops.mem_of(&op)).filter(|mem| mem.launch.is_none());
         let step = if self.per_step.is_empty() { None } else { self.steps.step_at(gap.start) };
-        self.add_idle_slices(gap.start, gap.end);
         for piece in &buffer {
             self.add_cause_slices(piece);
             self.lines.add_piece(self.case_ops.profile(), self.host, piece);
@@ -126,6 +129,10 @@ impl SweepListener for Gather<'_, '_> {
             }
         }
         self.buffer = buffer;
+    }
+
+    fn busy(&mut self, category: TimeCategory, start: i64, end: i64) {
+        self.add_busy_slices(category, start, end);
     }
 
     fn copy(&mut self, op: &DeviceOp, start: i64, end: i64) {
@@ -221,14 +228,14 @@ impl Gather<'_, '_> {
         }
     }
 
-    /// Adds idle time to the slices of the strip.
-    fn add_idle_slices(&mut self, start: i64, end: i64) {
+    /// Adds the time of a running category to the slices of the strip.
+    fn add_busy_slices(&mut self, category: TimeCategory, start: i64, end: i64) {
         let (begin, until) = self.window;
         let width = (until - begin) as f64 / STRIP as f64;
         let (from, to) = ((start - begin) as f64 / width, (end - begin) as f64 / width);
         for slice in (from as usize)..=(to as usize).min(STRIP - 1) {
             let covered = to.min(slice as f64 + 1.0) - from.max(slice as f64);
-            self.strip[slice] += covered.max(0.0);
+            self.strip[slice][category as usize] += covered.max(0.0);
         }
     }
 }

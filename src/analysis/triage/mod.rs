@@ -49,7 +49,7 @@ pub use host_lines::{ENOUGH, HostTime, LineTime, StackTime};
 pub use idle::{Idle, find_idle_times};
 pub use outcome::{Device, StepStats, Triage};
 pub use phase::Phase;
-pub use run_context::{DeviceTime, Outside};
+pub use run_context::{DeviceTime, Outside, RUNNING, Slice};
 pub use step_kinds::{Kind, Launched};
 pub use steps::{LeftOut, Step, StepSource};
 pub use time_category::{Cause, TimeCategory};
@@ -110,6 +110,7 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
     for finding in findings.iter_mut().filter(|_| mostly) {
         finding.sure = Sure::Possible;
     }
+    rank::place_short_capture(&mut findings);
     unrecorded::judge_unrecorded(profile, &mut findings);
     let mostly = mostly.then(|| {
         format!(
@@ -143,7 +144,6 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
         kinds: step_kinds(&case),
         outside: case.outside,
         strip: case.strip.clone(),
-        why: case.why.clone(),
         span: case.span,
         whole_run: RunEstimate::from_profile(profile),
         kernels: case.kernels.top_kernels(profile),

@@ -2,7 +2,7 @@
 
 use super::finding::Finding;
 use super::host_lines::HostTime;
-use super::run_context::Outside;
+use super::run_context::{Outside, Slice};
 use super::step_kinds::Kind;
 use super::steps::{LeftOut, Step, StepSource, lower_median};
 use super::time_category::{Cause, TimeCategory};
@@ -84,10 +84,8 @@ pub struct Triage {
     pub missing: Vec<String>,
     /// Kernel time by family, guessed from the names, ns.
     pub families: Vec<(Family, i64)>,
-    /// Busy share of the devices in each slice of the window.
-    pub strip: Vec<f32>,
-    /// Main idle part of each slice in which the devices were idle.
-    pub why: Vec<Option<TimeCategory>>,
+    /// Activity of the devices in each slice of the window.
+    pub strip: Vec<Slice>,
     /// First start and last end of the report's operations, ns.
     pub span: (i64, i64),
     /// Totals of the whole run, if the report is a sample of it.

@@ -28,10 +28,16 @@ pub fn rank_findings(mut findings: Vec<Finding>) -> Vec<Finding> {
     }
     let mut findings = under_causes(findings);
     place_verdict(&mut findings);
-    if let Some(at) = findings.iter().position(|f| f.id == V::ShortCapture) {
-        findings[..=at].rotate_right(1);
-    }
     findings
+}
+
+/// Puts `short-capture` after the causes that are worth a tenth of the window and more than possible, and before all other
+/// findings.
+pub fn place_short_capture(findings: &mut Vec<Finding>) {
+    let Some(at) = findings.iter().position(|f| f.id == V::ShortCapture) else { return };
+    let short = findings.remove(at);
+    let causes = findings.iter().take_while(|f| f.stake >= WORTH && f.sure < Sure::Possible && f.id != V::GpuBound).count();
+    findings.insert(causes, short);
 }
 
 fn under_causes(findings: Vec<Finding>) -> Vec<Finding> {
@@ -140,10 +146,26 @@ mod tests {
     }
 
     #[test]
+    fn a_short_capture_has_the_headline_only_without_a_cause() {
+        let of = |list: &[(V, f64)]| {
+            let short = [finding(V::ShortCapture, 0.0)];
+            let mut all = rank_findings(list.iter().map(|f| finding(f.0, f.1)).chain(short).collect());
+            all.iter_mut().filter(|f| f.id == V::HostCompute).for_each(|f| f.sure = Sure::Possible);
+            place_short_capture(&mut all);
+            ids(&all)
+        };
+        assert_eq!(of(&[(V::HostSync, 0.5), (V::LaunchBound, 0.06)]), [V::HostSync, V::ShortCapture, V::LaunchBound]);
+        assert_eq!(of(&[(V::HostCompute, 0.5)])[0], V::ShortCapture, "a guess is no cause");
+        assert_eq!(of(&[(V::LaunchBound, 0.06)])[0], V::ShortCapture);
+        assert_eq!(of(&[(V::GpuBound, 0.9)])[0], V::ShortCapture);
+        assert_eq!(of(&[]), [V::ShortCapture]);
+    }
+
+    #[test]
     fn effects_go_under_their_causes_and_nothing_is_lost() {
         let stall = finding(V::PeriodicStall, 0.25).with_explained([V::HostCompute]);
         let out = rank_findings(vec![stall, finding(V::HostCompute, 0.27), finding(V::ShortCapture, 0.0)]);
-        assert_eq!(ids(&out), [V::ShortCapture, V::PeriodicStall]);
-        assert_eq!(out[1].effects, [(V::HostCompute, "host-compute".to_owned())]);
+        assert_eq!(ids(&out), [V::PeriodicStall, V::ShortCapture]);
+        assert_eq!(out[0].effects, [(V::HostCompute, "host-compute".to_owned())]);
     }
 }

@@ -5,6 +5,7 @@ use super::copies::{Copies, CopyClass};
 use super::device_ops::{Class, DeviceOps, Unit};
 use super::eligible_windows::{measuring_times, recorded_windows};
 use super::function_time::time_of_functions;
+pub use super::gather::RUNNING;
 pub use super::gather::{AfterCall, LONGEST, STRIP, StepTime};
 use super::gather::{Gather, keep_longest};
 use super::host::Host;
@@ -94,10 +95,24 @@ pub struct RunContext<'a> {
     pub pauses: i64,
     /// Idle time at synchronisations after copies of pageable memory, ns.
     pub after_pageable: i64,
-    /// Busy share of each of the [`STRIP`] slices of the window, averaged over the devices.
-    pub strip: Vec<f32>,
-    /// Main idle cause of each slice; `None` where the devices were hardly idle.
-    pub why: Vec<Option<TimeCategory>>,
+    /// Activity in each of the [`STRIP`] slices of the window.
+    pub strip: Vec<Slice>,
+}
+
+/// Activity in a slice of the window, averaged over the devices.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Slice {
+    /// Share of each category of [`RUNNING`], 0 to 1.
+    pub running: [f32; RUNNING.len()],
+    /// Main idle category; `None` where the devices were hardly idle.
+    pub idle: Option<TimeCategory>,
+}
+
+impl Slice {
+    /// Share of the slice in which anything ran, 0 to 1.
+    pub fn busy(&self) -> f32 {
+        self.running.iter().sum::<f32>().clamp(0.0, 1.0)
+    }
 }
 
 /// A process with less than 1/`BYSTANDER` of another's work on the same device is negligible.
@@ -187,7 +202,7 @@ impl<'a> RunContext<'a> {
             called: None,
             shapes: !profile.ranges.texts.is_empty(),
             buffer: Vec::new(),
-            strip: vec![0.0; STRIP],
+            strip: vec![[0.0; RUNNING.len()]; STRIP],
             why: vec![ByCause::default(); STRIP],
             window,
             last_graph: None,
@@ -251,9 +266,12 @@ impl<'a> RunContext<'a> {
             host_time = time_of_functions(profile, &host, &pieces);
         }
         let units = devices.len().max(1) as f64;
-        let strip = strip.iter().zip(share_outside_windows(window, &windows)).map(|(idle, outside)| idle + outside * units);
-        let strip: Vec<f32> = strip.map(|idle| (1.0 - idle / units).clamp(0.0, 1.0) as f32).collect();
-        let why = why.iter().zip(&strip).map(|(causes, busy)| (*busy < BUSY).then(|| causes.largest_part()).flatten()).collect();
+        let slice = |(sums, causes): (&[f64; RUNNING.len()], &ByCause)| {
+            let running = sums.map(|sum| (sum / units).clamp(0.0, 1.0) as f32);
+            let slice = Slice { running, idle: None };
+            Slice { idle: (slice.busy() < BUSY).then(|| causes.largest_part()).flatten(), ..slice }
+        };
+        let strip = strip.iter().zip(&why).map(slice).collect();
         let calls = sum_calls(profile, window);
         Some(Self {
             profile,
@@ -284,7 +302,6 @@ impl<'a> RunContext<'a> {
             pauses,
             after_pageable,
             strip,
-            why,
         })
     }
 
@@ -374,19 +391,6 @@ fn without_single(copies: &mut Copies, pieces: &FxHashMap<CopyClass, Vec<Piece>>
             copies.add_idle(class, gap.start - gap.end);
         }
     }
-}
-
-/// Share of each slice of the strip that is outside of all windows.
-fn share_outside_windows((begin, until): (i64, i64), windows: &[(i64, i64)]) -> Vec<f64> {
-    let mut out = vec![1.0_f64; STRIP];
-    let width = (until - begin) as f64 / STRIP as f64;
-    for window in windows {
-        let (from, to) = ((window.0 - begin) as f64 / width, (window.1 - begin) as f64 / width);
-        for (at, share) in out.iter_mut().enumerate().take(to.ceil().max(0.0) as usize).skip(from.max(0.0) as usize) {
-            *share -= (to.min(at as f64 + 1.0) - from.max(at as f64)).max(0.0);
-        }
-    }
-    out.into_iter().map(|share| if share < 1e-6 { 0.0 } else { share }).collect()
 }
 
 /// Marks units of processes that hardly used a device in these windows while another process used it: such units do not

@@ -95,6 +95,7 @@ actions! {
     PreviousEvent("previous-event", &[","], Timeline, "previous event of this row, or previous match", None),
     NextGap("next-gap", &["i"], Timeline, "next idle time of the GPU, with its cause", Some((1, "idle"))),
     PreviousGap("previous-gap", &["I"], Timeline, "previous idle time of the GPU", None),
+    LongestGap("longest-gap", &["J"], Timeline, "longest idle time of the GPU in the run; again: the next longest", None),
     SetMark("set-mark",
         &["b"],
         Timeline,

@@ -17,6 +17,14 @@ impl Report {
         self.whole_triage().filter(|t| t.outside.is_some()).map(|t| t.window)
     }
 
+    /// The part of a window in which the devices were in use, from the first operation of the run to the last, ns: shares
+    /// of a part of the run count the same time as those of the run. `None` if the window lies outside.
+    pub fn part_in_use(&self, (from, to): (i64, i64)) -> Option<(i64, i64)> {
+        let Some(span) = self.whole_triage().map(|t| t.span) else { return Some((from, to)) };
+        let (from, to) = (from.max(span.0), to.min(span.1));
+        (from < to).then_some((from, to))
+    }
+
     /// Sets the time filter of the report, ns, or clears it, which restores the analysis of the whole run at once.
     pub fn set_window(&mut self, index: usize, window: Option<(i64, i64)>) -> Vec<Effect> {
         if window == self.window || self.is_reading() || self.profile.is_none() {

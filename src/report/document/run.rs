@@ -3,7 +3,7 @@
 use super::block::{Block, Found, Picture, Table};
 use super::svg::{Svg, WIDTH};
 use crate::analysis::Family;
-use crate::analysis::triage::{Finding, LineTime, Severity, TimeCategory, Triage};
+use crate::analysis::triage::{Finding, LineTime, RUNNING, Severity, TimeCategory, Triage};
 use crate::model::{Nanos, Profile, units};
 use crate::report::triage::{format_evidence, format_place, judged_line, remarks};
 use std::collections::BTreeMap;
@@ -104,19 +104,23 @@ fn strip_picture(triage: &Triage) -> Picture {
     let mut svg = Svg::new(height);
     let cell = WIDTH / triage.strip.len() as f64;
     let top = 44.0;
-    for (at, &busy) in triage.strip.iter().enumerate() {
+    for (at, slice) in triage.strip.iter().enumerate() {
         let x = at as f64 * cell;
-        if let Some(part) = triage.why.get(at).copied().flatten() {
+        if let Some(part) = slice.idle {
             svg.add_rect((x, 0.0, cell, top), &format!("{} faint", css_class(part)), part.short_label());
         }
-        let high = f64::from(busy) * top;
-        svg.add_rect((x, top - high, cell, high), "p-kernels", &format!("busy {:.0}%", busy * 100.0));
+        let mut y = top;
+        for (part, share) in RUNNING.into_iter().zip(slice.running).filter(|s| s.1 > 0.0) {
+            let high = f64::from(share) * top;
+            y -= high;
+            svg.add_rect((x, y, cell, high), &css_class(part), &format!("{} {:.0}%", part.short_label(), share * 100.0));
+        }
     }
     let (begin, end) = triage.window;
     svg.add_text((0.0, 60.0), "start", "dim", &Nanos(begin).to_string());
     svg.add_text((WIDTH / 2.0, 60.0), "middle", "dim", "GPU busy over time; behind it why it idles");
     svg.add_text((WIDTH, 60.0), "end", "dim", &Nanos(end).to_string());
-    let mean = triage.strip.iter().map(|b| f64::from(*b)).sum::<f64>() / triage.strip.len().max(1) as f64;
+    let mean = triage.strip.iter().map(|s| f64::from(s.busy())).sum::<f64>() / triage.strip.len().max(1) as f64;
     svg.into_picture(format!("The GPU is busy for {:.0}% of {}", mean * 100.0, triage.base))
 }
 

@@ -32,7 +32,7 @@ fn summary_line(of: &Together<'_>) -> String {
     let mut hosts: Vec<&str> = of.digests.iter().filter_map(|d| d.host.as_deref()).collect();
     hosts.sort_unstable();
     hosts.dedup();
-    let mut text = units::format_count(job.ranks.len(), "rank");
+    let mut text = job.size_text();
     if !hosts.is_empty() {
         text = format!("{text} on {}", units::format_count(hosts.len(), "host"));
     }

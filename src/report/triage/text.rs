@@ -69,14 +69,14 @@ pub fn judged_line(t: &Triage) -> String {
     let noun = if matches!(t.found, Some(StepSource::Period(_))) { "repetition" } else { "step" };
     let steps =
         t.step_stats().map_or_else(String::new, |s| format!(", {}, median {}", units::format_count(s.count, noun), Nanos(s.median)));
-    let span = t.span.1 - t.span.0;
-    let of = if t.length() as f64 >= span as f64 * 0.99 { String::new() } else { format!(" of {}", Nanos(span)) };
+    let (judged, span) = (Nanos(t.length()), Nanos(t.span.1 - t.span.0));
+    let of = match (t.length() as f64 >= span.0 as f64 * 0.99, t.base) {
+        (true, _) => format!("whole run: {judged}"),
+        (false, "the run") => format!("parts of the run: {judged} of {span}"),
+        (false, base) => format!("{}: {judged} of {span}", base.trim_start_matches("the ")),
+    };
     let devices = if t.devices.len() > 1 { format!(", mean of {}", units::format_count(t.devices.len(), "GPU")) } else { String::new() };
-    format!(
-        "{}{of}{steps}{devices}{}",
-        Nanos(t.length()),
-        t.flops.map_or_else(String::new, |r| format!(", {}", format_flops(r.per_second)))
-    )
+    format!("{of}{steps}{devices}{}", t.flops.map_or_else(String::new, |r| format!(", {}", format_flops(r.per_second))))
 }
 
 pub(super) fn name_of(d: &Device, several: bool) -> String {
@@ -115,7 +115,7 @@ fn step_kinds(t: &Triage) -> Vec<String> {
             .filter(|(_, share)| *share >= SHOWN_IDLE)
             .map_or_else(String::new, |(part, share)| format!(", {} {}", part.id(), format_percent(share * 100.0)));
         format!(
-            "{} of {} ({} of the time): {}; GPU busy {}{idle}",
+            "{} of {} ({} of all steps' time): {}; GPU busy {} of it{idle}",
             units::format_count(k.count, "step"),
             Nanos(k.median),
             format_percent(k.share * 100.0),
@@ -127,7 +127,7 @@ fn step_kinds(t: &Triage) -> Vec<String> {
     let rest = t.steps.len().saturating_sub(t.kinds.iter().map(|k| k.count).sum());
     if rest > 0 && !out.is_empty() {
         let share = (1.0 - t.kinds.iter().map(|k| k.share).sum::<f64>()).max(0.0);
-        out.push(format!("{} of other kinds ({} of the time)", units::format_count(rest, "step"), format_percent(share * 100.0)));
+        out.push(format!("{} of other kinds ({} of all steps' time)", units::format_count(rest, "step"), format_percent(share * 100.0)));
     }
     out
 }

@@ -151,11 +151,16 @@ impl Draw<'_> {
                 if hint.severity == Severity::Healthy || hint.limit_text() == hint.bound {
                     return if hint.bound.is_empty() { Vec::new() } else { self.labelled_lines("at best", &hint.bound, Role::Dim) };
                 }
-                // The gain of the rule is a part of the maximum gain of its change.
-                let mut out =
-                    self.labelled_lines("at most", &format!("{:.0}%: {}", hint.gain.at_most * 100.0, hint.limit_text()), Role::Dim);
+                // Without an estimate, the heading has the same bound: only its reason is new.
+                let mut out = match hint.gain.expected {
+                    Some(_) => {
+                        self.labelled_lines("at most", &format!("{:.0}%: {}", hint.gain.at_most * 100.0, hint.limit_text()), Role::Dim)
+                    }
+                    None => self.labelled_lines("since", hint.limit_text(), Role::Dim),
+                };
+                // What the cause costs by itself; a change that removes it may save more.
                 if !hint.bound.is_empty() {
-                    out.extend(self.labelled_lines("at stake", &format!("{:.0}%: {}", hint.gain_percent(), hint.bound), Role::Dim));
+                    out.extend(self.labelled_lines("by itself", &format!("{:.0}%: {}", hint.gain_percent(), hint.bound), Role::Dim));
                 }
                 out
             }

@@ -9,10 +9,10 @@ use crate::report::hints::{format_threshold, format_value};
 /// Result screens: the reason for matching this launch, and the available actions.
 pub fn next(app: &App, screen: &ResultScreen) -> String {
     let key = |id| app.session.key_link(id);
-    let joined = screen
-        .sure
-        .filter(|_| screen.view == ResultView::Metrics)
-        .map(|s| format!("{}. ncu's durations differ from the timeline's. ", s.describe()));
+    let joined = screen.sure.filter(|_| screen.view == ResultView::Metrics).map(|s| {
+        let tool = if screen.subject.is_amd() { "rocprof-compute's" } else { "ncu's" };
+        format!("{}. {tool} durations differ from the timeline's. ", s.describe())
+    });
     let here = match screen.view {
         ResultView::Metrics => {
             let result = screen.metrics.results.get(screen.result);
@@ -67,6 +67,14 @@ pub fn next(app: &App, screen: &ResultScreen) -> String {
             } else {
                 let rerun = key(ActionId::Rerun);
                 format!("{rerun} profiles more launches: from five of each on, significance can be tested; {open} explains a metric")
+            }
+        }
+        ResultView::Source if screen.source.row_count() == 0 => {
+            let (rerun, hints) = (key(ActionId::Rerun), key(ActionId::Hints));
+            if screen.subject.is_amd() {
+                format!("{hints} shows what is known without the code")
+            } else {
+                format!("{rerun} collects it: choose the section SourceCounters; {hints} shows what is known without it")
             }
         }
         ResultView::Source => format!(

@@ -29,6 +29,10 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
         _ => {}
     }
     let Some(listing) = &screen.source.listing else { return };
+    if listing.lines.is_empty() && listing.instructions.is_empty() {
+        draw_missing(frame, area, screen, listing, theme);
+        return;
+    }
     let notes: Vec<Line<'static>> = listing
         .remarks
         .iter()
@@ -94,6 +98,24 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     if below > 0 {
         frame.render_widget(Text::from(selected_lines(screen, listing, columns, theme)), detail);
     }
+}
+
+/// Says what the result lacks, and the command that collects it.
+fn draw_missing(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &Listing, theme: &Theme) {
+    let columns = usize::from(area.width.saturating_sub(6)).clamp(20, 90);
+    let command = if screen.subject.is_amd() {
+        "Record a thread trace, which has every instruction: rocprofv3 --att -- PROGRAM."
+    } else {
+        "Profile the launch again with its code: ncu --section SourceCounters --import-source yes. Source lines need a program built with -lineinfo."
+    };
+    let mut out = vec![Line::styled("No code was collected for this launch.", theme.style(Role::Title)), Line::default()];
+    let said = listing.remarks.iter().map(|r| (escape_unsafe(r).into_owned(), Role::Dim)).chain([(command.to_owned(), Role::Text)]);
+    for (text, role) in said {
+        out.extend(wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(role))));
+    }
+    let top = area.height / 3;
+    let at = Rect { x: area.x + 3, y: area.y + top, width: area.width.saturating_sub(3), height: area.height - top };
+    frame.render_widget(Text::from(out), at);
 }
 
 /// Minimum rows of a body for panels with borders.

@@ -482,8 +482,9 @@ fn next(app: &App, screen: &TimelineScreen) -> Option<String> {
             }
         }
         _ => format!(
-            "{} goes to the next idle time, {} to the next event of the row, {} finds events by name, {}{} zoom",
+            "{} goes to the next idle time, {} to the longest, {} to the next event, {} finds events, {}{} zoom",
             key(ActionId::NextGap),
+            key(ActionId::LongestGap),
             key(ActionId::NextEvent),
             key(ActionId::FindEvent),
             key(ActionId::ZoomIn),

@@ -212,11 +212,14 @@ fn activity_lines(look: &Look<'_>, from: i64, to: i64, columns: usize, theme: &T
             let mut pieces: Vec<(String, Role)> = shown
                 .map(|(part, ns)| (format!("{} {}", idle_label(part, theme), format_percent(percent(ns))), Role::Part(part)))
                 .collect();
-            // Before its first and after its last operation, a device is not idle, but not in use.
+            // Only the longest gaps are kept with their causes, and gaps that were not recorded have none.
             if rest >= 0.5 {
-                pieces.push((format!("not in use {}", format_percent(rest)), Role::Dim));
+                pieces.push((format!("no cause known {}", format_percent(rest)), Role::Dim));
             }
-            out.extend(flow_pieces("  idle", pieces, columns, theme));
+            // A device without any gap with a cause needs no row of causes.
+            if pieces.iter().any(|p| p.1 != Role::Dim) {
+                out.extend(flow_pieces("  idle", pieces, columns, theme));
+            }
         }
     }
     out
@@ -237,7 +240,21 @@ pub fn window_pane(report: &Report, look: &Look<'_>, screen: &TimelineScreen, wi
         let text = "no work of a GPU is recorded in this report";
         return Pane { title, lines: vec![Line::styled(text, theme.style(Role::Dim))] };
     }
+    // The overview counts the run from its first operation to its last.
+    let whole = to - from;
+    let Some((from, to)) = report.part_in_use((from, to)) else {
+        let text = "before the first or after the last operation on a GPU";
+        return Pane { title, lines: vec![Line::styled(text, theme.style(Role::Dim))] };
+    };
     let mut lines = activity_lines(look, from, to, columns, theme);
+    if (whole - (to - from)) as f64 >= whole as f64 * 0.005 {
+        let text = format!(
+            "shares of {}: {} before the first or after the last operation are left out",
+            Nanos(to - from),
+            Nanos(whole - (to - from))
+        );
+        lines.extend(wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+    }
     // The waves of a kernel are not a run, so triage does not apply.
     let run = !look.events.profile.ranges.is_hardware();
     let judged = screen.judged.as_ref().filter(|j| run && (marked.is_none() || j.window == (from, to)));

@@ -168,7 +168,15 @@ pub fn workload_imbalance(case: &Case<'_>) -> Option<Hint> {
     let sms = spread
         .filter(|s| *s < 0.8 && *s > 0.0)
         .map_or_else(String::new, |s| format!("; the least busy SM worked {} as long as the busiest", format_percent(s)));
-    let headline = format!("achieved occupancy is {} below theoretical, averaged over the kernel{sms}", format_percent(rest));
+    // The figures of the sentence are those of the evidence.
+    let headline = match f.share("achieved_occupancy").zip(f.share("theoretical_occupancy")) {
+        Some((achieved, theory)) if theory - achieved > 0.005 => format!(
+            "achieved occupancy is {} of a theoretical {}, averaged over the kernel{sms}",
+            format_percent(achieved),
+            format_percent(theory)
+        ),
+        _ => format!("{} of the warp slots are empty, averaged over the kernel{sms}", format_percent(rest)),
+    };
     let sure = if many || waves.is_none() || f.active_share().is_none() {
         Sure::Possible
     } else if spread.is_some_and(|s| s < 0.8) || stake >= 0.3 {
@@ -182,6 +190,7 @@ pub fn workload_imbalance(case: &Case<'_>) -> Option<Hint> {
             .with_relief(DemandReduction::bound_only().with_time(1.0 - stake, 1.35))
             .with_confidence(sure)
             .with_evidence([
+                case.computed_evidence("empty warp slots, tail left out", rest * 100.0, "%", None),
                 f.active_share().and_then(|a| case.computed_evidence("cycles in which an SM was active, on average", a * 100.0, "%", None)),
                 spread.and_then(|s| case.computed_evidence("least busy SM over the busiest", s * 100.0, "%", None)),
                 case.metric_evidence("theoretical_occupancy", None),

@@ -9,6 +9,9 @@ const OFTEN: usize = 8;
 /// Minimum size of the repeated requests, as a share of the maximum held.
 const AGAIN: f64 = 0.1;
 
+const CUDA_POOL: &str = "Allocate once and reuse, or allocate from a pool (cudaMallocAsync, RMM): cudaFree waits for the GPU.";
+const HIP_POOL: &str = "Allocate once and reuse, or allocate from a pool (hipMallocAsync): hipFree waits for the GPU.";
+
 /// Detects memory that is given back to the driver and requested again.
 pub fn find_churn(case: &Case<'_>) -> Option<MemoryFinding> {
     let ledger = &case.of.ledger;
@@ -48,10 +51,7 @@ pub fn find_churn(case: &Case<'_>) -> Option<MemoryFinding> {
             ],
         )
     } else {
-        (
-            "the program frees memory and allocates it again",
-            &["Allocate once and reuse, or allocate from a pool (cudaMallocAsync, RMM): cudaFree waits for the GPU."],
-        )
+        ("the program frees memory and allocates it again", if case.profile.is_amd() { &[HIP_POOL] } else { &[CUDA_POOL] })
     };
     let rate = (seconds > 0.0 && ledger.timed).then(|| asked.len() as f64 / seconds);
     let finding = MemoryFinding::new(

@@ -4,8 +4,8 @@ use super::{Case, LEAST};
 use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
 use crate::analysis::memory::ledger::Life;
 use crate::analysis::triage::text::format_percent;
-use crate::model::Bytes;
 use crate::model::api_call::NONE;
+use crate::model::{Bytes, MemoryLevel};
 use rustc_hash::FxHashMap;
 
 /// Minimum share by which the peak is lower without one site.
@@ -91,9 +91,15 @@ pub fn find_peak(case: &Case<'_>) -> Option<MemoryFinding> {
     if let Some(others) = others {
         finding = finding.with_evidence("median peak of the other steps", others as f64, "byte");
     }
+    // Memory of the driver is freed by a call, that of PyTorch's allocator with the last reference.
+    let free = match (ledger.level, case.profile.is_amd()) {
+        (MemoryLevel::Driver, true) => "Free it (hipFree) before the next large allocation.",
+        (MemoryLevel::Driver, false) => "Free it (cudaFree) before the next large allocation.",
+        _ => "Free it before the next large allocation: del, or leave the scope.",
+    };
     Some(finding.with_sites(vec![(wanted.0, bytes)], Some(ledger.event_time(at))).with_actions(&[
         "Do it in pieces (chunks of the batch, of the sequence, of the vocabulary), or in place, or with a fused kernel that does not write it.",
-        "Free it before the next large allocation: del, or leave the scope.",
+        free,
         "Use a smaller type for it.",
     ]))
 }

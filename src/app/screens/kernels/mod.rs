@@ -164,7 +164,11 @@ impl KernelsScreen {
             _ => self.shown.iter().copied().take(MOST_COPIED).collect(),
         };
         let mut out = Vec::new();
-        report::top::print_rows(&mut out, profile, grouping, &picked, report::Format::Csv, TO_PASTE).ok()?;
+        // The screen shows the diagnoses of kernels only.
+        let known = report.diagnosed.iter().filter(|_| grouping.by.is_kernel());
+        let diagnoses = known.filter_map(|(&row, hint)| Some((u32::try_from(row).ok()?, hint.id))).collect();
+        let beyond = report::top::Beyond { diagnoses, ..report::top::Beyond::default() };
+        report::top::print_rows(&mut out, profile, grouping, &picked, report::Format::Csv, TO_PASTE, &beyond).ok()?;
         Some((String::from_utf8(out).ok()?, clipboard::copied_label(what, picked.len())))
     }
 }

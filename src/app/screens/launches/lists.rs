@@ -15,7 +15,7 @@ pub fn jump_targets() -> PickList {
         (PickAction::Jump(JumpTo::Fastest), 'a', "fastest", "shortest duration"),
         (PickAction::Jump(JumpTo::First), 'f', "first", "first in launch order"),
         (PickAction::Jump(JumpTo::Profiled), 'p', "profiled", "the next launch profiled with ncu"),
-        (PickAction::AskNth, 'n', "nth …", "by its number among the launches of its function"),
+        (PickAction::AskNth, 'n', "nth …", "by its number among the launches of its function, from 0"),
     ];
     PickList::by_letter("jump to", rows.map(|(choice, letter, label, hint)| Item::new(label, hint, letter, choice)).into(), None)
 }

@@ -199,7 +199,8 @@ impl TimelineScreen {
     fn request_triage(&mut self, cx: &ScreenContext<'_>) -> Response {
         let few = |r: &Report| r.profile.as_ref().is_some_and(|p| p.launches.len() + p.calls.len() <= MOST_JUDGED);
         let view = self.place.filter(|_| cx.report().is_some_and(few)).map(|p| (p.start, p.end));
-        let Some(window) = self.marked_window().or(view) else {
+        let in_use = |w| cx.report().map_or(Some(w), |r| r.part_in_use(w));
+        let Some(window) = self.marked_window().or(view).and_then(in_use) else {
             self.judged = None;
             return Response::none();
         };

@@ -58,6 +58,7 @@ impl TimelineScreen {
             ActionId::PreviousEvent => return Some(self.next(cx, false)),
             ActionId::NextGap => return Some(self.go_to_gap(cx, true)),
             ActionId::PreviousGap => return Some(self.go_to_gap(cx, false)),
+            ActionId::LongestGap => return Some(self.go_to_longest_gap(cx)),
             ActionId::Follow => return Some(self.follow_link(cx, columns)),
             ActionId::Earlier => return Some(self.go_through_history(&timeline, true)),
             ActionId::Later => return Some(self.go_through_history(&timeline, false)),
@@ -209,16 +210,39 @@ impl TimelineScreen {
             return Response::say(format!("GPU {number} has no {way} idle time of {step} or more; zoom in for shorter ones"));
         };
         let timeline = Arc::clone(&cx.report().map(|r| Arc::clone(&r.lanes)).unwrap_or_default());
-        let span = timeline.reach;
+        self.place = Some(Viewport { cursor: gap.start, ..place }.scroll_to_cursor(timeline.reach, columns));
+        self.select_device(&timeline, number);
+        Response::none()
+    }
+
+    /// Goes to the longest idle time of the device in the run, or from there to the next longest, and shows it with its
+    /// surroundings.
+    fn go_to_longest_gap(&mut self, cx: &ScreenContext<'_>) -> Response {
+        let (Some(look), Some(place), Some(report)) = (Self::look(cx), self.place, cx.report()) else { return Response::none() };
+        let Some(gaps) = look.gaps else { return Response::say("idle times are still being worked out") };
+        let Some(number) = find_device(look.timeline, self.current_line()) else { return Response::say("no device is in this report") };
+        let Some(gap) = gaps.next_longest(number, place.cursor) else {
+            return Response::say(format!("GPU {number} has no idle time"));
+        };
+        let timeline = Arc::clone(&report.lanes);
+        let columns = lane_columns(cx.session.size);
+        self.push_history(&timeline);
+        let room = (gap.end - gap.start).max(1) / 2;
+        let around = Viewport { start: gap.start.saturating_sub(room), end: gap.end.saturating_add(room), cursor: gap.start };
+        self.place = Some(around.clamp_to_span(timeline.reach, columns));
+        self.select_device(&timeline, number);
+        Response::none()
+    }
+
+    /// Selects the line of a device, unless one of its lines is selected; ends the sequence of followed links.
+    fn select_device(&mut self, timeline: &Timeline, number: u32) {
         let group = timeline.groups.iter().find(|g| g.key == crate::analysis::timeline::GroupKey::Device(number)).map(|g| g.key);
         self.origin = None;
-        self.place = Some(Viewport { cursor: gap.start, ..place }.scroll_to_cursor(span, columns));
         // The cause is visible on the device's own line and on its streams.
         let on_device = self.current_line().and_then(|l| timeline.groups.get(l.group())).map(|g| g.key) == group;
         if !on_device {
-            self.select_key(&timeline, group.map(LineKey::Group));
+            self.select_key(timeline, group.map(LineKey::Group));
         }
-        Response::none()
     }
 
     /// Goes to the event linked with the event at the cursor.
