@@ -6,9 +6,11 @@ static int is_first_process(void) {
   return first && *first && number_of(first) == (u64)process();
 }
 
-// When this object was loaded: older traces are those of an earlier run.
+// When this object was loaded: older traces are those of an earlier run. Programs close standard error, too, and reuse
+// its number.
 static u64 loaded_at;
-__attribute__((constructor)) static void loaded(void) { loaded_at = now() / 1000000000; }
+static Identity errors;
+__attribute__((constructor)) static void loaded(void) { loaded_at = now() / 1000000000, errors = identity(2); }
 static int is_older(int folder, const char* name_) {
   u64 status[32] = { 0 };
   int fd = (int)SYSTEM(SYS_OPENAT, folder, name_, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
@@ -64,7 +66,7 @@ static void empty_trace_say(void) {
   else
     n = snprintf(text, sizeof text, "warpscope: no kernel was recorded: `warpscope triage %s.%d.wstrace` says why\n",
       to, process());
-  if (n > 0) SYSTEM(SYS_WRITE, 2, text, (u64)n < sizeof text ? (u64)n : sizeof text - 1);
+  if (n > 0 && is_same(2, errors)) SYSTEM(SYS_WRITE, 2, text, (u64)n < sizeof text ? (u64)n : sizeof text - 1);
 }
 // Of a process that never used CUDA. The others say it when their trace ends.
 __attribute__((destructor)) static void empty_trace_at_exit(void) {

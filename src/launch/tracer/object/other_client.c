@@ -283,6 +283,8 @@ EXPORT Result other_flush(u32 forced) {
   Result r = CALL_NEXT(NEXT("cuptiActivityFlushAll", other_flush), (u32), forced);
   if (!gone && GET(other.records) && lock(&other.lock)) {
     if (other.buffer && (forced || other.used)) other_turn(NULL, 0, !forced);
+    // It has all records of the kinds that it disabled: later ones would end up in its next profile.
+    if (forced && GET(other.ended) != ~0ul) SET(other.ended, 0);
     unlock(&other.lock);
   }
   return r;

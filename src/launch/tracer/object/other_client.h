@@ -17,7 +17,7 @@ static struct {
   u8 heard[DOMAINS][FUNCTIONS];
   // Its records: those that began while it had the kind enabled, on the clock of CUPTI. `until` is 0 if it never had.
   struct { u64 from, until; } kinds[KINDS];
-  // When it disabled its last kind, on the monotonic clock; ~0 while one is enabled, 0 if none ever was.
+  // When it disabled its last kind, on the monotonic clock; ~0 while one is enabled, 0 once it has all its records.
   volatile u64 ended;
   void (*ask)(u8**, u64*, u64*);
   void (*done)(void*, u32, u8*, u64, u64);
