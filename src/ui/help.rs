@@ -69,6 +69,7 @@ fn glossary_lines(columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     out.push(Line::default());
     for text in [
         "spread: standard deviation over mean. durations: histogram from min to max, log scale.",
+        "span: from the first operation on a GPU to the last; a run whose steps begin with work of the host is longer on the overview.",
         "busy: share of the span in which a kernel was running, averaged over the GPUs in use. idle gaps: over 10 µs without a kernel, memcpy or memset.",
         "ncu's durations differ from the timeline's: ncu flushes caches and locks clocks.",
         "roofline: ● work per byte of device memory traffic, ◆ of L2, ▲ of L1; other results show device memory only; ◂ ▸ ▾ are off the chart.",

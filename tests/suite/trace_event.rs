@@ -127,7 +127,7 @@ fn windows_jobs_and_what_is_wrong() {
     let rank = |r| root().join(format!("fixtures/triage/slow_rank_rank{r}.sqlite.zst"));
     let job = chrome(&[&rank(0), &rank(1)], &[]);
     let names: Vec<&str> = job.iter().filter(|e| e["name"] == "process_name").map(|e| e["args"]["name"].as_str().unwrap()).collect();
-    assert!(names.iter().any(|n| n.contains("rank0")) && names.iter().any(|n| n.contains("rank1")), "{names:?}");
+    assert!(names.iter().any(|n| n.contains("rank 0")) && names.iter().any(|n| n.contains("rank 1")), "{names:?}");
     let slices = |r: usize| chrome(&[&rank(r)], &[]).iter().filter(|e| e["ph"] == "X").count();
     assert_eq!(job.iter().filter(|e| e["ph"] == "X").count(), slices(0) + slices(1));
     assert!(job.iter().filter(|e| e["ph"] == "X").all(|e| e["ts"].as_f64().unwrap() >= 0.0));
