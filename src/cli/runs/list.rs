@@ -2,6 +2,7 @@
 
 use super::super::args::{Gc, Runs, RunsCommand};
 use super::super::{Failure, print};
+use super::find_run::{find_named_run, find_run};
 use super::share;
 use crate::library::{Library, Run, gc, store};
 use crate::model::Bytes;
@@ -38,15 +39,6 @@ pub fn manage_runs(args: &Runs, nsys: Option<&Path>) -> Result<(), Failure> {
     }
 }
 
-/// Returns the run with this number, by default the newest run.
-pub fn find_run(library: &Library, number: Option<i64>, live: bool) -> Result<Run, Failure> {
-    if let Some(number) = number {
-        return Ok(library.run(number)?);
-    }
-    let newest = library.runs()?.into_iter().find(|r| !live || r.state.is_live());
-    newest.ok_or_else(|| Failure::wrong("no run is in progress; `warpscope runs` lists those that have ended"))
-}
-
 fn list_runs(library: &Library, search: &str, format: Option<Format>) -> Result<(), Failure> {
     let runs: Vec<Run> = library.runs()?.into_iter().filter(|r| r.matches_words(search)).collect();
     let width = print::terminal_width();
@@ -62,31 +54,6 @@ fn list_runs(library: &Library, search: &str, format: Option<Format>) -> Result<
         Format::Json => report::runs::write_json(out, &runs),
         format => report::runs::print_rows(out, &runs, store::now_ms(), format, width),
     })
-}
-
-/// Returns the run that the user named as for `watch`: by number, by one of its processes while it is in progress, or by
-/// a report, its folder, or the common name of several.
-fn find_named_run(library: &Library, named: &Path) -> Result<Run, Failure> {
-    let number = named.to_str().and_then(|n| n.parse::<i64>().ok()).filter(|_| !named.exists());
-    let path = match number.map(|n| library.run(n)) {
-        Some(Ok(run)) => return Ok(run),
-        Some(Err(unknown)) => {
-            let pid = number.and_then(|n| i32::try_from(n).ok());
-            let holds = |r: &Run| r.state.is_live() && pid.is_some() && (r.profiler == pid || r.holder.map(|h| h.0) == pid);
-            if let Some(run) = library.runs()?.into_iter().find(holds) {
-                return Ok(run);
-            }
-            named.to_str().and_then(super::traced::of_process).ok_or(unknown)?
-        }
-        None => std::path::absolute(named)?,
-    };
-    let stem = path.file_name().map(|n| format!("{}.", n.to_string_lossy())).unwrap_or_default();
-    let holds = |report: &Path| {
-        let beside = report.parent() == path.parent() && report.file_name().is_some_and(|n| n.to_string_lossy().starts_with(&stem));
-        report == path || report.parent() == Some(&path) || beside
-    };
-    let found = library.runs()?.into_iter().find(|r| r.reports.iter().any(|report| holds(&report.path)));
-    found.ok_or_else(|| Failure::wrong(format!("{}: no run has this report; `warpscope runs` lists them", named.display())))
 }
 
 fn show_run(library: &Library, named: Option<&Path>, format: Option<Format>) -> Result<(), Failure> {

@@ -3,6 +3,7 @@
 pub mod attach;
 pub mod attach_pid;
 pub mod files;
+pub mod find_run;
 pub mod headless;
 pub mod list;
 pub mod nsys_tmpdir;

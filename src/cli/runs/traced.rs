@@ -1,12 +1,9 @@
 //! Resolves the names of traced programs for `warpscope watch` and `attach`.
 
 use super::super::Failure;
-use super::list;
+use super::find_run::{find_run, of_process};
 use crate::import::wstrace::prefix_of_trace;
 use crate::library::{Library, Run};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A traced program.
@@ -16,25 +13,14 @@ pub enum Traced {
     Traces(PathBuf),
 }
 
-/// Returns the trace prefix of a traced process of this user, from its environment.
-pub fn of_process(pid: &str) -> Option<PathBuf> {
-    let owner = |process: &str| Some(std::fs::metadata(format!("/proc/{process}")).ok()?.uid());
-    if owner(pid)? != owner("self")? {
-        return None;
-    }
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let value = environment.split(|&b| b == 0).find_map(|v| v.strip_prefix(b"WARPSCOPE_TRACE_OUT="))?;
-    Some(PathBuf::from(OsStr::from_bytes(value))).filter(|p| p.is_absolute())
-}
-
 /// Resolves the program named by the user: a run number, the id of a traced process, a trace file, a folder with
 /// traces of one program, or their path without process id and suffix. The default is the newest run in progress.
 pub fn resolve_traced(named: Option<&Path>) -> Result<Traced, Failure> {
     let Some(named) = named else {
-        return Ok(Traced::Run(Box::new(list::find_run(&Library::open()?, None, true)?)));
+        return Ok(Traced::Run(Box::new(find_run(&Library::open()?, None, true)?)));
     };
     if let Some((text, number)) = named.to_str().and_then(|n| Some((n, n.parse().ok()?))).filter(|_| !named.exists()) {
-        let run = Library::open().map_err(Failure::from).and_then(|library| list::find_run(&library, Some(number), false));
+        let run = Library::open().map_err(Failure::from).and_then(|library| find_run(&library, Some(number), false));
         return match (run, of_process(text)) {
             // The number of an ended run may equal a process id.
             (Ok(run), None) => Ok(Traced::Run(Box::new(run))),
