@@ -59,6 +59,13 @@ struct Covers {
     all: Cover,
 }
 
+/// Time of a span in which the recording was open, ns: outside of it, activity is unknown.
+fn recorded_time(profile: &Profile, (from, to): (i64, i64)) -> i64 {
+    let all = to.saturating_sub(from);
+    let open: i64 = profile.recorded.iter().map(|&(a, b)| b.min(to).saturating_sub(a.max(from)).max(0)).sum();
+    if open > 0 { open.min(all) } else { all }
+}
+
 impl Overview {
     /// Walks all device activity once, in order of start.
     pub fn from_profile(profile: &Profile) -> Self {
@@ -117,7 +124,7 @@ impl Overview {
         }
         let span = (first <= last).then(|| window.unwrap_or((first, last)));
         let memops = || profile.memops.iter().filter(|m| window.is_none_or(|(from, to)| (from..to).contains(&m.start.0)));
-        let length = span.map_or(0, |(a, b)| b.saturating_sub(a));
+        let length = span.map_or(0, |span| recorded_time(profile, span));
         let share = |covered: fn(&Covers) -> i64| {
             (length > 0 && !covers.is_empty())
                 .then(|| covers.values().map(|c| covered(c) as f64).sum::<f64>() / (length as f64 * covers.len() as f64) * 100.0)

@@ -7,6 +7,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use warpscope::analysis::Overview;
 use warpscope::analysis::readable::readable_name;
 use warpscope::analysis::triage::{self, Phase, Scope, StepSource, Triage};
 use warpscope::model::{Cancel, Profile};
@@ -288,6 +289,9 @@ fn moments_of_a_server_say_what_the_whole_run_had() {
     // It was mostly idle, for want of requests: the page says of how much that was recorded.
     let (_, text, _) = run(&["triage", &file, "--format", "md"]);
     assert!(text.contains("the recording is a sample: 43 moments of 101 ms, 1.31% of 332 s"), "{text}");
+    // The GPU was busy for so much of the moments, not of the run.
+    let busy = Overview::from_profile(&read(Path::new(&file)).unwrap()).busy_percent.unwrap();
+    assert!((3.0..7.0).contains(&busy), "{busy}");
     let (_, _, notes) = run(&["top", &file]);
     assert!(notes.contains("`--format json` has both for each row (`whole_run`)"), "{notes}");
 }
