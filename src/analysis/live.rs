@@ -339,7 +339,7 @@ impl Meter {
             sum.0 += count;
             sum.1 = sum.1.saturating_add(*ns);
         }
-        // Of a sampled second, what was recorded stands for all of it. Each process has moments of its own.
+        // The recorded part of a sampled second stands for all of it. Each process has moments of its own.
         let sampled = self.recorders.iter().filter(|r| r.sampled).count();
         let length = move |s: &Second| if s.moments > 0 { s.moments as f64 / sampled.max(1) as f64 } else { SECOND as f64 };
         let share = |device: usize| {

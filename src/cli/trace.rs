@@ -98,7 +98,8 @@ fn start_tracer(args: &Trace) -> Result<std::convert::Infallible, Failure> {
     }
     let mut command = traced_command(&record, &args.program, &object, &all).map_err(failed)?;
     // This process becomes the program: it says at its end if nothing was recorded.
-    command.env("WARPSCOPE_TRACE_ROOT", std::process::id().to_string());
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_secs());
+    command.env("WARPSCOPE_TRACE_ROOT", format!("{}:{now}", std::process::id()));
     // Start no sampler for a program that cannot be started: sampling would overwrite the samples of an earlier run.
     let starts = words.first().is_some_and(|w| w.contains('/') && Path::new(w).is_file() || find_on_path(w).is_some());
     if let Some(url) = args.metrics.as_ref().filter(|_| starts) {

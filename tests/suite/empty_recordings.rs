@@ -1,14 +1,15 @@
 //! A recording without kernels ends with one sentence that says why, and with what to do.
 
 use super::tracer::built;
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// Options of `trace`, words of the program, variables, and texts of the end of the program and of `triage`.
 type Case<'a> = (&'a [&'a str], &'a [&'a str], &'a [(&'a str, &'a str)], &'a str, &'a [&'a str]);
 
 const SAYS_WHY: &str = "warpscope: no kernel was recorded: `warpscope triage ";
-const NOTHING: &str = "warpscope: nothing was recorded: no process of this program made a CUDA call";
+const NOTHING: &str = "warpscope: nothing was recorded so far: no process of this program made a CUDA call";
 
 fn trace(folder: &Path, options: &[&str], words: &[&str], env: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_warpscope"));
@@ -116,6 +117,20 @@ fn a_program_without_cuda_is_told_so_once() {
     // A child that was recorded speaks for the launcher, and a rank that was left out does not speak.
     let program = format!("{} launches=10; true", built().join("program").display());
     assert!(trace(folder.path(), &[], &["sh", "-c", &program], &[]).stderr.is_empty());
+    let program = format!("{} launches=10; exec true", built().join("program").display());
+    assert!(trace(folder.path(), &[], &["sh", "-c", &program], &[]).stderr.is_empty(), "the launcher became another program");
     let elsewhere = tempfile::tempdir().unwrap();
     assert!(trace(elsewhere.path(), &["--ranks", "3"], &["true"], &[("RANK", "0")]).stderr.is_empty());
+}
+
+#[test]
+fn a_pipe_that_is_not_read_ends_no_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_warpscope"));
+    command.arg("trace").arg("-o").arg(folder.path().join("t")).args(["--", "sh", "-c", "read line"]);
+    command.env("HOME", folder.path()).env("XDG_CACHE_HOME", folder.path().join("cache"));
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stderr.take());
+    child.stdin.take().unwrap().write_all(b"go on\n").unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }

@@ -334,7 +334,7 @@ fn made_up_programs() {
     }
     let written = a.written();
     assert_eq!(first(&usage(&written)), Some(MemoryVerdict::Churn));
-    // What a program does without a framework's allocator has the words of its GPU's vendor.
+    // Advice to a program without a framework's allocator has the words of its GPU's vendor.
     let path = tempfile::Builder::new().suffix(".pickle").tempfile_in(scratch()).unwrap().into_temp_path().keep().unwrap();
     std::fs::write(&path, written).unwrap();
     for (maker, call) in [(Vendor::Nvidia, "cudaFree"), (Vendor::Amd, "hipFree")] {

@@ -62,7 +62,7 @@ pub fn build_job(all: &[Digest]) -> Job {
             .to_owned(),
         );
     }
-    // What is true of one job need not be of the ranks of several.
+    // Findings of one job need not hold for the ranks of several.
     if jobs == 1 {
         findings::add_findings(all, &mut out);
     }

@@ -158,7 +158,7 @@ impl Draw<'_> {
                     }
                     None => self.labelled_lines("since", hint.limit_text(), Role::Dim),
                 };
-                // What the cause costs by itself; a change that removes it may save more.
+                // The cost of the cause by itself; a change that removes it may save more.
                 if !hint.bound.is_empty() {
                     out.extend(self.labelled_lines("by itself", &format!("{:.0}%: {}", hint.gain_percent(), hint.bound), Role::Dim));
                 }

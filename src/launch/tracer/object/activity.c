@@ -207,7 +207,7 @@ static u8 is_chosen[FUNCTIONS], waits_for_gpu[FUNCTIONS];
 
 static void choose_calls(void) {
   int missed = 0;
-  chosen_count = 0;
+  chosen_count = 0, session.records_until = 0;
   for (u32 id = 1; id < FUNCTIONS && missed < 64; id++) {
     const char* text = NULL;
     if (cuptiGetCallbackName(DOMAIN_DRIVER, id, &text) != OK || !text) {
@@ -259,7 +259,7 @@ static void calls_hear(void) {
   if (locked) unlock(&measure.lock);
 }
 static int is_recorded(u32 kind) {
-  if (!GET(session.attached) || !GET(session.recording)) return 0;
+  if (!GET(session.recording)) return 0;
   switch (kind) {
   case KIND_KERNEL: return 1;
   case KIND_GRAPH: return session.whole_graphs;

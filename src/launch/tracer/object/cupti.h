@@ -43,6 +43,7 @@ typedef void (*OnCall)(void*, u32 domain, u32 id, const Call*);
 #define WANTED \
   X(cuptiActivityEnableDriverApi, (u32 id, u8 on)) \
   X(cuptiFinalize, (void)) \
+  X(cuptiEnableDomain, (u32 on, void*, u32 domain)) \
   X(cuptiGetResultString, (Result, const char**)) \
   X(cuptiGetGraphNodeId, (const void* node, u64* id))
 // The symbols of CUPTI's names belong to the functions in other_client.c.
@@ -80,7 +81,7 @@ enum {
   API_CORRELATION = 32, API_RETURNED = 36, GRAPH_CORRELATION = 4, GRAPH_START = 8, GRAPH_END = 16, GRAPH_DEVICE = 24,
   GRAPH_GRAPH = 28, GRAPH_CONTEXT = 32, GRAPH_STREAM = 36, OVERHEAD_KIND = 4, OVERHEAD_THREAD = 16, OVERHEAD_START = 24,
   OVERHEAD_END = 32, MEMORY_OPERATION = 4, MEMORY_KIND = 8, MEMORY_ADDRESS = 16, MEMORY_BYTES = 24, MEMORY_TIME = 32,
-  MEMORY_DEVICE = 52, MARKER_TIME = 16, EVENT_TIME = 40, SYNCHRONIZATION_START = 8, SYNCHRONIZATION_END = 16,
+  MEMORY_DEVICE = 52, MARKER_TIME = 8, EVENT_TIME = 40, SYNCHRONIZATION_START = 8, SYNCHRONIZATION_END = 16,
 };
 // First versions in which a record has a field.
 enum { HAS_GRAPH_NODE = 13, HAS_GRAPH = 15, HAS_CLUSTER = 18, HAS_DEVICE_LAUNCHED = 130001, HAS_MEMORY = 13,

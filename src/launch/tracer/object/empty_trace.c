@@ -6,11 +6,17 @@ static int is_first_process(void) {
   return first && *first && number_of(first) == (u64)process();
 }
 
-// When this object was loaded: older traces are those of an earlier run. Programs close standard error, too, and reuse
-// its number.
-static u64 loaded_at;
+// Programs close standard error, too, and reuse its number.
 static Identity errors;
-__attribute__((constructor)) static void loaded(void) { loaded_at = now() / 1000000000, errors = identity(2); }
+__attribute__((constructor)) static void loaded(void) { errors = identity(2); }
+
+// WARPSCOPE_TRACE_ROOT: the process, and when it was started; traces that are older are those of an earlier run. The
+// process may have become another program since.
+static u64 started_at(void) {
+  const char* root = getenv("WARPSCOPE_TRACE_ROOT");
+  while (root && *root && *root != ':') root++;
+  return root && *root ? number_of(root + 1) : 0;
+}
 static int is_older(int folder, const char* name_) {
   u64 status[32] = { 0 };
   int fd = (int)SYSTEM(SYS_OPENAT, folder, name_, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
@@ -18,7 +24,7 @@ static int is_older(int folder, const char* name_) {
   int known = !SYSTEM(SYS_FSTAT, fd, status);
   file_close(fd);
   // Seconds of the last change (struct stat).
-  return known && status[11] < loaded_at;
+  return known && status[11] < started_at();
 }
 
 enum { TRACES_NONE = 0, TRACES_OWN = 1, TRACES_OTHERS = 2 };
@@ -61,14 +67,17 @@ static void empty_trace_say(void) {
   if (traces == TRACES_OTHERS) return;
   if (traces == TRACES_NONE)
     n = snprintf(text, sizeof text,
-      "warpscope: nothing was recorded: no process of this program made a CUDA call that the tracer could hear; "
+      "warpscope: nothing was recorded so far: no process of this program made a CUDA call that the tracer could hear; "
       "`warpscope doctor` says whether it works here, `warpscope help trace` what keeps it out of a program\n");
   else
     n = snprintf(text, sizeof text, "warpscope: no kernel was recorded: `warpscope triage %s.%d.wstrace` says why\n",
       to, process());
-  if (n > 0 && is_same(2, errors)) SYSTEM(SYS_WRITE, 2, text, (u64)n < sizeof text ? (u64)n : sizeof text - 1);
+  // A pipe that nobody reads would raise SIGPIPE, and a full one would block.
+  struct pollfd p = { 2, POLLOUT, 0 };
+  int ready = wait_for_input(&p, 0) == 1 && p.revents == POLLOUT;
+  if (n > 0 && ready && is_same(2, errors)) SYSTEM(SYS_WRITE, 2, text, (u64)n < sizeof text ? (u64)n : sizeof text - 1);
 }
-// Of a process that never used CUDA. The others say it when their trace ends.
+// For a process that was not recorded at all. The others say it when their trace ends.
 __attribute__((destructor)) static void empty_trace_at_exit(void) {
   if (!session.ready) empty_trace_say();
 }

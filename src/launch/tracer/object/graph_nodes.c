@@ -43,6 +43,8 @@ static u32 own_stack(u64 monotonic) {
 static void graph_node_heard(u32 id, const GraphResource* r) {
   const GraphData* g = r->graph;
   u64 node = 0, original = 0;
+  // Another client may have enabled the whole domain.
+  if (!cuptiGetGraphNodeId || session.whole_graphs) return;
   if (!g || g->type > NODE_MEMSET || cuptiGetGraphNodeId(g->node, &node) != OK) return;
   if (id == GRAPHNODE_CLONED && cuptiGetGraphNodeId(g->original_node, &original) != OK) return;
   u64 time = now();

@@ -633,9 +633,9 @@ EXPORT int InitializeInjection(void) {
   static Facts f;
   if (!may_attach_later() && !session_attach()) {
     gate.gated = UNGATED;
+    if (!session.reason[0]) snprintf(session.reason, sizeof session.reason, "another thread was using CUPTI");
     fact(&f, "not_recorded", session.reason);
     put_facts(BLOCK_END, &f);
-    empty_trace_say();
     return 1;
   }
   fact(&f, "graphs", session.whole_graphs ? "whole" : "nodes");

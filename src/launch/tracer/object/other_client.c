@@ -43,49 +43,73 @@ static u64 own_time(u64 t, u64 cupti, u64 own) {
 // ---- Records. The client always has one of its buffers here: kineto flushes only if CUPTI holds one.
 
 // Returns the buffer to the client, and gets another one if more is to come. Caller holds other.lock.
-static void other_turn(void* context, u32 stream, int more) {
+static void other_turn(void* context, u32 stream) {
   u8 *next = NULL, *full = other.buffer;
   u64 size = 0, most = 0, was = other.size;
-  if (more && other.ask) other.ask(&next, &size, &most);
+  if (other.ask) other.ask(&next, &size, &most);
   if (full && other.done) other.done(context, stream, full, was, other.used);
   other.buffer = next, other.size = next ? size : 0, other.used = 0;
 }
+// The same on a thread of the client, which may hold locks of its own or of CUPTI: its callbacks run without ours.
+static void other_exchange(int more, int only_first) {
+  u8 *next = NULL, *full = NULL;
+  u64 size = 0, most = 0, was = 0, used = 0;
+  if (only_first && other.buffer) return;
+  if (more && other.ask) other.ask(&next, &size, &most);
+  if (lock(&other.lock)) {
+    if (only_first && other.buffer) full = next, was = size;
+    else {
+      full = other.buffer, was = other.size, used = other.used;
+      other.buffer = next, other.size = next ? size : 0, other.used = 0;
+    }
+    unlock(&other.lock);
+  } else full = next, was = size;
+  if (full && other.done) other.done(NULL, 0, full, was, used);
+}
 
-static int other_wants(const u8* r, const u8* times) {
+// Before 12.9, records of events come with those of synchronization.
+enum { EVENTS_APART = 28 };
+static int other_wants(const u8* r, u64 size, const u8* times) {
   u32 kind = AT32(r, RECORD_KIND);
   // The tracer's own calls: its thread's, and correlation_now's, which programs rarely make.
   if (kind == KIND_DRIVER &&
     (AT32(r, API_THREAD) == GET(ticker) || (session.attached && AT32(r, API_ID) == marker_function)))
     return 0;
-  u64 until = kind < KINDS ? GET(other.kinds[kind].until) : 0;
+  u32 by = kind;
+  if (kind == KIND_CUDA_EVENT && cupti_version < EVENTS_APART && !GET(other.kinds[kind].until))
+    by = KIND_SYNCHRONIZATION;
+  u64 until = by < KINDS ? GET(other.kinds[by].until) : 0;
   if (!until) return 0;
-  u64 began = times ? AT64(r, times[0]) : 0;
-  return !began || (began >= other.kinds[kind].from && began < until);
+  // Records of old versions are shorter.
+  u64 began = times && times[0] + 8u <= size ? AT64(r, times[0]) : 0;
+  return !began || (began >= other.kinds[by].from && began < until);
 }
 
-// Time after its last kind was disabled in which records may still arrive.
+// Time after its last kind was disabled in which the tracer's flushes may still bring records of the client.
 static const u64 OTHER_GRACE_NS = 10000000000;
 static void other_give(void* context, u32 stream, u8* bytes, u64 valid) {
   u64 ended = GET(other.ended), cupti = 0, own = 0;
-  if (LIKELY(!ended) || !GET(other.records) || GET(ending)) return;
-  if (ended != ~0ul && clock_now(CLOCK_MONOTONIC) > ended + OTHER_GRACE_NS) return;
-  if (!lock(&other.lock)) return;
+  if (LIKELY(!ended) || !GET(other.records)) return;
+  if (ended != ~0ul && !GET(other.alone) && clock_now(CLOCK_MONOTONIC) > ended + OTHER_GRACE_NS) return;
+  // The client may be gone when the tracer ends; on a thread of its own it is not.
+  int quiet = GET(ending) && tid() == GET(ticker);
   if (other.clock) clocks_read(&cupti, &own);
+  if (!lock(&other.lock)) return;
   u8 *r = NULL, *next = NULL, *end = bytes + valid;
   for (int left = cuptiActivityGetNextRecord(bytes, valid, &r) == OK; left; r = next) {
     next = r;
     left = cuptiActivityGetNextRecord(bytes, valid, &next) == OK;
     u64 size = (u64)((left ? next : end) - r);
     const u8* times = times_of(AT32(r, RECORD_KIND));
-    if (!other_wants(r, times)) continue;
-    if (!other.buffer || other.used + size > other.size) other_turn(context, stream, 1);
-    if (!other.buffer || size > other.size) {
+    if (!other_wants(r, size, times)) continue;
+    if ((!other.buffer || other.used + size > other.size) && !quiet) other_turn(context, stream);
+    if (!other.buffer || other.used + size > other.size) {
       other.lost++;
       continue;
     }
     u8* to = other.buffer + other.used;
     memcpy(to, r, size);
-    for (int i = 0; other.clock && times && i < 3 && times[i] && times[i] + 8u <= size; i++) {
+    for (int i = 0; other.clock && cupti && times && i < 3 && times[i] && times[i] + 8u <= size; i++) {
       u64 t = own_time(AT64(to, times[i]), cupti, own);
       memcpy(to + times[i], &t, 8);
     }
@@ -100,7 +124,7 @@ static void other_give(void* context, u32 stream, u8* bytes, u64 valid) {
 static __thread u64 other_carried[32];
 static void other_heard(u32 domain, u32 id, const Call* call) {
   OnCall f = other.on_call;
-  if (!f || domain >= DOMAINS || !(other.heard[domain][0] || (id < FUNCTIONS && other.heard[domain][id]))) return;
+  if (!f || domain >= DOMAINS || !other.heard[domain][id < FUNCTIONS ? id : 0]) return;
   if (domain > DOMAIN_RUNTIME) {
     f(other.user, domain, id, call);
     return;
@@ -130,28 +154,45 @@ static int other_resolve(void* next) {
   return 1;
 }
 
-// Takes part in what a client does: the ticker, which may be leaving CUPTI, comes first. Returns 0 if the client's call
-// must go to CUPTI directly.
-static int other_begin(void* next) {
-  if (!other_may_share()) return 0;
+// The ticker, which may be leaving CUPTI, and threads that subscribe come first.
+static int other_hold(void) {
   ADD(detach.waiting, 1);
   poke();
   int locked = lock_within(&attaching, ATTACHING_MS);
   ADD(detach.waiting, (u32)-1);
-  if (!locked) return 0;
-  if (other_resolve(next)) return 1;
+  return locked;
+}
+// Takes part in what a client does. Returns SHARED with `attaching` held; DIRECT if the call must go to CUPTI; REFUSED
+// if it must not, since another thread is changing the subscription.
+enum { DIRECT = 0, SHARED = 1, REFUSED = 2 };
+static int other_begin(void* next) {
+  if (!other_may_share()) return DIRECT;
+  if (!other_hold()) return REFUSED;
+  if (other_resolve(next)) return SHARED;
   unlock(&attaching);
-  return 0;
+  return DIRECT;
 }
 
 #define NAMED(symbol) __asm__(symbol)
-#define NEXT(symbol, own) function_behind(symbol, __builtin_return_address(0), (const void*)own)
+// The function behind, looked up once: callbacks of clients call some of these often.
+#define NEXT(symbol, own) \
+  ({ \
+    static void* known; \
+    void* found = GET(known); \
+    if (UNLIKELY(!found)) { \
+      found = function_behind(symbol, __builtin_return_address(0), (const void*)own); \
+      SET(known, found); \
+    } \
+    found; \
+  })
 #define CALL_NEXT(next, types, ...) ((next) ? ((Result(*) types)(next))(__VA_ARGS__) : ERROR_NOT_INITIALIZED)
 
 EXPORT Result other_subscribe(void** handle, OnCall f, void* user) NAMED("cuptiSubscribe");
 EXPORT Result other_subscribe(void** handle, OnCall f, void* user) {
   void* next = NEXT("cuptiSubscribe", other_subscribe);
-  if (!other_begin(next)) return CALL_NEXT(next, (void**, OnCall, void*), handle, f, user);
+  int how = other_begin(next);
+  if (how == REFUSED) return ERROR_OTHER_CLIENT;
+  if (how == DIRECT) return CALL_NEXT(next, (void**, OnCall, void*), handle, f, user);
   Result r = other.subscribed ? ERROR_OTHER_CLIENT : OK;
   if (r == OK && !subscription) {
     r = cuptiSubscribe(&subscription, on_call, NULL);
@@ -167,16 +208,26 @@ EXPORT Result other_subscribe(void** handle, OnCall f, void* user) {
   return r;
 }
 
+// The tracer itself hears no calls of the runtime.
+static void other_domains_leave(void) {
+  if (cuptiEnableDomain && subscription) cuptiEnableDomain(0, subscription, DOMAIN_RUNTIME);
+}
+
 EXPORT Result other_unsubscribe(void* handle) NAMED("cuptiUnsubscribe");
 EXPORT Result other_unsubscribe(void* handle) {
   void* next = NEXT("cuptiUnsubscribe", other_unsubscribe);
   if (gone || !GET(other.subscribed) || handle != subscription) return CALL_NEXT(next, (void*), handle);
   SET(other.subscribed, 0);
   other.on_call = NULL;
-  if (!GET(other.alone)) return OK;
-  SET(other.alone, other.records);
-  subscription = NULL;
-  return CALL_NEXT(next, (void*), handle);
+  if (!other_hold()) return OK;
+  Result r = OK;
+  if (GET(other.alone)) {
+    SET(other.alone, other.records);
+    subscription = NULL;
+    r = CALL_NEXT(next, (void*), handle);
+  } else other_domains_leave();
+  unlock(&attaching);
+  return r;
 }
 
 // The tracer's own callbacks stay enabled. In the driver's domain all do: if one is disabled while a thread is inside
@@ -196,7 +247,7 @@ EXPORT Result other_enable_domain(u32 on, void* handle, u32 domain) NAMED("cupti
 EXPORT Result other_enable_domain(u32 on, void* handle, u32 domain) {
   void* next = NEXT("cuptiEnableDomain", other_enable_domain);
   int shared = !gone && GET(other.subscribed) && handle == subscription;
-  if (shared && domain && domain < DOMAINS) memset(other.heard[domain], 0, FUNCTIONS), other.heard[domain][0] = on != 0;
+  if (shared && domain && domain < DOMAINS) memset(other.heard[domain], on != 0, FUNCTIONS);
   if (shared && !on && !other_may_disable(domain)) return OK;
   return CALL_NEXT(next, (u32, void*, u32), on, handle, domain);
 }
@@ -214,7 +265,9 @@ EXPORT Result other_register(void (*ask)(u8**, u64*, u64*), void (*done)(void*, 
   NAMED("cuptiActivityRegisterCallbacks");
 EXPORT Result other_register(void (*ask)(u8**, u64*, u64*), void (*done)(void*, u32, u8*, u64, u64)) {
   void* next = NEXT("cuptiActivityRegisterCallbacks", other_register);
-  if (!ask || !done || !other_begin(next))
+  int how = ask && done ? other_begin(next) : DIRECT;
+  if (how == REFUSED) return ERROR_NOT_INITIALIZED;
+  if (how == DIRECT)
     return CALL_NEXT(next, (void (*)(u8**, u64*, u64*), void (*)(void*, u32, u8*, u64, u64)), ask, done);
   Result r = session.attached ? OK : cuptiActivityRegisterCallbacks(buffer_asked, buffer_done);
   if (r == OK && lock(&other.lock)) {
@@ -251,7 +304,6 @@ static Result other_kind(void* next, void* context, u32 kind, int on) {
       if (!other_has_kind(kind)) other.kinds[kind].from = t;
       SET(other.kinds[kind].until, ~0ul);
       SET(other.ended, ~0ul);
-      if (!other.buffer) other_turn(NULL, 0, 1);
     } else if (other_has_kind(kind)) {
       int left = 0;
       SET(other.kinds[kind].until, t);
@@ -260,8 +312,14 @@ static Result other_kind(void* next, void* context, u32 kind, int on) {
     }
     unlock(&other.lock);
   }
-  if (shared && !on && is_recorded(kind)) return OK;
-  return context ? CALL_NEXT(next, (void*, u32), context, kind) : CALL_NEXT(next, (u32), kind);
+  if (shared && on) other_exchange(1, 1);
+  // The tracer may begin to record the kind meanwhile.
+  int locked = !gone && !on && lock_within(&switching, SWITCHING_MS);
+  Result r = OK;
+  if (gone || on || !is_recorded(kind))
+    r = context ? CALL_NEXT(next, (void*, u32), context, kind) : CALL_NEXT(next, (u32), kind);
+  if (locked) unlock(&switching);
+  return r;
 }
 EXPORT Result other_enable(u32 kind) NAMED("cuptiActivityEnable");
 EXPORT Result other_enable(u32 kind) { return other_kind(NEXT("cuptiActivityEnable", other_enable), NULL, kind, 1); }
@@ -281,16 +339,14 @@ EXPORT Result other_disable_context(void* context, u32 kind) {
 EXPORT Result other_flush(u32 forced) NAMED("cuptiActivityFlushAll");
 EXPORT Result other_flush(u32 forced) {
   Result r = CALL_NEXT(NEXT("cuptiActivityFlushAll", other_flush), (u32), forced);
-  if (!gone && GET(other.records) && lock(&other.lock)) {
-    if (other.buffer && (forced || other.used)) other_turn(NULL, 0, !forced);
-    // It has all records of the kinds that it disabled: later ones would end up in its next profile.
-    if (forced && GET(other.ended) != ~0ul) SET(other.ended, 0);
-    unlock(&other.lock);
-  }
+  if (gone || !GET(other.records)) return r;
+  // Once it has all records of the kinds that it disabled, later ones would end up in its next profile.
+  if (forced && GET(other.ended) != ~0ul) SET(other.ended, 0);
+  if (other.buffer && (forced || other.used)) other_exchange(!forced, 0);
   return r;
 }
 
-// How buffers are requested and zeroed is the tracer's business.
+// The tracer decides on how buffers are requested and zeroed.
 EXPORT Result other_attribute(u32 attribute, u64* size, void* value) NAMED("cuptiActivitySetAttribute");
 EXPORT Result other_attribute(u32 attribute, u64* size, void* value) {
   void* next = NEXT("cuptiActivitySetAttribute", other_attribute);
@@ -301,7 +357,9 @@ EXPORT Result other_attribute(u32 attribute, u64* size, void* value) {
 EXPORT Result other_clock(u64 (*clock)(void)) NAMED("cuptiActivityRegisterTimestampCallback");
 EXPORT Result other_clock(u64 (*clock)(void)) {
   void* next = NEXT("cuptiActivityRegisterTimestampCallback", other_clock);
-  if (!clock || !other_begin(next)) return CALL_NEXT(next, (u64(*)(void)), clock);
+  int how = clock ? other_begin(next) : DIRECT;
+  if (how == REFUSED) return ERROR_NOT_INITIALIZED;
+  if (how == DIRECT) return CALL_NEXT(next, (u64(*)(void)), clock);
   if (lock(&other.lock)) {
     other.clock = clock;
     clocks_read(&other.anchor_cupti, &other.anchor);
@@ -329,10 +387,17 @@ EXPORT Result other_finalize(void) {
     SET(other.kinds[kind].until, 0);
   }
   SET(other.ended, 0), SET(other.records, 0);
-  if (session.attached) return OK;
-  SET(other.alone, 0), subscription = NULL;
-  // Ids begin anew, as after the tracer has left CUPTI.
-  session.id_base = (u32)newest_id;
-  ADD(detach.count, 1);
-  return CALL_NEXT(next, (void));
+  other_exchange(0, 0);
+  if (!other_hold()) return OK;
+  Result r = OK;
+  if (session.attached) other_domains_leave();
+  else {
+    SET(other.alone, 0), subscription = NULL;
+    // Ids begin anew, as after the tracer has left CUPTI.
+    session.id_base = (u32)newest_id;
+    ADD(detach.count, 1);
+    r = CALL_NEXT(next, (void));
+  }
+  unlock(&attaching);
+  return r;
 }
