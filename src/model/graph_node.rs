@@ -32,6 +32,11 @@ impl GraphNodes {
         self.0.is_empty()
     }
 
+    /// True if the line is known at which a node was captured.
+    pub fn have_stacks(&self) -> bool {
+        self.0.values().any(|o| o.stack.is_some())
+    }
+
     pub fn origins_mut(&mut self) -> impl Iterator<Item = &mut NodeOrigin> {
         Arc::make_mut(&mut self.0).values_mut()
     }

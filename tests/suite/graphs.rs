@@ -2,10 +2,11 @@
 //! it, and the gain from removing one of its kernels. Loops are simulated with and without that kernel, so that the
 //! prediction can be checked, and written in each profiler's format.
 
-use super::support::{edited, read, root, run, scratch};
+use super::support::{edited, edited_profile, probe, read, root, run, scratch};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
+use warpscope::analysis::nvtx::Paths;
 use warpscope::analysis::timeline::{self, Events};
 use warpscope::analysis::triage::{Cause, Scope, TimeCategory, triage_profile};
 use warpscope::analysis::what_if_curves::Worths;
@@ -525,4 +526,87 @@ fn a_launch_of_a_graph_is_named_as_one() {
     assert_eq!(events.graph_kernels(calls[7].1 + 1), Some(kernels[7]));
     let alone = (0..launches.len()).find(|&r| launches.graph_node(r).is_none()).map(|r| u32::try_from(r).unwrap());
     assert!(alone.is_none_or(|r| events.graph_kernels(r).is_none()));
+}
+
+/// Ranges of a program's layers, put by SQL around the moments at which real reports have nodes captured.
+fn captured(range: &str, from: i64, to: i64) -> String {
+    format!(
+        "CREATE TABLE IF NOT EXISTS NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER, text TEXT, globalTid INTEGER, domainId INTEGER);
+         INSERT INTO NVTX_EVENTS (start, end, eventType, text, globalTid, domainId)
+           SELECT {from}, {to}, 59, '{range}', globalTid, 0 FROM CUDA_GRAPH_NODE_EVENTS LIMIT 1;"
+    )
+}
+
+/// Innermost range of each launch of a graph, in launch order.
+fn innermost(profile: &Profile) -> Vec<String> {
+    let paths = Paths::from_profile(profile);
+    let last = |row: usize| paths.nodes.get(*paths.of_launch.get(row)? as usize).map(|n| profile.ranges.names[n.1 as usize].1.to_string());
+    let rows = (0..profile.launches.len()).filter(|&row| profile.launches.graph_node(row).is_some());
+    rows.map(|row| last(row).unwrap_or_default()).collect()
+}
+
+#[test]
+fn replays_recorded_by_nsys_have_the_ranges_in_which_their_nodes_were_captured() {
+    let layers = [
+        captured("embed", 407_377_000, 407_382_000),
+        captured("layer 0", 407_382_100, 407_387_000),
+        captured("instantiate", 407_390_000, 407_430_000),
+    ]
+    .concat();
+    let each: Vec<&str> = ["embed", "embed", "layer 0", "layer 0", "layer 0"].repeat(4);
+    // The whole run is in `step0`, the capture, too: it stands once, outside.
+    let whole = edited_profile("graph_node", &layers);
+    assert_eq!(innermost(&whole), each);
+    let paths = Paths::from_profile(&whole);
+    let first = (0..whole.launches.len()).find(|&r| whole.launches.graph_node(r).is_some()).unwrap();
+    assert_eq!(paths.path_label(&whole, paths.of_launch[first]), "step0 › embed");
+    // Before 2024, the table had another name.
+    let renamed =
+        format!("{layers} DROP TABLE IF EXISTS CUDA_GRAPH_EVENTS; ALTER TABLE CUDA_GRAPH_NODE_EVENTS RENAME TO CUDA_GRAPH_EVENTS;");
+    assert_eq!(innermost(&edited_profile("graph_node", &renamed)), each);
+    // A clone of a clone, as of a graph within a graph.
+    let twice = format!(
+        "{layers} UPDATE CUDA_GRAPH_NODE_EVENTS SET originalGraphNodeId = 77 WHERE originalGraphNodeId = 4294967296;
+         INSERT INTO CUDA_GRAPH_NODE_EVENTS (start, end, eventClass, globalTid, nameId, graphNodeId, originalGraphNodeId)
+           SELECT start, end, eventClass, globalTid, nameId, 77, 4294967296 FROM CUDA_GRAPH_NODE_EVENTS WHERE originalGraphNodeId = 77;"
+    );
+    assert_eq!(innermost(&edited_profile("graph_node", &twice)), each);
+    // By table, too.
+    let file = edited("graph_node", &layers);
+    let (code, json, said) = run(&["top", file.to_str().unwrap(), "--by", "nvtx", "--format", "json"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(json.contains("step0 › layer 0") && json.contains("step0 › embed") && !json.contains("instantiate"), "{json}");
+}
+
+#[test]
+fn nodes_whose_capture_is_not_certain_have_no_range_of_it() {
+    let layers = [
+        captured("embed", 407_377_000, 407_382_000),
+        captured("layer 0", 407_382_100, 407_387_000),
+        captured("instantiate", 407_390_000, 407_430_000),
+    ]
+    .concat();
+    let lost = ["step0", "embed", "layer 0", "layer 0", "layer 0"].repeat(4);
+    let changes = [
+        // The capture was before the recording: nothing but the instantiation is left.
+        "DELETE FROM CUDA_GRAPH_NODE_EVENTS WHERE graphNodeId = 4294967296;",
+        // Nothing says that the launched node is a clone.
+        "DELETE FROM CUDA_GRAPH_NODE_EVENTS WHERE originalGraphNodeId = 4294967296;",
+        // Two originals; two captures; a node that is its own original.
+        "INSERT INTO CUDA_GRAPH_NODE_EVENTS (start, end, eventClass, globalTid, nameId, graphNodeId, originalGraphNodeId)
+           SELECT start, end, eventClass, globalTid, nameId, graphNodeId, 4294967299 FROM CUDA_GRAPH_NODE_EVENTS WHERE originalGraphNodeId = 4294967296;",
+        "INSERT INTO CUDA_GRAPH_NODE_EVENTS (start, end, eventClass, globalTid, nameId, graphNodeId)
+           SELECT start + 5000, end, eventClass, globalTid, nameId, graphNodeId FROM CUDA_GRAPH_NODE_EVENTS WHERE graphNodeId = 4294967296;",
+        "UPDATE CUDA_GRAPH_NODE_EVENTS SET originalGraphNodeId = graphNodeId WHERE originalGraphNodeId = 4294967296;",
+    ];
+    for change in changes {
+        assert_eq!(innermost(&edited_profile("graph_node", &format!("{layers} {change}"))), lost, "{change}");
+    }
+    // Another thread captured: ranges of this one say nothing of it.
+    let elsewhere = format!("{layers} UPDATE CUDA_GRAPH_NODE_EVENTS SET globalTid = globalTid + 1;");
+    assert!(innermost(&edited_profile("graph_node", &elsewhere)).iter().all(|r| r == "step0"));
+    // Another program's graph, without ranges of its own; and as it is.
+    let other = probe("graph", &captured("forward", 401_200_000, 401_207_000));
+    assert_eq!(innermost(&other), ["", "forward", "", "", "forward", ""]);
+    assert!(innermost(&probe("graph", "")).iter().all(String::is_empty));
 }

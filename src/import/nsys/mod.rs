@@ -3,6 +3,7 @@
 
 mod calls;
 mod devices;
+mod graph_nodes;
 mod intern;
 mod kernels;
 mod memops;
@@ -141,6 +142,10 @@ fn read_export(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
     if job.wants.has_parts(Parts::RANGES) {
         let read = ranges::read_ranges(db, job, &mut strings);
         profile.ranges = note_damage(&mut profile.notes, read)?;
+        // Nodes are looked up in ranges only.
+        if profile.launches.has_graph_nodes() {
+            profile.graph_nodes = note_damage(&mut profile.notes, graph_nodes::read_origins(db, job))?;
+        }
     }
     read_other_parts(db, job, &mut strings, &mut places, &target, &mut profile)?;
     profile.places = places.list;

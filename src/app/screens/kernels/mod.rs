@@ -194,7 +194,7 @@ impl Screen for KernelsScreen {
             }
             ActionId::Group => {
                 let report = cx.report()?;
-                let lines = report.profile.as_ref().is_some_and(|p| !p.graph_nodes.is_empty());
+                let lines = report.profile.as_ref().is_some_and(|p| p.graph_nodes.have_stacks());
                 Response::open_overlay(lists::groupings(report.groups.by, lines))
             }
             ActionId::Sort => Response::open_overlay(PickList::sort_orders(&kernels::columns(GroupBy::Kernel), self.sort)),
