@@ -1,6 +1,6 @@
 //! Calls of the host's code as a tree, with the idle time of the devices under each.
 
-use super::triage::{Cause, HostTime, LineTime, TimeCategory, frame_label};
+use super::triage::{Cause, FunctionKey, HostTime, LaunchSum, LineTime, TimeCategory, frame_label};
 use crate::model::{Activity, StackFrame};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -24,8 +24,10 @@ pub struct CallNode {
     /// Main cause of the idle time, and commonest activity of the thread.
     pub cause: Cause,
     pub activity: Activity,
-    /// The longest idle time in it, ns.
+    /// The longest idle time in it, ns; a moment in it if there is none.
     pub longest: (i64, i64),
+    /// Launches from it and what it calls, and time of the launching threads in them.
+    pub launching: LaunchSum,
 }
 
 impl CallNode {
@@ -50,6 +52,7 @@ impl CallNode {
             samples: self.samples,
             cause: self.cause,
             longest: self.longest,
+            launching: self.launching,
         }
     }
 }
@@ -65,12 +68,12 @@ pub struct CallTree {
     pub unknown: i64,
 }
 
-/// Function, file, and frame.
-type Call = (Arc<str>, Option<Arc<str>>, Option<u32>);
+/// A function, and its frame.
+type Call = (FunctionKey, Option<u32>);
 
 /// A node that is being summed up.
 struct Sum {
-    name: (Arc<str>, Option<Arc<str>>),
+    name: FunctionKey,
     parent: Option<u32>,
     depth: u32,
     ns: f64,
@@ -80,6 +83,74 @@ struct Sum {
     causes: FxHashMap<Cause, f64>,
     activities: FxHashMap<Activity, f64>,
     longest: (i64, i64),
+    launching: LaunchSum,
+    /// Host time of each frame, for nodes without idle time.
+    host_lines: FxHashMap<u32, f64>,
+}
+
+/// Parent and function of a node.
+type NodeKey = (Option<u32>, FunctionKey);
+
+/// Nodes that are being summed up, by path.
+#[derive(Default)]
+struct Sums {
+    ids: FxHashMap<NodeKey, u32>,
+    list: Vec<Sum>,
+}
+
+impl Sums {
+    /// Calls `add` with each node from the outermost call of a path on, with its frame, and true for the innermost.
+    fn add_path(
+        &mut self,
+        time: &HostTime,
+        stack: Option<u32>,
+        holder: Option<Call>,
+        longest: (i64, i64),
+        add: impl Fn(&mut Sum, Option<u32>, bool),
+    ) {
+        let frames: Vec<u32> = time.frames_of(stack).collect();
+        let named = frames.iter().rev().filter_map(|&f| {
+            let frame = time.frames.get(f as usize)?;
+            Some((time.function_key(frame), Some(f)))
+        });
+        let mut path: Vec<Call> = Vec::new();
+        for call in holder.into_iter().chain(named) {
+            // A function that calls itself is one node, at its innermost line.
+            match path.last_mut() {
+                Some(last) if last.0 == call.0 => *last = call,
+                _ => path.push(call),
+            }
+        }
+        if path.is_empty() {
+            path.push(((Arc::from("(no Python code)"), None, None), None));
+        }
+        let mut parent = None;
+        let last = path.len() - 1;
+        for (depth, (function, frame)) in path.into_iter().enumerate() {
+            let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+            let id = *self.ids.entry((parent, function.clone())).or_insert(next);
+            if id == next {
+                self.list.push(Sum {
+                    name: function,
+                    parent,
+                    depth: u32::try_from(depth).unwrap_or(u32::MAX),
+                    ns: 0.0,
+                    own: 0.0,
+                    samples: 0,
+                    lines: FxHashMap::default(),
+                    causes: FxHashMap::default(),
+                    activities: FxHashMap::default(),
+                    longest,
+                    launching: LaunchSum::default(),
+                    host_lines: FxHashMap::default(),
+                });
+            }
+            if let Some(sum) = self.list.get_mut(id as usize) {
+                add(sum, frame, depth == last);
+            }
+            parent = Some(id);
+        }
+    }
 }
 
 /// The key with the largest sum; of equals the smallest, so that the result does not depend on the order of the map.
@@ -90,52 +161,15 @@ fn largest<K: Copy + Ord>(of: impl Iterator<Item = (K, f64)>) -> Option<K> {
 impl CallTree {
     /// Builds the tree. `name_of` names the thread that held the interpreter lock.
     pub fn from_time(time: &HostTime, name_of: impl Fn(u32) -> String) -> Self {
-        type Key = (Option<u32>, Arc<str>, Option<Arc<str>>);
-        let mut ids: FxHashMap<Key, u32> = FxHashMap::default();
-        let mut sums: Vec<Sum> = Vec::new();
+        let mut sums = Sums::default();
         let mut known = 0.0;
         for entry in &time.times {
             known += entry.ns;
-            let frames: Vec<u32> = time.frames_of(entry.stack).collect();
             let holder =
-                entry.held_by.map(|thread| (Arc::from(format!("interpreter lock (GIL), held by {}", name_of(thread))), None, None));
-            let named = frames.iter().rev().filter_map(|&f| {
-                let frame = time.frames.get(f as usize)?;
-                Some((frame.function.clone(), frame.file.clone(), Some(f)))
-            });
-            let mut path: Vec<Call> = Vec::new();
-            for call in holder.into_iter().chain(named) {
-                // A function that calls itself is one node, at its innermost line.
-                match path.last_mut() {
-                    Some(last) if (&last.0, &last.1) == (&call.0, &call.1) => *last = call,
-                    _ => path.push(call),
-                }
-            }
-            if path.is_empty() {
-                path.push((Arc::from("(no Python code)"), None, None));
-            }
-            let mut parent = None;
-            let last = path.len() - 1;
-            for (depth, (function, file, frame)) in path.into_iter().enumerate() {
-                let next = u32::try_from(sums.len()).unwrap_or(u32::MAX);
-                let id = *ids.entry((parent, function.clone(), file.clone())).or_insert(next);
-                if id == next {
-                    sums.push(Sum {
-                        name: (function, file),
-                        parent,
-                        depth: u32::try_from(depth).unwrap_or(u32::MAX),
-                        ns: 0.0,
-                        own: 0.0,
-                        samples: 0,
-                        lines: FxHashMap::default(),
-                        causes: FxHashMap::default(),
-                        activities: FxHashMap::default(),
-                        longest: entry.longest,
-                    });
-                }
-                let Some(sum) = sums.get_mut(id as usize) else { continue };
+                entry.held_by.map(|thread| ((Arc::from(format!("interpreter lock (GIL), held by {}", name_of(thread))), None, None), None));
+            sums.add_path(time, entry.stack, holder, entry.longest, |sum, frame, innermost| {
                 sum.ns += entry.ns;
-                sum.own += if depth == last { entry.ns } else { 0.0 };
+                sum.own += if innermost { entry.ns } else { 0.0 };
                 sum.samples += entry.samples;
                 if let Some(frame) = frame {
                     *sum.lines.entry(frame).or_default() += entry.ns;
@@ -145,13 +179,22 @@ impl CallTree {
                 if entry.longest.1 - entry.longest.0 > sum.longest.1 - sum.longest.0 {
                     sum.longest = entry.longest;
                 }
-                parent = Some(id);
-            }
+            });
+        }
+        for entry in &time.launching {
+            sums.add_path(time, entry.stack, None, (entry.time, entry.time), |sum, frame, _| {
+                sum.launching.add(&entry.sum);
+                if let Some(frame) = frame {
+                    *sum.host_lines.entry(frame).or_default() += entry.sum.weight();
+                }
+            });
         }
         let nodes: Vec<CallNode> = sums
+            .list
             .into_iter()
             .map(|sum| {
-                let line = largest(sum.lines.iter().map(|(&f, &ns)| (f, ns)));
+                let lines = if sum.lines.is_empty() { &sum.host_lines } else { &sum.lines };
+                let line = largest(lines.iter().map(|(&f, &ns)| (f, ns)));
                 let bare = StackFrame { function: sum.name.0, file: sum.name.1, line: None, python: false };
                 CallNode {
                     frame: line.and_then(|f| time.frames.get(f as usize)).cloned().unwrap_or(bare),
@@ -167,6 +210,7 @@ impl CallTree {
                         .and_then(|a| Activity::ALL.get(usize::from(a)).copied())
                         .unwrap_or_default(),
                     longest: sum.longest,
+                    launching: sum.launching,
                 }
             })
             .collect();

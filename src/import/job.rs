@@ -67,6 +67,7 @@ impl Wants {
             .union(Parts::RANGE_DETAILS)
             .union(Parts::PYTHON)
             .union(Parts::THREADS)
+            .union(Parts::SAMPLES)
             .union(Parts::OVERHEAD),
     };
     /// Launches with their order and ranges, as required for a re-run.

@@ -123,6 +123,7 @@ impl HostLines {
     pub fn print_rows(&self, out: &mut dyn Write, format: Format, width: Option<usize>) -> io::Result<()> {
         let has = |id: &str| match id {
             "inside" => self.rows.iter().any(|r| r.0.inside.is_some()),
+            "launches" | "host_ns" => self.rows.iter().any(|r| r.0.launching.host_ns().is_some()),
             "samples" => self.rows.iter().any(|r| r.0.samples > 0),
             "activity" => self.rows.iter().any(|r| r.0.activity != Activity::Unknown),
             "gil_holder" => self.rows.iter().any(|r| r.2.is_some()),

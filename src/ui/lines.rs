@@ -64,11 +64,15 @@ impl ScreenView for LinesScreen {
 /// Columns besides the function: title, width, and value of a node.
 type Figure = (&'static str, usize, fn(&CallNode, f64) -> String);
 /// In the order in which they are dropped if there is no room, the last first.
-const FIGURES: [Figure; 6] = [
+const FIGURES: [Figure; 8] = [
     ("share", 7, |n, all| units::format_percent(n.ns as f64 / all * 100.0)),
     ("GPU idle", 9, |n, _| Nanos(n.ns).to_string()),
     ("self", 9, |n, _| if n.own_ns > 0 { Nanos(n.own_ns).to_string() } else { String::new() }),
     ("thread", 9, |n, _| n.activity.id().to_owned()),
+    ("launches", 9, |n, _| {
+        n.launching.launches().filter(|&l| l > 0).map_or_else(String::new, |l| units::format_grouped(i64::try_from(l).unwrap_or(i64::MAX)))
+    }),
+    ("host", 9, |n, _| n.launching.host_ns().filter(|&ns| ns > 0).map_or_else(String::new, |ns| Nanos(ns).to_string())),
     ("samples", 8, |n, _| if n.samples > 0 { units::format_grouped(i64::try_from(n.samples).unwrap_or(i64::MAX)) } else { String::new() }),
     ("longest", 9, |n, _| Nanos(n.longest.1 - n.longest.0).to_string()),
 ];
@@ -88,11 +92,13 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScreen, view
     let base = app.report().and_then(available_triage).map_or("the run", |t| t.base);
     frame.render_widget(control_line(screen, base, theme, columns), line(0));
     // The function has what the figures leave, the less important of which give way.
-    let width = |n: usize| FIGURES[..n].iter().map(|f| f.1 + GAP).sum::<usize>();
-    let shown = (1..=FIGURES.len()).rev().find(|&n| columns >= NAME + GAP + BAR + width(n)).unwrap_or(1);
+    let launching = screen.tree.nodes.iter().any(|n| n.launching.launches().is_some_and(|l| l > 0));
+    let figures: Vec<&Figure> = FIGURES.iter().filter(|f| launching || !["launches", "host"].contains(&f.0)).collect();
+    let width = |n: usize| figures[..n].iter().map(|f| f.1 + GAP).sum::<usize>();
+    let shown = (1..=figures.len()).rev().find(|&n| columns >= NAME + GAP + BAR + width(n)).unwrap_or(1);
     let name = columns.saturating_sub(GAP + BAR + width(shown));
     let mut heads = vec![Head::label_only(align_left("function", name)), Head::label_only(" ".repeat(GAP + BAR))];
-    heads.extend(FIGURES[..shown].iter().map(|f| Head::label_only(align_right(f.0, f.1 + GAP))));
+    heads.extend(figures[..shown].iter().map(|f| Head::label_only(align_right(f.0, f.1 + GAP))));
     table::draw_heads(frame, line(1), heads, view, theme);
     let rows = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
     if screen.shown.is_empty() {
@@ -122,7 +128,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScreen, view
         spans.extend(function_spans(node, room, theme));
         spans.push(Span::raw(" ".repeat(GAP)));
         spans.extend(bar(node.ns as f64 / all, BAR, theme.style(Role::Part(node.category())), theme));
-        for (at, figure) in FIGURES[..shown].iter().enumerate() {
+        for (at, figure) in figures[..shown].iter().enumerate() {
             let style = theme.style(if at == 0 { Role::Title } else { Role::Text });
             spans.push(Span::styled(align_right(&figure.2(node, all), figure.1 + GAP), style));
         }
@@ -219,7 +225,13 @@ fn draw_panels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScree
         ),
         text,
     );
-    say(format!("Most of this time, the thread {}.", node.activity.as_str()), text);
+    if node.ns > 0 {
+        say(format!("Most of this time, the thread {}.", node.activity.as_str()), text);
+    }
+    if let Some(launches) = node.launching.launches().filter(|&n| n > 0) {
+        let host = node.launching.host_ns().map_or_else(String::new, |ns| format!(", in {} of the host's time", Nanos(ns)));
+        say(format!("It makes {}{host}, with what it calls.", units::format_count(launches, "launch")), text);
+    }
     // Without samples, each call was recorded.
     if node.samples > 0 && node.samples < ENOUGH {
         say(
@@ -288,7 +300,7 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
         format!("No sample of the threads that launch falls into the GPU's idle time here. {back} goes back.")
     } else {
         format!(
-            "This report has no stacks of the threads that launch. `warpscope run -- PROGRAM` records with the built-in tracer, which samples the stacks of Python code; nsys records CPU samples with `--sample process-tree`, torch.profiler functions with `with_stack=True`. {back} goes back."
+            "This report has no stacks of the threads that launch. `warpscope run -- PROGRAM` records with the built-in tracer, which samples the stacks of Python code; nsys records CPU samples with `--sample process-tree` and Python stacks with `--python-sampling=true`, torch.profiler functions with `with_stack=True`. {back} goes back."
         )
     };
     let columns = usize::from(area.width.saturating_sub(6)).clamp(20, 90);

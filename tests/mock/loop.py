@@ -45,14 +45,14 @@ class Tokens:
 
 def read_file(end):
     r, w = os.pipe()
-    threading.Thread(target=lambda: (time.sleep(end - time.monotonic()), os.write(w, b"x"), os.close(w))).start()
+    threading.Thread(target=lambda: (time.sleep(max(0, end - time.monotonic())), os.write(w, b"x"), os.close(w))).start()
     os.read(r, 1)
     os.close(r)
 
 
 def take_batch(end):
     batches = queue.Queue()
-    threading.Thread(target=lambda: (time.sleep(end - time.monotonic()), batches.put(1))).start()
+    threading.Thread(target=lambda: (time.sleep(max(0, end - time.monotonic())), batches.put(1))).start()
     batches.get()
 
 

@@ -5,7 +5,7 @@ use super::support::{Explorer, read, root, run, scratch};
 use std::path::PathBuf;
 use warpscope::analysis::call_tree::CallTree;
 use warpscope::analysis::triage::{Cause, Scope, Triage, Verdict, triage_profile};
-use warpscope::model::{Activity, Cancel, Profile, Sample};
+use warpscope::model::{Activity, CallStack, Cancel, Profile, Sample, Samples, StackFrame};
 
 fn trace(name: &str) -> PathBuf {
     root().join(format!("fixtures/trace/lines_{name}.wstrace.zst"))
@@ -94,8 +94,7 @@ fn lines_as_tables() {
     let (code, csv, _) = run(&["lines", &file, "--format", "csv"]);
     assert_eq!(code, 0);
     let mut rows = csv.lines();
-    let head =
-        "function,file,line,depth,idle_ns,share_percent,line_ns,samples,cause,activity,inside,gil_holder,longest_ns,longest_start_ns";
+    let head = "function,file,line,depth,idle_ns,share_percent,line_ns,samples,launches,host_ns,cause,activity,inside,gil_holder,longest_ns,longest_start_ns";
     assert_eq!(rows.next(), Some(head));
     assert!(rows.next().unwrap().starts_with("run_loop.<locals>.hog,/home/user/tests/hardware/lines.py,157,0,"));
     let (code, json, _) = run(&["lines", &file, "--format", "json"]);
@@ -146,6 +145,136 @@ fn cpu_samples_of_nsys_are_lines_too() {
     let labels: Vec<_> =
         tree.listed_nodes(None, 0.0).iter().map(|&id| (tree.nodes[id as usize].depth, tree.nodes[id as usize].label())).collect();
     assert_eq!(labels, [(0, "main (loader.so)".to_owned()), (1, "prepare_batch (loader.so)".to_owned())]);
+    // Commands and the explorer read less than everything.
+    let (code, csv, said) = run(&["lines", path.to_str().unwrap(), "--format", "csv"]);
+    assert!(code == 0 && csv.lines().nth(1).unwrap().starts_with("prepare_batch,loader.so,"), "{csv} {said}");
+    let (_, json, _) = run(&["triage", path.to_str().unwrap(), "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["host_lines"][0]["function"], "prepare_batch");
+    let mut explorer = Explorer::open(&[path], (120, 40));
+    explorer.press("c");
+    assert!(explorer.screen().contains("prepare_batch"), "{}", explorer.screen());
+}
+
+/// Marks that nsys 2023.4 made of two programs (`--python-sampling=true`), of one and of three threads.
+fn python_marks() -> PathBuf {
+    let path = tempfile::Builder::new().suffix(".sqlite").tempfile_in(scratch()).unwrap().into_temp_path().keep().unwrap();
+    let packed = std::fs::File::open(root().join("fixtures/nsys/python_marks.sqlite.zst")).unwrap();
+    std::fs::write(&path, zstd::stream::decode_all(packed).unwrap()).unwrap();
+    path
+}
+
+/// Innermost function, line and activity of each sample of a process's main thread.
+fn innermost(profile: &Profile, pid: u32) -> Vec<(String, u32, Activity)> {
+    let of = |s: &&Sample| profile.threads.get(s.thread as usize).is_some_and(|t| (t.pid, t.tid) == (pid, pid));
+    let first = |s: &Sample| {
+        let frame = profile.samples.frames_of(s.stack).next().unwrap();
+        (frame.function.to_string(), frame.line.unwrap(), s.activity)
+    };
+    profile.samples.samples.iter().filter(of).map(first).collect()
+}
+
+#[test]
+fn python_stacks_of_nsys_are_those_of_the_program() {
+    let profile = read(&python_marks()).unwrap();
+    assert!(!profile.samples.running_only);
+    // The program: 20 ms of sleep in line 8, then the loop of lines 4 and 5, for 3 s at 100 samples a second.
+    let alone = innermost(&profile, 30581);
+    let count = |of: &[(String, u32, Activity)], function: &str| of.iter().filter(|s| s.0 == function).count();
+    assert!((280..=300).contains(&alone.len()), "{}", alone.len());
+    assert_eq!((count(&alone, "wait_for_input"), count(&alone, "parse_rows")), (171, 115));
+    assert!(alone.iter().filter(|s| s.0 == "wait_for_input").all(|s| s.1 == 8));
+    // Names come without the escapes of HTML; the outermost is the module.
+    for sample in &profile.samples.samples {
+        let outermost = profile.samples.frames_of(sample.stack).last().unwrap();
+        assert_eq!(&*outermost.function, "<module>");
+        assert!(outermost.python && outermost.file.is_some());
+    }
+    // Two of the three threads are not the main thread: one waits all the time, and one is in a comprehension.
+    let threaded = innermost(&profile, 13301);
+    let waits = threaded.iter().filter(|s| s.0 == "wait").count();
+    assert!(count(&threaded, "parse_rows") > 100 && waits == 0, "{threaded:?}");
+    // The main thread waits for the others in the end.
+    assert!(threaded.iter().all(|s| (s.0 == "_wait_for_tstate_lock") == (s.2 == Activity::Lock)), "{threaded:?}");
+}
+
+#[test]
+fn python_stacks_that_make_no_sense_are_left_out() {
+    let changed = |sql: &str| {
+        let path = python_marks();
+        rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap_or_else(|e| panic!("{e}: {sql}"));
+        read(&path).unwrap()
+    };
+    let none = [
+        // Backtraces of CUDA calls are not taken at regular times.
+        "UPDATE NVTX_EVENTS SET binaryData = CAST(substr(binaryData, 1, 36) || x'02000000' || substr(binaryData, 41) AS BLOB);",
+        // Cut off, in the payload and before it; of another domain; without texts.
+        "UPDATE NVTX_EVENTS SET binaryData = CAST(substr(binaryData, 1, length(binaryData) - 1) AS BLOB);",
+        "UPDATE NVTX_EVENTS SET binaryData = x'0100' WHERE binaryData IS NOT NULL;",
+        "UPDATE NVTX_EVENTS SET text = 'Other' WHERE eventType = 75;",
+        "DELETE FROM StringIds;",
+        // Two stacks of one thread at a time.
+        "INSERT INTO NVTX_EVENTS SELECT * FROM NVTX_EVENTS WHERE eventType = 34;",
+    ];
+    for sql in none {
+        assert!(changed(sql).samples.samples.is_empty(), "{sql}");
+    }
+    // An export without payloads says how to get them.
+    let bare = changed("UPDATE NVTX_EVENTS SET binaryData = NULL;");
+    assert!(bare.samples.samples.is_empty());
+    assert!(
+        bare.notes.iter().any(|n| n.to_sentence().contains("nsys sampled Python stacks") && n.to_sentence().contains("--include-blobs"))
+    );
+    // A count that claims more frames than there are bytes, and times and ids of any value.
+    let wild = changed(
+        "UPDATE NVTX_EVENTS SET binaryData = CAST(substr(binaryData, 1, 40) || x'ffffffff' || substr(binaryData, 45) AS BLOB) WHERE rowid % 3 = 0;
+         UPDATE NVTX_EVENTS SET start = 9223372036854775807 WHERE rowid % 3 = 1; UPDATE StringIds SET value = '' WHERE id % 2 = 0;",
+    );
+    assert!(wild.samples.samples.len() < 600);
+}
+
+#[test]
+fn python_stacks_of_nsys_are_lines() {
+    // The stacks of the loop, one in the middle of each pause between two launches of a capture's main thread.
+    let path = python_marks();
+    let sql = format!(
+        "ATTACH '{}' AS marks;
+         INSERT INTO StringIds SELECT * FROM marks.StringIds;
+         CREATE TABLE IF NOT EXISTS NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER, text TEXT, globalTid INTEGER, domainId INTEGER);
+         ALTER TABLE NVTX_EVENTS ADD COLUMN marked BLOB;
+         CREATE TEMP TABLE pauses AS SELECT row_number() OVER (ORDER BY start) AS id, (end + next) / 2 AS time, globalTid FROM
+           (SELECT start, end, globalTid, lead(start) OVER (PARTITION BY globalTid ORDER BY start) AS next FROM CUPTI_ACTIVITY_KIND_RUNTIME) WHERE next - end > 50000;
+         CREATE TEMP TABLE loops AS SELECT row_number() OVER (ORDER BY start) AS id, binaryData FROM marks.NVTX_EVENTS
+           WHERE eventType = 34 AND (globalTid >> 24) & 0xffffff = 30581 ORDER BY start LIMIT -1 OFFSET 9;",
+        path.display()
+    );
+    let target = scratch().join("host_compute_python.sqlite");
+    let packed = std::fs::File::open(root().join("fixtures/triage/host_compute.sqlite.zst")).unwrap();
+    std::fs::write(&target, zstd::stream::decode_all(packed).unwrap()).unwrap();
+    let db = rusqlite::Connection::open(&target).unwrap();
+    let has: bool =
+        db.query_row("SELECT count(*) > 0 FROM pragma_table_info('NVTX_EVENTS') WHERE name = 'binaryData'", [], |r| r.get(0)).unwrap();
+    let sql = if has { sql.replace("ALTER TABLE NVTX_EVENTS ADD COLUMN marked BLOB;", "") } else { sql.replace("marked", "binaryData") };
+    db.execute_batch(&sql).unwrap();
+    db.execute_batch(
+        "INSERT INTO NVTX_EVENTS (start, eventType, text, globalTid, domainId) SELECT 0, 75, 'Python Backtrace', globalTid, 9 FROM pauses LIMIT 1;
+         INSERT INTO NVTX_EVENTS (start, eventType, globalTid, domainId, binaryData)
+           SELECT time, 34, globalTid, 9, binaryData FROM pauses JOIN loops USING (id);",
+    )
+    .unwrap();
+    // The capture's thread is a main thread.
+    let global: i64 = db.query_row("SELECT globalTid FROM pauses LIMIT 1", [], |r| r.get(0)).unwrap();
+    assert_eq!((global >> 24) & 0xff_ffff, global & 0xff_ffff);
+    drop(db);
+    let profile = read(&target).unwrap();
+    assert!(profile.samples.samples.len() > 20, "{}", profile.samples.samples.len());
+    let found = triage(&profile);
+    let lines = found.host_time.lines(&[]);
+    let labels: Vec<String> = lines.iter().map(|l| l.label()).collect();
+    assert!(labels.contains(&"parse_rows (user/pyloop.py:5)".to_owned()), "{labels:?}");
+    assert!(labels.contains(&"wait_for_input (user/pyloop.py:8)".to_owned()), "{labels:?}");
+    let (code, out, said) = run(&["lines", target.to_str().unwrap(), "--tree", "--format", "csv"]);
+    assert!(code == 0 && out.contains("parse_rows") && out.contains("main"), "{out} {said}");
 }
 
 #[test]
@@ -181,4 +310,101 @@ fn a_report_without_stacks_says_how_to_get_them() {
     let screen = explorer.screen();
     assert!(screen.contains("This report has no stacks of the threads that launch."), "{screen}");
     assert!(!screen.contains("c lines"), "{screen}");
+}
+
+/// Samples of a real run that launches one by one, put where the thread prepares launches of which the function is known:
+/// every fourth launch is from `rare`, the others from `often`. Samples hit long preparations more often, so that their
+/// number alone says nothing of launches.
+fn sampled_launches(name: &str, samples: i64) -> (Profile, [u64; 2]) {
+    let mut profile = read(&root().join(format!("fixtures/{name}.wstrace.zst"))).unwrap();
+    let launches = &profile.launches;
+    let mut calls: Vec<(i64, i64)> = (0..launches.len()).filter_map(|row| launches.call(row)).map(|(s, cost)| (s, s + cost)).collect();
+    calls.sort_unstable();
+    calls.dedup_by_key(|c| c.0);
+    let place = (0..launches.len()).find_map(|row| profile.places.get(launches.place(row)?.0 as usize)).unwrap();
+    let (pid, tid) = (place.pid.unwrap(), place.thread.unwrap());
+    let thread = u32::try_from(profile.threads.iter().position(|t| (t.pid, t.tid) == (pid, tid)).unwrap()).unwrap();
+    let function =
+        |name: &str, line| StackFrame { function: name.into(), file: Some("/app/loop.py".into()), line: Some(line), python: true };
+    let mut made = Samples { frames: vec![function("main", 3), function("often", 7), function("rare", 11)], ..Samples::default() };
+    made.stacks = [(None, 0), (Some(0), 1), (Some(0), 2)].map(|(caller, frame)| CallStack { caller, frame }).to_vec();
+    let (from, to) = triage(&profile).window;
+    let step = ((to - from) / samples).max(1);
+    for number in 0..samples {
+        // Not in step with a loop of regular length.
+        let time = from + number * step + number.wrapping_mul(7919) % step;
+        let launch = calls.partition_point(|c| c.1 <= time);
+        let stack = Some(if launch % 4 == 0 { 2 } else { 1 });
+        made.samples.push(Sample { time, thread, stack, activity: Activity::Running, holds: false });
+    }
+    let inside: Vec<usize> = (0..calls.len()).filter(|&i| calls[i].0 >= from && calls[i].0 < to).collect();
+    let rare = inside.iter().filter(|&&i| i % 4 == 0).count() as u64;
+    profile.samples = made;
+    (profile, [inside.len() as u64 - rare, rare])
+}
+
+#[test]
+fn launches_by_line_are_those_of_the_program() {
+    for name in ["whatif/launch-bound", "trace/torch_eager", "whatif/decode-eager"] {
+        let (profile, truth) = sampled_launches(name, 4000);
+        let found = triage(&profile);
+        let of = |function: &str| found.host_time.functions.iter().find(|l| &*l.frame.function == function).unwrap().launching;
+        for (function, truth) in [("often", truth[0]), ("rare", truth[1])] {
+            let launches = of(function).launches().unwrap() as f64;
+            assert!((launches / truth as f64 - 1.0).abs() < 0.25, "{name}, {function}: {launches} of {truth}");
+        }
+        let all = found.host_time.all_launching();
+        assert!(
+            (all.launches().unwrap() as f64 / (truth[0] + truth[1]) as f64 - 1.0).abs() < 0.02,
+            "{name}: {:?} of {truth:?}",
+            all.launches()
+        );
+        assert_eq!(found.host_time.main_launcher().unwrap().frame.line, Some(7), "{name}");
+        // Calls are contained in their callers.
+        let tree = CallTree::from_time(&found.host_time, |_| String::new());
+        assert_eq!(tree.nodes[tree.roots[0] as usize].launching.launches(), all.launches());
+        let host: i64 = found.host_time.functions.iter().filter_map(|l| l.launching.host_ns()).sum();
+        let (length, interval) = (found.window.1 - found.window.0, profile.samples.samples[1].time - profile.samples.samples[0].time);
+        assert!(host > 0 && host <= length + 2 * interval, "{name}: {host} of {length}");
+    }
+}
+
+#[test]
+fn a_finding_of_launches_names_the_line_that_launches_most() {
+    let (profile, _) = sampled_launches("whatif/launch-bound", 4000);
+    let found = triage(&profile);
+    let first = found.findings.iter().find(|f| f.id == Verdict::LaunchBound).unwrap();
+    assert!(first.headline.contains("often (app/loop.py:7) launches most: about "), "{}", first.headline);
+    assert!(first.evidence.iter().any(|e| e.name.contains("launches most")), "{:?}", first.evidence);
+    // Few samples name no line and no number.
+    let (profile, _) = sampled_launches("whatif/launch-bound", 12);
+    let found = triage(&profile);
+    assert!(found.findings.iter().all(|f| !f.headline.contains("launches most")));
+    assert!(found.host_time.functions.iter().all(|l| &*l.frame.function != "rare" || l.launching.launches().is_none()));
+    assert!(found.host_time.main_launcher().is_none());
+}
+
+/// PyTorch records each call of a Python function: launches are counted.
+#[test]
+fn launches_by_recorded_functions_are_counted() {
+    let profile = read(&root().join("fixtures/torch/whole.pt.trace.json.gz")).unwrap();
+    let found = triage(&profile);
+    let time = &found.host_time;
+    assert!(time.exact);
+    let calls: std::collections::BTreeSet<i64> =
+        (0..profile.launches.len()).filter_map(|row| Some(profile.launches.call(row)?.0)).collect();
+    let inside = calls.iter().filter(|&&c| c >= found.window.0 && c < found.window.1).count() as u64;
+    let counted: u64 = time.functions.iter().filter_map(|l| l.launching.launches()).sum();
+    assert!(counted > 100 && counted <= inside, "{counted} of {inside}");
+    let host: i64 = time.functions.iter().filter_map(|l| l.launching.host_ns()).sum();
+    assert!(host > 0 && host <= found.window.1 - found.window.0);
+    // Methods of one name in one file are told apart by the line of their definition.
+    let mut keys: Vec<_> = time.functions.iter().map(|l| (l.frame.function.clone(), l.frame.file.clone(), l.frame.line)).collect();
+    let all = keys.len();
+    keys.sort();
+    keys.dedup();
+    assert_eq!(keys.len(), all);
+    let (_, json, _) = run(&["triage", &root().join("fixtures/torch/whole.pt.trace.json.gz").display().to_string(), "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert!(json["host_lines"].as_array().unwrap().iter().any(|l| l["launches"].as_u64() > Some(10) && l["host_ns"].as_i64() > Some(0)));
 }

@@ -59,8 +59,22 @@ pub fn columns<'t>() -> Vec<LineColumn<'t>> {
             },
         )
         .priority(7),
-        LineColumn::new("cause", "cause", Unit::Text, "main cause of the idle time", |r| {
-            Value::text(if r.line.held_by.is_some() { "interpreter lock" } else { r.line.cause.part().short_label() })
+        LineColumn::new(
+            "launches",
+            "launches",
+            Unit::Count,
+            "launches from the function, estimated from at least ten samples unless each call was recorded",
+            |r| Value::maybe_int(r.line.launching.launches()),
+        )
+        .priority(5),
+        LineColumn::new("host_ns", "host", Unit::Ns, "time of the launching threads in the function, without waits", |r| {
+            Value::maybe_int(r.line.launching.host_ns())
+        })
+        .priority(5),
+        LineColumn::new("cause", "cause", Unit::Text, "main cause of the idle time", |r| match r.line {
+            line if line.ns == 0 => Value::Absent,
+            line if line.held_by.is_some() => Value::text("interpreter lock"),
+            line => Value::text(line.cause.part().short_label()),
         })
         .priority(3),
         LineColumn::new(

@@ -4,6 +4,8 @@
 use super::host::Host;
 use super::host_lines::{HostTime, StackTime};
 use super::idle_causes::Piece;
+use super::intervals::Intervals;
+use super::launch_lines::{LaunchStack, LaunchSum, working_times};
 use super::time_category::Cause;
 use crate::analysis::name_pattern::normalize_label;
 use crate::model::{Activity, CallStack, Profile, RangeOrigin, StackFrame};
@@ -21,8 +23,9 @@ fn parse_function(name: &str) -> StackFrame {
     }
 }
 
-/// Divides the pieces of idle time among the functions that were open on their threads.
-pub fn time_of_functions(profile: &Profile, host: &Host<'_>, pieces: &FxHashMap<Cause, Vec<Piece>>) -> HostTime {
+/// Divides the pieces of idle time among the functions that were open on their threads, and launches and host time of
+/// `windows` likewise.
+pub fn time_of_functions(profile: &Profile, host: &Host<'_>, pieces: &FxHashMap<Cause, Vec<Piece>>, windows: &[(i64, i64)]) -> HostTime {
     let ranges = &profile.ranges;
     let mut by_thread: FxHashMap<(u32, u32), Vec<Piece>> = FxHashMap::default();
     for piece in pieces.values().flatten().filter(|p| p.cause.is_of_host()) {
@@ -42,11 +45,15 @@ pub fn time_of_functions(profile: &Profile, host: &Host<'_>, pieces: &FxHashMap<
     for (thread, mut rows) in threads {
         let Some(mut pieces) = ranges.threads.get(thread as usize).and_then(|t| by_thread.remove(t)) else { continue };
         pieces.sort_unstable_by_key(|p| (p.start, p.end));
+        let lane = ranges.threads.get(thread as usize).and_then(|t| host.lane_index(t.0, t.1));
         rows.sort_by_key(|&row| {
             let r = ranges.get(row as usize);
             (r.start, std::cmp::Reverse(r.end))
         });
-        out.add_thread(profile, &rows, &pieces);
+        out.add_idle(profile, &rows, &pieces);
+        if let Some(lane) = lane {
+            out.add_launching(profile, &rows, &working_times(host, lane, windows));
+        }
     }
     out.into_time(by_thread.into_values().flatten().map(|p| p.end - p.start).sum())
 }
@@ -57,6 +64,8 @@ struct Building {
     frames: FxHashMap<u32, u32>,
     stacks: FxHashMap<CallStack, u32>,
     sums: FxHashMap<(Cause, u32), (i64, (i64, i64))>,
+    /// Launches, host time, and a moment of each stack.
+    launching: FxHashMap<u32, (u64, i64, i64)>,
     outside: i64,
 }
 
@@ -72,13 +81,52 @@ impl Building {
         })
     }
 
-    /// Walks through the functions and the pieces of a thread, both in order.
-    fn add_thread(&mut self, profile: &Profile, rows: &[u32], pieces: &[Piece]) {
+    fn add_idle(&mut self, profile: &Profile, rows: &[u32], pieces: &[Piece]) {
+        let spans: Vec<(i64, i64)> = pieces.iter().map(|p| (p.start, p.end)).collect();
+        self.walk_functions(profile, rows, &spans, |out, at, stack, ns| {
+            let Some(piece) = pieces.get(at) else { return };
+            let Some(stack) = stack else {
+                out.outside += ns;
+                return;
+            };
+            let sum = out.sums.entry((piece.cause, stack)).or_insert((0, (piece.start, piece.end)));
+            sum.0 += ns;
+            if piece.end - piece.start > sum.1.1 - sum.1.0 {
+                sum.1 = (piece.start, piece.end);
+            }
+        });
+    }
+
+    fn add_launching(&mut self, profile: &Profile, rows: &[u32], (works, launches): &(Intervals, Vec<i64>)) {
+        self.walk_functions(profile, rows, works.as_slice(), |out, at, stack, ns| {
+            let time = works.as_slice().get(at).map_or(0, |w| w.0);
+            if let Some(stack) = stack {
+                out.launching.entry(stack).or_insert((0, 0, time)).1 += ns;
+            }
+        });
+        let moments: Vec<(i64, i64)> = launches.iter().map(|&t| (t, t.saturating_add(1))).collect();
+        self.walk_functions(profile, rows, &moments, |out, at, stack, _| {
+            if let (Some(stack), Some(&time)) = (stack, launches.get(at)) {
+                let sum = out.launching.entry(stack).or_insert((0, 0, time));
+                (sum.0, sum.2) = (sum.0 + 1, time);
+            }
+        });
+    }
+
+    /// Walks through the functions of a thread and through times, both in order: calls `add` with the index of a time, the
+    /// stack that was open, and for how long.
+    fn walk_functions(
+        &mut self,
+        profile: &Profile,
+        rows: &[u32],
+        times: &[(i64, i64)],
+        mut add: impl FnMut(&mut Self, usize, Option<u32>, i64),
+    ) {
         let mut open: Vec<(i64, u32)> = Vec::new();
         let mut next = rows.iter().map(|&row| profile.ranges.get(row as usize)).peekable();
-        for piece in pieces {
-            let mut at = piece.start;
-            while at < piece.end {
+        for (index, &(start, last)) in times.iter().enumerate() {
+            let mut at = start;
+            while at < last {
                 while let Some(range) = next.next_if(|r| r.start <= at) {
                     while open.last().is_some_and(|o| o.0 <= range.start) {
                         open.pop();
@@ -90,17 +138,8 @@ impl Building {
                     open.pop();
                 }
                 let end = open.last().map_or(i64::MAX, |o| o.0);
-                let until = end.min(next.peek().map_or(i64::MAX, |r| r.start)).clamp(at + 1, piece.end);
-                match open.last() {
-                    Some(&(_, stack)) => {
-                        let sum = self.sums.entry((piece.cause, stack)).or_insert((0, (piece.start, piece.end)));
-                        sum.0 += until - at;
-                        if piece.end - piece.start > sum.1.1 - sum.1.0 {
-                            sum.1 = (piece.start, piece.end);
-                        }
-                    }
-                    None => self.outside += until - at,
-                }
+                let until = end.min(next.peek().map_or(i64::MAX, |r| r.start)).clamp(at + 1, last);
+                add(self, index, open.last().map(|o| o.1), until - at);
                 at = until;
             }
         }
@@ -122,7 +161,18 @@ impl Building {
             })
             .collect();
         times.sort_by(|a, b| b.ns.total_cmp(&a.ns).then((a.cause, a.stack).cmp(&(b.cause, b.stack))));
-        let mut out = HostTime { times, exact: true, unknown: self.outside + without_functions, ..self.time };
+        let mut launching: Vec<LaunchStack> = self
+            .launching
+            .into_iter()
+            .map(|(stack, (launches, host, time))| LaunchStack {
+                stack: Some(stack),
+                sum: LaunchSum::recorded(launches, host),
+                time,
+                at: None,
+            })
+            .collect();
+        launching.sort_by_key(|l| l.stack);
+        let mut out = HostTime { times, launching, exact: true, unknown: self.outside + without_functions, ..self.time };
         out.attribute();
         out
     }

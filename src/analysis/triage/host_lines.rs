@@ -4,18 +4,15 @@
 //! at regular times, whatever the thread does. Idle time after a wait for the GPU counts for the line of the wait.
 
 use super::host::{CLOSE_NS, Host};
-use super::host_samples::LockHolders;
+use super::host_samples::{ENOUGH, LockHolders};
 use super::idle_causes::Piece;
+use super::launch_lines::{LaunchStack, LaunchSum};
 use super::time_category::Cause;
 use crate::analysis::code_origin::CodeOrigin;
 use crate::analysis::host_frames::{attributed_index, frame_label, is_nested};
 use crate::model::{Activity, CallStack, Profile, Samples, StackFrame};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-
-/// Least number of samples from which a line is named. With ten samples, a share of one half is known to ±31 points
-/// (95 % of the time): ten suffice to find a function that takes most of the time.
-pub const ENOUGH: u64 = 10;
 
 /// Idle time at one stack of a launching thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,10 +39,12 @@ pub struct StackTime {
 pub struct HostTime {
     /// The longest first.
     pub times: Vec<StackTime>,
+    /// Launches and host time by stack.
+    pub launching: Vec<LaunchStack>,
     pub frames: Vec<StackFrame>,
-    /// Stacks of `times`, and of their callers.
+    /// Stacks of `times` and `launching`, and of their callers.
     pub stacks: Vec<CallStack>,
-    /// Functions by idle time of any cause, the longest first.
+    /// Functions by idle time of any cause, the longest first; then those without, by host time.
     pub functions: Vec<LineTime>,
     /// Idle time whose threads were not sampled then, ns.
     pub unknown: i64,
@@ -138,8 +137,9 @@ impl LineGather {
         }
     }
 
-    /// Divides the idle time among the stacks. `host_idle` is all idle time with a thread behind it, ns.
-    pub fn into_time(self, samples: &Samples, host_idle: i64) -> HostTime {
+    /// Divides the idle time among the stacks. `host_idle` is all idle time with a thread behind it, ns; `launching` are
+    /// launches by stack.
+    pub fn into_time(self, samples: &Samples, host_idle: i64, launching: Vec<LaunchStack>) -> HostTime {
         let mut by_key: FxHashMap<TimeKey, (StackTime, f64)> = FxHashMap::default();
         let mut known = 0;
         for ((cause, _), sum) in self.sums {
@@ -169,6 +169,11 @@ impl LineGather {
             time.stack = time.stack.and_then(|stack| kept.keep_stack(stack, &mut out));
         }
         out.times = times;
+        out.launching = launching;
+        for at in 0..out.launching.len() {
+            let stack = out.launching[at].stack.and_then(|stack| kept.keep_stack(stack, &mut out));
+            out.launching[at].stack = stack;
+        }
         out.attribute();
         out
     }
@@ -220,8 +225,10 @@ pub struct LineTime {
     pub samples: u64,
     /// Main cause of the idle time.
     pub cause: Cause,
-    /// The longest idle time in the function, ns.
+    /// The longest idle time in the function, ns; a moment in it if there is none.
     pub longest: (i64, i64),
+    /// Launches from it, and time of the launching threads in it.
+    pub launching: LaunchSum,
 }
 
 impl LineTime {
@@ -237,12 +244,18 @@ fn most<K: Copy + Ord>(of: &FxHashMap<K, f64>) -> Option<(K, f64)> {
     of.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0))).map(|(&k, &ns)| (k, ns))
 }
 
-/// Identity of a function: its name and file.
-type FunctionKey = (Arc<str>, Option<Arc<str>>, Option<u32>);
+/// Identity of a function: its name, its file, and the line of its definition, if that is recorded.
+pub type FunctionKey = (Arc<str>, Option<Arc<str>>, Option<u32>);
 
 impl HostTime {
     fn frame(&self, frame: u32) -> Option<&StackFrame> {
         self.frames.get(frame as usize)
+    }
+
+    /// Identity of a frame's function. Where calls were recorded, names lack the class, and the line is that of the
+    /// definition: it tells methods of one name apart.
+    pub fn function_key(&self, frame: &StackFrame) -> FunctionKey {
+        (frame.function.clone(), frame.file.clone(), frame.line.filter(|_| self.exact))
     }
 
     fn node(&self, stack: Option<u32>) -> Option<CallStack> {
@@ -265,6 +278,12 @@ impl HostTime {
             let best = attributed_index(&frames).and_then(|i| numbers.get(i).copied());
             let first = numbers.first().copied();
             self.times[at].at = best.map(|best| (best, first.filter(|&f| f != best)));
+        }
+        for at in 0..self.launching.len() {
+            let numbers: Vec<u32> = self.frames_of(self.launching[at].stack).collect();
+            let frames: Vec<(&StackFrame, CodeOrigin)> =
+                numbers.iter().filter_map(|&f| Some((self.frame(f)?, *origins.get(f as usize)?))).collect();
+            self.launching[at].at = attributed_index(&frames).and_then(|i| numbers.get(i).copied());
         }
         self.functions = self.sum_functions(&[]);
     }
@@ -298,53 +317,76 @@ impl HostTime {
             inside: FxHashMap<FunctionKey, FxHashMap<u32, f64>>,
             causes: FxHashMap<Cause, f64>,
             activities: FxHashMap<Activity, f64>,
+            launching: LaunchSum,
+            /// Host time at each line, ns.
+            host_lines: FxHashMap<u32, f64>,
         }
-        let key = |f: &StackFrame, held_by| (f.function.clone(), f.file.clone(), held_by);
-        let mut sums: FxHashMap<FunctionKey, Sum> = FxHashMap::default();
+        let new = |longest| Sum {
+            ns: 0.0,
+            samples: 0,
+            longest,
+            lines: FxHashMap::default(),
+            inside: FxHashMap::default(),
+            causes: FxHashMap::default(),
+            activities: FxHashMap::default(),
+            launching: LaunchSum::default(),
+            host_lines: FxHashMap::default(),
+        };
+        let key = |f: &StackFrame, held_by: Option<u32>| (self.function_key(f), held_by);
+        let mut sums: FxHashMap<(FunctionKey, Option<u32>), Sum> = FxHashMap::default();
         for time in self.of_causes(causes) {
             let Some((frame, inner)) = time.at else { continue };
             let Some(function) = self.frame(frame) else { continue };
-            let sum = sums.entry(key(function, time.held_by)).or_insert_with(|| Sum {
-                ns: 0.0,
-                samples: 0,
-                longest: time.longest,
-                lines: FxHashMap::default(),
-                inside: FxHashMap::default(),
-                causes: FxHashMap::default(),
-                activities: FxHashMap::default(),
-            });
+            let sum = sums.entry(key(function, time.held_by)).or_insert_with(|| new(time.longest));
             sum.ns += time.ns;
             sum.samples += time.samples;
             *sum.lines.entry(frame).or_default() += time.ns;
             *sum.causes.entry(time.cause).or_default() += time.ns;
             *sum.activities.entry(time.activity).or_default() += time.ns;
             if let Some((inner, called)) = inner.and_then(|i| Some((i, self.frame(i)?))) {
-                *sum.inside.entry(key(called, None)).or_default().entry(inner).or_default() += time.ns;
+                *sum.inside.entry(self.function_key(called)).or_default().entry(inner).or_default() += time.ns;
             }
             if time.longest.1 - time.longest.0 > sum.longest.1 - sum.longest.0 {
                 sum.longest = time.longest;
             }
         }
+        // Launches have no cause.
+        for launching in self.launching.iter().filter(|_| causes.is_empty()) {
+            let Some((frame, function)) = launching.at.and_then(|f| Some((f, self.frame(f)?))) else { continue };
+            let sum = sums.entry(key(function, None)).or_insert_with(|| new((launching.time, launching.time)));
+            sum.launching.add(&launching.sum);
+            *sum.host_lines.entry(frame).or_default() += launching.sum.weight();
+        }
         let mut out: Vec<LineTime> = sums
             .into_iter()
-            .filter_map(|((_, _, held_by), sum)| {
-                let (line, line_ns) = most(&sum.lines)?;
+            .filter(|(_, sum)| sum.samples > 0 || sum.ns > 0.0 || !sum.launching.is_empty())
+            .filter_map(|((_, held_by), sum)| {
+                let (line, line_ns) = most(&sum.lines).or_else(|| Some((most(&sum.host_lines)?.0, 0.0)))?;
                 let called = sum.inside.values().find(|lines| lines.values().sum::<f64>() * 2.0 > sum.ns);
                 Some(LineTime {
                     frame: self.frame(line)?.clone(),
                     inside: called.and_then(|lines| self.frame(most(lines)?.0)).cloned(),
-                    activity: most(&sum.activities)?.0,
+                    activity: most(&sum.activities).map_or(Activity::Unknown, |a| a.0),
                     held_by,
                     ns: sum.ns.round() as i64,
                     line_ns: line_ns.round() as i64,
                     samples: sum.samples,
-                    cause: most(&sum.causes)?.0,
+                    cause: most(&sum.causes).map_or(Cause::Launch, |c| c.0),
                     longest: sum.longest,
+                    launching: sum.launching,
                 })
             })
             .collect();
         out.sort_by(|a, b| {
-            b.ns.cmp(&a.ns).then_with(|| (&a.frame.function, &a.frame.file, a.held_by).cmp(&(&b.frame.function, &b.frame.file, b.held_by)))
+            let host = |l: &LineTime| l.launching.host_ns().unwrap_or(0);
+            (b.ns, host(b)).cmp(&(a.ns, host(a))).then_with(|| {
+                (&a.frame.function, &a.frame.file, a.frame.line, a.held_by).cmp(&(
+                    &b.frame.function,
+                    &b.frame.file,
+                    b.frame.line,
+                    b.held_by,
+                ))
+            })
         });
         out
     }
@@ -376,7 +418,23 @@ impl HostTime {
 
     /// The functions with the most idle time of any cause, as far as the samples allow to tell.
     pub fn main_lines(&self, most: usize) -> Vec<LineTime> {
-        self.functions.iter().filter(|l| self.exact || l.samples >= ENOUGH).take(most).cloned().collect()
+        self.functions.iter().filter(|l| l.ns > 0 && (self.exact || l.samples >= ENOUGH)).take(most).cloned().collect()
+    }
+
+    /// All launches and host time of the launching threads.
+    pub fn all_launching(&self) -> LaunchSum {
+        let mut all = LaunchSum::default();
+        self.launching.iter().for_each(|l| all.add(&l.sum));
+        all
+    }
+
+    /// The function that certainly launches more than any other.
+    pub fn main_launcher(&self) -> Option<&LineTime> {
+        let all = self.all_launching();
+        let count = |l: &LineTime| l.launching.launches().unwrap_or(0);
+        let first = self.functions.iter().filter(|l| count(l) > 0).max_by_key(|l| count(l))?;
+        let ahead = |l: &LineTime| std::ptr::eq(l, first) || first.launching.clearly_more(&l.launching, &all);
+        self.functions.iter().all(ahead).then_some(first)
     }
 
     /// The function that has most of the idle time with these causes, functions that it calls included: the innermost
@@ -387,13 +445,13 @@ impl HostTime {
         let mut inclusive: FxHashMap<usize, Inclusive> = FxHashMap::default();
         let (mut all, mut count) = (0.0, 0);
         // Functions by number, and the stack in which each was seen last.
-        let mut numbers: FxHashMap<(&str, Option<&str>), usize> = FxHashMap::default();
+        let mut numbers: FxHashMap<FunctionKey, usize> = FxHashMap::default();
         let functions: Vec<usize> = self
             .frames
             .iter()
             .map(|f| {
                 let next = numbers.len();
-                *numbers.entry((&f.function, f.file.as_deref())).or_insert(next)
+                *numbers.entry(self.function_key(f)).or_insert(next)
             })
             .collect();
         let mut seen_in = vec![usize::MAX; numbers.len()];

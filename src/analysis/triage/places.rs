@@ -2,7 +2,7 @@
 
 use super::copies::CopyClass;
 use super::finding::{Place, PlaceKind};
-use super::host_lines::ENOUGH;
+use super::host_samples::ENOUGH;
 use super::idle_causes::Piece;
 use super::run_context::{LONGEST, RunContext};
 use super::time_category::Cause;

@@ -13,6 +13,7 @@ use super::host_lines::{HostTime, LineGather};
 use super::idle_causes::{Gaps, Piece};
 use super::intervals::Intervals;
 use super::kernels::Kernels;
+use super::launch_lines::sum_samples;
 pub use super::outside::Outside;
 use super::outside::outside_of;
 use super::spread::{Single, Spreads};
@@ -261,9 +262,9 @@ impl<'a> RunContext<'a> {
                 (cause, pieces)
             })
             .collect();
-        let mut host_time = lines.into_time(&profile.samples, host_idle);
+        let mut host_time = lines.into_time(&profile.samples, host_idle, sum_samples(profile, &host, &windows));
         if host_time.times.is_empty() && host.known.python {
-            host_time = time_of_functions(profile, &host, &pieces);
+            host_time = time_of_functions(profile, &host, &pieces, &windows);
         }
         let units = devices.len().max(1) as f64;
         let slice = |(sums, causes): (&[f64; RUNNING.len()], &ByCause)| {

@@ -10,6 +10,7 @@ mod memops;
 mod names;
 mod notes;
 mod places;
+mod python_samples;
 mod ranges;
 mod strings;
 mod target;
@@ -139,15 +140,16 @@ fn read_export(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
     }
     let graphs = memops::read_graphs(db, job, &mut strings, &mut places);
     profile.graphs = note_damage(&mut profile.notes, graphs)?;
+    let mut marks = python_samples::Marks::default();
     if job.wants.has_parts(Parts::RANGES) {
         let read = ranges::read_ranges(db, job, &mut strings);
-        profile.ranges = note_damage(&mut profile.notes, read)?;
+        (profile.ranges, marks) = note_damage(&mut profile.notes, read)?;
         // Nodes are looked up in ranges only.
         if profile.launches.has_graph_nodes() {
             profile.graph_nodes = note_damage(&mut profile.notes, graph_nodes::read_origins(db, job))?;
         }
     }
-    read_other_parts(db, job, &mut strings, &mut places, &target, &mut profile)?;
+    read_other_parts(db, job, &mut strings, &mut places, (&target, marks), &mut profile)?;
     profile.places = places.list;
     let pids: BTreeSet<u32> = profile.places.iter().filter_map(|p| p.pid).collect();
     profile.processes = pids.into_iter().map(|pid| target.process_info(pid)).collect();
@@ -165,7 +167,7 @@ fn read_other_parts(
     job: &Job<'_>,
     strings: &mut strings::Strings<'_>,
     places: &mut places::Places<'_>,
-    target: &target::Target,
+    (target, marks): (&target::Target, python_samples::Marks),
     profile: &mut Profile,
 ) -> Result<(), ImportError> {
     let wants = |part| job.wants.has_parts(part);
@@ -185,7 +187,16 @@ fn read_other_parts(
         profile.overhead = note_damage(&mut profile.notes, threads::read_overhead(db, job, strings, &mut known))?;
     }
     if wants(Parts::SAMPLES) {
-        profile.samples = note_damage(&mut profile.notes, threads::read_samples(db, job, strings, &mut known))?;
+        if marks.without_payload > 0 && marks.list.is_empty() {
+            let text = "nsys sampled Python stacks, but this export leaves them out.";
+            let note = Note::new(Severity::Warning, NoteKind::Lost, text);
+            profile.notes.push(note.with_fix("export with `nsys export --type sqlite --include-blobs true` of a newer nsys"));
+        }
+        profile.samples = python_samples::build_samples(marks.list, strings, &mut known);
+        // Stacks of Python have lines, and say more than the interpreter's symbols.
+        if profile.samples.samples.is_empty() {
+            profile.samples = note_damage(&mut profile.notes, threads::read_samples(db, job, strings, &mut known))?;
+        }
     }
     if wants(Parts::THREADS) {
         profile.os_calls = note_damage(&mut profile.notes, threads::os_calls(db, job, strings, &mut known))?;

@@ -1,6 +1,7 @@
 //! Reads NVTX ranges with their domains. Reports contain millions of ranges, so texts are interned while reading.
 
 use super::calls::{pid_of, tid_of};
+use super::python_samples::{self, Mark, Marks};
 use super::strings::Strings;
 use crate::import::Budget;
 use crate::import::sqlite::db::Db;
@@ -36,6 +37,9 @@ struct Reader {
     categories: Vec<(u32, i64, i64, Text)>,
     /// Optional attributes, by chunk and index of the range.
     extra: Vec<((usize, usize), Extra)>,
+    /// Marks that may be sampled stacks, and the number of those without text or payload, by process and domain.
+    marks: Vec<Mark>,
+    bare_marks: FxHashMap<(u32, i64), u64>,
 }
 
 /// Attributes that few ranges have.
@@ -64,16 +68,17 @@ const TOO_LONG: &str = "its strings are longer than a file of this size can cont
 /// Event types of nsys' `ENUM_NSYS_EVENT_TYPE`.
 const PUSH_POP: i64 = 59;
 const START_END: i64 = 60;
+const MARK: i64 = 34;
 /// Imported text ranges, which nest like push/pop ranges.
 const IMPORTED: [i64; 2] = [70, 71];
 const DOMAIN: i64 = 75;
 /// Name of a category.
 const CATEGORY: i64 = 33;
 
-/// Reads all ranges, without marks and thread names.
-pub fn read_ranges(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Ranges, ImportError> {
+/// Reads all ranges, without thread names; of marks only sampled stacks.
+pub fn read_ranges(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<(Ranges, Marks), ImportError> {
     if !db.has_table(NVTX) {
-        return Ok(Ranges::default());
+        return Ok(Default::default());
     }
     let layout = scan::find_layout(db, NVTX)?;
     let plain = ["start", "end", "eventType", "globalTid", "domainId", "textId", "text"];
@@ -101,12 +106,29 @@ pub fn read_ranges(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<
             PUSH_POP => Some(RangeKind::PushPop),
             START_END => Some(RangeKind::StartEnd),
             t if IMPORTED.contains(&t) => Some(RangeKind::PushPop),
-            DOMAIN | CATEGORY => None,
+            DOMAIN | CATEGORY | MARK => None,
             _ => return Ok(()),
         };
         let (thread, domain, id) = (integer(3)?, integer(4)?, integer(5)?);
         let pid = pid_of(thread).unwrap_or_default();
         let domain = if domain == NULL { 0 } else { domain };
+        if integer(2)? == MARK {
+            let mark = match row.get_ref(binary)? {
+                ValueRef::Blob(bytes) => extended_payload(bytes).and_then(|b| Mark::from_payload(b, pid, domain, integer(0).ok()?)),
+                _ if id == NULL && matches!(row.get_ref(6)?, ValueRef::Null) => {
+                    *reader.bare_marks.entry((pid, domain)).or_default() += 1;
+                    None
+                }
+                _ => None,
+            };
+            if let Some(mark) = mark.filter(|m| m.time != NULL) {
+                if !texts.try_spend(mark.size()) {
+                    return Err(rusqlite::Error::UserFunctionError(TOO_LONG.into()));
+                }
+                reader.marks.push(mark);
+            }
+            return Ok(());
+        }
         let inline = match row.get_ref(6)? {
             ValueRef::Text(text) if !texts.try_spend(text.len() as u64) => {
                 return Err(rusqlite::Error::UserFunctionError(TOO_LONG.into()));
@@ -241,7 +263,7 @@ impl Categories {
 }
 
 /// Merges the tables of the reader threads; ranges are in file order.
-fn merge_readers(readers: Vec<Reader>, strings: &mut Strings<'_>) -> Ranges {
+fn merge_readers(readers: Vec<Reader>, strings: &mut Strings<'_>) -> (Ranges, Marks) {
     let mut text = |t: &Text| match t {
         Text::Inline(t) => Arc::from(&**t),
         Text::Id(id) => strings.get(*id).unwrap_or_else(|| Arc::from(UNNAMED)),
@@ -256,12 +278,16 @@ fn merge_readers(readers: Vec<Reader>, strings: &mut Strings<'_>) -> Ranges {
             domains.insert((*pid, *domain), text(name));
         }
     }
+    let is_python = |pid: u32, domain: i64| domains.get(&(pid, domain)).is_some_and(|name| &**name == python_samples::DOMAIN);
+    let mut marks = Marks::default();
     let mut out = Ranges::default();
     out.reserve(readers.iter().map(|r| r.ranges.len()).sum());
     let mut names: FxHashMap<(Option<Arc<str>>, Arc<str>), u32> = FxHashMap::default();
     let mut threads: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     let mut parts = Vec::new();
     for reader in readers {
+        marks.list.extend(reader.marks.into_iter().filter(|m| is_python(m.pid, m.domain)));
+        marks.without_payload += reader.bare_marks.iter().filter(|((pid, domain), _)| is_python(*pid, *domain)).map(|m| m.1).sum::<u64>();
         let mut intern = |(pid, domain, t): &(u32, i64, Text)| {
             let unnamed = || Arc::from(format!("domain {domain}"));
             let domain = (*domain != 0).then(|| domains.get(&(*pid, *domain)).cloned().unwrap_or_else(unnamed));
@@ -318,5 +344,5 @@ fn merge_readers(readers: Vec<Reader>, strings: &mut Strings<'_>) -> Ranges {
             at[part] += 1;
         }
     }
-    out
+    (out, marks)
 }

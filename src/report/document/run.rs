@@ -49,14 +49,21 @@ const LINES: usize = 10;
 
 fn lines_table(triage: &Triage, lines: &[LineTime]) -> Table {
     let all = triage.host_time.known().max(1) as f64;
+    let launching = lines.iter().any(|l| l.launching.launches().is_some_and(|n| n > 0));
     let row = |l: &LineTime| {
         let share = units::format_percent(l.ns as f64 / all * 100.0);
-        vec![l.label(), Nanos(l.ns).to_string(), share, l.cause.part().short_label().to_owned()]
+        let mut row = vec![l.label(), Nanos(l.ns).to_string(), share, l.cause.part().short_label().to_owned()];
+        if launching {
+            let launches = l.launching.launches().map(|n| units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX)));
+            row.extend([launches.unwrap_or_default(), l.launching.host_ns().map_or_else(String::new, |ns| Nanos(ns).to_string())]);
+        }
+        row
     };
-    Table {
-        head: vec![("function", false), ("GPU idle", true), ("share", true), ("while the host", false)],
-        rows: lines.iter().map(row).collect(),
+    let mut head = vec![("function", false), ("GPU idle", true), ("share", true), ("while the host", false)];
+    if launching {
+        head.extend([("launches", true), ("host time", true)]);
     }
+    Table { head, rows: lines.iter().map(row).collect() }
 }
 
 fn css_class(part: TimeCategory) -> String {

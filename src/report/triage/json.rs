@@ -180,7 +180,12 @@ struct HostLineJson {
     share_percent: f64,
     /// Null where each call was recorded.
     samples: Option<u64>,
-    part: &'static str,
+    /// Launches from the function, estimated from samples unless each call was recorded; null if too few samples tell.
+    launches: Option<u64>,
+    /// Time of the launching threads in it, without waits for the GPU, for input and for locks.
+    host_ns: Option<i64>,
+    /// Null without idle time.
+    part: Option<&'static str>,
     activity: &'static str,
 }
 
@@ -193,7 +198,9 @@ fn host_lines(t: &Triage) -> Vec<HostLineJson> {
         idle_ns: l.ns,
         share_percent: round_percent(l.ns as f64 / all * 100.0),
         samples: (!t.host_time.exact).then_some(l.samples),
-        part: l.cause.part().id(),
+        launches: l.launching.launches(),
+        host_ns: l.launching.host_ns(),
+        part: (l.ns > 0).then(|| l.cause.part().id()),
         activity: l.activity.id(),
     };
     t.host_time.lines(&[]).into_iter().map(row).collect()

@@ -4,7 +4,7 @@ use super::text::{
     Judged, format_evidence, format_place, format_value, gain_text, judged_line, name_of, part_name, remarks, round_percent,
 };
 use crate::analysis::table::{Column, Unit, Value};
-use crate::analysis::triage::{Finding, TimeCategory, Triage};
+use crate::analysis::triage::{Finding, LineTime, TimeCategory, Triage};
 use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, Profile, units};
 use crate::report::Format;
@@ -90,6 +90,14 @@ fn one_page(out: &mut dyn Write, profile: &Profile, t: &Triage, width: usize) ->
 /// Number of lines of the program on a page.
 const LINES: usize = 5;
 
+/// `: about 1,200 launches, 34 ms of the host's time`; empty for a line without launches, or with too few samples.
+fn launches_text(t: &Triage, line: &LineTime) -> String {
+    let Some(launches) = line.launching.launches().filter(|&n| n > 0) else { return String::new() };
+    let about = if t.host_time.exact { "" } else { "about " };
+    let host = line.launching.host_ns().map_or_else(String::new, |ns| format!(", {} of the host's time", Nanos(ns)));
+    format!(": {about}{}{host}", units::format_count(launches, "launch"))
+}
+
 fn print_lines(out: &mut dyn Write, t: &Triage, width: usize) -> io::Result<()> {
     let lines = t.host_time.main_lines(LINES);
     if lines.is_empty() {
@@ -100,10 +108,11 @@ fn print_lines(out: &mut dyn Write, t: &Triage, width: usize) -> io::Result<()> 
     let all = t.host_time.known().max(1) as f64;
     lines.iter().try_for_each(|l| {
         let text = format!(
-            "{:>8}  {:>6}  {}",
+            "{:>8}  {:>6}  {}{}",
             Nanos(l.ns).to_string(),
             units::format_percent(l.ns as f64 / all * 100.0),
-            escape_unsafe(&l.label())
+            escape_unsafe(&l.label()),
+            launches_text(t, l)
         );
         write_wrapped(out, "  ", "                    ", &text, width)
     })
@@ -174,7 +183,8 @@ pub fn write_markdown(out: &mut dyn Write, judged: &[Judged<'_>]) -> io::Result<
         let all = t.host_time.known().max(1) as f64;
         for l in lines {
             let share = units::format_percent(l.ns as f64 / all * 100.0);
-            writeln!(out, "- {} ({share}): {}", Nanos(l.ns), table::escape_markdown(&l.label()))?;
+            let launches = launches_text(t, &l);
+            writeln!(out, "- {} ({share}): {}{launches}", Nanos(l.ns), table::escape_markdown(&l.label()))?;
         }
         writeln!(out)?;
         for line in remarks(t) {

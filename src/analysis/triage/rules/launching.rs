@@ -1,7 +1,9 @@
 //! Rules: the host launches too slowly, builds graphs, or loads code.
 
+use crate::analysis::host_frames::frame_label;
 use crate::analysis::readable::readable_name;
 use crate::analysis::triage::finding::{Finding, Sure};
+use crate::analysis::triage::host_lines::LineTime;
 use crate::analysis::triage::places;
 use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::text::{format_ns, format_percent};
@@ -40,14 +42,16 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
     let each = idle as f64 / launched;
     let spots = places::locate_idle(case, &[Cause::Launch]);
     let at = if spots.lines { spots.main_place_text().trim_end_matches(',').to_owned() } else { String::new() };
+    let launcher = case.host_time.main_launcher();
     let finding = Finding::new(
         Verdict::LaunchBound,
         share,
         format!(
-            "the host cannot launch as fast as the GPU works{at}: idle for {} of {base} while the host issues {} launches per second, {} of idle time for each",
+            "the host cannot launch as fast as the GPU works{at}: idle for {} of {base} while the host issues {} launches per second, {} of idle time for each{}",
             format_percent(share),
             units::format_grouped(rate.round() as i64),
-            format_ns(each)
+            format_ns(each),
+            launcher.map_or_else(String::new, |line| name_launcher(case, line))
         ),
     )
     .with_gain_basis("the idle time in which the launching thread was in launch calls or between close ones; with graphs or fewer kernels it goes nearly to zero")
@@ -59,6 +63,8 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
     .with_evidence("median duration of a kernel", k.median_duration().map(|n| n as f64), "ns")
     .with_judged_evidence("kernels that began within 10 µs of their call", at_once.map(|a| a * 100.0), "%", ("≥", 50.0))
     .with_evidence("launches in a step", case.per_step(k.launches), "")
+    .with_evidence("launches from the line that launches most", launcher.and_then(|l| l.launching.launches()).map(|n| n as f64), "")
+    .with_evidence("the host's time in its function", launcher.and_then(|l| l.launching.host_ns()).map(|ns| ns as f64), "ns")
     .with_places(spots.places);
     let finding = if graphs {
         finding.with_actions(&[
@@ -81,6 +87,20 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
     } else {
         finding
     })
+}
+
+/// Ending of a headline: the function that launches most, its launches and host time.
+fn name_launcher(case: &RunContext<'_>, line: &LineTime) -> String {
+    let all = case.host_time.all_launching().launches();
+    let (Some(launches), Some(all)) = (line.launching.launches(), all) else { return String::new() };
+    let about = if case.host_time.exact { "" } else { "about " };
+    let host = line.launching.host_ns().map_or_else(String::new, |ns| format!(", in {} of the host's time", format_ns(ns as f64)));
+    format!(
+        "; {} launches most: {about}{} of {} launches{host}",
+        frame_label(&line.frame),
+        units::format_grouped(i64::try_from(launches).unwrap_or(i64::MAX)),
+        units::format_grouped(i64::try_from(all).unwrap_or(i64::MAX)),
+    )
 }
 
 /// Graphs are captured or instantiated while the GPU has nothing to do.

@@ -67,7 +67,7 @@ impl LinesScreen {
         };
         let tree = CallTree::from_time(&triage.host_time, |thread| thread_label(profile, thread));
         let node = |id: u32| tree.nodes.get(id as usize);
-        let is_main = |n: &CallNode| n.parent.and_then(node).is_none_or(|p| n.ns as f64 >= MAIN * p.ns as f64);
+        let is_main = |n: &CallNode| n.ns > 0 && n.parent.and_then(node).is_none_or(|p| n.ns as f64 >= MAIN * p.ns as f64);
         // A parent precedes its children, so that a closed one closes what is below.
         let mut unfolded = HashSet::new();
         for (id, n) in (0..).zip(&tree.nodes) {

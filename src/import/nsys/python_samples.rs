@@ -1,0 +1,107 @@
+//! Python stacks that nsys samples (`--python-sampling=true`). They are marks of an NVTX domain, made by nsys' own
+//! sampling thread, with an extended payload: the thread's state, the source, and function, file and line of each frame.
+//!
+//! Nothing in a mark names the sampled thread. The outermost call of a process's main thread is its module, which other
+//! threads do not have: only stacks of main threads are taken.
+
+use super::strings::Strings;
+use crate::model::{Activity, CallStack, Sample, Samples, StackFrame, Threads};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Domain of the marks.
+pub const DOMAIN: &str = "Python Backtrace";
+/// Bytes before the frames, and of a frame. Counts and lines have 4 bytes, and 4 bytes that mean nothing.
+const HEAD: usize = 16;
+const FRAME: usize = 24;
+/// Source of samples; backtraces of CUDA calls have another.
+const PERIODIC: u32 = 1;
+/// State of a thread that waits for a lock or a condition. The state of those that run is that of those that sleep.
+const BLOCKING_WAIT: u32 = 2;
+/// Outermost functions of a main thread: of a script, and of a module that is run with `python -m`.
+const MAIN: [&str; 2] = ["<module>", "_run_module_as_main"];
+
+/// Ids of function and file, and the line.
+type Frame = (i64, i64, u32);
+
+/// A mark with a payload of this form.
+#[derive(Debug)]
+pub struct Mark {
+    pub pid: u32,
+    pub domain: i64,
+    /// ns.
+    pub time: i64,
+    blocked: bool,
+    /// Innermost first.
+    frames: Box<[Frame]>,
+}
+
+/// Marks of the domain.
+#[derive(Debug, Default)]
+pub struct Marks {
+    pub list: Vec<Mark>,
+    /// Number of marks whose payload was not exported.
+    pub without_payload: u64,
+}
+
+impl Mark {
+    /// Reads a payload; `None` if it is of another form.
+    pub fn from_payload(bytes: &[u8], pid: u32, domain: i64, time: i64) -> Option<Self> {
+        let short = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+        let long = |at: usize| Some(i64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+        let count = short(8)? as usize;
+        if short(4)? != PERIODIC || bytes.len() != HEAD.checked_add(count.checked_mul(FRAME)?)? {
+            return None;
+        }
+        let frame = |i: usize| Some((long(HEAD + i * FRAME)?, long(HEAD + i * FRAME + 8)?, short(HEAD + i * FRAME + 16)?));
+        Some(Self { pid, domain, time, blocked: short(0)? == BLOCKING_WAIT, frames: (0..count).map(frame).collect::<Option<_>>()? })
+    }
+
+    /// Size in memory.
+    pub fn size(&self) -> u64 {
+        (size_of::<Self>() + size_of_val(&*self.frames)) as u64
+    }
+}
+
+/// A text without the escapes of HTML, which nsys puts into names.
+fn without_escapes(text: &str) -> String {
+    text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
+}
+
+/// Builds the samples of main threads, sorted by time.
+pub fn build_samples(mut marks: Vec<Mark>, strings: &mut Strings<'_>, threads: &mut Threads) -> Samples {
+    marks.sort_by_key(|m| (m.time, m.pid));
+    let mut texts: FxHashMap<i64, Option<Arc<str>>> = FxHashMap::default();
+    let mut text = |id: i64| texts.entry(id).or_insert_with(|| strings.get(id).map(|t| without_escapes(&t).into())).clone();
+    let mut is_main = |mark: &Mark| {
+        let outermost = mark.frames.last().and_then(|f| text(f.0));
+        outermost.is_some_and(|function| MAIN.contains(&&*function))
+    };
+    marks.retain(&mut is_main);
+    // A thread has one stack at a time: of two, neither is certain.
+    let mut times: FxHashMap<(i64, u32), u32> = FxHashMap::default();
+    marks.iter().for_each(|m| *times.entry((m.time, m.pid)).or_default() += 1);
+    marks.retain(|m| times.get(&(m.time, m.pid)) == Some(&1));
+    let mut out = Samples::default();
+    let mut frames: FxHashMap<Frame, u32> = FxHashMap::default();
+    let mut distinct: FxHashMap<CallStack, u32> = FxHashMap::default();
+    for mark in &marks {
+        let mut stack = None;
+        for &key in mark.frames.iter().rev() {
+            let frame = *frames.entry(key).or_insert_with(|| {
+                let (function, file, line) = key;
+                let function = text(function).unwrap_or_else(|| Arc::from("(unknown)"));
+                out.frames.push(StackFrame { function, file: text(file), line: (line > 0).then_some(line), python: true });
+                u32::try_from(out.frames.len() - 1).unwrap_or(u32::MAX)
+            });
+            stack = Some(*distinct.entry(CallStack { caller: stack, frame }).or_insert_with_key(|stack| {
+                out.stacks.push(*stack);
+                u32::try_from(out.stacks.len() - 1).unwrap_or(u32::MAX)
+            }));
+        }
+        let activity = if mark.blocked { Activity::Lock } else { Activity::Unknown };
+        let thread = threads.get_or_insert(mark.pid, mark.pid).0;
+        out.samples.push(Sample { time: mark.time, thread, stack, activity, holds: false });
+    }
+    out
+}
