@@ -8,6 +8,13 @@ const PACKAGES: [&str; 2] = ["/site-packages/", "/dist-packages/"];
 /// Folders of the code that torch.compile generates.
 const GENERATED: [&str; 3] = ["/torchinductor_", "/torch_compile_cache/", "/inductor_cache/"];
 
+/// Libraries of the system, the compilers and Python, without version.
+const SYSTEM: [&str; 13] =
+    ["libc", "libm", "libdl", "librt", "libpthread", "libstdc++", "libgcc", "libgomp", "libgfortran", "ld", "linux", "vdso", "libpython3"];
+/// Libraries of NVIDIA's driver, runtime and profilers.
+const SYSTEM_PREFIXES: [&str; 8] =
+    ["libcuda.", "libcudart", "libcupti", "libnvidia-", "libToolsInjection", "libnvToolsExt", "libaccinj", "libpython"];
+
 /// Origin of a function, the program's own code first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CodeOrigin {
@@ -16,7 +23,7 @@ pub enum CodeOrigin {
     Package,
     /// A package that nearly all programs call, or code that it generated: its lines say little about the program.
     Framework,
-    /// The standard library, or code without a file; also native code.
+    /// The standard library, or code without a file; also the system's and the driver's libraries.
     Standard,
 }
 
@@ -24,7 +31,25 @@ impl CodeOrigin {
     pub fn of_frame(frame: &StackFrame) -> Self {
         match &frame.file {
             Some(file) if frame.python => Self::of_file(file),
-            _ => Self::Standard,
+            Some(module) => Self::of_module(module),
+            None => Self::Standard,
+        }
+    }
+
+    /// Origin of native code by its module: a library, or else the program itself.
+    pub fn of_module(module: &str) -> Self {
+        let name = module.rsplit('/').next().unwrap_or(module);
+        let is_library = name.ends_with(".so") || name.contains(".so.") || name.contains(".cpython-");
+        // Libraries of the system have their version in their name.
+        let stem = name.split(['.', '-', '_']).next().unwrap_or(name);
+        if SYSTEM.iter().any(|lib| stem == *lib) || SYSTEM_PREFIXES.iter().any(|lib| name.starts_with(lib)) {
+            Self::Standard
+        } else if is_library {
+            Self::Package
+        } else if name.is_empty() || name.starts_with(['[', '<']) || name.starts_with("python") {
+            Self::Standard
+        } else {
+            Self::Own
         }
     }
 
@@ -84,6 +109,33 @@ mod tests {
         assert_eq!(of("/root/.pyenv/versions/3.10.13/lib/python3.10/threading.py"), CodeOrigin::Standard);
         assert_eq!(of("/usr/lib/python3.13t/json/decoder.py"), CodeOrigin::Standard);
         assert_eq!(of("<frozen importlib._bootstrap>"), CodeOrigin::Standard);
+    }
+
+    #[test]
+    fn origins_by_module() {
+        let of = CodeOrigin::of_module;
+        for own in ["openacc", "/opt/app/train", "a.out", "app.exe"] {
+            assert_eq!(of(own), CodeOrigin::Own, "{own}");
+        }
+        for package in ["loader.so", "libucs.so.0.0.0", "libtorch_cpu.so", "_C.cpython-312-x86_64-linux-gnu.so", "libcudnn.so.9"] {
+            assert_eq!(of(package), CodeOrigin::Package, "{package}");
+        }
+        let standard = [
+            "libc-2.17.so",
+            "libc.so.6",
+            "libpthread-2.17.so",
+            "libcuda.so.510.47.03",
+            "libToolsInjection64.so",
+            "libpython3.11.so.1.0",
+            "python3.11",
+            "[kernel.kallsyms]",
+            "[Max depth]",
+            "ld-linux-x86-64.so.2",
+            "",
+        ];
+        for standard in standard {
+            assert_eq!(of(standard), CodeOrigin::Standard, "{standard}");
+        }
     }
 
     #[test]

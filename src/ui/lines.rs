@@ -16,7 +16,7 @@ use crate::app::overlay::FilterInput;
 use crate::app::screens::overview::available_triage;
 use crate::app::{ActionId, App, LinesScreen};
 use crate::model::text::escape_unsafe;
-use crate::model::{Nanos, units};
+use crate::model::{Activity, Nanos, units};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span, Text};
@@ -92,8 +92,14 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScreen, view
     let base = app.report().and_then(available_triage).map_or("the run", |t| t.base);
     frame.render_widget(control_line(screen, base, theme, columns), line(0));
     // The function has what the figures leave, the less important of which give way.
-    let launching = screen.tree.nodes.iter().any(|n| n.launching.launches().is_some_and(|l| l > 0));
-    let figures: Vec<&Figure> = FIGURES.iter().filter(|f| launching || !["launches", "host"].contains(&f.0)).collect();
+    let any = |known: fn(&CallNode) -> bool| screen.tree.nodes.iter().any(known);
+    let has = |title: &str| match title {
+        "launches" | "host" => any(|n| n.launching.launches().is_some_and(|l| l > 0)),
+        "thread" => any(|n| n.activity != Activity::Unknown),
+        "samples" => any(|n| n.samples > 0),
+        _ => true,
+    };
+    let figures: Vec<&Figure> = FIGURES.iter().filter(|f| has(f.0)).collect();
     let width = |n: usize| figures[..n].iter().map(|f| f.1 + GAP).sum::<usize>();
     let shown = (1..=figures.len()).rev().find(|&n| columns >= NAME + GAP + BAR + width(n)).unwrap_or(1);
     let name = columns.saturating_sub(GAP + BAR + width(shown));
@@ -225,7 +231,7 @@ fn draw_panels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScree
         ),
         text,
     );
-    if node.ns > 0 {
+    if node.ns > 0 && node.activity != Activity::Unknown {
         say(format!("Most of this time, the thread {}.", node.activity.as_str()), text);
     }
     if let Some(launches) = node.launching.launches().filter(|&n| n > 0) {

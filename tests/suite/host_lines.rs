@@ -407,4 +407,13 @@ fn launches_by_recorded_functions_are_counted() {
     let (_, json, _) = run(&["triage", &root().join("fixtures/torch/whole.pt.trace.json.gz").display().to_string(), "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert!(json["host_lines"].as_array().unwrap().iter().any(|l| l["launches"].as_u64() > Some(10) && l["host_ns"].as_i64() > Some(0)));
+    // The screen has both beside idle time, where there is room.
+    for (size, both) in [((140, 40), true), ((100, 40), false)] {
+        let mut explorer = Explorer::open(&[root().join("fixtures/torch/whole.pt.trace.json.gz")], size);
+        explorer.press("c");
+        let screen = explorer.screen();
+        assert_eq!(screen.contains(" launches ") && screen.contains(" host "), both, "{screen}");
+        assert!(screen.contains("It makes 74 launches, in 4.38 ms of the host's time"), "{screen}");
+        assert!(!screen.contains("unknown"), "{screen}");
+    }
 }

@@ -15,6 +15,8 @@ const OSRT: &str = "OSRT_API";
 const SCHED: &str = "SCHED_EVENTS";
 const SAMPLES: &str = "COMPOSITE_EVENTS";
 const CHAINS: &str = "SAMPLING_CALLCHAINS";
+/// Symbols that nsys puts where a stack is not followed any further.
+const ENDS: [&str; 2] = ["[Max depth]", "[Broken backtraces]"];
 /// Tables with the overhead of nsys and, in newer exports, of CUPTI.
 const OVERHEADS: [&str; 2] = ["PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD"];
 
@@ -95,12 +97,17 @@ pub fn read_samples(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: 
     for [id, symbol, module, depth] in gather_rows(db, job, CHAINS, ["id", "symbol", "module", "stackDepth"], "CPU stacks")? {
         let frame = *frames.entry((symbol, module)).or_insert_with(|| {
             let function = strings.get(symbol).unwrap_or_else(|| Arc::from("(unknown)"));
+            if ENDS.contains(&&*function) {
+                return u32::MAX;
+            }
             let module = strings.get(module);
             let file = module.as_deref().and_then(|m| m.rsplit(['/', '\\']).next()).filter(|f| !f.is_empty()).map(Arc::from);
             out.frames.push(StackFrame { function, file, line: None, python: false });
             u32::try_from(out.frames.len() - 1).unwrap_or(u32::MAX)
         });
-        found.entry(id).or_default().push((depth, frame));
+        if frame != u32::MAX {
+            found.entry(id).or_default().push((depth, frame));
+        }
     }
     let mut distinct: FxHashMap<CallStack, u32> = FxHashMap::default();
     for [id, time, global] in rows.into_iter().filter(|row| row[1] != NULL) {
