@@ -44,7 +44,7 @@ fn every_grouping_counts_every_launch_once() {
         for by in GroupBy::ALL {
             let grouping = Grouping::from_profile(&profile, by, Some(&paths));
             if let Some(why) = grouping.unavailable {
-                let known = [(GroupBy::Nvtx, profile.ranges.is_empty()), (GroupBy::Line, profile.graph_nodes.is_empty())];
+                let known = [(GroupBy::Nvtx, profile.ranges.is_empty()), (GroupBy::Line, !profile.graph_nodes.have_stacks())];
                 assert!(known.contains(&(by, true)), "{name} by {}: {why}", by.cli_name());
                 continue;
             }
