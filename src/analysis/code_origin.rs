@@ -39,10 +39,10 @@ impl CodeOrigin {
     /// Origin of native code by its module: a library, or else the program itself.
     pub fn of_module(module: &str) -> Self {
         let name = module.rsplit('/').next().unwrap_or(module);
-        let is_library = name.ends_with(".so") || name.contains(".so.") || name.contains(".cpython-");
+        let is_library = name.split('.').skip(1).any(|part| part == "so");
         // Libraries of the system have their version in their name.
         let stem = name.split(['.', '-', '_']).next().unwrap_or(name);
-        if SYSTEM.iter().any(|lib| stem == *lib) || SYSTEM_PREFIXES.iter().any(|lib| name.starts_with(lib)) {
+        if SYSTEM.contains(&stem) || SYSTEM_PREFIXES.iter().any(|lib| name.starts_with(lib)) {
             Self::Standard
         } else if is_library {
             Self::Package

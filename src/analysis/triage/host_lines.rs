@@ -424,7 +424,9 @@ impl HostTime {
     /// All launches and host time of the launching threads.
     pub fn all_launching(&self) -> LaunchSum {
         let mut all = LaunchSum::default();
-        self.launching.iter().for_each(|l| all.add(&l.sum));
+        for launching in &self.launching {
+            all.add(&launching.sum);
+        }
         all
     }
 

@@ -135,7 +135,9 @@ pub fn sum_samples(profile: &Profile, host: &Host<'_>, windows: &[(i64, i64)]) -
                 add(at, weight, !waits);
             }
         }
-        (next..rows.len()).for_each(|at| add(at, 0.0, true));
+        for at in next..rows.len() {
+            add(at, 0.0, true);
+        }
         let all: f64 = found.iter().map(|f| f.1.launches).sum();
         let scale = if all > 0.0 { launches as f64 / all } else { 0.0 };
         for (stack, mut sum, time) in found {

@@ -80,7 +80,9 @@ pub fn build_samples(mut marks: Vec<Mark>, strings: &mut Strings<'_>, threads: &
     marks.retain(&mut is_main);
     // A thread has one stack at a time: of two, neither is certain.
     let mut times: FxHashMap<(i64, u32), u32> = FxHashMap::default();
-    marks.iter().for_each(|m| *times.entry((m.time, m.pid)).or_default() += 1);
+    for mark in &marks {
+        *times.entry((mark.time, mark.pid)).or_default() += 1;
+    }
     marks.retain(|m| times.get(&(m.time, m.pid)) == Some(&1));
     let mut out = Samples::default();
     let mut frames: FxHashMap<Frame, u32> = FxHashMap::default();
