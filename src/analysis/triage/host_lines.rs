@@ -357,9 +357,12 @@ impl HostTime {
             sum.launching.add(&launching.sum);
             *sum.host_lines.entry(frame).or_default() += launching.sum.weight();
         }
+        // Without idle time, functions are listed that launch, or take time that matters.
+        let least = self.all_launching().host_ns().unwrap_or(0) / 100;
+        let matters = |of: &LaunchSum| of.launches().is_some_and(|n| n > 0) || of.host_ns().is_some_and(|ns| ns > least);
         let mut out: Vec<LineTime> = sums
             .into_iter()
-            .filter(|(_, sum)| sum.samples > 0 || sum.ns > 0.0 || !sum.launching.is_empty())
+            .filter(|(_, sum)| sum.samples > 0 || sum.ns > 0.0 || matters(&sum.launching))
             .filter_map(|((_, held_by), sum)| {
                 let (line, line_ns) = most(&sum.lines).or_else(|| Some((most(&sum.host_lines)?.0, 0.0)))?;
                 let called = sum.inside.values().find(|lines| lines.values().sum::<f64>() * 2.0 > sum.ns);

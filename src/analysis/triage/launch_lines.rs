@@ -62,11 +62,6 @@ impl LaunchSum {
         self.host + self.launches
     }
 
-    /// True if nothing is known.
-    pub fn is_empty(&self) -> bool {
-        self.launches().is_none_or(|n| n == 0) && self.host_ns().is_none_or(|ns| ns == 0)
-    }
-
     /// Returns true if it certainly has more launches than another, of `all`: by two standard deviations of the
     /// difference of two shares.
     pub fn clearly_more(&self, other: &Self, all: &Self) -> bool {
