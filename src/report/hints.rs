@@ -150,15 +150,16 @@ fn hint_json<'a>(plans: &mut Planned, counted: &Counted<'_>, subject: &Subject, 
             .map(|e| EvidenceJson {
                 metric: (!e.metric.is_empty()).then_some(&e.metric),
                 concept: (!e.concept.is_empty()).then_some(e.concept),
-                label: &e.label,
+                label: &e.name,
                 value: e.value,
                 unit: &e.unit,
                 threshold: e.threshold.map(|t| ThresholdJson { op: t.op, value: t.value, source: t.source }),
                 section: e.section,
             })
             .collect(),
-        gain_percent: rounded_percent(hint.gain.at_most),
+        gain_percent: rounded_percent(hint.details.gain.at_most),
         gain_expected: hint
+            .details
             .gain
             .expected
             .map(|(least, most)| ExpectedJson { least_percent: rounded_percent(least), most_percent: rounded_percent(most) }),
@@ -272,7 +273,7 @@ pub fn columns() -> Vec<HintColumn> {
         HintColumn::new("confidence", "sure", Unit::Text, "certain, likely or possible", |r| of(r, |h| Value::text(h.sure.as_str())))
             .priority(5),
         HintColumn::new("gain_percent", "saves", Unit::Percent, "at most, of the kernel's time", |r| {
-            of(r, |h| Value::Labelled(rounded_percent(h.gain.at_most).to_string().into(), h.short_gain_text().into()))
+            of(r, |h| Value::Labelled(rounded_percent(h.details.gain.at_most).to_string().into(), h.short_gain_text().into()))
         })
         .priority(1),
         HintColumn::new("headline", "finding", Unit::Text, "the hint in a sentence", |r| match r.hint() {
@@ -295,12 +296,12 @@ pub const TOO_LITTLE: &str = "nothing stands out by the counters that were colle
 
 /// Gain of a hint's change and its bound, in a sentence or two.
 fn gain_text(h: &Hint) -> String {
-    let most = format!("at most {:.0}%, since {}", whole_percent(h.gain.at_most), h.limit_text());
-    match (h.severity, h.gain.expected) {
+    let most = format!("at most {:.0}%, since {}", whole_percent(h.details.gain.at_most), h.limit_text());
+    match (h.severity, h.details.gain.expected) {
         (Severity::Healthy, _) => format!("{}. With less to do {most}", h.gain_text()),
-        (_, Some(_)) => format!("{} of the kernel's time; {most}", h.gain.to_text()),
-        _ if h.gain.left.is_empty() => {
-            format!("at most {:.0}% of the kernel's time. Upper bound: {}", whole_percent(h.gain.at_most), h.limit_text())
+        (_, Some(_)) => format!("{} of the kernel's time; {most}", h.details.gain.to_text()),
+        _ if h.details.gain.left.is_empty() => {
+            format!("at most {:.0}% of the kernel's time. Upper bound: {}", whole_percent(h.details.gain.at_most), h.limit_text())
         }
         _ => format!("{most}; how much of it depends on the change"),
     }
@@ -318,7 +319,7 @@ pub fn no_hints_reason(s: &Subject) -> String {
 
 /// Formats an evidence value with its unit, for people.
 pub fn format_value(e: &Evidence) -> String {
-    if matches!(e.unit.as_str(), "sector" | "request" | "inst" | "warp" | "cycle" | "thread" | "block") && e.value >= 1e6 {
+    if matches!(&*e.unit, "sector" | "request" | "inst" | "warp" | "cycle" | "thread" | "block") && e.value >= 1e6 {
         return format_rounded(e.value, &e.unit);
     }
     let (number, unit) = human_number(e.value, &e.unit);
@@ -389,7 +390,7 @@ pub fn print_reasoning(
                     ("", _) => "from the launch",
                     (metric, _) => metric,
                 };
-                writeln!(out, "     · {} = {}{than}", escape_unsafe(&e.label), format_value(e))?;
+                writeln!(out, "     · {} = {}{than}", escape_unsafe(&e.name), format_value(e))?;
                 writeln!(out, "         {}", escape_unsafe(metric))?;
             }
             for (id, headline) in &h.effects {

@@ -473,7 +473,7 @@ fn next(app: &App, screen: &MemoryScreen) -> Option<String> {
         return Some(text);
     }
     let growth = device.findings.first().filter(|f| f.id == MemoryVerdict::Growth && screen.cursor.is_none());
-    if let Some(finding) = growth.filter(|f| !f.sites.is_empty()) {
+    if let Some(finding) = growth.filter(|f| !f.details.sites.is_empty()) {
         return Some(format!(
             "{}; {} and {} look at other times, {} at the end",
             escape_unsafe(finding.headline.split_once(": ").map_or(finding.headline.as_str(), |h| h.1)),

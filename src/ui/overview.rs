@@ -402,8 +402,8 @@ pub fn detail_lines(f: &Finding, begin: i64, columns: usize, theme: &Theme) -> V
     if !f.evidence.is_empty() {
         head(&mut out, "Evidence");
         for e in &f.evidence {
-            let than = e.threshold.map_or_else(String::new, |(op, v)| format!("  ({op} {})", say::format_value(v, e.unit)));
-            let value = say::format_value(e.value, e.unit);
+            let than = e.threshold.map_or_else(String::new, |t| format!("  ({} {})", t.op, say::format_value(t.value, &e.unit)));
+            let value = say::format_value(e.value, &e.unit);
             let name = columns.saturating_sub(12 + display_width(&than)).min(58);
             out.push(Line::from(vec![
                 Span::styled(align_left(&cut_end(&escape_unsafe(&e.name), name), name), dim),

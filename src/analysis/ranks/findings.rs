@@ -338,12 +338,12 @@ fn straggler_finding(
         format!("rank {rank} arrives last at the collectives, and the others wait for it for {}: {because}", format_waited(share, stake)),
     )
     .with_gain_basis("what a mean rank waits in collectives for this rank, also by way of others, and no more than what nothing hides of its collectives; those at the start of the capture are left out")
-    .with_evidence("collectives of the others that no computing hides", (exposed < 1.0).then_some(exposed * 100.0), "%")
-    .with_evidence("waiting for this rank", late as f64, "ns")
-    .with_evidence("waiting for any rank", total as f64, "ns")
-    .with_evidence("collectives that were matched", job.matches.list.len() as f64 * job.matches.each as f64, "")
-    .with_judged_evidence("of the waiting is for this rank", late as f64 / total.max(1) as f64 * 100.0, "%", ("≥", MOSTLY * 100.0))
-    .with_evidence("its kernels take longer than the others' by", more as f64, "ns")
+    .with_number("collectives of the others that no computing hides", (exposed < 1.0).then_some(exposed * 100.0), "%")
+    .with_number("waiting for this rank", late as f64, "ns")
+    .with_number("waiting for any rank", total as f64, "ns")
+    .with_number("collectives that were matched", job.matches.list.len() as f64 * job.matches.each as f64, "")
+    .with_judged_number("of the waiting is for this rank", late as f64 / total.max(1) as f64 * 100.0, "%", ("≥", MOSTLY * 100.0))
+    .with_number("its kernels take longer than the others' by", more as f64, "ns")
     .with_places([Place {
         kind: PlaceKind::Window,
         name: format!("rank {rank}"),
@@ -392,10 +392,10 @@ fn find_imbalance(all: &[Digest], job: &Job, span: f64, total: i64) -> Option<Fi
             ),
         )
         .with_gain_basis("what a mean rank waits in collectives for others; those at the start of the capture are left out")
-        .with_evidence("waiting for any rank", total as f64, "ns")
-        .with_evidence("waiting for the worst rank", worst.late as f64, "ns")
-        .with_evidence("kernels of the rank with the least", least as f64, "ns")
-        .with_evidence("kernels of the rank with the most", most as f64, "ns")
+        .with_number("waiting for any rank", total as f64, "ns")
+        .with_number("waiting for the worst rank", worst.late as f64, "ns")
+        .with_number("kernels of the rank with the least", least as f64, "ns")
+        .with_number("kernels of the rank with the most", most as f64, "ns")
         .with_actions(&[
             "Give the ranks the same work in each step: group samples of like length, pad or pack sequences, limit what an expert may take.",
             "Take what comes now and then off the steps of single ranks: logging, checkpoints, garbage collection (gc.disable and gc.collect every N steps on all ranks).",
@@ -463,10 +463,10 @@ fn slow_link(job: &Job, span: f64) -> Option<(Finding, Vec<u32>)> {
             ),
         )
         .with_gain_basis("the time that these collectives take longer than the same ones of the other groups, without waiting for ranks that are late")
-        .with_evidence("median between these ranks, after all arrived", worst.time as f64, "ns")
-        .with_evidence("median between other ranks", usual as f64, "ns")
-        .with_judged_evidence("times as long", slower, "", ("≥", SLOWER))
-        .with_evidence("message", (worst.bytes > 0).then_some(worst.bytes as f64), "byte")
+        .with_number("median between these ranks, after all arrived", worst.time as f64, "ns")
+        .with_number("median between other ranks", usual as f64, "ns")
+        .with_judged_number("times as long", slower, "", ("≥", SLOWER))
+        .with_number("message", (worst.bytes > 0).then_some(worst.bytes as f64), "byte")
         .with_actions(&[
             "Look at how these GPUs are connected (nvidia-smi topo -m, NCCL_DEBUG=INFO): another switch, PCIe in place of NVLink, a link that fell back (nvidia-smi nvlink -e).",
             "Between machines: the adapter's rate and errors (ibstat, ethtool -S), NCCL_IB_HCA, one adapter for each GPU.",
@@ -515,8 +515,8 @@ fn find_bubbles(all: &[Digest], job: &Job) -> Option<Finding> {
             ),
         )
         .with_gain_basis("the time in which only sends and receives ran, mean of the ranks that have them")
-        .with_evidence("mean share", mean * 100.0, "%")
-        .with_evidence("the largest share", worst.0 * 100.0, "%")
+        .with_number("mean share", mean * 100.0, "%")
+        .with_number("the largest share", worst.0 * 100.0, "%")
         .with_actions(&[
             "More and smaller microbatches: with m of them and p stages, (p−1)/(m+p−1) of the time is bubble.",
             "An interleaved or zero-bubble schedule; stages of equal time (embedding and head count, too).",

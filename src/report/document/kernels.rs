@@ -98,7 +98,7 @@ pub fn of_results(profile: &Profile, metrics: &Arc<Metrics>, timeline: Option<&P
     let mut out = vec![Block::Heading(3, "Kernels that were measured".to_owned())];
     let rows = subjects.iter().map(|s| {
         let first = s.hints.first().map_or_else(|| no_hints_reason(s), |h| h.id.id().to_owned());
-        let gain = s.hints.first().filter(|h| h.severity > Severity::Healthy).map_or_else(String::new, |h| h.gain.to_text());
+        let gain = s.hints.first().filter(|h| h.severity > Severity::Healthy).map_or_else(String::new, |h| h.details.gain.to_text());
         vec![s.launch.to_string(), cut_end(s.kernel.function(), NAME), Nanos(duration(s)).to_string(), first, gain]
     });
     let head = vec![("result", true), ("kernel", false), ("duration", true), ("what limits it", false), ("saves", true)];
@@ -112,7 +112,7 @@ pub fn of_results(profile: &Profile, metrics: &Arc<Metrics>, timeline: Option<&P
         for hint in subject.hints.iter().take(2) {
             let evidence = hint.evidence.iter().map(|e| {
                 let than = format_threshold(e).map_or_else(String::new, |t| format!(" ({t})"));
-                format!("{}: {}{than}", e.label, format_value(e))
+                format!("{}: {}{than}", e.name, format_value(e))
             });
             out.push(Block::Found(Found {
                 id: hint.id.id().to_owned(),

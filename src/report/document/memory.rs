@@ -41,7 +41,7 @@ pub fn blocks(profile: &Profile, usage: &Usage) -> Vec<Block> {
                 how: String::new(),
                 wrong: true,
                 evidence: evidence.collect(),
-                places: f.sites.iter().take(3).map(site).collect(),
+                places: f.details.sites.iter().take(3).map(site).collect(),
                 actions: f.actions.clone(),
             }));
         }

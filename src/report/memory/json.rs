@@ -127,7 +127,7 @@ fn frame_json(f: &Frame) -> FrameJson<'_> {
 }
 
 fn memory_finding_json<'a>(of: &Memory<'a>, f: &'a MemoryFinding, timed: bool) -> FindingJson<'a> {
-    let sites = f.sites.iter().take(ROWS).map(|&(site, bytes)| {
+    let sites = f.details.sites.iter().take(ROWS).map(|&(site, bytes)| {
         let known = of.usage.sites.get(site);
         SiteJson {
             site: known.map_or_else(|| "(no stack)".to_owned(), sites::Site::summary_line),
@@ -137,11 +137,11 @@ fn memory_finding_json<'a>(of: &Memory<'a>, f: &'a MemoryFinding, timed: bool) -
     });
     FindingJson {
         id: f.id.id(),
-        kind: f.kind,
+        kind: f.details.kind,
         headline: &f.headline,
         evidence: f.evidence.iter().map(evidence_json).collect(),
-        at_ns: f.time.filter(|_| timed),
-        at_event: f.time.filter(|_| !timed),
+        at_ns: f.details.time.filter(|_| timed),
+        at_event: f.details.time.filter(|_| !timed),
         sites: sites.collect(),
         actions: &f.actions,
     }

@@ -124,7 +124,7 @@ fn in_markdown(out: &mut dyn Write, of: &Memory<'_>, f: &MemoryFinding) -> io::R
     for e in &f.evidence {
         writeln!(out, "- {}: {}", table::escape_markdown(&escape_unsafe(&e.name)), format_evidence(e))?;
     }
-    for &(site, bytes) in f.sites.iter().take(SITES) {
+    for &(site, bytes) in f.details.sites.iter().take(SITES) {
         let name = of.usage.sites.get(site).map_or_else(|| "(no stack)".to_owned(), Site::summary_line);
         writeln!(out, "- {} by {}", Bytes(bytes), table::escape_markdown(&escape_unsafe(&name)))?;
     }
@@ -208,10 +208,10 @@ fn print_device(
         }
         write_wrapped(out, &format!("{}. ", rank + 1), "   ", &format!("{} {}", bold(&format!("{}:", f.id.id())), f.headline), width)?;
         for e in &f.evidence {
-            let than = e.threshold.map_or_else(String::new, |(op, v)| format!("  [{op} {}]", format_value(v, e.unit)));
-            writeln!(out, "     · {}: {}{than}", escape_unsafe(&e.name), format_value(e.value, e.unit))?;
+            let than = e.threshold.map_or_else(String::new, |t| format!("  [{} {}]", t.op, format_value(t.value, &e.unit)));
+            writeln!(out, "     · {}: {}{than}", escape_unsafe(&e.name), format_value(e.value, &e.unit))?;
         }
-        for &(site, bytes) in f.sites.iter().take(SITES) {
+        for &(site, bytes) in f.details.sites.iter().take(SITES) {
             let name = of.usage.sites.get(site).map_or_else(|| "(no stack)".to_owned(), Site::summary_line);
             write_wrapped(out, "     by: ", "         ", &format!("{} · {}", Bytes(bytes), escape_unsafe(&name)), width)?;
         }

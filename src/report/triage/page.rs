@@ -62,8 +62,8 @@ fn one_page(out: &mut dyn Write, profile: &Profile, t: &Triage, width: usize) ->
         writeln!(out, "{} ({}, {}{})", bold(&title), f.severity.as_str(), f.sure.as_str(), gain_text(f, t.base))?;
         write_wrapped(out, "   ", "   ", &f.headline, width)?;
         for e in &f.evidence {
-            let than = e.threshold.map_or_else(String::new, |(op, v)| format!("  [{op} {}]", format_value(v, e.unit)));
-            writeln!(out, "     · {}: {}{than}", escape_unsafe(&e.name), format_value(e.value, e.unit))?;
+            let than = e.threshold.map_or_else(String::new, |t| format!("  [{} {}]", t.op, format_value(t.value, &e.unit)));
+            writeln!(out, "     · {}: {}{than}", escape_unsafe(&e.name), format_value(e.value, &e.unit))?;
         }
         for p in &f.places {
             write_wrapped(out, "     at: ", "         ", &format_place(p, t.window.0), width)?;

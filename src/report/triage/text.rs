@@ -43,8 +43,8 @@ pub fn format_value(value: f64, unit: &str) -> String {
 
 /// Formats evidence with its threshold: `12 % (≥ 10 %)`.
 pub fn format_evidence(e: &Evidence) -> String {
-    let than = e.threshold.map_or_else(String::new, |(op, v)| format!(" ({op} {})", format_value(v, e.unit)));
-    format!("{}{than}", format_value(e.value, e.unit))
+    let than = e.threshold.map_or_else(String::new, |t| format!(" ({} {})", t.op, format_value(t.value, &e.unit)));
+    format!("{}{than}", format_value(e.value, &e.unit))
 }
 
 /// Describes a place, with its time both as accepted by `--from` and relative to the beginning of the window.

@@ -338,13 +338,13 @@ fn predicted_gain(side: &Side<'_>, sides: &[Side<'_>; 2], hint: &Hint) -> Option
     if !related || saved * 100.0 < MATTERS || hint.severity == Severity::Healthy {
         return None;
     }
-    let promise = Promise { id: hint.id, gain: hint.gain.clone() };
+    let promise = Promise { id: hint.id, gain: hint.details.gain.clone() };
     let role = match promise.classify_outcome(saved) {
         Outcome::Kept | Outcome::More => Role::Good,
         Outcome::Less => Role::Text,
         Outcome::Beyond => Role::Warn,
     };
-    Some((format!("promised {}, the {} one saves {:.0}%", hint.gain.to_text(), other.word, saved * 100.0), role))
+    Some((format!("promised {}, the {} one saves {:.0}%", hint.details.gain.to_text(), other.word, saved * 100.0), role))
 }
 
 /// Draws the first hint of each result: headline and advice.

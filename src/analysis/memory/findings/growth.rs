@@ -101,12 +101,12 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
                 sites.iter().find(|s| s.0 != NONE).map_or_else(String::new, |s| format!(", by {}", case.site_name(s.0)))
             ),
         )
-        .with_threshold("bytes that stay in a step (median slope of the lows)", slope, "byte", ("≥", least))
-        .with_threshold("steps with a higher low than the one before", rising * 100.0, "%", ("≥", RISING * 100.0))
-        .with_evidence(&format!("steps {found}, without the first"), counted.len() as f64, "")
-        .with_threshold("allocated in them and held to the end", kept as f64, "byte", ("≥", KEPT * grown))
-        .with_evidence("least allocated in the first of them", lows[0], "byte")
-        .with_evidence("least allocated in the last of them", lows[lows.len() - 1], "byte")
+        .with_judged_number("bytes that stay in a step (median slope of the lows)", slope, "byte", ("≥", least))
+        .with_judged_number("steps with a higher low than the one before", rising * 100.0, "%", ("≥", RISING * 100.0))
+        .with_number(&format!("steps {found}, without the first"), counted.len() as f64, "")
+        .with_judged_number("allocated in them and held to the end", kept as f64, "byte", ("≥", KEPT * grown))
+        .with_number("least allocated in the first of them", lows[0], "byte")
+        .with_number("least allocated in the last of them", lows[lows.len() - 1], "byte")
         .with_sites(sites, Some(last))
         .with_actions(&[
             "See what keeps it: a list or a dictionary that grows, a tensor that is kept with its graph (use .item() or .detach()), a cache without a limit.",
@@ -152,9 +152,9 @@ fn by_site(case: &Case<'_>) -> Option<MemoryFinding> {
                 format_percent(of_end)
             ),
         )
-        .with_threshold("allocations of one size that are kept", times.len() as f64, "", ("≥", REPEATS as f64))
-        .with_threshold("of all growth", of_growth * 100.0, "%", ("≥", MOST * 100.0))
-        .with_evidence("bytes of all of them", kept as f64, "byte")
+        .with_judged_number("allocations of one size that are kept", times.len() as f64, "", ("≥", REPEATS as f64))
+        .with_judged_number("of all growth", of_growth * 100.0, "%", ("≥", MOST * 100.0))
+        .with_number("bytes of all of them", kept as f64, "byte")
         .with_sites(vec![(site, kept)], times.last().copied())
         .with_actions(&["See what keeps it: a list that grows, or a cache without a limit. If it is meant to grow, reserve it once."]),
     )

@@ -123,11 +123,11 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
         ),
     )
     .with_gain_basis("what the slow steps take beyond the median step")
-    .with_evidence("slow steps", slow.len() as f64, "")
-    .with_evidence(if kind.len() < steps.len() { "steps that run the same" } else { "steps" }, kind.len() as f64, "")
-    .with_evidence("the median step", usual as f64, "ns")
-    .with_evidence("extra time", extra as f64, "ns")
-    .with_evidence(&format!("of it {}", fill.cause.map_or("kernels", Cause::as_text)), fill.ns as f64, "ns")
+    .with_number("slow steps", slow.len() as f64, "")
+    .with_number(if kind.len() < steps.len() { "steps that run the same" } else { "steps" }, kind.len() as f64, "")
+    .with_number("the median step", usual as f64, "ns")
+    .with_number("extra time", extra as f64, "ns")
+    .with_number(&format!("of it {}", fill.cause.map_or("kernels", Cause::as_text)), fill.ns as f64, "ns")
     .with_places(longest.iter().take(5).map(|&i| Place {
         kind: PlaceKind::Step,
         name: format!("step {}", steps[i].number),

@@ -309,7 +309,7 @@ impl Screen for MemoryScreen {
                     let first = self.rows.is_none();
                     self.rows = Some((*device, *at, Arc::clone(rows)));
                     // Initially select the cause of the first finding.
-                    let named = self.device_usage().and_then(|d| d.findings.first()?.sites.iter().find(|s| s.0 != NONE));
+                    let named = self.device_usage().and_then(|d| d.findings.first()?.details.sites.iter().find(|s| s.0 != NONE));
                     let named = named.filter(|_| first).and_then(|site| rows.iter().position(|r| r.site == site.0));
                     self.selected = move_selection(named.unwrap_or(self.selected), 0, rows.len());
                     self.compute_changes(cx);

@@ -111,7 +111,7 @@ fn of_sections(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)
 fn of_hints(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)> {
     let hints = &screen.subject.hints;
     if what == CopyWhat::Section {
-        let rows = hints.iter().map(|h| vec![h.id.id().to_owned(), format!("{:.1}", h.gain.at_most * 100.0), h.headline.clone()]);
+        let rows = hints.iter().map(|h| vec![h.id.id().to_owned(), format!("{:.1}", h.details.gain.at_most * 100.0), h.headline.clone()]);
         return Some((to_paste(&["id", "gain_percent", "headline"], rows), format_count(hints.len(), "hint")));
     }
     if let Some(Line::Evidence(i, e)) = screen.hints.lines.get(screen.hints.selected) {
@@ -119,7 +119,7 @@ fn of_hints(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)> {
         return Some(match what {
             CopyWhat::MetricName if !e.metric.is_empty() => (e.metric.clone(), "metric's name".to_owned()),
             CopyWhat::MetricValue => (e.value.to_string(), "value".to_owned()),
-            _ => format_rows(&["label", "value", "unit"], vec![vec![e.label.clone(), e.value.to_string(), e.unit.clone()]]),
+            _ => format_rows(&["label", "value", "unit"], vec![vec![e.name.clone(), e.value.to_string(), e.unit.to_string()]]),
         });
     }
     let hint = hints.get(screen.hints.selected_hint()?)?;
