@@ -3,7 +3,7 @@
 
 use super::Format;
 use super::envelope::{Document, Envelope, NextJson};
-use super::output::bold;
+use super::finding_text::{EvidenceText, FindingText, write_text};
 use super::table::{self, write_wrapped};
 use crate::analysis::hints::speedup_model::whole_percent;
 use crate::analysis::hints::{Depth, Evidence, Hint, Severity, Subject};
@@ -307,6 +307,29 @@ fn gain_text(h: &Hint) -> String {
     }
 }
 
+/// Puts a hint into words.
+pub fn hint_text(h: &Hint) -> FindingText {
+    let evidence = |e: &Evidence| EvidenceText {
+        name: e.name.clone(),
+        value: format_value(e),
+        threshold: e
+            .threshold
+            .and_then(|t| Some((format_threshold(e)?, t.source)))
+            .map_or_else(String::new, |(bound, source)| if source.is_empty() { bound } else { format!("{bound}: {source}") }),
+        metric: e.metric.clone(),
+    };
+    FindingText {
+        id: h.id.id(),
+        headline: h.headline.clone(),
+        rating: format!("{}, {}, {}", h.severity.as_str(), h.sure.as_str(), h.gain_text()),
+        is_problem: h.severity > Severity::Healthy,
+        evidence: h.evidence.iter().map(evidence).collect(),
+        consequences: h.effects.iter().map(|(id, headline)| format!("{}: {headline}", id.id())).collect(),
+        actions: h.actions.clone(),
+        ..FindingText::default()
+    }
+}
+
 /// Reason why a kernel has no hints.
 pub fn no_hints_reason(s: &Subject) -> String {
     match s.sections_to_collect() {
@@ -376,37 +399,15 @@ pub fn print_reasoning(
         }
         for (rank, h) in s.hints.iter().enumerate() {
             writeln!(out)?;
-            let title = format!("{}. {}", rank + 1, h.id.id());
-            let head = format!("{} ({}, {}): ", bold(&title), h.severity.as_str(), h.sure.as_str());
-            write_wrapped(out, "  ", "     ", &format!("{head}{}", h.headline), width)?;
-            write_wrapped(out, "     gain: ", "           ", &gain_text(h), width)?;
-            if let Some(worth) = run_worth(timeline.filter(|_| rank == 0), at, s) {
-                write_wrapped(out, "     run: ", "          ", &worth.describe_effect(), width)?;
+            let mut text = hint_text(h);
+            text.costs.push(("gain", gain_text(h)));
+            let worth = run_worth(timeline.filter(|_| rank == 0), at, s);
+            text.costs.extend(worth.map(|w| ("in the run", w.describe_effect())));
+            let command = planned_command(&mut plans, &counted, s, h);
+            if command.is_some() || s.is_amd() {
+                text.confirm = (h.confirm.why.clone(), command.map(warpscope_rerun::rerun::Rerun::argv).unwrap_or_default());
             }
-            for e in &h.evidence {
-                let than = format_threshold(e).map_or_else(String::new, |t| format!("   [{t}: {}]", e.threshold.map_or("", |t| t.source)));
-                let metric = match (e.metric.as_str(), e.concept) {
-                    ("", "") => "computed",
-                    ("", _) => "from the launch",
-                    (metric, _) => metric,
-                };
-                writeln!(out, "     · {} = {}{than}", escape_unsafe(&e.name), format_value(e))?;
-                writeln!(out, "         {}", escape_unsafe(metric))?;
-            }
-            for (id, headline) in &h.effects {
-                write_wrapped(out, "     → effect: ", "           ", &format!("{}: {headline}", id.id()), width)?;
-            }
-            for action in &h.actions {
-                write_wrapped(out, "     change: ", "             ", action, width)?;
-            }
-            if let Some(c) = planned_command(&mut plans, &counted, s, h) {
-                write_wrapped(out, "     confirm: ", "              ", &h.confirm.why, width)?;
-                if !c.argv().is_empty() {
-                    writeln!(out, "       {}", escape_unsafe(&shell::command_line(&c.argv())))?;
-                }
-            } else if s.is_amd() && !h.confirm.why.is_empty() {
-                write_wrapped(out, "     confirm: ", "              ", &h.confirm.why, width)?;
-            }
+            write_text(out, rank + 1, &text, width)?;
         }
         if s.hints.is_empty() {
             write_wrapped(out, "  ", "    ", &no_hints_reason(s), width)?;

@@ -318,7 +318,7 @@ fn hints_on_stdout() {
     assert!(csv.starts_with("result,launch,kernel,rank,id,severity,confidence,gain_percent,headline\n"), "{csv}");
     let (explained, _, _) = run(&["hints", &file, "--kernel", "copy_strided", "--explain"]);
     for text in
-        ["uncoalesced-global", "→ effect: memory-latency", "change:", "confirm:", "--section SourceCounters", "NVIDIA's", "throughput:"]
+        ["uncoalesced-global", "consequence: memory-latency", "do:", "confirm:", "--section SourceCounters", "NVIDIA's", "throughput:"]
     {
         assert!(explained.contains(text), "{text}\n{explained}");
     }

@@ -387,7 +387,7 @@ fn pages_of_ranks() {
     assert_eq!(text(&csv).lines().count(), 96);
     assert!(text(&csv).lines().any(|l| l.starts_with("37,node4,5,") && l.contains(",host,")), "{}", text(&csv));
     let md = text(&warpscope(folder.path(), &["ranks", ".", "--format", "md"]));
-    assert!(md.contains("**straggler**: rank 37"), "{md}");
+    assert!(md.contains("**straggler** (high, certain, up to 49% of a rank's judged time): rank 37"), "{md}");
 }
 
 /// A digest damaged anywhere gives a job or an error.

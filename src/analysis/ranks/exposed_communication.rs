@@ -119,7 +119,7 @@ pub fn find_exposed(all: &[Digest], job: &Job) -> Option<Finding> {
     }
     if let Some(link) = link {
         let bus = link.bus.unwrap_or(0.0);
-        finding = finding.with_number(&format!("bus bandwidth of {}", link.kind), bus, "byte/second");
+        finding = finding.with_number(&format!("bus bandwidth of {}", link.kind), bus, "byte/s");
         if let Some((peak, name)) = link.peak.filter(|p| p.0 > 0.0) {
             let (number, unit) = human_number(peak, "byte/second");
             finding = finding.with_number(&format!("share of what {name} carries ({number} {unit})"), bus / peak * 100.0, "%");

@@ -343,7 +343,7 @@ fn straggler_finding(
     .with_number("waiting for any rank", total as f64, "ns")
     .with_number("collectives that were matched", job.matches.list.len() as f64 * job.matches.each as f64, "")
     .with_judged_number("of the waiting is for this rank", late as f64 / total.max(1) as f64 * 100.0, "%", ("≥", MOSTLY * 100.0))
-    .with_number("its kernels take longer than the others' by", more as f64, "ns")
+    .with_number("its kernels take longer than the others' by", (more > 0).then_some(more as f64), "ns")
     .with_places([Place {
         kind: PlaceKind::Window,
         name: format!("rank {rank}"),

@@ -9,6 +9,7 @@ use crate::model::text::escape_unsafe;
 use crate::model::units::format_percent;
 use crate::model::units::format_scaled;
 use crate::model::{Bytes, Nanos, Profile, units};
+use crate::report::finding_text::{EvidenceText, FindingText};
 
 /// A report with its triage.
 pub type Judged<'a> = (&'a Profile, &'a Triage);
@@ -41,10 +42,31 @@ pub fn format_value(value: f64, unit: &str) -> String {
     }
 }
 
-/// Formats evidence with its threshold: `12 % (≥ 10 %)`.
-pub fn format_evidence(e: &Evidence) -> String {
-    let than = e.threshold.map_or_else(String::new, |t| format!(" ({} {})", t.op, format_value(t.value, &e.unit)));
-    format!("{}{than}", format_value(e.value, &e.unit))
+/// Puts the evidence of findings on runs and on memory into words.
+pub fn evidence_text(e: &Evidence) -> EvidenceText {
+    EvidenceText {
+        name: e.name.clone(),
+        value: format_value(e.value, &e.unit),
+        threshold: e.threshold.map_or_else(String::new, |t| format!("{} {}", t.op, format_value(t.value, &e.unit))),
+        metric: String::new(),
+    }
+}
+
+/// Puts a finding into words.
+/// `base` names the time of which it takes a share, and `begin` is the start of the window, ns.
+pub fn finding_text(f: &Finding, base: &str, begin: i64) -> FindingText {
+    FindingText {
+        id: f.id.id(),
+        headline: f.headline.clone(),
+        rating: format!("{}, {}{}", f.severity.as_str(), f.sure.as_str(), gain_text(f, base)),
+        is_problem: f.severity > Severity::Healthy,
+        costs: Vec::new(),
+        evidence: f.evidence.iter().map(evidence_text).collect(),
+        places: f.places.iter().map(|p| format_place(p, begin)).collect(),
+        consequences: f.effects.iter().map(|(id, headline)| format!("{}: {headline}", id.id())).collect(),
+        actions: f.actions.clone(),
+        confirm: f.confirm.as_ref().map(|c| (c.why.clone(), c.argv.clone())).unwrap_or_default(),
+    }
 }
 
 /// Describes a place, with its time both as accepted by `--from` and relative to the beginning of the window.
@@ -175,7 +197,7 @@ pub fn work_sentence(r: &Rate) -> String {
 }
 
 /// Possible gain of a finding, for people.
-pub(super) fn gain_text(f: &Finding, base: &str) -> String {
+fn gain_text(f: &Finding, base: &str) -> String {
     let healthy = f.severity == Severity::Healthy || f.stake == 0.0 || f.id == Verdict::GpuBound;
     if healthy { String::new() } else { format!(", up to {:.0}% of {base}", f.gain_percent()) }
 }
