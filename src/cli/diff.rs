@@ -1,7 +1,8 @@
 //! `warpscope diff`.
 
-use super::args::Diff;
-use super::{Failure, interrupt, print};
+use super::failure::Failure;
+use super::values::word_parser;
+use super::{interrupt, print};
 use crate::analysis::GroupBy;
 use crate::analysis::diff::{self, Row};
 use crate::analysis::readable::readable_name;
@@ -12,8 +13,39 @@ use crate::report::{self, Format};
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+/// `warpscope diff`.
+#[derive(Debug, clap::Args)]
+pub struct DiffArgs {
+    /// The report before the change.
+    pub before: PathBuf,
+    /// The report after it.
+    pub after: PathBuf,
+    /// How to group launches.
+    #[arg(long, default_value = "kernel", value_parser = word_parser::<GroupBy>())]
+    pub by: GroupBy,
+    /// List at most N groups.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub limit: Option<usize>,
+    /// Only groups whose name contains TEXT (in any case).
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// Exit with code 1 if the total kernel time grew by more than PCT percent. Both reports are timelines, or both of
+    /// counters: another pair is refused.
+    #[arg(long, value_name = "PCT", value_parser = parse_percent)]
+    pub fail_above: Option<f64>,
+    /// Output format [default: table on a terminal, else csv].
+    #[arg(long, value_parser = word_parser::<Format>())]
+    pub format: Option<Format>,
+}
+
+/// Parses a percentage, with or without `%`.
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().map_err(|e| e.to_string())?;
+    if number.is_finite() { Ok(number) } else { Err("write a percentage, such as 5%".to_owned()) }
+}
+
 /// Prints the changes between two runs, and fails if the run got slower than allowed.
-pub fn print_diff(args: &Diff, nsys: Option<PathBuf>) -> Result<(), Failure> {
+pub fn print_diff(args: &DiffArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let wants = Wants::TRIAGE;
     let before = interrupt::open_report(&args.before, nsys.clone(), wants)?;
     let after = interrupt::open_report(&args.after, nsys, wants)?;

@@ -1,6 +1,6 @@
 //! Gains that hints predicted for a run's kernels: stored in the run library and compared with later runs.
 
-use super::super::Failure;
+use super::super::failure::Failure;
 use crate::analysis::hint_outcome::{Promise, measured_kernels};
 use crate::analysis::hints::{Diagnosis, Gain};
 use crate::import::{self, Job, Wants};

@@ -1,6 +1,6 @@
 //! Starts a run: adds it to the library and starts a supervisor process for it.
 
-use super::super::Failure;
+use super::super::failure::Failure;
 use super::supervisor::SUPERVISE;
 use crate::launch::runs::supervise::{DETACH, STOP};
 use crate::launch::runs::{Exit, Finding, spawn};

@@ -1,6 +1,6 @@
 //! The hidden commands behind a run: its supervisor, and the exec step before the profiler.
 
-use super::super::Failure;
+use super::super::failure::Failure;
 use super::nsys_tmpdir::{self, Temporary};
 use crate::launch::profiler::{PROFILERS, silence_limit};
 use crate::launch::runs::supervise::{self, Order, exec_profiler};
@@ -32,7 +32,7 @@ pub fn last_step(supervisor: i32, argv: &[OsString]) -> Failure {
     let error = exec_profiler(argv, supervisor);
     let code = if error.kind() == std::io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN };
     let program = argv.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
-    Failure { text: format!("cannot start {program}: {error}"), code, reason: crate::cli::Reason::Failed }
+    Failure { text: format!("cannot start {program}: {error}"), code, reason: crate::cli::reason::Reason::Failed }
 }
 
 /// Time for a profiler to write its report after its supervisor died, at which the kernel sends TERM to the profiler.
