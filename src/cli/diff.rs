@@ -4,7 +4,7 @@ use super::failure::Failure;
 use super::values::word_parser;
 use super::{interrupt, print};
 use crate::analysis::GroupBy;
-use crate::analysis::diff::{self, Row};
+use crate::analysis::diff::{self, DiffRow};
 use crate::analysis::readable::readable_name;
 use crate::analysis::triage::{self, Scope};
 use crate::import::Wants;
@@ -74,11 +74,11 @@ pub fn print_diff(args: &DiffArgs, nsys: Option<PathBuf>) -> Result<(), Failure>
         .chain(&after.kernels)
         .filter(|k| args.by == GroupBy::Kernel && k.demangled().to_lowercase().contains(&needle));
     let exact: HashSet<String> = kernels.map(|k| readable_name(k).into_owned()).collect();
-    let is_shown = |r: &&Row| {
+    let is_shown = |r: &&DiffRow| {
         let named = |s: &Option<diff::Side>| s.as_ref().is_some_and(|s| s.name.to_lowercase().contains(&needle) || exact.contains(&s.name));
         named(&r.before) || named(&r.after)
     };
-    let rows: Vec<&Row> = found.rows.iter().filter(is_shown).take(args.limit.unwrap_or(usize::MAX)).collect();
+    let rows: Vec<&DiffRow> = found.rows.iter().filter(is_shown).take(args.limit.unwrap_or(usize::MAX)).collect();
     let width = print::terminal_width();
     print::to_stdout(|out| match print::format_or_default(args.format) {
         Format::Json => report::diff::write_json(out, &before, &after, (&found, judged), &rows),

@@ -18,7 +18,7 @@ use crate::config::{self, ColorMode, Config};
 use crate::import::{self, Cancel, ImportError, Input, Job, Progress, Wants, ncu, source_file};
 use crate::library::Run;
 use crate::model::{Metrics, Note, Severity};
-use crate::rerun::{Found, Selects, shell};
+use crate::rerun::{ProfiledResult, Selects, shell};
 use crate::ui::terminal::{Screen, restore, restore_on_panic};
 use crate::ui::{Theme, View, clipboard, theme};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
@@ -427,7 +427,7 @@ impl Explorer {
                 Ok(Ok(m)) if m.notes.iter().any(|n| n.severity == Severity::Error) && m.results.len() < selects.len() => {
                     Err(m.notes.iter().map(Note::to_sentence).collect::<Vec<_>>().join(" "))
                 }
-                Ok(found) => found.map(|m| Found::all_results(&m)).map_err(|e| e.to_string()),
+                Ok(found) => found.map(|m| ProfiledResult::all_results(&m)).map_err(|e| e.to_string()),
                 Err(_) => Err("warpscope failed while reading this result; please report it as a bug".to_owned()),
             };
             // The receiver is gone if the program is ending.

@@ -8,7 +8,7 @@ use crate::import::{Parts, Wants};
 use crate::model::units::format_grouped;
 use crate::model::{Cancel, Nanos, Profile};
 use crate::report::parquet_export::{Of, TABLES};
-use crate::report::trace_event::{self, Chrome, Part, Perfetto, Sink};
+use crate::report::trace_event::{self, Chrome, ExportedReport, Perfetto, Sink};
 use std::path::{Path, PathBuf};
 
 /// Formats of `warpscope export`.
@@ -149,9 +149,9 @@ fn export_trace(args: &ExportArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     let zero = epochs.as_ref().and_then(|e| e.iter().min()).copied().unwrap_or(0);
     let shift = |at: usize| epochs.as_ref().map_or(0, |e| e[at] - zero);
     let first = (0..all.len()).map(|at| first_time(&all[at].0).saturating_add(shift(at))).min().unwrap_or(0).min(0);
-    let parts: Vec<Part<'_>> = (0_u32..)
+    let parts: Vec<ExportedReport<'_>> = (0_u32..)
         .zip(&all)
-        .map(|(at, (profile, found, name))| Part {
+        .map(|(at, (profile, found, name))| ExportedReport {
             profile,
             triage: found.as_ref(),
             shift: shift(at as usize) - first,
@@ -169,7 +169,7 @@ fn export_trace(args: &ExportArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     print::to_stdout(|out| writeln!(out, "{}: {}", args.output.display(), crate::model::Bytes(size)))
 }
 
-fn write_parts(sink: &mut impl Sink, parts: &[Part<'_>], window: (i64, i64)) -> std::io::Result<()> {
+fn write_parts(sink: &mut impl Sink, parts: &[ExportedReport<'_>], window: (i64, i64)) -> std::io::Result<()> {
     let mut events = 0;
     for part in parts {
         events += trace_event::write_trace(sink, *part, window)?;

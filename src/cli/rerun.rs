@@ -11,8 +11,8 @@ use crate::model::{KernelId, LaunchId, NameForm, Profile, RangeKind};
 use crate::report;
 use crate::rerun::Replay;
 use crate::rerun::{
-    self, Base, CacheControl, ClockControl, Collect, Found, OpenedBy, Options, Plan, Profiler, RangeName, Target, Verdict, Within, collect,
-    nvtx, script, select_launches,
+    self, Base, CacheControl, ClockControl, Collect, OpenedBy, Options, Plan, ProfiledResult, Profiler, RangeName, Target, Verdict, Within,
+    collect, nvtx, script, select_launches,
 };
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
@@ -375,7 +375,7 @@ fn verify_results(plan: &Plan, results: &[PathBuf]) -> Result<(), Failure> {
         let metrics = open::read_results(result, &Job::new(Wants::ALL, &|_| {}))?;
         let new: Vec<_> = metrics.notes.iter().filter(|n| said.insert(n.to_sentence())).collect();
         print::notes(&result.display().to_string(), new.into_iter());
-        found.extend(Found::all_results(&metrics));
+        found.extend(ProfiledResult::all_results(&metrics));
     }
     let selects: Vec<_> = plan.commands.iter().flat_map(|c| c.selects.iter().cloned()).collect();
     let verdict = rerun::verify(&selects, &found);

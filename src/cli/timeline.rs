@@ -5,7 +5,7 @@ use super::time_window::Between;
 use super::values::word_parser;
 use super::{interrupt, print};
 use crate::analysis::timeline::RowKind;
-use crate::analysis::timeline::{Gaps, Part, Pattern, Timeline, Window, build_part};
+use crate::analysis::timeline::{Gaps, Pattern, Timeline, TimelinePart, Window, build_part};
 use crate::analysis::triage;
 use crate::import::Wants;
 use crate::model::{Cancel, Profile};
@@ -70,7 +70,7 @@ fn read_timeline(file: &Path, nsys: Option<PathBuf>) -> Result<(Profile, Timelin
         return Err(Failure::wrong(format!("{shown}: this is a report of {tool} on single kernels, which has no timeline")));
     }
     let mut timeline = Timeline::default();
-    for part in Part::ALL {
+    for part in TimelinePart::ALL {
         if let Some(built) = build_part(&profile, part, &Cancel::default()) {
             timeline.add_part(built);
         }
@@ -121,7 +121,7 @@ pub fn print_events(args: &EventsArgs, nsys: Option<PathBuf>) -> Result<(), Fail
     let between = args.between.to_window().map_err(Failure::usage)?;
     let (profile, timeline) = read_timeline(&args.file, nsys)?;
     let (from, to) = clamp_window(between, &timeline, &args.file)?;
-    let has = |r: &&std::sync::Arc<crate::analysis::timeline::Row>| args.rows.contains(&r.key.kind) && !r.lanes().is_empty();
+    let has = |r: &&std::sync::Arc<crate::analysis::timeline::TimelineRow>| args.rows.contains(&r.key.kind) && !r.lanes().is_empty();
     if !args.rows.is_empty() && timeline.groups.iter().flat_map(|g| &g.rows).find(has).is_none() {
         return Err(Failure::wrong(format!("{}: it has no events in rows of this kind", args.file.display())));
     }

@@ -8,7 +8,7 @@ use super::text::{align_left, align_right, bar, wrap_text};
 use super::view::View;
 use super::{Role, Theme, chart};
 use crate::analysis::labels::{cut_end, cut_middle, display_width};
-use crate::analysis::memory::{Category, DeviceUsage, Found, MemoryVerdict, device_segments, sites};
+use crate::analysis::memory::{Category, DeviceUsage, MemoryVerdict, StepBasis, device_segments, sites};
 use crate::app::jobs::{Curve, MemoryView};
 use crate::app::screens::memory::BESIDE;
 use crate::app::{ActionId, App, MemoryScreen};
@@ -482,7 +482,7 @@ fn next(app: &App, screen: &MemoryScreen) -> Option<String> {
             key(ActionId::MemoryEnd)
         ));
     }
-    if let Some(Found::Ranges(name)) = &device.steps.found
+    if let Some(StepBasis::Ranges(name)) = &device.steps.found
         && screen.cursor.is_none()
     {
         return Some(format!(

@@ -444,7 +444,7 @@ fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
     let key = |id| app.session.key_link(id);
     let (open, details) = (key(ActionId::Open), key(ActionId::Details));
     Some(match overview::row_at(triage, screen.selected)? {
-        overview::Row::Finding(f) => {
+        overview::OverviewRow::Finding(f) => {
             let action = f.actions.first().map_or("", |a| a.trim_end_matches('.'));
             let name = |kinds: &[PlaceKind]| {
                 let place = f.places.iter().find(|p| kinds.contains(&p.kind))?;
@@ -463,6 +463,6 @@ fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
                 format!("{open} {to}, {details} shows the evidence. {action}")
             }
         }
-        overview::Row::Kernel(_) => format!("{open} goes to this kernel in the table"),
+        overview::OverviewRow::Kernel(_) => format!("{open} goes to this kernel in the table"),
     })
 }

@@ -541,7 +541,7 @@ fn sends_that_cannot_be_matched_are_said() {
     for digest in &mut all {
         let mut list: Vec<_> = digest.collectives().collect();
         let kind = digest.kinds.len();
-        digest.kinds.push(warpscope::model::digest::Kind { name: "SendRecv".to_owned(), ..Default::default() });
+        digest.kinds.push(warpscope::model::digest::CollectiveKind { name: "SendRecv".to_owned(), ..Default::default() });
         // As many as collectives, and as long: half of the time that counts as exposed.
         let sends: Vec<_> = (0..).zip(&list).map(|(sequence, c)| warpscope::model::digest::Collective { kind, sequence, ..*c }).collect();
         list.extend(sends);

@@ -1,6 +1,6 @@
 //! First uses: one-time work of CUDA at the first launch of a kernel or the first call of a function.
 
-use super::device_ops::{DeviceOp, Row};
+use super::device_ops::{DeviceOp, OperationRow};
 use super::piece::Piece;
 use super::time_category::Cause;
 use crate::model::Profile;
@@ -49,7 +49,7 @@ impl<'a> Firsts<'a> {
     /// Returns true if an operation is the first launch of its kernel in its process and its call took much longer than
     /// a usual launch, because the call loaded code or prepared the context.
     pub fn slow_launch(&self, op: &DeviceOp) -> bool {
-        let Row::Launch(row) = op.row else { return false };
+        let OperationRow::Launch(row) = op.row else { return false };
         let row = row as usize;
         let launches = &self.profile.launches;
         let Some((start, cost)) = launches.call(row).filter(|c| c.1 >= SLOW_LAUNCH_NS) else { return false };

@@ -155,7 +155,7 @@ impl<'a> Gaps<'a> {
             let sync = walk.blocked.filter(|b| call.start.saturating_sub(b.0) <= CLOSE_NS);
             // A kernel's first launch loads its code in the call.
             let loads = gap.end - until >= SLOW_LAUNCH_NS && self.firsts.slow_launch(&op);
-            if let (true, super::device_ops::Row::Launch(row)) = (loads, op.row) {
+            if let (true, super::device_ops::OperationRow::Launch(row)) = (loads, op.row) {
                 self.loaded.push((self.ops.profile().launches.kernel(row as usize).0, gap.end - until));
             }
             let cause = match (sync, copy) {

@@ -50,7 +50,7 @@ pub use idle::{Idle, find_idle_times};
 pub use outcome::{Device, StepStats, Triage};
 pub use phase::Phase;
 pub use run_context::{DeviceTime, Outside, RUNNING, Slice};
-pub use step_kinds::{Kind, Launched};
+pub use step_kinds::{Launched, StepKind};
 pub use steps::{LeftOut, Step, StepSource};
 pub use time_category::{Cause, TimeCategory};
 pub use verdict::{VERDICTS, Verdict};
@@ -231,7 +231,7 @@ pub fn nearest_range(profile: &Profile, name: &str) -> Option<String> {
 }
 
 /// Kinds of steps, if steps run different kernels.
-fn step_kinds(case: &RunContext<'_>) -> Vec<Kind> {
+fn step_kinds(case: &RunContext<'_>) -> Vec<StepKind> {
     step_kinds::find_kinds(&case.per_step, &case.steps.list, case.devices.len())
 }
 

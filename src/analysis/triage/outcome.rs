@@ -3,7 +3,7 @@
 use super::finding::Finding;
 use super::host_lines::HostTime;
 use super::run_context::{Outside, Slice};
-use super::step_kinds::Kind;
+use super::step_kinds::StepKind;
 use super::steps::{LeftOut, Step, StepSource, lower_median};
 use super::time_category::{Cause, TimeCategory};
 use crate::analysis::Family;
@@ -65,7 +65,7 @@ pub struct Triage {
     pub step_lengths: Option<StepStats>,
     pub left_out: Vec<LeftOut>,
     /// Kinds of steps, if steps run different kernels.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<StepKind>,
     /// Judged share of the run, and idle share of the rest; `None` if all was judged or the user chose the window.
     pub outside: Option<Outside>,
     pub devices: Vec<Device>,

@@ -1,7 +1,7 @@
 //! Steps without markers, found by repetition of the sequence of operations.
 
 use super::copies::CopyClass;
-use super::device_ops::{Class, DeviceOp, DeviceOps, Row};
+use super::device_ops::{Class, DeviceOp, DeviceOps, OperationRow};
 use super::step::{Counts, EXPLAINS, LEAST, Starts, StepSource, lower_median};
 use crate::model::{MemOpKind, Profile, RangeOrigin};
 use rustc_hash::FxHashMap;
@@ -25,12 +25,12 @@ type Symbol = (u8, u64, u64);
 /// Returns the identity of an operation, equal for its repetitions.
 fn op_symbol(profile: &Profile, ops: &DeviceOps<'_>, op: &DeviceOp) -> Symbol {
     match op.row {
-        Row::Launch(row) => {
+        OperationRow::Launch(row) => {
             let row = row as usize;
             (0, u64::from(profile.launches.kernel(row).0), profile.launches.config(row).map_or(0, |c| u64::from(c.0)))
         }
-        Row::Graph(g) => (1, profile.graphs.get(g as usize).map_or(0, |g| g.graph), 0),
-        Row::Mem(_) => {
+        OperationRow::Graph(g) => (1, profile.graphs.get(g as usize).map_or(0, |g| g.graph), 0),
+        OperationRow::Mem(_) => {
             let mem = ops.mem_of(op);
             let kind = match mem.map(|m| m.kind) {
                 Some(MemOpKind::Copy { kind, .. }) => kind as u64 + 1,

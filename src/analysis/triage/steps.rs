@@ -1,7 +1,7 @@
 //! Steps of a run: its repeated work, found by numbered ranges or graph launches, else by the sequence of its operations
 //! or the waits of its launching thread.
 
-use super::device_ops::{Class, DeviceOps, Row};
+use super::device_ops::{Class, DeviceOps, OperationRow};
 use super::intervals::Intervals;
 use super::marked::by_ranges;
 pub use super::marked::device_range_start;
@@ -156,11 +156,11 @@ fn by_graphs(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
         total = total.saturating_add(length);
         let (call, nodes, graph) = match op.row {
             // The first node may be a copy or a set.
-            Row::Launch(_) | Row::Mem(_) => match ops.in_graph(&op) {
+            OperationRow::Launch(_) | OperationRow::Mem(_) => match ops.in_graph(&op) {
                 Some(row) => (launches.call(row as usize).map(|c| c.0), 1, launches.graph_node(row as usize).unwrap_or_default()),
                 None => continue,
             },
-            Row::Graph(g) => {
+            OperationRow::Graph(g) => {
                 let graph = profile.graphs.get(g as usize);
                 (graph.and_then(|g| g.call).or(Some(op.start)), 0, graph.map_or(0, |g| g.graph))
             }

@@ -13,7 +13,7 @@ use super::{start, tty};
 use crate::config::Config;
 use crate::launch::doctor::{Check, State};
 use crate::launch::{locate_tools, tracer};
-use crate::library::{Library, LibraryError, NewRun, Step};
+use crate::library::{GuidedStep, Library, LibraryError, NewRun};
 use crate::rerun::recipes::{Prepared, RECIPES, Recipe, Role, TOOLS, User, Wanted};
 use crate::rerun::shell;
 use clap::builder::NonEmptyStringValueParser;
@@ -264,14 +264,20 @@ impl Chosen<'_> {
 }
 
 /// Returns the steps for the user while the server runs.
-fn user_steps(prepared: &Prepared) -> Vec<Step> {
+fn user_steps(prepared: &Prepared) -> Vec<GuidedStep> {
     let todo = prepared.steps.iter().filter(|s| s.role != Role::Start);
-    todo.map(|s| Step { role: s.role.word().to_owned(), what: s.what.clone(), argv: s.argv.clone(), why: s.why.clone(), left_out: false })
-        .collect()
+    todo.map(|s| GuidedStep {
+        role: s.role.word().to_owned(),
+        what: s.what.clone(),
+        argv: s.argv.clone(),
+        why: s.why.clone(),
+        left_out: false,
+    })
+    .collect()
 }
 
 /// Prints the steps for a run without the explorer.
-fn tell_steps(steps: &[Step]) {
+fn tell_steps(steps: &[GuidedStep]) {
     for (i, s) in steps.iter().enumerate() {
         let command = if s.argv.is_empty() { String::new() } else { format!(" {}", shell::command_line(&s.argv)) };
         print::error(&format!("step {}, in another terminal: {}{command}   ({}: {})", i + 1, s.what, s.role, s.why));

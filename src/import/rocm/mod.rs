@@ -403,7 +403,7 @@ impl Importer for RocmCsv {
             || input
                 .members
                 .iter()
-                .any(|m| matches!(csv_set::detect_table(&m.head), Some(csv_set::Table::Kernels | csv_set::Table::Counters)))
+                .any(|m| matches!(csv_set::detect_table(&m.head), Some(csv_set::CsvTable::Kernels | csv_set::CsvTable::Counters)))
     }
 
     fn has_counters(&self) -> bool {

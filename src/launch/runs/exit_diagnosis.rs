@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 /// A problem or remark, and its fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct ExitProblem {
     /// Description, one sentence.
     pub what: String,
     /// Advice; empty if there is nothing to do.
     pub fix: String,
 }
 
-fn finding(what: impl Into<String>, fix: impl Into<String>) -> Finding {
-    Finding { what: what.into(), fix: fix.into() }
+fn finding(what: impl Into<String>, fix: impl Into<String>) -> ExitProblem {
+    ExitProblem { what: what.into(), fix: fix.into() }
 }
 
 /// A message of a profiler (or of the system) with its meaning and its fix. A line that contains all `words` matches.
@@ -227,14 +227,14 @@ pub struct Exit {
 }
 
 /// Explains how a run ended, the cause first; empty if all is well. `tool` is the profiler's name.
-pub fn explain_exit(tool: &str, exit: Exit, watch: &Watch, reports: usize) -> Vec<Finding> {
+pub fn explain_exit(tool: &str, exit: Exit, watch: &Watch, reports: usize) -> Vec<ExitProblem> {
     let mut seen = watch.seen.clone();
     seen.sort_by_key(|s| s.0);
     // If there is another failure, an empty profile is only its consequence.
     let follows = |m: &Message| NOTHING.contains(&m.words[0]);
     let messages: Vec<&Message> = seen.iter().filter_map(|(i, _)| MESSAGES.get(*i)).collect();
     let causes = messages.iter().any(|m| !follows(m));
-    let mut out: Vec<Finding> = messages.iter().filter(|m| !causes || !follows(m)).map(|m| finding(m.what, m.fix)).collect();
+    let mut out: Vec<ExitProblem> = messages.iter().filter(|m| !causes || !follows(m)).map(|m| finding(m.what, m.fix)).collect();
     if out.is_empty() {
         // Omit ncu's message about the program's exit code: the code below explains exit codes for all profilers.
         let own = |e: &&String| !e.starts_with("The application returned an error code");

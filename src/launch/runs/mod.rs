@@ -13,7 +13,7 @@ pub mod steps;
 pub mod stop_sequence;
 pub mod supervise;
 
-pub use exit_diagnosis::{Exit, Finding, Watch, explain_exit};
+pub use exit_diagnosis::{Exit, ExitProblem, Watch, explain_exit};
 pub use log::{LogWriter, News, Tail};
 pub use progress::Progress;
 pub use stop_sequence::Stage;

@@ -1,7 +1,7 @@
 //! Memory usage as a page for people, as Markdown, and as rows.
 
 use super::held_rows::{Compared, Memory, Wanted, When, compared_rows, device_name, site_name};
-use crate::analysis::memory::{DeviceUsage, Found, MemoryFinding, Site, Usage};
+use crate::analysis::memory::{DeviceUsage, MemoryFinding, Site, StepBasis, Usage};
 use crate::analysis::table::{Column, Outputs, Unit, Value};
 use crate::model::text::escape_unsafe;
 use crate::model::{Bytes, MemoryLevel, units};
@@ -102,12 +102,12 @@ fn device_facts(of: &Memory<'_>, d: &DeviceUsage) -> Vec<(&'static str, String)>
     }
     if let Some(found) = &d.steps.found {
         let by = match found {
-            Found::Ranges(name) => format!("ranges \"{}\"", escape_unsafe(name)),
-            Found::Code(stack) => {
+            StepBasis::Ranges(name) => format!("ranges \"{}\"", escape_unsafe(name)),
+            StepBasis::Code(stack) => {
                 let site = of.usage.sites.get(of.usage.sites.site_of_stack(*stack));
                 format!("allocations by {}", escape_unsafe(&site.map_or_else(String::new, Site::summary_line)))
             }
-            Found::Cycles => "memory that rises and falls".to_owned(),
+            StepBasis::Cycles => "memory that rises and falls".to_owned(),
         };
         out.push(("steps", format!("{} by {by}", d.steps.list.len())));
     }

@@ -3,7 +3,7 @@
 use crate::analysis::flops::{Counted, Rate};
 use crate::analysis::run_estimate::RunEstimate;
 use crate::analysis::triage::{
-    Cause, Device, Evidence, Finding, Kind, Launched, Place, PlaceKind, Severity, StepSource, TimeCategory, Triage, Verdict,
+    Cause, Device, Evidence, Finding, Launched, Place, PlaceKind, Severity, StepKind, StepSource, TimeCategory, Triage, Verdict,
 };
 use crate::model::text::escape_unsafe;
 use crate::model::units::format_percent;
@@ -131,7 +131,7 @@ pub fn remarks(t: &Triage) -> Vec<String> {
 
 /// Kinds of steps, one line each.
 fn step_kinds(t: &Triage) -> Vec<String> {
-    let each = |k: &Kind| {
+    let each = |k: &StepKind| {
         let idle = k
             .idle
             .filter(|(_, share)| *share >= SHOWN_IDLE)

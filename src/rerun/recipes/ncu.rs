@@ -4,7 +4,7 @@ use super::pattern::Pattern;
 use super::prepared::{Place, Prepared, Wanted, part};
 use super::ranks::{self, Ranks};
 use crate::rerun::collect::{self, Collect};
-use crate::rerun::{Part, PartId, nvtx, parts};
+use crate::rerun::{CommandPart, PartId, nvtx, parts};
 
 /// Collected metrics and number of launches.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ impl What {
         }
     }
 
-    fn to_parts(self) -> Vec<Part> {
+    fn to_parts(self) -> Vec<CommandPart> {
         let mut out = Vec::new();
         match self.collect() {
             None => {
@@ -46,7 +46,11 @@ impl What {
             }
             Some(collect) => {
                 let source = matches!(self, Self::SetWithSource(_)) || collect.wants_source();
-                out.push(Part { id: PartId::Collect, words: collect.to_args(), why: format!("What is measured: {}.", collect.describe()) });
+                out.push(CommandPart {
+                    id: PartId::Collect,
+                    words: collect.to_args(),
+                    why: format!("What is measured: {}.", collect.describe()),
+                });
                 if source {
                     let why = "CUDA source is imported into the report; the program must be built with -lineinfo.";
                     out.push(part(PartId::Source, &["--import-source", "yes"], why));
@@ -87,7 +91,7 @@ pub(super) fn include_expression(range: &str) -> Result<String, String> {
 }
 
 /// Returns the options that select launches by name and number.
-fn selection_parts(counters: &Counters, wanted: &Wanted, ranks: bool) -> Vec<Part> {
+fn selection_parts(counters: &Counters, wanted: &Wanted, ranks: bool) -> Vec<CommandPart> {
     let mut out = Vec::new();
     match &wanted.kernel {
         Some(kernel) => {
@@ -132,7 +136,7 @@ pub(super) fn prepare(counters: &Counters, wanted: &Wanted, place: &Place<'_>) -
             Ranks::Together => out.push(parts::output(place.output, false)),
             each => {
                 let why = format!("{} ncu refuses to start if it already exists.", each.describe_report(place, "ncu-rep"));
-                out.push(Part { id: PartId::Output, words: vec!["--export".to_owned(), each.report_name(place)], why });
+                out.push(CommandPart { id: PartId::Output, words: vec!["--export".to_owned(), each.report_name(place)], why });
             }
         }
         out

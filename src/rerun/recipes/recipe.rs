@@ -3,7 +3,7 @@
 use super::prepared::{Place, Prepared, Wanted, is_multirun};
 use super::user::User;
 use super::{amd, ncu, nsys, servers, torch, trace};
-use crate::rerun::command::Part;
+use crate::rerun::command::CommandPart;
 
 /// A way to record a program.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ impl Recipe<'_> {
     }
 
     /// Returns the parts of the command.
-    pub fn parts(&self, wanted: &Wanted) -> Result<Vec<Part>, String> {
+    pub fn parts(&self, wanted: &Wanted) -> Result<Vec<CommandPart>, String> {
         Ok(self.prepare(wanted)?.parts)
     }
 

@@ -9,7 +9,7 @@ use super::super::{Role, Theme};
 use super::diagnosis_charts;
 use crate::analysis::hints::{Evidence, Hint, Severity};
 use crate::analysis::labels::{cut_end, display_width};
-use crate::analysis::path::{self, Step};
+use crate::analysis::path::{self, PathStep};
 use crate::app::screens::result::hints::Line as Row;
 use crate::app::{ActionId, App, Mouse, ResultScreen};
 use crate::model::sections::Scope;
@@ -30,7 +30,7 @@ pub fn step_line(app: &App, screen: &ResultScreen, columns: usize, theme: &Theme
     let steps = path::workflow_steps(&screen.subject, compared, app.session.reports.len() > 1);
     let mut spans = Vec::new();
     let mut used = 0;
-    for Step { word, done, now } in steps {
+    for PathStep { word, done, now } in steps {
         let (mark, role) = if done {
             ("✓", Role::Good)
         } else if now {

@@ -4,7 +4,7 @@ use super::Case;
 use crate::analysis::memory::category::{Categories, Category};
 use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
 use crate::analysis::memory::ledger::Life;
-use crate::analysis::memory::steps::Found;
+use crate::analysis::memory::steps::StepBasis;
 use crate::analysis::triage::text::format_percent;
 use crate::model::api_call::NONE;
 use crate::model::{Bytes, units};
@@ -87,8 +87,8 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
     let mut sites = case.by_site(ledger.lives.iter().filter(stays));
     sites.retain(|s| again(s.0));
     let found = match &steps.found {
-        Some(Found::Ranges(name)) => format!("of {name}"),
-        Some(Found::Code(stack)) => format!("that begin with {}", case.site_name(case.sites.site_of_stack(*stack))),
+        Some(StepBasis::Ranges(name)) => format!("of {name}"),
+        Some(StepBasis::Code(stack)) => format!("that begin with {}", case.site_name(case.sites.site_of_stack(*stack))),
         _ => "in which memory rises and falls".to_owned(),
     };
     Some(
