@@ -6,7 +6,7 @@ mod evidence;
 mod place;
 mod rank;
 
-pub use certainty::{Severity, Sure, WORTH};
+pub use certainty::{OUTRANKS_HEALTHY, Severity, Sure};
 pub use evidence::{Evidence, Threshold};
 pub use place::{Place, PlaceKind};
 pub use rank::{move_under_causes, sort_by_cost};

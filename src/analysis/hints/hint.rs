@@ -2,7 +2,7 @@
 
 use super::diagnosis::Diagnosis;
 use super::speedup_model::{DemandReduction, Gain, whole_percent};
-pub use crate::analysis::finding::{Evidence, Severity, Sure, Threshold, WORTH};
+pub use crate::analysis::finding::{Evidence, OUTRANKS_HEALTHY, Severity, Sure, Threshold};
 use crate::analysis::finding::{Finding, FindingId};
 
 /// Share of a kernel's time below which a cause is not reported.
@@ -48,7 +48,7 @@ impl FindingId for Diagnosis {
 
     /// A guess does not explain a more certain hint, and a small waste does not explain a unit at its limit.
     fn may_explain(cause: &Hint, effect: &Hint) -> bool {
-        cause.sure <= effect.sure.max(Sure::Likely) && (cause.stake >= WORTH || !effect.id.is_bound())
+        cause.sure <= effect.sure.max(Sure::Likely) && (cause.stake >= OUTRANKS_HEALTHY || !effect.id.is_bound())
     }
 
     fn new_details(stake: f64) -> Remedy {

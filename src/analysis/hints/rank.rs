@@ -1,7 +1,7 @@
 //! Order of hints: the costliest first, with effects under their causes. The verdict that a kernel is near its roof
 //! comes first, unless a cause is worth more than a tenth of the kernel's time.
 
-use super::hint::{Hint, LEAST, Severity, Sure, WORTH};
+use super::hint::{Hint, LEAST, OUTRANKS_HEALTHY, Severity, Sure};
 use crate::analysis::finding::{move_under_causes, sort_by_cost};
 
 /// Sorts hints, costliest first, and moves effects under their causes.
@@ -19,11 +19,11 @@ fn place_verdict(hints: &mut Vec<Hint>) {
     let Some(at) = hints.iter().position(|h| h.severity == Severity::Healthy) else { return };
     let mut verdict = hints.remove(at);
     let cause = hints.iter().filter(|h| h.sure < Sure::Possible).map(|h| h.stake).fold(0.0, f64::max);
-    if cause < WORTH {
+    if cause < OUTRANKS_HEALTHY {
         hints.insert(0, verdict);
     } else {
         verdict.severity = Severity::Low;
-        let at = hints.iter().position(|h| h.stake < WORTH).unwrap_or(hints.len());
+        let at = hints.iter().position(|h| h.stake < OUTRANKS_HEALTHY).unwrap_or(hints.len());
         hints.insert(at, verdict);
     }
 }

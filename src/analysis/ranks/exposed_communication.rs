@@ -3,7 +3,7 @@
 use super::job_result::{Job, Member};
 use super::nccl;
 use crate::analysis::metric::human_number;
-use crate::analysis::triage::finding::LEAST;
+use crate::analysis::triage::finding::LEAST_SHARE;
 use crate::analysis::triage::text::format_percent;
 use crate::analysis::triage::{Finding, Place, PlaceKind, Verdict};
 use crate::model::digest::Digest;
@@ -83,7 +83,7 @@ pub fn find_exposed(all: &[Digest], job: &Job) -> Option<Finding> {
     }
     let mean = |of: fn(&Open) -> f64| ranks.iter().map(of).sum::<f64>() / ranks.len() as f64;
     let (exposed, transfer) = (mean(|r| r.all), mean(|r| r.transfer));
-    if transfer < LEAST {
+    if transfer < LEAST_SHARE {
         return None;
     }
     let most = ranks.iter().max_by(|a, b| a.all.total_cmp(&b.all))?;

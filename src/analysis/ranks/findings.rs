@@ -4,7 +4,7 @@ use super::exposed_communication;
 use super::job_result::{Job, Late, Straggler};
 use super::nccl;
 use super::rank_identity::format_ranges;
-use crate::analysis::triage::finding::{LEAST, WORTH};
+use crate::analysis::triage::finding::{LEAST_SHARE, OUTRANKS_HEALTHY};
 use crate::analysis::triage::text::{format_ns, format_percent};
 use crate::analysis::triage::{Finding, Place, PlaceKind, Sure, Verdict};
 use crate::model::digest::Digest;
@@ -127,7 +127,7 @@ fn single_delays(job: &Job, span: f64) -> Option<String> {
     let outliers = &job.waits.outliers;
     let sum = outliers.iter().map(|w| w.2).fold(0, i64::saturating_add);
     let worst = outliers.iter().max_by_key(|w| w.2)?;
-    (sum as f64 >= LEAST * span).then(|| {
+    (sum as f64 >= LEAST_SHARE * span).then(|| {
         let (most, rank) = (format_ns(worst.2 as f64), job.rank_number(worst.1));
         let why = "such as a checkpoint or a compilation, are not held against a rank";
         match outliers.len() {
@@ -178,7 +178,8 @@ fn judge_stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findin
     let times = worst.first().and_then(|&(row, _)| recurring(row)).map(|r| r.at.len());
     let open = worst.first().map_or(1.0, |&(row, _)| exposed_share(job, row)).min(share);
     let again = worst.len() < 2 || worst.iter().all(|&(row, _)| late_slice_share(job, job.ranks[row].digest) >= AGAIN);
-    if !again || total <= 0 || share < LATE.max(LEAST) || open < LATE || steady < LATE * span || (sum as f64) < MOSTLY * total as f64 {
+    if !again || total <= 0 || share < LATE.max(LEAST_SHARE) || open < LATE || steady < LATE * span || (sum as f64) < MOSTLY * total as f64
+    {
         findings.extend(find_imbalance(all, job, span, total));
         return;
     }
@@ -374,7 +375,7 @@ fn find_imbalance(all: &[Digest], job: &Job, span: f64, total: i64) -> Option<Fi
     }
     let exposed = (0..job.ranks.len()).map(|row| exposed_share(job, row)).sum::<f64>() / job.ranks.len().max(1) as f64;
     let share = (total as f64 / span).min(exposed).min(1.0);
-    if share < WORTH {
+    if share < OUTRANKS_HEALTHY {
         return None;
     }
     let mut computes: Vec<i64> = all.iter().map(|d| d.kernel_time).collect();
@@ -447,7 +448,7 @@ fn slow_link(job: &Job, span: f64) -> Option<(Finding, Vec<u32>)> {
     let all = groups.iter().filter_map(|g| Some((g, usual(g)?)));
     let (worst, usual) = all.max_by(|a, b| lost(a.0, a.1).total_cmp(&lost(b.0, b.1)))?;
     let (slower, share) = (worst.time as f64 / usual.max(1) as f64, (lost(worst, usual) / span).min(1.0));
-    if slower < SLOWER || share < LEAST {
+    if slower < SLOWER || share < LEAST_SHARE {
         return None;
     }
     let ranks: Vec<u32> = job.matches.groups.get(worst.group as usize)?.ranks.iter().map(|&r| job.rank_number(r)).collect();

@@ -4,7 +4,7 @@ use super::marks::Marks;
 use super::nccl;
 use crate::analysis::host_frames::frame_label;
 use crate::analysis::triage::device_ops::{Class, DeviceOp, DeviceOps, OperationRow};
-use crate::analysis::triage::{Device, ENOUGH, Triage};
+use crate::analysis::triage::{ENOUGH, JudgedDevice, Triage};
 use crate::model::Profile;
 use crate::model::digest::{Collective, CollectiveKind, Digest, HostLine, Kernel, MOST_HOST_LINES, RankFinding, RankStep, duration_bucket};
 use rustc_hash::FxHashMap;
@@ -202,7 +202,7 @@ fn build_digest(
     profile: &Profile,
     triage: &Triage,
     (file, several): (&str, bool),
-    device: Option<&Device>,
+    device: Option<&JudgedDevice>,
     mut part: Part,
     kinds: Kinds,
 ) -> Digest {

@@ -3,10 +3,10 @@
 use super::verdict::Verdict;
 use crate::analysis::finding;
 use crate::analysis::finding::FindingId;
-pub use crate::analysis::finding::{Evidence, Place, PlaceKind, Severity, Sure, WORTH};
+pub use crate::analysis::finding::{Evidence, OUTRANKS_HEALTHY, Place, PlaceKind, Severity, Sure};
 
 /// Share of the window below which nothing is reported.
-pub const LEAST: f64 = 0.03;
+pub const LEAST_SHARE: f64 = 0.03;
 
 /// A verdict with the run's own numbers.
 pub type Finding = finding::Finding<Verdict>;

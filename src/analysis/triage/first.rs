@@ -9,7 +9,7 @@ use std::cell::OnceCell;
 
 /// Duration of a launch call on an idle device from which the call does more than launch, ns: an ordinary call takes 2
 /// to 10 µs, under a profiler up to a few tens.
-pub const SLOW_LAUNCH_NS: i64 = 100_000;
+pub const FIRST_USE_LAUNCH_NS: i64 = 100_000;
 /// Same threshold for allocations and other calls, ns.
 const SLOW_CALL_NS: i64 = 1_000_000;
 
@@ -52,7 +52,7 @@ impl<'a> Firsts<'a> {
         let OperationRow::Launch(row) = op.row else { return false };
         let row = row as usize;
         let launches = &self.profile.launches;
-        let Some((start, cost)) = launches.call(row).filter(|c| c.1 >= SLOW_LAUNCH_NS) else { return false };
+        let Some((start, cost)) = launches.call(row).filter(|c| c.1 >= FIRST_USE_LAUNCH_NS) else { return false };
         // Graph nodes share the call that launched the graph.
         cost > 0
             && launches.graph_node(row).is_none()

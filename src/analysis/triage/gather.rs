@@ -1,7 +1,7 @@
 //! Sums over the operations of a run: idle time by cause, step and slice, kernels, copies.
 
 use super::attribution::{Gap, SweepListener};
-use super::copies::{Copies, CopyClass};
+use super::copy_class::{Copies, CopyClass};
 use super::device_ops::{Class, DeviceOp, DeviceOps, OperationRow};
 use super::host::Host;
 use super::host_lines::LineGather;

@@ -12,7 +12,7 @@ use crate::analysis::run_estimate::RunEstimate;
 
 /// A device and the breakdown of its time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Device {
+pub struct JudgedDevice {
     /// Device number as shown to the user.
     pub number: Option<u32>,
     pub name: Option<String>,
@@ -68,7 +68,7 @@ pub struct Triage {
     pub kinds: Vec<StepKind>,
     /// Judged share of the run, and idle share of the rest; `None` if all was judged or the user chose the window.
     pub outside: Option<Outside>,
-    pub devices: Vec<Device>,
+    pub devices: Vec<JudgedDevice>,
     /// Findings, the verdict first.
     pub findings: Vec<Finding>,
     /// Floating-point rate, if shapes were recorded or the user gave the operations.

@@ -1,7 +1,7 @@
 //! Order of findings: the costliest first, effects under their causes. If kernels fill the run, the GPU-bound verdict
 //! comes first, unless something else is worth a tenth of the window.
 
-use super::finding::{Finding, LEAST, Severity, Sure, WORTH};
+use super::finding::{Finding, LEAST_SHARE, OUTRANKS_HEALTHY, Severity, Sure};
 use super::verdict::Verdict as V;
 use crate::analysis::finding::{move_under_causes, sort_by_cost};
 
@@ -12,7 +12,7 @@ const TURNS: f64 = 0.5;
 
 /// Sorts findings, costliest first, and moves effects under their causes.
 pub fn rank_findings(mut findings: Vec<Finding>) -> Vec<Finding> {
-    findings.retain(|f| f.stake >= LEAST || matches!(f.id, V::ShortCapture | V::GpuBound));
+    findings.retain(|f| f.stake >= LEAST_SHARE || matches!(f.id, V::ShortCapture | V::GpuBound));
     sort_by_cost(&mut findings);
     let mut findings = move_under_causes(findings);
     place_verdict(&mut findings);
@@ -24,7 +24,7 @@ pub fn rank_findings(mut findings: Vec<Finding>) -> Vec<Finding> {
 pub fn place_short_capture(findings: &mut Vec<Finding>) {
     let Some(at) = findings.iter().position(|f| f.id == V::ShortCapture) else { return };
     let short = findings.remove(at);
-    let causes = findings.iter().take_while(|f| f.stake >= WORTH && f.sure < Sure::Possible && f.id != V::GpuBound).count();
+    let causes = findings.iter().take_while(|f| f.stake >= OUTRANKS_HEALTHY && f.sure < Sure::Possible && f.id != V::GpuBound).count();
     findings.insert(causes, short);
 }
 
@@ -45,11 +45,11 @@ fn place_verdict(findings: &mut Vec<Finding>) {
     }
     let fills = bound.stake >= FILLS;
     let worst = findings.iter().map(|f| f.stake).fold(0.0, f64::max);
-    if worst < WORTH && fills {
+    if worst < OUTRANKS_HEALTHY && fills {
         findings.insert(0, bound);
     } else if findings.iter().all(|f| f.id == V::ShortCapture) {
         // Nothing else was found; kernels that hardly run are not even a possible limit.
-        if bound.stake < WORTH && !findings.is_empty() {
+        if bound.stake < OUTRANKS_HEALTHY && !findings.is_empty() {
             return;
         }
         bound.severity = Severity::Low;

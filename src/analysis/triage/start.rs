@@ -2,7 +2,7 @@
 
 use super::attribution::{Gap, SweepListener, sweep_windows};
 use super::device_ops::{DeviceOp, DeviceOps, OperationRow};
-use super::first::SLOW_LAUNCH_NS;
+use super::first::FIRST_USE_LAUNCH_NS;
 use super::host::Host;
 use super::idle_causes::{Gaps, Piece};
 use super::phase::{LeftOut, Phase};
@@ -55,7 +55,7 @@ impl SweepListener for Listen<'_> {
         if gap.next.is_some() && ns as f64 >= MOSTLY * (gap.end - gap.start) as f64 {
             let longest = pieces.iter().filter(first).max_by_key(|p| p.end - p.start).copied();
             self.idle += ns;
-            if let Some(longest) = longest.filter(|l| l.end - l.start >= SLOW_LAUNCH_NS) {
+            if let Some(longest) = longest.filter(|l| l.end - l.start >= FIRST_USE_LAUNCH_NS) {
                 self.until = Some((gap.end, self.describe_first_use(gap, &longest)));
             }
         }

@@ -135,7 +135,7 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
         argv: &private.argv,
         env: &private.env,
         directory: &run.directory,
-        patience: silence_limit(&run.tool),
+        silence_limit: silence_limit(&run.tool),
         lifeline: !detached,
         signals,
         helper: Some(looking),

@@ -69,8 +69,8 @@ pub fn run_foreground(id: i64, explorer: i32) -> Result<(), Failure> {
     let private = Temporary::create_for_run(&run, &library.run_folder(id))?;
     let own = [std::env::current_exe()?.into_os_string(), EXEC.into(), std::process::id().to_string().into()];
     let words: Vec<OsString> = own.into_iter().chain(private.argv.iter().map(OsString::from)).collect();
-    let patience = silence_limit(&run.tool);
-    let (status, stopped) = supervise::run_in_foreground(&words, &private.env, &run.directory, patience, &stop, |pid| {
+    let limit = silence_limit(&run.tool);
+    let (status, stopped) = supervise::run_in_foreground(&words, &private.env, &run.directory, limit, &stop, |pid| {
         // Missing facts are not an error.
         let _ = library.set_started(run.id, pid);
     })?;

@@ -3,7 +3,7 @@
 use crate::analysis::flops::{Counted, Rate};
 use crate::analysis::run_estimate::RunEstimate;
 use crate::analysis::triage::{
-    Cause, Device, Evidence, Finding, Launched, Place, PlaceKind, Severity, StepKind, StepSource, TimeCategory, Triage, Verdict,
+    Cause, Evidence, Finding, JudgedDevice, Launched, Place, PlaceKind, Severity, StepKind, StepSource, TimeCategory, Triage, Verdict,
 };
 use crate::model::text::escape_unsafe;
 use crate::model::units::format_percent;
@@ -101,7 +101,7 @@ pub fn judged_line(t: &Triage) -> String {
     format!("{of}{steps}{devices}{}", t.flops.map_or_else(String::new, |r| format!(", {}", format_flops(r.per_second))))
 }
 
-pub(super) fn name_of(d: &Device, several: bool) -> String {
+pub(super) fn name_of(d: &JudgedDevice, several: bool) -> String {
     let name = d.name.as_deref().map_or_else(|| "GPU".to_owned(), |n| escape_unsafe(n).into_owned());
     let number = d.number.filter(|n| several && !name.ends_with(&n.to_string())).map_or_else(String::new, |n| format!(" {n}"));
     let pid = d.pid.filter(|_| several).map_or_else(String::new, |p| format!(", process {p}"));
@@ -203,7 +203,7 @@ fn gain_text(f: &Finding, base: &str) -> String {
 }
 
 /// Name of a time category, with the main cause if the name alone is vague.
-pub(super) fn part_name(d: &Device, part: TimeCategory) -> String {
+pub(super) fn part_name(d: &JudgedDevice, part: TimeCategory) -> String {
     let of = d.causes.iter().filter(|c| c.0.part() == part).max_by_key(|c| c.1);
     match (part, of) {
         (TimeCategory::Other, Some((cause, _))) => match cause {

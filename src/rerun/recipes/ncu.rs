@@ -8,8 +8,8 @@ use crate::rerun::{CommandPart, PartId, nvtx, parts};
 
 /// Collected metrics and number of launches.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Counters {
-    pub what: What,
+pub(super) struct NcuJob {
+    pub what: NcuMetrics,
     /// Default number of launches without a kernel name.
     pub count: u64,
     /// Default number of launches of a named kernel.
@@ -17,7 +17,7 @@ pub(super) struct Counters {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum What {
+pub(super) enum NcuMetrics {
     /// One metric in one pass, without clock control.
     Duration,
     Set(&'static str),
@@ -27,7 +27,7 @@ pub(super) enum What {
     Question(&'static str),
 }
 
-impl What {
+impl NcuMetrics {
     /// Returns the collection, for the cost tables; `None` if the tables lack it.
     pub(super) fn collect(self) -> Option<Collect> {
         match self {
@@ -91,7 +91,7 @@ pub(super) fn include_expression(range: &str) -> Result<String, String> {
 }
 
 /// Returns the options that select launches by name and number.
-fn selection_parts(counters: &Counters, wanted: &Wanted, ranks: bool) -> Vec<CommandPart> {
+fn selection_parts(counters: &NcuJob, wanted: &Wanted, ranks: bool) -> Vec<CommandPart> {
     let mut out = Vec::new();
     match &wanted.kernel {
         Some(kernel) => {
@@ -121,7 +121,7 @@ fn selection_parts(counters: &Counters, wanted: &Wanted, ranks: bool) -> Vec<Com
     out
 }
 
-pub(super) fn prepare(counters: &Counters, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
+pub(super) fn prepare(counters: &NcuJob, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
     let mut gate = Vec::new();
     if let Some(range) = &wanted.range {
         let why = "Only launches inside this push/pop range are counted, on the thread that opened it.";

@@ -25,9 +25,9 @@ const KEPT: f64 = 0.5;
 const FLAT: f64 = 0.1;
 /// Without steps: minimum number of kept allocations of one size by one site.
 const REPEATS: usize = 8;
-/// Minimum share of these allocations of all growth (`MOST`), and of the memory held at the end (`WORTH`).
+/// Minimum share of these allocations of all growth (`MOST`), and of the memory held at the end (`OUTRANKS_HEALTHY`).
 const MOST: f64 = 0.6;
-const WORTH: f64 = 0.1;
+const OUTRANKS_HEALTHY: f64 = 0.1;
 
 /// Detects memory that grows with each step or, without steps, by one site.
 pub fn find_growth(case: &Case<'_>) -> Option<MemoryFinding> {
@@ -137,7 +137,8 @@ fn by_site(case: &Case<'_>) -> Option<MemoryFinding> {
     // Memory that was allocated at the beginning and stays has stopped growing.
     let still = ledger.span().zip(times.last()).is_some_and(|((begin, end), &last)| end - last <= (end - begin) / 5);
     let (of_growth, of_end) = (kept as f64 / grown.max(1) as f64, kept as f64 / ledger.bytes_at_end().max(1) as f64);
-    if times.len() < REPEATS || !even || !still || of_growth < MOST || of_end < WORTH || site == NONE && case.sites.has_stacks() {
+    if times.len() < REPEATS || !even || !still || of_growth < MOST || of_end < OUTRANKS_HEALTHY || site == NONE && case.sites.has_stacks()
+    {
         return None;
     }
     Some(

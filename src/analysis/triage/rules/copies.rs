@@ -1,6 +1,6 @@
 //! Rules: exposed transfers.
 
-use crate::analysis::triage::copies::{CopyClass, Sum};
+use crate::analysis::triage::copy_class::{CopyClass, Sum};
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
 use crate::analysis::triage::places;
 use crate::analysis::triage::run_context::RunContext;

@@ -14,7 +14,7 @@ const AT_ONCE_NS: i64 = 10_000;
 
 /// Idle time per launch above which the host does more than launch, ns: the driver takes 2 to 10 µs for a launch, and
 /// PyTorch's operators up to 30.
-const LAUNCH_NS: f64 = 30_000.0;
+const SURE_BELOW_NS: f64 = 30_000.0;
 
 /// Number of launches below which a single slow call can make up the rate.
 const FEW: u64 = 50;
@@ -75,7 +75,7 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
     // A queue that was often full contradicts this finding.
     Some(if k.launches < FEW {
         finding.with_confidence(Sure::Possible)
-    } else if at_once.is_some_and(|a| a < 0.3) || each > LAUNCH_NS || late * 2 > idle {
+    } else if at_once.is_some_and(|a| a < 0.3) || each > SURE_BELOW_NS || late * 2 > idle {
         // The host may do something else between launches.
         finding.with_confidence(Sure::Likely)
     } else {

@@ -1,6 +1,6 @@
 //! Rules: memory is allocated in the steady state, or managed memory migrates.
 
-use crate::analysis::triage::copies::CopyClass;
+use crate::analysis::triage::copy_class::CopyClass;
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind};
 use crate::analysis::triage::places;
 use crate::analysis::triage::run_context::RunContext;

@@ -1,6 +1,6 @@
 //! Rule: a few steps take much longer than the others.
 
-use crate::analysis::triage::finding::{Finding, LEAST, Place, PlaceKind, Sure};
+use crate::analysis::triage::finding::{Finding, LEAST_SHARE, Place, PlaceKind, Sure};
 use crate::analysis::triage::piece::Piece;
 use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::step_sketch::{Sketch, group_steps};
@@ -77,7 +77,7 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
     }
     let extra: i64 = slow.iter().map(|&i| steps[i].length() - usual).sum();
     let share = extra as f64 / case.length() as f64;
-    if share < LEAST {
+    if share < LEAST_SHARE {
         return None;
     }
     // Several slow steps are an accident, too, if one of them takes most of the extra time.

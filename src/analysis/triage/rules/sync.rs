@@ -1,6 +1,6 @@
 //! Rule: the program waits for the GPU again and again.
 
-use crate::analysis::triage::copies::CopyClass;
+use crate::analysis::triage::copy_class::CopyClass;
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
 use crate::analysis::triage::places;
 use crate::analysis::triage::run_context::RunContext;

@@ -178,7 +178,7 @@ static void buffer_done(void* context, u32 stream, u8* bytes, u64 size, u64 vali
 
 static const char* const LAUNCHING[] = { "cuLaunchKernel", "cuLaunchCooperativeKernel", "cuLaunchGrid",
   "cuGraphLaunch" };
-static const char* const OTHERS[] = {
+static const char* const RECORDED_CALLS[] = {
   "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize", "cuStreamWaitEvent", "cuMemcpy", "cuMemset",
   "cuMemAlloc", "cuMemFree", "cuMemHostAlloc", "cuMemHostRegister", "cuMemHostUnregister", "cuMemCreate", "cuMemMap",
   "cuMemUnmap", "cuMemRelease", "cuMemAddress", "cuMemPrefetch", "cuModuleLoad", "cuModuleUnload", "cuLibraryLoad",
@@ -227,7 +227,8 @@ static void choose_calls(void) {
     if (session.lean || id == marker_function) continue;
     // Even all calls are enabled one by one: with the driver kind enabled, calls made inside the runtime are left out
     // (seen with 13.0).
-    if (!session.all_calls && !begins(text, LAUNCHING, COUNT(LAUNCHING)) && !begins(text, OTHERS, COUNT(OTHERS)))
+    int listed = begins(text, LAUNCHING, COUNT(LAUNCHING)) || begins(text, RECORDED_CALLS, COUNT(RECORDED_CALLS));
+    if (!session.all_calls && !listed)
       continue;
     chosen[chosen_count++] = (u16)id, is_chosen[id] = 1;
     left_out[id] = (u8)(session.memory && begins(text, ALLOCATING, COUNT(ALLOCATING)));

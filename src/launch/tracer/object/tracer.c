@@ -19,7 +19,7 @@
 #include "pc_sampling.c"
 #include "profiler_launch.c"
 #include "profiler_sweep.c"
-#include "calls.c"
+#include "profiler_hooks.c"
 #include "python_frames.c"
 #include "stack_samples.c"
 #include "graph_nodes.c"
