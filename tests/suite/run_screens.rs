@@ -284,15 +284,15 @@ fn runs_are_found_opened_compared_tagged_and_deleted() {
     assert!(explorer.screen().contains("1 of 5 runs"));
     explorer.press("i");
     assert!(explorer.screen().contains("about this run") && explorer.screen().contains("dcgmi profile --pause"));
-    explorer.press("esc esc down down down T");
+    explorer.press("esc esc down down down #");
     explorer.type_text(" slow");
     explorer.press("enter");
     assert!(matches!(explorer.asked.last(), Some(Effect::Tags(2, tags)) if *tags == ["baseline", "slow"]), "{:?}", explorer.asked.last());
-    explorer.press("D");
+    explorer.press("X");
     assert!(explorer.screen().contains("delete run 2"));
     explorer.press("esc");
     assert!(!explorer.asked.iter().any(|e| matches!(e, Effect::Forget(_))));
-    explorer.press("D d");
+    explorer.press("X d");
     assert!(matches!(explorer.asked.last(), Some(Effect::Forget(2))));
     explorer.press("r");
     assert!(matches!(explorer.asked.last(), Some(Effect::Preflight(_))));
@@ -310,7 +310,7 @@ fn what_changed_at_three_sizes() {
         let mut explorer = Explorer::open(&[before.clone(), packed("zoo")], size);
         explorer.press("D");
         assert_snapshot!(name, explorer.screen());
-        explorer.press("S");
+        explorer.press("tab");
         assert!(explorer.screen().contains("kernel time"));
         explorer.press("down enter");
         assert_eq!(explorer.app.current_scope(), KeyScope::Kernels);
@@ -475,7 +475,7 @@ fn an_answer_lands_on_the_report_that_was_asked_about() {
     assert_eq!(explorer.app.session.active, 0);
     // The same for text input: tags belong to the run that was selected when the input was opened.
     let mut explorer = library((100, 24));
-    explorer.press("down down T");
+    explorer.press("down down #");
     let later = vec![run(9, State::Done), run(5, State::Done), run(3, State::Failed)];
     explorer.send(Msg::Library(Ok((later, 1_763_640_000_000))));
     explorer.type_text("mine");
@@ -499,7 +499,7 @@ fn checks_neither_interrupt_nor_replace_each_other() {
     assert_eq!(explorer.asked.len(), asked);
     assert!(explorer.screen().contains("still in progress"), "{}", explorer.screen());
     // Typing continues: an `r` in the text does not confirm the run.
-    explorer.press("T");
+    explorer.press("#");
     explorer.send(Msg::Preflight(vec![("nsys: not on PATH".into(), true)]));
     assert!(!explorer.screen().contains("this run will probably fail"), "{}", explorer.screen());
     explorer.type_text(" r");
