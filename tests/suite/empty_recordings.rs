@@ -117,7 +117,7 @@ const TRACED: &[Traced] = &[
         &[],
         &["launches=0", "loads=1", "code=222"],
         &[],
-        "cuModuleLoadData failed with CUDA_ERROR_UNSUPPORTED_PTX_VERSION: the program's PTX is of a newer CUDA than the driver",
+        "it launched no kernel, and cuModuleLoadData failed with CUDA_ERROR_UNSUPPORTED_PTX_VERSION: the program's PTX is of a newer CUDA than the driver",
         "update the driver",
     ),
     (&[], &["launches=10"], &[("MOCK_LOST", "1")], "CUPTI delivered no record of its 10 launches", "`warpscope doctor` says"),
@@ -206,7 +206,7 @@ const STARTED: &[Started] = &[
         &["--", "sh", "-c", "ulimit -f 0; exec DIR/program launches=10"],
         &[],
         "the limit of the size of files (ulimit -f) is too low",
-        "with -o",
+        "`ulimit -f unlimited`",
     ),
     (&["-o", "DIR/gone/t", "--", "sh", "-c", "rm -r DIR/gone; exec DIR/program launches=10"], &[], "its folder does not exist", "with -o"),
     (&["-o", "DIR/gone/t", "--", "sh", "-c", "rm -r DIR/gone"], &[], "was removed meanwhile", "with -o"),
@@ -305,6 +305,12 @@ const RUNS: &[Started] = &[
         "the program has no code for this GPU",
         "nvcc -arch=native",
     ),
+    (
+        &["--tool", "trace", "--", "sh", "-c", "echo ==1==ASan runtime does not come first in initial library list >&2; exit 1"],
+        &[],
+        "built with AddressSanitizer",
+        "`warpscope trace --no-preload -o run PROGRAM`",
+    ),
     (&["--tool", "trace", "--", "sh", "-c", "kill -9 $$"], &[], "the program was killed (signal 9)", "`dmesg` and the job's log"),
     (
         &["--tool", "nsys", "--", "true"],
@@ -343,7 +349,7 @@ const RUNS: &[Started] = &[
 fn warpscope(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_warpscope"));
     command.current_dir(folder).env("HOME", folder).env("XDG_CACHE_HOME", folder.join("cache")).stdin(Stdio::null());
-    // Of this machine, only what a row names.
+    // This machine has only what a row names.
     for name in ["CUDA_VISIBLE_DEVICES", "CUDA_INJECTION64_PATH", "LD_LIBRARY_PATH", "RANK", "SLURM_PROCID"] {
         command.env_remove(name);
     }
@@ -369,7 +375,7 @@ fn follow_advice(folder: &Path, said: &str) -> String {
 }
 
 #[test]
-fn sixty_reasons_are_made_here() {
+fn a_hundred_reasons_are_made_here() {
     assert!(TRACED.len() + STARTED.len() + LIBRARIES.len() + DRIVER.len() + RUNS.len() >= 100);
     // Rows of one table have different reasons.
     let reasons: Vec<_> = TRACED.iter().map(|row| row.3).collect();
@@ -388,7 +394,7 @@ fn each_reason_is_said_with_what_to_do() {
         assert!(said.starts_with(SAYS_WHY) && said.lines().count() == 1, "{options:?} {words:?} {env:?}: {said}");
         let answer = follow_advice(folder.path(), &said);
         assert!(answer.contains(why) && answer.contains(fix), "{options:?} {words:?} {env:?}: {why}; {fix}: {answer}");
-        // Of the other reasons none is given as well.
+        // No other reason is given as well.
         let also = TRACED.iter().filter(|row| !row.3.contains(why) && !why.contains(row.3) && answer.contains(row.3)).count();
         assert_eq!(also, 0, "{options:?} {words:?} {env:?}: {answer}");
     }

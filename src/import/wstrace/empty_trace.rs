@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 /// Why a process has no kernels in its trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Absence {
-    /// Of several processes without kernels, the reason with the lowest rank is told.
+    /// The reason with the lowest rank is told if several processes have no kernels.
     pub rank: u8,
     /// The reason, as a clause.
     pub why: String,
@@ -34,7 +34,7 @@ pub fn why_stopped(error: u32) -> String {
     }
 }
 
-/// What to do about a failed write.
+/// Advice on a failed write.
 fn mend_stopped(error: u32) -> &'static str {
     match error {
         27 => "raise the limit (`ulimit -f unlimited`), or record less: `--lean`, `--keep-last SECONDS`",
@@ -105,7 +105,8 @@ impl Launching {
     fn to_absence(&self) -> Option<Absence> {
         let (name, code) = self.first.as_ref().filter(|_| self.launches == self.failed)?;
         let what = match self.failed {
-            0 => format!("{name} failed"),
+            // A framework may try code that it can do without.
+            0 => format!("it launched no kernel, and {name} failed"),
             1 => "its only launch failed".to_owned(),
             n => format!("all of its {} failed, the first", format_count(n, "launch")),
         };

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Time limit: the driver takes seconds to start on a machine with many GPUs and without persistence mode.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What they answered. Codes are results of the functions, 0 for success.
+/// Their answers. Codes are results of the functions, 0 for success.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DriverAnswer {
     /// The loader's words if there is no usable `libcuda.so.1`.

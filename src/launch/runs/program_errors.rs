@@ -30,6 +30,13 @@ static MESSAGES: &[(&str, Cause)] = &[
             "install one with CUDA: `pip install torch --index-url https://download.pytorch.org/whl/cu130`",
         ),
     ),
+    (
+        "ASan runtime does not come first in initial library list",
+        Cause::Said(
+            "a program that is started here is built with AddressSanitizer, which refuses to run beside the preloaded tracer",
+            "record it without preloading: `warpscope trace --no-preload -o run PROGRAM`",
+        ),
+    ),
     ("Cannot re-initialize CUDA in forked subprocess", Cause::Init(3)),
     ("CUDA driver is a stub library", Cause::Init(34)),
     ("busy or unavailable", Cause::Init(46)),

@@ -427,8 +427,8 @@ enum { OWN_MACHINE = 62 };
 #else
 enum { OWN_MACHINE = 183 };
 #endif
-// What is wrong with a library's file that the loader does not say, or does not survive: touching a file that was cut
-// off raises SIGBUS.
+// Trouble with a library's file that the loader does not say, or does not survive: touching a file that was cut off
+// raises SIGBUS.
 static const char* file_trouble(const char* path) {
   // ELF header and struct stat.
   u64 head[8] = { 0 }, status[32] = { 0 };
@@ -438,6 +438,8 @@ static const char* file_trouble(const char* path) {
   int known = n == (long)sizeof head && !SYSTEM(SYS_FSTAT, file, status);
   file_close(file);
   if (!known) return "the file is cut off";
+  // The loader says that it is no library at all.
+  if (AT32((const u8*)head, 0) != 0x464c457f) return NULL;
   if (AT16((const u8*)head, 18) != OWN_MACHINE) return "it is for another processor";
   // The table of sections is at the end.
   return head[5] > status[6] ? "the file is cut off" : NULL;

@@ -83,7 +83,8 @@ static int own_file_is_lost(const char* to, char* text, u64 room) {
                                     : "it could not be written";
   if (error)
     return snprintf(text, room,
-      "warpscope: nothing was recorded: %s.%d.wstrace: %s; name another place with -o\n", to, process(), why);
+      "warpscope: nothing was recorded: %s.%d.wstrace: %s; %s\n", to, process(), why,
+      error == EFBIG ? "raise it: `ulimit -f unlimited`" : "name another place with -o");
   if (out.file.fd < 0 || !is_removed(&out.file)) return 0;
   return snprintf(text, room,
     "warpscope: the recording is lost: %s was removed while it was written; name another place with -o\n",
