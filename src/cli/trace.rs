@@ -10,9 +10,9 @@ use super::values::parse_ranks;
 use super::values::parse_seconds;
 use super::which_args::Which;
 use crate::import::cache;
-use crate::launch::locate_tools::find_on_path;
 use crate::launch::tracer::{
-    Chosen, Gate, Measure, Record, find_libraries, find_obstacle, loads_address_sanitizer, traced_command, try_to_write, write_object,
+    Chosen, Gate, Measure, Record, explain_failed_start, find_hidden_gpu, find_libraries, find_obstacle, is_there, loads_address_sanitizer,
+    traced_command, try_to_write, write_object,
 };
 use crate::model::Bytes;
 use clap::builder::NonEmptyStringValueParser;
@@ -145,13 +145,15 @@ fn start_tracer(args: &TraceArgs) -> Result<std::convert::Infallible, Failure> {
     let output = std::path::absolute(&args.output)?;
     let folder = output.parent().unwrap_or(Path::new("/"));
     if !folder.is_dir() {
-        return Err(Failure::wrong(format!("the folder {} does not exist", folder.display())));
+        let shown = folder.display();
+        return Err(Failure::wrong(format!("the folder {shown} does not exist; `mkdir -p {shown}` creates it")));
     }
     let words: Vec<String> = args.program.iter().map(|w| w.to_string_lossy().into_owned()).collect();
     let first = words.first().map_or("", String::as_str);
     // The program itself may not be allowed to write either, but then nothing can be said before.
     check_writable(folder)?;
-    if let Some(obstacle) = find_obstacle(&words) {
+    let obstacle = find_obstacle(&words);
+    if let Some(obstacle) = &obstacle {
         print::note(&format!("warning: {obstacle}"));
     }
     let record = Record {
@@ -188,17 +190,23 @@ fn start_tracer(args: &TraceArgs) -> Result<std::convert::Infallible, Failure> {
         all.insert(0, crate::launch::tracer::Library { path: std::path::absolute(path)?, of: "named" });
     }
     let mut command = traced_command(&record, &args.program, &object, &all).map_err(failed)?;
-    // This process becomes the program: it says at its end if nothing was recorded.
+    // This process becomes the program: it says at its end if nothing was recorded, unless the reason was just said.
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_secs());
-    command.env("WARPSCOPE_TRACE_ROOT", format!("{}:{now}", std::process::id()));
+    if obstacle.is_none() {
+        command.env("WARPSCOPE_TRACE_ROOT", format!("{}:{now}", std::process::id()));
+    }
+    let ranks = (!args.ranks.is_empty()).then(|| "only the ranks that `--ranks` names are recorded: leave it out".to_owned());
+    let hidden = find_hidden_gpu(Path::new("/"), |name| std::env::var_os(name));
+    command.env("WARPSCOPE_TRACE_WHY", ranks.into_iter().chain(hidden).collect::<Vec<_>>().join("; "));
     // Start no sampler for a program that cannot be started: sampling would overwrite the samples of an earlier run.
-    let starts = words.first().is_some_and(|w| w.contains('/') && Path::new(w).is_file() || find_on_path(w).is_some());
+    let starts = is_there(first);
     if let Some(url) = args.metrics.as_ref().filter(|_| starts) {
         super::server_metrics::start_sampling(url, &record.output);
     }
     let error = command.exec();
     let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
-    print::error(&format!("cannot start {first}: {error}"));
+    let why = explain_failed_start(first, &error).map_or_else(String::new, |why| format!(": {why}"));
+    print::error(&format!("cannot start {first}: {error}{why}"));
     if args.survey.is_some() && super::values::parse_percent(first).is_ok() {
         print::error(&format!("a percentage is written `--survey={first}`"));
     }

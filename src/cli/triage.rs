@@ -8,7 +8,7 @@ use crate::analysis::memory;
 use crate::analysis::triage::VERDICTS;
 use crate::analysis::triage::{self, Phase, Scope, Verdict};
 use crate::import::{Parts, Wants};
-use crate::model::{Cancel, Profile};
+use crate::model::{Cancel, NoteKind, Profile};
 use crate::report::ranks::Together;
 use crate::report::{self, Format};
 use clap::builder::PossibleValuesParser;
@@ -111,6 +111,15 @@ pub fn print_triage(args: &TriageArgs, nsys: Option<&Path>) -> Result<(), Failur
         let windows = scope_windows(&profile, &shown.to_string(), range, phase, &args.between, args.device)?;
         let scope = Scope { windows, device: args.device, flops: args.flops };
         let found = triage::triage_profile(&profile, &scope, &Cancel::default());
+        // The reason for an empty report is the whole answer.
+        let reason = profile.notes.iter().find(|n| n.kind == NoteKind::Empty).filter(|_| profile.launches.is_empty());
+        if found.is_none()
+            && let Some(reason) = reason
+            && profile.memory.is_empty()
+            && profile.coverage.describe_losses().is_none()
+        {
+            return Err(Failure::wrong(format!("{shown}: {}", reason.to_sentence())));
+        }
         print::warn(&profile);
         let Some(mut found) = found else {
             return Err(Failure::wrong(match args.device {

@@ -291,7 +291,10 @@ pub fn read_profile(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError
 
 fn add_notes(samples: &Samples, profile: &mut Profile) {
     if samples.kernels.is_empty() {
-        profile.notes.push(Note::new(Severity::Warning, NoteKind::Empty, "There are no samples in this table."));
+        profile.notes.push(
+            Note::new(Severity::Warning, NoteKind::Empty, "There are no samples in this table.")
+                .with_fix("record a longer part, or with a smaller `--pc-sampling-interval`"),
+        );
         return;
     }
     let text = "Samples of each kernel are those of all its launches; durations are not in this table.";

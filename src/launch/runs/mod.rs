@@ -7,6 +7,7 @@ pub mod host_identity;
 pub mod log;
 pub mod options;
 pub mod process;
+mod program_errors;
 pub mod progress;
 pub mod spawn;
 pub mod steps;

@@ -31,5 +31,6 @@
 #include "injection.c"
 #include "empty_trace.c"
 #include "attach.c"
+#include "probe.c"
 #include "exit_hooks.c"
 #include "other_client.c"
