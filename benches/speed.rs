@@ -11,7 +11,7 @@ use std::sync::Arc;
 use warpscope::analysis::metrics_rows::Wish;
 use warpscope::analysis::range_tree::RangeTree;
 use warpscope::analysis::roofline::Plot;
-use warpscope::analysis::timeline::{Matches, Part, Timeline, Window, build_part};
+use warpscope::analysis::timeline::{Matches, Timeline, TimelinePart, Window, build_part};
 use warpscope::analysis::triage::{Scope, triage_profile};
 use warpscope::analysis::{GroupBy, Grouping, Overview, Paths, compare, metrics_page};
 use warpscope::app::{App, Effect, Msg, Settings, jobs, update};
@@ -49,11 +49,13 @@ fn speed(c: &mut Criterion) {
     });
     group.bench_function("the tree of ranges", |b| b.iter(|| RangeTree::from_profile(&profile, &Cancel::default()).unwrap().nodes.len()));
 
-    for (part, name) in [(Part::Devices, "the timeline's streams"), (Part::Calls, "its calls"), (Part::Ranges, "its ranges")] {
+    for (part, name) in
+        [(TimelinePart::Devices, "the timeline's streams"), (TimelinePart::Calls, "its calls"), (TimelinePart::Ranges, "its ranges")]
+    {
         group.bench_function(name, |b| b.iter(|| build_part(&profile, part, &Cancel::default()).unwrap().groups.len()));
     }
     let mut timeline = Timeline::default();
-    Part::ALL.into_iter().for_each(|part| timeline.add_part(build_part(&profile, part, &Cancel::default()).unwrap()));
+    TimelinePart::ALL.into_iter().for_each(|part| timeline.add_part(build_part(&profile, part, &Cancel::default()).unwrap()));
     let of = timeline.event_reader(&profile);
     let whole = Window::new(timeline.span.0, timeline.span.1, 200);
     group.bench_function("all lanes of a window of 200 columns", |b| {

@@ -31,7 +31,7 @@ pub struct Item {
 }
 
 /// A report of the session: its profile and, for a timeline, results of other reports joined to its launches.
-pub struct Part<'a> {
+pub struct ReportFacts<'a> {
     pub profile: &'a Profile,
     /// Bottleneck analysis of the run, once available.
     pub triage: Option<Arc<Triage>>,
@@ -46,7 +46,7 @@ const HOT: usize = 3;
 type Hot<'a> = (String, f64, Vec<(&'a Metrics, usize)>);
 
 /// Returns the hot kernels of the first timeline, or else of the first ncu report.
-fn hot_kernels<'a>(parts: &'a [Part<'a>]) -> Vec<Hot<'a>> {
+fn hot_kernels<'a>(parts: &'a [ReportFacts<'a>]) -> Vec<Hot<'a>> {
     let timeline = parts.iter().find(|p| p.profile.metrics.is_none() && !p.profile.launches.is_empty());
     let Some(part) = timeline.or_else(|| parts.iter().find(|p| p.profile.metrics.is_some())) else { return Vec::new() };
     let launches = &part.profile.launches;
@@ -85,7 +85,7 @@ fn tick_from_counts(done: usize, all: usize) -> Tick {
 }
 
 /// Returns the items, in the order in which they are usually done.
-pub fn checklist_items(parts: &[Part<'_>]) -> Vec<Item> {
+pub fn checklist_items(parts: &[ReportFacts<'_>]) -> Vec<Item> {
     let timelines: Vec<&Profile> = parts.iter().map(|p| p.profile).filter(|p| p.metrics.is_none()).collect();
     let reports: Vec<&Arc<Metrics>> = parts.iter().filter_map(|p| p.profile.metrics.as_ref()).collect();
     let hot = hot_kernels(parts);
@@ -157,7 +157,7 @@ pub fn checklist_items(parts: &[Part<'_>]) -> Vec<Item> {
     out
 }
 
-fn verdict_item(parts: &[Part<'_>]) -> Item {
+fn verdict_item(parts: &[ReportFacts<'_>]) -> Item {
     let found = parts.iter().find_map(|p| p.triage.as_ref()?.verdict());
     Item {
         what: "what limits the run",

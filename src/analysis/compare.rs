@@ -22,7 +22,7 @@ pub enum Change {
 
 /// A metric of both results.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct ComparedMetric {
     pub name: Arc<str>,
     pub label: String,
     /// First value with its unit; empty if missing.
@@ -84,7 +84,7 @@ pub fn result_distance(own: &ResultMetrics, other: &ResultMetrics, same_report: 
 }
 
 /// Returns all metrics of both results: those with a known direction first, then by size of the change.
-pub fn compare_metrics(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filter: &str) -> Vec<Row> {
+pub fn compare_metrics(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filter: &str) -> Vec<ComparedMetric> {
     let (Some(first), Some(second)) = (a.results.get(at_a), b.results.get(at_b)) else { return Vec::new() };
     let (of_a, of_b) = comparable_results(a, at_a, b, at_b);
     let (like_a, like_b) = (sample_lookups(a, at_a, &of_a), sample_lookups(b, at_b, &of_b));
@@ -113,7 +113,7 @@ pub fn compare_metrics(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filte
         stall.then(|| [of(&first), of(&second)])
     };
     let longest = names.iter().filter_map(|n| cycles(n)).flatten().fold(0.0, f64::max);
-    let mut out: Vec<(u8, f64, Row)> = Vec::new();
+    let mut out: Vec<(u8, f64, ComparedMetric)> = Vec::new();
     for name in names {
         let label = metric::display_title(&name);
         if let Some(f) = &fuzzy
@@ -173,7 +173,7 @@ fn comparison_direction(name: &str) -> Option<Better> {
 /// A result and its repetitions.
 type Side<'a> = (&'a Lookup<'a>, &'a [Lookup<'a>]);
 
-fn build_row((first, like_a): Side<'_>, (second, like_b): Side<'_>, name: Arc<str>, label: String) -> Row {
+fn build_row((first, like_a): Side<'_>, (second, like_b): Side<'_>, name: Arc<str>, label: String) -> ComparedMetric {
     let (x, y) = (first.value(&name), second.value(&name));
     let unit = if x.is_some() { first.unit(&name) } else { second.unit(&name) };
     let shown_unit = metric::unit_of(&name, unit);
@@ -228,7 +228,7 @@ fn build_row((first, like_a): Side<'_>, (second, like_b): Side<'_>, name: Arc<st
         Some((a, b)) => metric::human_pair(a, b, shown_unit).map(whole),
         None => [alone(x), alone(y)],
     };
-    Row { first, second, name, label, delta, points, change, p: chance }
+    ComparedMetric { first, second, name, label, delta, points, change, p: chance }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::fuzzy::name_similarity;
 use super::hint_outcome::{Promise, predicted_gains};
-use super::workload_match::{Durations, Found, Work, compare_durations, launch_durations};
+use super::workload_match::{Durations, Work, WorkChange, compare_durations, launch_durations};
 use super::{GroupBy, GroupRow, Grouping, Paths};
 use crate::model::Profile;
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ impl From<&GroupRow> for Side {
 
 /// A kernel, or another group, with its data in both runs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct DiffRow {
     pub fate: Fate,
     /// Data of the first run.
     pub before: Option<Side>,
@@ -70,7 +70,7 @@ pub struct Row {
     pub promise: Option<Promise>,
 }
 
-impl Row {
+impl DiffRow {
     /// Returns the name in the second run, or else in the first.
     pub fn name(&self) -> &str {
         self.after.as_ref().or(self.before.as_ref()).map_or("", |s| &s.name)
@@ -129,7 +129,7 @@ const MOST_COMPARED: usize = 300;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Diff {
     /// Rows, the largest change of time first.
-    pub rows: Vec<Row>,
+    pub rows: Vec<DiffRow>,
     /// Summed durations of all launches, before and after, in ns.
     pub totals: (i64, i64),
     /// Launches before and after.
@@ -147,9 +147,9 @@ impl Diff {
     }
 }
 
-fn build_row(fate: Fate, before: Option<&GroupRow>, after: Option<&GroupRow>, found: Found) -> Row {
+fn build_row(fate: Fate, before: Option<&GroupRow>, after: Option<&GroupRow>, found: WorkChange) -> DiffRow {
     let (before, after) = (before.map(Into::into), after.map(Into::into));
-    Row { fate, before, after, p: found.p, work: found.work, each: found.each, promise: None }
+    DiffRow { fate, before, after, p: found.p, work: found.work, each: found.each, promise: None }
 }
 
 /// Compares two runs under the same grouping.
@@ -164,7 +164,7 @@ pub fn diff_profiles(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
     let test = |i: usize, j: usize| match (single_a.get(&i), single_b.get(&j)) {
         (None, None) => {
             let change = |a: f64, b: f64| (a > 0.0).then(|| (b - a) / a * 100.0);
-            Found { each: a.rows[i].stats.median.zip(b.rows[j].stats.median).and_then(|(a, b)| change(a, b)), ..Found::default() }
+            WorkChange { each: a.rows[i].stats.median.zip(b.rows[j].stats.median).and_then(|(a, b)| change(a, b)), ..WorkChange::default() }
         }
         (a, b) => compare_durations(a.unwrap_or(&none), b.unwrap_or(&none)),
     };
@@ -203,8 +203,8 @@ pub fn diff_profiles(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
             rows.push(build_row(Fate::Renamed, Some(&a.rows[i]), Some(&b.rows[j]), test(i, j)));
         }
     }
-    rows.extend(gone.into_iter().map(|i| build_row(Fate::Gone, Some(&a.rows[i]), None, Found::default())));
-    rows.extend(new.into_iter().map(|j| build_row(Fate::New, None, Some(&b.rows[j]), Found::default())));
+    rows.extend(gone.into_iter().map(|i| build_row(Fate::Gone, Some(&a.rows[i]), None, WorkChange::default())));
+    rows.extend(new.into_iter().map(|j| build_row(Fate::New, None, Some(&b.rows[j]), WorkChange::default())));
     if by.is_kernel() {
         let promised = predicted_gains(before);
         for row in &mut rows {

@@ -80,7 +80,7 @@ pub fn predicted_gains(profile: &Profile) -> HashMap<String, Promise> {
         let names = [Some(subject.kernel.function()), subject.kernel.demangled.as_deref(), subject.kernel.mangled.as_deref()];
         for name in names.into_iter().flatten() {
             if out.get(name).is_none_or(|known| known.0 < ns) {
-                out.insert(name.to_owned(), (ns, Promise { id: hint.id, gain: hint.gain.clone() }));
+                out.insert(name.to_owned(), (ns, Promise { id: hint.id, gain: hint.details.gain.clone() }));
             }
         }
     }

@@ -29,7 +29,7 @@ pub struct Edge {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Flow {
     /// SM to L1: kinds of requests with instructions, sectors per request and hit rate.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<RequestKind>,
     /// Data returned from L1 to registers.
     pub l1_data: Option<Edge>,
     /// Shared memory: wavefronts.
@@ -52,7 +52,7 @@ pub struct Flow {
 
 /// A kind of request from the SM.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kind {
+pub struct RequestKind {
     /// Label, such as `global loads`.
     pub word: &'static str,
     pub instructions: Option<f64>,
@@ -96,7 +96,7 @@ impl Flow {
                 (all > 0.0).then(|| hit / all * 100.0)
             });
             let used = instructions.or(requests).is_some_and(|n| n > 0.0);
-            used.then_some(Kind { word, instructions: instructions.or(requests), sectors, hit })
+            used.then_some(RequestKind { word, instructions: instructions.or(requests), sectors, hit })
         };
         let kinds = [
             kind("global loads", "global", "ld"),
@@ -160,13 +160,13 @@ impl Flow {
 
 /// A table: column titles, and rows of a label and one expression per column. An expression is a list of alternative
 /// metrics, of which the first present one counts (`a|b`), or a ratio of two (`a/b`; with a leading `%`, in percent).
-pub struct Table {
+pub struct MetricTable {
     pub columns: Vec<&'static str>,
     pub rows: Vec<(&'static str, Vec<String>)>,
 }
 
 /// Returns the metrics of a table.
-pub fn metric_table(which: MemoryTable) -> Table {
+pub fn metric_table(which: MemoryTable) -> MetricTable {
     match which {
         MemoryTable::Shared => {
             let rows = [("loads", "ld"), ("stores", "st"), ("atomics", "atom")].map(|(word, op)| {
@@ -184,7 +184,7 @@ pub fn metric_table(which: MemoryTable) -> Table {
                 "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum".to_owned(),
                 "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum.pct_of_peak_sustained_elapsed".to_owned(),
             ];
-            Table {
+            MetricTable {
                 columns: vec!["instructions", "wavefronts", "conflicts", "of peak"],
                 rows: rows.into_iter().chain([("all", all)]).collect(),
             }
@@ -213,7 +213,7 @@ pub fn metric_table(which: MemoryTable) -> Table {
                     ),
                 ]
             };
-            Table {
+            MetricTable {
                 columns: vec!["requests", "sectors", "sectors/req", "hit rate"],
                 rows: kinds.into_iter().map(|(word, base)| (word, row(base))).collect(),
             }
@@ -235,7 +235,7 @@ pub fn metric_table(which: MemoryTable) -> Table {
                     format!("%lts__t_sectors_srcunit_{base}_lookup_hit.sum/lts__t_sectors_srcunit_{base}.sum"),
                 ]
             };
-            Table {
+            MetricTable {
                 columns: vec!["requests", "sectors", "sectors/req", "hit rate"],
                 rows: kinds.into_iter().map(|(word, base)| (word, row(base))).collect(),
             }
@@ -250,7 +250,10 @@ pub fn metric_table(which: MemoryTable) -> Table {
                     either("sum.pct_of_peak_sustained_elapsed"),
                 ]
             };
-            Table { columns: vec!["sectors", "bytes", "rate", "of peak"], rows: vec![("reads", row("read")), ("writes", row("write"))] }
+            MetricTable {
+                columns: vec!["sectors", "bytes", "rate", "of peak"],
+                rows: vec![("reads", row("read")), ("writes", row("write"))],
+            }
         }
     }
 }

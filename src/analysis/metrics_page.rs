@@ -1,7 +1,7 @@
 //! Rows of the metrics screen: the sections of a result in the tool's own order and words, with its rules; our sections
 //! if the report has no layouts; all metrics during a search.
 
-pub use super::metrics_rows::{Cell, Chart, Row, Wish};
+pub use super::metrics_rows::{Cell, Chart, MetricsRow, Wish};
 
 use super::fuzzy::Fuzzy;
 use super::metric::{self, Lookup, is_list};
@@ -18,11 +18,11 @@ struct Page<'a> {
     lookup: &'a Lookup<'a>,
     details: &'a Details,
     wish: &'a Wish,
-    rows: Vec<Row>,
+    rows: Vec<MetricsRow>,
     shown: HashSet<Arc<str>>,
 }
 
-pub fn build_rows(metrics: &Metrics, result: usize, details: &Details, wish: &Wish) -> Vec<Row> {
+pub fn build_rows(metrics: &Metrics, result: usize, details: &Details, wish: &Wish) -> Vec<MetricsRow> {
     let Some(result) = metrics.results.get(result) else { return Vec::new() };
     let lookup = Lookup::new(metrics, result);
     let mut page = Page { lookup: &lookup, details, wish, rows: Vec::new(), shown: HashSet::new() };
@@ -84,11 +84,11 @@ impl Page<'_> {
     fn add_entries(&mut self, entries: &[Entry]) {
         for entry in entries.iter().filter(|e| !is_list(&e.metric)) {
             let row = match self.format_cell(&entry.metric, &entry.label) {
-                Some(cell) => Row::Metric(cell),
+                Some(cell) => MetricsRow::Metric(cell),
                 None => {
                     // The section lists this metric, but the report lacks it: show it without a value.
                     let label = if entry.label.is_empty() { metric::display_title(&entry.metric) } else { entry.label.to_string() };
-                    Row::Metric(Cell { name: entry.metric.clone(), label, ..Cell::default() })
+                    MetricsRow::Metric(Cell { name: entry.metric.clone(), label, ..Cell::default() })
                 }
             };
             self.rows.push(row);
@@ -99,14 +99,21 @@ impl Page<'_> {
         let rules: Vec<usize> = (0..self.details.rules.len()).filter(|&r| *self.details.rules[r].section == *section.id).collect();
         let start = self.rows.len();
         let verdict = rules.iter().flat_map(|&r| &self.details.rules[r].messages).map(|m| m.verdict).max();
-        self.rows.push(Row::Section { id: section.id.clone(), name: section.name.clone(), about: section.description.clone(), verdict });
+        self.rows.push(MetricsRow::Section {
+            id: section.id.clone(),
+            name: section.name.clone(),
+            about: section.description.clone(),
+            verdict,
+        });
         self.add_entries(&section.header);
         self.add_rules(&rules);
         for item in &section.items {
             self.add_item(section, item);
         }
         // A section without collected values is not worth a title.
-        let has = |r: &Row| !matches!(r, Row::Section { .. } | Row::Label(_)) && !matches!(r, Row::Metric(c) if c.number.is_empty());
+        let has = |r: &MetricsRow| {
+            !matches!(r, MetricsRow::Section { .. } | MetricsRow::Label(_)) && !matches!(r, MetricsRow::Metric(c) if c.number.is_empty())
+        };
         if !self.rows[start..].iter().any(has) {
             self.rows.truncate(start);
         }
@@ -115,7 +122,7 @@ impl Page<'_> {
     fn add_rules(&mut self, rules: &[usize]) {
         for &r in rules {
             let messages = self.details.rules.get(r).map_or(0, |r| r.messages.len());
-            self.rows.extend((0..messages).map(|m| Row::Rule(r, m)));
+            self.rows.extend((0..messages).map(|m| MetricsRow::Rule(r, m)));
         }
     }
 
@@ -132,7 +139,7 @@ impl Page<'_> {
 
     /// Adds a section of this program, not of the report.
     fn add_title(&mut self, id: &str, name: &str, about: &str) {
-        self.rows.push(Row::Section { id: Arc::from(id), name: Arc::from(name), about: Arc::from(about), verdict: None });
+        self.rows.push(MetricsRow::Section { id: Arc::from(id), name: Arc::from(name), about: Arc::from(about), verdict: None });
     }
 
     fn find_instances(&self, name: &str) -> Option<&Instances> {
@@ -161,15 +168,15 @@ impl Page<'_> {
                     if points.len() > 1 {
                         self.shown.insert(entry.metric.clone());
                         let title = if label.is_empty() { entry.label.to_string() } else { label.to_string() };
-                        self.rows.push(Row::Label(title));
-                        self.rows.push(Row::Chart(Chart::Curve { points, here, axis: axis.to_string() }));
+                        self.rows.push(MetricsRow::Label(title));
+                        self.rows.push(MetricsRow::Chart(Chart::Curve { points, here, axis: axis.to_string() }));
                     }
                 }
             }
             Item::Timeline { rows } => self.add_timeline(rows),
             Item::MemoryChart => {
                 if let Some(flow) = memory_chart::Flow::from_lookup(self.lookup) {
-                    self.rows.push(Row::Chart(Chart::Memory(Box::new(flow))));
+                    self.rows.push(MetricsRow::Chart(Chart::Memory(Box::new(flow))));
                 }
             }
             Item::Memory(which) => self.add_memory_table(*which),
@@ -183,15 +190,15 @@ impl Page<'_> {
                         let metrics = cells.iter().flatten().map(|c| c.name.clone()).collect();
                         let text =
                             |c: Option<Cell>| c.map_or_else(String::new, |c| format!("{} {}", c.number, c.unit).trim_end().to_owned());
-                        rows.push(Row::Cells { label, cells: cells.into_iter().map(text).collect(), metrics, head: false });
+                        rows.push(MetricsRow::Cells { label, cells: cells.into_iter().map(text).collect(), metrics, head: false });
                     }
                 }
                 if !rows.is_empty() {
                     if !label.is_empty() {
-                        self.rows.push(Row::Label(label.to_string()));
+                        self.rows.push(MetricsRow::Label(label.to_string()));
                     }
                     let heads = suffixes.iter().map(|(s, l)| if l.is_empty() { s.to_string() } else { l.to_string() }).collect();
-                    self.rows.push(Row::Cells { label: String::new(), cells: heads, metrics: Vec::new(), head: true });
+                    self.rows.push(MetricsRow::Cells { label: String::new(), cells: heads, metrics: Vec::new(), head: true });
                     self.rows.append(&mut rows);
                 }
             }
@@ -216,10 +223,10 @@ impl Page<'_> {
             let own = if entry.label.is_empty() { metric::member_title(&entry.metric) } else { entry.label.to_string() };
             let label = if label.is_empty() { own } else { format!("{label}: {own}") };
             let unit = self.lookup.metrics.units.get(self.lookup.id(&entry.metric).unwrap_or(u32::MAX) as usize).map_or("", |u| u);
-            self.rows.push(Row::Chart(Chart::Time { label, unit: unit.to_owned(), values }));
+            self.rows.push(MetricsRow::Chart(Chart::Time { label, unit: unit.to_owned(), values }));
         }
         if silent > 0 {
-            self.rows.push(Row::Note(format!("{silent} more were always zero")));
+            self.rows.push(MetricsRow::Note(format!("{silent} more were always zero")));
         }
     }
 
@@ -238,7 +245,7 @@ impl Page<'_> {
                         if plain { number } else { format!("{number} {unit}") }
                     })
                 };
-                rows.push(Row::Cells { label: label.to_owned(), cells: cells.iter().map(text).collect(), metrics, head: false });
+                rows.push(MetricsRow::Cells { label: label.to_owned(), cells: cells.iter().map(text).collect(), metrics, head: false });
             }
         }
         if rows.is_empty() {
@@ -250,9 +257,9 @@ impl Page<'_> {
             MemoryTable::L2 => "L2 cache",
             MemoryTable::Dram => "Device memory",
         };
-        self.rows.push(Row::Label(title.to_owned()));
+        self.rows.push(MetricsRow::Label(title.to_owned()));
         let cells = table.columns.iter().map(|c| (*c).to_owned()).collect();
-        self.rows.push(Row::Cells { label: String::new(), cells, metrics: Vec::new(), head: true });
+        self.rows.push(MetricsRow::Cells { label: String::new(), cells, metrics: Vec::new(), head: true });
         self.rows.append(&mut rows);
     }
 
@@ -307,12 +314,12 @@ impl Page<'_> {
         let key = format!("{}/{title}", section.id);
         if folded {
             let open = self.wish.open.contains(&key);
-            self.rows.push(Row::Fold { key, label: title, count: cells.len(), open });
+            self.rows.push(MetricsRow::Fold { key, label: title, count: cells.len(), open });
             if !open {
                 return;
             }
         } else {
-            self.rows.push(Row::Label(title));
+            self.rows.push(MetricsRow::Label(title));
         }
         // A warp that is issued (`selected`) is not stalled.
         let top = cells.iter().find(|c| !c.0.name.contains("stalled_selected")).map(|c| (c.0.name.clone(), c.1)).filter(|_| ranked);
@@ -321,9 +328,9 @@ impl Page<'_> {
         let most = if percent { 100.0 } else { cells.iter().map(|c| c.1).fold(0.0, f64::max) };
         for (cell, value) in cells {
             self.rows.push(if ranked || percent {
-                Row::Bar { cell, share: if most > 0.0 { value / most } else { 0.0 } }
+                MetricsRow::Bar { cell, share: if most > 0.0 { value / most } else { 0.0 } }
             } else {
-                Row::Metric(cell)
+                MetricsRow::Metric(cell)
             });
         }
     }
@@ -347,7 +354,7 @@ impl Page<'_> {
                 text.push('.');
             }
         }
-        self.rows.push(Row::Note(text));
+        self.rows.push(MetricsRow::Note(text));
     }
 
     fn add_pinned(&mut self) {
@@ -357,7 +364,7 @@ impl Page<'_> {
         self.add_title("pinned", "Pinned", "The metrics that you pinned, first in every result.");
         for name in self.wish.pins.clone() {
             let cell = self.format_cell(&name, "").unwrap_or_else(|| Cell { label: metric::display_title(&name), name, ..Cell::default() });
-            self.rows.push(Row::Metric(cell));
+            self.rows.push(MetricsRow::Metric(cell));
         }
         self.shown.clear();
     }
@@ -366,7 +373,7 @@ impl Page<'_> {
     fn first_hints(&mut self) {
         if self.wish.hints > 0 {
             self.add_title("hints", "Hints", "The first of the hints that this program derives from the metrics of this result. The screen of hints has all of them, each with its figures and what to change.");
-            self.rows.extend((0..self.wish.hints.min(MOST_HINTS)).map(Row::Hint));
+            self.rows.extend((0..self.wish.hints.min(MOST_HINTS)).map(MetricsRow::Hint));
         }
     }
 
@@ -387,7 +394,7 @@ impl Page<'_> {
             for name in names.into_iter().filter_map(|at| self.lookup.metrics.names.get(at)) {
                 let label = name.split_once(": ").map_or("", |l| l.1);
                 if let Some(cell) = self.format_cell(name, label) {
-                    self.rows.push(Row::Metric(cell));
+                    self.rows.push(MetricsRow::Metric(cell));
                 }
             }
         }
@@ -411,7 +418,7 @@ impl Page<'_> {
                 let names = c.names.iter().chain(c.alias.values().flatten());
                 for name in names {
                     if let Some(cell) = self.format_cell(&Arc::from(name.as_str()), &c.title) {
-                        self.rows.push(Row::Metric(cell));
+                        self.rows.push(MetricsRow::Metric(cell));
                         break;
                     }
                 }
@@ -434,7 +441,7 @@ impl Page<'_> {
             }
             self.add_title(id, name, "");
             let open = self.wish.open.contains(id) || self.details.sections.is_empty() && id == "other";
-            self.rows.push(Row::Fold {
+            self.rows.push(MetricsRow::Fold {
                 key: id.to_owned(),
                 label: "not in any section of this report".to_owned(),
                 count: list.len(),
@@ -444,7 +451,7 @@ impl Page<'_> {
                 for name in list {
                     let label = if catalog::builtin_catalog().of_metric(&name).is_some() { String::new() } else { name.to_string() };
                     if let Some(cell) = self.format_cell(&name, &label) {
-                        self.rows.push(Row::Metric(cell));
+                        self.rows.push(MetricsRow::Metric(cell));
                     }
                 }
             }
@@ -475,7 +482,7 @@ impl Page<'_> {
         found.sort();
         for (_, _, name, label) in found {
             if let Some(cell) = self.format_cell(&name, &label) {
-                self.rows.push(Row::Metric(cell));
+                self.rows.push(MetricsRow::Metric(cell));
             }
         }
     }

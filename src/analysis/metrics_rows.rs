@@ -26,7 +26,7 @@ pub enum Chart {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Row {
+pub enum MetricsRow {
     Section {
         id: Arc<str>,
         name: Arc<str>,
@@ -86,7 +86,7 @@ pub struct Cell {
     pub percent: Option<f64>,
 }
 
-impl Row {
+impl MetricsRow {
     /// Returns true if the row can be selected.
     pub fn is_selectable(&self) -> bool {
         !matches!(self, Self::Label(_) | Self::Note(_) | Self::Cells { head: true, .. } | Self::Chart(_))

@@ -3,7 +3,6 @@
 
 pub mod call_tree;
 pub mod catalog;
-pub mod certainty;
 pub mod checklist;
 mod chips_amd;
 pub mod code;
@@ -11,6 +10,7 @@ pub mod code_origin;
 pub mod compare;
 pub mod diff;
 pub mod family;
+pub mod finding;
 pub mod flops;
 pub mod fuzzy;
 pub mod hint_outcome;

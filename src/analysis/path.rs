@@ -3,7 +3,7 @@
 use super::hints::{Depth, Subject};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct PathStep {
     /// Label of the step.
     pub word: &'static str,
     pub done: bool,
@@ -13,7 +13,7 @@ pub struct Step {
 
 /// Steps for a kernel. Progress follows from the collected data. `compared` is true if another result is shown beside
 /// this one, `others` if one is available.
-pub fn workflow_steps(subject: &Subject, compared: bool, others: bool) -> [Step; 6] {
+pub fn workflow_steps(subject: &Subject, compared: bool, others: bool) -> [PathStep; 6] {
     let measured = subject.depth >= Depth::Basic && subject.roofs;
     let traced = subject.is_amd() && subject.depth == Depth::Full;
     let decided = if subject.is_amd() { traced } else { measured && subject.is_decided() };
@@ -27,7 +27,7 @@ pub fn workflow_steps(subject: &Subject, compared: bool, others: bool) -> [Step;
     ];
     let next = done.iter().position(|d| !d.1);
     let mut at = 0..;
-    done.map(|(word, done)| Step { word, done, now: at.next() == next })
+    done.map(|(word, done)| PathStep { word, done, now: at.next() == next })
 }
 
 #[cfg(test)]
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn the_first_step_that_is_not_done_is_next() {
-        let now = |s: &[Step; 6]| s.iter().find(|s| s.now).map(|s| s.word);
+        let now = |s: &[PathStep; 6]| s.iter().find(|s| s.now).map(|s| s.word);
         let mut subject = Subject::default();
         assert_eq!(now(&workflow_steps(&subject, false, false)), Some("speed of light"));
         (subject.depth, subject.roofs) = (Depth::Basic, true);

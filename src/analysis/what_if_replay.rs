@@ -7,7 +7,7 @@
 //! reproduces the recorded times.
 
 use super::Family;
-use super::triage::device_ops::{Class, DeviceOp, DeviceOps, Row};
+use super::triage::device_ops::{Class, DeviceOp, DeviceOps, OperationRow};
 use crate::model::{CallKind, Device, Kernel, Profile};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -148,7 +148,7 @@ impl Run {
             let call = ops.find_call(&op);
             called += usize::from(call.is_some());
             let kernel = match (op.row, op.class) {
-                (Row::Launch(row), Class::Kernel) => profile.launches.kernel(row as usize).0,
+                (OperationRow::Launch(row), Class::Kernel) => profile.launches.kernel(row as usize).0,
                 _ => u32::MAX,
             };
             let pid = call.map_or_else(|| ops.units.get(op.unit).and_then(|u| u.pid).unwrap_or_default(), |c| c.pid);
@@ -364,7 +364,7 @@ impl Run {
 }
 
 fn device_of<'a>(profile: &'a Profile, op: &DeviceOp) -> Option<&'a Device> {
-    let Row::Launch(row) = op.row else { return None };
+    let OperationRow::Launch(row) = op.row else { return None };
     let place = profile.launches.place(row as usize).and_then(|p| profile.places.get(p.0 as usize))?;
     profile.devices.get(place.device? as usize)
 }
@@ -372,7 +372,7 @@ fn device_of<'a>(profile: &'a Profile, op: &DeviceOp) -> Option<&'a Device> {
 /// Returns true if a launch has blocks for at least half of its device's SMs, if both numbers are known. Libraries
 /// launch large matrix products with one block fewer than SMs.
 fn fills_device(profile: &Profile, op: &DeviceOp) -> bool {
-    let Row::Launch(row) = op.row else { return false };
+    let OperationRow::Launch(row) = op.row else { return false };
     let launches = &profile.launches;
     let grid = launches.config(row as usize).and_then(|c| profile.configs.get(c.0 as usize)).and_then(|c| c.grid);
     let sms = device_of(profile, op).and_then(|d| d.sm_count);

@@ -38,7 +38,7 @@ impl Work {
 
 /// Result of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Found {
+pub struct WorkChange {
     pub work: Work,
     /// Probability that durations differ as much by chance (Mann–Whitney); with several configurations, the smallest
     /// one times their number (Bonferroni).
@@ -80,7 +80,7 @@ fn median_change(a: &[i64], b: &[i64]) -> Option<f64> {
 }
 
 /// Compares the launches that do the same work.
-pub fn compare_durations(a: &Durations, b: &Durations) -> Found {
+pub fn compare_durations(a: &Durations, b: &Durations) -> WorkChange {
     let (all_a, all_b) = (count_launches(a), count_launches(b));
     let alike = a.len() == b.len() && a.iter().all(|(k, v)| b.get(k).is_some_and(|w| v.len() * all_b == w.len() * all_a));
     let reshaped = !alike && a.len() == 1 && b.len() == 1 && all_a == all_b;
@@ -88,11 +88,11 @@ pub fn compare_durations(a: &Durations, b: &Durations) -> Found {
         let flat = |m: &Durations| m.values().flatten().copied().collect::<Vec<i64>>();
         let (a, b) = (flat(a), flat(b));
         let work = if alike { Work::Same } else { Work::Reshaped };
-        return Found { work, p: mann_whitney(&a, &b), each: median_change(&a, &b) };
+        return WorkChange { work, p: mann_whitney(&a, &b), each: median_change(&a, &b) };
     }
     let shared: Vec<(&Vec<i64>, &Vec<i64>)> = a.iter().filter_map(|(k, v)| Some((v, b.get(k)?))).collect();
     if shared.is_empty() {
-        return Found { work: Work::Other, ..Found::default() };
+        return WorkChange { work: Work::Other, ..WorkChange::default() };
     }
     let of: usize = shared.iter().map(|(v, w)| v.len() + w.len()).sum();
     let tests: Vec<f64> = shared.iter().filter_map(|(v, w)| mann_whitney(v, w)).collect();
@@ -105,7 +105,7 @@ pub fn compare_durations(a: &Durations, b: &Durations) -> Found {
             time += weight;
         }
     }
-    Found { work: Work::Part(of as f64 / (all_a + all_b) as f64), p, each: (time > 0.0).then(|| sum / time) }
+    WorkChange { work: Work::Part(of as f64 / (all_a + all_b) as f64), p, each: (time > 0.0).then(|| sum / time) }
 }
 
 #[cfg(test)]
@@ -123,7 +123,7 @@ mod tests {
         // Four times the blocks, and another number of launches: not comparable.
         assert_eq!(
             compare_durations(&runs(&[(1, 1_000, 100)]), &runs(&[(4, 1_200, 150)])),
-            Found { work: Work::Other, ..Found::default() }
+            WorkChange { work: Work::Other, ..WorkChange::default() }
         );
         // The same number of launches with other blocks: the kernel was changed.
         let found = compare_durations(&runs(&[(64, 2_000, 100)]), &runs(&[(32, 1_000, 100)]));

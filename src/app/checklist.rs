@@ -1,6 +1,6 @@
 //! Checklist of the session, over all its reports
 
-use super::jobs::{JobRequest, Part, Work};
+use super::jobs::{ChecklistReport, JobRequest, Work};
 use super::msg::Effect;
 use super::navigation::apply_response;
 use super::overlay::Page;
@@ -11,12 +11,12 @@ use std::sync::Arc;
 /// Requests the checklist of the session.
 pub fn request_checklist(app: &mut App, asked: u64) -> Vec<Effect> {
     let session = &app.session;
-    let parts: Vec<Part> = session
+    let parts: Vec<ChecklistReport> = session
         .reports
         .iter()
         .filter_map(|r| {
             let joined = r.joins.iter().filter_map(|(other, join)| Some((session.metrics(*other)?.clone(), Arc::clone(join)))).collect();
-            Some(Part { profile: r.profile.clone()?, triage: r.whole_triage().cloned(), joined })
+            Some(ChecklistReport { profile: r.profile.clone()?, triage: r.whole_triage().cloned(), joined })
         })
         .collect();
     // The request needs one report, but covers all of them: use any loaded report.

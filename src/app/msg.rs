@@ -9,7 +9,7 @@ use crate::import::Progress;
 use crate::launch::doctor::smi::Busy;
 use crate::library::Run;
 use crate::model::{Code, Details, Profile};
-use crate::rerun::{Found, Selects};
+use crate::rerun::{ProfiledResult, Selects};
 use crossterm::event::KeyEvent;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub enum Msg {
         report: usize,
         selects: Vec<Selects>,
         /// Contents of the result, or why it could not be read.
-        found: Result<Vec<Found>, String>,
+        found: Result<Vec<ProfiledResult>, String>,
     },
     /// The details of a result were read.
     Details {

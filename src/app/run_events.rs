@@ -12,7 +12,7 @@ use super::state::App;
 use crate::launch::runs::Stage;
 use crate::library::{Run, State};
 use crate::model::text::escape_unsafe;
-use crate::rerun::{Found, Verdict, shell, verify};
+use crate::rerun::{ProfiledResult, Verdict, shell, verify};
 use std::path::PathBuf;
 
 /// Handles preflight findings, which are true if they prevent the run: starts the run, or asks the user.
@@ -203,7 +203,7 @@ pub fn check_awaited(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     }
     app.running.awaited = None;
-    let found = Found::all_results(&metrics);
+    let found = ProfiledResult::all_results(&metrics);
     let verdict = (!origin.selects.is_empty()).then(|| verify(&origin.selects, &found));
     let pair = app.session.reports.get(origin.report).and_then(|r| r.launch_of(new, 0));
     let at = if timeline && pair.is_some() { origin.report } else { new };

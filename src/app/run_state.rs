@@ -7,7 +7,7 @@ use crate::analysis::live_results::MeasuredNow;
 use crate::analysis::roofline::Plot;
 use crate::launch::doctor::smi::Busy;
 use crate::launch::runs::{Progress, Stage, progress};
-use crate::library::{Run, Step};
+use crate::library::{GuidedStep, Run};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -208,11 +208,11 @@ impl Watched {
     }
 
     /// Steps of the run, and the index of the next.
-    pub fn steps(&self) -> (&[Step], usize) {
+    pub fn steps(&self) -> (&[GuidedStep], usize) {
         self.run.as_ref().map_or((&[], 0), |r| (&r.steps, self.step.max(r.step)))
     }
 
-    pub fn next_step(&self) -> Option<&Step> {
+    pub fn next_step(&self) -> Option<&GuidedStep> {
         let (steps, next) = self.steps();
         steps.get(next).filter(|_| self.is_live())
     }

@@ -12,7 +12,7 @@ use crate::analysis::table::Sort;
 use crate::analysis::timeline::Event;
 use crate::library::Run;
 use crate::model::{Code, Details};
-use crate::rerun::{Found, Options, RangeName, Selects};
+use crate::rerun::{Options, ProfiledResult, RangeName, Selects};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -219,7 +219,7 @@ pub enum ScreenEvent<'a> {
     /// Lines of a source file.
     SourceText { file: &'a Arc<str>, outcome: &'a Result<Arc<[String]>, String> },
     /// Contents of a profiler's result, to compare with the selected launches.
-    Verified { selects: &'a [Selects], found: &'a Result<Vec<Found>, String> },
+    Verified { selects: &'a [Selects], found: &'a Result<Vec<ProfiledResult>, String> },
     /// Runs of the library, and the current time in milliseconds since 1970.
     Library(&'a Result<(Vec<Run>, i64), String>),
     /// Last lines printed by a run of the library, and the gains that its hints predicted, as titles and texts.

@@ -1,11 +1,20 @@
 //! `warpscope agent`: a page for coding agents, printed or written as a skill.
 
-use super::args::Agent;
-use super::{Failure, help, print};
+use super::failure::Failure;
+use super::{help, print};
 use std::path::{Path, PathBuf};
+
+/// `warpscope agent`.
+#[derive(Debug, clap::Args)]
+pub struct AgentArgs {
+    /// Write the page as a skill, `DIR/warpscope/SKILL.md` [default: ~/.claude/skills].
+    #[arg(long, value_name = "DIR", num_args = 0..=1)]
+    pub install: Option<Option<PathBuf>>,
+}
 
 /// Name of the skill, and of its folder.
 const NAME: &str = "warpscope";
+
 /// When an agent should read the page.
 const ABOUT: &str = "Profile GPU programs (CUDA, PyTorch, vLLM, ROCm): find what limits a run, which kernel or line of code takes the time, and \
                      profile one kernel launch again. Use when a GPU program is slow, or when there is a profile of nsys, ncu, torch.profiler or rocprofv3.";
@@ -13,7 +22,7 @@ const ABOUT: &str = "Profile GPU programs (CUDA, PyTorch, vLLM, ROCm): find what
 const FOLDER: &str = ".claude/skills";
 
 /// Prints the page, or installs it.
-pub fn print_or_install(args: &Agent) -> Result<(), Failure> {
+pub fn print_or_install(args: &AgentArgs) -> Result<(), Failure> {
     let page = help::find_topic("agent").unwrap_or_default();
     let Some(folder) = &args.install else { return print::to_stdout(|out| out.write_all(page.as_bytes())) };
     let folder = match folder {

@@ -1,16 +1,15 @@
-//! `warpscope completions` and `warpscope man`, both generated from the definition of the command line.
+//! `warpscope completions`, generated from the definition of the command line.
 
-use super::args::{Args, ManArgs};
+use super::args::Args;
 use super::complete_values::add_completers;
-use super::{Failure, print};
+use super::failure::Failure;
+use super::print;
 use clap::{Command, CommandFactory};
 use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, Shell};
-use clap_mangen::Man;
-use std::path::Path;
 
 /// Returns the command line definition without the internal commands.
-fn public_command() -> Command {
+pub fn public_command() -> Command {
     let full = Args::command();
     let shown: Vec<Command> = full.get_subcommands().filter(|c| !c.is_hide_set()).cloned().collect();
     Command::new("warpscope")
@@ -47,45 +46,6 @@ fn completion_script(shell: Shell) -> Result<Vec<u8>, Failure> {
     Ok(script)
 }
 
-/// Renders the man pages: file name and text in roff.
-fn render_pages() -> std::io::Result<Vec<(String, Vec<u8>)>> {
-    let page = |name: String, command: Command| -> std::io::Result<(String, Vec<u8>)> {
-        let mut text = Vec::new();
-        Man::new(command).render(&mut text)?;
-        Ok((format!("{name}.1"), text))
-    };
-    let mut all = public_command();
-    all.build();
-    let commands: Vec<Command> = all.get_subcommands().cloned().collect();
-    let mut out = vec![page("warpscope".to_owned(), all)?];
-    for command in commands {
-        let name = format!("warpscope-{}", command.get_name());
-        out.push(page(name.clone(), command.display_name(name))?);
-    }
-    Ok(out)
-}
-
-/// Prints one man page, or writes all of them into a folder.
-pub fn print_man(args: &ManArgs) -> Result<(), Failure> {
-    let pages = render_pages()?;
-    if let Some(folder) = &args.output {
-        return write_pages(&pages, folder).map_err(|e| Failure::wrong(format!("{}: {e}", folder.display())));
-    }
-    let wanted = args.command.as_ref().map_or_else(|| "warpscope.1".to_owned(), |c| format!("warpscope-{c}.1"));
-    match pages.iter().find(|p| p.0 == wanted) {
-        Some((_, text)) => print::to_stdout(|out| out.write_all(text)),
-        None => Err(Failure::wrong(format!(
-            "there is no command {:?}; `warpscope --help` lists the commands",
-            args.command.as_deref().unwrap_or_default()
-        ))),
-    }
-}
-
-fn write_pages(pages: &[(String, Vec<u8>)], folder: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(folder)?;
-    pages.iter().try_for_each(|(name, text)| std::fs::write(folder.join(name), text))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,8 +60,8 @@ mod tests {
 
     #[test]
     fn every_command_has_a_man_page() {
-        let pages = render_pages().unwrap();
-        for command in Args::command().get_subcommands().filter(|c| !c.is_hide_set()) {
+        let pages = super::super::man::render_pages(public_command()).unwrap();
+        for command in public_command().get_subcommands().filter(|c| !c.is_hide_set()) {
             let name = format!("warpscope-{}.1", command.get_name());
             let (_, text) = pages.iter().find(|p| p.0 == name).unwrap_or_else(|| panic!("{name}"));
             let text = String::from_utf8(text.clone()).unwrap();

@@ -1,6 +1,6 @@
 //! Built-in captures.
 
-use super::Failure;
+use super::failure::Failure;
 
 /// Reports of `warpscope demo`: a timeline, ncu results of some of its launches, and kernels of known causes with
 /// rooflines and code.

@@ -1,9 +1,10 @@
 //! `warpscope diff`.
 
-use super::args::Diff;
-use super::{Failure, interrupt, print};
+use super::failure::Failure;
+use super::values::word_parser;
+use super::{interrupt, print};
 use crate::analysis::GroupBy;
-use crate::analysis::diff::{self, Row};
+use crate::analysis::diff::{self, DiffRow};
 use crate::analysis::readable::readable_name;
 use crate::analysis::triage::{self, Scope};
 use crate::import::Wants;
@@ -12,8 +13,39 @@ use crate::report::{self, Format};
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+/// `warpscope diff`.
+#[derive(Debug, clap::Args)]
+pub struct DiffArgs {
+    /// The report before the change.
+    pub before: PathBuf,
+    /// The report after it.
+    pub after: PathBuf,
+    /// How to group launches.
+    #[arg(long, default_value = "kernel", value_parser = word_parser::<GroupBy>())]
+    pub by: GroupBy,
+    /// List at most N groups.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub limit: Option<usize>,
+    /// Only groups whose name contains TEXT (in any case).
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// Exit with code 1 if the total kernel time grew by more than PCT percent. Both reports are timelines, or both of
+    /// counters: another pair is refused.
+    #[arg(long, value_name = "PCT", value_parser = parse_percent)]
+    pub fail_above: Option<f64>,
+    /// Output format [default: table on a terminal, else csv].
+    #[arg(long, value_parser = word_parser::<Format>())]
+    pub format: Option<Format>,
+}
+
+/// Parses a percentage, with or without `%`.
+fn parse_percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().map_err(|e| e.to_string())?;
+    if number.is_finite() { Ok(number) } else { Err("write a percentage, such as 5%".to_owned()) }
+}
+
 /// Prints the changes between two runs, and fails if the run got slower than allowed.
-pub fn print_diff(args: &Diff, nsys: Option<PathBuf>) -> Result<(), Failure> {
+pub fn print_diff(args: &DiffArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let wants = Wants::TRIAGE;
     let before = interrupt::open_report(&args.before, nsys.clone(), wants)?;
     let after = interrupt::open_report(&args.after, nsys, wants)?;
@@ -42,11 +74,11 @@ pub fn print_diff(args: &Diff, nsys: Option<PathBuf>) -> Result<(), Failure> {
         .chain(&after.kernels)
         .filter(|k| args.by == GroupBy::Kernel && k.demangled().to_lowercase().contains(&needle));
     let exact: HashSet<String> = kernels.map(|k| readable_name(k).into_owned()).collect();
-    let is_shown = |r: &&Row| {
+    let is_shown = |r: &&DiffRow| {
         let named = |s: &Option<diff::Side>| s.as_ref().is_some_and(|s| s.name.to_lowercase().contains(&needle) || exact.contains(&s.name));
         named(&r.before) || named(&r.after)
     };
-    let rows: Vec<&Row> = found.rows.iter().filter(is_shown).take(args.limit.unwrap_or(usize::MAX)).collect();
+    let rows: Vec<&DiffRow> = found.rows.iter().filter(is_shown).take(args.limit.unwrap_or(usize::MAX)).collect();
     let width = print::terminal_width();
     print::to_stdout(|out| match print::format_or_default(args.format) {
         Format::Json => report::diff::write_json(out, &before, &after, (&found, judged), &rows),

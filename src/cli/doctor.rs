@@ -1,7 +1,8 @@
 //! `warpscope doctor`.
 
-use super::args::Doctor;
-use super::{Failure, interrupt, print};
+use super::failure::Failure;
+use super::values::word_parser;
+use super::{interrupt, print};
 use crate::analysis::table::{Column, Unit, Value};
 use crate::config::{self, ColorMode, Config};
 use crate::launch::doctor::{Check, Places, State, collect_facts, run_checks};
@@ -13,6 +14,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
+
+/// `warpscope doctor`.
+#[derive(Debug, clap::Args)]
+pub struct DoctorArgs {
+    /// Output format [default: lines for people].
+    #[arg(long, value_parser = word_parser::<Format>())]
+    pub format: Option<Format>,
+}
 
 #[derive(Serialize, JsonSchema)]
 struct CheckJson<'a> {
@@ -48,9 +57,11 @@ fn columns() -> Vec<Column<Check>> {
 }
 
 /// Prints obstacles to profiling on this machine. Changes nothing.
-pub fn print_checks(args: &Doctor, nsys: Option<&Path>, color: Option<ColorMode>, config: &Config) -> Result<(), Failure> {
+pub fn print_checks(args: &DoctorArgs, nsys: Option<&Path>, color: Option<ColorMode>, config: &Config) -> Result<(), Failure> {
     let machine = interrupt::read_cancellable(Path::new("doctor"), |cancel| {
-        Ok(collect_facts(&Places::from_environment(), nsys, &|| cancel.is_cancelled()))
+        // Without the object, what the driver says stays unknown.
+        let object = crate::launch::tracer::write_object(&crate::import::cache::default_folder()).ok();
+        Ok(collect_facts(&Places { object, ..Places::from_environment() }, nsys, &|| cancel.is_cancelled()))
     })?;
     let mut checks = run_checks(&machine);
     checks.extend(check_terminal(color, config));

@@ -1,9 +1,10 @@
 //! The explorer: takes over the terminal, runs the event loop, and executes the effects that the state requests.
 //! Files are read and analysed on other threads.
 
-use super::args::{Args, Opening};
 use super::debounce::Resting;
 use super::event_sources::{Wake, start_listening};
+use super::failure::{Failure, UNREADABLE};
+use super::global_args::{GlobalArgs, Opening};
 use super::mouse::to_mouse_action;
 use super::recorder::Recorder;
 use super::runs::start::Started;
@@ -11,13 +12,13 @@ use super::settings::{env_variable, resolve_settings};
 use super::status_timeout::Message;
 use super::tty;
 use super::workers::Workers;
-use super::{Failure, UNREADABLE, demo, details, print, save};
+use super::{demo, details, print, save};
 use crate::app::{self, App, Effect, Msg, Watched, update};
 use crate::config::{self, ColorMode, Config};
 use crate::import::{self, Cancel, ImportError, Input, Job, Progress, Wants, ncu, source_file};
 use crate::library::Run;
 use crate::model::{Metrics, Note, Severity};
-use crate::rerun::{Found, Selects, shell};
+use crate::rerun::{ProfiledResult, Selects, shell};
 use crate::ui::terminal::{Screen, restore, restore_on_panic};
 use crate::ui::{Theme, View, clipboard, theme};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
@@ -40,15 +41,15 @@ enum From {
 }
 
 /// `warpscope FILE…`.
-pub fn explore_files(args: &Args, config: &Config) -> Result<(), Failure> {
-    if let Some(file) = args.files.iter().find(|f| std::fs::symlink_metadata(f).is_err()) {
+pub fn explore_files(files: &[PathBuf], args: &GlobalArgs, config: &Config) -> Result<(), Failure> {
+    if let Some(file) = files.iter().find(|f| std::fs::symlink_metadata(f).is_err()) {
         return Err(Failure::no_such_file(file));
     }
-    run_explorer(args.files.iter().cloned().map(From::File).collect(), args, &args.opening, config, Begin::Reports)
+    run_explorer(files.iter().cloned().map(From::File).collect(), args, &args.opening, config, Begin::Reports)
 }
 
 /// `warpscope demo`.
-pub fn built_in(args: &Args, opening: &Opening, tour: bool, config: &Config) -> Result<(), Failure> {
+pub fn built_in(args: &GlobalArgs, opening: &Opening, tour: bool, config: &Config) -> Result<(), Failure> {
     let sources =
         demo::DEMO.iter().map(|(name, packed)| Ok(From::BuiltIn(name, demo::unpack_capture(packed)?))).collect::<Result<_, Failure>>()?;
     run_explorer(sources, args, opening, config, if tour { Begin::Tour } else { Begin::Reports })
@@ -64,7 +65,7 @@ enum Begin {
     Tour,
 }
 
-fn run_explorer(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config, begin: Begin) -> Result<(), Failure> {
+fn run_explorer(sources: Vec<From>, args: &GlobalArgs, opening: &Opening, config: &Config, begin: Begin) -> Result<(), Failure> {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return Err(Failure::wrong("the explorer needs a terminal; for scripts use `warpscope top` or `warpscope launches`"));
     }
@@ -174,7 +175,7 @@ impl Explorer {
             Some(signal) => Err(Failure {
                 text: String::new(),
                 code: 128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)),
-                reason: crate::cli::Reason::Failed,
+                reason: crate::cli::reason::Reason::Failed,
             }),
             None => Ok(()),
         }
@@ -242,7 +243,7 @@ impl Explorer {
                 }
             }
             if let Some(text) = self.app.only_failure().filter(|_| self.from_files && !quit) {
-                return Err(Failure { text: text.to_owned(), code: UNREADABLE, reason: crate::cli::Reason::Refused });
+                return Err(Failure { text: text.to_owned(), code: UNREADABLE, reason: crate::cli::reason::Reason::Refused });
             }
             if dirty && !quit {
                 self.apply_theme();
@@ -426,7 +427,7 @@ impl Explorer {
                 Ok(Ok(m)) if m.notes.iter().any(|n| n.severity == Severity::Error) && m.results.len() < selects.len() => {
                     Err(m.notes.iter().map(Note::to_sentence).collect::<Vec<_>>().join(" "))
                 }
-                Ok(found) => found.map(|m| Found::all_results(&m)).map_err(|e| e.to_string()),
+                Ok(found) => found.map(|m| ProfiledResult::all_results(&m)).map_err(|e| e.to_string()),
                 Err(_) => Err("warpscope failed while reading this result; please report it as a bug".to_owned()),
             };
             // The receiver is gone if the program is ending.
@@ -497,26 +498,26 @@ impl Explorer {
 }
 
 /// Opens the explorer with the reports of a run.
-pub fn explore_reports(args: &Args, config: &Config, files: Vec<PathBuf>) -> Result<(), Failure> {
+pub fn explore_reports(args: &GlobalArgs, config: &Config, files: Vec<PathBuf>) -> Result<(), Failure> {
     run_explorer(files.into_iter().map(From::File).collect(), args, &args.opening, config, Begin::Reports)
 }
 
 /// `warpscope run`: opens the explorer with a run that has just started.
-pub fn explore_run(args: &Args, config: &Config, started: Started) -> Result<(), Failure> {
+pub fn explore_run(args: &GlobalArgs, config: &Config, started: Started) -> Result<(), Failure> {
     run_explorer(Vec::new(), args, &args.opening, config, Begin::Run(Box::new(started)))
 }
 
 /// `warpscope attach`: opens the explorer with a run of the library.
-pub fn explore_attached(args: &Args, config: &Config, run: Run) -> Result<(), Failure> {
+pub fn explore_attached(args: &GlobalArgs, config: &Config, run: Run) -> Result<(), Failure> {
     run_explorer(Vec::new(), args, &args.opening, config, Begin::Attach(Box::new(run)))
 }
 
 /// `warpscope watch PATH`: opens the explorer with traces written by another process.
-pub fn explore_traces(args: &Args, config: &Config, output: PathBuf) -> Result<(), Failure> {
+pub fn explore_traces(args: &GlobalArgs, config: &Config, output: PathBuf) -> Result<(), Failure> {
     run_explorer(Vec::new(), args, &args.opening, config, Begin::Watch(output))
 }
 
 /// `warpscope` without a report: opens the library.
-pub fn explore_library(args: &Args, config: &Config) -> Result<(), Failure> {
+pub fn explore_library(args: &GlobalArgs, config: &Config) -> Result<(), Failure> {
     run_explorer(Vec::new(), args, &args.opening, config, Begin::Home)
 }

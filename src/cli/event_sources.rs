@@ -1,6 +1,6 @@
 //! Event sources of the explorer: the terminal, signals, and background work.
 
-use super::Failure;
+use super::failure::Failure;
 use super::interrupt::active_signals;
 use super::runs::start::Started;
 use crate::app::Msg;

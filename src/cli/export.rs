@@ -1,15 +1,52 @@
 //! `warpscope export`: writes reports in formats that other programs can query.
 
-use super::triage_args::{Export, ExportFormat};
-use super::{Failure, interrupt, print, save};
+use super::failure::Failure;
+use super::{interrupt, print, save};
 use crate::analysis::ranks::{build_digests, in_name};
 use crate::analysis::triage::{self, Scope};
 use crate::import::{Parts, Wants};
 use crate::model::units::format_grouped;
 use crate::model::{Cancel, Nanos, Profile};
 use crate::report::parquet_export::{Of, TABLES};
-use crate::report::trace_event::{self, Chrome, Part, Perfetto, Sink};
+use crate::report::trace_event::{self, Chrome, ExportedReport, Perfetto, Sink};
 use std::path::{Path, PathBuf};
+
+/// Formats of `warpscope export`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ExportFormat {
+    /// A file for each table and report, in folders by run and rank: for `DuckDB`, Spark, pandas.
+    Parquet,
+    /// One file of protobuf for Perfetto (ui.perfetto.dev, `trace_processor`): tracks, flows from calls to kernels, counters, findings.
+    Perfetto,
+    /// The same as JSON, for viewers that read Chrome's traces.
+    Chrome,
+}
+
+/// `warpscope export`.
+#[derive(Debug, clap::Args)]
+pub struct ExportArgs {
+    /// Timelines: of one run, or of the ranks of a job.
+    #[arg(required = true, value_name = "REPORT")]
+    pub files: Vec<PathBuf>,
+    /// Output format.
+    #[arg(long, default_value = "parquet")]
+    pub format: ExportFormat,
+    /// The folder to write to (created if missing); for a trace, the file.
+    #[arg(short, long, value_name = "FOLDER|FILE")]
+    pub output: PathBuf,
+    /// Only what happened in this window; of traces.
+    #[command(flatten)]
+    pub between: super::time_window::Between,
+    /// Only these tables; several with commas: launches, calls, memcpys, ranges, collectives, findings.
+    #[arg(long, value_name = "TABLE", value_delimiter = ',')]
+    pub tables: Vec<String>,
+    /// Name of the run in the partitions [default: the common part of the reports' names].
+    #[arg(long, value_name = "NAME")]
+    pub run: Option<String>,
+    /// Replace files that exist.
+    #[arg(long)]
+    pub force: bool,
+}
 
 /// Escapes the value of a path partition as Hive does: characters special to file systems or readers.
 fn escape_partition(text: &str) -> String {
@@ -49,7 +86,7 @@ fn common_name(files: &[PathBuf]) -> String {
 }
 
 /// Writes the tables or the trace of reports.
-pub fn export_reports(args: &Export, nsys: Option<&Path>) -> Result<(), Failure> {
+pub fn export_reports(args: &ExportArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     let trace = args.format != ExportFormat::Parquet;
     if trace {
         return export_trace(args, nsys);
@@ -86,7 +123,7 @@ fn open_timeline(file: &Path, nsys: Option<&Path>, wants: Wants) -> Result<Profi
 const APART: u32 = 1 << 23;
 
 /// Writes one trace of all reports.
-fn export_trace(args: &Export, nsys: Option<&Path>) -> Result<(), Failure> {
+fn export_trace(args: &ExportArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     if !args.tables.is_empty() || args.run.is_some() {
         return Err(Failure::usage("--tables and --run are for --format parquet"));
     }
@@ -112,9 +149,9 @@ fn export_trace(args: &Export, nsys: Option<&Path>) -> Result<(), Failure> {
     let zero = epochs.as_ref().and_then(|e| e.iter().min()).copied().unwrap_or(0);
     let shift = |at: usize| epochs.as_ref().map_or(0, |e| e[at] - zero);
     let first = (0..all.len()).map(|at| first_time(&all[at].0).saturating_add(shift(at))).min().unwrap_or(0).min(0);
-    let parts: Vec<Part<'_>> = (0_u32..)
+    let parts: Vec<ExportedReport<'_>> = (0_u32..)
         .zip(&all)
-        .map(|(at, (profile, found, name))| Part {
+        .map(|(at, (profile, found, name))| ExportedReport {
             profile,
             triage: found.as_ref(),
             shift: shift(at as usize) - first,
@@ -132,7 +169,7 @@ fn export_trace(args: &Export, nsys: Option<&Path>) -> Result<(), Failure> {
     print::to_stdout(|out| writeln!(out, "{}: {}", args.output.display(), crate::model::Bytes(size)))
 }
 
-fn write_parts(sink: &mut impl Sink, parts: &[Part<'_>], window: (i64, i64)) -> std::io::Result<()> {
+fn write_parts(sink: &mut impl Sink, parts: &[ExportedReport<'_>], window: (i64, i64)) -> std::io::Result<()> {
     let mut events = 0;
     for part in parts {
         events += trace_event::write_trace(sink, *part, window)?;
@@ -154,7 +191,7 @@ fn first_time(p: &Profile) -> i64 {
     launches.chain(others).chain(more).chain(p.counters.iter().filter_map(|c| c.times.first().copied())).min().unwrap_or(0)
 }
 
-fn export_tables(args: &Export, file: &Path, profile: &Profile) -> Result<(), Failure> {
+fn export_tables(args: &ExportArgs, file: &Path, profile: &Profile) -> Result<(), Failure> {
     let wanted = |table: &str| args.tables.is_empty() || args.tables.iter().any(|t| t == table);
     // Only these two tables require the analysis.
     let judged = wanted("findings") || wanted("collectives");

@@ -1,7 +1,7 @@
 //! `warpscope report`: a shareable report in one file.
 
-use super::triage_args::ReportArgs;
-use super::{Failure, interrupt, print, save};
+use super::failure::Failure;
+use super::{interrupt, print, save};
 use crate::analysis::memory::analyze_usage as memory_usage;
 use crate::analysis::triage::{self, Scope};
 use crate::import::Wants;
@@ -10,6 +10,24 @@ use crate::report::document::{self, Given};
 use crate::report::ranks::Together;
 use crate::report::triage::Judged;
 use std::path::Path;
+use std::path::PathBuf;
+
+/// `warpscope report`.
+#[derive(Debug, clap::Args)]
+pub struct ReportArgs {
+    /// Reports: timelines, results of ncu or rocprofv3, memory snapshots; several of one job are compared as ranks.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// The file to write; its extension sets the format: .html or .md.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Keep paths of files; without it only their names are written.
+    #[arg(long)]
+    pub paths: bool,
+    /// Replace a file that exists.
+    #[arg(long)]
+    pub force: bool,
+}
 
 /// Writes the report.
 pub fn write_report(args: &ReportArgs, nsys: Option<&Path>) -> Result<(), Failure> {

@@ -1,7 +1,8 @@
 //! `warpscope hints`.
 
-use super::args::Hints;
-use super::{Failure, interrupt, print};
+use super::failure::Failure;
+use super::values::word_parser;
+use super::{interrupt, print};
 use crate::analysis::hints::diagnosed_kernel::{self, Place};
 use crate::analysis::select::{self, Selected};
 use crate::analysis::what_if_replay::Run;
@@ -10,8 +11,27 @@ use crate::model::{Kernel, KernelId, Severity};
 use crate::report::{self, Format};
 use std::path::PathBuf;
 
+/// `warpscope hints`.
+#[derive(Debug, clap::Args)]
+pub struct HintsArgs {
+    /// Report: from Nsight Compute, or a timeline (from which only the launch itself can be judged).
+    pub file: PathBuf,
+    /// Only this kernel: an exact name, otherwise a fuzzy match that must be unique.
+    #[arg(long, value_name = "SEL")]
+    pub kernel: Option<String>,
+    /// Only this launch, by its number in `warpscope launches` (for an Nsight Compute report, the result's number).
+    #[arg(long, value_name = "ID", allow_negative_numbers = true)]
+    pub launch: Option<u32>,
+    /// Print the chain of reasoning with its numbers, what to change, and the command that confirms it, as text (without --format).
+    #[arg(long, conflicts_with = "format")]
+    pub explain: bool,
+    /// Output format [default: table on a terminal, else csv].
+    #[arg(long, value_parser = word_parser::<Format>())]
+    pub format: Option<Format>,
+}
+
 /// Prints the hints on the kernels of a report.
-pub fn print_hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
+pub fn print_hints(args: &HintsArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let profile = interrupt::open_report(&args.file, nsys, Wants::LAUNCHES.with(Parts::MEMOPS))?;
     // Counters are more precise than the timeline in which they were measured; the timeline serves to estimate the
     // run's gain.

@@ -1,7 +1,7 @@
 //! Signal handling while a report is read for printing: stops the reader, so that its child process ends and no
 //! partial files are left.
 
-use super::Failure;
+use super::failure::Failure;
 use crate::import::{self, Cancel, ImportError, Job, Wants};
 use crate::model::Profile;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -106,7 +106,7 @@ pub fn read_cancellable<T>(file: &Path, read: impl FnOnce(Cancel) -> Result<T, I
         signal => Err(Failure {
             text: format!("{}: stopped", file.display()),
             code: 128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)),
-            reason: crate::cli::Reason::Cancelled,
+            reason: crate::cli::reason::Reason::Cancelled,
         }),
     }
 }

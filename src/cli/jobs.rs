@@ -1,13 +1,27 @@
 //! `warpscope recipes check`.
 
-use super::args::CheckJobs;
-use super::{Failure, interrupt, print};
+use super::failure::Failure;
+use super::{interrupt, print};
 use crate::import::Wants;
 use crate::model::Severity;
 use crate::report::{self, Format};
 use crate::rerun::jobs::{self, File, select::select_launches};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+
+/// `warpscope recipes check`.
+#[derive(Debug, clap::Args)]
+pub struct CheckJobsArgs {
+    /// Input files as `rocprofv3 --input` takes them: YAML, JSON or text.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// A trace of the program, to list which of its launches each job selects.
+    #[arg(long, value_name = "REPORT")]
+    pub report: Option<PathBuf>,
+    /// Output format [default: lines for people].
+    #[arg(long, value_parser = super::values::word_parser::<Format>())]
+    pub format: Option<Format>,
+}
 
 /// Maximum size of an input file, bytes.
 const MOST: u64 = 1 << 20;
@@ -25,7 +39,7 @@ fn read_file(path: &Path) -> Result<(String, File), Failure> {
 }
 
 /// Prints the launches selected by the jobs of input files, and their problems.
-pub fn check_jobs(args: &CheckJobs, nsys: Option<PathBuf>) -> Result<(), Failure> {
+pub fn check_jobs(args: &CheckJobsArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let read: Vec<(String, File)> = args.files.iter().map(|f| read_file(f)).collect::<Result<_, _>>()?;
     let profile = args.report.as_ref().map(|r| interrupt::open_report(r, nsys, Wants::LAUNCHES)).transpose()?;
     let found = |file: &File| {

@@ -1,20 +1,51 @@
 //! `warpscope lines`.
 
+use super::failure::Failure;
 use super::triage::scope_windows;
-use super::triage_args::Lines;
-use super::{Failure, interrupt, print};
+use super::values::word_parser;
+use super::{interrupt, print};
+use crate::analysis::triage::Phase;
 use crate::analysis::triage::{self, Scope, Triage};
 use crate::import::Wants;
 use crate::model::{Cancel, Profile};
 use crate::report::Format;
 use crate::report::host_lines::{HostLines, LineChanges};
+use clap::builder::PossibleValuesParser;
 use std::path::{Path, PathBuf};
+
+/// `warpscope lines`.
+#[derive(Debug, clap::Args)]
+pub struct LinesArgs {
+    /// Timeline with stacks of the threads that launch: of the built-in tracer, or of nsys with CPU samples.
+    pub file: PathBuf,
+    /// Only the idle time while ranges of this name were executed (numbers may be written as #: `step #`).
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["from", "to"])]
+    pub range: Option<String>,
+    /// Only this phase of the run [default: steady].
+    #[arg(long, value_name = "PHASE", value_parser = PossibleValuesParser::new(Phase::ALL.map(|p| p.1)), conflicts_with_all = ["from", "to", "range"])]
+    pub phase: Option<String>,
+    /// Only this window.
+    #[command(flatten)]
+    pub between: super::time_window::Between,
+    /// Compare with another run: functions by the change of the idle time at them.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "to", "range", "tree"])]
+    pub before: Option<PathBuf>,
+    /// List calls as a tree: callers first, each with the idle time in it and in what it calls.
+    #[arg(long)]
+    pub tree: bool,
+    /// List only so many levels of the tree.
+    #[arg(long, value_name = "N", requires = "tree", value_parser = clap::value_parser!(u32).range(1..))]
+    pub depth: Option<u32>,
+    /// Output format [default: table on a terminal, else csv].
+    #[arg(long, value_parser = word_parser::<Format>())]
+    pub format: Option<Format>,
+}
 
 /// Share of the idle time below which `--tree` lists no calls.
 const LEAST: f64 = 0.01;
 
 /// Prints the lines of the program at which the launching threads were while a GPU was idle.
-pub fn print_lines(args: &Lines, nsys: Option<PathBuf>) -> Result<(), Failure> {
+pub fn print_lines(args: &LinesArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let (profile, found) = judge_run(args, &args.file, nsys.clone())?;
     if let Some(before) = &args.before {
         let (earlier, before) = judge_run(args, before, nsys)?;
@@ -32,7 +63,7 @@ pub fn print_lines(args: &Lines, nsys: Option<PathBuf>) -> Result<(), Failure> {
 }
 
 /// Reads and judges a run whose lines are known.
-fn judge_run(args: &Lines, file: &Path, nsys: Option<PathBuf>) -> Result<(Profile, Triage), Failure> {
+fn judge_run(args: &LinesArgs, file: &Path, nsys: Option<PathBuf>) -> Result<(Profile, Triage), Failure> {
     let profile = interrupt::open_report(file, nsys, Wants::TRIAGE)?;
     print::warn(&profile);
     let shown = file.display();

@@ -1,14 +1,56 @@
 //! `warpscope memory`.
 
-use super::triage_args::{MemoryArgs, MemoryWhen};
-use super::{Failure, interrupt, print};
+use super::failure::Failure;
+use super::values::word_parser;
+use super::{interrupt, print};
 use crate::analysis::memory::{MemoryVerdict, Usage, analyze_usage as memory_usage};
 use crate::import::{Names, Parts, Wants};
 use crate::model::units::format_count;
 use crate::model::{Cancel, Nanos, Profile};
 use crate::report::Format;
 use crate::report::memory::{self, Memory, Wanted, When};
+use clap::builder::PossibleValuesParser;
 use std::path::Path;
+use std::path::PathBuf;
+
+/// Time for which `warpscope memory` lists the holders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryWhen {
+    Peak,
+    End,
+    /// Time, ns.
+    At(i64),
+}
+
+fn memory_when(text: &str) -> Result<MemoryWhen, String> {
+    match text {
+        "peak" => Ok(MemoryWhen::Peak),
+        "end" => Ok(MemoryWhen::End),
+        time => super::time_window::parse_time(time).map(MemoryWhen::At).map_err(|e| format!("write peak, end, or a time: {e}")),
+    }
+}
+
+/// `warpscope memory`.
+#[derive(Debug, clap::Args)]
+pub struct MemoryArgs {
+    /// Memory snapshot (.pickle), or a timeline with memory (nsys, torch.profiler, our own trace).
+    pub file: PathBuf,
+    /// Compare with this report: what holds more than before, and what less.
+    #[arg(long, value_name = "FILE")]
+    pub before: Option<PathBuf>,
+    /// List who holds memory at this time: peak, end, or a time in the report such as 1.25s or 340ms.
+    #[arg(long, value_name = "WHEN", default_value = "peak", value_parser = memory_when)]
+    pub at: MemoryWhen,
+    /// Rows at most.
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
+    /// Exit with code 1 if one of these is found; several with commas.
+    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = PossibleValuesParser::new(MemoryVerdict::ALL.map(MemoryVerdict::id)))]
+    pub fail_on: Vec<String>,
+    /// Output format [default: table on a terminal, else csv].
+    #[arg(long, value_parser = word_parser::<Format>())]
+    pub format: Option<Format>,
+}
 
 fn read_usage(file: &Path, nsys: Option<&Path>) -> Result<(Profile, Usage), Failure> {
     let wants = Wants { names: Names::All, parts: Parts::MEMORY | Parts::RANGES | Parts::PYTHON };

@@ -1,7 +1,8 @@
 //! `warpscope metrics`.
 
-use super::args::{DecimalSign, Metrics};
-use super::{Failure, interrupt, print};
+use super::failure::Failure;
+use super::values::word_parser;
+use super::{interrupt, print};
 use crate::analysis::code;
 use crate::import::importer::KernelData;
 use crate::import::input::Input;
@@ -13,9 +14,57 @@ use crate::model::metrics::IN_PLACE;
 use crate::model::{self, Kernel, KernelId};
 use crate::report::metrics::Shown;
 use crate::report::{self, Format};
+use std::path::PathBuf;
+
+/// `warpscope metrics`.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each switch of the command line")]
+pub struct MetricsArgs {
+    /// Report: .ncu-rep, the output of `ncu --csv`, or a trace with measured kernels; also compressed as .gz or .zst.
+    pub file: PathBuf,
+    /// Only results of this kernel: an exact name, otherwise a fuzzy match that must be unique.
+    #[arg(long, value_name = "SEL")]
+    pub kernel: Option<String>,
+    /// Only this result, by its number from 0.
+    #[arg(long, value_name = "ID", allow_negative_numbers = true)]
+    pub launch: Option<usize>,
+    /// Only metrics whose name contains TEXT (in any case).
+    #[arg(long, value_name = "TEXT")]
+    pub metric: Option<String>,
+    /// The decimal separator, for a CSV in which it is ambiguous (117.344).
+    #[arg(long)]
+    pub decimal: Option<DecimalSign>,
+    /// Instead of all metrics, the report's own sections with their labels, as in `ncu --page details`.
+    #[arg(long, conflicts_with_all = ["metric", "rules", "session"])]
+    pub sections: bool,
+    /// Instead of metrics, what NVIDIA's rules say, with their estimated speedups.
+    #[arg(long, conflicts_with_all = ["metric", "session"])]
+    pub rules: bool,
+    /// Instead of metrics, the hottest source lines, with stall reasons and excess traffic.
+    #[arg(long, conflicts_with_all = ["metric", "session", "sections", "rules"])]
+    pub source: bool,
+    /// Instead of metrics, the hottest instructions; their text needs nvdisasm, cuobjdump or ncu.
+    #[arg(long, conflicts_with_all = ["metric", "session", "sections", "rules", "source"])]
+    pub sass: bool,
+    /// Instead of metrics, the session information: machines, versions, the program with its directory and environment. Private: check it before you share it.
+    #[arg(long, conflicts_with_all = ["kernel", "launch", "metric"])]
+    pub session: bool,
+    /// Output format [default: table on a terminal, else csv].
+    #[arg(long, value_parser = word_parser::<Format>())]
+    pub format: Option<Format>,
+}
+
+/// `metrics --decimal`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum DecimalSign {
+    /// 27,199.72
+    Point,
+    /// 27.199,72
+    Comma,
+}
 
 /// Prints the metrics of a report.
-pub fn print_metrics(args: &Metrics) -> Result<(), Failure> {
+pub fn print_metrics(args: &MetricsArgs) -> Result<(), Failure> {
     if args.session {
         return print_session(args);
     }
@@ -56,7 +105,7 @@ pub fn print_metrics(args: &Metrics) -> Result<(), Failure> {
 }
 
 /// Reads the results of ncu or AMD's profilers.
-fn read_metrics(args: &Metrics, cancel: Cancel, decimal: Option<Decimal>) -> Result<model::Metrics, ImportError> {
+fn read_metrics(args: &MetricsArgs, cancel: Cancel, decimal: Option<Decimal>) -> Result<model::Metrics, ImportError> {
     let job = Job { cancel, ..Job::new(Wants::LAUNCHES, &|_| {}) };
     let all = import::open::open_input(&args.file, &job);
     if let Ok(input) = &all
@@ -89,7 +138,7 @@ fn read_metrics(args: &Metrics, cancel: Cancel, decimal: Option<Decimal>) -> Res
 }
 
 /// Prints sections, rules, or code of the report.
-fn print_details(args: &Metrics, metrics: &model::Metrics, results: &[(usize, &model::ResultMetrics)]) -> Result<(), Failure> {
+fn print_details(args: &MetricsArgs, metrics: &model::Metrics, results: &[(usize, &model::ResultMetrics)]) -> Result<(), Failure> {
     let file = args.file.display();
     let has_data = |i: &Input| find_importer(i).is_ok_and(|importer| importer.kernel_data(i) != KernelData::Metrics);
     let input = import::input_if(&args.file, &Job::new(Wants::ALL, &|_| {}), &has_data)?;
@@ -143,7 +192,7 @@ fn print_details(args: &Metrics, metrics: &model::Metrics, results: &[(usize, &m
 }
 
 /// Prints session information, which is private and only printed on request.
-fn print_session(args: &Metrics) -> Result<(), Failure> {
+fn print_session(args: &MetricsArgs) -> Result<(), Failure> {
     let job = Job::new(Wants::ALL, &|_| {});
     let input = import::open::open_input(&args.file, &job)?;
     let importer = find_importer(&input)?;

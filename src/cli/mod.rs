@@ -12,6 +12,8 @@ pub mod doctor;
 pub mod event_loop;
 pub mod event_sources;
 mod export;
+pub mod failure;
+mod global_args;
 mod handout;
 pub mod help;
 pub mod hints;
@@ -20,6 +22,7 @@ mod jobs;
 mod lines;
 mod live;
 mod machine;
+mod man;
 mod mcp;
 mod memory;
 pub mod metrics;
@@ -29,10 +32,8 @@ pub mod ranges;
 mod ranks;
 pub mod reason;
 pub mod recipes;
-mod recipes_args;
 pub mod recorder;
 pub mod rerun;
-pub mod run_args;
 pub mod runs;
 pub mod save;
 mod schema;
@@ -40,99 +41,24 @@ mod server_metrics;
 mod settings;
 mod status_timeout;
 mod themes;
+mod time_window;
 pub mod timeline;
-mod timeline_args;
 mod trace;
-mod trace_args;
 mod triage;
-pub mod triage_args;
 pub mod tty;
 mod values;
 mod which_args;
 mod workers;
 
-use crate::analysis::fuzzy::nearest_match;
 use crate::config::{ColorMode, Config};
 use crate::report::output::{self, Output};
 use args::{Args, Command};
 use clap::{CommandFactory, Parser};
+use failure::{Failure, UNABLE, WRONG};
+use reason::Reason;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
-
-pub use reason::Reason;
-
-/// Exit code if what the command was asked to fail on was found, or if a recorded program failed.
-pub const FOUND: u8 = 1;
-/// Exit code for invalid arguments, or for something that is not in the report.
-pub const WRONG: u8 = 2;
-/// Exit code for an input file that cannot be read.
-pub const UNREADABLE: u8 = 3;
-/// Exit code if it could not be done: a tool or a permission is missing, a disk is full, a run has ended.
-pub const UNABLE: u8 = 4;
-/// Exit code after SIGINT, as shells report it.
-pub const INTERRUPTED: u8 = 130;
-
-/// An error for the user: one sentence and an exit code.
-#[derive(Debug)]
-pub struct Failure {
-    pub text: String,
-    pub code: u8,
-    pub reason: Reason,
-}
-
-impl Failure {
-    /// Creates an error about invalid arguments or input.
-    pub fn wrong(text: impl Into<String>) -> Self {
-        Self { text: text.into(), code: WRONG, reason: Reason::Request }
-    }
-
-    /// Creates an error about values of options.
-    pub fn usage(text: impl Into<String>) -> Self {
-        Self { reason: Reason::Usage, ..Self::wrong(text) }
-    }
-
-    /// Creates an error about something that could not be done.
-    pub fn unable(text: impl Into<String>) -> Self {
-        Self { text: text.into(), code: UNABLE, reason: Reason::Failed }
-    }
-
-    /// Reports what the command was asked to fail on; an empty text if the output says it already.
-    pub fn found(text: impl Into<String>) -> Self {
-        Self { text: text.into(), code: FOUND, reason: Reason::Found }
-    }
-
-    /// Creates an error about a missing file; suggests a command, because a mistyped command is parsed as a file.
-    pub fn no_such_file(file: &Path) -> Self {
-        let name = file.to_string_lossy();
-        let failure = |text| Self { text, code: UNREADABLE, reason: Reason::NoSuchFile };
-        let commands = crate::report::REPORTS.iter().map(|r| r.0).chain(["demo", "themes", "recipes"]);
-        match nearest_match(&name, commands).filter(|_| !name.contains(['/', '.'])) {
-            Some(near) => {
-                Self { reason: Reason::Usage, ..Self::wrong(format!("{name}: no such file; did you mean the command `{near}`?")) }
-            }
-            None => failure(format!("{name}: no such file")),
-        }
-    }
-}
-
-impl From<crate::import::ImportError> for Failure {
-    fn from(e: crate::import::ImportError) -> Self {
-        use crate::import::ImportError;
-        let code = match &e {
-            ImportError::Tool { .. } => UNABLE,
-            ImportError::Cancelled { .. } => INTERRUPTED,
-            _ => UNREADABLE,
-        };
-        Self { text: e.to_string(), code, reason: (&e).into() }
-    }
-}
-
-impl From<std::io::Error> for Failure {
-    fn from(e: std::io::Error) -> Self {
-        Self { text: e.to_string(), code: UNABLE, reason: Reason::Failed }
-    }
-}
 
 /// Runs the program.
 pub fn main() -> ExitCode {
@@ -227,12 +153,12 @@ fn shows_bold(color: Option<ColorMode>, variable: impl Fn(&str) -> Option<String
 fn run_command(args: &Args) -> Result<(), Failure> {
     let variable = |name: &str| std::env::var_os(name).map(|v| v.to_string_lossy().into_owned());
     let ascii = |chosen: Option<bool>| chosen.unwrap_or_else(|| !crate::config::utf8_locale(variable));
-    print::set_ascii(ascii(args.ascii));
+    print::set_ascii(ascii(args.global.ascii));
     output::set_output(Output {
-        budget: args.budget.map(|tokens| tokens as usize * output::TOKEN),
-        no_header: args.no_header,
-        quiet: args.quiet,
-        bold: shows_bold(args.color, variable),
+        budget: args.global.budget.map(|tokens| tokens as usize * output::TOKEN),
+        no_header: args.global.no_header,
+        quiet: args.global.quiet,
+        bold: shows_bold(args.global.color, variable),
         whole: without_budget(std::env::args_os().map(|w| w.to_string_lossy().into_owned())),
     });
     match &args.command {
@@ -246,25 +172,25 @@ fn run_command(args: &Args) -> Result<(), Failure> {
         Some(Command::Exec { supervisor, argv }) => return Err(runs::supervisor::last_step(*supervisor, argv)),
         Some(Command::Foreground { run, explorer }) => return runs::tty::run_foreground(*run, *explorer),
         Some(Command::Terminal { modes, group }) => return tty::give_back(modes, *group),
-        Some(Command::Help { topic }) => return help::print_help(topic.as_deref()),
+        Some(Command::Help { topic }) => return help::print_help(topic.as_deref(), Args::command()),
         Some(Command::Completions { shell }) => return completions::print_completions(*shell),
-        Some(Command::Man(args)) => return completions::print_man(args),
+        Some(Command::Man(args)) => return man::print_man(args, completions::public_command()),
         // Replaces this process with the program.
         Some(Command::Trace(args)) => return Err(trace::exec_traced(args)),
         _ => {}
     }
-    let config = Config::load(args.config.as_deref()).map_err(|e| Failure { reason: Reason::Config, ..Failure::wrong(e) })?;
-    if let Some(theme) = &args.theme {
+    let config = Config::load(args.global.config.as_deref()).map_err(|e| Failure { reason: Reason::Config, ..Failure::wrong(e) })?;
+    if let Some(theme) = &args.global.theme {
         // A wrong name must not be found out only in the explorer.
         themes::check_theme(theme)?;
     }
-    let ascii = ascii(args.ascii.or(config.ascii));
+    let ascii = ascii(args.global.ascii.or(config.ascii));
     print::set_ascii(ascii);
-    let nsys = args.nsys.clone().or_else(|| config.nsys.clone());
+    let nsys = args.global.nsys.clone().or_else(|| config.nsys.clone());
     match &args.command {
-        Some(Command::Run(run)) => runs::run::start_run(args, run, &config),
-        Some(Command::Watch(watch)) => runs::watch::watch_program(args, watch, &config),
-        Some(Command::Attach(attach)) => runs::attach::attach_run(args, attach, &config),
+        Some(Command::Run(run)) => runs::run::start_run(&args.global, run, &config),
+        Some(Command::Watch(watch)) => runs::watch::watch_program(&args.global, watch, &config),
+        Some(Command::Attach(attach)) => runs::attach::attach_run(&args.global, attach, &config),
         Some(Command::Runs(runs)) => runs::list::manage_runs(runs, nsys.as_deref()),
         Some(
             Command::Supervise { .. }
@@ -293,22 +219,22 @@ fn run_command(args: &Args) -> Result<(), Failure> {
         Some(Command::Top(top)) => print::top(top, nsys),
         Some(Command::Launches(launches)) => print::launches(launches, nsys),
         Some(Command::Metrics(args)) => metrics::print_metrics(args),
-        Some(Command::Doctor(doctor)) => doctor::print_checks(doctor, nsys.as_deref(), args.color, &config),
+        Some(Command::Doctor(doctor)) => doctor::print_checks(doctor, nsys.as_deref(), args.global.color, &config),
         Some(Command::Diff(args)) => diff::print_diff(args, nsys),
         Some(Command::Hints(args)) => hints::print_hints(args, nsys),
         Some(Command::Rerun(args)) => rerun::print_rerun(args, nsys),
         Some(Command::Recipes(args)) => match &args.command {
-            Some(args::RecipesCommand::Check(check)) => jobs::check_jobs(check, nsys),
+            Some(recipes::RecipesCommand::Check(check)) => jobs::check_jobs(check, nsys),
             None => recipes::print_recipes(args, &config),
         },
         Some(Command::Themes) => themes::list_themes(),
-        Some(Command::Demo { opening, tour }) => event_loop::built_in(args, opening, *tour, &config),
+        Some(Command::Demo { opening, tour }) => event_loop::built_in(&args.global, opening, *tour, &config),
         None if args.files.is_empty() && std::io::stdout().is_terminal() && std::io::stdin().is_terminal() => {
-            event_loop::explore_library(args, &config)
+            event_loop::explore_library(&args.global, &config)
         }
         None if args.files.is_empty() => {
             Err(Failure::wrong("name a report, or try `warpscope demo`; `warpscope --help` lists the files that open"))
         }
-        None => event_loop::explore_files(args, &config),
+        None => event_loop::explore_files(&args.files, &args.global, &config),
     }
 }

@@ -1,10 +1,15 @@
 //! The commands `top` and `launches`, and output to stdout and stderr.
 
-use super::args::{Launches, Top};
-use super::{Failure, interrupt};
+use super::failure::Failure;
+use super::interrupt;
+use super::time_window::Between;
+use super::values::kernel_sort_parser;
+use super::values::launch_sort_parser;
+use super::values::word_parser;
 use crate::analysis::readable::readable_name;
 use crate::analysis::run_estimate::RunEstimate;
 use crate::analysis::select::{self, Selected};
+use crate::analysis::table::Sort;
 use crate::analysis::table::kernels::sort_groups;
 use crate::analysis::table::launches::{LAUNCH, LaunchRow, sort_launches};
 use crate::analysis::what_if_curves::Worths;
@@ -22,6 +27,53 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// `warpscope top`.
+#[derive(Debug, clap::Args)]
+pub struct TopArgs {
+    /// Report.
+    pub file: PathBuf,
+    /// How to group launches.
+    #[arg(long, default_value = "kernel", value_parser = word_parser::<GroupBy>())]
+    pub by: GroupBy,
+    /// How to rank groups.
+    #[arg(long, default_value = "total", value_parser = kernel_sort_parser())]
+    pub sort: Sort,
+    /// List at most N groups.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub limit: Option<usize>,
+    /// Only groups whose name contains TEXT (in any case).
+    #[arg(long, value_name = "TEXT", alias = "kernel")]
+    pub filter: Option<String>,
+    /// Only launches that start on the GPU in this window.
+    #[command(flatten)]
+    pub between: Between,
+    /// Output format [default: table on a terminal, else csv]. JSON has what the run would save without each kernel, too: `warpscope help formats`.
+    #[arg(long, value_parser = word_parser::<Format>())]
+    pub format: Option<Format>,
+}
+
+/// `warpscope launches`.
+#[derive(Debug, clap::Args)]
+pub struct LaunchesArgs {
+    /// Report.
+    pub file: PathBuf,
+    /// Only launches of this kernel: an exact function or demangled name, otherwise a fuzzy match that must be unique.
+    #[arg(long, value_name = "SEL")]
+    pub kernel: Option<String>,
+    /// Order [default: launch order on the host].
+    #[arg(long, value_parser = launch_sort_parser())]
+    pub sort: Option<Sort>,
+    /// List at most N launches.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub limit: Option<usize>,
+    /// Only launches that start on the GPU in this window.
+    #[command(flatten)]
+    pub between: Between,
+    /// Output format [default: table on a terminal, else csv].
+    #[arg(long, value_parser = word_parser::<Format>())]
+    pub format: Option<Format>,
+}
 
 /// Prints a note or a warning to stderr, unless the user wants none.
 pub fn note(text: &str) {
@@ -236,7 +288,7 @@ pub fn notes<'a>(file: &str, notes: impl Iterator<Item = &'a crate::model::Note>
 }
 
 /// `warpscope top`.
-pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
+pub fn top(args: &TopArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let between = args.between.to_window().map_err(Failure::usage)?;
     let parts = if between.is_some() { wants_for_grouping(args.by).with(Parts::STARTS) } else { wants_for_grouping(args.by) };
     // The prediction also needs the calls and copies that kernels wait for, and exists only for the whole run.
@@ -308,7 +360,7 @@ pub fn select_kernels(all: &[Kernel], file: &Path, selector: &str, lists: &str) 
 }
 
 /// `warpscope launches`.
-pub fn launches(args: &Launches, nsys: Option<PathBuf>) -> Result<(), Failure> {
+pub fn launches(args: &LaunchesArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let profile = interrupt::open_report(&args.file, nsys, Wants::LAUNCHES)?;
     if !profile.totals.is_empty() {
         return Err(Failure::wrong(format!(

@@ -1,15 +1,35 @@
 //! `warpscope ranges`.
 
-use super::triage_args::Ranges;
-use super::{Failure, interrupt, print};
+use super::failure::Failure;
+use super::values::word_parser;
+use super::{interrupt, print};
 use crate::analysis::range_tree::RangeTree;
 use crate::import::{Parts, Wants};
 use crate::model::Cancel;
 use crate::report::{self, Format};
 use std::path::PathBuf;
 
+/// `warpscope ranges`.
+#[derive(Debug, clap::Args)]
+pub struct RangesArgs {
+    /// Timeline with NVTX ranges, or a PyTorch trace.
+    pub file: PathBuf,
+    /// Only what happened in this window.
+    #[command(flatten)]
+    pub between: super::time_window::Between,
+    /// List only so many levels.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub depth: Option<u32>,
+    /// Only ranges whose name contains TEXT (in any case).
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// Output format [default: table on a terminal, else csv].
+    #[arg(long, value_parser = word_parser::<Format>())]
+    pub format: Option<Format>,
+}
+
 /// Prints the tree of ranges.
-pub fn print_ranges(args: &Ranges, nsys: Option<PathBuf>) -> Result<(), Failure> {
+pub fn print_ranges(args: &RangesArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let profile = interrupt::open_report(&args.file, nsys, Wants::EXPLORER.with(Parts::RANGE_DETAILS))?;
     print::warn(&profile);
     let between = args.between.to_window().map_err(Failure::usage)?;

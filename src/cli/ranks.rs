@@ -1,7 +1,9 @@
 //! `warpscope ranks` and `warpscope digest`: compares the reports of a job's ranks.
 
-use super::triage_args::{DigestArgs, Ranks};
-use super::{Failure, UNREADABLE, interrupt, print};
+use super::failure::{Failure, UNREADABLE};
+use super::values::word_parser;
+use super::{interrupt, print};
+use crate::analysis::ranks::OF_JOBS;
 use crate::analysis::ranks::{self, build_digests, build_job};
 use crate::analysis::triage::{self, Scope, Verdict};
 use crate::import::open::rank_report;
@@ -14,12 +16,45 @@ use crate::model::units::{format_count, format_grouped};
 use crate::model::{Cancel, Profile, Severity};
 use crate::report::ranks::Together;
 use crate::report::{self, Format};
+use clap::builder::PossibleValuesParser;
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+/// `warpscope ranks`.
+#[derive(Debug, clap::Args)]
+pub struct RanksArgs {
+    /// Reports or digests of the ranks, or folders of them.
+    #[arg(required = true, value_name = "FILE|FOLDER")]
+    pub files: Vec<PathBuf>,
+    /// Exit with code 1 if one of these is found; several with commas.
+    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = PossibleValuesParser::new(OF_JOBS.map(Verdict::id)))]
+    pub fail_on: Vec<String>,
+    /// Output format [default: table on a terminal, else csv].
+    #[arg(long, value_parser = word_parser::<Format>())]
+    pub format: Option<Format>,
+}
+
+/// `warpscope digest`.
+#[derive(Debug, clap::Args)]
+pub struct DigestArgs {
+    /// A rank's report, or one of several ranks.
+    #[arg(value_name = "REPORT")]
+    pub file: PathBuf,
+    /// The digest's name; {rank} stands for the rank [default: the report's name with .wsd].
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The rank, where neither the report nor the launcher's environment says it.
+    #[arg(long, value_name = "N")]
+    pub rank: Option<u32>,
+    /// Replace a file that exists.
+    #[arg(long)]
+    pub force: bool,
+}
+
 /// Maximum depth of folders: one per rank, or per host and process.
 const DEEPEST: usize = 3;
+
 /// Maximum size of a digest file, bytes.
 const MOST: u64 = 64 << 20;
 
@@ -132,7 +167,7 @@ fn nothing_ran(file: &Path) -> Failure {
 }
 
 /// Compares the ranks of a job.
-pub fn compare_ranks(args: &Ranks, nsys: Option<&Path>) -> Result<(), Failure> {
+pub fn compare_ranks(args: &RanksArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     let (mut all, mut reports, mut failed, mut idle) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let files = expand_files(&args.files)?;
     for (number, (file, early)) in files.iter().zip(decode_digests(&files)).enumerate() {
@@ -193,7 +228,7 @@ pub fn compare_ranks(args: &Ranks, nsys: Option<&Path>) -> Result<(), Failure> {
         Err(Failure {
             text: format!("{} could not be read", format_count(failed.len(), "report")),
             code: UNREADABLE,
-            reason: crate::cli::Reason::Unreadable,
+            reason: crate::cli::reason::Reason::Unreadable,
         })
     }
 }

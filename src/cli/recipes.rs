@@ -1,13 +1,60 @@
 //! `warpscope recipes`.
 
-use super::args::{Recipes, RerunFormat};
-use super::{Failure, print};
+use super::failure::Failure;
+use super::jobs::CheckJobsArgs;
+use super::print;
+use super::rerun::RerunFormat;
 use crate::analysis::fuzzy::nearest_match;
 use crate::config::Config;
 use crate::model::text::escape_unsafe;
 use crate::report;
 use crate::rerun::recipes::{Prepared, Recipe, User, Wanted};
+use clap::Subcommand;
 use std::io::IsTerminal;
+
+/// `warpscope recipes check`.
+#[derive(Debug, Subcommand)]
+pub enum RecipesCommand {
+    /// Check rocprofv3's input files: what their jobs really select, and what breaks in which release.
+    Check(CheckJobsArgs),
+}
+
+/// `warpscope recipes`.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct RecipesArgs {
+    #[command(subcommand)]
+    pub command: Option<RecipesCommand>,
+    /// The recipe; without one they are listed.
+    pub recipe: Option<String>,
+    /// NVTX range to record, for the recipe that needs one: NAME, or NAME@DOMAIN; an @ of the name itself is written \\@.
+    #[arg(long, value_name = "NAME", requires = "recipe")]
+    pub range: Option<String>,
+    /// Kernel to profile, for recipes of ncu (exact function name) and rocprofv3 (beginning of the name that it prints).
+    #[arg(long, value_name = "NAME", requires = "recipe")]
+    pub kernel: Option<String>,
+    /// Launches (TensorRT-LLM: iterations) to skip first.
+    #[arg(long, value_name = "N", requires = "recipe")]
+    pub launch_skip: Option<u64>,
+    /// Launches (TensorRT-LLM: iterations) to profile.
+    #[arg(long, value_name = "N", requires = "recipe")]
+    pub launch_count: Option<u64>,
+    /// Seconds that PyTorch traces [default: 60].
+    #[arg(long, value_name = "N", requires = "recipe")]
+    pub seconds: Option<u64>,
+    /// Put the profiler between the launcher (torchrun, mpirun, mpiexec, srun) and the program: one report per rank.
+    #[arg(long, requires = "recipe")]
+    pub ranks: bool,
+    /// Report to write, without its suffix [default: report].
+    #[arg(long, short = 'o', value_name = "PATH")]
+    pub output: Option<String>,
+    /// Output format [default: text on a terminal, else shell].
+    #[arg(long)]
+    pub format: Option<RerunFormat>,
+    /// The program and its arguments.
+    #[arg(last = true, value_name = "CMD")]
+    pub program: Vec<String>,
+}
 
 /// Returns the user's own recipes, checked.
 pub fn user_recipes(config: &Config) -> Result<Vec<User>, Failure> {
@@ -44,7 +91,7 @@ pub fn find_recipe<'a>(id: &str, users: &'a [User]) -> Result<Recipe<'a>, Failur
 }
 
 /// Converts the arguments to the input of a recipe.
-pub fn to_wanted(args: &Recipes) -> Wanted {
+pub fn to_wanted(args: &RecipesArgs) -> Wanted {
     Wanted {
         program: args.program.clone(),
         output: args.output.clone().unwrap_or_else(|| "report".to_owned()),
@@ -83,7 +130,7 @@ fn list_recipes(users: &[User]) -> Result<(), Failure> {
 }
 
 /// `warpscope recipes`.
-pub fn print_recipes(args: &Recipes, config: &Config) -> Result<(), Failure> {
+pub fn print_recipes(args: &RecipesArgs, config: &Config) -> Result<(), Failure> {
     let users = user_recipes(config)?;
     let Some(id) = &args.recipe else {
         return match args.format {
@@ -97,7 +144,7 @@ pub fn print_recipes(args: &Recipes, config: &Config) -> Result<(), Failure> {
     show_recipe(&recipe, &prepared, args)
 }
 
-fn show_recipe(recipe: &Recipe<'_>, prepared: &Prepared, args: &Recipes) -> Result<(), Failure> {
+fn show_recipe(recipe: &Recipe<'_>, prepared: &Prepared, args: &RecipesArgs) -> Result<(), Failure> {
     let terminal = std::io::stdout().is_terminal();
     let format = args.format.unwrap_or(if terminal { RerunFormat::Text } else { RerunFormat::Shell });
     if format == RerunFormat::Shell {

@@ -1,7 +1,7 @@
 //! Background work of the explorer for runs: starts and follows them, and updates the library.
 
-use super::Failure;
 use super::event_sources::Wake;
+use super::failure::Failure;
 use super::live::{self, Ask, Told};
 use super::runs::headless::LOOK;
 use super::runs::preflight::{format_check, preflight_checks};

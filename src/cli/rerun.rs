@@ -1,23 +1,139 @@
 //! `warpscope rerun`.
 
-use super::args::{Rerun, RerunFormat};
+use super::failure::Failure;
 use super::triage::phase_windows;
-use super::{Failure, interrupt, print};
+use super::values::word_parser;
+use super::{interrupt, print};
 use crate::analysis::fuzzy::nearest_match;
 use crate::analysis::triage::Phase;
 use crate::import::{Job, Parts, Wants, open};
 use crate::model::{KernelId, LaunchId, NameForm, Profile, RangeKind};
 use crate::report;
+use crate::rerun::Replay;
 use crate::rerun::{
-    self, Base, CacheControl, ClockControl, Collect, Found, OpenedBy, Options, Plan, Profiler, RangeName, Target, Verdict, Within, collect,
-    nvtx, script, select_launches,
+    self, Base, CacheControl, ClockControl, Collect, OpenedBy, Options, Plan, ProfiledResult, Profiler, RangeName, Target, Verdict, Within,
+    collect, nvtx, script, select_launches,
 };
+use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
 /// `warpscope rerun`.
-pub fn print_rerun(args: &Rerun, nsys: Option<PathBuf>) -> Result<(), Failure> {
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each switch of the command line")]
+pub struct RerunArgs {
+    /// Report.
+    pub file: PathBuf,
+    /// The launch, by its number in `warpscope launches`; several with commas.
+    #[arg(long, value_name = "ID", allow_negative_numbers = true, value_delimiter = ',', conflicts_with_all = ["kernel", "top", "graph", "nth", "slowest", "median", "every"], help_heading = "Which launches")]
+    pub launch: Vec<u32>,
+    /// A launch of this kernel: an exact function or demangled name, otherwise a fuzzy match that must be unique. The median launch by default.
+    #[arg(long, value_name = "SEL", conflicts_with_all = ["top", "graph"], help_heading = "Which launches")]
+    pub kernel: Option<String>,
+    /// One launch of each of the N kernels that take the most time; the commands come in launch order.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), conflicts_with = "graph", help_heading = "Which launches")]
+    pub top: Option<u16>,
+    /// The Nth launch of a CUDA graph, from 0, in a report with graphs traced as a whole.
+    #[arg(long, value_name = "N", conflicts_with_all = ["nth", "slowest", "median", "every", "within", "whole_graph", "base"], help_heading = "Which launches")]
+    pub graph: Option<u32>,
+    /// The Nth launch of the kernel's function in its process, from 0.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Which launches")]
+    pub nth: Option<u64>,
+    /// The slowest launch, or with =K the K slowest; without --kernel, of all kernels.
+    #[arg(long, value_name = "K", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Which launches")]
+    pub slowest: Option<u16>,
+    /// The launch nearest to the median duration; with --slowest both.
+    #[arg(long, help_heading = "Which launches")]
+    pub median: bool,
+    /// Every launch.
+    #[arg(long, conflicts_with_all = ["nth", "slowest", "median"], help_heading = "Which launches")]
+    pub every: bool,
+    /// The whole CUDA graph that the launch belongs to.
+    #[arg(long, help_heading = "Which launches")]
+    pub whole_graph: bool,
+    /// Form of the kernel name that ncu matches [default: function].
+    #[arg(long, value_name = "FORM", help_heading = "Counting", value_parser = word_parser::<NameForm>())]
+    pub base: Option<NameForm>,
+    /// Choose only among the launches in this phase of the run. `--launch-skip` still counts from the start of the program.
+    #[arg(long, value_name = "PHASE", help_heading = "Which launches", conflicts_with_all = ["launch", "graph"], value_parser = PossibleValuesParser::new(Phase::ALL.map(|p| p.1)))]
+    pub phase: Option<String>,
+    /// Only launches inside this NVTX range are chosen and counted.
+    #[arg(long, value_name = "RANGE", help_heading = "Counting")]
+    pub within: Option<String>,
+    /// Only number N of these ranges, from 1.
+    #[arg(long, value_name = "N", requires = "within", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Counting")]
+    pub instance: Option<u32>,
+    /// Start of the capture, if it is not in the report: start, profiler, profiler:N, nvtx:RANGE, late.
+    #[arg(long, value_name = "WHAT", help_heading = "Counting")]
+    pub opened_by: Option<String>,
+    /// Rank of the process to profile where several launch the kernel at the same time.
+    #[arg(long, value_name = "N", help_heading = "Counting")]
+    pub rank: Option<u32>,
+    /// Set of sections: basic, detailed, full, roofline, pmsampling, nvlink [default: basic].
+    #[arg(long, value_name = "SET", conflicts_with_all = ["section", "question"], help_heading = "Collecting")]
+    pub set: Option<String>,
+    /// A section by its identifier; may be repeated.
+    #[arg(long, value_name = "ID", conflicts_with = "question", value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = "Collecting")]
+    pub section: Vec<String>,
+    /// The sections that answer a question: bound, memory, stalls, compute, occupancy, source.
+    #[arg(long, value_name = "WORD", help_heading = "Collecting")]
+    pub question: Option<String>,
+    /// Clocks: base locks them, none does not [default: base].
+    #[arg(long, value_name = "MODE", help_heading = "Collecting", value_parser = word_parser::<ClockControl>())]
+    pub clock_control: Option<ClockControl>,
+    /// Caches: all flushes them before each pass, none does not [default: all].
+    #[arg(long, value_name = "MODE", help_heading = "Collecting", value_parser = word_parser::<CacheControl>())]
+    pub cache_control: Option<CacheControl>,
+    /// Replay: kernel, application, app-range [default: kernel, or app-range for kernels that wait for other GPUs].
+    #[arg(long, value_name = "MODE", help_heading = "Collecting", value_parser = word_parser::<Replay>())]
+    pub replay_mode: Option<Replay>,
+    /// Measure with the built-in tracer while the program runs, not with ncu.
+    #[arg(long, conflicts_with_all = ["set", "section", "replay_mode", "whole_graph", "import_source", "kill"], help_heading = "Collecting")]
+    pub in_place: bool,
+    /// Import CUDA source into the report.
+    #[arg(long, help_heading = "Collecting")]
+    pub import_source: bool,
+    /// Terminate the program after the last result.
+    #[arg(long, help_heading = "Collecting")]
+    pub kill: bool,
+    /// Report to write, without .ncu-rep [default: from kernel and launch; for several commands a directory].
+    #[arg(long, short = 'o', value_name = "PATH", value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = "Output")]
+    pub export: Option<String>,
+    /// Overwrite the report if it exists.
+    #[arg(long, short = 'f', help_heading = "Output")]
+    pub force_overwrite: bool,
+    /// Working directory of the program [default: as recorded].
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub directory: Option<String>,
+    /// Compare results (.ncu-rep, CSV, or what rocprofv3 wrote; several in the order of the commands) with what is selected, instead of printing the command.
+    #[arg(long, value_name = "RESULT", num_args = 1.., help_heading = "Output")]
+    pub verify: Vec<PathBuf>,
+    /// Output format [default: text on a terminal, else shell].
+    #[arg(long, help_heading = "Output")]
+    pub format: Option<RerunFormat>,
+    /// The program and its arguments [default: as recorded].
+    #[arg(last = true, value_name = "CMD")]
+    pub program: Vec<String>,
+}
+
+/// Output format of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RerunFormat {
+    /// Explained, for people.
+    #[value(alias = "table")]
+    Text,
+    /// One line for a POSIX shell.
+    Shell,
+    /// A shell script.
+    Script,
+    /// JSON with stable field names.
+    Json,
+}
+
+/// `warpscope rerun`.
+pub fn print_rerun(args: &RerunArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     // A phase is found by the steps of the run, and launches of graphs that contain only copies by these copies.
     let wants = if args.phase.is_some() { Wants::TRIAGE } else { Wants::LAUNCHES.with(Parts::MEMOPS) };
     let profile = interrupt::open_report(&args.file, nsys, wants)?;
@@ -69,7 +185,7 @@ pub fn print_rerun(args: &Rerun, nsys: Option<PathBuf>) -> Result<(), Failure> {
     })
 }
 
-fn parse_options(args: &Rerun, amd: bool) -> Result<Options, Failure> {
+fn parse_options(args: &RerunArgs, amd: bool) -> Result<Options, Failure> {
     let collect = if let Some(word) = &args.question {
         let Some(q) = collect::find_question(word) else {
             let near = nearest_match(word, collect::QUESTIONS.iter().map(|q| q.word));
@@ -177,7 +293,7 @@ fn opened_by(profile: &Profile, text: &str) -> Result<OpenedBy, Failure> {
 }
 
 /// Returns the launches or the graph to profile.
-fn resolve_target(args: &Rerun, profile: &Profile, options: &Options) -> Result<Target, Failure> {
+fn resolve_target(args: &RerunArgs, profile: &Profile, options: &Options) -> Result<Target, Failure> {
     if let Some(graph) = args.graph {
         return Ok(Target::Graph(graph));
     }
@@ -259,7 +375,7 @@ fn verify_results(plan: &Plan, results: &[PathBuf]) -> Result<(), Failure> {
         let metrics = open::read_results(result, &Job::new(Wants::ALL, &|_| {}))?;
         let new: Vec<_> = metrics.notes.iter().filter(|n| said.insert(n.to_sentence())).collect();
         print::notes(&result.display().to_string(), new.into_iter());
-        found.extend(Found::all_results(&metrics));
+        found.extend(ProfiledResult::all_results(&metrics));
     }
     let selects: Vec<_> = plan.commands.iter().flat_map(|c| c.selects.iter().cloned()).collect();
     let verdict = rerun::verify(&selects, &found);

@@ -1,6 +1,6 @@
 //! Writes files for the explorer: scripts named by the user, and texts that cannot be copied to the clipboard.
 
-use super::Failure;
+use super::failure::Failure;
 use crate::app::App;
 use crate::ui::screen_export::{self, Form};
 use crate::ui::{Theme, View};

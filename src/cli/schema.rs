@@ -1,11 +1,23 @@
 //! `warpscope schema`: JSON Schema of what the commands print.
 
-use super::args::Schema;
-use super::{Failure, doctor, print, reason};
+use super::failure::Failure;
+use super::values::word_parser;
+use super::{doctor, print, reason};
 use crate::analysis::fuzzy::nearest_match;
 use crate::report::envelope::{SchemaInfo, schema_of};
 use crate::report::schemas::{list_fields, list_schemas};
 use crate::report::{self, Format, table};
+
+/// `warpscope schema`.
+#[derive(Debug, clap::Args)]
+pub struct SchemaArgs {
+    /// The command, as in `triage` or `runs show`, or the name of a schema; without one, all schemas are listed.
+    #[arg(value_name = "COMMAND")]
+    pub command: Vec<String>,
+    /// Output format: json is the JSON Schema, the others list the fields [default: table on a terminal, else json].
+    #[arg(long, value_parser = word_parser::<Format>())]
+    pub format: Option<Format>,
+}
 
 /// All schemas: of reports and runs, and of what only the command line prints.
 fn all_schemas() -> Vec<SchemaInfo> {
@@ -15,7 +27,7 @@ fn all_schemas() -> Vec<SchemaInfo> {
 }
 
 /// Prints a schema as JSON Schema or as a list of fields, or the list of schemas.
-pub fn print_schema(args: &Schema) -> Result<(), Failure> {
+pub fn print_schema(args: &SchemaArgs) -> Result<(), Failure> {
     let all = all_schemas();
     let format = print::format_or(args.format, Format::Json);
     if args.command.is_empty() {

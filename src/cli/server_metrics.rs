@@ -1,6 +1,7 @@
 //! Samples the metrics of a traced inference server in a separate process, without any change to the traced program.
 
-use super::{Failure, print};
+use super::failure::Failure;
+use super::print;
 use crate::import::server_metrics::{format_sample, header_line, metrics_path, parse_prometheus};
 use crate::import::wstrace::metrics_prefix;
 use crate::launch::http::{fetch_page, find_metrics_urls};

@@ -1,7 +1,7 @@
 //! Sources of the explorer's settings.
 
-use super::Failure;
-use super::args::{Args, Opening};
+use super::failure::Failure;
+use super::global_args::{GlobalArgs, Opening};
 use crate::app::{KeyScope, Location, Settings};
 use crate::config::{self, ColorMode, Config};
 use crate::ui::theme;
@@ -13,7 +13,7 @@ pub fn env_variable(name: &str) -> Option<String> {
 
 /// Merges settings from the command line, the configuration file and the environment, in this order.
 pub fn resolve_settings(
-    args: &Args,
+    args: &GlobalArgs,
     opening: &Opening,
     config: &Config,
     library: &theme::Library,

@@ -1,6 +1,7 @@
 //! `warpscope themes`.
 
-use super::{Failure, print};
+use super::failure::Failure;
+use super::print;
 use crate::config::{self, ColorMode};
 use crate::ui::theme::Library;
 

@@ -1,15 +1,63 @@
 //! `warpscope timeline` and `warpscope events`.
 
-use super::timeline_args::{EventsArgs, TimelineArgs};
-use super::{Failure, interrupt, print};
-use crate::analysis::timeline::{Gaps, Part, Pattern, Timeline, Window, build_part};
+use super::failure::Failure;
+use super::time_window::Between;
+use super::values::word_parser;
+use super::{interrupt, print};
+use crate::analysis::timeline::RowKind;
+use crate::analysis::timeline::{Gaps, Pattern, Timeline, TimelinePart, Window, build_part};
 use crate::analysis::triage;
 use crate::import::Wants;
 use crate::model::{Cancel, Profile};
 use crate::report::timeline::{LABEL, Shown, events};
 use crate::report::{self, Format};
 use crate::rerun::match_results::join_results;
+use clap::builder::PossibleValuesParser;
+use clap::builder::TypedValueParser;
 use std::path::{Path, PathBuf};
+
+fn row_kind_parser() -> impl TypedValueParser<Value = RowKind> {
+    PossibleValuesParser::new(RowKind::ALL.map(RowKind::cli_name))
+        .map(|word| RowKind::ALL.into_iter().find(|k| k.cli_name() == word).unwrap_or(RowKind::Queue))
+}
+
+/// `warpscope timeline`.
+#[derive(Debug, clap::Args)]
+pub struct TimelineArgs {
+    /// Timeline (nsys, torch.profiler).
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub between: Between,
+    /// Columns of the timeline, labels not counted [default: as many as the terminal has, else 120].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(8..=2000))]
+    pub width: Option<u16>,
+    /// Only rows of these kinds; several with commas.
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = row_kind_parser())]
+    pub rows: Vec<RowKind>,
+}
+
+/// `warpscope events`.
+#[derive(Debug, clap::Args)]
+pub struct EventsArgs {
+    /// Timeline (nsys, torch.profiler).
+    pub file: PathBuf,
+    /// Nsight Compute reports of its launches, whose throughputs are listed, too.
+    pub results: Vec<PathBuf>,
+    #[command(flatten)]
+    pub between: Between,
+    /// Only rows of these kinds; several with commas.
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = row_kind_parser())]
+    pub rows: Vec<RowKind>,
+    /// Only events whose name contains TEXT (in any case); several words must all be there.
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// List at most N events.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub limit: Option<usize>,
+    /// Output format [default: table on a terminal, else csv].
+    #[arg(long, value_parser = word_parser::<Format>())]
+    pub format: Option<Format>,
+}
 
 /// Default number of columns.
 const COLUMNS: usize = 120;
@@ -22,7 +70,7 @@ fn read_timeline(file: &Path, nsys: Option<PathBuf>) -> Result<(Profile, Timelin
         return Err(Failure::wrong(format!("{shown}: this is a report of {tool} on single kernels, which has no timeline")));
     }
     let mut timeline = Timeline::default();
-    for part in Part::ALL {
+    for part in TimelinePart::ALL {
         if let Some(built) = build_part(&profile, part, &Cancel::default()) {
             timeline.add_part(built);
         }
@@ -73,7 +121,7 @@ pub fn print_events(args: &EventsArgs, nsys: Option<PathBuf>) -> Result<(), Fail
     let between = args.between.to_window().map_err(Failure::usage)?;
     let (profile, timeline) = read_timeline(&args.file, nsys)?;
     let (from, to) = clamp_window(between, &timeline, &args.file)?;
-    let has = |r: &&std::sync::Arc<crate::analysis::timeline::Row>| args.rows.contains(&r.key.kind) && !r.lanes().is_empty();
+    let has = |r: &&std::sync::Arc<crate::analysis::timeline::TimelineRow>| args.rows.contains(&r.key.kind) && !r.lanes().is_empty();
     if !args.rows.is_empty() && timeline.groups.iter().flat_map(|g| &g.rows).find(has).is_none() {
         return Err(Failure::wrong(format!("{}: it has no events in rows of this kind", args.file.display())));
     }

@@ -1,15 +1,56 @@
 //! `warpscope triage`.
 
-use super::timeline_args::Between;
-use super::triage_args::Triage;
-use super::{Failure, interrupt, print};
+use super::failure::Failure;
+use super::time_window::Between;
+use super::values::word_parser;
+use super::{interrupt, print};
 use crate::analysis::memory;
+use crate::analysis::triage::VERDICTS;
 use crate::analysis::triage::{self, Phase, Scope, Verdict};
 use crate::import::{Parts, Wants};
-use crate::model::{Cancel, Profile};
+use crate::model::{Cancel, NoteKind, Profile};
 use crate::report::ranks::Together;
 use crate::report::{self, Format};
+use clap::builder::PossibleValuesParser;
 use std::path::Path;
+use std::path::PathBuf;
+
+/// `warpscope triage`.
+#[derive(Debug, clap::Args)]
+pub struct TriageArgs {
+    /// Timelines of nsys, torch.profiler, rocprofv3 or the built-in tracer.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Judge only what was launched in ranges of this name (numbers may be written as #: `step #`).
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["from", "to"])]
+    pub range: Option<String>,
+    /// Judge only this phase of the run [default: steady, which leaves out the others].
+    #[arg(long, value_name = "PHASE", value_parser = PossibleValuesParser::new(Phase::ALL.map(|p| p.1)), conflicts_with_all = ["from", "to", "range"])]
+    pub phase: Option<String>,
+    /// Judge only this window.
+    #[command(flatten)]
+    pub between: super::time_window::Between,
+    /// Judge only this device, by its number.
+    #[arg(long, value_name = "N")]
+    pub device: Option<u32>,
+    /// Floating-point operations of one step (6.2e15), to have TFLOP/s and MFU; PyTorch traces with shapes have them.
+    #[arg(long, value_name = "N", value_parser = parse_operations)]
+    pub flops: Option<f64>,
+    /// Exit with code 1 if one of these is found; several with commas.
+    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.iter().map(|v| v.id)))]
+    pub fail_on: Vec<String>,
+    /// Output format [default: table on a terminal, else csv].
+    #[arg(long, value_parser = word_parser::<Format>())]
+    pub format: Option<Format>,
+}
+
+/// Parses a number of operations.
+fn parse_operations(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(n) if n.is_finite() && n > 0.0 => Ok(n),
+        _ => Err("write a number of operations, such as 6.2e15".to_owned()),
+    }
+}
 
 /// Returns the time windows in which the devices worked on ranges of that name.
 fn ranges_called(profile: &Profile, file: &str, name: &str) -> Result<Vec<(i64, i64)>, Failure> {
@@ -54,7 +95,7 @@ pub fn scope_windows(
 }
 
 /// Prints the bottlenecks of a run.
-pub fn print_triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
+pub fn print_triage(args: &TriageArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     let mut judged = Vec::new();
     for file in &args.files {
         let profile = interrupt::open_report(file, nsys.map(Path::to_owned), Wants::TRIAGE.with(Parts::COLLECTIVES.union(Parts::MEMORY)))?;
@@ -70,6 +111,15 @@ pub fn print_triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
         let windows = scope_windows(&profile, &shown.to_string(), range, phase, &args.between, args.device)?;
         let scope = Scope { windows, device: args.device, flops: args.flops };
         let found = triage::triage_profile(&profile, &scope, &Cancel::default());
+        // The reason for an empty report is the whole answer.
+        let reason = profile.notes.iter().find(|n| n.kind == NoteKind::Empty).filter(|_| profile.launches.is_empty());
+        if found.is_none()
+            && let Some(reason) = reason
+            && profile.memory.is_empty()
+            && profile.coverage.describe_losses().is_none()
+        {
+            return Err(Failure::wrong(format!("{shown}: {}", reason.to_sentence())));
+        }
         print::warn(&profile);
         let Some(mut found) = found else {
             return Err(Failure::wrong(match args.device {

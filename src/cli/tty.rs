@@ -1,6 +1,6 @@
 //! Terminal recovery: restores the explorer's terminal after a crash, and ends a program whose terminal is gone.
 
-use super::Failure;
+use super::failure::Failure;
 use crate::launch::terminal::{self, Guard};
 use crate::ui;
 
@@ -22,6 +22,6 @@ pub fn give_back(modes: &str, group: i32) -> Result<(), Failure> {
 impl Failure {
     /// Creates an error without a message, since the terminal has disappeared.
     pub fn hung_up(_: &std::io::Error) -> Self {
-        Self { text: String::new(), code: HUNG_UP, reason: crate::cli::Reason::Cancelled }
+        Self { text: String::new(), code: HUNG_UP, reason: crate::cli::reason::Reason::Cancelled }
     }
 }

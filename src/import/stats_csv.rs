@@ -307,7 +307,9 @@ fn read_trace(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Import
         .with_fix("for exact launch numbers open the .nsys-rep or its SQLite export"),
     );
     if profile.launches.is_empty() {
-        profile.notes.push(Note::new(Severity::Error, NoteKind::Empty, "The CSV lists no kernels."));
+        profile.notes.push(
+            Note::new(Severity::Error, NoteKind::Empty, "The CSV lists no kernels.").with_fix("open the .nsys-rep itself, which says why"),
+        );
     }
     Ok(())
 }
@@ -385,7 +387,9 @@ fn read_summary(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Impo
         .with_fix("open the .nsys-rep or its SQLite export to see launches"),
     );
     if profile.totals.is_empty() {
-        profile.notes.push(Note::new(Severity::Error, NoteKind::Empty, "The CSV lists no kernels."));
+        profile.notes.push(
+            Note::new(Severity::Error, NoteKind::Empty, "The CSV lists no kernels.").with_fix("open the .nsys-rep itself, which says why"),
+        );
     }
     Ok(())
 }

@@ -50,7 +50,7 @@ pub static PROFILERS: &[Profiler] = &[
         output: &["--output", "-o"],
         script: false,
         help: &[],
-        silence: SILENT,
+        silence: SILENT_LIMIT,
         install: None,
         reports: |output| vec![format!("{output}.wstrace"), format!("{output}.*.wstrace")],
     },
@@ -61,7 +61,7 @@ pub static PROFILERS: &[Profiler] = &[
         output: &["--output", "-o"],
         script: false,
         help: &["profile", "--help"],
-        silence: PROGRESS,
+        silence: REPORTING_LIMIT,
         install: None,
         // Reports of repeated ranges are numbered.
         reports: |output| nvidia_reports(output, "nsys-rep", true),
@@ -86,7 +86,7 @@ pub static PROFILERS: &[Profiler] = &[
         output: &["--export", "-o"],
         script: false,
         help: &["--help"],
-        silence: PROGRESS,
+        silence: REPORTING_LIMIT,
         install: Some(Install {
             base: "/opt/nvidia/nsight-compute",
             prefix: "",
@@ -103,7 +103,7 @@ pub static PROFILERS: &[Profiler] = &[
         output: &["--trace"],
         script: true,
         help: &[],
-        silence: SILENT,
+        silence: SILENT_LIMIT,
         install: None,
         // One file per rank.
         reports: |output| vec![output.replace("{rank}", "*")],
@@ -115,7 +115,7 @@ pub static PROFILERS: &[Profiler] = &[
         output: &[],
         script: false,
         help: &[],
-        silence: SILENT,
+        silence: SILENT_LIMIT,
         install: Some(Install {
             base: "/opt",
             prefix: "rocm-",
@@ -132,10 +132,10 @@ pub static PROFILERS: &[Profiler] = &[
 ];
 
 /// nsys and ncu report their progress.
-const PROGRESS: Duration = Duration::from_secs(20);
+const REPORTING_LIMIT: Duration = Duration::from_secs(20);
 /// PyTorch writes a trace in one silent call of 2.4 to 3.5 s for each traced second (H200, torch 2.11, busy programs),
 /// and rocprofv3 is silent, too.
-const SILENT: Duration = Duration::from_mins(10);
+const SILENT_LIMIT: Duration = Duration::from_mins(10);
 
 /// Returns a profiler by its name.
 pub fn find_profiler(name: &str) -> Option<&'static Profiler> {
@@ -144,7 +144,7 @@ pub fn find_profiler(name: &str) -> Option<&'static Profiler> {
 
 /// Longest silence of a profiler after INT.
 pub fn silence_limit(name: &str) -> Duration {
-    find_profiler(name).map_or(SILENT, |p| p.silence)
+    find_profiler(name).map_or(SILENT_LIMIT, |p| p.silence)
 }
 
 /// Returns patterns for the files that a profiler writes.

@@ -19,12 +19,12 @@ pub struct Measured {
     pub ns: f64,
     /// Number of measured launches.
     pub launches: u64,
-    pub hint: Option<Hint>,
+    pub hint: Option<PredictedGain>,
 }
 
 /// Predicted gain of the first hint on a kernel.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Hint {
+pub struct PredictedGain {
     /// Diagnosis id.
     pub id: String,
     /// Upper bound on the saved share of the time, 0 to 1.
@@ -76,7 +76,7 @@ impl Library {
                     way: r.get("way")?,
                     ns: r.get("ns")?,
                     launches: u64::try_from(launches).unwrap_or(0),
-                    hint: hint.zip(at_most).map(|(id, at_most)| Hint { id, at_most, expected: least.zip(most) }),
+                    hint: hint.zip(at_most).map(|(id, at_most)| PredictedGain { id, at_most, expected: least.zip(most) }),
                 })
             };
             statement.query_map([run], one)?.collect()

@@ -8,8 +8,8 @@ pub mod record;
 pub mod schema;
 pub mod store;
 
-pub use kernels::{Hint, Measured};
-pub use record::{NewRun, Report, Run, State, Step};
+pub use kernels::{Measured, PredictedGain};
+pub use record::{GuidedStep, NewRun, Report, Run, State};
 pub use store::Library;
 
 /// Advice on an unusable database.

@@ -1,6 +1,6 @@
 //! Database record of a run.
 
-use crate::launch::runs::Finding;
+use crate::launch::runs::ExitProblem;
 use std::path::PathBuf;
 
 /// State of a run.
@@ -46,7 +46,7 @@ impl State {
 
 /// One step of a guided run: a command that the user runs in parallel.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Step {
+pub struct GuidedStep {
     /// Purpose of the step: wait, warm-up, open, load, close or stop.
     pub role: String,
     pub what: String,
@@ -83,7 +83,7 @@ pub struct NewRun {
     /// Notes for the user during the run.
     pub notes: String,
     /// Steps for the user during the run.
-    pub steps: Vec<Step>,
+    pub steps: Vec<GuidedStep>,
     /// True if the run outlives the explorer.
     pub detached: bool,
 }
@@ -149,14 +149,14 @@ pub struct Run {
     /// Signal that ended the profiler.
     pub exit_signal: Option<i32>,
     /// Reasons for the outcome.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ExitProblem>,
     /// Original run, if this is a re-run.
     pub parent: Option<i64>,
     /// Launches to profile in a re-run, as JSON.
     pub selects: Option<String>,
     pub notes: String,
     /// Steps for the user during the run.
-    pub steps: Vec<Step>,
+    pub steps: Vec<GuidedStep>,
     /// Number of finished steps.
     pub step: usize,
     /// Tags, in alphabetical order.

@@ -4,7 +4,7 @@ use super::record::{NewRun, Report, Run, State};
 use super::{LibraryError, schema};
 use crate::launch::private_files;
 use crate::launch::runs::host_identity;
-use crate::launch::runs::{Exit, Finding, log, process};
+use crate::launch::runs::{Exit, ExitProblem, log, process};
 use etcetera::BaseStrategy;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
@@ -269,7 +269,7 @@ impl Library {
     }
 
     /// Records the end of the run, with its outcome and reports.
-    pub fn end_run(&self, id: i64, state: State, exit: Exit, findings: &[Finding], reports: &[Report]) -> Result<(), LibraryError> {
+    pub fn end_run(&self, id: i64, state: State, exit: Exit, findings: &[ExitProblem], reports: &[Report]) -> Result<(), LibraryError> {
         let findings: Vec<(&str, &str)> = findings.iter().map(|f| (f.what.as_str(), f.fix.as_str())).collect();
         let change = self.db.unchecked_transaction().map_err(|e| self.database_error(e))?;
         self.update_run(
@@ -443,7 +443,7 @@ fn parse_row(r: &Row<'_>) -> rusqlite::Result<Run> {
         profiler: r.get("profiler")?,
         exit_code: r.get("exit_code")?,
         exit_signal: r.get("exit_signal")?,
-        findings: findings.into_iter().map(|(what, fix)| Finding { what, fix }).collect(),
+        findings: findings.into_iter().map(|(what, fix)| ExitProblem { what, fix }).collect(),
         parent: r.get("parent")?,
         selects: r.get("selects")?,
         notes: text("notes")?,

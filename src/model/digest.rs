@@ -76,11 +76,11 @@ pub struct Digest {
     #[prost(message, repeated, tag = "20")]
     pub kernels: Vec<Kernel>,
     #[prost(message, repeated, tag = "21")]
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<CollectiveKind>,
     #[prost(message, optional, tag = "22")]
     pub collectives: Option<Collectives>,
     #[prost(message, repeated, tag = "23")]
-    pub findings: Vec<Finding>,
+    pub findings: Vec<RankFinding>,
     /// Missing records, and their consequences.
     #[prost(string, repeated, tag = "24")]
     pub missing: Vec<String>,
@@ -149,7 +149,7 @@ pub struct Kernel {
 
 /// Collectives of one kind in one group.
 #[derive(Clone, PartialEq, Message)]
-pub struct Kind {
+pub struct CollectiveKind {
     /// `all_reduce`, `send_recv`; from the NCCL kernel's name if the framework does not report it.
     #[prost(string, tag = "1")]
     pub name: String,
@@ -203,7 +203,7 @@ pub struct Collectives {
 
 /// A finding about this rank alone.
 #[derive(Clone, PartialEq, Message)]
-pub struct Finding {
+pub struct RankFinding {
     #[prost(string, tag = "1")]
     pub id: String,
     #[prost(string, tag = "2")]
@@ -234,7 +234,7 @@ impl Collective {
 
 /// A step of one rank, timed by that rank's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct RankStep {
     pub number: u32,
     pub start: i64,
     pub length: i64,
@@ -369,14 +369,14 @@ impl Digest {
     }
 
     /// Steps, ordered by start.
-    pub fn steps(&self) -> Vec<Step> {
+    pub fn steps(&self) -> Vec<RankStep> {
         let Some(s) = &self.steps else { return Vec::new() };
         let mut start = 0i64;
         let of = |column: &[i64], i: usize| column.get(i).copied().unwrap_or(0).max(0);
         (0..s.number.len().min(s.start.len()).min(s.length.len()))
             .map(|i| {
                 start = start.saturating_add(s.start[i]);
-                Step {
+                RankStep {
                     number: s.number[i],
                     start,
                     length: of(&s.length, i),
@@ -388,7 +388,7 @@ impl Digest {
             .collect()
     }
 
-    pub fn set_steps(&mut self, list: &[Step]) {
+    pub fn set_steps(&mut self, list: &[RankStep]) {
         let mut out = Steps::default();
         let mut start = 0;
         for s in list {
@@ -440,12 +440,17 @@ mod tests {
 
     #[test]
     fn a_digest_comes_back_as_it_was() {
-        let kind = |group: &str| Kind { name: "all_reduce".to_owned(), group: group.to_owned(), numbered: true, ..Kind::default() };
+        let kind = |group: &str| CollectiveKind {
+            name: "all_reduce".to_owned(),
+            group: group.to_owned(),
+            numbered: true,
+            ..CollectiveKind::default()
+        };
         let mut digest = Digest { rank: Some(3), kinds: vec![kind("0"), kind("1")], ..Digest::default() };
         let one = |i: i64| Collective { kind: usize::from(i % 2 == 1), sequence: i / 2, start: 1000 * i, duration: 10 + i, bytes: 4096 };
         let list: Vec<Collective> = (0..100).map(one).collect();
         digest.set_collectives(&list, 1);
-        let steps = [Step { number: 3, start: 100, length: 50, compute: 30, exposed: 10, idle: 10 }; 2];
+        let steps = [RankStep { number: 3, start: 100, length: 50, compute: 30, exposed: 10, idle: 10 }; 2];
         digest.set_steps(&steps);
         let bytes = digest.to_bytes();
         let back = Digest::from_bytes(&bytes).unwrap();

@@ -6,7 +6,7 @@ use super::rows::{Rows, TableRow};
 use super::table;
 use super::top::kernel_steps;
 
-use crate::analysis::diff::{Diff, Row};
+use crate::analysis::diff::{Diff, DiffRow};
 use crate::analysis::table::lines::compare_lines;
 use crate::analysis::table::{Column, changes};
 use crate::analysis::triage::{StepStats, TimeCategory, Triage, frame_label};
@@ -18,7 +18,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 
 /// Writes a line for each changed kernel with a predicted gain.
-pub fn write_predictions(out: &mut dyn Write, rows: &[&Row]) -> io::Result<()> {
+pub fn write_predictions(out: &mut dyn Write, rows: &[&DiffRow]) -> io::Result<()> {
     let kept: Vec<_> = rows.iter().filter_map(|r| Some((r.name(), r.hint_outcome()?))).collect();
     if !kept.is_empty() {
         writeln!(out)?;
@@ -128,7 +128,7 @@ pub(in crate::report) struct DiffJson<'a> {
     findings_before: Option<Vec<&'static str>>,
     findings_after: Option<Vec<&'static str>>,
     caveats: &'a [String],
-    rows: Rows<'a, Row, &'a Row>,
+    rows: Rows<'a, DiffRow, &'a DiffRow>,
 }
 
 impl Document for DiffJson<'_> {
@@ -136,7 +136,7 @@ impl Document for DiffJson<'_> {
     const VERSION: &'static str = "1.1";
 }
 
-impl TableRow for Row {
+impl TableRow for DiffRow {
     fn columns() -> Vec<Column<Self>> {
         changes::columns()
     }
@@ -148,7 +148,7 @@ pub fn write_json(
     before: &Profile,
     after: &Profile,
     (diff, judged): (&Diff, Option<(&Triage, &Triage)>),
-    rows: &[&Row],
+    rows: &[&DiffRow],
 ) -> io::Result<()> {
     let steps = |which: fn((&'_ Triage, &'_ Triage)) -> Option<StepStats>| judged.and_then(which);
     let all = DiffJson {
@@ -186,7 +186,7 @@ pub fn write_json(
 }
 
 /// Prints the comparison in a format other than JSON; a table for people begins with the totals.
-pub fn print_rows(out: &mut dyn Write, diff: &Diff, rows: &[&Row], format: Format, width: Option<usize>) -> io::Result<()> {
+pub fn print_rows(out: &mut dyn Write, diff: &Diff, rows: &[&DiffRow], format: Format, width: Option<usize>) -> io::Result<()> {
     if format == Format::Table {
         writeln!(out, "{}", totals_sentence(diff))?;
         writeln!(out)?;

@@ -73,8 +73,8 @@ impl FindingJson<'_> {
 }
 
 pub fn evidence_json(e: &Evidence) -> EvidenceJson<'_> {
-    let threshold = e.threshold.map(|(op, value)| ThresholdJson { op, value });
-    EvidenceJson { name: &e.name, value: e.value, unit: e.unit, threshold }
+    let threshold = e.threshold.map(|t| ThresholdJson { op: t.op, value: t.value });
+    EvidenceJson { name: &e.name, value: e.value, unit: &e.unit, threshold }
 }
 
 pub fn finding_json(f: &Finding) -> FindingJson<'_> {

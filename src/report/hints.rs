@@ -3,7 +3,7 @@
 
 use super::Format;
 use super::envelope::{Document, Envelope, NextJson};
-use super::output::bold;
+use super::finding_text::{EvidenceText, FindingText, write_text};
 use super::table::{self, write_wrapped};
 use crate::analysis::hints::speedup_model::whole_percent;
 use crate::analysis::hints::{Depth, Evidence, Hint, Severity, Subject};
@@ -150,15 +150,16 @@ fn hint_json<'a>(plans: &mut Planned, counted: &Counted<'_>, subject: &Subject, 
             .map(|e| EvidenceJson {
                 metric: (!e.metric.is_empty()).then_some(&e.metric),
                 concept: (!e.concept.is_empty()).then_some(e.concept),
-                label: &e.label,
+                label: &e.name,
                 value: e.value,
                 unit: &e.unit,
                 threshold: e.threshold.map(|t| ThresholdJson { op: t.op, value: t.value, source: t.source }),
                 section: e.section,
             })
             .collect(),
-        gain_percent: rounded_percent(hint.gain.at_most),
+        gain_percent: rounded_percent(hint.details.gain.at_most),
         gain_expected: hint
+            .details
             .gain
             .expected
             .map(|(least, most)| ExpectedJson { least_percent: rounded_percent(least), most_percent: rounded_percent(most) }),
@@ -272,7 +273,7 @@ pub fn columns() -> Vec<HintColumn> {
         HintColumn::new("confidence", "sure", Unit::Text, "certain, likely or possible", |r| of(r, |h| Value::text(h.sure.as_str())))
             .priority(5),
         HintColumn::new("gain_percent", "saves", Unit::Percent, "at most, of the kernel's time", |r| {
-            of(r, |h| Value::Labelled(rounded_percent(h.gain.at_most).to_string().into(), h.short_gain_text().into()))
+            of(r, |h| Value::Labelled(rounded_percent(h.details.gain.at_most).to_string().into(), h.short_gain_text().into()))
         })
         .priority(1),
         HintColumn::new("headline", "finding", Unit::Text, "the hint in a sentence", |r| match r.hint() {
@@ -295,14 +296,37 @@ pub const TOO_LITTLE: &str = "nothing stands out by the counters that were colle
 
 /// Gain of a hint's change and its bound, in a sentence or two.
 fn gain_text(h: &Hint) -> String {
-    let most = format!("at most {:.0}%, since {}", whole_percent(h.gain.at_most), h.limit_text());
-    match (h.severity, h.gain.expected) {
+    let most = format!("at most {:.0}%, since {}", whole_percent(h.details.gain.at_most), h.limit_text());
+    match (h.severity, h.details.gain.expected) {
         (Severity::Healthy, _) => format!("{}. With less to do {most}", h.gain_text()),
-        (_, Some(_)) => format!("{} of the kernel's time; {most}", h.gain.to_text()),
-        _ if h.gain.left.is_empty() => {
-            format!("at most {:.0}% of the kernel's time. Upper bound: {}", whole_percent(h.gain.at_most), h.limit_text())
+        (_, Some(_)) => format!("{} of the kernel's time; {most}", h.details.gain.to_text()),
+        _ if h.details.gain.left.is_empty() => {
+            format!("at most {:.0}% of the kernel's time. Upper bound: {}", whole_percent(h.details.gain.at_most), h.limit_text())
         }
         _ => format!("{most}; how much of it depends on the change"),
+    }
+}
+
+/// Puts a hint into words.
+pub fn hint_text(h: &Hint) -> FindingText {
+    let evidence = |e: &Evidence| EvidenceText {
+        name: e.name.clone(),
+        value: format_value(e),
+        threshold: e
+            .threshold
+            .and_then(|t| Some((format_threshold(e)?, t.source)))
+            .map_or_else(String::new, |(bound, source)| if source.is_empty() { bound } else { format!("{bound}: {source}") }),
+        metric: e.metric.clone(),
+    };
+    FindingText {
+        id: h.id.id(),
+        headline: h.headline.clone(),
+        rating: format!("{}, {}, {}", h.severity.as_str(), h.sure.as_str(), h.gain_text()),
+        is_problem: h.severity > Severity::Healthy,
+        evidence: h.evidence.iter().map(evidence).collect(),
+        consequences: h.effects.iter().map(|(id, headline)| format!("{}: {headline}", id.id())).collect(),
+        actions: h.actions.clone(),
+        ..FindingText::default()
     }
 }
 
@@ -318,7 +342,7 @@ pub fn no_hints_reason(s: &Subject) -> String {
 
 /// Formats an evidence value with its unit, for people.
 pub fn format_value(e: &Evidence) -> String {
-    if matches!(e.unit.as_str(), "sector" | "request" | "inst" | "warp" | "cycle" | "thread" | "block") && e.value >= 1e6 {
+    if matches!(&*e.unit, "sector" | "request" | "inst" | "warp" | "cycle" | "thread" | "block") && e.value >= 1e6 {
         return format_rounded(e.value, &e.unit);
     }
     let (number, unit) = human_number(e.value, &e.unit);
@@ -375,37 +399,15 @@ pub fn print_reasoning(
         }
         for (rank, h) in s.hints.iter().enumerate() {
             writeln!(out)?;
-            let title = format!("{}. {}", rank + 1, h.id.id());
-            let head = format!("{} ({}, {}): ", bold(&title), h.severity.as_str(), h.sure.as_str());
-            write_wrapped(out, "  ", "     ", &format!("{head}{}", h.headline), width)?;
-            write_wrapped(out, "     gain: ", "           ", &gain_text(h), width)?;
-            if let Some(worth) = run_worth(timeline.filter(|_| rank == 0), at, s) {
-                write_wrapped(out, "     run: ", "          ", &worth.describe_effect(), width)?;
+            let mut text = hint_text(h);
+            text.costs.push(("gain", gain_text(h)));
+            let worth = run_worth(timeline.filter(|_| rank == 0), at, s);
+            text.costs.extend(worth.map(|w| ("in the run", w.describe_effect())));
+            let command = planned_command(&mut plans, &counted, s, h);
+            if command.is_some() || s.is_amd() {
+                text.confirm = (h.confirm.why.clone(), command.map(warpscope_rerun::rerun::Rerun::argv).unwrap_or_default());
             }
-            for e in &h.evidence {
-                let than = format_threshold(e).map_or_else(String::new, |t| format!("   [{t}: {}]", e.threshold.map_or("", |t| t.source)));
-                let metric = match (e.metric.as_str(), e.concept) {
-                    ("", "") => "computed",
-                    ("", _) => "from the launch",
-                    (metric, _) => metric,
-                };
-                writeln!(out, "     · {} = {}{than}", escape_unsafe(&e.label), format_value(e))?;
-                writeln!(out, "         {}", escape_unsafe(metric))?;
-            }
-            for (id, headline) in &h.effects {
-                write_wrapped(out, "     → effect: ", "           ", &format!("{}: {headline}", id.id()), width)?;
-            }
-            for action in &h.actions {
-                write_wrapped(out, "     change: ", "             ", action, width)?;
-            }
-            if let Some(c) = planned_command(&mut plans, &counted, s, h) {
-                write_wrapped(out, "     confirm: ", "              ", &h.confirm.why, width)?;
-                if !c.argv().is_empty() {
-                    writeln!(out, "       {}", escape_unsafe(&shell::command_line(&c.argv())))?;
-                }
-            } else if s.is_amd() && !h.confirm.why.is_empty() {
-                write_wrapped(out, "     confirm: ", "              ", &h.confirm.why, width)?;
-            }
+            write_text(out, rank + 1, &text, width)?;
         }
         if s.hints.is_empty() {
             write_wrapped(out, "  ", "    ", &no_hints_reason(s), width)?;

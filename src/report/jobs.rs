@@ -9,7 +9,7 @@ use crate::model::text::escape_unsafe;
 use crate::model::units::format_count;
 use crate::rerun::jobs::filter::Filter;
 use crate::rerun::jobs::select::{Selected, Taken};
-use crate::rerun::jobs::{Checked, File, Finding};
+use crate::rerun::jobs::{Checked, File, JobProblem};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -75,7 +75,7 @@ impl Document for FilesJson<'_> {
     const VERSION: &'static str = "1.1";
 }
 
-fn findings_json(list: &[Finding]) -> Vec<FindingJson<'_>> {
+fn findings_json(list: &[JobProblem]) -> Vec<FindingJson<'_>> {
     list.iter()
         .map(|f| FindingJson { severity: f.severity.as_str(), id: f.id, line: f.line, text: &f.text, fix: f.fix.as_deref() })
         .collect()
@@ -124,7 +124,7 @@ pub fn write_json(out: &mut dyn Write, files: &[(String, File, InReport)]) -> io
 pub struct FindingRow<'a> {
     file: &'a str,
     job: Option<usize>,
-    finding: &'a Finding,
+    finding: &'a JobProblem,
 }
 
 /// The columns, in order.
@@ -153,7 +153,7 @@ pub fn print_rows(out: &mut dyn Write, files: &[(String, File, InReport)], forma
     table::print_rows(columns(), rows, out, format, width)
 }
 
-fn people_findings(out: &mut dyn Write, list: &[Finding], width: usize) -> io::Result<()> {
+fn people_findings(out: &mut dyn Write, list: &[JobProblem], width: usize) -> io::Result<()> {
     for f in list {
         let line = f.line.map_or_else(String::new, |l| format!("line {l}: "));
         let word = if f.severity == Severity::Info { "note" } else { f.severity.as_str() };

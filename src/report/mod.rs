@@ -10,6 +10,7 @@ pub mod diff;
 pub mod document;
 pub mod envelope;
 pub mod finding;
+pub mod finding_text;
 mod format;
 pub mod hints;
 pub mod host_lines;

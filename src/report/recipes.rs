@@ -3,8 +3,8 @@
 use super::envelope::{Document, Envelope, NextJson};
 use super::rerun::{PartJson, explain_parts, write_wrapped};
 use crate::model::text::escape_unsafe;
-use crate::rerun::recipes::{Prepared, Recipe, Step, User, all_recipes};
-use crate::rerun::{Part, PartId, shell};
+use crate::rerun::recipes::{Prepared, Recipe, RecipeStep, User, all_recipes};
+use crate::rerun::{CommandPart, PartId, shell};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -26,8 +26,8 @@ struct StepJson<'a> {
     shell: String,
 }
 
-impl<'a> From<&'a Step> for StepJson<'a> {
-    fn from(s: &'a Step) -> Self {
+impl<'a> From<&'a RecipeStep> for StepJson<'a> {
+    fn from(s: &'a RecipeStep) -> Self {
         Self { role: s.role.word(), what: &s.what, why: &s.why, argv: &s.argv, shell: shell::command_line(&s.argv) }
     }
 }
@@ -225,8 +225,8 @@ pub fn write_text(out: &mut dyn Write, recipe: &Recipe<'_>, prepared: &Prepared,
 }
 
 /// Parts of the command, with the variables as the first one.
-fn with_variables(prepared: &Prepared) -> Vec<Part> {
-    let variables = (!prepared.env.is_empty()).then(|| Part {
+fn with_variables(prepared: &Prepared) -> Vec<CommandPart> {
+    let variables = (!prepared.env.is_empty()).then(|| CommandPart {
         id: crate::rerun::PartId::Tool,
         words: ["env".to_owned()].into_iter().chain(prepared.env.iter().map(|(n, v)| format!("{n}={v}"))).collect(),
         why: "Environment variables for this command only.".to_owned(),

@@ -4,7 +4,7 @@ use super::envelope::{Document, Envelope, NextJson};
 use crate::analysis::labels::display_width;
 use crate::model::text::escape_unsafe;
 use crate::model::{Bytes, Nanos, Profile, config, units};
-use crate::rerun::{Alternative, Cost, Part, Plan, Rerun, Selects, Warning, shell};
+use crate::rerun::{Alternative, CommandPart, Cost, Plan, Rerun, Selects, Warning, shell};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -85,8 +85,8 @@ pub(super) struct PartJson<'a> {
     why: &'a str,
 }
 
-impl<'a> From<&'a Part> for PartJson<'a> {
-    fn from(p: &'a Part) -> Self {
+impl<'a> From<&'a CommandPart> for PartJson<'a> {
+    fn from(p: &'a CommandPart) -> Self {
         Self { words: &p.words, why: &p.why }
     }
 }
@@ -238,13 +238,13 @@ pub(super) fn write_wrapped(out: &mut dyn Write, head: &str, text: &str, columns
 }
 
 /// Writes the parts of a command, each with its purpose.
-pub fn explain_parts(out: &mut dyn Write, title: &str, parts: &[Part], columns: usize) -> io::Result<()> {
+pub fn explain_parts(out: &mut dyn Write, title: &str, parts: &[CommandPart], columns: usize) -> io::Result<()> {
     let columns = columns.clamp(60, 140);
     if !title.is_empty() {
         writeln!(out, "{}\n", escape_unsafe(title))?;
     }
     // A part may have an explanation but no words, such as the name inside --kernel-id.
-    let pieces: Vec<&Part> = parts.iter().filter(|p| !p.words.is_empty()).collect();
+    let pieces: Vec<&CommandPart> = parts.iter().filter(|p| !p.words.is_empty()).collect();
     let last = pieces.len().saturating_sub(1);
     for (n, part) in pieces.iter().enumerate() {
         let head = if n == 0 { "  " } else { "      " };

@@ -3,7 +3,7 @@
 use super::launch_skip::Population;
 use super::nvtx::{self, Cover, Enclosing, RangeName};
 use super::options::{OpenedBy, Options, Within};
-use super::{Part, PartId};
+use super::{CommandPart, PartId};
 use crate::model::{self, LaunchOrder, Profile, RangeKind};
 
 /// Capture range and NVTX range of a re-run.
@@ -178,7 +178,7 @@ impl Gate {
     }
 
     /// Returns the options for ncu.
-    pub fn to_part(&self, profile: &Profile) -> Option<Part> {
+    pub fn to_part(&self, profile: &Profile) -> Option<CommandPart> {
         let mut words: Vec<String> = Vec::new();
         let mut why = Vec::new();
         match self.api {
@@ -213,6 +213,6 @@ impl Gate {
                 why.push(format!("Of these ranges only number {n} is used, counted from 1."));
             }
         }
-        (!words.is_empty()).then(|| Part { id: PartId::Gate, words, why: why.join(" ") })
+        (!words.is_empty()).then(|| CommandPart { id: PartId::Gate, words, why: why.join(" ") })
     }
 }

@@ -35,7 +35,7 @@ pub struct Section {
 
 /// A performance question and the sections that answer it.
 #[derive(Debug, PartialEq)]
-pub struct Question {
+pub struct SectionList {
     /// Command-line name.
     pub word: &'static str,
     pub asks: &'static str,
@@ -88,43 +88,43 @@ pub static SECTIONS: &[Section] = &[
 ];
 
 /// Questions that a profile can answer.
-pub static QUESTIONS: &[Question] = &[
-    Question {
+pub static QUESTIONS: &[SectionList] = &[
+    SectionList {
         word: "bound",
         asks: "is it bound by compute, memory or latency?",
         sections: &["SpeedOfLight", "LaunchStats", "Occupancy"],
         source: false,
         figure: figure(10, 0.30, 52_000),
     },
-    Question {
+    SectionList {
         word: "memory",
         asks: "why is memory slow?",
         sections: &["SpeedOfLight", "MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Chart", "MemoryWorkloadAnalysis_Tables"],
         source: false,
         figure: figure(35, 1.13, 86_000),
     },
-    Question {
+    SectionList {
         word: "stalls",
         asks: "what are its warps waiting for?",
         sections: &["SpeedOfLight", "SchedulerStats", "WarpStateStats"],
         source: false,
         figure: figure(17, 0.32, 41_000),
     },
-    Question {
+    SectionList {
         word: "compute",
         asks: "which pipe is busy?",
         sections: &["SpeedOfLight", "ComputeWorkloadAnalysis", "InstructionStats"],
         source: false,
         figure: figure(13, 0.33, 50_000),
     },
-    Question {
+    SectionList {
         word: "occupancy",
         asks: "what limits occupancy?",
         sections: &["LaunchStats", "Occupancy"],
         source: false,
         figure: figure(1, 0.06, 32_000),
     },
-    Question {
+    SectionList {
         word: "source",
         asks: "which source line is it?",
         sections: &["SchedulerStats", "WarpStateStats", "SourceCounters"],
@@ -222,7 +222,7 @@ impl Collect {
 }
 
 /// Looks up a question by its name.
-pub fn find_question(word: &str) -> Option<&'static Question> {
+pub fn find_question(word: &str) -> Option<&'static SectionList> {
     QUESTIONS.iter().find(|q| q.word == word)
 }
 

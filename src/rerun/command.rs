@@ -34,7 +34,7 @@ pub enum PartId {
 
 /// A part of a command: words that belong together, and their explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct CommandPart {
     pub id: PartId,
     pub words: Vec<String>,
     /// Explanation of these words, in one or two sentences.
@@ -81,7 +81,7 @@ pub struct Alternative {
 pub struct Rerun {
     pub tool: &'static str,
     /// Parts of the command line.
-    pub parts: Vec<Part>,
+    pub parts: Vec<CommandPart>,
     /// Working directory of the command, if known.
     pub directory: Option<String>,
     /// Selected launches, in the order of the results.

@@ -2,7 +2,7 @@
 
 use super::capture_range::{self, Gate};
 use super::options::{OpenedBy, Options, Replay, Within};
-use super::{Cost, Part, PartId, Rerun, Selects, collect, ncu_builder, parts, program, warnings};
+use super::{CommandPart, Cost, PartId, Rerun, Selects, collect, ncu_builder, parts, program, warnings};
 use crate::model::{GraphLaunch, NameForm, Profile};
 
 /// Returns the command for one graph launch of such a capture.
@@ -45,17 +45,17 @@ pub fn graph_command(profile: &Profile, index: usize, options: &Options) -> Resu
     let program = program::resolve_program(profile, options);
     let mut parts = vec![parts::tool()];
     parts.extend(gate.to_part(profile));
-    parts.push(Part {
+    parts.push(CommandPart {
         id: PartId::Graphs,
         words: ["--graph-profiling", "graph"].map(str::to_owned).to_vec(),
         why: "Each CUDA graph launch is profiled as a whole.".to_owned(),
     });
-    parts.push(Part {
+    parts.push(CommandPart {
         id: PartId::Name,
         words: ["--kernel-name", "graph"].map(str::to_owned).to_vec(),
         why: "ncu calls every CUDA graph launch graph.".to_owned(),
     });
-    parts.push(Part {
+    parts.push(CommandPart {
         id: PartId::Which,
         words: ["--launch-skip".to_owned(), skip.to_string(), "--launch-count".to_owned(), "1".to_owned()].to_vec(),
         why: format!(

@@ -36,10 +36,10 @@ pub mod warning;
 pub mod warnings;
 
 pub use collect::{Collect, Cost};
-pub use command::{Alternative, Part, PartId, Rerun, Selects};
+pub use command::{Alternative, CommandPart, PartId, Rerun, Selects};
 pub use nvtx::{Enclosing, RangeName};
 pub use options::{Base, CacheControl, ClockControl, OpenedBy, Options, Profiler, Replay, Within};
 pub use plan::{Plan, Target, plan};
 pub use request::{Choose, Picked, Request};
-pub use verify::{Found, Verdict, verify};
+pub use verify::{ProfiledResult, Verdict, verify};
 pub use warning::Warning;

@@ -9,7 +9,7 @@ use super::processes::{self, Scope};
 use super::program::{self, Program};
 use super::warning::Warning;
 use super::warnings;
-use super::{Cost, Part, PartId, Rerun, Selects, collect, parts, ranges, shell};
+use super::{CommandPart, Cost, PartId, Rerun, Selects, collect, parts, ranges, shell};
 use crate::model::kernel::truncated_prefix;
 use crate::model::{Kernel, LaunchId, NameForm, Nanos, Profile, units};
 
@@ -130,7 +130,7 @@ impl<'a> Draft<'a> {
         self.name.is_some() && !matches!(self.scope, Scope::InTurn(_))
     }
 
-    fn name_part(&self) -> Part {
+    fn name_part(&self) -> CommandPart {
         let mut words = Vec::new();
         if self.base != NameForm::Function {
             words.extend(["--kernel-name-base".to_owned(), self.base.as_str().to_owned()]);
@@ -157,11 +157,11 @@ impl<'a> Draft<'a> {
                 }
             }
         };
-        Part { id: PartId::Name, words, why }
+        CommandPart { id: PartId::Name, words, why }
     }
 
     /// Returns `--launch-skip` and `--launch-count`, or `--kernel-id` for launches that are not adjacent.
-    fn selection_parts(&self) -> Vec<Part> {
+    fn selection_parts(&self) -> Vec<CommandPart> {
         let (Some(&skip), n) = (self.skips.first(), self.skips.len()) else {
             return Vec::new();
         };
@@ -181,7 +181,7 @@ impl<'a> Draft<'a> {
             let row = if n == 1 { "" } else { " in a row" };
             let why = format!("Skips {skips}{place}, in host call order, then profiles {n}{row}.");
             let words = ["--launch-skip".to_owned(), skip.to_string(), "--launch-count".to_owned(), n.to_string()].to_vec();
-            return vec![self.name_part(), Part { id: PartId::Which, words, why }];
+            return vec![self.name_part(), CommandPart { id: PartId::Which, words, why }];
         }
         let numbers = self.skips.iter().map(|r| (r + 1).to_string()).collect::<Vec<_>>().join("|");
         let mut name = self.name_part();
@@ -189,10 +189,10 @@ impl<'a> Draft<'a> {
         let id = format!("::{}:{numbers}", id_name(self.name.as_deref().unwrap_or_default()));
         let words = ["--kernel-id".to_owned(), id, "--launch-count".to_owned(), n.to_string()].to_vec();
         let why = format!("Any context and stream; then the name, and the numbers of the {n} {what} to profile{place}, counted from 1.");
-        vec![name, Part { id: PartId::Which, words, why }]
+        vec![name, CommandPart { id: PartId::Which, words, why }]
     }
 
-    fn build_parts(&self) -> Vec<Part> {
+    fn build_parts(&self) -> Vec<CommandPart> {
         let o = self.options;
         let mut parts = vec![parts::tool()];
         if self.as_range {
@@ -206,7 +206,7 @@ impl<'a> Draft<'a> {
                 } else {
                     "Each CUDA graph launch counts as one, under the name graph; the kernels inside are not counted, as in the capture."
                 };
-                parts.push(Part {
+                parts.push(CommandPart {
                     id: PartId::Graphs,
                     words: ["--graph-profiling", "graph"].map(str::to_owned).to_vec(),
                     why: why.to_owned(),
@@ -228,8 +228,8 @@ impl<'a> Draft<'a> {
     }
 
     /// Parts that measure the range around a kernel that cannot be replayed alone.
-    fn range_parts(&self) -> Vec<Part> {
-        let mut parts = vec![Part {
+    fn range_parts(&self) -> Vec<CommandPart> {
+        let mut parts = vec![CommandPart {
             id: PartId::Processes,
             words: ["--target-processes", "all"].map(str::to_owned).to_vec(),
             why: "All processes run under ncu, so a kernel that waits for another rank finds it running.".to_owned(),

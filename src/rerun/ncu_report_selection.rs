@@ -117,7 +117,7 @@ pub fn as_before(profile: &Profile, rows: &[usize], options: &Options, rerun: &m
         let at = rerun.parts.iter().position(|p| p.id == PartId::Name).unwrap_or(1);
         let words = ["--nvtx", "--nvtx-include", &range].map(str::to_owned).to_vec();
         let why = "The range that the report's own command counted in.".to_owned();
-        rerun.parts.insert(at, super::Part { id: PartId::Gate, words, why });
+        rerun.parts.insert(at, super::CommandPart { id: PartId::Gate, words, why });
     }
     rerun.warnings.retain(|w| w.id != "chosen-launches");
 }

@@ -2,10 +2,10 @@
 
 use super::options::{CacheControl, ClockControl, Options, Replay};
 use super::program::{self, Program};
-use super::{Part, PartId, shell};
+use super::{CommandPart, PartId, shell};
 
-pub fn tool() -> Part {
-    Part {
+pub fn tool() -> CommandPart {
+    CommandPart {
         id: PartId::Tool,
         words: ["ncu", "--config-file", "off"].map(str::to_owned).to_vec(),
         why: "NVIDIA's kernel profiler. A configuration file in this or the home directory could change any option; it is ignored."
@@ -14,10 +14,11 @@ pub fn tool() -> Part {
 }
 
 /// Parts for the collected metrics and their settings.
-pub fn settings(o: &Options, as_range: bool) -> Vec<Part> {
-    let part = |id, words: &[&str], why: &str| Part { id, words: words.iter().map(|w| (*w).to_owned()).collect(), why: why.to_owned() };
+pub fn settings(o: &Options, as_range: bool) -> Vec<CommandPart> {
+    let part =
+        |id, words: &[&str], why: &str| CommandPart { id, words: words.iter().map(|w| (*w).to_owned()).collect(), why: why.to_owned() };
     let mut parts =
-        vec![Part { id: PartId::Collect, words: o.collect.to_args(), why: format!("What is measured: {}.", o.collect.describe()) }];
+        vec![CommandPart { id: PartId::Collect, words: o.collect.to_args(), why: format!("What is measured: {}.", o.collect.describe()) }];
     if o.clock == ClockControl::None {
         parts.push(part(
             PartId::Clocks,
@@ -49,7 +50,7 @@ pub fn settings(o: &Options, as_range: bool) -> Vec<Part> {
     parts
 }
 
-pub fn output(output: &str, overwrite: bool) -> Part {
+pub fn output(output: &str, overwrite: bool) -> CommandPart {
     let mut words = vec!["--export".to_owned(), shell::output_path(output)];
     let mut why = format!("The report: {output}.ncu-rep.");
     if overwrite {
@@ -58,14 +59,14 @@ pub fn output(output: &str, overwrite: bool) -> Part {
     } else {
         why.push_str(" ncu refuses to start if it already exists.");
     }
-    Part { id: PartId::Output, words, why }
+    CommandPart { id: PartId::Output, words, why }
 }
 
-pub fn program(program: &Program) -> Part {
+pub fn program(program: &Program) -> CommandPart {
     let why = match program.from {
         program::From::Report => "The program and its arguments, as the report recorded them.",
         program::From::User => "The program and its arguments, as you gave them.",
         program::From::Nowhere => "The report does not say which program ran: put it here.",
     };
-    Part { id: PartId::Program, words: program.argv.clone(), why: why.to_owned() }
+    CommandPart { id: PartId::Program, words: program.argv.clone(), why: why.to_owned() }
 }

@@ -4,7 +4,7 @@
 
 use super::launch_skip::{self, Count};
 use super::launchers::{self, Launched};
-use super::{Part, PartId, shell};
+use super::{CommandPart, PartId, shell};
 use crate::model::Profile;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -82,7 +82,7 @@ fn guess_rank(profile: &Profile, pids: &BTreeSet<u32>, pid: u32) -> (u32, &'stat
 
 impl Scope {
     /// Returns the options for ncu.
-    pub fn to_part(&self) -> Option<Part> {
+    pub fn to_part(&self) -> Option<CommandPart> {
         let (words, why) = match self {
             Self::One => return None,
             Self::InTurn(n) => (
@@ -105,7 +105,7 @@ impl Scope {
                 "Only this rank and its child processes run under ncu, so that the count is its own.".to_owned(),
             ),
         };
-        Some(Part { id: PartId::Processes, words, why })
+        Some(CommandPart { id: PartId::Processes, words, why })
     }
 }
 
@@ -114,7 +114,7 @@ const RANKS: &str = "${RANK:-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:
 
 /// Returns a script to start in place of the program. The script runs the selected rank under the profiler and the
 /// others unchanged.
-pub fn wrapper_script(ncu: &[Part], rank: u32) -> String {
+pub fn wrapper_script(ncu: &[CommandPart], rank: u32) -> String {
     let groups: Vec<Vec<String>> = ncu.iter().filter(|p| p.id != PartId::Program).map(|p| p.words.clone()).collect();
     let command = shell::command_lines(&groups).replace("\n    ", "\n        ");
     format!(
@@ -127,19 +127,19 @@ pub fn wrapper_script(ncu: &[Part], rank: u32) -> String {
 
 /// Returns the complete command for a known launcher: the launcher, a shell that selects by rank, and the program.
 /// Returns `None` if the position of the program in the launcher's command is unknown.
-pub fn launcher_parts(ncu: &[Part], rank: u32, program: &[String]) -> Option<Vec<Part>> {
+pub fn launcher_parts(ncu: &[CommandPart], rank: u32, program: &[String]) -> Option<Vec<CommandPart>> {
     let Launched { launcher, head, inner, .. } = launchers::split_command(program)?.ok()?;
     let command: Vec<String> = ncu.iter().filter(|p| p.id != PartId::Program).flat_map(|p| p.words.iter().cloned()).collect();
     let variable = launcher.shell_variable();
     let text = format!("if [ \"${{{variable}}}\" = {rank} ]; then exec {} \"$@\"; fi; exec \"$@\"", shell::command_line(&command));
     Some(vec![
-        Part { id: PartId::Program, words: head, why: "The launcher, unchanged.".to_owned() },
-        Part {
+        CommandPart { id: PartId::Program, words: head, why: "The launcher, unchanged.".to_owned() },
+        CommandPart {
             id: PartId::Processes,
             words: vec!["sh".to_owned(), "-c".to_owned(), text, "sh".to_owned()],
             why: format!("Rank {rank} runs under ncu with a count of its own; the other ranks run without a profiler."),
         },
-        Part { id: PartId::Program, words: inner, why: "The program that the launcher starts.".to_owned() },
+        CommandPart { id: PartId::Program, words: inner, why: "The program that the launcher starts.".to_owned() },
     ])
 }
 
@@ -154,9 +154,9 @@ mod tests {
     #[test]
     fn one_rank_runs_under_the_profiler() {
         let ncu = [
-            Part { id: PartId::Tool, words: words("ncu"), why: String::new() },
-            Part { id: PartId::Name, words: vec!["--kernel-name".into(), "a b".into()], why: String::new() },
-            Part { id: PartId::Program, words: words("mpirun -np 2 ./app"), why: String::new() },
+            CommandPart { id: PartId::Tool, words: words("ncu"), why: String::new() },
+            CommandPart { id: PartId::Name, words: vec!["--kernel-name".into(), "a b".into()], why: String::new() },
+            CommandPart { id: PartId::Program, words: words("mpirun -np 2 ./app"), why: String::new() },
         ];
         let argv: Vec<String> = launcher_parts(&ncu, 1, &words("mpirun -np 2 ./app")).unwrap().into_iter().flat_map(|p| p.words).collect();
         assert_eq!(argv[..3], words("mpirun -np 2"));

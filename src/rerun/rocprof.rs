@@ -8,7 +8,7 @@
 
 use super::program::{self, Program};
 use super::warning::{Warning, warning};
-use super::{Alternative, Collect, Cost, OpenedBy, Options, Part, PartId, Rerun, Selects, ncu_builder, parts, ranges, shell};
+use super::{Alternative, Collect, CommandPart, Cost, OpenedBy, Options, PartId, Rerun, Selects, ncu_builder, parts, ranges, shell};
 use crate::model::units::format_count;
 use crate::model::{Kernel, LaunchId, LaunchOrder, NameForm, Nanos, NoteKind, Profile, Severity};
 use std::collections::BTreeSet;
@@ -119,14 +119,14 @@ impl<'a> Group<'a> {
         fixed.iter().map(|c| (*c).to_owned()).collect()
     }
 
-    fn selection_parts(&self) -> Vec<Part> {
+    fn selection_parts(&self) -> Vec<CommandPart> {
         let spelling = Spelling::from_kernel(&self.kernel);
         let mut name = Vec::new();
         if spelling == Spelling::Mangled {
             name.push("--mangled-kernels".to_owned());
         }
         name.extend(["--kernel-include-regex".to_owned(), spelling.name_regex(&self.kernel)]);
-        let part = |id, words: Vec<String>, why: &str| Part { id, words, why: why.to_owned() };
+        let part = |id, words: Vec<String>, why: &str| CommandPart { id, words, why: why.to_owned() };
         vec![
             part(PartId::Name, name, "The whole name as rocprofv3 prints it, with all characters that mean something escaped."),
             part(
@@ -137,12 +137,12 @@ impl<'a> Group<'a> {
         ]
     }
 
-    fn command_parts(&self, collecting: Part, output: &str, program: &Program) -> Vec<Part> {
+    fn command_parts(&self, collecting: CommandPart, output: &str, program: &Program) -> Vec<CommandPart> {
         let (folder, stem) = output.rsplit_once('/').map_or((".", output), |(f, s)| (if f.is_empty() { "/" } else { f }, s));
         let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
-        let mut out = vec![Part { id: PartId::Tool, words: words(&["rocprofv3"]), why: "AMD's profiler.".to_owned() }, collecting];
+        let mut out = vec![CommandPart { id: PartId::Tool, words: words(&["rocprofv3"]), why: "AMD's profiler.".to_owned() }, collecting];
         out.extend(self.selection_parts());
-        out.push(Part {
+        out.push(CommandPart {
             id: PartId::Output,
             words: words(&["--output-directory", folder, "--output-file", stem, "--output-format", "csv"]),
             why: format!("The results: {output}_counter_collection.csv and files beside it."),
@@ -322,11 +322,12 @@ impl<'a> Group<'a> {
             let mut words = vec!["--pmc".to_owned()];
             words.extend_from_slice(names);
             let why = "Counters of one run of the program; too many for the hardware end it.";
-            Part { id: PartId::Collect, words, why: why.to_owned() }
+            CommandPart { id: PartId::Collect, words, why: why.to_owned() }
         };
         let counters = self.command_parts(pmc(&self.counters(&options.collect)), &output, &program);
         let why = "Every instruction of the waves on one compute unit, with what they waited for.";
-        let att = Part { id: PartId::Collect, words: ["--att", "--att-target-cu", "1"].map(str::to_owned).to_vec(), why: why.to_owned() };
+        let att =
+            CommandPart { id: PartId::Collect, words: ["--att", "--att-target-cu", "1"].map(str::to_owned).to_vec(), why: why.to_owned() };
         let mut traced = self.command_parts(att, &format!("{output}-att"), &program);
         // A thread trace has its own output format.
         for part in &mut traced {
@@ -335,7 +336,7 @@ impl<'a> Group<'a> {
                 part.why = format!("The results: folders ui_output_… beside {output}-att_results.db.");
             }
         }
-        let words = |parts: &[Part]| parts.iter().flat_map(|p| p.words.clone()).collect::<Vec<String>>();
+        let words = |parts: &[CommandPart]| parts.iter().flat_map(|p| p.words.clone()).collect::<Vec<String>>();
         let (thread_trace, wants_trace) = (words(&traced), matches!(options.collect, Collect::Question("source" | "stalls")));
         let counted = words(&counters);
         let writes = matches!(options.collect, Collect::Question("memory"))

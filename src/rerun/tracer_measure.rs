@@ -8,7 +8,7 @@ use super::launch_skip::{self, Unit};
 use super::ncu_builder::Draft;
 use super::processes::Scope;
 use super::warning::{Warning, warning};
-use super::{Collect, Cost, OpenedBy, Options, Part, PartId, RangeName, Rerun, capture_range, ncu_builder, parts, ranges};
+use super::{Collect, CommandPart, Cost, OpenedBy, Options, PartId, RangeName, Rerun, capture_range, ncu_builder, parts, ranges};
 use crate::model::{Kernel, NameForm, Profile, Severity};
 
 /// Maximum number of launches per request, limited by the tracer's injection library.
@@ -93,7 +93,7 @@ pub fn build_command(profile: &Profile, rows: &[usize], options: &Options) -> Re
         return Err(why);
     }
     let stalls = is_stall_sampling(&options.collect);
-    let mut asked: Vec<Part> = Vec::new();
+    let mut asked: Vec<CommandPart> = Vec::new();
     let (mut selects, mut warnings, mut base) = (Vec::new(), Vec::<Warning>::new(), NameForm::Function);
     for &row in rows {
         let kernel = profile.kernels.get(profile.launches.kernel(row).0 as usize).cloned().unwrap_or_default();
@@ -132,19 +132,19 @@ pub fn build_command(profile: &Profile, rows: &[usize], options: &Options) -> Re
             if form == NameForm::Mangled { "symbol" } else { "function" }
         );
         let option = if stalls { "--stalls" } else { "--measure" };
-        asked.push(Part { id: PartId::Which, words: vec![option.to_owned(), format!("{name}#{number}")], why });
+        asked.push(CommandPart { id: PartId::Which, words: vec![option.to_owned(), format!("{name}#{number}")], why });
         selects.extend(draft.selected_launches());
     }
     let why = "The built-in tracer: the program runs as it is, and CUPTI (12.6 or newer) reads the counters of chosen launches.";
-    let mut all = vec![Part { id: PartId::Tool, words: ["warpscope", "trace"].map(str::to_owned).to_vec(), why: why.to_owned() }];
+    let mut all = vec![CommandPart { id: PartId::Tool, words: ["warpscope", "trace"].map(str::to_owned).to_vec(), why: why.to_owned() }];
     all.append(&mut asked);
     if let Some(list) = tracer_questions(&options.collect).filter(|_| !stalls) {
         let why = format!("What is measured: {}.", describe_metrics(&options.collect));
-        all.push(Part { id: PartId::Collect, words: vec!["--questions".to_owned(), list.to_owned()], why });
+        all.push(CommandPart { id: PartId::Collect, words: vec!["--questions".to_owned(), list.to_owned()], why });
     }
     let output = options.output.clone().unwrap_or_else(|| ncu_builder::report_stem(profile, rows));
     let why = format!("The traces: {output}.PID.wstrace, one for each process that uses CUDA, with the results in them.");
-    all.push(Part { id: PartId::Output, words: vec!["--output".to_owned(), output.clone()], why });
+    all.push(CommandPart { id: PartId::Output, words: vec!["--output".to_owned(), output.clone()], why });
     let program = super::program::resolve_program(profile, options);
     let directory = program.directory.clone();
     all.push(parts::program(&program));
@@ -168,11 +168,11 @@ pub fn build_command(profile: &Profile, rows: &[usize], options: &Options) -> Re
 }
 
 /// Options that select processes and limit the launches in them.
-fn common_parts(profile: &Profile, draft: &Draft<'_>) -> Result<Vec<Part>, String> {
+fn common_parts(profile: &Profile, draft: &Draft<'_>) -> Result<Vec<CommandPart>, String> {
     let mut out = Vec::new();
     if let Scope::AtOnce { rank, .. } = draft.scope {
         let why = format!("Only rank {rank} is recorded, by the variables of its launcher.");
-        out.push(Part { id: PartId::Processes, words: vec!["--ranks".to_owned(), rank.to_string()], why });
+        out.push(CommandPart { id: PartId::Processes, words: vec!["--ranks".to_owned(), rank.to_string()], why });
     }
     if let Some((range, nth)) = draft.gate.range {
         let label = profile.ranges.label(range.name);
@@ -181,7 +181,7 @@ fn common_parts(profile: &Profile, draft: &Draft<'_>) -> Result<Vec<Part>, Strin
         let mut words = vec!["--only-range".to_owned(), word];
         let which = nth.map_or_else(|| "ranges of this name".to_owned(), |n| format!("this NVTX range, number {n}"));
         words.extend(nth.into_iter().flat_map(|n| ["--only-nth".to_owned(), n.to_string()]));
-        out.push(Part { id: PartId::Gate, words, why: format!("Only launches inside {which} are counted.") });
+        out.push(CommandPart { id: PartId::Gate, words, why: format!("Only launches inside {which} are counted.") });
     }
     Ok(out)
 }

@@ -6,7 +6,7 @@ use crate::model::{Metrics, ResultMetrics, config, kernel, units};
 
 /// Identity of one result in a profiler's report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct ProfiledResult {
     /// The name in the report: function or (possibly simplified) full name.
     pub name: String,
     /// Linker symbol, if the report has it.
@@ -19,7 +19,7 @@ pub struct Found {
     pub products: bool,
 }
 
-impl Found {
+impl ProfiledResult {
     /// Returns all results of a report.
     pub fn all_results(metrics: &Metrics) -> Vec<Self> {
         let products = metrics.source.tool == "rocprofv3";
@@ -33,7 +33,7 @@ impl Found {
     }
 }
 
-impl From<&ResultMetrics> for Found {
+impl From<&ResultMetrics> for ProfiledResult {
     fn from(r: &ResultMetrics) -> Self {
         Self {
             name: r.kernel.demangled().to_owned(),
@@ -69,7 +69,7 @@ fn format_dims(d: Option<[u32; 3]>) -> String {
 
 /// Compares kernel, grid and block of the selected launches with the results, in order. Skips values missing on one
 /// side, but rejects a result without any comparable value.
-pub fn verify(selects: &[Selects], found: &[Found]) -> Verdict {
+pub fn verify(selects: &[Selects], found: &[ProfiledResult]) -> Verdict {
     if found.is_empty() {
         return Verdict::Differs(vec!["the report has no results: no launch was selected".to_owned()]);
     }
@@ -121,18 +121,19 @@ pub fn verify(selects: &[Selects], found: &[Found]) -> Verdict {
 }
 
 /// Returns true if each selected launch has a result, but in another order.
-fn is_reordered(selects: &[Selects], found: &[Found]) -> bool {
-    let mut left: Vec<&Found> = found.iter().collect();
+fn is_reordered(selects: &[Selects], found: &[ProfiledResult]) -> bool {
+    let mut left: Vec<&ProfiledResult> = found.iter().collect();
     selects.len() == found.len()
         && selects.iter().all(|want| {
-            let fits =
-                |have: &&Found| !have.failed && name_differs(want, have).is_none() && want.grid == have.grid && want.block == have.block;
+            let fits = |have: &&ProfiledResult| {
+                !have.failed && name_differs(want, have).is_none() && want.grid == have.grid && want.block == have.block
+            };
             left.iter().position(fits).map(|at| left.swap_remove(at)).is_some()
         })
 }
 
 /// Compares symbols if both are known, otherwise function names: a printed full name may be simplified.
-fn name_differs(want: &Selects, have: &Found) -> Option<String> {
+fn name_differs(want: &Selects, have: &ProfiledResult) -> Option<String> {
     if let (Some(a), Some(b)) = (&want.mangled, &have.mangled)
         && a != b
     {
@@ -202,8 +203,8 @@ mod tests {
         }
     }
 
-    fn have(name: &str) -> Found {
-        Found { name: name.into(), grid: Some([5, 1, 1]), block: Some([32, 1, 1]), ..Found::default() }
+    fn have(name: &str) -> ProfiledResult {
+        ProfiledResult { name: name.into(), grid: Some([5, 1, 1]), block: Some([32, 1, 1]), ..ProfiledResult::default() }
     }
 
     #[test]
@@ -224,28 +225,28 @@ mod tests {
         assert_eq!(parameter_list("c_plain"), None);
         let mut other = Selects { alike: 3, ..want() };
         other.grid = Some([7, 1, 1]);
-        let swapped = verify(&[want(), other.clone()], &[Found { grid: other.grid, ..have("tk") }, have("tk")]);
+        let swapped = verify(&[want(), other.clone()], &[ProfiledResult { grid: other.grid, ..have("tk") }, have("tk")]);
         assert!(swapped.sentence().contains("in a different order"), "{}", swapped.sentence());
-        let looks = verify(&[other.clone()], &[Found { grid: other.grid, ..have("tk") }]);
+        let looks = verify(&[other.clone()], &[ProfiledResult { grid: other.grid, ..have("tk") }]);
         assert!(looks.sentence().ends_with("(3 other launches look the same)"), "{}", looks.sentence());
     }
 
     #[test]
     fn every_difference_is_named() {
-        let differs = |found: &[Found]| match verify(&[want()], found) {
+        let differs = |found: &[ProfiledResult]| match verify(&[want()], found) {
             Verdict::Differs(lines) => lines.join("; "),
             Verdict::Verified(text) => panic!("{text}"),
         };
         assert!(differs(&[]).contains("no results"));
         assert_eq!(differs(&[have("foo(int *)")]), "kernel foo(int *) instead of void a::b::tk<float, (int)3>(T1 *)");
         assert!(differs(&[have("void tk<float, 3>(T1 *, int)")]).starts_with("kernel void tk"), "an overload");
-        assert_eq!(differs(&[Found { grid: Some([6, 1, 1]), ..have("tk") }]), "grid 6 instead of 5");
-        assert_eq!(differs(&[Found { block: Some([64, 2, 1]), ..have("tk") }]), "block 64×2 instead of 32");
+        assert_eq!(differs(&[ProfiledResult { grid: Some([6, 1, 1]), ..have("tk") }]), "grid 6 instead of 5");
+        assert_eq!(differs(&[ProfiledResult { block: Some([64, 2, 1]), ..have("tk") }]), "block 64×2 instead of 32");
         assert!(differs(&[have("tk"), have("tk")]).contains("2 results instead of 1"));
-        assert!(differs(&[Found { grid: None, ..have("tk") }]).contains("nothing can be verified"));
-        assert!(differs(&[Found { block: None, ..have("tk") }]).contains("nothing can be verified"));
-        assert!(differs(&[Found { failed: true, ..have("tk") }]).contains("could not measure"));
-        let other = Found { mangled: Some("_Z3fooPi".into()), ..have("foo(int *)") };
+        assert!(differs(&[ProfiledResult { grid: None, ..have("tk") }]).contains("nothing can be verified"));
+        assert!(differs(&[ProfiledResult { block: None, ..have("tk") }]).contains("nothing can be verified"));
+        assert!(differs(&[ProfiledResult { failed: true, ..have("tk") }]).contains("could not measure"));
+        let other = ProfiledResult { mangled: Some("_Z3fooPi".into()), ..have("foo(int *)") };
         assert_eq!(differs(&[other]), "kernel foo(int *) instead of void a::b::tk<float, (int)3>(T1 *)");
     }
 }

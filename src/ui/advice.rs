@@ -59,7 +59,7 @@ fn hint_lines(hint: &Hint, columns: usize, theme: &Theme) -> Vec<Line<'static>> 
         Span::styled(format!("  {}, {}", hint.sure.as_str(), hint.gain_text()), dim),
     ])];
     out.extend(wrap_text(&escape_unsafe(&hint.headline), columns).into_iter().map(|l| Line::styled(l, text)));
-    let figures: Vec<String> = hint.evidence.iter().map(|e: &Evidence| format!("{} {}", e.label, format_value(e))).collect();
+    let figures: Vec<String> = hint.evidence.iter().map(|e: &Evidence| format!("{} {}", e.name, format_value(e))).collect();
     out.extend(key_value_lines([("evidence", figures.join(", ").as_str())], (WORD, columns), dim, text));
     let changes = hint.actions.iter().enumerate().map(|(i, a)| (if i == 0 { "change" } else { "" }, a.as_str()));
     out.extend(key_value_lines(changes, (WORD, columns), dim, theme.style(Role::Next)));

@@ -14,6 +14,9 @@ use std::io::{self, Write};
 /// as many bytes.
 const NEAR: u16 = 5;
 
+/// Shortest run of blanks that is erased (ECMA-48 8.3.38) instead of sent: what follows it needs a cursor move.
+const ERASED: u16 = 11;
+
 /// SGR codes (ECMA-48 8.3.117) of the modifiers: set, unset.
 const MODIFIERS: [(Modifier, u8, u8); 8] = [
     (Modifier::BOLD, 1, 22),
@@ -167,6 +170,24 @@ fn group_by_pen<'a>(content: impl Iterator<Item = Placed<'a>>) -> Vec<(Pen, Vec<
     pens
 }
 
+/// Number of blanks with the terminal's own background at the beginning of `cells`, one beside the other. Terminals
+/// differ in the background of erased cells only if another one is set.
+fn blank_run(cells: &[Placed<'_>], pen: Pen) -> u16 {
+    let Some(&(first, row, _)) = cells.first() else { return 0 };
+    if pen.bg != Color::Reset || !is_invisible_on_blank(pen.modifier) {
+        return 0;
+    }
+    let run = cells.iter().zip(first..).take_while(|((x, y, cell), at)| (*x, *y) == (*at, row) && plain_blank(cell));
+    u16::try_from(run.count()).unwrap_or(u16::MAX)
+}
+
+/// Cursor move to a column further right in the same row: absolute (CHA) or relative (CUF).
+fn shortest_jump(from: u16, to: u16) -> String {
+    let absolute = format!("\x1b[{}G", to + 1);
+    let relative = if to - from == 1 { "\x1b[C".to_owned() } else { format!("\x1b[{}C", to - from) };
+    if relative.len() < absolute.len() { relative } else { absolute }
+}
+
 fn is_wide(cell: &Cell) -> bool {
     cell.symbol().len() > 1 && display_width(cell.symbol()) > 1
 }
@@ -232,20 +253,34 @@ impl<W: Write> Backend for CompactBackend<W> {
         for (next, cells) in pens {
             out.push_str(&pen.switch_to(next));
             pen = next;
-            for (x, y, cell) in cells {
+            let mut rest = cells.as_slice();
+            while let [(x, y, cell), ..] = *rest {
                 match cursor {
                     Some(here) if here == (x, y) => {}
                     Some((from, row)) if row == y && from < x => {
-                        let jump = format!("\x1b[{}G", x + 1);
+                        let jump = shortest_jump(from, x);
                         match (x - from <= NEAR).then(|| self.text_between((from, x), y, pen)).flatten() {
                             Some(same) if same.len() <= jump.len() => out.push_str(&same),
                             _ => out.push_str(&jump),
                         }
                     }
+                    Some((_, row)) if row + 1 == y => {
+                        let absolute = format!("\x1b[{};{}H", y + 1, x + 1);
+                        let relative = if x == 0 { "\r\n".to_owned() } else { format!("\r\n{}", shortest_jump(0, x)) };
+                        out.push_str(if relative.len() < absolute.len() { &relative } else { &absolute });
+                    }
                     _ => {
                         let _ = write!(out, "\x1b[{};{}H", y + 1, x + 1);
                     }
                 }
+                let blanks = blank_run(rest, pen);
+                if blanks >= ERASED {
+                    let _ = write!(out, "\x1b[{blanks}X");
+                    cursor = Some((x, y));
+                    rest = rest.get(usize::from(blanks)..).unwrap_or_default();
+                    continue;
+                }
+                rest = &rest[1..];
                 out.push_str(cell.symbol());
                 // Terminals disagree on the width of characters that are not one column wide: the cursor is then
                 // unknown.
@@ -331,7 +366,7 @@ mod tests {
 
     /// Text or a blank at a position, in one of a few styles.
     fn pieces() -> impl Strategy<Value = Vec<(u16, u16, String, usize)>> {
-        prop::collection::vec((0..SIZE.0, 0..SIZE.1, "[a-c ]{1,9}|│|█|漢", 0_usize..STYLES.len()), 0..14)
+        prop::collection::vec((0..SIZE.0, 0..SIZE.1, "[a-c ]{1,9}| {10,16}|│|█|漢", 0_usize..STYLES.len()), 0..14)
     }
 
     const STYLES: [(Color, Color, Modifier); 7] = [

@@ -9,7 +9,7 @@ use super::text::{align_left, align_right, fit_parts, part};
 use super::view::View;
 use super::widgets::change_bar;
 use super::{Role, Theme};
-use crate::analysis::diff::{Diff, Fate, Row};
+use crate::analysis::diff::{Diff, DiffRow, Fate};
 use crate::analysis::labels::{cut_middle, display_width};
 use crate::analysis::table::{Column, Outputs, changes, columns_of};
 use crate::analysis::workload_match::Work;
@@ -132,7 +132,7 @@ fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -
 
 /// Colour of a change: better or worse only if the launches prove the change. A change of the total also requires equal
 /// launch counts: less work is not an improvement.
-fn change_role(row: &Row, whole: bool) -> Role {
+fn change_role(row: &DiffRow, whole: bool) -> Role {
     let count = |s: &Option<crate::analysis::diff::Side>| s.as_ref().map_or(0, |s| s.count) as f64;
     let (a, b) = (count(&row.before), count(&row.after));
     let as_many = (a - b).abs() * 100.0 <= a.max(b) * AS_MANY;
@@ -234,13 +234,13 @@ fn draw_kernels(
     let bars = if rest >= longest.min(NAME) + bars + 2 * GAP { bars } else { 0 };
     let name = rest - if bars > 0 { bars + GAP } else { 0 };
     let most = diff.rows.iter().map(|r| r.total_change().abs()).max().unwrap_or(0).max(1) as f64;
-    let cell = |c: &Column<Row>, text: &str| format!("{}{}", " ".repeat(GAP), align_right(text, c.width));
-    let title = |c: &Column<Row>| match c.id {
+    let cell = |c: &Column<DiffRow>, text: &str| format!("{}{}", " ".repeat(GAP), align_right(text, c.width));
+    let title = |c: &Column<DiffRow>| match c.id {
         "before_ns" => words.0,
         "after_ns" => words.1,
         _ => c.title,
     };
-    let bar_after = |c: &Column<Row>| bars > 0 && c.id == "delta_ns";
+    let bar_after = |c: &Column<DiffRow>| bars > 0 && c.id == "delta_ns";
     let mut all = vec![format!("{}{}", align_left("", fate_width), align_left("kernel", name))];
     for column in &shown {
         all.push(cell(column, title(column)));

@@ -1,7 +1,7 @@
 //! The two header lines: report name and key figures.
 
 use super::screens::view_of;
-use super::text::{Part, bar, fit_parts, part};
+use super::text::{LinePart, bar, fit_parts, part};
 use super::{Role, Theme};
 use crate::app::{ActionId, App, Open, Report, Stage};
 use crate::model::text::escape_unsafe;
@@ -122,7 +122,7 @@ fn short_version(version: &str) -> String {
 
 /// Time that the figures are of, and the key that changes it. The overview judges the steady state, so that figures of the
 /// whole report would otherwise seem to contradict it.
-fn base_chip(app: &App, report: &Report, on_overview: bool, theme: &Theme) -> Option<Part> {
+fn base_chip(app: &App, report: &Report, on_overview: bool, theme: &Theme) -> Option<LinePart> {
     let dim = theme.style(Role::Dim);
     let key = || Span::styled(app.session.key_label(ActionId::Narrow), theme.style(Role::Key));
     let steady = report.steady_window();

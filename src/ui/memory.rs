@@ -8,7 +8,7 @@ use super::text::{align_left, align_right, bar, wrap_text};
 use super::view::View;
 use super::{Role, Theme, chart};
 use crate::analysis::labels::{cut_end, cut_middle, display_width};
-use crate::analysis::memory::{Category, DeviceUsage, Found, MemoryVerdict, device_segments, sites};
+use crate::analysis::memory::{Category, DeviceUsage, MemoryVerdict, StepBasis, device_segments, sites};
 use crate::app::jobs::{Curve, MemoryView};
 use crate::app::screens::memory::BESIDE;
 use crate::app::{ActionId, App, MemoryScreen};
@@ -473,7 +473,7 @@ fn next(app: &App, screen: &MemoryScreen) -> Option<String> {
         return Some(text);
     }
     let growth = device.findings.first().filter(|f| f.id == MemoryVerdict::Growth && screen.cursor.is_none());
-    if let Some(finding) = growth.filter(|f| !f.sites.is_empty()) {
+    if let Some(finding) = growth.filter(|f| !f.details.sites.is_empty()) {
         return Some(format!(
             "{}; {} and {} look at other times, {} at the end",
             escape_unsafe(finding.headline.split_once(": ").map_or(finding.headline.as_str(), |h| h.1)),
@@ -482,7 +482,7 @@ fn next(app: &App, screen: &MemoryScreen) -> Option<String> {
             key(ActionId::MemoryEnd)
         ));
     }
-    if let Some(Found::Ranges(name)) = &device.steps.found
+    if let Some(StepBasis::Ranges(name)) = &device.steps.found
         && screen.cursor.is_none()
     {
         return Some(format!(

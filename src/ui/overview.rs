@@ -375,7 +375,8 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
 }
 
 /// Complete description of a finding: numbers, places, remedies, and a way to confirm it.
-pub fn detail_lines(f: &Finding, begin: i64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub fn detail_lines(finding: &Finding, begin: i64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let f = say::finding_text(finding, "", begin);
     let mut out: Vec<Line<'static>> = Vec::new();
     let (text, dim) = (theme.style(Role::Text), theme.style(Role::Dim));
     let put = |out: &mut Vec<Line<'static>>, first: &str, style: Style, what: &str| {
@@ -392,8 +393,8 @@ pub fn detail_lines(f: &Finding, begin: i64, columns: usize, theme: &Theme) -> V
         out.push(Line::styled(word, theme.style(Role::Head)));
     };
     put(&mut out, "", text, &f.headline);
-    if !f.bound.is_empty() {
-        put(&mut out, "upper bound: ", dim, &f.bound);
+    if !finding.bound.is_empty() {
+        put(&mut out, "upper bound: ", dim, &finding.bound);
     }
     head(&mut out, "What to do");
     for (n, action) in (1..).zip(&f.actions) {
@@ -402,12 +403,11 @@ pub fn detail_lines(f: &Finding, begin: i64, columns: usize, theme: &Theme) -> V
     if !f.evidence.is_empty() {
         head(&mut out, "Evidence");
         for e in &f.evidence {
-            let than = e.threshold.map_or_else(String::new, |(op, v)| format!("  ({op} {})", say::format_value(v, e.unit)));
-            let value = say::format_value(e.value, e.unit);
+            let than = if e.threshold.is_empty() { String::new() } else { format!("  ({})", e.threshold) };
             let name = columns.saturating_sub(12 + display_width(&than)).min(58);
             out.push(Line::from(vec![
                 Span::styled(align_left(&cut_end(&escape_unsafe(&e.name), name), name), dim),
-                Span::styled(align_right(&value, 11), theme.style(Role::Title)),
+                Span::styled(align_right(&e.value, 11), theme.style(Role::Title)),
                 Span::styled(than, dim),
             ]));
         }
@@ -415,19 +415,19 @@ pub fn detail_lines(f: &Finding, begin: i64, columns: usize, theme: &Theme) -> V
     if !f.places.is_empty() {
         head(&mut out, "Where");
         for p in &f.places {
-            put(&mut out, "", text, &say::format_place(p, begin));
+            put(&mut out, "", text, p);
         }
     }
-    if !f.effects.is_empty() {
+    if !f.consequences.is_empty() {
         head(&mut out, "Consequences");
-        for (id, headline) in &f.effects {
-            put(&mut out, "", text, &format!("{}: {headline}", id.id()));
+        for consequence in &f.consequences {
+            put(&mut out, "", text, consequence);
         }
     }
-    if let Some(c) = &f.confirm {
+    if !f.confirm.0.is_empty() {
         head(&mut out, "To confirm");
-        put(&mut out, "", dim, &c.why);
-        put(&mut out, "  ", text, &crate::rerun::shell::command_line(&c.argv));
+        put(&mut out, "", dim, &f.confirm.0);
+        put(&mut out, "  ", text, &crate::rerun::shell::command_line(&f.confirm.1));
     }
     out
 }
@@ -444,7 +444,7 @@ fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
     let key = |id| app.session.key_link(id);
     let (open, details) = (key(ActionId::Open), key(ActionId::Details));
     Some(match overview::row_at(triage, screen.selected)? {
-        overview::Row::Finding(f) => {
+        overview::OverviewRow::Finding(f) => {
             let action = f.actions.first().map_or("", |a| a.trim_end_matches('.'));
             let name = |kinds: &[PlaceKind]| {
                 let place = f.places.iter().find(|p| kinds.contains(&p.kind))?;
@@ -463,6 +463,6 @@ fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
                 format!("{open} {to}, {details} shows the evidence. {action}")
             }
         }
-        overview::Row::Kernel(_) => format!("{open} goes to this kernel in the table"),
+        overview::OverviewRow::Kernel(_) => format!("{open} goes to this kernel in the table"),
     })
 }

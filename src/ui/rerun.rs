@@ -9,12 +9,12 @@ use super::text::{align_left, fit_parts, part, wrap_text};
 use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, cut_middle, display_width};
-use crate::app::screens::rerun::Row;
+use crate::app::screens::rerun::RerunRow;
 use crate::app::{ActionId, App, RerunScreen};
 use crate::model::text::escape_unsafe;
 use crate::model::{Profile, Severity};
 use crate::report::rerun::{cost_text, describe_launch};
-use crate::rerun::{Part, PartId, Rerun, shell};
+use crate::rerun::{CommandPart, PartId, Rerun, shell};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span, Text};
@@ -103,7 +103,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, view
         let height = usize::from(body.height);
         // Reserve at least five lines for the rows and three for the explanation of the selected row; the text of a
         // warning or an alternative command may have up to eight.
-        let whole = !matches!(screen.selected_row(), Some(Row::Field(_)));
+        let whole = !matches!(screen.selected_row(), Some(RerunRow::Field(_)));
         let why_rows = if whole { why.len().clamp(3, 8) } else { 3 }.min(height.saturating_sub(8).max(1));
         let command_rows = lines.len().min(height.saturating_sub(why_rows + 1 + rows.min(5)).max(3));
         let [a, rule, b, c] = Layout::vertical([
@@ -243,10 +243,10 @@ fn command_lines(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Lin
         return lines.map(|l| Line::styled(l, theme.style(Role::Text))).collect();
     }
     let lit: &[PartId] = match screen.selected_row() {
-        Some(Row::Field(field)) => field.parts,
+        Some(RerunRow::Field(field)) => field.parts,
         _ => &[],
     };
-    let pieces: Vec<&Part> = rerun.parts.iter().filter(|p| !p.words.is_empty()).collect();
+    let pieces: Vec<&CommandPart> = rerun.parts.iter().filter(|p| !p.words.is_empty()).collect();
     let last = pieces.len().saturating_sub(1);
     let mut out = Vec::new();
     for (n, piece) in pieces.into_iter().enumerate() {
@@ -306,19 +306,19 @@ fn explanation_lines(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec
     };
     match screen.selected_row() {
         None => Vec::new(),
-        Some(Row::Warning(i)) => {
+        Some(RerunRow::Warning(i)) => {
             let Some(w) = screen.current_rerun().and_then(|r| r.warnings.get(i)) else { return Vec::new() };
             let mut out = lines(&w.text, Role::Text);
             out.extend(w.fix.as_deref().map(|fix| lines(&format!("→ {fix}"), Role::Next)).unwrap_or_default());
             out
         }
-        Some(Row::Alternative(i)) => {
+        Some(RerunRow::Alternative(i)) => {
             let Some(other) = screen.alternatives().get(i) else { return Vec::new() };
             let mut out = lines(&other.why, Role::Next);
             out.extend(lines(&shell::command_line(&other.argv), Role::Dim));
             out
         }
-        Some(Row::Field(field)) => {
+        Some(RerunRow::Field(field)) => {
             let parts = screen.current_rerun().into_iter().flat_map(|r| &r.parts);
             let why: Vec<&str> = parts.filter(|p| field.parts.contains(&p.id)).map(|p| p.why.as_str()).collect();
             lines(&if why.is_empty() { field.about.to_owned() } else { why.join(" ") }, Role::Next)
@@ -378,16 +378,18 @@ fn draw_fields(frame: &mut Frame<'_>, area: Rect, app: &App, (screen, profile): 
     let room = columns.saturating_sub(TITLE + 1);
     for row in screen.rows() {
         let (title, role, text, text_role) = match row {
-            Row::Warning(i) => {
+            RerunRow::Warning(i) => {
                 let Some(w) = screen.current_rerun().and_then(|r| r.warnings.get(i)) else { continue };
                 (w.severity.as_str(), severity_role(w.severity), escape_unsafe(&w.text).into_owned(), Role::Text)
             }
-            Row::Alternative(i) => {
+            RerunRow::Alternative(i) => {
                 let Some(other) = screen.alternatives().get(i) else { continue };
                 let (word, role) = if other.better { ("better", Role::Good) } else { ("or", Role::Dim) };
                 (word, role, escape_unsafe(&other.why).into_owned(), Role::Next)
             }
-            Row::Field(field) => (field.title, Role::Dim, app.session.settings.keymap.spell(&(field.value)(screen, profile)), Role::Text),
+            RerunRow::Field(field) => {
+                (field.title, Role::Dim, app.session.settings.keymap.spell(&(field.value)(screen, profile)), Role::Text)
+            }
         };
         let text = Span::styled(cut_end(&text, room), theme.style(text_role));
         rows.push(vec![Span::styled(align_left(title, TITLE), theme.style(role)), text]);

@@ -29,26 +29,26 @@ pub fn sparkline(counts: &[u32]) -> String {
 
 /// Part of a line; if room is short, the parts of the highest rank are dropped first.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct LinePart {
     /// Drop order; a part of rank 0 is never dropped.
     pub rank: u8,
     pub spans: Vec<Span<'static>>,
 }
 
 /// Creates a part of styled texts.
-pub fn part(rank: u8, spans: Vec<Span<'static>>) -> Part {
-    Part { rank, spans }
+pub fn part(rank: u8, spans: Vec<Span<'static>>) -> LinePart {
+    LinePart { rank, spans }
 }
 
-fn part_width(part: &Part) -> usize {
+fn part_width(part: &LinePart) -> usize {
     part.spans.iter().map(|s| display_width(&s.content)).sum()
 }
 
 /// Joins parts like [`fit_parts`]; also returns the start and the width of each remaining part.
-pub fn fit_placed<T>(parts: Vec<(T, Part)>, separator: &Span<'static>, columns: usize) -> (Line<'static>, Vec<(T, usize, usize)>) {
+pub fn fit_placed<T>(parts: Vec<(T, LinePart)>, separator: &Span<'static>, columns: usize) -> (Line<'static>, Vec<(T, usize, usize)>) {
     let gap = display_width(&separator.content);
     let mut kept = parts;
-    let total = |all: &[(T, Part)]| all.iter().map(|p| part_width(&p.1)).sum::<usize>() + gap * all.len().saturating_sub(1);
+    let total = |all: &[(T, LinePart)]| all.iter().map(|p| part_width(&p.1)).sum::<usize>() + gap * all.len().saturating_sub(1);
     while total(&kept) > columns {
         // Among parts of equal rank, drop the last one first.
         let worst = kept.iter().enumerate().max_by_key(|(i, p)| (p.1.rank, *i)).filter(|(_, p)| p.1.rank > 0).map(|(i, _)| i);
@@ -68,7 +68,7 @@ pub fn fit_placed<T>(parts: Vec<(T, Part)>, separator: &Span<'static>, columns: 
 }
 
 /// Joins parts with a separator, dropping the least important until the line fits.
-pub fn fit_parts(mut parts: Vec<Part>, separator: &Span<'static>, columns: usize) -> Line<'static> {
+pub fn fit_parts(mut parts: Vec<LinePart>, separator: &Span<'static>, columns: usize) -> Line<'static> {
     let gap = display_width(&separator.content);
     parts.retain(|p| part_width(p) > 0);
     loop {

@@ -3,7 +3,7 @@
 use super::text::{align_left, align_right};
 use super::{Role, Theme};
 use crate::analysis::labels::display_width;
-use crate::analysis::triage::{Device, RUNNING, Slice, TimeCategory, Triage};
+use crate::analysis::triage::{JudgedDevice, RUNNING, Slice, TimeCategory, Triage};
 use crate::model::{Nanos, units};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -43,7 +43,7 @@ pub fn lines(triage: &Triage, columns: usize, room: u16, ascii: bool, theme: &Th
     out
 }
 
-fn device_name(device: &Device, shared: bool) -> String {
+fn device_name(device: &JudgedDevice, shared: bool) -> String {
     match (device.number, device.pid) {
         (Some(n), Some(pid)) if shared => format!("GPU {n} {pid}"),
         (Some(n), _) => format!("GPU {n}"),

@@ -1,6 +1,7 @@
 // Mock of libcuda: the driver calls that the tracer makes, reporting two GPUs that do not exist.
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 void cuCall(uint32_t function, int returned);
 int cuDriverGetVersion(int* version) {
@@ -8,7 +9,9 @@ int cuDriverGetVersion(int* version) {
   *version = 13000;
   return 0;
 }
-int cuDeviceGetCount(int* n) { *n = 2; return 0; }
+// MOCK_INIT=N: the driver cannot be initialized, with error N.
+int cuInit(unsigned flags) { (void)flags; return getenv("MOCK_INIT") ? atoi(getenv("MOCK_INIT")) : 0; }
+int cuDeviceGetCount(int* n) { *n = 2; return cuInit(0) ? 3 : 0; }
 int cuDeviceGet(int* device, int ordinal) { *device = ordinal; return 0; }
 int cuDeviceGetName(char* name, int size, int device) { snprintf(name, (size_t)size, "NVIDIA Mock %d", device); return 0; }
 int cuDeviceGetPCIBusId(char* bus, int size, int device) { snprintf(bus, (size_t)size, "0000:0%d:00.0", device); return 0; }

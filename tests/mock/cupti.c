@@ -174,9 +174,9 @@ static uint64_t (*own_clock)(void);
 int cuptiActivityRegisterTimestampCallback(uint64_t (*f)(void)) { own_clock = f; return 0; }
 int cuptiGetCallbackName(uint32_t domain, uint32_t id, const char** name) {
   static const struct { uint32_t id; const char* name; } NAMES[] = {
-    { 2, "cuDriverGetVersion" }, { 17, "cuStreamSynchronize" }, { 243, "cuMemAlloc_v2" },
+    { 2, "cuDriverGetVersion" }, { 16, "cuModuleLoadData" }, { 17, "cuStreamSynchronize" }, { 243, "cuMemAlloc_v2" },
     { 245, "cuMemFree_v2" }, { 276, "cuMemcpyHtoDAsync_v2" }, { 307, "cuLaunchKernel" },
-    { 308, "cuProfilerStart" }, { 309, "cuProfilerStop" }, { 514, "cuGraphLaunch" }, { 640, "cuMemsetD8Async" },
+    { 308, "cuProfilerStart" }, { 309, "cuProfilerStop" }, { 513, "cuGraphInstantiateWithFlags" }, { 514, "cuGraphLaunch" }, { 640, "cuMemsetD8Async" },
   };
   if (domain != 1 || !id || id > 700) return 1;
   *name = "cuNothingOfInterest";
@@ -192,7 +192,8 @@ static struct { uint8_t* record; unsigned given; } last_nodes[64];
 static unsigned given;
 static int stale;
 static uint64_t last_start;
-int cuptiActivityEnable(uint32_t kind) { stale |= kind == 10 && last_start && !enabled[10], enabled[kind & 63] = 1; return 0; }
+// MOCK_ENABLE=N: records of kernels are refused with result N.
+int cuptiActivityEnable(uint32_t kind) { if (kind == 10 && getenv("MOCK_ENABLE")) return atoi(getenv("MOCK_ENABLE")); stale |= kind == 10 && last_start && !enabled[10], enabled[kind & 63] = 1; return 0; }
 int cuptiActivityDisable(uint32_t kind) { enabled[kind & 63] = 0; return 0; }
 int cuptiActivityEnableDriverApi(uint32_t id, uint8_t on) {
   if (version() < 23) return -1;
@@ -477,7 +478,8 @@ static void leave(uint32_t id, Call* call, uint64_t start, int returned) {
 static void kernel(uint32_t id, const char* name, uint32_t ordinal, uint32_t stream, uint64_t node) {
   uint32_t v = version();
   if (!enabled[10] && node && ordinal < 64 && last_nodes[ordinal].record && last_nodes[ordinal].given == given) *(uint64_t*)(last_nodes[ordinal].record + 24) = now();
-  if (!enabled[10]) return;
+  // MOCK_LOST: launches leave no records.
+  if (!enabled[10] || getenv("MOCK_LOST")) return;
   // MOCK_LONG=MS: the first measured kernel takes this long, as if it waited for something.
   static int took;
   if (profiler.on && getenv("MOCK_LONG") && !took++) pthread_mutex_unlock(&lock), usleep(1000 * (unsigned)atoi(getenv("MOCK_LONG"))), pthread_mutex_lock(&lock);

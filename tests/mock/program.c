@@ -3,7 +3,8 @@
 // Arguments: launches=N threads=N graphs=N windows=N copies=N allocations=N other=N nvtx=1 gate=1
 // open=MS fork=early|late exit=_exit|kill|exec wait=FILE rate=N seconds=N kinds=N bursts=1 spin=1
 // every=MS times=N beside=N from=N resets=N waits=0 graphs_beside=1
-// graphs_here=1
+// graphs_here=1 failed=N loads=N code=N instantiates=N
+// late=1 remove=1 init=first
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -16,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+int cuInit(unsigned);
 void cuLaunch(uint32_t, uint32_t), cuReset(void), cuGraph(uint32_t), cuCopy(uint64_t), cuCall(uint32_t, int), cuAllocation(uint64_t), mock_say_all(void), mock_forget(void);
 static uint32_t launches, threads;
 static int word(int c, char** v, const char* key, int otherwise) {
@@ -83,6 +85,7 @@ int main(int c, char** v) {
   }
   int early = is(c, v, "fork=early") ? fork() : 1, marks = word(c, v, "nvtx", 0);
   if (marks) nvtx();
+  if (is(c, v, "init=first") && cuInit(0)) return 6;
   // Without the variable, the program was started by itself, and the tracer is attached to it later.
   if (getenv("CUDA_INJECTION64_PATH")) {
     void* tool = dlopen(getenv("CUDA_INJECTION64_PATH"), RTLD_NOW);
@@ -91,6 +94,14 @@ int main(int c, char** v) {
     *(void**)&begin = dlsym(tool, "InitializeInjection");
     begin();
   }
+  if (cuInit(0)) return fprintf(stderr, "CUDA error %d\n", cuInit(0)), 6;
+  // Calls that load code or launch kernels and fail with `code`, and graphs that are never launched.
+  for (int i = word(c, v, "loads", 0); i > 0; i--) cuCall(16, word(c, v, "code", 1));
+  for (int i = word(c, v, "failed", 0); i > 0; i--) cuCall(307, word(c, v, "code", 1));
+  for (int i = word(c, v, "instantiates", 0); i > 0; i--) cuCall(513, 0);
+  // The recording has a time limit, and the launches come after it.
+  while (word(c, v, "late", 0) && mock_records()) cuCall(17, 0), usleep(1000);
+  if (word(c, v, "remove", 0) && system("rm -f \"$WARPSCOPE_TRACE_OUT\".*")) return 7;
   if (marks) {
     char step[32];
     void* domain = domain_a("a domain");

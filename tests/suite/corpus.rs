@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use warpscope::analysis::metric::is_list;
-use warpscope::analysis::metrics_rows::{Row, Wish};
+use warpscope::analysis::metrics_rows::{MetricsRow, Wish};
 use warpscope::analysis::{GroupBy, Grouping, code, metrics_page, roofline};
 use warpscope::import::ncu::{details, session, source};
 use warpscope::import::{self, Cancel, Job, Wants};
@@ -111,12 +111,12 @@ fn every_result_is_looked_at() {
             let page = metrics_page::build_rows(&metrics, at, &details, &Wish::default());
             // Every collected metric is reachable.
             let open: BTreeSet<String> =
-                page.iter().filter_map(|r| if let Row::Fold { key, .. } = r { Some(key.clone()) } else { None }).collect();
+                page.iter().filter_map(|r| if let MetricsRow::Fold { key, .. } = r { Some(key.clone()) } else { None }).collect();
             let page = metrics_page::build_rows(&metrics, at, &details, &Wish { open, ..Wish::default() });
             let shown: usize = page
                 .iter()
                 .map(|r| match r {
-                    Row::Cells { metrics, .. } => metrics.len(),
+                    MetricsRow::Cells { metrics, .. } => metrics.len(),
                     other => usize::from(other.metric().is_some()),
                 })
                 .sum();

@@ -83,7 +83,7 @@ fn on_the_command_line() {
 
 #[test]
 fn a_promise_stands_beside_what_came_of_it() {
-    use warpscope::analysis::diff::{Row, Side};
+    use warpscope::analysis::diff::{DiffRow, Side};
     use warpscope::analysis::hint_outcome::{Promise, predicted_gains};
     use warpscope::analysis::hints::{Diagnosis, Gain};
     let side = |count: u64, each: i64| {
@@ -94,9 +94,9 @@ fn a_promise_stands_beside_what_came_of_it() {
     let promise = Some(Promise { id: Diagnosis::Uncoalesced, gain });
     let row = |after: Option<Side>, p| {
         let each = after.as_ref().and_then(|s| s.median).map(|m| (m - 1_000.0) / 10.0);
-        Row { fate: Fate::Both, before: side(10, 1_000), after, p, work: Work::Same, each, promise: promise.clone() }
+        DiffRow { fate: Fate::Both, before: side(10, 1_000), after, p, work: Work::Same, each, promise: promise.clone() }
     };
-    let said = |row: &Row| {
+    let said = |row: &DiffRow| {
         let mut out = Vec::new();
         warpscope::report::diff::write_predictions(&mut out, &[row]).unwrap();
         String::from_utf8(out).unwrap()

@@ -41,7 +41,7 @@ esac"#,
     text(&root, "proc/sys/kernel/perf_event_paranoid", "2\n");
     text(&root, "lib/libdw.so.1", "");
     text(&root, "lib/libelf.so.1", "");
-    let places = Places { path: vec![bin], tmp: root.clone(), here: root.clone(), root, installs: false };
+    let places = Places { path: vec![bin], tmp: root.clone(), here: root.clone(), root, installs: false, object: None };
     (folder, places)
 }
 

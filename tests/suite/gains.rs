@@ -39,7 +39,7 @@ fn pairs(report: &str, before: &str, after: &str) -> Vec<Pair> {
         let hint = &s.hints[0];
         let got = 1.0 - time[&format!("{name}{after}")] / time[s.kernel.function()];
         let healthy = hint.severity == Severity::Healthy;
-        out.push(Pair { name: name.to_owned(), id: hint.id.id(), gain: hint.gain.clone(), healthy, got });
+        out.push(Pair { name: name.to_owned(), id: hint.id.id(), gain: hint.details.gain.clone(), healthy, got });
     }
     out
 }
@@ -83,10 +83,10 @@ fn a_range_lies_within_its_bound() {
         let profile = read(&root().join(format!("fixtures/hints/{report}.ncu-rep.zst"))).unwrap();
         for s in diagnose_all(&profile) {
             for h in &s.hints {
-                let Gain { at_most, expected, left } = &h.gain;
-                assert!((0.0..=1.0).contains(at_most) && !left.is_empty(), "{}: {:?}", s.kernel.function(), h.gain);
+                let Gain { at_most, expected, left } = &h.details.gain;
+                assert!((0.0..=1.0).contains(at_most) && !left.is_empty(), "{}: {:?}", s.kernel.function(), h.details.gain);
                 if let Some((least, most)) = expected {
-                    assert!(0.0 <= *least && least <= most && most <= at_most, "{}: {:?}", s.kernel.function(), h.gain);
+                    assert!(0.0 <= *least && least <= most && most <= at_most, "{}: {:?}", s.kernel.function(), h.details.gain);
                 }
             }
         }

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::Arc;
 use warpscope::analysis::hints::diagnosed_kernel::{Subject, diagnose_all};
 use warpscope::analysis::hints::{DIAGNOSES, Depth, Diagnosis, Facts, Severity, Sure, diagnose};
-use warpscope::analysis::metrics_rows::Row;
+use warpscope::analysis::metrics_rows::MetricsRow;
 use warpscope::app::{KeyScope, Msg, ResultView};
 
 fn fixture(name: &str) -> PathBuf {
@@ -318,7 +318,7 @@ fn hints_on_stdout() {
     assert!(csv.starts_with("result,launch,kernel,rank,id,severity,confidence,gain_percent,headline\n"), "{csv}");
     let (explained, _, _) = run(&["hints", &file, "--kernel", "copy_strided", "--explain"]);
     for text in
-        ["uncoalesced-global", "→ effect: memory-latency", "change:", "confirm:", "--section SourceCounters", "NVIDIA's", "throughput:"]
+        ["uncoalesced-global", "consequence: memory-latency", "do:", "confirm:", "--section SourceCounters", "NVIDIA's", "throughput:"]
     {
         assert!(explained.contains(text), "{text}\n{explained}");
     }
@@ -377,7 +377,11 @@ fn lines_of_the_hints_screen_lead_on() {
     // The first rows of the metrics are hints, which link back.
     explorer.press("p home down");
     let screen = explorer.app.result_screen(0).unwrap();
-    assert!(matches!(screen.sections.rows[screen.sections.selected], Row::Hint(0)), "{:?}", screen.sections.rows[screen.sections.selected]);
+    assert!(
+        matches!(screen.sections.rows[screen.sections.selected], MetricsRow::Hint(0)),
+        "{:?}",
+        screen.sections.rows[screen.sections.selected]
+    );
     explorer.press("enter y h");
     assert!(explorer.copied.last().unwrap().starts_with("uncoalesced-global: "), "{:?}", explorer.copied);
     explorer.press("y c");
@@ -422,7 +426,7 @@ fn nvidia_s_rules_stand_below_ours_and_lead_to_their_text() {
     assert!(explorer.screen().contains("NVIDIA's rules, by estimated speedup"));
     explorer.press("enter");
     let screen = explorer.app.result_screen(0).unwrap();
-    assert_eq!((screen.view, &screen.sections.rows[screen.sections.selected]), (ResultView::Metrics, &Row::Rule(rule, message)));
+    assert_eq!((screen.view, &screen.sections.rows[screen.sections.selected]), (ResultView::Metrics, &MetricsRow::Rule(rule, message)));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Generated jobs of many ranks with known causes of waiting: tensor parallelism
 //! within hosts, data parallelism across hosts.
 
-use warpscope::model::digest::{Collective, Digest, Kernel, Kind, Step, duration_bucket};
+use warpscope::model::digest::{Collective, CollectiveKind, Digest, Kernel, RankStep, duration_bucket};
 
 /// Problem planted in a job.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,19 +62,19 @@ pub fn job(plan: &Plan) -> Vec<Digest> {
         (0..n.div_ceil(HOST)).map(|_| (random.below(4_000_000_000) - 2_000_000_000, (random.below(100) - 50) as f64 * 1e-6)).collect();
     let tensor_group = |rank: usize| rank / plan.tensor;
     let data_group = |rank: usize| rank % plan.tensor;
-    let kind = |group: String, ranks: Vec<u32>| Kind {
+    let kind = |group: String, ranks: Vec<u32>| CollectiveKind {
         name: "all_reduce".to_owned(),
         size: plan.numbered.then_some(ranks.len() as u32),
         ranks: if plan.numbered { ranks } else { Vec::new() },
         group,
         numbered: plan.numbered,
         algorithm: "RING_LL".to_owned(),
-        ..Kind::default()
+        ..CollectiveKind::default()
     };
     let mut at = vec![0i64; n];
     let mut lists: Vec<Vec<Collective>> = vec![Vec::new(); n];
     let mut kernels = vec![0i64; n];
-    let mut steps: Vec<Vec<Step>> = vec![Vec::new(); n];
+    let mut steps: Vec<Vec<RankStep>> = vec![Vec::new(); n];
     let mut numbers = [0i64; 2];
     for number in 0..plan.steps {
         let begun = at.clone();
@@ -132,7 +132,7 @@ pub fn job(plan: &Plan) -> Vec<Digest> {
             let length = at[rank] - begun[rank];
             let compute = kernels[rank] - computed[rank];
             let exposed: i64 = lists[rank][waited[rank]..].iter().map(|c| c.duration).sum();
-            steps[rank].push(Step {
+            steps[rank].push(RankStep {
                 number: number as u32,
                 start: begun[rank],
                 length,
@@ -187,7 +187,7 @@ pub fn job(plan: &Plan) -> Vec<Digest> {
                 ..Digest::default()
             };
             digest.set_collectives(&list, 1);
-            let own_steps: Vec<Step> = steps[rank].iter().map(|s| Step { start: own(s.start), ..*s }).collect();
+            let own_steps: Vec<RankStep> = steps[rank].iter().map(|s| RankStep { start: own(s.start), ..*s }).collect();
             digest.set_steps(&own_steps);
             digest
         })

@@ -277,7 +277,7 @@ fn made_up_programs() {
     }
     let leak = usage(&a.written());
     assert_eq!(first(&leak), Some(MemoryVerdict::Growth));
-    let site = leak.main().unwrap().findings[0].sites[0].0;
+    let site = leak.main().unwrap().findings[0].details.sites[0].0;
     assert!(leak.sites.get(site).unwrap().name.starts_with("f99 (train.py:99)"), "{:?}", leak.sites.get(site));
 
     // Memory is never freed.

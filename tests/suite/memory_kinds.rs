@@ -207,7 +207,7 @@ fn out_of_memory_has_kinds() {
         let found = usage(&refused(asked, free, &segments, settings));
         let list: &[MemoryFinding] = &found.main().unwrap().findings;
         let own = list.iter().find(|f| f.id == OutOfMemory).unwrap();
-        assert_eq!((own.kind, list[0].id), (Some(kind), first), "{what}: {list:?}");
+        assert_eq!((own.details.kind, list[0].id), (Some(kind), first), "{what}: {list:?}");
         assert!(own.headline.contains(says), "{what}: {}", own.headline);
         // Advice against fragmentation only if fragmentation is the cause.
         let advice = list.iter().flat_map(|f| &f.actions).any(|a| a.contains("expandable_segments"));
@@ -243,7 +243,7 @@ fn refusals_show_a_limit() {
             a.alloc(20 * MIB, 5);
         });
         let found = usage(&a.written());
-        assert_eq!(found.main().unwrap().findings[0].kind, Some(kind), "{:?}", found.main().unwrap().findings);
+        assert_eq!(found.main().unwrap().findings[0].details.kind, Some(kind), "{:?}", found.main().unwrap().findings);
     }
 }
 

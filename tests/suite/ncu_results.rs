@@ -5,7 +5,7 @@ use super::support::{packed, read, root, scratch};
 use std::path::{Path, PathBuf};
 use warpscope::import::{ImportError, Job, Wants, ncu};
 use warpscope::model::{LaunchId, ResultMetrics};
-use warpscope::rerun::{self, Found, Options, Target, Verdict};
+use warpscope::rerun::{self, Options, ProfiledResult, Target, Verdict};
 
 fn fixture(name: &str) -> PathBuf {
     root().join("fixtures/ncu").join(name)
@@ -101,7 +101,7 @@ fn a_result_is_compared_with_what_was_selected() {
         let target = Target::Launches(launches.iter().copied().map(LaunchId).collect());
         let plan = rerun::plan(&single, &target, &Options::default()).unwrap();
         let selects: Vec<_> = plan.commands.iter().flat_map(|c| c.selects.clone()).collect();
-        let found: Vec<_> = results(&fixture(file)).unwrap().iter().map(Found::from).collect();
+        let found: Vec<_> = results(&fixture(file)).unwrap().iter().map(ProfiledResult::from).collect();
         rerun::verify(&selects, &found)
     };
     assert_eq!(verdict(&[34], "one.ncu-rep.zst").sentence(), "verified: saxpy_v2 with grid 35 and block 64, as selected");
@@ -114,7 +114,7 @@ fn a_result_is_compared_with_what_was_selected() {
     assert!(verdict(&[132], "three.ncu-rep.zst").sentence().contains("3 results instead of 1"));
     let graphs = read(&packed("graph_whole")).unwrap();
     let plan = rerun::plan(&graphs, &Target::Graph(1), &Options::default()).unwrap();
-    let found: Vec<_> = results(&fixture("graph.ncu-rep.zst")).unwrap().iter().map(Found::from).collect();
+    let found: Vec<_> = results(&fixture("graph.ncu-rep.zst")).unwrap().iter().map(ProfiledResult::from).collect();
     assert_eq!(
         rerun::verify(&plan.commands[0].selects, &found).sentence(),
         "verified: one graph was profiled (a result does not say which)"

@@ -69,8 +69,8 @@ fn a_breakdown_opens_and_closes_and_a_metric_is_explained() {
     let mut explorer = Explorer::open(&[ncu("full")], (110, 60));
     explorer.press("p");
     let fold = |e: &Explorer| {
-        use warpscope::analysis::metrics_rows::Row;
-        e.app.result_screen(0).unwrap().sections.rows.iter().position(|r| matches!(r, Row::Fold { .. })).unwrap()
+        use warpscope::analysis::metrics_rows::MetricsRow;
+        e.app.result_screen(0).unwrap().sections.rows.iter().position(|r| matches!(r, MetricsRow::Fold { .. })).unwrap()
     };
     let at = fold(&explorer);
     explorer.send(Msg::Mouse(Mouse::Row(at)));

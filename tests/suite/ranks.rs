@@ -387,7 +387,7 @@ fn pages_of_ranks() {
     assert_eq!(text(&csv).lines().count(), 96);
     assert!(text(&csv).lines().any(|l| l.starts_with("37,node4,5,") && l.contains(",host,")), "{}", text(&csv));
     let md = text(&warpscope(folder.path(), &["ranks", ".", "--format", "md"]));
-    assert!(md.contains("**straggler**: rank 37"), "{md}");
+    assert!(md.contains("**straggler** (high, certain, up to 49% of a rank's judged time): rank 37"), "{md}");
 }
 
 /// A digest damaged anywhere gives a job or an error.
@@ -541,7 +541,7 @@ fn sends_that_cannot_be_matched_are_said() {
     for digest in &mut all {
         let mut list: Vec<_> = digest.collectives().collect();
         let kind = digest.kinds.len();
-        digest.kinds.push(warpscope::model::digest::Kind { name: "SendRecv".to_owned(), ..Default::default() });
+        digest.kinds.push(warpscope::model::digest::CollectiveKind { name: "SendRecv".to_owned(), ..Default::default() });
         // As many as collectives, and as long: half of the time that counts as exposed.
         let sends: Vec<_> = (0..).zip(&list).map(|(sequence, c)| warpscope::model::digest::Collective { kind, sequence, ..*c }).collect();
         list.extend(sends);

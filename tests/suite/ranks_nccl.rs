@@ -4,7 +4,7 @@ use super::support::{read, root, unpacked};
 use std::collections::BTreeMap;
 use warpscope::analysis::ranks::build_job;
 use warpscope::analysis::triage::Verdict;
-use warpscope::model::digest::{Collective, Digest, Kind};
+use warpscope::model::digest::{Collective, CollectiveKind, Digest};
 use warpscope::model::{NcclCall, Payload, Profile};
 
 /// Kind, bytes, peer, own rank, and group size.
@@ -39,13 +39,13 @@ fn calls_of_nccl_in_a_trace_and_in_an_export() {
 /// Two replicas of two pipeline stages: ranks 0 and 1, 2 and 3. Stages send
 /// forward, and the replicas all-reduce gradients.
 fn pipelines(slow: i64) -> Vec<Digest> {
-    let kind = |name: &str, group: &str, peer: Option<u32>, member: u32| Kind {
+    let kind = |name: &str, group: &str, peer: Option<u32>, member: u32| CollectiveKind {
         name: name.to_owned(),
         group: group.to_owned(),
         size: Some(2),
         peer,
         member: Some(member),
-        ..Kind::default()
+        ..CollectiveKind::default()
     };
     let mut lists: BTreeMap<u32, Vec<Collective>> = BTreeMap::new();
     for step in 0..40 {

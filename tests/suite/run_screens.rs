@@ -7,8 +7,8 @@ use warpscope::analysis::hint_outcome::Promise;
 use warpscope::analysis::hints::{Diagnosis, Gain};
 use warpscope::app::messages::{News, StepNews};
 use warpscope::app::{self, Effect, KeyScope, Msg, Watched};
-use warpscope::launch::runs::Finding;
-use warpscope::library::{Report, Run, State, Step};
+use warpscope::launch::runs::ExitProblem;
+use warpscope::library::{GuidedStep, Report, Run, State};
 use warpscope::report::runs::{Came, Promised, outcome_facts};
 
 pub fn run(id: i64, state: State) -> Run {
@@ -92,7 +92,7 @@ fn a_run_is_watched_to_its_end() {
     assert_snapshot!("run_120x40", explorer.screen());
     // The run ended without a report: the screen stays and says why.
     run.state = State::Failed;
-    run.findings = vec![Finding { what: "the disk is full".into(), fix: "free space, or put reports elsewhere: -o PATH".into() }];
+    run.findings = vec![ExitProblem { what: "the disk is full".into(), fix: "free space, or put reports elsewhere: -o PATH".into() }];
     explorer.send(news(&run, &["No space left on device"], ""));
     explorer.app.session.size = (80, 24);
     assert_snapshot!("run_failed", explorer.screen());
@@ -139,7 +139,7 @@ fn x_stops_esc_leaves_d_detaches_and_q_asks() {
 fn a_run_that_left_a_report_opens_it_with_what_went_wrong() {
     let (mut explorer, mut run) = watching((100, 24));
     run.state = State::Stopped;
-    run.findings = vec![Finding { what: "the run was stopped; what was recorded until then is kept".into(), fix: String::new() }];
+    run.findings = vec![ExitProblem { what: "the run was stopped; what was recorded until then is kept".into(), fix: String::new() }];
     run.reports =
         vec![Report { path: packed("llm"), bytes: 5, owned: false }, Report { path: root().join("Cargo.toml"), bytes: 5, owned: false }];
     explorer.send(news(&run, &[], ""));
@@ -192,7 +192,7 @@ fn library(size: (u16, u16)) -> Explorer {
     let mut explorer = Explorer::open(&[], size);
     app::open_library(&mut explorer.app);
     let mut failed = run(3, State::Failed);
-    failed.findings = vec![Finding {
+    failed.findings = vec![ExitProblem {
         what: "another tool holds the GPU's performance counters".into(),
         fix: "pause DCGM with `dcgmi profile --pause`".into(),
     }];
@@ -284,15 +284,15 @@ fn runs_are_found_opened_compared_tagged_and_deleted() {
     assert!(explorer.screen().contains("1 of 5 runs"));
     explorer.press("i");
     assert!(explorer.screen().contains("about this run") && explorer.screen().contains("dcgmi profile --pause"));
-    explorer.press("esc esc down down down T");
+    explorer.press("esc esc down down down #");
     explorer.type_text(" slow");
     explorer.press("enter");
     assert!(matches!(explorer.asked.last(), Some(Effect::Tags(2, tags)) if *tags == ["baseline", "slow"]), "{:?}", explorer.asked.last());
-    explorer.press("D");
+    explorer.press("X");
     assert!(explorer.screen().contains("delete run 2"));
     explorer.press("esc");
     assert!(!explorer.asked.iter().any(|e| matches!(e, Effect::Forget(_))));
-    explorer.press("D d");
+    explorer.press("X d");
     assert!(matches!(explorer.asked.last(), Some(Effect::Forget(2))));
     explorer.press("r");
     assert!(matches!(explorer.asked.last(), Some(Effect::Preflight(_))));
@@ -310,7 +310,7 @@ fn what_changed_at_three_sizes() {
         let mut explorer = Explorer::open(&[before.clone(), packed("zoo")], size);
         explorer.press("D");
         assert_snapshot!(name, explorer.screen());
-        explorer.press("S");
+        explorer.press("tab");
         assert!(explorer.screen().contains("kernel time"));
         explorer.press("down enter");
         assert_eq!(explorer.app.current_scope(), KeyScope::Kernels);
@@ -332,7 +332,7 @@ fn what_changed_at_three_sizes() {
 #[test]
 fn a_guided_run_shows_its_steps_and_does_them_one_by_one() {
     let (mut explorer, mut run) = watching((80, 24));
-    let step = |role: &str, what: &str, argv: &[&str]| Step {
+    let step = |role: &str, what: &str, argv: &[&str]| GuidedStep {
         role: role.to_owned(),
         what: what.to_owned(),
         argv: argv.iter().map(|w| (*w).to_owned()).collect(),
@@ -444,7 +444,8 @@ fn several_commands_run_one_after_the_other() {
 #[test]
 fn a_step_that_was_left_out_does_not_look_like_one_that_was_done() {
     let (mut explorer, mut run) = watching((80, 24));
-    let step = |role: &str| Step { role: role.into(), what: String::new(), argv: vec!["true".into()], why: String::new(), left_out: false };
+    let step =
+        |role: &str| GuidedStep { role: role.into(), what: String::new(), argv: vec!["true".into()], why: String::new(), left_out: false };
     run.steps = vec![step("wait"), step("warm-up"), step("open")];
     explorer.send(news(&run, &[], ""));
     explorer.press("o");
@@ -474,7 +475,7 @@ fn an_answer_lands_on_the_report_that_was_asked_about() {
     assert_eq!(explorer.app.session.active, 0);
     // The same for text input: tags belong to the run that was selected when the input was opened.
     let mut explorer = library((100, 24));
-    explorer.press("down down T");
+    explorer.press("down down #");
     let later = vec![run(9, State::Done), run(5, State::Done), run(3, State::Failed)];
     explorer.send(Msg::Library(Ok((later, 1_763_640_000_000))));
     explorer.type_text("mine");
@@ -498,7 +499,7 @@ fn checks_neither_interrupt_nor_replace_each_other() {
     assert_eq!(explorer.asked.len(), asked);
     assert!(explorer.screen().contains("still in progress"), "{}", explorer.screen());
     // Typing continues: an `r` in the text does not confirm the run.
-    explorer.press("T");
+    explorer.press("#");
     explorer.send(Msg::Preflight(vec![("nsys: not on PATH".into(), true)]));
     assert!(!explorer.screen().contains("this run will probably fail"), "{}", explorer.screen());
     explorer.type_text(" r");

@@ -7,15 +7,15 @@ use rusqlite::Connection;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use warpscope::analysis::timeline::{
-    Category, Content, Event, Events, GroupKey, Lane, Matches, Part, Pattern, RowKind, Timeline, Track, Window, build_part, compute_cells,
-    link, visible_blocks,
+    Category, Content, Event, Events, GroupKey, Lane, Matches, Pattern, RowKind, Timeline, TimelinePart, Track, Window, build_part,
+    compute_cells, link, visible_blocks,
 };
 use warpscope::model::{Cancel, CopyKind, MemOpKind, Profile};
 use warpscope::report::timeline::paint;
 
 fn built(profile: &Profile) -> Timeline {
     let mut timeline = Timeline::default();
-    for part in Part::ALL {
+    for part in TimelinePart::ALL {
         timeline.add_part(build_part(profile, part, &Cancel::default()).unwrap());
     }
     timeline

@@ -66,7 +66,7 @@ use Diagnosis as D;
 
 /// Role of a diagnosis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DiagnosisKind {
     /// A unit at its limit, not a waste.
     Bound,
     /// A cause of idle issue slots.
@@ -81,7 +81,7 @@ pub struct DiagnosisInfo {
     pub diagnosis: Diagnosis,
     /// Stable id for scripts.
     pub id: &'static str,
-    pub kind: Kind,
+    pub kind: DiagnosisKind,
     pub meaning: &'static str,
     /// Effects of this cause. It explains an effect if its gain is at least this fraction of the effect's: most of it
     /// (0.7) if both are ways to fill the GPU; half if the cause is one of several reasons for the waiting; less if the
@@ -97,78 +97,83 @@ impl DiagnosisInfo {
     }
 }
 
-const fn row(diagnosis: Diagnosis, id: &'static str, kind: Kind, meaning: &'static str) -> DiagnosisInfo {
+const fn row(diagnosis: Diagnosis, id: &'static str, kind: DiagnosisKind, meaning: &'static str) -> DiagnosisInfo {
     DiagnosisInfo { diagnosis, id, kind, meaning, effects: &[] }
 }
 
 /// All diagnoses. Causes precede their effects; this order breaks ties.
 pub static DIAGNOSES: &[DiagnosisInfo] = &[
-    row(D::LaunchOverhead, "launch-overhead", Kind::Waste, "the kernel is too short to amortize its launch cost")
+    row(D::LaunchOverhead, "launch-overhead", DiagnosisKind::Waste, "the kernel is too short to amortize its launch cost")
         .explains(&[(0.7, &[D::SmallGrid, D::MemoryLatency, D::Dependencies, D::Imbalance, D::Tail, D::Barriers, D::InstructionCache])]),
-    row(D::SmallGrid, "grid-too-small", Kind::Waste, "fewer blocks than the GPU can hold at once")
+    row(D::SmallGrid, "grid-too-small", DiagnosisKind::Waste, "fewer blocks than the GPU can hold at once")
         .explains(&[(0.7, &[D::Imbalance, D::Tail, D::MemoryLatency, D::Dependencies])]),
-    row(D::Imbalance, "workload-imbalance", Kind::Waste, "some SMs or blocks work much longer than others")
+    row(D::Imbalance, "workload-imbalance", DiagnosisKind::Waste, "some SMs or blocks work much longer than others")
         .explains(&[(0.7, &[D::MemoryLatency, D::Dependencies, D::Barriers])]),
-    row(D::Tail, "tail-effect", Kind::Waste, "the last wave of blocks is only partly filled").explains(&[(0.7, &[D::Imbalance])]),
-    row(D::PartialWarps, "partial-warps", Kind::Waste, "blocks are smaller than a warp, or no multiple of it: some lanes never work")
-        .explains(&[(
-            0.5,
-            &[
-                D::OccupancyBlock,
-                D::Divergence,
-                D::SharedBandwidth,
-                D::L1Bandwidth,
-                D::Compute,
-                D::Alu,
-                D::Sfu,
-                D::Fp64,
-                D::Dependencies,
-                D::MemoryLatency,
-                D::Uncoalesced,
-                D::NoTensor,
-            ],
-        )]),
-    row(D::Divergence, "warp-divergence", Kind::Waste, "threads of a warp take different paths").explains(&[(
+    row(D::Tail, "tail-effect", DiagnosisKind::Waste, "the last wave of blocks is only partly filled").explains(&[(0.7, &[D::Imbalance])]),
+    row(
+        D::PartialWarps,
+        "partial-warps",
+        DiagnosisKind::Waste,
+        "blocks are smaller than a warp, or no multiple of it: some lanes never work",
+    )
+    .explains(&[(
+        0.5,
+        &[
+            D::OccupancyBlock,
+            D::Divergence,
+            D::SharedBandwidth,
+            D::L1Bandwidth,
+            D::Compute,
+            D::Alu,
+            D::Sfu,
+            D::Fp64,
+            D::Dependencies,
+            D::MemoryLatency,
+            D::Uncoalesced,
+            D::NoTensor,
+        ],
+    )]),
+    row(D::Divergence, "warp-divergence", DiagnosisKind::Waste, "threads of a warp take different paths").explains(&[(
         0.5,
         &[D::SharedBandwidth, D::L1Bandwidth, D::Compute, D::Alu, D::Sfu, D::Fp64, D::Dependencies, D::Uncoalesced, D::NoTensor],
     )]),
-    row(D::Spilling, "register-spilling", Kind::Waste, "registers spill to local memory")
+    row(D::Spilling, "register-spilling", DiagnosisKind::Waste, "registers spill to local memory")
         .explains(&[(0.4, &[D::LocalMemory, D::MemoryLatency, D::DramBandwidth, D::L2Bandwidth, D::L1Bandwidth, D::Uncoalesced])]),
-    row(D::LocalMemory, "local-memory-traffic", Kind::Waste, "local arrays (dynamically indexed, or the stack) live in memory")
+    row(D::LocalMemory, "local-memory-traffic", DiagnosisKind::Waste, "local arrays (dynamically indexed, or the stack) live in memory")
         .explains(&[(0.4, &[D::MemoryLatency, D::DramBandwidth, D::L2Bandwidth, D::L1Bandwidth])]),
-    row(D::Atomics, "atomic-contention", Kind::Waste, "atomics contend for a few addresses").explains(&[(
+    row(D::Atomics, "atomic-contention", DiagnosisKind::Waste, "atomics contend for a few addresses").explains(&[(
         0.4,
         &[D::MemoryLatency, D::L2Bandwidth, D::L1Bandwidth, D::Dependencies, D::BankConflicts, D::Barriers, D::Imbalance],
     )]),
-    row(D::Uncoalesced, "uncoalesced-global", Kind::Waste, "few of the fetched bytes are used")
+    row(D::Uncoalesced, "uncoalesced-global", DiagnosisKind::Waste, "few of the fetched bytes are used")
         .explains(&[(0.4, &[D::MemoryLatency, D::DramBandwidth, D::L2Bandwidth, D::L1Bandwidth])]),
     // A unit at its limit is not the cause while a good part of its work is waste.
-    row(D::BankConflicts, "shared-bank-conflicts", Kind::Waste, "shared memory accesses collide on the same banks")
+    row(D::BankConflicts, "shared-bank-conflicts", DiagnosisKind::Waste, "shared memory accesses collide on the same banks")
         .explains(&[(0.25, &[D::SharedBandwidth, D::L1Bandwidth]), (0.4, &[D::Dependencies, D::Barriers, D::MemoryLatency])]),
-    row(D::NoTensor, "no-tensor-cores", Kind::Waste, "low-precision matrix-like work does not use the tensor cores")
+    row(D::NoTensor, "no-tensor-cores", DiagnosisKind::Waste, "low-precision matrix-like work does not use the tensor cores")
         .explains(&[(0.4, &[D::Compute, D::SharedBandwidth, D::L1Bandwidth])]),
-    row(D::OccupancyShared, "occupancy-shared-memory", Kind::IdleSlots, "shared memory limits occupancy, and it hurts")
+    row(D::OccupancyShared, "occupancy-shared-memory", DiagnosisKind::IdleSlots, "shared memory limits occupancy, and it hurts")
         .explains(&[(0.5, &[D::MemoryLatency, D::Dependencies]), (0.7, &[D::Barriers])]),
-    row(D::OccupancyRegisters, "occupancy-registers", Kind::IdleSlots, "registers limit occupancy, and it hurts")
+    row(D::OccupancyRegisters, "occupancy-registers", DiagnosisKind::IdleSlots, "registers limit occupancy, and it hurts")
         .explains(&[(0.5, &[D::MemoryLatency, D::Dependencies]), (0.7, &[D::Barriers])]),
-    row(D::OccupancyBlock, "occupancy-block-size", Kind::IdleSlots, "the block size limits occupancy, and it hurts")
+    row(D::OccupancyBlock, "occupancy-block-size", DiagnosisKind::IdleSlots, "the block size limits occupancy, and it hurts")
         .explains(&[(0.5, &[D::MemoryLatency, D::Dependencies]), (0.7, &[D::Barriers])]),
-    row(D::OccupancyBarriers, "occupancy-barriers", Kind::IdleSlots, "barriers limit occupancy, and it hurts")
+    row(D::OccupancyBarriers, "occupancy-barriers", DiagnosisKind::IdleSlots, "barriers limit occupancy, and it hurts")
         .explains(&[(0.5, &[D::MemoryLatency, D::Dependencies]), (0.7, &[D::Barriers])]),
-    row(D::Barriers, "barrier-stalls", Kind::Waste, "warps wait for each other at barriers")
+    row(D::Barriers, "barrier-stalls", DiagnosisKind::Waste, "warps wait for each other at barriers")
         .explains(&[(0.7, &[D::MemoryLatency, D::Dependencies])]),
-    row(D::InstructionCache, "instruction-cache", Kind::Waste, "warps wait for instructions to be fetched"),
-    row(D::Alu, "alu-bound", Kind::Bound, "integer and logic instructions fill the pipes"),
-    row(D::Fp64, "fp64-bound", Kind::Bound, "the FP64 pipe is the busiest"),
-    row(D::Sfu, "sfu-bound", Kind::Bound, "the special-function pipe is the busiest"),
-    row(D::SharedBandwidth, "shared-bandwidth-bound", Kind::Bound, "shared memory bandwidth is the limit"),
-    row(D::L1Bandwidth, "l1-bandwidth-bound", Kind::Bound, "L1 is the busiest unit"),
-    row(D::L2Bandwidth, "l2-bandwidth-bound", Kind::Bound, "L2 is the busiest unit"),
-    row(D::MemoryLatency, "memory-latency", Kind::IdleSlots, "warps wait for loads and no unit is near its peak"),
-    row(D::Dependencies, "dependency-latency", Kind::IdleSlots, "each instruction waits for the previous one"),
-    row(D::Tensor, "tensor-bound", Kind::Bound, "the tensor pipes are near their peak"),
-    row(D::DramBandwidth, "dram-bandwidth-bound", Kind::Bound, "device memory is near its peak and the traffic is useful"),
-    row(D::Compute, "compute-bound", Kind::Bound, "an arithmetic pipe is near its peak"),
+    row(D::InstructionCache, "instruction-cache", DiagnosisKind::Waste, "warps wait for instructions to be fetched"),
+    row(D::Alu, "alu-bound", DiagnosisKind::Bound, "integer and logic instructions fill the pipes"),
+    row(D::Fp64, "fp64-bound", DiagnosisKind::Bound, "the FP64 pipe is the busiest"),
+    row(D::Sfu, "sfu-bound", DiagnosisKind::Bound, "the special-function pipe is the busiest"),
+    row(D::SharedBandwidth, "shared-bandwidth-bound", DiagnosisKind::Bound, "shared memory bandwidth is the limit"),
+    row(D::L1Bandwidth, "l1-bandwidth-bound", DiagnosisKind::Bound, "L1 is the busiest unit"),
+    row(D::L2Bandwidth, "l2-bandwidth-bound", DiagnosisKind::Bound, "L2 is the busiest unit"),
+    row(D::MemoryLatency, "memory-latency", DiagnosisKind::IdleSlots, "warps wait for loads and no unit is near its peak"),
+    row(D::Dependencies, "dependency-latency", DiagnosisKind::IdleSlots, "each instruction waits for the previous one"),
+    row(D::Tensor, "tensor-bound", DiagnosisKind::Bound, "the tensor pipes are near their peak"),
+    row(D::DramBandwidth, "dram-bandwidth-bound", DiagnosisKind::Bound, "device memory is near its peak and the traffic is useful"),
+    row(D::Compute, "compute-bound", DiagnosisKind::Bound, "an arithmetic pipe is near its peak"),
 ];
 
 impl Diagnosis {
@@ -201,12 +206,12 @@ impl Diagnosis {
 
     /// Returns true if the diagnosis names a unit at its limit, not a waste.
     pub fn is_bound(self) -> bool {
-        self.info().is_some_and(|d| d.kind == Kind::Bound)
+        self.info().is_some_and(|d| d.kind == DiagnosisKind::Bound)
     }
 
     /// Returns true if the diagnosis names a cause of idle issue slots.
     pub fn idles(self) -> bool {
-        self.info().is_some_and(|d| d.kind == Kind::IdleSlots)
+        self.info().is_some_and(|d| d.kind == DiagnosisKind::IdleSlots)
     }
 
     /// Effects of this cause, each with the least fraction of their gain from which it explains them.

@@ -1,69 +1,15 @@
-//! A hint: a diagnosis with the kernel's own numbers, the time that it costs and the basis of this estimate, remedies,
-//! and data that would confirm the diagnosis.
+//! A hint: a finding about a kernel.
 
 use super::diagnosis::Diagnosis;
 use super::speedup_model::{DemandReduction, Gain, whole_percent};
-pub use crate::analysis::certainty::{Severity, Sure, WORTH};
+pub use crate::analysis::finding::{Evidence, OUTRANKS_HEALTHY, Severity, Sure, Threshold};
+use crate::analysis::finding::{Finding, FindingId};
 
 /// Share of a kernel's time below which a cause is not reported.
 pub const LEAST: f64 = 0.04;
 
-/// Bound for a value, and the source of the bound.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Threshold {
-    /// Comparison: `≥`, `>`, `≤` or `<`.
-    pub op: &'static str,
-    /// The bound, in the metric's unit.
-    pub value: f64,
-    pub source: &'static str,
-}
-
-impl Threshold {
-    /// Returns true if a value meets the bound. Only thresholds that are met are displayed.
-    pub fn is_met(&self, value: f64) -> bool {
-        match self.op {
-            "≥" => value >= self.value,
-            ">" => value > self.value,
-            "≤" => value <= self.value,
-            _ => value < self.value,
-        }
-    }
-}
-
-/// A number that led to a hint.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Evidence {
-    /// Display name.
-    pub label: String,
-    /// Concept id in `metrics.toml`; empty for a number computed from several concepts.
-    pub concept: &'static str,
-    /// Metric name in the report; empty for values computed from several metrics or from the launch.
-    pub metric: String,
-    /// The value in its base unit.
-    pub value: f64,
-    pub unit: String,
-    /// Bound for the value.
-    pub threshold: Option<Threshold>,
-    /// Section that contains the metric, as an argument of `--section`.
-    pub section: Option<&'static str>,
-}
-
-impl Evidence {
-    /// Creates evidence from a number computed from several metrics or from the launch; drops a threshold that is not
-    /// met.
-    pub fn from_value(label: &str, value: f64, unit: &str, threshold: Option<Threshold>) -> Option<Self> {
-        let threshold = threshold.filter(|t| t.is_met(value));
-        value.is_finite().then(|| Self {
-            label: label.to_owned(),
-            concept: "",
-            metric: String::new(),
-            value,
-            unit: unit.to_owned(),
-            threshold,
-            section: None,
-        })
-    }
-}
+/// A diagnosis with the kernel's own numbers.
+pub type Hint = Finding<Diagnosis>;
 
 /// Sections to collect, and the question that they answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,80 +21,45 @@ pub struct Confirm {
     pub why: String,
 }
 
+/// Effect of the recommended change.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Hint {
-    pub id: Diagnosis,
-    pub severity: Severity,
-    pub sure: Sure,
-    /// One sentence with this kernel's numbers.
-    pub headline: String,
-    pub evidence: Vec<Evidence>,
-    /// Maximum share of the kernel's time that a perfect remedy saves, 0 to 1.
-    pub stake: f64,
-    /// Basis of the maximum `stake`, in words.
-    pub bound: String,
+pub struct Remedy {
     /// Demand that the change removes.
     pub relief: DemandReduction,
     /// Predicted gain of the change.
     pub gain: Gain,
-    /// Recommended changes, best first.
-    pub actions: Vec<String>,
-    /// Data that would confirm the diagnosis.
-    pub confirm: Confirm,
-    /// Effects of this diagnosis that would otherwise be separate hints, with headlines.
-    pub effects: Vec<(Diagnosis, String)>,
+}
+
+impl FindingId for Diagnosis {
+    type Confirm = Confirm;
+    type Details = Remedy;
+
+    fn id(self) -> &'static str {
+        Self::id(self)
+    }
+
+    fn sort_position(self) -> usize {
+        Self::sort_position(self)
+    }
+
+    fn effects(self) -> &'static [(f64, &'static [Self])] {
+        Self::effects(self)
+    }
+
+    /// A guess does not explain a more certain hint, and a small waste does not explain a unit at its limit.
+    fn may_explain(cause: &Hint, effect: &Hint) -> bool {
+        cause.sure <= effect.sure.max(Sure::Likely) && (cause.stake >= OUTRANKS_HEALTHY || !effect.id.is_bound())
+    }
+
+    fn new_details(stake: f64) -> Remedy {
+        Remedy { relief: DemandReduction::default(), gain: Gain { at_most: stake, ..Gain::default() } }
+    }
 }
 
 impl Hint {
-    /// Creates a hint with a maximum gain, a share of the kernel's time.
-    pub fn new(id: Diagnosis, stake: f64, headline: impl Into<String>) -> Self {
-        let stake = if stake.is_finite() { stake.clamp(0.0, 1.0) } else { 0.0 };
-        Self {
-            id,
-            severity: Severity::from_share(stake),
-            sure: Sure::Certain,
-            headline: headline.into(),
-            evidence: Vec::new(),
-            stake,
-            bound: String::new(),
-            relief: DemandReduction::default(),
-            gain: Gain { at_most: stake, ..Gain::default() },
-            actions: Vec::new(),
-            confirm: Confirm::default(),
-            effects: Vec::new(),
-        }
-    }
-
-    /// Sets the basis of the maximum gain.
-    pub fn with_gain_basis(mut self, text: impl Into<String>) -> Self {
-        self.bound = text.into();
-        self
-    }
-
     /// Sets the demand that the change removes.
     pub fn with_relief(mut self, relief: DemandReduction) -> Self {
-        self.relief = relief;
-        self
-    }
-
-    /// Lowers the confidence to `sure`; never raises it.
-    pub fn with_confidence(mut self, sure: Sure) -> Self {
-        self.sure = self.sure.max(sure);
-        self
-    }
-
-    /// Adds evidence; unknown values are left out.
-    pub fn with_evidence(mut self, evidence: impl IntoIterator<Item = Option<Evidence>>) -> Self {
-        for e in evidence.into_iter().flatten() {
-            if e.concept.is_empty() || self.evidence.iter().all(|known| known.concept != e.concept) {
-                self.evidence.push(e);
-            }
-        }
-        self
-    }
-
-    pub fn with_actions(mut self, actions: &[&str]) -> Self {
-        self.actions.extend(actions.iter().map(|a| (*a).to_owned()));
+        self.details.relief = relief;
         self
     }
 
@@ -163,16 +74,16 @@ impl Hint {
     pub fn gain_text(&self) -> String {
         match self.severity {
             Severity::Healthy => format!("{:.0}% from its roof", self.gain_percent()),
-            _ => format!("saves {}", self.gain.to_text()),
+            _ => format!("saves {}", self.details.gain.to_text()),
         }
     }
 
     /// Short form for a narrow column: `40–59%`, `≤90%`.
     pub fn short_gain_text(&self) -> String {
-        match (self.severity, self.gain.expected) {
+        match (self.severity, self.details.gain.expected) {
             (Severity::Healthy, _) => format!("{:.0}%", self.gain_percent()),
-            (_, None) => format!("≤{:.0}%", whole_percent(self.gain.at_most)),
-            _ => self.gain.to_text().replace("about ", ""),
+            (_, None) => format!("≤{:.0}%", whole_percent(self.details.gain.at_most)),
+            _ => self.details.gain.to_text().replace("about ", ""),
         }
     }
 
@@ -180,17 +91,12 @@ impl Hint {
     pub fn gain_range(&self) -> (f64, f64) {
         match self.severity {
             Severity::Healthy => (0.0, self.stake),
-            _ => self.gain.expected.unwrap_or((0.0, self.gain.at_most)),
+            _ => self.details.gain.expected.unwrap_or((0.0, self.details.gain.at_most)),
         }
     }
 
     /// Limit that bounds the gain, in words.
     pub fn limit_text(&self) -> &str {
-        if self.gain.left.is_empty() { &self.bound } else { &self.gain.left }
-    }
-
-    /// Maximum gain in percent of the kernel's time.
-    pub fn gain_percent(&self) -> f64 {
-        self.stake * 100.0
+        if self.details.gain.left.is_empty() { &self.bound } else { &self.details.gain.left }
     }
 }

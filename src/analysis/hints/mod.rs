@@ -54,10 +54,10 @@ pub fn diagnose(facts: &Facts) -> Vec<Hint> {
         }
     }
     for hint in &mut hints {
-        hint.gain = after::predict_gain(&hint.relief, &case);
+        hint.details.gain = after::predict_gain(&hint.details.relief, &case);
         // Without counters the remaining demand is unknown.
         if case.demand.busiest_unit().is_none() {
-            hint.gain = Gain { at_most: hint.stake, expected: None, left: String::new() };
+            hint.details.gain = Gain { at_most: hint.stake, expected: None, left: String::new() };
         }
     }
     let mut hints = rank::rank_hints(hints);

@@ -1,65 +1,16 @@
 //! Order of hints: the costliest first, with effects under their causes. The verdict that a kernel is near its roof
 //! comes first, unless a cause is worth more than a tenth of the kernel's time.
 
-use super::diagnosis::Diagnosis as D;
-use super::hint::{Hint, LEAST, Severity, Sure, WORTH};
-
-/// Gains that differ by less are equal; then causes come first, in the order of `DIAGNOSES`.
-const TIE: f64 = 0.03;
+use super::hint::{Hint, LEAST, OUTRANKS_HEALTHY, Severity, Sure};
+use crate::analysis::finding::{move_under_causes, sort_by_cost};
 
 /// Sorts hints, costliest first, and moves effects under their causes.
 pub fn rank_hints(mut hints: Vec<Hint>) -> Vec<Hint> {
     hints.retain(|h| h.stake >= LEAST || h.id.is_bound());
-    hints.sort_by(|a, b| b.stake.total_cmp(&a.stake).then(a.id.sort_position().cmp(&b.id.sort_position())));
-    // Among neighbours of equal cost the cause comes first. One pass from the front keeps the order total.
-    for i in 1..hints.len() {
-        let mut at = i;
-        while at > 0 && hints[at - 1].stake - hints[at].stake < TIE && hints[at].id.sort_position() < hints[at - 1].id.sort_position() {
-            hints.swap(at, at - 1);
-            at -= 1;
-        }
-    }
-    let mut hints = under_causes(hints);
+    sort_by_cost(&mut hints);
+    let mut hints = move_under_causes(hints);
     place_verdict(&mut hints);
     hints
-}
-
-/// Moves effects under their causes.
-fn under_causes(hints: Vec<Hint>) -> Vec<Hint> {
-    let causes: Vec<(D, f64, Sure)> = hints.iter().map(|h| (h.id, h.stake, h.sure)).collect();
-    let cause_of = |hint: &Hint| {
-        causes.iter().find(|(id, stake, sure)| {
-            // A guess does not explain a more certain hint.
-            *sure <= hint.sure.max(Sure::Likely)
-                && id.effects().iter().any(|(part, effects)| {
-                    effects.contains(&hint.id) && *stake >= hint.stake * part && (*stake >= WORTH || !hint.id.is_bound())
-                })
-        })
-    };
-    let (mut kept, mut gone): (Vec<Hint>, Vec<(D, Hint)>) = (Vec::new(), Vec::new());
-    for hint in hints {
-        match cause_of(&hint) {
-            Some((cause, ..)) => gone.push((*cause, hint)),
-            None => kept.push(hint),
-        }
-    }
-    // A cause may itself be an effect: the hint goes under the outermost cause.
-    let parent = |mut id: D| {
-        for _ in 0..gone.len() {
-            match gone.iter().find(|(_, h)| h.id == id) {
-                Some((cause, _)) => id = *cause,
-                None => break,
-            }
-        }
-        id
-    };
-    let moved: Vec<(D, D, String)> = gone.iter().map(|(cause, h)| (parent(*cause), h.id, h.headline.clone())).collect();
-    for (cause, id, headline) in moved {
-        if let Some(hint) = kept.iter_mut().find(|h| h.id == cause) {
-            hint.effects.push((id, headline));
-        }
-    }
-    kept
 }
 
 /// Puts the verdict of a kernel near its roof first if no cause is worth a tenth of its time; otherwise, it follows
@@ -68,17 +19,18 @@ fn place_verdict(hints: &mut Vec<Hint>) {
     let Some(at) = hints.iter().position(|h| h.severity == Severity::Healthy) else { return };
     let mut verdict = hints.remove(at);
     let cause = hints.iter().filter(|h| h.sure < Sure::Possible).map(|h| h.stake).fold(0.0, f64::max);
-    if cause < WORTH {
+    if cause < OUTRANKS_HEALTHY {
         hints.insert(0, verdict);
     } else {
         verdict.severity = Severity::Low;
-        let at = hints.iter().position(|h| h.stake < WORTH).unwrap_or(hints.len());
+        let at = hints.iter().position(|h| h.stake < OUTRANKS_HEALTHY).unwrap_or(hints.len());
         hints.insert(at, verdict);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::diagnosis::Diagnosis as D;
     use super::*;
 
     fn hint(id: D, stake: f64) -> Hint {

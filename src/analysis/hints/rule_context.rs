@@ -118,19 +118,19 @@ impl<'a> Case<'a> {
             return None;
         }
         Some(Evidence {
-            label: concept.title.clone(),
+            name: concept.title.clone(),
             concept: &concept.id,
             metric: metric_name(&measured.metric, &concept.id),
             value: measured.value,
             // Reports use the unit byte for counts of sectors.
-            unit: if concept.unit == "sector" { concept.unit.clone() } else { measured.unit.clone() },
+            unit: if concept.unit == "sector" { concept.unit.as_str().into() } else { measured.unit.clone().into() },
             threshold,
             section: concept.section.as_deref(),
         })
     }
 
     /// A value computed from several metrics, as evidence.
-    pub fn computed_evidence(&self, label: &str, value: f64, unit: &str, threshold: Option<Threshold>) -> Option<Evidence> {
+    pub fn computed_evidence(&self, label: &str, value: f64, unit: &'static str, threshold: Option<Threshold>) -> Option<Evidence> {
         Evidence::from_value(label, value, unit, threshold)
     }
 
@@ -150,11 +150,11 @@ impl<'a> Case<'a> {
             return None;
         }
         Some(Evidence {
-            label: format!("stalled: {}, of all warp cycles", reason.replace('_', " ")),
+            name: format!("stalled: {}, of all warp cycles", reason.replace('_', " ")),
             concept: &concept.id,
             metric: measured.metric.to_string(),
             value: stalls.share(reason) * 100.0,
-            unit: "%".to_owned(),
+            unit: "%".into(),
             threshold,
             section: concept.section.as_deref(),
         })

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 /// Memory held by a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct HeldMemory {
     /// Index of the site; [`NONE`] if unknown.
     pub site: u32,
     pub category: Category,
@@ -22,14 +22,14 @@ pub struct Row {
 
 /// Memory held after an event, or before the first one, largest first. Memory without known blocks gets a row of its
 /// own.
-pub fn held_rows(usage: &DeviceUsage, sites: &Sites, at: Option<u32>) -> Vec<Row> {
+pub fn held_rows(usage: &DeviceUsage, sites: &Sites, at: Option<u32>) -> Vec<HeldMemory> {
     let ledger = &usage.ledger;
     let categories = Categories::new(sites, ledger, &usage.steps);
-    let mut found: FxHashMap<(u32, Category), Row> = FxHashMap::default();
+    let mut found: FxHashMap<(u32, Category), HeldMemory> = FxHashMap::default();
     let mut known = 0_u64;
     for life in ledger.held_at(at) {
         let (site, category) = (sites.site_of_stack(life.stack), categories.classify_life(life));
-        let row = found.entry((site, category)).or_insert(Row { site, category, bytes: 0, blocks: 0, kept: 0, stack: life.stack });
+        let row = found.entry((site, category)).or_insert(HeldMemory { site, category, bytes: 0, blocks: 0, kept: 0, stack: life.stack });
         row.bytes = row.bytes.saturating_add(life.bytes);
         row.blocks += 1;
         row.kept = row.kept.saturating_add(if life.is_kept() { life.bytes } else { 0 });
@@ -38,7 +38,7 @@ pub fn held_rows(usage: &DeviceUsage, sites: &Sites, at: Option<u32>) -> Vec<Row
     let total = at.map_or(ledger.before, |at| ledger.bytes.get(at as usize).copied().unwrap_or_default());
     let rest = total.saturating_sub(known);
     if rest > 0 {
-        let row = found.entry((NONE, Category::Earlier)).or_insert(Row {
+        let row = found.entry((NONE, Category::Earlier)).or_insert(HeldMemory {
             site: NONE,
             category: Category::Earlier,
             bytes: 0,
@@ -49,7 +49,7 @@ pub fn held_rows(usage: &DeviceUsage, sites: &Sites, at: Option<u32>) -> Vec<Row
         row.bytes = row.bytes.saturating_add(rest);
         row.kept = row.kept.saturating_add(rest);
     }
-    let mut out: Vec<Row> = found.into_values().collect();
+    let mut out: Vec<HeldMemory> = found.into_values().collect();
     out.sort_by_key(|r| (std::cmp::Reverse(r.bytes), r.site, r.category));
     out
 }

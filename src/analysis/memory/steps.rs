@@ -9,7 +9,7 @@ use crate::model::{Profile, RangeOrigin};
 use rustc_hash::FxHashMap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct MemoryStep {
     /// Start, ns.
     pub start: i64,
     /// End, ns.
@@ -22,7 +22,7 @@ pub struct Step {
 
 /// Method by which steps were found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum StepBasis {
     /// By ranges of this name.
     Ranges(String),
     /// Code outside the model that allocates repeatedly: its stack.
@@ -33,8 +33,8 @@ pub enum Found {
 
 #[derive(Clone, Debug, Default)]
 pub struct Steps {
-    pub found: Option<Found>,
-    pub list: Vec<Step>,
+    pub found: Option<StepBasis>,
+    pub list: Vec<MemoryStep>,
 }
 
 /// Minimum number of steps.
@@ -52,10 +52,10 @@ const UNEVEN: f64 = 2.0;
 impl Steps {
     pub fn from_ledger(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Self {
         let (found, starts) = match by_ranges(profile, ledger) {
-            Some((name, starts)) => (Found::Ranges(name), starts),
+            Some((name, starts)) => (StepBasis::Ranges(name), starts),
             None => match by_code(profile, sites, ledger)
-                .map(|s| (Found::Code(s.0), s.1))
-                .or_else(|| Some((Found::Cycles, by_cycles(profile, sites, ledger)?)))
+                .map(|s| (StepBasis::Code(s.0), s.1))
+                .or_else(|| Some((StepBasis::Cycles, by_cycles(profile, sites, ledger)?)))
             {
                 Some(found) => found,
                 None => return Self::default(),
@@ -74,7 +74,7 @@ impl Steps {
                 valley = valley.min(bytes);
             }
             if end > start {
-                list.push(Step { start, end, peak, valley });
+                list.push(MemoryStep { start, end, peak, valley });
             }
         }
         Self { found: Some(found), list }

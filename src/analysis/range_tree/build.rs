@@ -3,7 +3,7 @@
 use super::node::{Node, RangeTree};
 use crate::analysis::flops::Operators;
 use crate::analysis::name_pattern::name_pattern;
-use crate::analysis::triage::device_ops::{Class, DeviceOp, DeviceOps, Row, clamp_time};
+use crate::analysis::triage::device_ops::{Class, DeviceOp, DeviceOps, OperationRow, clamp_time};
 use crate::analysis::triage::intervals::{Covered, Intervals};
 use crate::model::range::NONE;
 use crate::model::{Cancel, Profile, Range, RangeKind, RangeOrigin};
@@ -319,7 +319,7 @@ impl<'a> Builder<'a> {
                 outside.0 = i64::saturating_add(outside.0, op.end - op.start);
                 continue;
             };
-            if let Row::Launch(row) = op.row {
+            if let OperationRow::Launch(row) = op.row {
                 of_launch[row as usize] = self.instances[instance as usize].node;
             }
             // Above a forward operator, add only the part of this operation's time that its backward operator did not

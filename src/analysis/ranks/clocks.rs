@@ -40,7 +40,7 @@ const FOR_DRIFT: (usize, i64) = (16, 1_000_000_000);
 /// Maximum long-term drift of a computer's clock, ns per ns (crystals are within 100 ppm).
 const MOST_DRIFT: f64 = 5e-4;
 /// Minimum uncertainty, ns: ranks leave a collective about this far apart.
-const LEAST: i64 = 1000;
+const LEAST_SHARE: i64 = 1000;
 
 fn median(values: &mut [f64]) -> f64 {
     if values.is_empty() {
@@ -80,7 +80,7 @@ pub fn fit_offset(pairs: &[(i64, i64)]) -> Option<Offset> {
         offset: base.saturating_add(middle.round() as i64),
         drift,
         at,
-        uncertainty: ((2.0 * spread).round() as i64).max(LEAST),
+        uncertainty: ((2.0 * spread).round() as i64).max(LEAST_SHARE),
         by: pairs.len(),
     })
 }

@@ -3,7 +3,7 @@
 use super::job_result::{Job, Member};
 use super::nccl;
 use crate::analysis::metric::human_number;
-use crate::analysis::triage::finding::LEAST;
+use crate::analysis::triage::finding::LEAST_SHARE;
 use crate::analysis::triage::text::format_percent;
 use crate::analysis::triage::{Finding, Place, PlaceKind, Verdict};
 use crate::model::digest::Digest;
@@ -83,7 +83,7 @@ pub fn find_exposed(all: &[Digest], job: &Job) -> Option<Finding> {
     }
     let mean = |of: fn(&Open) -> f64| ranks.iter().map(of).sum::<f64>() / ranks.len() as f64;
     let (exposed, transfer) = (mean(|r| r.all), mean(|r| r.transfer));
-    if transfer < LEAST {
+    if transfer < LEAST_SHARE {
         return None;
     }
     let most = ranks.iter().max_by(|a, b| a.all.total_cmp(&b.all))?;
@@ -110,31 +110,31 @@ pub fn find_exposed(all: &[Digest], job: &Job) -> Option<Finding> {
         format!("collectives that no computing hides take {} of a mean rank's time{spread}{of}{more}", format_percent(exposed)),
     )
     .with_gain_basis("what a mean rank spends in collectives while nothing else runs, less what it waits there for others; with perfect overlap all of it would be gained")
-    .with_evidence("collectives alone, mean of the ranks", exposed * 100.0, "%")
-    .with_evidence("the least of a rank", least * 100.0, "%")
-    .with_evidence("the most of a rank", most.all * 100.0, "%")
-    .with_evidence("waiting for other ranks", waiting * 100.0, "%");
+    .with_number("collectives alone, mean of the ranks", exposed * 100.0, "%")
+    .with_number("the least of a rank", least * 100.0, "%")
+    .with_number("the most of a rank", most.all * 100.0, "%")
+    .with_number("waiting for other ranks", waiting * 100.0, "%");
     if messages > 0.0 {
-        finding = finding.with_evidence("sends and receives alone, mean of the ranks", messages * 100.0, "%");
+        finding = finding.with_number("sends and receives alone, mean of the ranks", messages * 100.0, "%");
     }
     if let Some(link) = link {
         let bus = link.bus.unwrap_or(0.0);
-        finding = finding.with_evidence(&format!("bus bandwidth of {}", link.kind), bus, "byte/second");
+        finding = finding.with_number(&format!("bus bandwidth of {}", link.kind), bus, "byte/s");
         if let Some((peak, name)) = link.peak.filter(|p| p.0 > 0.0) {
             let (number, unit) = human_number(peak, "byte/second");
-            finding = finding.with_evidence(&format!("share of what {name} carries ({number} {unit})"), bus / peak * 100.0, "%");
+            finding = finding.with_number(&format!("share of what {name} carries ({number} {unit})"), bus / peak * 100.0, "%");
         }
     }
     if let Some((number, share, median, places)) = worst_step(job, all) {
         let with = if messages > 0.0 { ", with sends and receives" } else { "" };
         finding = finding
-            .with_evidence(&format!("median share of a step{with}"), median * 100.0, "%")
-            .with_evidence(&format!("share of the worst step, {number}{with}"), share * 100.0, "%")
+            .with_number(&format!("median share of a step{with}"), median * 100.0, "%")
+            .with_number(&format!("share of the worst step, {number}{with}"), share * 100.0, "%")
             .with_places(places);
     }
     let longest = job.links.iter().find(|l| !nccl::point_to_point(l.kind));
     if let Some(link) = longest {
-        finding = finding.with_evidence(&format!("median {}, once all ranks are there", link.kind), link.time as f64, "ns");
+        finding = finding.with_number(&format!("median {}, once all ranks are there", link.kind), link.time as f64, "ns");
     }
     Some(finding.with_actions(&[
         "Overlap: start each collective as soon as its data are there, on a stream of its own (DDP: smaller buckets, bucket_cap_mb; FSDP: forward_prefetch, limit_all_gathers).",

@@ -4,7 +4,7 @@ use super::exposed_communication;
 use super::job_result::{Job, Late, Straggler};
 use super::nccl;
 use super::rank_identity::format_ranges;
-use crate::analysis::triage::finding::{LEAST, WORTH};
+use crate::analysis::triage::finding::{LEAST_SHARE, OUTRANKS_HEALTHY};
 use crate::analysis::triage::text::{format_ns, format_percent};
 use crate::analysis::triage::{Finding, Place, PlaceKind, Sure, Verdict};
 use crate::model::digest::Digest;
@@ -127,7 +127,7 @@ fn single_delays(job: &Job, span: f64) -> Option<String> {
     let outliers = &job.waits.outliers;
     let sum = outliers.iter().map(|w| w.2).fold(0, i64::saturating_add);
     let worst = outliers.iter().max_by_key(|w| w.2)?;
-    (sum as f64 >= LEAST * span).then(|| {
+    (sum as f64 >= LEAST_SHARE * span).then(|| {
         let (most, rank) = (format_ns(worst.2 as f64), job.rank_number(worst.1));
         let why = "such as a checkpoint or a compilation, are not held against a rank";
         match outliers.len() {
@@ -178,7 +178,8 @@ fn judge_stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findin
     let times = worst.first().and_then(|&(row, _)| recurring(row)).map(|r| r.at.len());
     let open = worst.first().map_or(1.0, |&(row, _)| exposed_share(job, row)).min(share);
     let again = worst.len() < 2 || worst.iter().all(|&(row, _)| late_slice_share(job, job.ranks[row].digest) >= AGAIN);
-    if !again || total <= 0 || share < LATE.max(LEAST) || open < LATE || steady < LATE * span || (sum as f64) < MOSTLY * total as f64 {
+    if !again || total <= 0 || share < LATE.max(LEAST_SHARE) || open < LATE || steady < LATE * span || (sum as f64) < MOSTLY * total as f64
+    {
         findings.extend(find_imbalance(all, job, span, total));
         return;
     }
@@ -338,12 +339,12 @@ fn straggler_finding(
         format!("rank {rank} arrives last at the collectives, and the others wait for it for {}: {because}", format_waited(share, stake)),
     )
     .with_gain_basis("what a mean rank waits in collectives for this rank, also by way of others, and no more than what nothing hides of its collectives; those at the start of the capture are left out")
-    .with_evidence("collectives of the others that no computing hides", (exposed < 1.0).then_some(exposed * 100.0), "%")
-    .with_evidence("waiting for this rank", late as f64, "ns")
-    .with_evidence("waiting for any rank", total as f64, "ns")
-    .with_evidence("collectives that were matched", job.matches.list.len() as f64 * job.matches.each as f64, "")
-    .with_judged_evidence("of the waiting is for this rank", late as f64 / total.max(1) as f64 * 100.0, "%", ("≥", MOSTLY * 100.0))
-    .with_evidence("its kernels take longer than the others' by", more as f64, "ns")
+    .with_number("collectives of the others that no computing hides", (exposed < 1.0).then_some(exposed * 100.0), "%")
+    .with_number("waiting for this rank", late as f64, "ns")
+    .with_number("waiting for any rank", total as f64, "ns")
+    .with_number("collectives that were matched", job.matches.list.len() as f64 * job.matches.each as f64, "")
+    .with_judged_number("of the waiting is for this rank", late as f64 / total.max(1) as f64 * 100.0, "%", ("≥", MOSTLY * 100.0))
+    .with_number("its kernels take longer than the others' by", (more > 0).then_some(more as f64), "ns")
     .with_places([Place {
         kind: PlaceKind::Window,
         name: format!("rank {rank}"),
@@ -374,7 +375,7 @@ fn find_imbalance(all: &[Digest], job: &Job, span: f64, total: i64) -> Option<Fi
     }
     let exposed = (0..job.ranks.len()).map(|row| exposed_share(job, row)).sum::<f64>() / job.ranks.len().max(1) as f64;
     let share = (total as f64 / span).min(exposed).min(1.0);
-    if share < WORTH {
+    if share < OUTRANKS_HEALTHY {
         return None;
     }
     let mut computes: Vec<i64> = all.iter().map(|d| d.kernel_time).collect();
@@ -392,10 +393,10 @@ fn find_imbalance(all: &[Digest], job: &Job, span: f64, total: i64) -> Option<Fi
             ),
         )
         .with_gain_basis("what a mean rank waits in collectives for others; those at the start of the capture are left out")
-        .with_evidence("waiting for any rank", total as f64, "ns")
-        .with_evidence("waiting for the worst rank", worst.late as f64, "ns")
-        .with_evidence("kernels of the rank with the least", least as f64, "ns")
-        .with_evidence("kernels of the rank with the most", most as f64, "ns")
+        .with_number("waiting for any rank", total as f64, "ns")
+        .with_number("waiting for the worst rank", worst.late as f64, "ns")
+        .with_number("kernels of the rank with the least", least as f64, "ns")
+        .with_number("kernels of the rank with the most", most as f64, "ns")
         .with_actions(&[
             "Give the ranks the same work in each step: group samples of like length, pad or pack sequences, limit what an expert may take.",
             "Take what comes now and then off the steps of single ranks: logging, checkpoints, garbage collection (gc.disable and gc.collect every N steps on all ranks).",
@@ -447,7 +448,7 @@ fn slow_link(job: &Job, span: f64) -> Option<(Finding, Vec<u32>)> {
     let all = groups.iter().filter_map(|g| Some((g, usual(g)?)));
     let (worst, usual) = all.max_by(|a, b| lost(a.0, a.1).total_cmp(&lost(b.0, b.1)))?;
     let (slower, share) = (worst.time as f64 / usual.max(1) as f64, (lost(worst, usual) / span).min(1.0));
-    if slower < SLOWER || share < LEAST {
+    if slower < SLOWER || share < LEAST_SHARE {
         return None;
     }
     let ranks: Vec<u32> = job.matches.groups.get(worst.group as usize)?.ranks.iter().map(|&r| job.rank_number(r)).collect();
@@ -463,10 +464,10 @@ fn slow_link(job: &Job, span: f64) -> Option<(Finding, Vec<u32>)> {
             ),
         )
         .with_gain_basis("the time that these collectives take longer than the same ones of the other groups, without waiting for ranks that are late")
-        .with_evidence("median between these ranks, after all arrived", worst.time as f64, "ns")
-        .with_evidence("median between other ranks", usual as f64, "ns")
-        .with_judged_evidence("times as long", slower, "", ("≥", SLOWER))
-        .with_evidence("message", (worst.bytes > 0).then_some(worst.bytes as f64), "byte")
+        .with_number("median between these ranks, after all arrived", worst.time as f64, "ns")
+        .with_number("median between other ranks", usual as f64, "ns")
+        .with_judged_number("times as long", slower, "", ("≥", SLOWER))
+        .with_number("message", (worst.bytes > 0).then_some(worst.bytes as f64), "byte")
         .with_actions(&[
             "Look at how these GPUs are connected (nvidia-smi topo -m, NCCL_DEBUG=INFO): another switch, PCIe in place of NVLink, a link that fell back (nvidia-smi nvlink -e).",
             "Between machines: the adapter's rate and errors (ibstat, ethtool -S), NCCL_IB_HCA, one adapter for each GPU.",
@@ -515,8 +516,8 @@ fn find_bubbles(all: &[Digest], job: &Job) -> Option<Finding> {
             ),
         )
         .with_gain_basis("the time in which only sends and receives ran, mean of the ranks that have them")
-        .with_evidence("mean share", mean * 100.0, "%")
-        .with_evidence("the largest share", worst.0 * 100.0, "%")
+        .with_number("mean share", mean * 100.0, "%")
+        .with_number("the largest share", worst.0 * 100.0, "%")
         .with_actions(&[
             "More and smaller microbatches: with m of them and p stages, (p−1)/(m+p−1) of the time is bubble.",
             "An interleaved or zero-bubble schedule; stages of equal time (embedding and head count, too).",

@@ -3,7 +3,7 @@
 use super::nccl;
 use super::shift::{Pair, Side, to_signed};
 use crate::analysis::triage::device_ops::clamp_time;
-use crate::model::digest::{Collective, Digest, Kind};
+use crate::model::digest::{Collective, CollectiveKind, Digest};
 use std::collections::BTreeMap;
 
 /// One rank's part in a collective, on the rank's own clock. Times in ns.
@@ -120,7 +120,7 @@ type Way = (Key, u32, u32);
 fn message_routes(all: &[Digest], job_of: &[u32], each: i64) -> BTreeMap<Way, Vec<(u32, Own)>> {
     let mut out: BTreeMap<Way, Vec<(u32, Own)>> = BTreeMap::new();
     for (rank, digest) in (0..).zip(all) {
-        let way = |k: &Kind| {
+        let way = |k: &CollectiveKind| {
             let (peer, kind) = (k.peer?, nccl::collective_kind(&k.name));
             let place = |own: u32| k.ranks.iter().position(|&r| r == own).and_then(|p| u32::try_from(p).ok());
             let own = k.member.or_else(|| place(digest.rank?)).or(digest.rank)?;

@@ -3,10 +3,10 @@
 use super::marks::Marks;
 use super::nccl;
 use crate::analysis::host_frames::frame_label;
-use crate::analysis::triage::device_ops::{Class, DeviceOp, DeviceOps, Row};
-use crate::analysis::triage::{Device, ENOUGH, Triage};
+use crate::analysis::triage::device_ops::{Class, DeviceOp, DeviceOps, OperationRow};
+use crate::analysis::triage::{ENOUGH, JudgedDevice, Triage};
 use crate::model::Profile;
-use crate::model::digest::{Collective, Digest, Finding, HostLine, Kernel, Kind, MOST_HOST_LINES, Step, duration_bucket};
+use crate::model::digest::{Collective, CollectiveKind, Digest, HostLine, Kernel, MOST_HOST_LINES, RankFinding, RankStep, duration_bucket};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ struct Part {
     kernels: FxHashMap<u32, Kernel>,
     kernel_time: i64,
     launches: u64,
-    steps: Vec<Step>,
+    steps: Vec<RankStep>,
     /// Latest end of a kernel so far.
     computed: i64,
     /// Latest end of any operation so far.
@@ -36,7 +36,7 @@ struct Part {
 
 impl Part {
     /// Adds time to the overlapping steps; steps are in order, and `from` never decreases.
-    fn add_step_time(&mut self, from: i64, to: i64, of: impl Fn(&mut Step) -> &mut i64) {
+    fn add_step_time(&mut self, from: i64, to: i64, of: impl Fn(&mut RankStep) -> &mut i64) {
         let mut at = self.steps.partition_point(|s| s.start.saturating_add(s.length) <= from);
         while let Some(step) = self.steps.get_mut(at).filter(|s| s.start < to) {
             let inside = to.min(step.start.saturating_add(step.length)) - from.max(step.start);
@@ -67,12 +67,12 @@ impl Part {
 /// Numbered kinds of a rank's collectives.
 #[derive(Default)]
 struct Kinds {
-    list: Vec<Kind>,
+    list: Vec<CollectiveKind>,
     ids: FxHashMap<(String, String, String, Option<u32>), usize>,
 }
 
 impl Kinds {
-    fn kind_id(&mut self, kind: Kind) -> usize {
+    fn kind_id(&mut self, kind: CollectiveKind) -> usize {
         let key = (kind.name.clone(), kind.group.clone(), kind.algorithm.clone(), kind.peer);
         *self.ids.entry(key).or_insert_with(|| {
             self.list.push(kind);
@@ -110,7 +110,7 @@ pub fn build_digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Dige
     let place = |unit: usize| several.iter().position(|&u| u == unit);
     let steps = |triage: &Triage| {
         let from = triage.steps.len().saturating_sub(MOST_STEPS);
-        let of = |s: &crate::analysis::triage::Step| Step {
+        let of = |s: &crate::analysis::triage::Step| RankStep {
             number: s.number,
             start: s.start,
             length: s.length(),
@@ -129,7 +129,7 @@ pub fn build_digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Dige
         let at = if several.is_empty() { 0 } else { place(op.unit).unwrap_or(usize::MAX) };
         let Some(part) = parts.get_mut(at) else { continue };
         part.add_op(&op);
-        let Row::Launch(row) = op.row else { continue };
+        let OperationRow::Launch(row) = op.row else { continue };
         let kernel = profile.launches.kernel(row as usize);
         let duration = op.end - op.start;
         part.launches += 1;
@@ -154,13 +154,14 @@ pub fn build_digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Dige
                 known.push(stream);
                 known.len() - 1
             });
-            let kind = Kind { name: by_name.to_owned(), group: format!("stream {number}"), algorithm, ..Kind::default() };
+            let kind =
+                CollectiveKind { name: by_name.to_owned(), group: format!("stream {number}"), algorithm, ..CollectiveKind::default() };
             let kind = kinds[at].kind_id(kind);
             part.collectives.push((called, step, Collective { kind, sequence: -1, start: op.start, duration, bytes: 0 }));
             continue;
         };
         for c in said {
-            let kind = kinds[at].kind_id(Kind {
+            let kind = kinds[at].kind_id(CollectiveKind {
                 name: nccl::collective_kind(&c.kind).to_owned(),
                 group: c.group.to_string(),
                 ranks: parse_ranks(&c.ranks),
@@ -201,7 +202,7 @@ fn build_digest(
     profile: &Profile,
     triage: &Triage,
     (file, several): (&str, bool),
-    device: Option<&Device>,
+    device: Option<&JudgedDevice>,
     mut part: Part,
     kinds: Kinds,
 ) -> Digest {
@@ -216,7 +217,7 @@ fn build_digest(
     part.collectives.sort_by_key(|c| (c.0, c.2.start));
     let group = |kind: usize| {
         let own = &kinds.list[kind];
-        let way = |k: &Kind| k.peer.map(|peer| (peer, k.name.clone()));
+        let way = |k: &CollectiveKind| k.peer.map(|peer| (peer, k.name.clone()));
         kinds.list.iter().position(|k| k.group == own.group && k.ranks == own.ranks && way(k) == way(own)).unwrap_or(kind)
     };
     for (_, _, c) in &mut part.collectives {
@@ -257,7 +258,7 @@ fn build_digest(
         findings: triage
             .findings
             .iter()
-            .map(|f| Finding {
+            .map(|f| RankFinding {
                 id: f.id.id().to_owned(),
                 headline: f.headline.clone(),
                 stake: f.stake,

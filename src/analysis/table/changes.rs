@@ -2,7 +2,7 @@
 
 use super::column::{Column, Outputs};
 use super::value::{Field, Unit, Value};
-use crate::analysis::diff::{Fate, Row, Side};
+use crate::analysis::diff::{DiffRow, Fate, Side};
 use crate::analysis::workload_match::Work;
 use crate::model::units::format_grouped;
 use std::borrow::Cow;
@@ -37,11 +37,11 @@ fn side_json(side: Option<&Side>) -> Value<'_> {
 }
 
 /// Launches that the comparison covers, if not all of them.
-fn compared_launches(r: &Row) -> Option<String> {
+fn compared_launches(r: &DiffRow) -> Option<String> {
     r.work.describe_work().filter(|_| r.before.is_some() && r.after.is_some())
 }
 
-fn verdict_word(r: &Row) -> &'static str {
+fn verdict_word(r: &DiffRow) -> &'static str {
     match (r.is_significant(), r.p, r.work) {
         (true, ..) if r.each_percent().unwrap_or(0.0) > 0.0 => "slower",
         (true, ..) => "faster",
@@ -52,7 +52,7 @@ fn verdict_word(r: &Row) -> &'static str {
 }
 
 /// Number of launches, of both runs if they differ.
-fn launch_counts<'a>(r: &Row) -> Value<'a> {
+fn launch_counts<'a>(r: &DiffRow) -> Value<'a> {
     let side = |s: &Option<Side>| format_grouped(s.as_ref().map_or(0, |s| i64::try_from(s.count).unwrap_or(i64::MAX)));
     let (before, after) = (side(&r.before), side(&r.after));
     Value::Text(if before == after { before.into() } else { format!("{before} to {after}").into() })
@@ -68,7 +68,7 @@ const PROMISE: &[Field] = &[
     Field::new("outcome", Unit::Text, "comparison of both, as an identifier"),
 ];
 
-fn promise_json<'a>(r: &Row) -> Value<'a> {
+fn promise_json<'a>(r: &DiffRow) -> Value<'a> {
     let Some(promise) = &r.promise else { return Value::Absent };
     let percent = |share: f64| Value::Real((share * 10_000.0).round() / 100.0);
     let maybe = |share: Option<f64>| share.map_or(Value::Absent, percent);
@@ -83,7 +83,7 @@ fn promise_json<'a>(r: &Row) -> Value<'a> {
     ])
 }
 
-type ChangeColumn = Column<Row>;
+type ChangeColumn = Column<DiffRow>;
 
 /// The columns, in order.
 pub fn columns() -> Vec<ChangeColumn> {

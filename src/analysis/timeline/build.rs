@@ -1,7 +1,7 @@
 //! Builds the rows of a timeline in parts, so that devices can be displayed while threads are still being sorted.
 
 use super::event::{Event, EventId, Events};
-use super::group::{Built, Content, Group, GroupKey, Part, Row, RowKey, RowKind};
+use super::group::{Built, Content, Group, GroupKey, RowKey, RowKind, TimelinePart, TimelineRow};
 use super::lane::assign_lanes;
 use super::plot::Plot;
 use super::union::Union;
@@ -20,13 +20,13 @@ struct Builder<'a> {
 }
 
 /// Builds a part; `None` if cancelled.
-pub fn build_part(profile: &Profile, part: Part, cancel: &Cancel) -> Option<Built> {
+pub fn build_part(profile: &Profile, part: TimelinePart, cancel: &Cancel) -> Option<Built> {
     let mut builder = Builder { profile, events: Events::from_profile(profile), cancel, groups: BTreeMap::new(), span: None };
     match part {
-        Part::Devices => builder.add_devices()?,
-        Part::Calls => builder.add_calls()?,
-        Part::Ranges => builder.add_ranges()?,
-        Part::Others => {
+        TimelinePart::Devices => builder.add_devices()?,
+        TimelinePart::Calls => builder.add_calls()?,
+        TimelinePart::Ranges => builder.add_ranges()?,
+        TimelinePart::Others => {
             builder.add_os_calls()?;
             builder.add_states();
             builder.add_counters();
@@ -135,12 +135,12 @@ impl Builder<'_> {
         // Events of a lane do not overlap, so its last one ends last.
         let last = lanes.iter().filter_map(|l| l.get(l.len().checked_sub(1)?)).map(|id| self.events.span(id.to_event()).1).max();
         self.extend_span(start, last.unwrap_or(start));
-        self.group_mut(key.group).rows.push(Arc::new(Row { key, name, content: Content::Lanes(lanes), left_out }));
+        self.group_mut(key.group).rows.push(Arc::new(TimelineRow { key, name, content: Content::Lanes(lanes), left_out }));
     }
 
     fn add_plot(&mut self, key: RowKey, name: String, plot: Plot) {
         self.extend_span(clamp_time(plot.start_time()), clamp_time(plot.end));
-        self.group_mut(key.group).rows.push(Arc::new(Row { key, name, content: Content::Plot(plot), left_out: 0 }));
+        self.group_mut(key.group).rows.push(Arc::new(TimelineRow { key, name, content: Content::Plot(plot), left_out: 0 }));
     }
 
     fn extend_span(&mut self, start: i64, end: i64) {

@@ -90,7 +90,7 @@ pub enum Content {
 }
 
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct TimelineRow {
     pub key: RowKey,
     pub name: String,
     pub content: Content,
@@ -98,7 +98,7 @@ pub struct Row {
     pub left_out: usize,
 }
 
-impl Row {
+impl TimelineRow {
     pub fn lanes(&self) -> &[Lane] {
         match &self.content {
             Content::Lanes(lanes) => lanes,
@@ -126,7 +126,7 @@ pub struct Group {
     pub name: String,
     /// Further description, displayed if there is room: the model of a device, the name of a process.
     pub about: String,
-    pub rows: Vec<Arc<Row>>,
+    pub rows: Vec<Arc<TimelineRow>>,
     /// All activity of a device, if it has more than one lane.
     pub union: Option<Arc<Union>>,
 }
@@ -174,7 +174,7 @@ impl Group {
 
 /// A part of a timeline that is built separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Part {
+pub enum TimelinePart {
     /// Activity of the devices.
     Devices,
     /// Calls of CUDA or HIP.
@@ -185,7 +185,7 @@ pub enum Part {
     Others,
 }
 
-impl Part {
+impl TimelinePart {
     /// All parts, most urgent first.
     pub const ALL: [Self; 4] = [Self::Devices, Self::Calls, Self::Ranges, Self::Others];
 }
@@ -193,7 +193,7 @@ impl Part {
 /// Result of building a part.
 #[derive(Clone, Debug)]
 pub struct Built {
-    pub part: Part,
+    pub part: TimelinePart,
     pub groups: Vec<Group>,
     /// First start and last end, ns.
     pub span: Option<(i64, i64)>,
@@ -218,7 +218,7 @@ pub struct Timeline {
     /// First start and last end of all events, ns, including threads that begin before or outlast the run.
     pub reach: (i64, i64),
     /// Parts built so far.
-    pub parts: Vec<Part>,
+    pub parts: Vec<TimelinePart>,
     known: Arc<Known>,
 }
 
@@ -233,7 +233,7 @@ impl Timeline {
             self.reach = if self.parts.is_empty() { (start, end) } else { (self.reach.0.min(start), self.reach.1.max(end)) };
         }
         // Threads that only wait may outlast the run by far.
-        if let Some((start, end)) = span.filter(|_| part != Part::Others || self.span == (0, 0)) {
+        if let Some((start, end)) = span.filter(|_| part != TimelinePart::Others || self.span == (0, 0)) {
             self.span = if self.span == (0, 0) { (start, end) } else { (self.span.0.min(start), self.span.1.max(end)) };
         }
         self.parts.push(part);
@@ -267,7 +267,7 @@ impl Timeline {
 
     /// Returns true if all parts are built.
     pub fn is_complete(&self) -> bool {
-        self.parts.len() == Part::ALL.len()
+        self.parts.len() == TimelinePart::ALL.len()
     }
 
     pub fn lane_at(&self, group: usize, row: usize, lane: usize) -> Option<&Lane> {

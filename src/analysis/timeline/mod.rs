@@ -17,7 +17,7 @@ pub use build::build_part;
 pub use event::{Category, Event, EventId, Events, Known};
 pub use find::{Matches, Pattern};
 pub use gaps::{Gap, Gaps};
-pub use group::{Built, Content, Group, GroupKey, Part, Row, RowKey, RowKind, Spot, Timeline};
+pub use group::{Built, Content, Group, GroupKey, RowKey, RowKind, Spot, Timeline, TimelinePart, TimelineRow};
 pub use lane::Lane;
 pub use plot::{Level, Plot};
 pub use track::{Before, Track};

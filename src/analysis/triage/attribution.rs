@@ -212,7 +212,7 @@ pub fn sweep_windows(
 
 #[cfg(test)]
 mod tests {
-    use super::super::device_ops::Row;
+    use super::super::device_ops::OperationRow;
     use super::*;
     use proptest::prelude::*;
 
@@ -253,7 +253,7 @@ mod tests {
         ) {
             raw.sort_unstable();
             let ops: Vec<DeviceOp> = raw.iter().zip(0..).map(|(&(start, d, unit, class), i)| {
-                DeviceOp { start, end: start + d, unit, class: CLASSES[class], row: Row::Launch(i) }
+                DeviceOp { start, end: start + d, unit, class: CLASSES[class], row: OperationRow::Launch(i) }
             }).collect();
             let middle = begin + length / 2;
             let mut windows = vec![(begin, middle), (middle + pause, begin + length + pause)];

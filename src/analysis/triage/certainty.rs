@@ -1,8 +1,8 @@
 //! Lowers the confidence of findings by criteria common to all rules; each rule accounts for its own blind spots.
 
 use super::attribution::Busy;
-use super::copies::CopyClass;
-use super::finding::{Finding, LEAST, Severity, Sure, WORTH};
+use super::copy_class::CopyClass;
+use super::finding::{Finding, LEAST_SHARE, OUTRANKS_HEALTHY, Severity, Sure};
 use super::run_context::RunContext;
 use super::steps::StepSource;
 use super::text::format_percent;
@@ -79,11 +79,11 @@ pub fn lower_confidence(case: &RunContext<'_>, findings: &mut [Finding]) {
         let of = f.id.idle_causes();
         let gaps: u64 = of.iter().map(|c| case.spreads.gap_stats(*c).0).sum();
         let few = !of.is_empty() && gaps <= 2;
-        let hidden = !of.is_empty() && unknown > f.stake.max(LEAST)
-            || !matches!(f.id, V::ShortCapture | V::UnbalancedDevices | V::Serialised) && silent > f.stake.max(LEAST);
+        let hidden = !of.is_empty() && unknown > f.stake.max(LEAST_SHARE)
+            || !matches!(f.id, V::ShortCapture | V::UnbalancedDevices | V::Serialised) && silent > f.stake.max(LEAST_SHARE);
         let leaves = f.id == V::GpuBound && f.stake < NEARLY_ALL;
-        let elsewhere = f.id == V::GpuBound && idle_outside.max(silent) >= WORTH || leaves;
-        if (silent >= WORTH || leaves) && f.id == V::GpuBound && f.severity == Severity::Healthy {
+        let elsewhere = f.id == V::GpuBound && idle_outside.max(silent) >= OUTRANKS_HEALTHY || leaves;
+        if (silent >= OUTRANKS_HEALTHY || leaves) && f.id == V::GpuBound && f.severity == Severity::Healthy {
             f.severity = Severity::Low;
         }
         let once = of.iter().any(|c| in_few_steps(case, *c));

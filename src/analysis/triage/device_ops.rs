@@ -14,7 +14,7 @@ pub enum Class {
 
 /// Row of an operation in its table of the profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Row {
+pub enum OperationRow {
     Launch(u32),
     Mem(u32),
     /// A graph that was traced as a whole.
@@ -31,7 +31,7 @@ pub struct DeviceOp {
     /// Index into [`DeviceOps::units`].
     pub unit: usize,
     pub class: Class,
-    pub row: Row,
+    pub row: OperationRow,
 }
 
 /// Limit of plausible times, ns: 104 days from the beginning of the session.
@@ -142,7 +142,7 @@ impl<'a> DeviceOps<'a> {
             end: clamp_time(launches.end(at)).max(clamp_time(launches.start(at))),
             unit: self.unit_index(launches.place(at).map(|p| p.0)),
             class: if collective { Class::Collective } else { Class::Kernel },
-            row: Row::Launch(row),
+            row: OperationRow::Launch(row),
         }
     }
 
@@ -157,7 +157,7 @@ impl<'a> DeviceOps<'a> {
             end: clamp_time(op.start.0.saturating_add(op.duration.0.max(0))),
             unit: self.unit_index(Some(op.place.0)),
             class: Class::Copy,
-            row: Row::Mem(u32::try_from(row).ok()?),
+            row: OperationRow::Mem(u32::try_from(row).ok()?),
         })
     }
 
@@ -168,7 +168,7 @@ impl<'a> DeviceOps<'a> {
             end: clamp_time(g.start.0.saturating_add(g.duration.0.max(0))),
             unit: self.unit_index(Some(g.place)),
             class: Class::Kernel,
-            row: Row::Graph(index),
+            row: OperationRow::Graph(index),
         })
     }
 
@@ -210,15 +210,15 @@ impl<'a> DeviceOps<'a> {
     fn unclamped_call(&self, op: &DeviceOp) -> Option<Call> {
         let profile = self.profile;
         match op.row {
-            Row::Launch(row) => self.launch_call(row),
-            Row::Mem(row) => {
+            OperationRow::Launch(row) => self.launch_call(row),
+            OperationRow::Mem(row) => {
                 let mem = profile.memops.get(row as usize)?;
                 let Some(call) = mem.call.map(|call| call as usize) else { return self.launch_call(mem.launch?) };
                 let (start, duration) = (*profile.calls.start.get(call)?, *profile.calls.duration.get(call)?);
                 let (pid, tid) = profile.calls.thread_of(call);
                 Some(Call { start, end: start.saturating_add(duration), pid, tid })
             }
-            Row::Graph(index) => {
+            OperationRow::Graph(index) => {
                 let graph = profile.graphs.get(index as usize)?;
                 let place = profile.places.get(graph.place as usize)?;
                 let (start, pid) = (graph.call?, place.pid.unwrap_or_default());
@@ -234,7 +234,7 @@ impl<'a> DeviceOps<'a> {
         if let Some(call) = self.find_call(op) {
             return Some((call.pid, call.tid, call.start));
         }
-        let Row::Launch(row) = op.row else { return None };
+        let OperationRow::Launch(row) = op.row else { return None };
         let place = self.profile.places.get(self.profile.launches.place(row as usize)?.0 as usize)?;
         let time = self.profile.launches.launched_in(row as usize)?;
         Some((place.pid.unwrap_or_default(), place.thread?, clamp_time(time)))
@@ -250,16 +250,16 @@ impl<'a> DeviceOps<'a> {
     /// Row of a launch in the same graph launch: for a kernel, its own row. `None` outside of graphs.
     pub fn in_graph(&self, op: &DeviceOp) -> Option<u32> {
         match op.row {
-            Row::Launch(row) => self.profile.launches.graph_node(row as usize).map(|_| row),
-            Row::Mem(row) => self.profile.memops.get(row as usize)?.launch,
-            Row::Graph(_) => None,
+            OperationRow::Launch(row) => self.profile.launches.graph_node(row as usize).map(|_| row),
+            OperationRow::Mem(row) => self.profile.memops.get(row as usize)?.launch,
+            OperationRow::Graph(_) => None,
         }
     }
 
     /// Returns the copy or set of an operation; `None` for other operations.
     pub fn mem_of(&self, op: &DeviceOp) -> Option<MemOp> {
         match op.row {
-            Row::Mem(row) => self.profile.memops.get(row as usize),
+            OperationRow::Mem(row) => self.profile.memops.get(row as usize),
             _ => None,
         }
     }

@@ -1,6 +1,6 @@
 //! First uses: one-time work of CUDA at the first launch of a kernel or the first call of a function.
 
-use super::device_ops::{DeviceOp, Row};
+use super::device_ops::{DeviceOp, OperationRow};
 use super::piece::Piece;
 use super::time_category::Cause;
 use crate::model::Profile;
@@ -9,7 +9,7 @@ use std::cell::OnceCell;
 
 /// Duration of a launch call on an idle device from which the call does more than launch, ns: an ordinary call takes 2
 /// to 10 µs, under a profiler up to a few tens.
-pub const SLOW_LAUNCH_NS: i64 = 100_000;
+pub const FIRST_USE_LAUNCH_NS: i64 = 100_000;
 /// Same threshold for allocations and other calls, ns.
 const SLOW_CALL_NS: i64 = 1_000_000;
 
@@ -49,10 +49,10 @@ impl<'a> Firsts<'a> {
     /// Returns true if an operation is the first launch of its kernel in its process and its call took much longer than
     /// a usual launch, because the call loaded code or prepared the context.
     pub fn slow_launch(&self, op: &DeviceOp) -> bool {
-        let Row::Launch(row) = op.row else { return false };
+        let OperationRow::Launch(row) = op.row else { return false };
         let row = row as usize;
         let launches = &self.profile.launches;
-        let Some((start, cost)) = launches.call(row).filter(|c| c.1 >= SLOW_LAUNCH_NS) else { return false };
+        let Some((start, cost)) = launches.call(row).filter(|c| c.1 >= FIRST_USE_LAUNCH_NS) else { return false };
         // Graph nodes share the call that launched the graph.
         cost > 0
             && launches.graph_node(row).is_none()

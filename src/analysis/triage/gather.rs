@@ -1,8 +1,8 @@
 //! Sums over the operations of a run: idle time by cause, step and slice, kernels, copies.
 
 use super::attribution::{Gap, SweepListener};
-use super::copies::{Copies, CopyClass};
-use super::device_ops::{Class, DeviceOp, DeviceOps, Row};
+use super::copy_class::{Copies, CopyClass};
+use super::device_ops::{Class, DeviceOp, DeviceOps, OperationRow};
 use super::host::Host;
 use super::host_lines::LineGather;
 use super::idle_causes::{Gaps, Piece};
@@ -187,16 +187,16 @@ impl Gather<'_, '_> {
             return;
         }
         let (kernel, launch) = match op.row {
-            Row::Launch(row) => {
+            OperationRow::Launch(row) => {
                 let launches = &self.case_ops.profile().launches;
                 let (kernel, row) = (launches.kernel(row as usize).0, row as usize);
                 (u64::from(kernel), launches.config(row).map_or(u64::MAX, |c| u64::from(c.0)))
             }
-            Row::Graph(g) => (u64::MAX, self.case_ops.profile().graphs.get(g as usize).map_or(0, |g| g.graph)),
-            Row::Mem(_) => return,
+            OperationRow::Graph(g) => (u64::MAX, self.case_ops.profile().graphs.get(g as usize).map_or(0, |g| g.graph)),
+            OperationRow::Mem(_) => return,
         };
         let graph = match op.row {
-            Row::Graph(_) => Some(op.start),
+            OperationRow::Graph(_) => Some(op.start),
             _ => self.case_ops.in_graph(op).and_then(|_| self.case_ops.find_call(op)).map(|call| call.start),
         };
         let another = graph.is_some() && std::mem::replace(&mut self.last_graph, graph) != graph;

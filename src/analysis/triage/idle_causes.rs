@@ -1,9 +1,9 @@
 //! Causes of idle gaps, derived from the activity of the thread that launched the next operation.
 
 use super::attribution::Gap;
-use super::copies::CopyClass;
+use super::copy_class::CopyClass;
 use super::device_ops::DeviceOps;
-use super::first::{Firsts, SLOW_LAUNCH_NS};
+use super::first::{FIRST_USE_LAUNCH_NS, Firsts};
 use super::host::{CLOSE_NS, Host, Lane, Walk};
 use super::intervals::Intervals;
 pub use super::piece::Piece;
@@ -154,8 +154,8 @@ impl<'a> Gaps<'a> {
             // From the start of the call, the launch is in flight.
             let sync = walk.blocked.filter(|b| call.start.saturating_sub(b.0) <= CLOSE_NS);
             // A kernel's first launch loads its code in the call.
-            let loads = gap.end - until >= SLOW_LAUNCH_NS && self.firsts.slow_launch(&op);
-            if let (true, super::device_ops::Row::Launch(row)) = (loads, op.row) {
+            let loads = gap.end - until >= FIRST_USE_LAUNCH_NS && self.firsts.slow_launch(&op);
+            if let (true, super::device_ops::OperationRow::Launch(row)) = (loads, op.row) {
                 self.loaded.push((self.ops.profile().launches.kernel(row as usize).0, gap.end - until));
             }
             let cause = match (sync, copy) {

@@ -1,6 +1,6 @@
 //! Kernels of the window: durations, counts, families and launch mode.
 
-use super::device_ops::{DeviceOp, DeviceOps, Row};
+use super::device_ops::{DeviceOp, DeviceOps, OperationRow};
 use crate::analysis::Family;
 use crate::analysis::readable::readable_name;
 use crate::model::Profile;
@@ -87,7 +87,7 @@ impl Kernels {
     /// Adds an operation that is not a copy.
     pub fn add_kernel(&mut self, op: &DeviceOp, ops: &DeviceOps<'_>, window: (i64, i64)) {
         let ns = op.end - op.start;
-        let Row::Launch(row) = op.row else {
+        let OperationRow::Launch(row) = op.row else {
             // The kernels in a graph that was traced as a whole are unknown.
             self.in_graphs.0 += 1;
             self.in_graphs.1 = self.in_graphs.1.saturating_add(ns);

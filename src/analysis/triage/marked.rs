@@ -1,7 +1,7 @@
 //! Steps marked by the program or its framework with numbered ranges.
 
 use super::device_ops::{Class, DeviceOps, clamp_time};
-use super::step::{EXPLAINS, LEAST, Starts, StepSource};
+use super::step::{EXPLAINS, LEAST_STEPS, Starts, StepSource};
 use crate::analysis::name_pattern::name_pattern;
 use crate::model::{LaunchOrder, Profile, RangeKind, RangeOrigin};
 use rustc_hash::FxHashMap;
@@ -81,10 +81,10 @@ pub fn by_ranges(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
         _ => 1,
     };
     candidates.sort_by(|a, b| rank(&a.1).cmp(&rank(&b.1)).then(b.0.cmp(&a.0)).then_with(|| a.1.cmp(&b.1)));
-    let (many, few): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|c| c.2.len() >= LEAST);
+    let (many, few): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|c| c.2.len() >= LEAST_STEPS);
     let mut best: Option<(i64, Starts)> = None;
     for (_, name, list) in many.into_iter().take(MOST_NAMES) {
-        let Some((starts, end)) = on_devices(ops, &list, STANDS_FOR).filter(|f| f.0.len() >= LEAST) else { continue };
+        let Some((starts, end)) = on_devices(ops, &list, STANDS_FOR).filter(|f| f.0.len() >= LEAST_STEPS) else { continue };
         let length = end - starts.first().copied().unwrap_or(end);
         // Prefer the longest stretch; among stretches of similar length, the one with the most steps.
         let better = best

@@ -3,7 +3,7 @@
 
 mod attribution;
 mod certainty;
-pub mod copies;
+pub mod copy_class;
 pub mod device_ops;
 mod eligible_windows;
 pub mod finding;
@@ -50,10 +50,10 @@ pub use host_lines::{FunctionKey, HostTime, LineTime, StackTime};
 pub use host_samples::ENOUGH;
 pub use idle::{Idle, find_idle_times};
 pub use launch_lines::LaunchSum;
-pub use outcome::{Device, StepStats, Triage};
+pub use outcome::{JudgedDevice, StepStats, Triage};
 pub use phase::Phase;
 pub use run_context::{DeviceTime, Outside, RUNNING, Slice};
-pub use step_kinds::{Kind, Launched};
+pub use step_kinds::{Launched, StepKind};
 pub use steps::{LeftOut, Step, StepSource};
 pub use time_category::{Cause, TimeCategory};
 pub use verdict::{VERDICTS, Verdict};
@@ -122,7 +122,7 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
             text::format_percent(measured)
         )
     });
-    let device = |d: &DeviceTime| Device {
+    let device = |d: &DeviceTime| JudgedDevice {
         number: case.ops.device_number(&d.unit),
         name: d.unit.device.and_then(|i| profile.devices.get(i as usize)).map(crate::model::Device::short_name),
         pid: d.unit.pid,
@@ -234,7 +234,7 @@ pub fn nearest_range(profile: &Profile, name: &str) -> Option<String> {
 }
 
 /// Kinds of steps, if steps run different kernels.
-fn step_kinds(case: &RunContext<'_>) -> Vec<Kind> {
+fn step_kinds(case: &RunContext<'_>) -> Vec<StepKind> {
     step_kinds::find_kinds(&case.per_step, &case.steps.list, case.devices.len())
 }
 
@@ -266,7 +266,7 @@ fn missing_notes(case: &RunContext<'_>) -> Vec<String> {
     }
     let known = case.host.known;
     let unknown = case.idle_share(Cause::Unknown);
-    if unknown >= finding::LEAST {
+    if unknown >= finding::LEAST_SHARE {
         out.push(if known.operators {
             "recorded without Python functions (with_stack=True): outside operators, waiting and computing cannot be told apart".to_owned()
         } else if known.states {
@@ -276,14 +276,14 @@ fn missing_notes(case: &RunContext<'_>) -> Vec<String> {
             format!("{}: waiting and computing cannot be told apart{}", terms.no_waiting, terms.record_waiting)
         });
     }
-    if case.idle_share(Cause::NoCall) >= finding::LEAST {
+    if case.idle_share(Cause::NoCall) >= finding::LEAST_SHARE {
         out.push(format!(
             "recorded without the host's {} calls, or without some of them: what the host did while the GPU was idle is not known",
             case.terms.gpu.api
         ));
     }
     let queued = case.share(case.idle.get(Cause::Queued) - case.pauses);
-    if queued >= finding::LEAST {
+    if queued >= finding::LEAST_SHARE {
         out.push(format!(
             "idle for {} of {base} with the next operation already launched: {}",
             text::format_percent(queued),
@@ -291,7 +291,7 @@ fn missing_notes(case: &RunContext<'_>) -> Vec<String> {
         ));
     }
     let ended = case.idle_share(Cause::Ended);
-    if ended >= finding::LEAST {
+    if ended >= finding::LEAST_SHARE {
         out.push(format!("idle for {} of {base} because nothing more was launched on a device", text::format_percent(ended)));
     }
     if case.kernels.count == 0 && !case.profile.graphs.is_empty() {

@@ -3,7 +3,7 @@
 use super::finding::Finding;
 use super::host_lines::HostTime;
 use super::run_context::{Outside, Slice};
-use super::step_kinds::Kind;
+use super::step_kinds::StepKind;
 use super::steps::{LeftOut, Step, StepSource, lower_median};
 use super::time_category::{Cause, TimeCategory};
 use crate::analysis::Family;
@@ -12,7 +12,7 @@ use crate::analysis::run_estimate::RunEstimate;
 
 /// A device and the breakdown of its time.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Device {
+pub struct JudgedDevice {
     /// Device number as shown to the user.
     pub number: Option<u32>,
     pub name: Option<String>,
@@ -65,10 +65,10 @@ pub struct Triage {
     pub step_lengths: Option<StepStats>,
     pub left_out: Vec<LeftOut>,
     /// Kinds of steps, if steps run different kernels.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<StepKind>,
     /// Judged share of the run, and idle share of the rest; `None` if all was judged or the user chose the window.
     pub outside: Option<Outside>,
-    pub devices: Vec<Device>,
+    pub devices: Vec<JudgedDevice>,
     /// Findings, the verdict first.
     pub findings: Vec<Finding>,
     /// Floating-point rate, if shapes were recorded or the user gave the operations.

@@ -1,8 +1,8 @@
 //! Steps without markers, found by repetition of the sequence of operations.
 
-use super::copies::CopyClass;
-use super::device_ops::{Class, DeviceOp, DeviceOps, Row};
-use super::step::{Counts, EXPLAINS, LEAST, Starts, StepSource, lower_median};
+use super::copy_class::CopyClass;
+use super::device_ops::{Class, DeviceOp, DeviceOps, OperationRow};
+use super::step::{Counts, EXPLAINS, LEAST_STEPS, Starts, StepSource, lower_median};
 use crate::model::{MemOpKind, Profile, RangeOrigin};
 use rustc_hash::FxHashMap;
 
@@ -25,12 +25,12 @@ type Symbol = (u8, u64, u64);
 /// Returns the identity of an operation, equal for its repetitions.
 fn op_symbol(profile: &Profile, ops: &DeviceOps<'_>, op: &DeviceOp) -> Symbol {
     match op.row {
-        Row::Launch(row) => {
+        OperationRow::Launch(row) => {
             let row = row as usize;
             (0, u64::from(profile.launches.kernel(row).0), profile.launches.config(row).map_or(0, |c| u64::from(c.0)))
         }
-        Row::Graph(g) => (1, profile.graphs.get(g as usize).map_or(0, |g| g.graph), 0),
-        Row::Mem(_) => {
+        OperationRow::Graph(g) => (1, profile.graphs.get(g as usize).map_or(0, |g| g.graph), 0),
+        OperationRow::Mem(_) => {
             let mem = ops.mem_of(op);
             let kind = match mem.map(|m| m.kind) {
                 Some(MemOpKind::Copy { kind, .. }) => kind as u64 + 1,
@@ -47,7 +47,7 @@ pub fn by_period(profile: &Profile, ops: &DeviceOps<'_>, counts: &[Counts], copi
     let all = |c: &Counts| c.kernels + if copies { c.copies } else { 0 };
     let unit = (0..counts.len()).max_by_key(|&u| (all(&counts[u]), std::cmp::Reverse(u)))?;
     let total = all(&counts[unit]);
-    if total < LEAST * 2 || copies && counts[unit].copies == 0 {
+    if total < LEAST_STEPS * 2 || copies && counts[unit].copies == 0 {
         return None;
     }
     let mine = || {
@@ -96,7 +96,8 @@ pub fn by_period(profile: &Profile, ops: &DeviceOps<'_>, counts: &[Counts], copi
     let end = marks.get(last + 1).map_or(last_end, |next| next.2);
     let steps = &marks[first..=last];
     let good = steps.windows(2).filter(|w| near(w)).count();
-    let enough = steps.len() >= LEAST && good * 10 >= (steps.len() - 1) * 8 && steps.len() * period >= (total as f64 * EXPLAINS) as usize;
+    let enough =
+        steps.len() >= LEAST_STEPS && good * 10 >= (steps.len() - 1) * 8 && steps.len() * period >= (total as f64 * EXPLAINS) as usize;
     let starts: Vec<i64> = steps.iter().map(|s| s.1).collect();
     let usual = lower_median(starts.windows(2).map(|w| w[1] - w[0]).collect())?;
     if !enough || usual < SHORTEST_NS || calls[first].zip(calls[last]).is_some_and(|(a, b)| one_pass(profile, a, b)) {
@@ -121,7 +122,7 @@ fn one_pass(profile: &Profile, first: i64, last: i64) -> bool {
 
 /// Returns the smallest shift at which nearly all of a sequence repeats; `None` if that shift is 1, or nothing repeats.
 pub fn find_period(sequence: &[u32]) -> Option<usize> {
-    if sequence.len() < LEAST * 2 {
+    if sequence.len() < LEAST_STEPS * 2 {
         return None;
     }
     // Operations that run once per step vote for the period itself, inner loops for shorter ones. If every kernel is in
@@ -135,7 +136,7 @@ pub fn find_period(sequence: &[u32]) -> Option<usize> {
                 *votes.entry(at - before).or_default() += 1;
             }
         }
-        let mut voted: Vec<(usize, usize)> = votes.into_iter().filter(|v| v.0 > 1 && v.0 * LEAST <= sequence.len()).collect();
+        let mut voted: Vec<(usize, usize)> = votes.into_iter().filter(|v| v.0 > 1 && v.0 * LEAST_STEPS <= sequence.len()).collect();
         voted.sort_by_key(|v| (std::cmp::Reverse(v.1), v.0));
         candidates.extend(voted.into_iter().take(MOST_CANDIDATES));
     }

@@ -1,6 +1,6 @@
 //! Places in the program: the range, operator or function that was open on the thread.
 
-use super::copies::CopyClass;
+use super::copy_class::CopyClass;
 use super::finding::{Place, PlaceKind};
 use super::host_samples::ENOUGH;
 use super::idle_causes::Piece;
@@ -19,7 +19,7 @@ const MOST_PYTHON: usize = 3;
 const MOST_LINES: usize = 3;
 
 /// Share of the idle time below which a place is not listed.
-const LEAST: f64 = 0.05;
+const LEAST_OF_PLACE: f64 = 0.05;
 
 /// Part of an idle interval inside one innermost range.
 #[derive(Clone, Copy)]
@@ -103,7 +103,7 @@ fn add_lines(case: &RunContext<'_>, causes: &[Cause], spots: &mut Where) {
     }
     let lines = time.lines(causes);
     let idle: i64 = causes.iter().map(|c| case.idle.get(*c)).sum();
-    let listed = lines.iter().filter(|l| l.ns as f64 >= LEAST * idle as f64).take(MOST_LINES).map(|line| Place {
+    let listed = lines.iter().filter(|l| l.ns as f64 >= LEAST_OF_PLACE * idle as f64).take(MOST_LINES).map(|line| Place {
         kind: PlaceKind::Line,
         name: line.label(),
         start: line.longest.0,
@@ -196,12 +196,12 @@ fn locate_pieces(case: &RunContext<'_>, pieces: &[Piece]) -> Where {
     let sums = by_name(case, &best);
     let count = sums.len();
     let most = sums.first().filter(|p| p.1 > ns / 2).map(|p| p.0.name.clone()).or_else(|| around_most(case, &inclusive, ns / 2));
-    let mut out: Vec<Place> = sums.into_iter().filter(|p| p.1 as f64 >= LEAST * ns as f64).take(MOST).map(|p| p.0).collect();
+    let mut out: Vec<Place> = sums.into_iter().filter(|p| p.1 as f64 >= LEAST_OF_PLACE * ns as f64).take(MOST).map(|p| p.0).collect();
     // A Python function describes the program's activity, but screens link to the range or operator around it.
     if out.first().is_some_and(|p| p.kind == PlaceKind::Python) {
         out.truncate(MOST_PYTHON);
         let mut around = by_name(case, &around);
-        around.retain(|p| p.1 as f64 >= LEAST * ns as f64 && out.iter().all(|o| o.name != p.0.name));
+        around.retain(|p| p.1 as f64 >= LEAST_OF_PLACE * ns as f64 && out.iter().all(|o| o.name != p.0.name));
         out.extend(around.into_iter().take(MOST - MOST_PYTHON).map(|p| p.0));
     }
     for place in out.iter_mut().filter(|_| !whole) {

@@ -1,32 +1,20 @@
 //! Order of findings: the costliest first, effects under their causes. If kernels fill the run, the GPU-bound verdict
 //! comes first, unless something else is worth a tenth of the window.
 
-use super::finding::{Finding, LEAST, Severity, Sure, WORTH};
+use super::finding::{Finding, LEAST_SHARE, OUTRANKS_HEALTHY, Severity, Sure};
 use super::verdict::Verdict as V;
+use crate::analysis::finding::{move_under_causes, sort_by_cost};
 
 /// Share of the window that kernels must fill to be the limit of the run.
 pub const FILLS: f64 = 0.6;
-/// Fraction of a finding's gain that another finding must have to explain the first.
-const ENOUGH: f64 = 0.7;
-
 /// Fraction of the loss from small grids that concurrent streams must recover for serial streams to be the cause.
 const TURNS: f64 = 0.5;
 
-/// Gains that differ by less are equal; then causes come first, in the order of `VERDICTS`.
-const TIE: f64 = 0.03;
-
 /// Sorts findings, costliest first, and moves effects under their causes.
 pub fn rank_findings(mut findings: Vec<Finding>) -> Vec<Finding> {
-    findings.retain(|f| f.stake >= LEAST || matches!(f.id, V::ShortCapture | V::GpuBound));
-    findings.sort_by(|a, b| b.stake.total_cmp(&a.stake).then(a.id.cmp(&b.id)));
-    for i in 1..findings.len() {
-        let mut at = i;
-        while at > 0 && findings[at - 1].stake - findings[at].stake < TIE && findings[at].id < findings[at - 1].id {
-            findings.swap(at, at - 1);
-            at -= 1;
-        }
-    }
-    let mut findings = under_causes(findings);
+    findings.retain(|f| f.stake >= LEAST_SHARE || matches!(f.id, V::ShortCapture | V::GpuBound));
+    sort_by_cost(&mut findings);
+    let mut findings = move_under_causes(findings);
     place_verdict(&mut findings);
     findings
 }
@@ -36,41 +24,8 @@ pub fn rank_findings(mut findings: Vec<Finding>) -> Vec<Finding> {
 pub fn place_short_capture(findings: &mut Vec<Finding>) {
     let Some(at) = findings.iter().position(|f| f.id == V::ShortCapture) else { return };
     let short = findings.remove(at);
-    let causes = findings.iter().take_while(|f| f.stake >= WORTH && f.sure < Sure::Possible && f.id != V::GpuBound).count();
+    let causes = findings.iter().take_while(|f| f.stake >= OUTRANKS_HEALTHY && f.sure < Sure::Possible && f.id != V::GpuBound).count();
     findings.insert(causes, short);
-}
-
-fn under_causes(findings: Vec<Finding>) -> Vec<Finding> {
-    let causes: Vec<(V, f64, Vec<V>)> = findings.iter().map(|f| (f.id, f.stake, f.explains.clone())).collect();
-    let cause_of = |f: &Finding| {
-        causes.iter().find(|(id, stake, explains)| {
-            explains.contains(&f.id) && *stake >= f.stake * ENOUGH
-                || id.effects().iter().any(|(part, effects)| effects.contains(&f.id) && *stake >= f.stake * part)
-        })
-    };
-    let (mut kept, mut gone): (Vec<Finding>, Vec<(V, Finding)>) = (Vec::new(), Vec::new());
-    for finding in findings {
-        match cause_of(&finding) {
-            Some((cause, ..)) => gone.push((*cause, finding)),
-            None => kept.push(finding),
-        }
-    }
-    // A cause may be an effect itself: move the finding under the cause of that effect.
-    let parents: Vec<(V, V)> = gone.iter().map(|(cause, f)| (f.id, *cause)).collect();
-    for (mut cause, finding) in gone {
-        for _ in 0..parents.len() {
-            match parents.iter().find(|p| p.0 == cause) {
-                Some(p) => cause = p.1,
-                None => break,
-            }
-        }
-        match kept.iter_mut().find(|f| f.id == cause) {
-            Some(cause) => cause.effects.push((finding.id, finding.headline)),
-            // Keep both of two findings that explain each other.
-            None => kept.push(finding),
-        }
-    }
-    kept
 }
 
 /// Puts `gpu-bound` first if nothing else is worth a tenth of the window, and removes it otherwise.
@@ -90,11 +45,11 @@ fn place_verdict(findings: &mut Vec<Finding>) {
     }
     let fills = bound.stake >= FILLS;
     let worst = findings.iter().map(|f| f.stake).fold(0.0, f64::max);
-    if worst < WORTH && fills {
+    if worst < OUTRANKS_HEALTHY && fills {
         findings.insert(0, bound);
     } else if findings.iter().all(|f| f.id == V::ShortCapture) {
         // Nothing else was found; kernels that hardly run are not even a possible limit.
-        if bound.stake < WORTH && !findings.is_empty() {
+        if bound.stake < OUTRANKS_HEALTHY && !findings.is_empty() {
             return;
         }
         bound.severity = Severity::Low;

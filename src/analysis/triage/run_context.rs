@@ -1,7 +1,7 @@
 //! One run prepared for the rules: device activity, idle causes, and the figures that separate the causes.
 
 use super::attribution::{Busy, sweep_windows};
-use super::copies::{Copies, CopyClass};
+use super::copy_class::{Copies, CopyClass};
 use super::device_ops::{Class, DeviceOps, Unit};
 use super::eligible_windows::{measuring_times, recorded_windows};
 use super::function_time::time_of_functions;

@@ -1,8 +1,8 @@
 //! The start of a run without steps, which lasts until the end of the last first use.
 
 use super::attribution::{Gap, SweepListener, sweep_windows};
-use super::device_ops::{DeviceOp, DeviceOps, Row};
-use super::first::SLOW_LAUNCH_NS;
+use super::device_ops::{DeviceOp, DeviceOps, OperationRow};
+use super::first::FIRST_USE_LAUNCH_NS;
 use super::host::Host;
 use super::idle_causes::{Gaps, Piece};
 use super::phase::{LeftOut, Phase};
@@ -34,7 +34,7 @@ impl Listen<'_> {
     fn describe_first_use(&self, gap: &Gap, longest: &Piece) -> String {
         let profile = self.ops.profile();
         match gap.next.map(|op| op.row) {
-            Some(Row::Launch(row)) if longest.cause == Cause::Compile && longest.name.is_none() => {
+            Some(OperationRow::Launch(row)) if longest.cause == Cause::Compile && longest.name.is_none() => {
                 let kernel = profile.kernels.get(profile.launches.kernel(row as usize).0 as usize);
                 format!("first launch of {}", kernel.map_or("a kernel".into(), crate::analysis::readable::readable_name))
             }
@@ -55,7 +55,7 @@ impl SweepListener for Listen<'_> {
         if gap.next.is_some() && ns as f64 >= MOSTLY * (gap.end - gap.start) as f64 {
             let longest = pieces.iter().filter(first).max_by_key(|p| p.end - p.start).copied();
             self.idle += ns;
-            if let Some(longest) = longest.filter(|l| l.end - l.start >= SLOW_LAUNCH_NS) {
+            if let Some(longest) = longest.filter(|l| l.end - l.start >= FIRST_USE_LAUNCH_NS) {
                 self.until = Some((gap.end, self.describe_first_use(gap, &longest)));
             }
         }
@@ -96,9 +96,9 @@ fn repeats_after(ops: &DeviceOps<'_>, after: i64) -> bool {
         let late = usize::from(op.start >= after);
         left += late;
         let what = match op.row {
-            Row::Launch(row) => (launches.kernel(row as usize).0, launches.config(row as usize).map(|c| c.0)),
-            Row::Mem(_) => (u32::MAX, None),
-            Row::Graph(_) => (u32::MAX, Some(u32::MAX)),
+            OperationRow::Launch(row) => (launches.kernel(row as usize).0, launches.config(row as usize).map(|c| c.0)),
+            OperationRow::Mem(_) => (u32::MAX, None),
+            OperationRow::Graph(_) => (u32::MAX, Some(u32::MAX)),
         };
         let sum = sums.entry(what).or_default();
         *sum = (sum.0.saturating_add(op.end - op.start), sum.1 + late);

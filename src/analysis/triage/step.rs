@@ -41,7 +41,7 @@ impl Step {
 }
 
 /// Minimum number of steps that count as repetition.
-pub const LEAST: usize = 3;
+pub const LEAST_STEPS: usize = 3;
 /// Minimum share of all operations that a period must explain; with less, the period is one loop among others.
 pub const EXPLAINS: f64 = 0.5;
 

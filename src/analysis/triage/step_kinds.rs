@@ -7,7 +7,7 @@ use super::time_category::{ByCause, TimeCategory};
 
 /// Steps of one kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Kind {
+pub struct StepKind {
     pub count: usize,
     /// ns.
     pub median: i64,
@@ -39,7 +39,7 @@ const REPEATS: usize = 3;
 
 /// Returns the kinds of steps that recur and account for a relevant share of the time, most time first; empty for a
 /// single kind.
-pub fn find_kinds(times: &[StepTime], steps: &[Step], devices: usize) -> Vec<Kind> {
+pub fn find_kinds(times: &[StepTime], steps: &[Step], devices: usize) -> Vec<StepKind> {
     let all: i64 = steps.iter().map(Step::length).sum();
     let sketches: Vec<Sketch> = times.iter().map(|t| t.kernels).collect();
     let kind = |list: Vec<usize>| {
@@ -60,10 +60,10 @@ pub fn find_kinds(times: &[StepTime], steps: &[Step], devices: usize) -> Vec<Kin
         let share = length as f64 / all.max(1) as f64;
         let most = idle.largest_part().map(|part| (part, of_devices(idle.of_part(part))));
         let busy = 1.0 - of_devices(idle.total());
-        Some(Kind { count: lengths.len(), median: lower_median(lengths)?, share, launched, busy, idle: most })
+        Some(StepKind { count: lengths.len(), median: lower_median(lengths)?, share, launched, busy, idle: most })
             .filter(|k| k.count >= REPEATS && k.share >= NAMED)
     };
-    let found: Vec<Kind> = group_steps(&sketches, steps).into_iter().filter_map(kind).collect();
+    let found: Vec<StepKind> = group_steps(&sketches, steps).into_iter().filter_map(kind).collect();
     if found.len() > 1 { found } else { Vec::new() }
 }
 

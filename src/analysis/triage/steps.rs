@@ -1,7 +1,7 @@
 //! Steps of a run: its repeated work, found by numbered ranges or graph launches, else by the sequence of its operations
 //! or the waits of its launching thread.
 
-use super::device_ops::{Class, DeviceOps, Row};
+use super::device_ops::{Class, DeviceOps, OperationRow};
 use super::intervals::Intervals;
 use super::marked::by_ranges;
 pub use super::marked::device_range_start;
@@ -9,7 +9,7 @@ use super::period::{by_period, find_period};
 pub use super::phase::LeftOut;
 use super::phase::{Phase, before_first_step};
 pub use super::step::{Counts, Step, StepSource, lower_median};
-use super::step::{EXPLAINS, LEAST, Starts};
+use super::step::{EXPLAINS, LEAST_STEPS, Starts};
 use super::waits::by_waits;
 use crate::model::Profile;
 use rustc_hash::FxHashMap;
@@ -130,7 +130,7 @@ fn hides_steps(ops: &DeviceOps<'_>, (_, starts, end): &Starts) -> bool {
 
 /// Number of steps at the beginning that take much longer than the rest, limited to a third of all.
 fn warm_up(steps: &[Step]) -> usize {
-    if steps.len() < LEAST + 1 {
+    if steps.len() < LEAST_STEPS + 1 {
         return 0;
     }
     let most = steps.len() / 3;
@@ -156,11 +156,11 @@ fn by_graphs(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
         total = total.saturating_add(length);
         let (call, nodes, graph) = match op.row {
             // The first node may be a copy or a set.
-            Row::Launch(_) | Row::Mem(_) => match ops.in_graph(&op) {
+            OperationRow::Launch(_) | OperationRow::Mem(_) => match ops.in_graph(&op) {
                 Some(row) => (launches.call(row as usize).map(|c| c.0), 1, launches.graph_node(row as usize).unwrap_or_default()),
                 None => continue,
             },
-            Row::Graph(g) => {
+            OperationRow::Graph(g) => {
                 let graph = profile.graphs.get(g as usize);
                 (graph.and_then(|g| g.call).or(Some(op.start)), 0, graph.map_or(0, |g| g.graph))
             }
@@ -187,7 +187,7 @@ fn by_graphs(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
     }
     let usual = lower_median(calls.iter().map(|c| i64::try_from(c.3).unwrap_or(i64::MAX)).collect())?;
     let alike = calls.iter().filter(|c| i64::try_from(c.3).is_ok_and(|n| n == usual)).count();
-    if calls.len() < LEAST || alike * 10 < calls.len() * 9 {
+    if calls.len() < LEAST_STEPS || alike * 10 < calls.len() * 9 {
         return None;
     }
     Some((StepSource::Graphs, calls.iter().map(|c| c.1).collect(), end))
@@ -217,7 +217,7 @@ fn find_rounds(calls: &[Launched]) -> Option<Vec<i64>> {
     let once = before.iter().filter(|(_, sum)| sum.0.abs_diff(rounds) <= 1 + rounds / 20);
     let first = *once.max_by_key(|(id, sum)| (sum.1, std::cmp::Reverse(**id)))?.0;
     let starts: Vec<i64> = ids.iter().zip(calls).filter(|(id, _)| **id == first).map(|(_, c)| c.1).collect();
-    (starts.len() >= LEAST).then_some(starts)
+    (starts.len() >= LEAST_STEPS).then_some(starts)
 }
 
 #[cfg(test)]

@@ -22,10 +22,10 @@ pub fn judge_unrecorded(profile: &Profile, findings: &mut Vec<Finding>) {
     let headline = format!("{sentence}: what the GPU did then is not known, and idle time, limits and shares cannot be told");
     let mut first = Finding::new(Verdict::ShortCapture, 0.0, headline)
         .with_gain_basis("nothing is gained: what follows may be wrong")
-        .with_evidence("kernel launches without a record", kernels.map(|k| k.0), "")
-        .with_evidence("kernel launches", kernels.map(|k| k.1), "")
-        .with_evidence("graph launches without kernels", graphs.map(|g| g.0), "")
-        .with_evidence("graph launches", graphs.map(|g| g.1), "");
+        .with_number("kernel launches without a record", kernels.map(|k| k.0), "")
+        .with_number("kernel launches", kernels.map(|k| k.1), "")
+        .with_number("graph launches without kernels", graphs.map(|g| g.0), "")
+        .with_number("graph launches", graphs.map(|g| g.1), "");
     let remedy = coverage.recording_advice(&profile.source.tool, profile.maker());
     let mut letters = remedy.chars();
     let remedy = letters.next().map(|c| c.to_uppercase().collect::<String>() + letters.as_str()).unwrap_or_default();

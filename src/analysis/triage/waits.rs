@@ -1,7 +1,7 @@
 //! Finds the steps of a loop in which the host waits once per step for a result of the GPU, as a server does for each
 //! token.
 
-use super::device_ops::{Class, DeviceOps, Row};
+use super::device_ops::{Class, DeviceOps, OperationRow};
 use super::period::{SHORTEST_NS, find_period};
 use super::step::{EXPLAINS, Starts, Step, StepSource, lower_median};
 use super::step_sketch::{Sketch, group_steps};
@@ -49,8 +49,8 @@ pub fn by_waits(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
         let Some(call) = ops.find_call(&op).filter(|c| (c.pid, c.tid) == thread) else { continue };
         kernels += 1;
         let identity = match op.row {
-            Row::Launch(row) => u64::from(profile.launches.kernel(row as usize).0),
-            Row::Graph(_) | Row::Mem(_) => u64::MAX,
+            OperationRow::Launch(row) => u64::from(profile.launches.kernel(row as usize).0),
+            OperationRow::Graph(_) | OperationRow::Mem(_) => u64::MAX,
         };
         for (_, ends, intervals) in &mut candidates {
             let interval = &mut intervals[ends.partition_point(|end| *end <= call.start)];

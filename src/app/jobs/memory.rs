@@ -1,6 +1,6 @@
 //! Memory use of a report's program, prepared for a screen
 
-use crate::analysis::memory::{DeviceUsage, Row, Usage, analyze_usage as memory_usage, held_rows};
+use crate::analysis::memory::{DeviceUsage, HeldMemory, Usage, analyze_usage as memory_usage, held_rows};
 use crate::model::{Cancel, Profile};
 use crate::report::memory::{Memory, When, site_name};
 use std::collections::HashMap;
@@ -66,7 +66,7 @@ impl MemoryView {
     }
 
     /// Owners of a device's memory after a ledger event; `None` is the time before the first event.
-    pub fn owners_at(&self, device: usize, at: Option<u32>) -> Vec<Row> {
+    pub fn owners_at(&self, device: usize, at: Option<u32>) -> Vec<HeldMemory> {
         self.usage.devices.get(device).map(|d| held_rows(d, &self.usage.sites, at)).unwrap_or_default()
     }
 

@@ -12,7 +12,7 @@ use crate::analysis::flops::{Joined, Rate, of_results};
 use crate::analysis::hints::{FirstHint, first};
 use crate::analysis::kernel_group_detail::Detail;
 use crate::analysis::launch_list::{JumpTo, LaunchList, ListKey};
-use crate::analysis::memory::Row;
+use crate::analysis::memory::HeldMemory;
 use crate::analysis::name_pattern::name_pattern;
 use crate::analysis::range_tree::{KernelTime, RangeTree};
 use crate::analysis::timeline::{self, Built, Gaps, Matches, Timeline};
@@ -43,7 +43,7 @@ pub enum JobRequest {
         node: u32,
     },
     /// A part of the timeline.
-    Timeline(timeline::Part),
+    Timeline(timeline::TimelinePart),
     /// Idle times of the devices, with causes.
     Gaps,
     /// Effect of faster kernels on the duration of the run.
@@ -158,13 +158,13 @@ pub enum JobRequest {
     Checklist {
         /// Number of the screen that receives the result.
         screen: u64,
-        parts: Vec<Part>,
+        parts: Vec<ChecklistReport>,
     },
 }
 
 /// Report of the session, for the checklist.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct ChecklistReport {
     pub profile: Arc<Profile>,
     /// Triage of the run, once known.
     pub triage: Option<Arc<Triage>>,
@@ -214,7 +214,7 @@ impl Work {
             | JobRequest::Checklist { .. }
             | JobRequest::Inside { .. }
             | JobRequest::Matches { .. }
-            | JobRequest::Timeline(timeline::Part::Devices)
+            | JobRequest::Timeline(timeline::TimelinePart::Devices)
             | JobRequest::Tree => 0,
             JobRequest::Group(_) | JobRequest::Triage | JobRequest::Timeline(_) => 1,
             JobRequest::Detail { .. } | JobRequest::Gaps | JobRequest::Judge { .. } => 2,
@@ -258,7 +258,7 @@ pub enum JobResult {
     /// Memory use: screen, and the analysis if the report has memory data.
     Memory(u64, Option<Arc<MemoryView>>),
     /// Owners of memory: screen, device, last event before the requested time, rows.
-    Held(u64, usize, Option<u32>, Arc<[Row]>),
+    Held(u64, usize, Option<u32>, Arc<[HeldMemory]>),
     /// Memory over a part of the time: screen, device, curve.
     MemoryWindow(u64, usize, Arc<Curve>),
     /// Memory held by another report's program: screen, and the memory if that report has memory data.
@@ -390,9 +390,9 @@ pub fn perform_work(work: &Work, cancel: &Cancel) -> Option<JobResult> {
         }
         JobRequest::Advice { screen, launch } => JobResult::Advice(*screen, Advice::for_launch(profile, *launch).map(Arc::new)),
         JobRequest::Checklist { screen, parts } => {
-            let parts: Vec<checklist::Part<'_>> = parts
+            let parts: Vec<checklist::ReportFacts<'_>> = parts
                 .iter()
-                .map(|part| checklist::Part {
+                .map(|part| checklist::ReportFacts {
                     profile: &part.profile,
                     triage: part.triage.clone(),
                     joined: part.joined.iter().flat_map(joined_pairs).collect(),

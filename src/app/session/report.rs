@@ -7,7 +7,7 @@ use crate::analysis::hints::FirstHint;
 use crate::analysis::kernel_group_detail::Detail;
 use crate::analysis::next_step::key_of;
 use crate::analysis::range_tree::RangeTree;
-use crate::analysis::timeline::{Gaps, Part, Timeline};
+use crate::analysis::timeline::{Gaps, Timeline, TimelinePart};
 use crate::analysis::triage::{Severity, Triage, Verdict};
 use crate::analysis::what_if_curves::Worths;
 use crate::analysis::{GroupBy, Grouping, Overview, Paths};
@@ -441,7 +441,7 @@ impl Report {
         if self.lanes_asked.replace(self.generation) == Some(self.generation) {
             return Vec::new();
         }
-        let parts = Part::ALL.into_iter().flat_map(|part| self.request_work(index, JobRequest::Timeline(part)));
+        let parts = TimelinePart::ALL.into_iter().flat_map(|part| self.request_work(index, JobRequest::Timeline(part)));
         parts.chain(self.request_work(index, JobRequest::Gaps)).collect()
     }
 

@@ -1,6 +1,6 @@
 //! Rows of the timeline and their order: folding, hiding, pinning, moving
 
-use crate::analysis::timeline::{Content, Group, GroupKey, Row, RowKey, RowKind, Timeline};
+use crate::analysis::timeline::{Content, Group, GroupKey, RowKey, RowKind, Timeline, TimelineRow};
 use std::collections::HashSet;
 
 /// Reference to a line of the screen.
@@ -75,7 +75,7 @@ impl Arrangement {
     }
 
     /// Returns true if some lanes of a row are left out.
-    pub fn is_truncated(&self, row: &Row) -> bool {
+    pub fn is_truncated(&self, row: &TimelineRow) -> bool {
         row.lanes().len() > FOLDED_LANES && !self.deep.contains(&row.key)
     }
 
@@ -123,7 +123,7 @@ impl Arrangement {
         out
     }
 
-    fn push_row(&self, out: &mut Vec<RowRef>, group: usize, row: usize, r: &Row) {
+    fn push_row(&self, out: &mut Vec<RowRef>, group: usize, row: usize, r: &TimelineRow) {
         match &r.content {
             Content::Plot(_) => out.push(RowRef::Plot(group, row)),
             Content::Lanes(lanes) => {
@@ -237,6 +237,6 @@ pub fn find_device(timeline: &Timeline, line: Option<RowRef>) -> Option<u32> {
 }
 
 /// Returns true if a row contains work on a device.
-pub fn is_queue(row: &Row) -> bool {
+pub fn is_queue(row: &TimelineRow) -> bool {
     row.key.kind == RowKind::Queue
 }

@@ -1,8 +1,8 @@
 //! `warpscope help`: long explanations by topic. Tables in the code fill the placeholders.
 
-use super::args::Args;
+use super::failure::Failure;
+use super::print;
 use super::reason::REASONS;
-use super::{Failure, print};
 use crate::analysis::fuzzy::nearest_match;
 use crate::analysis::hints::DIAGNOSES;
 use crate::analysis::labels::display_width;
@@ -15,7 +15,7 @@ use crate::report::schemas::{list_fields, list_schemas};
 use crate::rerun::recipes::RECIPES;
 use crate::ui::glossary::GLOSSARY;
 use crate::ui::text::wrap_text;
-use clap::CommandFactory;
+use clap::Command;
 
 /// Topics: name, and Markdown text whose first line is its title. A new topic needs a file and a row here.
 pub static TOPICS: &[(&str, &str)] = &[
@@ -159,11 +159,10 @@ pub fn find_topic(name: &str) -> Option<&'static str> {
     TOPICS.iter().find(|t| t.0 == name).map(|t| t.1)
 }
 
-/// Prints a topic, the help of a command, or the list of topics.
-pub fn print_help(topic: Option<&str>) -> Result<(), Failure> {
+/// Prints a topic, the help of a command, or the list of topics; `command` is the definition of the command line.
+pub fn print_help(topic: Option<&str>, mut command: Command) -> Result<(), Failure> {
     let Some(topic) = topic else { return print::lines(&list_topics()) };
     let columns = print::terminal_width().unwrap_or(COLUMNS).min(COLUMNS);
-    let mut command = Args::command();
     let known = command.find_subcommand(topic).is_some_and(|c| !c.is_hide_set());
     if let Some((_, text)) = TOPICS.iter().find(|t| t.0 == topic) {
         let mut lines = render_page(text, columns);

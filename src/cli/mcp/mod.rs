@@ -3,25 +3,34 @@
 //! Each call of a tool is a command of warpscope in a process of its own, whose JSON is the answer: a damaged report, or
 //! one that takes long, ends with its process.
 
+/// `warpscope mcp`.
+#[derive(Debug, clap::Args)]
+pub struct McpArgs {
+    /// Folders whose reports may be read, with those below [default: the current folder].
+    #[arg(value_name = "FOLDER")]
+    pub folders: Vec<PathBuf>,
+}
+
 mod call;
 mod folders;
 mod message;
 mod tools;
 
-use super::args::Mcp;
-use super::{Failure, print};
+use super::failure::Failure;
+use super::print;
 use call::Calls;
 use folders::Folders;
 use message::{Event, Incoming, METHOD_NOT_FOUND, error_reply, reply};
 use serde_json::{Value, json};
 use std::io::{BufRead, IsTerminal, Read, Write};
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Versions of the protocol that the messages of this server conform to, the newest first.
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// Serves requests until the client closes stdin.
-pub fn serve(args: &Mcp) -> Result<(), Failure> {
+pub fn serve(args: &McpArgs) -> Result<(), Failure> {
     if std::io::stdin().is_terminal() {
         print::note("a server for coding agents, which reads JSON-RPC from stdin; `warpscope help agent` says how to register it");
     }

@@ -1,19 +1,61 @@
 //! `warpscope attach`: follows a run live.
 
-use super::super::args::{Args, Attach};
+use super::super::failure::Failure;
+use super::super::global_args::GlobalArgs;
 use super::super::live;
 use super::super::values;
-use super::super::{Failure, event_loop, print};
+use super::super::{event_loop, print};
 use super::attach_pid;
 use super::headless::{self, Holder};
 use super::traced::{self, Traced};
+use super::watch::WatchArgs;
 use crate::config::Config;
 use crate::import::wstrace::Follow;
 use crate::launch::runs::process;
 use crate::launch::tracer;
 use crate::library::Library;
+use clap::builder::NonEmptyStringValueParser;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+
+/// `warpscope attach`.
+#[derive(Clone, Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each switch of the command line")]
+pub struct AttachArgs {
+    /// A run's number; or, with `--open`, `--close`, `--measure` and `--snapshot`, a program that `warpscope trace` started: PATH of its -o, a file, a
+    /// folder, a process id [default: the newest run in progress].
+    pub what: Option<PathBuf>,
+    /// Record a program that was started without warpscope; without PID, list the programs that use a GPU. Ends with Ctrl-C or --seconds; the program goes on.
+    #[arg(long, group = "word", value_name = "PID", num_args = 0..=1, value_parser = clap::value_parser!(i32).range(1..), conflicts_with = "what")]
+    pub pid: Option<Option<i32>>,
+    /// With --pid: record for SECONDS seconds.
+    #[arg(long, value_name = "SECONDS", requires = "pid", value_parser = super::super::values::parse_seconds)]
+    pub seconds: Option<f64>,
+    /// Without the explorer: output to stderr, the reports' names to stdout.
+    #[arg(long)]
+    pub plain: bool,
+    /// Stop the run; each repetition escalates: INT, TERM, KILL.
+    #[arg(long, group = "word")]
+    pub stop: bool,
+    /// Built-in tracer only: start recording now.
+    #[arg(long, group = "word")]
+    pub open: bool,
+    /// Built-in tracer only: stop recording; the program keeps running.
+    #[arg(long, group = "word")]
+    pub close: bool,
+    /// Built-in tracer only: save the last seconds as a report, and print its name.
+    #[arg(long, group = "word")]
+    pub snapshot: bool,
+    /// Built-in tracer only: measure counters of the next launches of KERNEL, by its function or mangled name.
+    #[arg(long, group = "word", value_name = "KERNEL", value_parser = NonEmptyStringValueParser::new())]
+    pub measure: Option<String>,
+    /// Length of the snapshot, in seconds.
+    #[arg(long, value_name = "SECONDS", requires = "snapshot", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=120))]
+    pub last: u32,
+    /// Name of the snapshot [default: beside the run's traces]; with --pid, of the trace, PATH.PID.wstrace [default: attached].
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
 
 /// Returns the path of a program's traces without process id and suffix.
 fn trace_prefix(what: &Traced) -> Result<PathBuf, Failure> {
@@ -51,7 +93,7 @@ fn set_recording(what: &Traced, word: &str) -> Result<(), Failure> {
 }
 
 /// Saves the last seconds of a program.
-fn save_snapshot(what: &Traced, args: &Attach) -> Result<(), Failure> {
+fn save_snapshot(what: &Traced, args: &AttachArgs) -> Result<(), Failure> {
     let failed = |text| Failure::unable(text);
     if let Traced::Run(run) = what
         && (live::trace_prefix(run).is_none() || !run.state.is_live())
@@ -68,10 +110,13 @@ fn save_snapshot(what: &Traced, args: &Attach) -> Result<(), Failure> {
 }
 
 /// Follows a run; opens the reports if the run has ended.
-pub fn attach_run(all: &Args, args: &Attach, config: &Config) -> Result<(), Failure> {
+pub fn attach_run(all: &GlobalArgs, args: &AttachArgs, config: &Config) -> Result<(), Failure> {
     if let Some(pid) = args.pid {
         return match pid {
-            Some(pid) => attach_pid::attach_to_process(all, args, pid, config),
+            Some(pid) => {
+                let watch = WatchArgs { what: None, plain: args.plain, format: None, seconds: args.seconds };
+                attach_pid::attach_to_process(all, args.output.as_deref(), &watch, pid, config)
+            }
             None => attach_pid::print_candidates(),
         };
     }

@@ -1,10 +1,12 @@
 //! `warpscope attach --pid`: records a program that was started without warpscope.
 
-use super::super::args::{Args, Attach, Watch};
-use super::super::{Failure, event_loop, print};
+use super::super::failure::Failure;
+use super::super::global_args::GlobalArgs;
+use super::super::{event_loop, print};
 use super::headless;
 use super::traced::Traced;
 use super::watch;
+use super::watch::WatchArgs;
 use crate::config::Config;
 use crate::import::cache;
 use crate::launch::attach::{self, GpuProcess, Target};
@@ -62,12 +64,12 @@ fn libraries_for(pid: i32) -> Vec<Library> {
     find_libraries(Path::new("/"), &words, variable)
 }
 
-/// Records a program, and leaves it.
-pub fn attach_to_process(all: &Args, args: &Attach, pid: i32, config: &Config) -> Result<(), Failure> {
+/// Records a program to traces named `output`, shows it meanwhile, and leaves it.
+pub fn attach_to_process(all: &GlobalArgs, output: Option<&Path>, watch: &WatchArgs, pid: i32, config: &Config) -> Result<(), Failure> {
     let target = Target::find(pid).map_err(failed)?;
     let output = match target.trace_prefix() {
         Some(prefix) => {
-            let named = args.output.as_ref().map(std::path::absolute).transpose()?;
+            let named = output.map(std::path::absolute).transpose()?;
             if named.is_some_and(|n| n != prefix) {
                 print::note(&format!(
                     "-o has no effect: the tracer of process {pid} was loaded with {}, and adds to it; `warpscope attach --snapshot` saves \
@@ -77,7 +79,7 @@ pub fn attach_to_process(all: &Args, args: &Attach, pid: i32, config: &Config) -
             }
             prefix
         }
-        None => load_tracer(args, &target)?,
+        None => load_tracer(output, &target)?,
     };
     await_open(&target, &output)?;
     // The open recording is shown first.
@@ -85,11 +87,10 @@ pub fn attach_to_process(all: &Args, args: &Attach, pid: i32, config: &Config) -
     let trace = format!("{}.{pid}.{}", output.display(), crate::import::wstrace::SUFFIX);
     let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     print::note(&format!("recording process {pid} to {trace}"));
-    let watched = if terminal && !args.plain && args.seconds.is_none() {
+    let watched = if terminal && !watch.plain && watch.seconds.is_none() {
         event_loop::explore_traces(all, config, output.clone())
     } else {
-        let watch = Watch { what: None, plain: true, format: None, seconds: args.seconds };
-        watch::as_lines(&Traced::Traces(output.clone()), &watch, &*headless::count_signals()?)
+        watch::as_lines(&Traced::Traces(output.clone()), watch, &*headless::count_signals()?)
     };
     // The program goes on without being recorded, unless it has ended.
     let closed = tracer::send_command(&output, "close").unwrap_or_default();
@@ -124,10 +125,9 @@ fn describe_leaving(target: &Target, output: &Path) -> Option<String> {
 
 /// Loads the tracer into the process, which has not been traced yet; returns the path of its traces without process id
 /// and suffix.
-fn load_tracer(args: &Attach, target: &Target) -> Result<PathBuf, Failure> {
+fn load_tracer(named: Option<&Path>, target: &Target) -> Result<PathBuf, Failure> {
     let pid = target.pid;
-    let named = args.output.clone().unwrap_or_else(|| PathBuf::from("attached"));
-    let output = std::path::absolute(&named)?;
+    let output = std::path::absolute(named.unwrap_or(Path::new("attached")))?;
     let folder = output.parent().unwrap_or(Path::new("/"));
     if !folder.is_dir() {
         return Err(Failure::wrong(format!("the folder {} does not exist", folder.display())));

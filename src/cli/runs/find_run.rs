@@ -1,6 +1,6 @@
 //! Finds the run that the user named.
 
-use super::super::Failure;
+use super::super::failure::Failure;
 use crate::library::{Library, Run};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

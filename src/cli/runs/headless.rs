@@ -1,6 +1,7 @@
 //! Runs without the explorer: prints the output to stderr, and the report names to stdout.
 
-use super::super::{FOUND, Failure, interrupt, print};
+use super::super::failure::{FOUND, Failure};
+use super::super::{interrupt, print};
 use super::start::Started;
 use super::tail::Follow;
 use crate::launch::runs::{Progress, process, progress};
@@ -110,5 +111,5 @@ pub fn print_outcome(run: &Run) -> Result<(), Failure> {
         ),
         _ => String::new(),
     };
-    Err(Failure { text, code, reason: crate::cli::Reason::Failed })
+    Err(Failure { text, code, reason: crate::cli::reason::Reason::Failed })
 }

@@ -1,7 +1,8 @@
 //! `warpscope runs`: lists, edits and deletes recorded runs.
 
-use super::super::args::{Gc, Runs, RunsCommand};
-use super::super::{Failure, print};
+use super::super::failure::Failure;
+use super::super::print;
+use super::super::values::word_parser;
 use super::find_run::{find_named_run, find_run};
 use super::share;
 use crate::library::{Library, Run, gc, store};
@@ -9,11 +10,121 @@ use crate::model::Bytes;
 use crate::model::units::format_count;
 use crate::report::{self, Format};
 use crate::rerun::shell;
+use clap::Subcommand;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
+use std::path::PathBuf;
+
+/// `warpscope runs`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct RunsArgs {
+    /// Action [default: list].
+    #[command(subcommand)]
+    pub command: Option<RunsCommand>,
+}
+
+/// Actions on recorded runs.
+#[derive(Clone, Debug, Subcommand)]
+pub enum RunsCommand {
+    /// List runs, the newest first.
+    List {
+        /// Only runs that contain all these words, in program, folder, profiler, recipe, state, tags, notes.
+        search: Vec<String>,
+        /// Output format [default: table on a terminal, else csv].
+        #[arg(long, value_parser = word_parser::<Format>())]
+        format: Option<Format>,
+    },
+    /// Show the details of a run.
+    Show {
+        /// Number, process while it runs, report, or folder of the run [default: the newest].
+        run: Option<PathBuf>,
+        /// Output format [default: lines for people].
+        #[arg(long, value_parser = word_parser::<Format>())]
+        format: Option<Format>,
+    },
+    /// Free space: delete old runs, compress old reports (they still open). Asks first; runs in progress and those tagged `keep` stay.
+    Gc(GcArgs),
+    /// Copy a run's reports into a folder, to share them. They contain the environment of every process; --clean removes it from timelines.
+    Export {
+        /// The run's number.
+        run: i64,
+        /// Folder for the copies.
+        folder: PathBuf,
+        /// For timelines, copy an SQLite export without environment variables, verified byte by byte.
+        #[arg(long)]
+        clean: bool,
+    },
+    /// Set a run's note.
+    Note {
+        /// The run's number.
+        run: i64,
+        /// The note.
+        text: String,
+    },
+    /// Add tags to a run.
+    Tag {
+        /// The run's number.
+        run: i64,
+        /// The tags.
+        #[arg(required = true)]
+        tags: Vec<String>,
+        /// Remove them instead.
+        #[arg(long)]
+        remove: bool,
+    },
+    /// Delete a run with its reports.
+    Delete {
+        /// The run's number.
+        run: i64,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+/// `warpscope runs gc`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct GcArgs {
+    /// Keep the newest N runs.
+    #[arg(long, value_name = "N")]
+    pub keep: Option<usize>,
+    /// Keep the newest runs up to this size of reports: 500M, 10G.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub keep_size: Option<u64>,
+    /// Compress reports of runs older than DAYS with zstd.
+    #[arg(long, value_name = "DAYS")]
+    pub pack_after: Option<u32>,
+    /// Only show what would be done.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask.
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// Parses a size in bytes, with K, M, G or T (powers of 1024).
+fn parse_size(text: &str) -> Result<u64, String> {
+    let text = text.trim().trim_end_matches(['B', 'b', 'i']);
+    let (digits, unit) = match text.chars().last() {
+        Some(c) if c.is_ascii_alphabetic() => (&text[..text.len() - 1], Some(c.to_ascii_uppercase())),
+        _ => (text, None),
+    };
+    let factor = match unit {
+        None => 1.0,
+        Some('K') => 1024.0,
+        Some('M') => 1_048_576.0,
+        Some('G') => 1_073_741_824.0,
+        Some('T') => 1_099_511_627_776.0,
+        Some(c) => return Err(format!("unknown size suffix {c}; write 500M or 10G")),
+    };
+    match digits.trim().parse::<f64>() {
+        Ok(n) if n.is_finite() && n >= 0.0 => Ok((n * factor) as u64),
+        _ => Err("write a size as 500M or 10G".to_owned()),
+    }
+}
 
 /// `warpscope runs …`.
-pub fn manage_runs(args: &Runs, nsys: Option<&Path>) -> Result<(), Failure> {
+pub fn manage_runs(args: &RunsArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     let library = Library::open()?;
     match &args.command {
         None => list_runs(&library, "", None),
@@ -107,7 +218,7 @@ pub fn remove_quietly(library: &Library, id: i64) -> Result<(), Failure> {
     Ok(())
 }
 
-fn free_space(library: &Library, args: &Gc) -> Result<(), Failure> {
+fn free_space(library: &Library, args: &GcArgs) -> Result<(), Failure> {
     if args.keep.is_none() && args.keep_size.is_none() && args.pack_after.is_none() {
         return Err(Failure::wrong("say what to keep: --keep N runs, --keep-size 10G, or --pack-after DAYS"));
     }
@@ -144,4 +255,15 @@ fn free_space(library: &Library, args: &Gc) -> Result<(), Failure> {
         free += gc::pack_report(library, *id, report)?;
     }
     print::lines(&[format!("{} freed", Bytes(free))])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_size;
+
+    #[test]
+    fn sizes_with_their_units() {
+        assert_eq!((parse_size("10G"), parse_size("1.5 MiB"), parse_size("7")), (Ok(10 << 30), Ok(1_572_864), Ok(7)));
+        assert!(parse_size("G").is_err() && parse_size("-1M").is_err() && parse_size("3x").is_err());
+    }
 }

@@ -5,7 +5,7 @@
 //! runs do not use the folder, because their steps control the collection from outside, and nsys finds the collection
 //! by files in the usual folder.
 
-use crate::launch::runs::Finding;
+use crate::launch::runs::ExitProblem;
 use crate::library::gc::TEMPORARY;
 use crate::library::{LibraryError, Report, Run};
 use std::os::unix::fs::DirBuilderExt;
@@ -72,8 +72,8 @@ pub fn clear_run_folder(folder: &Path, reports: &[Report]) -> Option<PathBuf> {
 }
 
 /// Returns the finding about raw data that were kept.
-pub fn kept_finding(collected: &Path) -> Finding {
-    Finding {
+pub fn kept_finding(collected: &Path) -> ExitProblem {
+    ExitProblem {
         what: format!("what nsys collected is kept: {}", collected.display()),
         fix: "import it with the QdstrmImporter of this nsys, or delete the run".to_owned(),
     }
@@ -82,9 +82,9 @@ pub fn kept_finding(collected: &Path) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::library::{Library, NewRun, Step};
+    use crate::library::{GuidedStep, Library, NewRun};
 
-    fn run(argv: &[&str], steps: Vec<Step>) -> (tempfile::TempDir, Run, PathBuf) {
+    fn run(argv: &[&str], steps: Vec<GuidedStep>) -> (tempfile::TempDir, Run, PathBuf) {
         let home = tempfile::tempdir().unwrap();
         let mut library = Library::open_at(home.path()).unwrap();
         let argv: Vec<String> = argv.iter().map(|&w| w.to_owned()).collect();
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn who_needs_the_usual_folder_keeps_it() {
-        let step = Step { role: "begin".to_owned(), what: String::new(), argv: Vec::new(), why: String::new(), left_out: false };
+        let step = GuidedStep { role: "begin".to_owned(), what: String::new(), argv: Vec::new(), why: String::new(), left_out: false };
         for (argv, steps) in [
             (vec!["nsys", "profile", "-e", "A=1", "app"], Vec::new()),
             (vec!["nsys", "launch", "app"], Vec::new()),

@@ -1,10 +1,10 @@
 //! Gains that hints predicted for a run's kernels: stored in the run library and compared with later runs.
 
-use super::super::Failure;
+use super::super::failure::Failure;
 use crate::analysis::hint_outcome::{Promise, measured_kernels};
 use crate::analysis::hints::{Diagnosis, Gain};
 use crate::import::{self, Job, Wants};
-use crate::library::{Hint, Library, Measured, Report, Run};
+use crate::library::{Library, Measured, PredictedGain, Report, Run};
 use crate::report::runs::{Came, Promised};
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub fn keep_promises(library: &Library, run: i64, reports: &[Report]) -> Result<
             way: k.way.to_owned(),
             ns: k.ns,
             launches: k.launches,
-            hint: k.promise.map(|p| Hint { id: p.id.id().to_owned(), at_most: p.gain.at_most, expected: p.gain.expected }),
+            hint: k.promise.map(|p| PredictedGain { id: p.id.id().to_owned(), at_most: p.gain.at_most, expected: p.gain.expected }),
         }));
     }
     if kernels.is_empty() {
@@ -33,7 +33,7 @@ pub fn keep_promises(library: &Library, run: i64, reports: &[Report]) -> Result<
 }
 
 fn to_promise(of: &Measured) -> Option<Promise> {
-    let Hint { id, at_most, expected } = of.hint.as_ref()?;
+    let PredictedGain { id, at_most, expected } = of.hint.as_ref()?;
     // Skip unknown hints of other versions.
     let id = Diagnosis::from_id(id)?;
     Some(Promise { id, gain: Gain { at_most: *at_most, expected: *expected, left: String::new() } })

@@ -1,19 +1,92 @@
 //! `warpscope run`: chooses profiler and recipe, checks the machine, and starts the run.
 
-use super::super::args::{Args, Run as RunArgs};
+use super::super::failure::{Failure, UNABLE};
+use super::super::global_args::GlobalArgs;
 use super::super::values;
-use super::super::{Failure, UNABLE, event_loop, print, recipes};
+use super::super::values::check_kernel;
+use super::super::values::parse_percent;
+use super::super::which_args::Which;
+use super::super::{event_loop, print, recipes};
 use super::headless::{self, Holder};
 use super::preflight::{format_check, preflight_checks};
 use super::{start, tty};
 use crate::config::Config;
 use crate::launch::doctor::{Check, State};
 use crate::launch::{locate_tools, tracer};
-use crate::library::{Library, LibraryError, NewRun, Step};
+use crate::library::{GuidedStep, Library, LibraryError, NewRun};
 use crate::rerun::recipes::{Prepared, RECIPES, Recipe, Role, TOOLS, User, Wanted};
 use crate::rerun::shell;
+use clap::builder::NonEmptyStringValueParser;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
+
+/// `warpscope run`.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each switch of the command line")]
+pub struct RunArgs {
+    /// Profiler: trace (built in), nsys, ncu, torch, rocprofv3 [default: trace if libcupti is found, else nsys, else ncu].
+    #[arg(long, value_name = "TOOL")]
+    pub tool: Option<String>,
+    /// Recipe, by its word in `warpscope recipes` [default: trace; of nsys exact, of ncu scan].
+    #[arg(long, value_name = "RECIPE")]
+    pub recipe: Option<String>,
+    /// Shorthand for `--recipe trace-survey`: counters of the kernels that take the most time, without ncu; PERCENT of the run's time may be added [default: 3].
+    #[arg(long, conflicts_with_all = ["recipe", "tool"], value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = parse_percent)]
+    pub survey: Option<f64>,
+    /// Measure counters of KERNEL's next launches while the program runs, or with #N of its N-th launch from 1, without ncu; may be repeated.
+    #[arg(long, value_name = "KERNEL[#N]", value_parser = check_kernel)]
+    pub measure: Vec<String>,
+    /// Sample the stall reasons of KERNEL's first launch, or with #N of its N-th from 1, instruction by instruction, without ncu; may be repeated.
+    #[arg(long, value_name = "KERNEL[#N]", value_parser = check_kernel)]
+    pub stalls: Vec<String>,
+    #[command(flatten)]
+    pub which: Which,
+    /// Built-in tracer only: stacks of the threads that launch, of Python code (the default) or none.
+    #[arg(long, value_name = "WHICH", value_parser = ["python", "off"])]
+    pub stacks: Option<String>,
+    /// Built-in tracer only: samples of each of these threads a second [default: 100].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub stack_rate: Option<u32>,
+    /// NVTX range to record, for the recipe that needs one: NAME, or NAME@DOMAIN.
+    #[arg(long, value_name = "NAME")]
+    pub range: Option<String>,
+    /// Only this kernel, by its exact name, for recipes that choose launches.
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub kernel: Option<String>,
+    /// Launches to skip first.
+    #[arg(long, value_name = "N")]
+    pub launch_skip: Option<u64>,
+    /// Launches to profile.
+    #[arg(long, value_name = "N")]
+    pub launch_count: Option<u64>,
+    /// Seconds that the tracer or PyTorch's profiler records.
+    #[arg(long, value_name = "N")]
+    pub seconds: Option<u64>,
+    /// Under mpirun, srun or torchrun: one report per rank.
+    #[arg(long)]
+    pub ranks: bool,
+    /// Report to write, without its suffix [default: in the run library].
+    #[arg(long, short = 'o', value_name = "PATH")]
+    pub output: Option<PathBuf>,
+    /// Tag of the run; may be repeated.
+    #[arg(long, value_name = "TAG", value_parser = NonEmptyStringValueParser::new())]
+    pub tag: Vec<String>,
+    /// Detach: the run continues even if this ssh session ends; `warpscope attach` shows it.
+    #[arg(long, conflicts_with = "tty")]
+    pub detach: bool,
+    /// Give the terminal to the program, for prompts, full-screen output or a debugger. Its output is not kept.
+    #[arg(long)]
+    pub tty: bool,
+    /// Without the explorer: output to stderr, the reports' names to stdout.
+    #[arg(long)]
+    pub plain: bool,
+    /// Run even if preflight checks found a blocker.
+    #[arg(long)]
+    pub force: bool,
+    /// The program and its arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    pub program: Vec<String>,
+}
 
 /// Environment variable: `off` excludes the built-in tracer from the automatic choice of a profiler. The user can still
 /// choose the tracer explicitly.
@@ -191,14 +264,20 @@ impl Chosen<'_> {
 }
 
 /// Returns the steps for the user while the server runs.
-fn user_steps(prepared: &Prepared) -> Vec<Step> {
+fn user_steps(prepared: &Prepared) -> Vec<GuidedStep> {
     let todo = prepared.steps.iter().filter(|s| s.role != Role::Start);
-    todo.map(|s| Step { role: s.role.word().to_owned(), what: s.what.clone(), argv: s.argv.clone(), why: s.why.clone(), left_out: false })
-        .collect()
+    todo.map(|s| GuidedStep {
+        role: s.role.word().to_owned(),
+        what: s.what.clone(),
+        argv: s.argv.clone(),
+        why: s.why.clone(),
+        left_out: false,
+    })
+    .collect()
 }
 
 /// Prints the steps for a run without the explorer.
-fn tell_steps(steps: &[Step]) {
+fn tell_steps(steps: &[GuidedStep]) {
     for (i, s) in steps.iter().enumerate() {
         let command = if s.argv.is_empty() { String::new() } else { format!(" {}", shell::command_line(&s.argv)) };
         print::error(&format!("step {}, in another terminal: {}{command}   ({}: {})", i + 1, s.what, s.role, s.why));
@@ -215,7 +294,7 @@ fn look_before(found: &[Check], force: bool) -> Result<(), Failure> {
         return Err(Failure {
             text: "nothing was run; --force runs it anyway".to_owned(),
             code: UNABLE,
-            reason: crate::cli::Reason::Failed,
+            reason: crate::cli::reason::Reason::Failed,
         });
     }
     Ok(())
@@ -239,7 +318,7 @@ fn check_program(program: &[String], directory: &Path, force: bool) -> Result<()
 }
 
 /// `warpscope run`.
-pub fn start_run(all: &Args, args: &RunArgs, config: &Config) -> Result<(), Failure> {
+pub fn start_run(all: &GlobalArgs, args: &RunArgs, config: &Config) -> Result<(), Failure> {
     let directory = std::env::current_dir().map_err(|e| Failure::wrong(format!("the current directory: {e}")))?;
     check_program(&args.program, &directory, args.force)?;
     let nsys = all.nsys.clone().or_else(|| config.nsys.clone());

@@ -1,6 +1,7 @@
 //! `warpscope runs export`: copies a run's files for sharing, and lists private data in them first.
 
-use super::super::{Failure, interrupt, print};
+use super::super::failure::Failure;
+use super::super::{interrupt, print};
 use crate::import::{Job, Wants, export_path};
 use crate::launch::open;
 use crate::library::{Library, LibraryError, Report, export, gc, store};

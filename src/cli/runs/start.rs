@@ -1,9 +1,9 @@
 //! Starts a run: adds it to the library and starts a supervisor process for it.
 
-use super::super::Failure;
+use super::super::failure::Failure;
 use super::supervisor::SUPERVISE;
 use crate::launch::runs::supervise::{DETACH, STOP};
-use crate::launch::runs::{Exit, Finding, spawn};
+use crate::launch::runs::{Exit, ExitProblem, spawn};
 use crate::library::{Library, LibraryError, NewRun, Run, State};
 use std::io::{Read, Write};
 use std::path::Path;
@@ -83,7 +83,7 @@ pub fn start_run(
             }
             let how = supervisor.wait()?;
             let what = format!("the run's supervisor ended before it began ({how})");
-            library.end_run(run.id, State::Failed, Exit::default(), &[Finding { what: what.clone(), fix: String::new() }], &[])?;
+            library.end_run(run.id, State::Failed, Exit::default(), &[ExitProblem { what: what.clone(), fix: String::new() }], &[])?;
             Err(Failure::unable(what))
         }
         Err(e) => {

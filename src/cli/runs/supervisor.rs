@@ -1,10 +1,10 @@
 //! The hidden commands behind a run: its supervisor, and the exec step before the profiler.
 
-use super::super::Failure;
+use super::super::failure::Failure;
 use super::nsys_tmpdir::{self, Temporary};
 use crate::launch::profiler::{PROFILERS, silence_limit};
 use crate::launch::runs::supervise::{self, Order, exec_profiler};
-use crate::launch::runs::{Event, Exit, Finding, LogWriter, environment, explain_exit, process, spawn};
+use crate::launch::runs::{Event, Exit, ExitProblem, LogWriter, environment, explain_exit, process, spawn};
 use crate::library::store::Library;
 use crate::library::{Report, Run, State, export, gc, store};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -32,7 +32,7 @@ pub fn last_step(supervisor: i32, argv: &[OsString]) -> Failure {
     let error = exec_profiler(argv, supervisor);
     let code = if error.kind() == std::io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN };
     let program = argv.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
-    Failure { text: format!("cannot start {program}: {error}"), code, reason: crate::cli::Reason::Failed }
+    Failure { text: format!("cannot start {program}: {error}"), code, reason: crate::cli::reason::Reason::Failed }
 }
 
 /// Time for a profiler to write its report after its supervisor died, at which the kernel sends TERM to the profiler.
@@ -72,7 +72,7 @@ pub fn keep_supervisor(id: i64, detached: bool) -> Result<(), Failure> {
     let reports = export::find_reports(&run.patterns, &folder, run.started_ms);
     let kept = nsys_tmpdir::clear_run_folder(&folder.join(gc::TEMPORARY), &reports);
     let what = format!("the run's supervisor died silently ({ended}): killed, or out of memory");
-    let mut findings = vec![Finding { what, fix: String::new() }];
+    let mut findings = vec![ExitProblem { what, fix: String::new() }];
     findings.extend(kept.as_deref().map(nsys_tmpdir::kept_finding));
     library.end_run(id, State::Lost, Exit::default(), &findings, &reports)?;
     Ok(())
@@ -92,7 +92,7 @@ pub fn supervise_run(id: i64, detached: bool) -> Result<(), Failure> {
     match outcome {
         Ok(()) => Ok(()),
         Err(failure) => {
-            let finding = Finding { what: failure.text.clone(), fix: String::new() };
+            let finding = ExitProblem { what: failure.text.clone(), fix: String::new() };
             library.end_run(id, State::Failed, Exit::default(), &[finding], &[])?;
             Err(failure)
         }
@@ -135,7 +135,7 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
         argv: &private.argv,
         env: &private.env,
         directory: &run.directory,
-        patience: silence_limit(&run.tool),
+        silence_limit: silence_limit(&run.tool),
         lifeline: !detached,
         signals,
         helper: Some(looking),
@@ -161,13 +161,14 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
     }
     let joined = super::files::join_traces(run, &mut reports, &folder);
     let (state, mut findings) = judge_outcome(&run.tool, outcome.exit, &outcome.watch, &reports);
-    findings.extend(joined.err().map(|e| Finding {
+    findings.extend(joined.err().map(|e| ExitProblem {
         what: format!("the traces of the processes could not be put into one file: {e}"),
         fix: "open their folder".to_owned(),
     }));
     findings.extend(private.clear_folder(&reports).as_deref().map(nsys_tmpdir::kept_finding));
-    findings
-        .extend(log.trouble.map(|why| Finding { what: format!("its output could not be logged to the end: {why}"), fix: String::new() }));
+    findings.extend(
+        log.trouble.map(|why| ExitProblem { what: format!("its output could not be logged to the end: {why}"), fix: String::new() }),
+    );
     library.end_run(run.id, state, outcome.exit, &findings, &reports)?;
     // Followers need not wait for this; missing data can be read from the report later.
     let _ = super::promises::keep_promises(library, run.id, &reports);
@@ -175,7 +176,7 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
 }
 
 /// Determines the final state of a run and its findings.
-pub fn judge_outcome(tool: &str, exit: Exit, watch: &crate::launch::runs::Watch, reports: &[Report]) -> (State, Vec<Finding>) {
+pub fn judge_outcome(tool: &str, exit: Exit, watch: &crate::launch::runs::Watch, reports: &[Report]) -> (State, Vec<ExitProblem>) {
     let findings = explain_exit(tool, exit, watch, reports.len());
     let state = match exit {
         Exit { stopped: true, .. } => State::Stopped,

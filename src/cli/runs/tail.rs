@@ -1,6 +1,6 @@
 //! Follows the output and state of a run, including runs of other processes.
 
-use super::super::Failure;
+use super::super::failure::Failure;
 use crate::launch::runs::{News, Tail, process};
 use crate::library::{Library, Run, State};
 use crate::model::text::escape_unsafe;

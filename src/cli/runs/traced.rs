@@ -1,6 +1,6 @@
 //! Resolves the names of traced programs for `warpscope watch` and `attach`.
 
-use super::super::Failure;
+use super::super::failure::Failure;
 use super::find_run::{find_run, of_process};
 use crate::import::wstrace::prefix_of_trace;
 use crate::library::{Library, Run};

@@ -3,8 +3,9 @@
 //! As in other runs, a separate process runs between the explorer and the profiler, here in the terminal's session.
 //! That process ends the profiler and leftover processes if the explorer is killed or the terminal disappears.
 
-use super::super::args::Args;
-use super::super::{Failure, event_loop};
+use super::super::event_loop;
+use super::super::failure::Failure;
+use super::super::global_args::GlobalArgs;
 use super::headless;
 use super::nsys_tmpdir::{self, Temporary};
 use super::supervisor::{EXEC, judge_outcome, look_around};
@@ -68,8 +69,8 @@ pub fn run_foreground(id: i64, explorer: i32) -> Result<(), Failure> {
     let private = Temporary::create_for_run(&run, &library.run_folder(id))?;
     let own = [std::env::current_exe()?.into_os_string(), EXEC.into(), std::process::id().to_string().into()];
     let words: Vec<OsString> = own.into_iter().chain(private.argv.iter().map(OsString::from)).collect();
-    let patience = silence_limit(&run.tool);
-    let (status, stopped) = supervise::run_in_foreground(&words, &private.env, &run.directory, patience, &stop, |pid| {
+    let limit = silence_limit(&run.tool);
+    let (status, stopped) = supervise::run_in_foreground(&words, &private.env, &run.directory, limit, &stop, |pid| {
         // Missing facts are not an error.
         let _ = library.set_started(run.id, pid);
     })?;
@@ -88,7 +89,7 @@ pub fn run_foreground(id: i64, explorer: i32) -> Result<(), Failure> {
 }
 
 /// Opens the reports of a run in the explorer.
-pub fn open_reports(args: &Args, config: &Config, run: &Run) -> Result<(), Failure> {
+pub fn open_reports(args: &GlobalArgs, config: &Config, run: &Run) -> Result<(), Failure> {
     if run.openable_reports(crate::import::open::is_openable).next().is_none() {
         return headless::print_outcome(run);
     }

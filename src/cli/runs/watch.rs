@@ -1,8 +1,9 @@
 //! `warpscope watch`: shows a traced program live, on a screen or as lines.
 
-use super::super::args::{Args, Watch};
+use super::super::failure::Failure;
+use super::super::global_args::GlobalArgs;
 use super::super::live::{self, Told};
-use super::super::{Failure, event_loop, interrupt, print};
+use super::super::{event_loop, interrupt, print};
 use super::headless;
 use super::traced::{self, Traced};
 use crate::config::Config;
@@ -10,10 +11,27 @@ use crate::import::{Cancel, wstrace};
 use crate::library::Library;
 use crate::report;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-pub fn watch_program(all: &Args, args: &Watch, config: &Config) -> Result<(), Failure> {
+/// `warpscope watch`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct WatchArgs {
+    /// A run's number, or a program that `warpscope trace` started: PATH of its -o, a file, a folder, a process id [default: the newest run in progress].
+    pub what: Option<PathBuf>,
+    /// Without the explorer: a line each second.
+    #[arg(long)]
+    pub plain: bool,
+    /// Lines as text or as JSON objects.
+    #[arg(long, value_name = "FORMAT", value_parser = ["table", "json"])]
+    pub format: Option<String>,
+    /// End after so many seconds; the program keeps running.
+    #[arg(long, value_name = "SECONDS", value_parser = super::super::values::parse_seconds)]
+    pub seconds: Option<f64>,
+}
+
+pub fn watch_program(all: &GlobalArgs, args: &WatchArgs, config: &Config) -> Result<(), Failure> {
     let what = traced::resolve_traced(args.what.as_deref())?;
     if let Traced::Run(run) = &what
         && live::trace_prefix(run).is_none()
@@ -37,7 +55,7 @@ pub fn watch_program(all: &Args, args: &Watch, config: &Config) -> Result<(), Fa
 }
 
 /// Prints a line each second until the program ends, the time is up, or a signal arrives.
-pub fn as_lines(what: &Traced, args: &Watch, asked: &AtomicUsize) -> Result<(), Failure> {
+pub fn as_lines(what: &Traced, args: &WatchArgs, asked: &AtomicUsize) -> Result<(), Failure> {
     let output = match what {
         Traced::Run(run) => live::trace_prefix(run),
         Traced::Traces(output) => Some(output.clone()),

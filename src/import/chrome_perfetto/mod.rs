@@ -11,9 +11,9 @@ mod slice;
 mod tracks;
 pub mod xspace;
 
-use super::torch::event::{Kind, LONGEST_NS, MOST_NS};
+use super::torch::event::{EventKind, LONGEST_NS, MOST_NS};
 use super::torch::metadata::{Facts, is_other_vendor};
-use super::torch::shard::{Call, OnGpu, Part, Span};
+use super::torch::shard::{Call, OnGpu, ShardEvents, Span};
 use super::torch::{build, event};
 use super::{ImportError, Importer, Input, Job, Parts};
 use crate::model::{LaunchConfig, Profile, RangeOrigin, Source};
@@ -166,7 +166,7 @@ impl Slices {
     /// Builds the profile; `None` without GPU work. `named` returns the names and ids of a track.
     fn into_profile(mut self, named: &dyn Fn(u32) -> Named, source: Source, job: &Job<'_>) -> Option<Profile> {
         self.bind_flows();
-        let mut part = Part::default();
+        let mut part = ShardEvents::default();
         let mut tracks: FxHashMap<u32, (Named, Option<tracks::Stream>)> = FxHashMap::default();
         let mut processes: FxHashMap<u32, String> = FxHashMap::default();
         let none = Details::default();
@@ -183,7 +183,7 @@ impl Slices {
                 (named, stream)
             });
             let (name, category) = (self.texts.text_start(slice.name), self.texts.text_start(slice.category));
-            let mut numbered = |part: &mut Part| {
+            let mut numbered = |part: &mut ShardEvents| {
                 let Some(number) = names.get_mut(slice.name as usize) else { return u32::MAX };
                 if *number == u32::MAX {
                     let text = &self.texts.list[slice.name as usize];
@@ -198,7 +198,7 @@ impl Slices {
             // Use the correlation id, or else the flow id; the first number distinguishes the two.
             let correlation = details.correlation.map(|c| (0, c)).or(details.flow.map(|f| (1, f.cast_signed())));
             match kind_of(name, category, named, *stream) {
-                Some(kind @ (Kind::Kernel | Kind::Copy | Kind::Set)) => {
+                Some(kind @ (EventKind::Kernel | EventKind::Copy | EventKind::Set)) => {
                     let device = details.device.or(stream.map(|s| s.device)).or_else(|| tracks::find_device(named)).unwrap_or(0);
                     let stream = details.stream.or(stream.and_then(|s| s.number)).unwrap_or(named.tid);
                     let name = numbered(&mut part);
@@ -217,7 +217,7 @@ impl Slices {
                         node: None,
                     });
                 }
-                Some(Kind::Call) => {
+                Some(EventKind::Call) => {
                     processes.entry(named.pid).or_insert_with(|| named.process.clone());
                     let name = numbered(&mut part);
                     part.calls.push(Call { at, name, start: slice.start, duration: slice.duration, thread: on_host(), correlation });

@@ -5,7 +5,7 @@
 //! `gpu_kernel`), rocprofiler-systems (`GPU Kernel Dispatch [0]`, `HIP Activity Stream 1`), rocmProfileData (`GPU2`,
 //! with queues as lanes), Triton's Proton (`GPU Stream 7`), and `warpscope export`.
 
-use crate::import::torch::event::Kind;
+use crate::import::torch::event::EventKind;
 
 /// Names and ids of a track.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,11 +58,11 @@ fn queue_of_rpd(named: &Named) -> Option<(u32, u32)> {
 }
 
 /// Parses an operation type of rocmProfileData (`args.desc`).
-pub fn of_rpd(description: &str) -> Option<Kind> {
+pub fn of_rpd(description: &str) -> Option<EventKind> {
     match description.to_ascii_lowercase().as_str() {
-        "kernelexecution" | "task" => Some(Kind::Kernel),
-        "copyhosttodevice" | "copydevicetohost" | "copydevicetodevice" | "copyhosttohost" => Some(Kind::Copy),
-        "fillbuffer" => Some(Kind::Set),
+        "kernelexecution" | "task" => Some(EventKind::Kernel),
+        "copyhosttodevice" | "copydevicetohost" | "copydevicetodevice" | "copyhosttohost" => Some(EventKind::Copy),
+        "fillbuffer" => Some(EventKind::Set),
         _ => None,
     }
 }
@@ -83,7 +83,7 @@ pub fn find_stream(named: &Named) -> Option<Stream> {
 }
 
 /// Returns the type of a slice; `None` for ignored slices, such as those on other lanes of a GPU's process.
-pub fn kind_of(name: &str, category: &str, named: &Named, stream: Option<Stream>) -> Option<Kind> {
+pub fn kind_of(name: &str, category: &str, named: &Named, stream: Option<Stream>) -> Option<EventKind> {
     let category = category.to_ascii_lowercase();
     if let Some(kind) = of_rpd(&category) {
         return Some(kind);
@@ -98,11 +98,11 @@ pub fn kind_of(name: &str, category: &str, named: &Named, stream: Option<Stream>
         let lower = name.to_ascii_lowercase();
         let starts = |words: &[&str]| words.iter().any(|w| lower.trim_start_matches(['[', ' ']).trim_start_matches("cuda ").starts_with(w));
         return Some(if starts(&["memset", "fill"]) && !kernel {
-            Kind::Set
+            EventKind::Set
         } else if (starts(&["memcpy", "copy"]) || memory) && !kernel {
-            Kind::Copy
+            EventKind::Copy
         } else {
-            Kind::Kernel
+            EventKind::Kernel
         });
     }
     // JAX's lanes of steps, modules and operators are not GPU work.
@@ -113,7 +113,11 @@ pub fn kind_of(name: &str, category: &str, named: &Named, stream: Option<Stream>
     // Name that `warpscope export` uses for a launch call of unknown function.
     let ours = category == "api" && name == "launch call";
     let call = |start: &str| name.strip_prefix(start).and_then(|rest| rest.chars().next()).is_some_and(|c| c.is_ascii_uppercase());
-    Some(if ours || runtime.contains(&&*category) || ["cu", "cuda", "hip"].into_iter().any(call) { Kind::Call } else { Kind::Range })
+    Some(if ours || runtime.contains(&&*category) || ["cu", "cuda", "hip"].into_iter().any(call) {
+        EventKind::Call
+    } else {
+        EventKind::Range
+    })
 }
 
 #[cfg(test)]
@@ -151,18 +155,18 @@ mod tests {
         let gpu = named("/device:GPU:0", "Stream #14(Compute)");
         let host = named("python", "main");
         let of = |name: &str, category: &str, n: &Named| kind_of(name, category, n, find_stream(n));
-        assert_eq!(of("loop_multiply_fusion", "", &gpu), Some(Kind::Kernel));
-        assert_eq!(of("MemcpyH2D", "", &gpu), Some(Kind::Copy));
-        assert_eq!(of("[CUDA memset]", "", &gpu), Some(Kind::Set));
-        assert_eq!(of("copy_kernel<float>", "gpu_kernel", &host), Some(Kind::Kernel));
-        assert_eq!(of("copy_kernel", "KernelExecution", &named("GPU2", "0")), Some(Kind::Kernel));
+        assert_eq!(of("loop_multiply_fusion", "", &gpu), Some(EventKind::Kernel));
+        assert_eq!(of("MemcpyH2D", "", &gpu), Some(EventKind::Copy));
+        assert_eq!(of("[CUDA memset]", "", &gpu), Some(EventKind::Set));
+        assert_eq!(of("copy_kernel<float>", "gpu_kernel", &host), Some(EventKind::Kernel));
+        assert_eq!(of("copy_kernel", "KernelExecution", &named("GPU2", "0")), Some(EventKind::Kernel));
         assert_eq!(of("Barrier", "", &named("GPU2", "0")), None);
-        assert_eq!(of("FillBuffer", "FillBuffer", &named("GPU2", "0")), Some(Kind::Set));
-        assert_eq!(of("cuLaunchKernel", "", &host), Some(Kind::Call));
-        assert_eq!(of("customer", "", &host), Some(Kind::Range));
-        assert_eq!(of("launch call", "api", &host), Some(Kind::Call));
-        assert_eq!(of("api", "api", &host), Some(Kind::Range));
-        assert_eq!(of("roctxMark", "hip_runtime", &host), Some(Kind::Call));
+        assert_eq!(of("FillBuffer", "FillBuffer", &named("GPU2", "0")), Some(EventKind::Set));
+        assert_eq!(of("cuLaunchKernel", "", &host), Some(EventKind::Call));
+        assert_eq!(of("customer", "", &host), Some(EventKind::Range));
+        assert_eq!(of("launch call", "api", &host), Some(EventKind::Call));
+        assert_eq!(of("api", "api", &host), Some(EventKind::Range));
+        assert_eq!(of("roctxMark", "hip_runtime", &host), Some(EventKind::Call));
         assert_eq!(of("train_step", "", &named("/device:GPU:0", "Steps")), None);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// Message types of a block, in file order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum BlockKind {
     /// Binary and sources of a kernel.
     Source,
     Kernel,
@@ -36,7 +36,7 @@ pub struct Header {
 pub enum Item {
     Header(Header),
     /// A message: its kind and end position.
-    Message(Kind, u64),
+    Message(BlockKind, u64),
 }
 
 /// Reads the items of a report in file order.
@@ -44,7 +44,7 @@ pub struct Blocks {
     /// Byte reader, positioned at the content of the last item.
     pub wire: Wire,
     /// Number of remaining messages of the current block by kind; `end` is the end position of the block.
-    left: Vec<(Kind, u64)>,
+    left: Vec<(BlockKind, u64)>,
     end: u64,
     /// End position of the current message; [`Blocks::next_item`] skips the unread rest.
     message_end: u64,
@@ -73,7 +73,7 @@ impl Blocks {
             }
             *count -= 1;
             let kind = *kind;
-            let place = if kind == Kind::Source { "source" } else { "result" };
+            let place = if kind == BlockKind::Source { "source" } else { "result" };
             let Some(length) = self.wire.read_length(place)? else {
                 return Err(self.wire.damage_error(place, "it is missing"));
             };
@@ -84,7 +84,7 @@ impl Blocks {
                 return Err(self.wire.damage_error(place, "it is longer than the rest of the file"));
             }
             // Sources may be empty, results may not: otherwise every four zero bytes would become a row.
-            if length == 0 && kind != Kind::Source {
+            if length == 0 && kind != BlockKind::Source {
                 return Err(self.wire.damage_error(place, "it is empty"));
             }
             self.message_end = self.wire.at + length;
@@ -103,7 +103,7 @@ impl Blocks {
         let header = read_header(&mut self.wire, end)?;
         self.end = self.wire.at.saturating_add(header.payload);
         self.message_end = self.wire.at;
-        let kinds = [Kind::Source, Kind::Kernel, Kind::Range, Kind::CommandList, Kind::Graph];
+        let kinds = [BlockKind::Source, BlockKind::Kernel, BlockKind::Range, BlockKind::CommandList, BlockKind::Graph];
         self.left = kinds.into_iter().zip(header.counts).collect();
         Ok(Some(Item::Header(header)))
     }

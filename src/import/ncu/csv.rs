@@ -379,7 +379,10 @@ impl Reader {
             result.values = cells.into_iter().map(|c| (c.metric, parse_value(&c, &evidence, decimal))).collect();
         }
         if self.out.results.is_empty() {
-            self.out.notes.push(Note::new(Severity::Warning, NoteKind::Empty, "The table has no results"));
+            self.out.notes.push(
+                Note::new(Severity::Warning, NoteKind::Empty, "The table has no results")
+                    .with_fix("check ncu's filters, and that the command that wrote the table ended well"),
+            );
         }
         for error in self.errors {
             self.out.notes.push(Note::new(Severity::Error, NoteKind::Tool, format!("ncu: {error}")));

@@ -28,7 +28,7 @@ use crate::model::{Extent, Metrics, Note, NoteKind, Severity, Source, SourceAt};
 pub use numbers::Decimal;
 pub use profile::{Ncu, build_profile as profile_of};
 
-use blocks::{Blocks, Item, Kind};
+use blocks::{BlockKind, Blocks, Item};
 use std::io::{BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -152,7 +152,7 @@ fn read_blocks(input: &Input, job: &Job<'_>, out: &mut Metrics) -> Result<(), Im
                     out.process = out.process.take().or(proto::decode_lossy(process.name).filter(|n| !n.is_empty()));
                 }
             }
-            Item::Message(Kind::Source, end) => {
+            Item::Message(BlockKind::Source, end) => {
                 let at = blocks.wire.at;
                 if let Some(reference) = results::read_reference(&mut blocks.wire, end)? {
                     blocks.wire.charge_memory(size_of::<SourceAt>())?;

@@ -1,7 +1,7 @@
 //! Reads the metric values of a result. Skips sections, rules, sources and instance values, which are most of its
 //! bytes.
 
-use super::blocks::Kind;
+use super::blocks::BlockKind;
 use super::wire::{Form, Wire};
 use crate::import::ImportError;
 use crate::model::{Extent, ResultKind, ResultMetrics, Value};
@@ -17,30 +17,30 @@ pub struct Fields {
     pub clocks: u64,
 }
 
-pub fn field_numbers(kind: Kind) -> Fields {
+pub fn field_numbers(kind: BlockKind) -> Fields {
     match kind {
-        Kind::Kernel | Kind::Source => Fields { metric: 13, context: 22, stream: 23, clocks: 25 },
-        Kind::Range => Fields { metric: 4, context: 11, stream: u64::MAX, clocks: 12 },
-        Kind::CommandList | Kind::Graph => Fields { metric: 4, context: 11, stream: 12, clocks: 13 },
+        BlockKind::Kernel | BlockKind::Source => Fields { metric: 13, context: 22, stream: 23, clocks: 25 },
+        BlockKind::Range => Fields { metric: 4, context: 11, stream: u64::MAX, clocks: 12 },
+        BlockKind::CommandList | BlockKind::Graph => Fields { metric: 4, context: 11, stream: 12, clocks: 13 },
     }
 }
 
 /// Reads a result up to `end`.
-pub fn read_result(wire: &mut Wire, kind: Kind, end: u64, pid: Option<u32>) -> Result<ResultMetrics, ImportError> {
+pub fn read_result(wire: &mut Wire, kind: BlockKind, end: u64, pid: Option<u32>) -> Result<ResultMetrics, ImportError> {
     let place = Extent { at: wire.at, length: end - wire.at };
     let numbers = field_numbers(kind);
     let mut out = ResultMetrics {
         kind: match kind {
-            Kind::Graph => ResultKind::Graph,
-            Kind::CommandList => ResultKind::CommandList,
-            Kind::Range => ResultKind::Range,
-            Kind::Kernel | Kind::Source => ResultKind::Kernel,
+            BlockKind::Graph => ResultKind::Graph,
+            BlockKind::CommandList => ResultKind::CommandList,
+            BlockKind::Range => ResultKind::Range,
+            BlockKind::Kernel | BlockKind::Source => ResultKind::Kernel,
         },
         pid,
         place: Some(place),
         ..ResultMetrics::from_values(Vec::new())
     };
-    let of_kernel = kind == Kind::Kernel;
+    let of_kernel = kind == BlockKind::Kernel;
     wire.charge_memory(size_of::<ResultMetrics>())?;
     while let Some((number, form)) = wire.next_field(end)? {
         match (number, form) {

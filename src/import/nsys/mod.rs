@@ -2,7 +2,7 @@
 //! host calls and launch order; copies; ranges.
 
 mod calls;
-mod devices;
+mod device_activity;
 mod graph_nodes;
 mod intern;
 mod kernels;
@@ -174,13 +174,13 @@ fn read_other_parts(
     profile.clock = target.clock;
     profile.rank.host.clone_from(&target.host);
     if wants(Parts::WAITS) {
-        profile.waits = note_damage(&mut profile.notes, devices::read_waits(db, job, places))?;
+        profile.waits = note_damage(&mut profile.notes, device_activity::read_waits(db, job, places))?;
     }
     if wants(Parts::COUNTERS) {
-        profile.counters = note_damage(&mut profile.notes, devices::read_counters(db, job, target))?;
+        profile.counters = note_damage(&mut profile.notes, device_activity::read_counters(db, job, target))?;
     }
     if wants(Parts::MEMORY) {
-        profile.memory = note_damage(&mut profile.notes, devices::read_memory(db, job, target))?;
+        profile.memory = note_damage(&mut profile.notes, device_activity::read_memory(db, job, target))?;
     }
     let mut known = Threads::default();
     if wants(Parts::OVERHEAD) {

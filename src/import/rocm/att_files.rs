@@ -17,7 +17,7 @@ const MOST: u64 = 1 << 30;
 const OBJECT: u32 = 44;
 
 /// A row of `code.json`: an instruction, or a function name.
-pub struct Row {
+pub struct CodeRow {
     pub text: Arc<str>,
     /// `file:line` of an instruction, or a function's demangled name.
     pub source: String,
@@ -29,7 +29,7 @@ pub struct Row {
     pub samples: [u64; 2],
 }
 
-impl Row {
+impl CodeRow {
     /// Returns the symbol name if the row is a function name.
     pub fn symbol(&self) -> Option<&str> {
         self.text.strip_prefix("; ")
@@ -81,11 +81,11 @@ impl From<(i64, i64, i64, i64, i64)> for Step {
     }
 }
 
-pub fn read_rows(path: &Path, cancel: &Cancel) -> Result<Vec<Row>, ImportError> {
+pub fn read_rows(path: &Path, cancel: &Cancel) -> Result<Vec<CodeRow>, ImportError> {
     parse_rows(&open::read_regular(path).map_err(|e| ImportError::io(path, e))?, path, cancel)
 }
 
-pub fn parse_rows(bytes: &[u8], path: &Path, cancel: &Cancel) -> Result<Vec<Row>, ImportError> {
+pub fn parse_rows(bytes: &[u8], path: &Path, cancel: &Cancel) -> Result<Vec<CodeRow>, ImportError> {
     Budget::from_plain_size(path, bytes.len() as u64, bytes.len() as u64).charge_bytes(budget::estimate_json(bytes))?;
     let file: Result<CodeFile, _> = with_counting(&Rc::new(cancel.pace()), || serde_json::from_slice(bytes));
     let file = file.map_err(|e| {
@@ -103,7 +103,7 @@ pub fn parse_rows(bytes: &[u8], path: &Path, cancel: &Cancel) -> Result<Vec<Row>
             fields.get(i).and_then(|v| v.as_u64().or_else(|| v.as_f64().filter(|n| (0.0..1e18).contains(n)).map(|n| n as u64))).unwrap_or(0)
         };
         let (object, address) = (number(4), number(5));
-        Some(Row {
+        Some(CodeRow {
             text: Arc::from(fields.first()?.as_str()?),
             source: fields.get(3).and_then(Json::as_str).unwrap_or_default().to_owned(),
             address: (object << OBJECT) | (address & ((1 << OBJECT) - 1)),

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Table {
+pub enum CsvTable {
     Agents,
     /// API calls of HIP, HSA and RCCL, and markers.
     Calls,
@@ -30,16 +30,16 @@ pub enum Table {
 }
 
 /// Columns that identify a table, in lower case; all columns of an entry must be present.
-const HEADS: [(Table, &[&str]); 9] = [
-    (Table::Agents, &["node_id", "agent_type"]),
-    (Table::Counters, &["dispatch_id", "kernel_name", "counter_name", "counter_value"]),
-    (Table::Kernels, &["dispatch_id", "kernel_name", "start_timestamp", "workgroup_size_x"]),
-    (Table::Calls, &["domain", "function", "start_timestamp"]),
-    (Table::Copies, &["direction", "source_agent_id", "start_timestamp"]),
-    (Table::Allocations, &["allocation_size", "operation", "start_timestamp"]),
-    (Table::Legacy, &["index", "kernelname", "beginns", "endns"]),
-    (Table::Legacy, &["index", "kernelname", "gpu_id", "grd"]),
-    (Table::Legacy, &["dispatch_id", "kernel_name", "gpu_id", "start_timestamp"]),
+const HEADS: [(CsvTable, &[&str]); 9] = [
+    (CsvTable::Agents, &["node_id", "agent_type"]),
+    (CsvTable::Counters, &["dispatch_id", "kernel_name", "counter_name", "counter_value"]),
+    (CsvTable::Kernels, &["dispatch_id", "kernel_name", "start_timestamp", "workgroup_size_x"]),
+    (CsvTable::Calls, &["domain", "function", "start_timestamp"]),
+    (CsvTable::Copies, &["direction", "source_agent_id", "start_timestamp"]),
+    (CsvTable::Allocations, &["allocation_size", "operation", "start_timestamp"]),
+    (CsvTable::Legacy, &["index", "kernelname", "beginns", "endns"]),
+    (CsvTable::Legacy, &["index", "kernelname", "gpu_id", "grd"]),
+    (CsvTable::Legacy, &["dispatch_id", "kernel_name", "gpu_id", "start_timestamp"]),
 ];
 
 /// Maximum number of columns of rocprofv3's tables; the widest, for agents, has 54.
@@ -60,7 +60,7 @@ impl Head {
         Self { at: record.iter().enumerate().map(|(i, b)| (name(b), i)).collect(), counters }
     }
 
-    fn table_kind(&self) -> Option<Table> {
+    fn table_kind(&self) -> Option<CsvTable> {
         // Reject tables of rocprof-compute, which have columns for a few hundred counters.
         if self.at.len() > MOST_COLUMNS {
             return None;
@@ -83,7 +83,7 @@ impl Head {
 }
 
 /// Determines the table type from the first line of a file.
-pub fn detect_table(head: &[u8]) -> Option<Table> {
+pub fn detect_table(head: &[u8]) -> Option<CsvTable> {
     let line = head.split(|b| *b == b'\n').next()?;
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(line);
     let mut record = ByteRecord::new();
@@ -141,7 +141,7 @@ pub fn find_siblings(path: &Path) -> Vec<PathBuf> {
 
 /// Reads the files of one set, possibly of several processes.
 pub fn read_files(files: &[PathBuf], job: &Job<'_>) -> Result<Rows, ImportError> {
-    let mut known: Vec<(Table, &PathBuf)> = Vec::new();
+    let mut known: Vec<(CsvTable, &PathBuf)> = Vec::new();
     for file in files {
         let mut head = vec![0; 1 << 14];
         let n = open::open_regular(file).and_then(|mut f| f.read(&mut head)).map_err(|e| ImportError::io(file, e))?;
@@ -149,10 +149,10 @@ pub fn read_files(files: &[PathBuf], job: &Job<'_>) -> Result<Rows, ImportError>
     }
     // A folder may have the same records under the names of rocprofv3 and of `rocpd convert`.
     let named = |path: &Path, part: &str| path.to_string_lossy().ends_with(&format!("{part}.csv"));
-    let stems = |wanted: Table, part: &str| -> FxHashSet<PathBuf> {
+    let stems = |wanted: CsvTable, part: &str| -> FxHashSet<PathBuf> {
         known.iter().filter(|(table, path)| *table == wanted && !named(path, part)).map(|(_, path)| set_stem(path)).collect()
     };
-    let (calls, counters) = (stems(Table::Calls, "_regions_trace"), stems(Table::Counters, "_counter_collection_trace"));
+    let (calls, counters) = (stems(CsvTable::Calls, "_regions_trace"), stems(CsvTable::Counters, "_counter_collection_trace"));
     known.retain(|(_, path)| {
         let twin = |part, others: &FxHashSet<PathBuf>| named(path, part) && others.contains(&set_stem(path));
         !twin("_regions_trace", &calls) && !twin("_counter_collection_trace", &counters)
@@ -219,7 +219,7 @@ fn next(len: usize) -> u32 {
 }
 
 impl Reader {
-    fn read_table(&mut self, table: Table, from: impl Read, (path, total): (&Path, u64), job: &Job<'_>) -> Result<(), ImportError> {
+    fn read_table(&mut self, table: CsvTable, from: impl Read, (path, total): (&Path, u64), job: &Job<'_>) -> Result<(), ImportError> {
         let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(from);
         let mut record = ByteRecord::new();
         let damaged = |e: csv::Error| ImportError::damaged(path, "its rows", &e);
@@ -240,20 +240,20 @@ impl Reader {
             }
             budget.charge_bytes((size_of::<Dispatch>() + record.as_slice().len()) as u64)?;
             let understood = match table {
-                Table::Agents => self.agent_row(&head, &record),
-                Table::Calls => self.read_call(&head, &record),
-                Table::Kernels => self.read_kernel(&head, &record),
-                Table::Counters => self.read_counter(&head, &record),
-                Table::Copies => self.read_copy(&head, &record),
-                Table::Allocations => self.read_allocation(&head, &record),
-                Table::Legacy => self.read_legacy_row(&head, &record),
+                CsvTable::Agents => self.agent_row(&head, &record),
+                CsvTable::Calls => self.read_call(&head, &record),
+                CsvTable::Kernels => self.read_kernel(&head, &record),
+                CsvTable::Counters => self.read_counter(&head, &record),
+                CsvTable::Copies => self.read_copy(&head, &record),
+                CsvTable::Allocations => self.read_allocation(&head, &record),
+                CsvTable::Legacy => self.read_legacy_row(&head, &record),
             };
             self.rows.broken += u64::from(understood.is_none());
         }
-        self.traced |= table == Table::Kernels;
-        self.rows.legacy |= table == Table::Legacy;
+        self.traced |= table == CsvTable::Kernels;
+        self.rows.legacy |= table == CsvTable::Legacy;
         // Without a trace, the table contains only the dispatches with counters.
-        self.rows.chosen |= (table == Table::Counters && !self.traced) || (table == Table::Legacy && !self.rows.counters.is_empty());
+        self.rows.chosen |= (table == CsvTable::Counters && !self.traced) || (table == CsvTable::Legacy && !self.rows.counters.is_empty());
         Ok(())
     }
 
@@ -539,15 +539,15 @@ mod tests {
         for (head, wanted) in [
             (
                 "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\",\"Kernel_Name\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"Private_Segment_Size\",\"Group_Segment_Size\",\"Workgroup_Size_X\"",
-                Some(Table::Kernels),
+                Some(CsvTable::Kernels),
             ),
             (
                 "\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"\n1",
-                Some(Table::Calls),
+                Some(CsvTable::Calls),
             ),
             (
                 "Index,KernelName,gpu-id,queue-id,queue-index,pid,tid,grd,wgr,lds,scr,arch_vgpr,accum_vgpr,sgpr,wave_size,sig,obj,BeginNs,EndNs,DurationNs",
-                Some(Table::Legacy),
+                Some(CsvTable::Legacy),
             ),
             ("\"Name\",\"Calls\",\"TotalDurationNs\"", None),
             ("", None),

@@ -403,7 +403,7 @@ impl Importer for RocmCsv {
             || input
                 .members
                 .iter()
-                .any(|m| matches!(csv_set::detect_table(&m.head), Some(csv_set::Table::Kernels | csv_set::Table::Counters)))
+                .any(|m| matches!(csv_set::detect_table(&m.head), Some(csv_set::CsvTable::Kernels | csv_set::CsvTable::Counters)))
     }
 
     fn has_counters(&self) -> bool {
@@ -660,8 +660,11 @@ fn build_profile(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<St
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Empty, text).with_fix("record with `--memory-copy-trace`"));
     }
     if profile.launches.is_empty() {
-        let text = "There are no kernels in this report.";
-        profile.notes.push(Note::new(Severity::Warning, NoteKind::Empty, text).with_fix("record with `rocprofv3 --kernel-trace`"));
+        let text = "There are no kernels in this report: they were not traced, or the program launched none.";
+        profile.notes.push(
+            Note::new(Severity::Warning, NoteKind::Empty, text)
+                .with_fix("record the part that launches some, with `rocprofv3 --kernel-trace`"),
+        );
     }
     profile
 }

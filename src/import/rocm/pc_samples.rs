@@ -1,7 +1,7 @@
 //! Importer for rocprofv3's PC samples in CSV (`_pc_sampling_host_trap.csv`, `_pc_sampling_stochastic.csv`): a result for
 //! each kernel, with the samples of its instructions. The kernels' names are those of the kernel trace beside it.
 
-use super::att_files::Row;
+use super::att_files::CodeRow;
 use super::csv_set::Head;
 use super::rows::strip_kd_suffix;
 use super::thread_trace::{instruction_kind, listed_code};
@@ -243,9 +243,9 @@ impl Sampled {
     }
 
     /// The instructions as rows of a listing, numbered in the order of their lines.
-    fn list_rows(&self, name: &str) -> Vec<Row> {
-        let symbol = Row { text: Arc::from(format!("; {name}")), source: name.to_owned(), address: 0, cycles: [0; 4], samples: [0; 2] };
-        let rows = (0..).zip(&self.instructions).map(|(address, ((place, text), counts))| Row {
+    fn list_rows(&self, name: &str) -> Vec<CodeRow> {
+        let symbol = CodeRow { text: Arc::from(format!("; {name}")), source: name.to_owned(), address: 0, cycles: [0; 4], samples: [0; 2] };
+        let rows = (0..).zip(&self.instructions).map(|(address, ((place, text), counts))| CodeRow {
             text: text.clone(),
             source: if place.line > 0 { format!("{}:{}", place.file, place.line) } else { String::new() },
             address,
@@ -291,7 +291,10 @@ pub fn read_profile(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError
 
 fn add_notes(samples: &Samples, profile: &mut Profile) {
     if samples.kernels.is_empty() {
-        profile.notes.push(Note::new(Severity::Warning, NoteKind::Empty, "There are no samples in this table."));
+        profile.notes.push(
+            Note::new(Severity::Warning, NoteKind::Empty, "There are no samples in this table.")
+                .with_fix("record a longer part, or with a smaller `--pc-sampling-interval`"),
+        );
         return;
     }
     let text = "Samples of each kernel are those of all its launches; durations are not in this table.";

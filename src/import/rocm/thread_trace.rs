@@ -2,7 +2,7 @@
 //! kernel and the cycles that the waves of one compute unit spent at each (`code.json`), and a file per wave. PC samples
 //! have the same format.
 
-use super::att_files::{Row, WaveFile, parse_rows, read_clock, read_json, read_rows, read_small_file, read_waves};
+use super::att_files::{CodeRow, WaveFile, parse_rows, read_clock, read_json, read_rows, read_small_file, read_waves};
 use super::rows::strip_kd_suffix;
 use super::wave_timeline::{self, Cycles};
 use crate::import::input::Bytes;
@@ -153,7 +153,7 @@ pub fn read_trace(path: &Path, input: &Input, job: &Job<'_>) -> Result<Profile, 
     Ok(profile)
 }
 
-fn build_metrics(rows: &[Row], waves: &[WaveFile], sampled: bool, ns: i64, source: &Source, kernel: Kernel) -> Metrics {
+fn build_metrics(rows: &[CodeRow], waves: &[WaveFile], sampled: bool, ns: i64, source: &Source, kernel: Kernel) -> Metrics {
     let mut out = Metrics { source: source.clone(), ..Metrics::default() };
     let mut values: Vec<(u32, Value)> = Vec::new();
     let mut put = |name: &str, unit: &str, value: Option<Value>| {
@@ -204,7 +204,7 @@ fn build_metrics(rows: &[Row], waves: &[WaveFile], sampled: bool, ns: i64, sourc
 pub fn read_details(path: &Path, metrics: &Metrics) -> Result<Details, ImportError> {
     let rows = read_rows(path, &Cancel::default())?;
     let mut out = Details { sources: vec![1], ..Details::default() };
-    let mut take = |name: &str, value: &dyn Fn(&Row) -> u64| {
+    let mut take = |name: &str, value: &dyn Fn(&CodeRow) -> u64| {
         let Some(number) = metrics.names.iter().position(|n| **n == *name) else { return };
         let of = rows.iter().filter(|r| r.symbol().is_none());
         let all = of.map(|r| (InstanceKey::Number(r.address), Value::Integer(value(r)))).collect();
@@ -243,7 +243,7 @@ pub fn read_code(path: &Path, cancel: &Cancel) -> Result<Code, ImportError> {
 }
 
 /// Code of a listing; `copies` are the source files in `folder` by original path.
-pub(super) fn listed_code(rows: &[Row], copies: &BTreeMap<String, String>, folder: &Path) -> Code {
+pub(super) fn listed_code(rows: &[CodeRow], copies: &BTreeMap<String, String>, folder: &Path) -> Code {
     let mut out = Code::default();
     let mut files: BTreeMap<String, u32> = BTreeMap::new();
     for row in rows {

@@ -1,6 +1,6 @@
 //! Timeline of the waves of a thread trace: states, instructions, and number of resident waves.
 
-use super::att_files::{Row, WaveFile, read_json};
+use super::att_files::{CodeRow, WaveFile, read_json};
 use crate::import::{Job, Parts};
 use crate::model::units::format_count;
 use crate::model::{CounterTrack, Note, NoteKind, Profile, Range, RangeKind, RangeOrigin, Severity, Thread};
@@ -54,7 +54,7 @@ impl Names {
 
 /// Adds waves, their states and instructions, and the trace's counters to the profile. Each slot of a SIMD, which
 /// contains one wave at a time, becomes a thread.
-pub fn add_waves(folder: &Path, waves: &[WaveFile], rows: &[Row], clock: Cycles, job: &Job<'_>, profile: &mut Profile) {
+pub fn add_waves(folder: &Path, waves: &[WaveFile], rows: &[CodeRow], clock: Cycles, job: &Job<'_>, profile: &mut Profile) {
     if job.wants.has_parts(Parts::COUNTERS) {
         profile.counters = occupancy_tracks(folder, clock);
         profile.counters.extend(state_tracks(folder, clock));

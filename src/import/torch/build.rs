@@ -1,10 +1,10 @@
 //! Merges the parts read by all threads into a profile, with launches in call order.
 
-use super::event::Kind;
+use super::event::EventKind;
 use super::metadata::Facts;
 use super::other_events::OtherEvents;
 use super::ranges;
-use super::shard::{Call, Numbers, OnGpu, Part};
+use super::shard::{Call, Numbers, OnGpu, ShardEvents};
 use crate::import::launch_order;
 use crate::model::api_call::NONE;
 use crate::model::launches::{NO_NODE, TimesBuilder};
@@ -45,7 +45,7 @@ struct Launching {
 }
 
 /// Builds the profile. Without calls, the launch order is unknown.
-pub fn build_profile(mut parts: Vec<Part>, mut facts: Facts, with_calls: bool, mut profile: Profile) -> Profile {
+pub fn build_profile(mut parts: Vec<ShardEvents>, mut facts: Facts, with_calls: bool, mut profile: Profile) -> Profile {
     let mut whole = Whole { begin: find_begin(&parts), ..Whole::default() };
     profile.ranges = ranges::join_ranges(&mut parts, whole.begin);
     facts.other |= parts.iter().any(|p| p.other);
@@ -88,8 +88,8 @@ const BEFORE_NS: i64 = 60_000_000_000;
 
 /// Start of the first valid event, the origin of all times. Kernels without a valid time (0, or long before all other
 /// events) are ignored.
-pub fn find_begin(parts: &[Part]) -> i64 {
-    let on_host = |p: &Part| {
+pub fn find_begin(parts: &[ShardEvents]) -> i64 {
+    let on_host = |p: &ShardEvents| {
         let calls = p.calls.iter().map(|c| c.start);
         calls.chain(p.spans.iter().filter(|s| s.origin != RangeOrigin::Python).map(|s| s.start)).min()
     };
@@ -150,7 +150,7 @@ fn launching_by_id(calls: &[Call], graphs: &[bool]) -> FxHashMap<(u32, i64), Lau
 }
 
 impl Whole {
-    fn merge_part(&mut self, part: Part) {
+    fn merge_part(&mut self, part: ShardEvents) {
         let names: Vec<u32> = part.names.list.iter().map(|n| self.names.value_id(n)).collect();
         let configs: Vec<u32> = part.configs.list.iter().map(|c| self.configs.value_id(c)).collect();
         let of = |ids: &[u32], id: u32| ids.get(id as usize).copied().unwrap_or_default();
@@ -208,7 +208,7 @@ impl Whole {
         // Renumber configurations by first launch, because their order so far depends on thread timing.
         let mut met = vec![u32::MAX; self.configs.list.len()];
         let rows = std::mem::take(&mut self.on_gpu);
-        for row in rows.iter().filter(|g| g.kind == Kind::Kernel) {
+        for row in rows.iter().filter(|g| g.kind == EventKind::Kernel) {
             let call = row.correlation.and_then(|c| launching.get(&c));
             let at = columns.kernel.len();
             let next = u32::try_from(kernels.len()).unwrap_or(u32::MAX);
@@ -283,7 +283,7 @@ impl Whole {
     fn build_memops(&mut self, launching: &FxHashMap<(u32, i64), Launching>, calls: &FxHashMap<(u32, i64), u32>, profile: &mut Profile) {
         let rows = std::mem::take(&mut self.on_gpu);
         let graphs = profile.launches.by_call(&self.places.list, |row| profile.launches.graph_node(row).is_some());
-        for row in rows.iter().filter(|g| g.kind != Kind::Kernel) {
+        for row in rows.iter().filter(|g| g.kind != EventKind::Kernel) {
             let started = row.correlation.and_then(|c| launching.get(&c));
             let place = PlaceId(self.place_id(row, started));
             let call = row.correlation.and_then(|c| calls.get(&c)).copied();
@@ -294,7 +294,7 @@ impl Whole {
                 graph_node: row.node,
                 start: Nanos(row.start - self.begin),
                 duration: Nanos(row.duration),
-                kind: if row.kind == Kind::Set { MemOpKind::Set } else { copy_kind(&self.name(row.name)) },
+                kind: if row.kind == EventKind::Set { MemOpKind::Set } else { copy_kind(&self.name(row.name)) },
                 bytes: row.bytes.map(Bytes),
                 place,
             });
@@ -309,7 +309,7 @@ impl Whole {
         let launched: FxHashSet<(u32, i64)> = self
             .on_gpu
             .iter()
-            .filter(|g| g.kind == Kind::Kernel)
+            .filter(|g| g.kind == EventKind::Kernel)
             .filter_map(|g| g.correlation.filter(|c| launching.contains_key(c)))
             .collect();
         let mut totals: FxHashMap<u32, (u64, i64)> = FxHashMap::default();

@@ -133,7 +133,7 @@ pub type At = (u64, u32);
 
 /// Type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EventKind {
     /// Execution of a kernel on the GPU.
     Kernel,
     /// Memcpy on the GPU.
@@ -158,7 +158,7 @@ pub enum Kind {
     Thread,
 }
 
-impl Kind {
+impl EventKind {
     fn is_wanted(self, wants: Wants) -> bool {
         match self {
             Self::Range => wants.has_parts(Parts::RANGES),
@@ -176,7 +176,7 @@ impl Kind {
 /// An event used by the importer.
 #[derive(Debug)]
 pub struct Event<'a> {
-    pub kind: Kind,
+    pub kind: EventKind,
     pub name: Cow<'a, str>,
     /// Start, ns on the trace's clock.
     pub start: i64,
@@ -222,16 +222,16 @@ fn other_maker(category: &str) -> bool {
     of.is_some_and(|of| !of.is_empty() && !["cuda", "hip", "rocm"].iter().any(|known| of.eq_ignore_ascii_case(known)))
 }
 
-fn kind_of(phase: &str, category: &str, name: &str) -> Option<Kind> {
+fn kind_of(phase: &str, category: &str, name: &str) -> Option<EventKind> {
     if phase == "M" {
         return match name {
-            "process_name" => Some(Kind::Process),
-            "thread_name" => Some(Kind::Thread),
+            "process_name" => Some(EventKind::Process),
+            "thread_name" => Some(EventKind::Thread),
             _ => None,
         };
     }
     if phase == "i" && name == "[memory]" {
-        return Some(Kind::Memory);
+        return Some(EventKind::Memory);
     }
     if phase != "X" {
         return None;
@@ -239,21 +239,21 @@ fn kind_of(phase: &str, category: &str, name: &str) -> Option<Kind> {
     // Until 2022, categories were capitalised.
     let is = |words: &[&str]| words.iter().any(|w| category.eq_ignore_ascii_case(w));
     if is(&["kernel"]) {
-        Some(Kind::Kernel)
+        Some(EventKind::Kernel)
     } else if is(&["gpu_memcpy", "memcpy"]) {
-        Some(Kind::Copy)
+        Some(EventKind::Copy)
     } else if is(&["gpu_memset", "memset"]) {
-        Some(Kind::Set)
+        Some(EventKind::Set)
     } else if is(&["cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime", "driver"]) || other_maker(category) {
-        Some(Kind::Call)
+        Some(EventKind::Call)
     } else if is(&["cpu_op", "operator", "user_annotation"]) {
-        Some(Kind::Range)
+        Some(EventKind::Range)
     } else if is(&["python_function"]) {
-        Some(Kind::Python)
+        Some(EventKind::Python)
     } else if is(&["cuda_sync"]) {
-        Some(Kind::Wait)
+        Some(EventKind::Wait)
     } else if is(&["overhead"]) {
-        Some(Kind::Overhead)
+        Some(EventKind::Overhead)
     } else {
         None
     }
@@ -271,8 +271,8 @@ fn of_no_use(text: &[u8], wants: Wants) -> bool {
     let calls = [&b"\"cuda_runtime\""[..], b"\"cuda_driver\""];
     let is = |list: &[&[u8]]| list.iter().any(|c| value.trim_ascii_start().starts_with(c));
     is(&never)
-        || !Kind::Python.is_wanted(wants) && is(&python)
-        || !Kind::Memory.is_wanted(wants) && is(&memory)
+        || !EventKind::Python.is_wanted(wants) && is(&python)
+        || !EventKind::Memory.is_wanted(wants) && is(&memory)
         || !wants.has_parts(Parts::RANGES) && is(&ranges)
         || !with_calls(wants) && is(&calls)
 }
@@ -307,8 +307,8 @@ pub fn read_event(text: &[u8], wants: Wants) -> Read<'_> {
     let (pid, tid) = (pid.and_then(parse_integer), tid.and_then(parse_integer));
     let time = |raw: Option<&RawValue>| raw.and_then(|r| parse_nanoseconds(&unquote_text(r)));
     let (start, duration) = match kind {
-        Kind::Process | Kind::Thread => (0, 0),
-        Kind::Memory => match time(start) {
+        EventKind::Process | EventKind::Thread => (0, 0),
+        EventKind::Memory => match time(start) {
             Some(start) => (start, 0),
             None => return Read::Broken,
         },
@@ -319,7 +319,7 @@ pub fn read_event(text: &[u8], wants: Wants) -> Read<'_> {
     };
     let annotation = category.eq_ignore_ascii_case("user_annotation");
     let origin = if annotation { RangeOrigin::Annotation } else { RangeOrigin::Operator };
-    let other = kind == Kind::Call && other_maker(&category);
+    let other = kind == EventKind::Call && other_maker(&category);
     Read::Event(Event { kind, name, start, duration, pid, tid, origin, other, args })
 }
 
@@ -416,7 +416,7 @@ mod tests {
     fn fields_of_any_type() {
         let text = br#"{"ph":"X","cat":"Kernel","name":"a\"b","pid":"0","tid":7.0,"ts":"1.5","dur":2,"ts":3,"args":{"grid":[1,2,3.0],"block":[1,2],"stream":"7","correlation":18446744073709551615}}"#;
         let Read::Event(event) = read_event(text, Wants::ALL) else { panic!("{:?}", read_event(text, Wants::ALL)) };
-        assert_eq!((event.kind, &*event.name, event.start, event.pid, event.tid), (Kind::Kernel, "a\"b", 3000, Some(0), Some(7)));
+        assert_eq!((event.kind, &*event.name, event.start, event.pid, event.tid), (EventKind::Kernel, "a\"b", 3000, Some(0), Some(7)));
         let args = event.parse_args();
         assert_eq!((args.grid, args.block, args.stream, args.correlation), (Some([1, 2, 3]), None, Some(7), Some(-1)));
     }

@@ -15,7 +15,7 @@ use super::input::Bytes as Where;
 use super::{ImportError, Importer, Input, Job};
 use crate::launch::open;
 use crate::model::{Note, NoteKind, Profile, Severity, Source};
-use shard::Part;
+use shard::ShardEvents;
 use std::io::Read;
 use tokenizer::{Batch, Splitter};
 
@@ -94,7 +94,7 @@ impl Importer for TorchTrace {
 }
 
 /// Splits the text on this thread and parses the batches on other threads.
-fn read_parts(splitter: &mut Splitter<Box<dyn Read>>, input: &Input, job: &Job<'_>) -> Result<Vec<Part>, ImportError> {
+fn read_parts(splitter: &mut Splitter<Box<dyn Read>>, input: &Input, job: &Job<'_>) -> Result<Vec<ShardEvents>, ImportError> {
     let threads = job.threads.clamp(1, 16);
     let (send, batches) = crossbeam_channel::bounded::<Batch>(threads * 2);
     std::thread::scope(|scope| {
@@ -102,7 +102,7 @@ fn read_parts(splitter: &mut Splitter<Box<dyn Read>>, input: &Input, job: &Job<'
             .map(|_| {
                 let batches = batches.clone();
                 scope.spawn(move || {
-                    let (mut part, pace) = (Part::default(), job.cancel.pace());
+                    let (mut part, pace) = (ShardEvents::default(), job.cancel.pace());
                     for batch in batches {
                         part.read_batch(&batch, job.wants, &pace);
                     }
@@ -134,7 +134,7 @@ fn read_parts(splitter: &mut Splitter<Box<dyn Read>>, input: &Input, job: &Job<'
             }
         };
         drop(send);
-        let parts: Result<Vec<Part>, _> = workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+        let parts: Result<Vec<ShardEvents>, _> = workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
         cutting?;
         if job.cancel.is_cancelled() {
             return Err(ImportError::Cancelled { path: input.path.clone() });

@@ -1,6 +1,6 @@
 //! Other events of a trace: allocations, waits, collectives, thread names and profiler overhead.
 
-use super::event::{At, Event, Kind, parse_integer, parse_u32, unquote_text};
+use super::event::{At, Event, EventKind, parse_integer, parse_u32, unquote_text};
 use crate::model::api_call::NONE;
 use crate::model::{
     Collective, LaunchSite, MemoryEvent, MemoryKind, MemoryLevel, Overhead, PlaceId, Profile, Thread, WaitKind, element_bytes,
@@ -58,13 +58,13 @@ impl OtherEvents {
     /// Adds an event other than a kernel, memcpy, memset, call or range.
     pub fn add_event(&mut self, at: At, event: &Event<'_>, thread: (u32, u32)) {
         match event.kind {
-            Kind::Memory => self.add_allocation(at, event, thread),
-            Kind::Wait => self.add_wait(at, event),
-            Kind::Overhead => {
+            EventKind::Memory => self.add_allocation(at, event, thread),
+            EventKind::Wait => self.add_wait(at, event),
+            EventKind::Overhead => {
                 let overhead = Overhead { start: event.start, duration: event.duration, thread: 0, name: Arc::from(&*event.name) };
                 self.overhead.push((at, overhead, thread));
             }
-            Kind::Thread => self.threads.extend(event.given_name().map(|name| (thread.0, thread.1, Arc::from(name)))),
+            EventKind::Thread => self.threads.extend(event.given_name().map(|name| (thread.0, thread.1, Arc::from(name)))),
             _ => {}
         }
     }

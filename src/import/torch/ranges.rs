@@ -1,13 +1,13 @@
 //! Operators, program ranges and Python functions, merged from all parts.
 
-use super::shard::{Numbers, Part};
+use super::shard::{Numbers, ShardEvents};
 use crate::model::range::{NONE, Operator};
 use crate::model::{Range, RangeKind, Ranges};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// Merges all ranges in trace order; times become relative to `begin`.
-pub fn join_ranges(parts: &mut [Part], begin: i64) -> Ranges {
+pub fn join_ranges(parts: &mut [ShardEvents], begin: i64) -> Ranges {
     let mut spans = Vec::with_capacity(parts.iter().map(|p| p.spans.len()).sum());
     let (mut names, mut texts): (Numbers<Arc<str>>, Numbers<Arc<str>>) = (Numbers::default(), Numbers::default());
     let mut threads: Numbers<(u32, u32)> = Numbers::default();

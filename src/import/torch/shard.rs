@@ -1,6 +1,6 @@
 //! Events read by one thread; names are numbered per part until all parts are merged.
 
-use super::event::{self, Args, At, Event, Kind, Read};
+use super::event::{self, Args, At, Event, EventKind, Read};
 use super::other_events::OtherEvents;
 use super::repair;
 use super::tokenizer::Batch;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct OnGpu {
     pub at: At,
-    pub kind: Kind,
+    pub kind: EventKind,
     /// Id of the name, local to this shard.
     pub name: u32,
     /// Start, ns on the trace's clock.
@@ -108,7 +108,7 @@ impl Numbers<Arc<str>> {
 
 /// Events read by one thread.
 #[derive(Debug, Default)]
-pub struct Part {
+pub struct ShardEvents {
     /// Distinct names.
     pub names: Numbers<Arc<str>>,
     /// Distinct configurations.
@@ -137,7 +137,7 @@ fn truncate_id(value: Option<i64>) -> u32 {
     value.unwrap_or_default() as u32
 }
 
-impl Part {
+impl ShardEvents {
     /// Reads the events of a batch.
     pub fn read_batch(&mut self, batch: &Batch, wants: Wants, pace: &Pace) {
         for (number, &(from, to)) in (0..).zip(&batch.events) {
@@ -168,28 +168,28 @@ impl Part {
     fn add_event(&mut self, at: At, event: &Event<'_>, wants: Wants) {
         let thread = (truncate_id(event.pid), truncate_id(event.tid));
         match event.kind {
-            Kind::Process => {
+            EventKind::Process => {
                 if let (Some(pid), Some(name)) = (event.pid.and_then(|p| u32::try_from(p).ok()), event.given_name()) {
                     self.processes.push((pid, name));
                 }
             }
-            Kind::Range | Kind::Python => {
+            EventKind::Range | EventKind::Python => {
                 let name = self.names.name_id(&event.name);
-                let operator = (event.kind == Kind::Range && wants.has_parts(Parts::RANGE_DETAILS)).then(|| self.read_operator(event));
-                let origin = if event.kind == Kind::Python { RangeOrigin::Python } else { event.origin };
+                let operator = (event.kind == EventKind::Range && wants.has_parts(Parts::RANGE_DETAILS)).then(|| self.read_operator(event));
+                let origin = if event.kind == EventKind::Python { RangeOrigin::Python } else { event.origin };
                 self.spans.push(Span { at, name, start: event.start, duration: event.duration, thread, origin, operator });
             }
-            Kind::Memory | Kind::Wait | Kind::Overhead | Kind::Thread => self.aside.add_event(at, event, thread),
-            Kind::Call => {
+            EventKind::Memory | EventKind::Wait | EventKind::Overhead | EventKind::Thread => self.aside.add_event(at, event, thread),
+            EventKind::Call => {
                 let args = event.parse_args();
                 self.other |= event.other;
                 let name = self.names.name_id(&event.name);
                 let correlation = args.correlation.map(|c| (args.rank.unwrap_or_default(), c));
                 self.calls.push(Call { at, name, start: event.start, duration: event.duration, thread, correlation });
             }
-            Kind::Kernel | Kind::Copy | Kind::Set => {
+            EventKind::Kernel | EventKind::Copy | EventKind::Set => {
                 let args = event.parse_args();
-                if wants.has_parts(Parts::COLLECTIVES) && event.kind == Kind::Kernel {
+                if wants.has_parts(Parts::COLLECTIVES) && event.kind == EventKind::Kernel {
                     self.aside.add_collective(at, event);
                 }
                 let name = self.names.name_id(&event.name);
@@ -215,7 +215,7 @@ impl Part {
     }
 }
 
-impl Part {
+impl ShardEvents {
     fn read_operator(&mut self, event: &Event<'_>) -> Operator {
         let [external, sequence, dims, types, values] =
             event.pick_args(["External id", "Sequence number", "Input Dims", "Input type", "Concrete Inputs"]);

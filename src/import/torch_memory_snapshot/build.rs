@@ -1,7 +1,7 @@
 //! Conversion of a parsed snapshot to a profile.
 
 use super::parts::{BLOCK, EVENT, Parts, RawBlock, UNTIMED, pool_of};
-use super::sizes::{self, Row, What};
+use super::sizes::{self, HistoryEntry, What};
 use super::value::{Pickle, Value, to_natural};
 use crate::model::{
     Block, BlockState, Clock, Device, LaunchOrder, MemoryEvent, MemoryKind, MemoryLevel, MemoryState, Note, NoteKind, Profile, Range,
@@ -34,7 +34,7 @@ pub fn build_profile(pickle: Pickle, whole: Value, parts: Parts, mut profile: Pr
     }
     // Parse actions once per distinct text: there are few texts, but many events.
     let actions: Vec<Option<What>> = pickle.texts.iter().map(|t| parse_action(t)).collect();
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<HistoryEntry> = Vec::new();
     for (ordinal, entries) in traces.into_iter().filter(|t| !t.1.is_empty()) {
         if !pickle.pace.count_steps(entries.len()) {
             return None;
@@ -49,7 +49,12 @@ pub fn build_profile(pickle: Pickle, whole: Value, parts: Parts, mut profile: Pr
         for (index, event) in entries.iter().filter_map(|e| entry(e).zip(pickle.taken_as(*e))).map(|(event, taken)| (taken.1, event)) {
             // Without times, number the events in order.
             last = if event.time == UNTIMED { last.saturating_add(1) } else { event.time.saturating_sub(begin).saturating_mul(1_000) };
-            rows.extend(actions.get(event.action as usize).copied().flatten().map(|what| Row { time: last, event: index, device, what }));
+            rows.extend(actions.get(event.action as usize).copied().flatten().map(|what| HistoryEntry {
+                time: last,
+                event: index,
+                device,
+                what,
+            }));
         }
     }
     // Free the pickle's memory before allocating as much again.
@@ -209,7 +214,7 @@ fn memory_state(pickle: &Pickle, whole: Value, segments: &[Value], raw: &[RawBlo
 }
 
 /// Returns the segments that were returned to the driver, with stream and pool from the history.
-fn former_segments(rows: &[Row], parts: &Parts, state: &MemoryState) -> Vec<Segment> {
+fn former_segments(rows: &[HistoryEntry], parts: &Parts, state: &MemoryState) -> Vec<Segment> {
     let there: FxHashSet<(Option<u32>, u64)> = state.segments.iter().map(|s| (s.device, s.address)).collect();
     let mut seen: FxHashSet<(Option<u32>, u64, u64)> = FxHashSet::default();
     let mut out = Vec::new();

@@ -22,7 +22,7 @@ pub enum What {
 }
 
 /// A history entry of a device.
-pub struct Row {
+pub struct HistoryEntry {
     /// ns.
     pub time: i64,
     /// Index into the snapshot's events.
@@ -59,7 +59,7 @@ impl Space {
 }
 
 /// Returns the size of each row, bytes.
-pub fn block_sizes(rows: &[Row], events: &[RawEvent], state: &MemoryState) -> Vec<u64> {
+pub fn block_sizes(rows: &[HistoryEntry], events: &[RawEvent], state: &MemoryState) -> Vec<u64> {
     let mut spaces: FxHashMap<u32, Space> = FxHashMap::default();
     // Blocks in use at the end: the final block's size is the exact size of the last allocation at its address.
     let mut exact: FxHashMap<(u32, u64), u64> = FxHashMap::default();
@@ -71,7 +71,7 @@ pub fn block_sizes(rows: &[Row], events: &[RawEvent], state: &MemoryState) -> Ve
         let blocks = state.blocks.get(segment.blocks.0..segment.blocks.1).unwrap_or_default();
         exact.extend(blocks.iter().filter(|b| b.state == BlockState::Allocated).map(|b| ((device, b.address), b.size)));
     }
-    let of = |row: &Row| events.get(row.event as usize).map_or((0, 0), |e| (e.address, e.size));
+    let of = |row: &HistoryEntry| events.get(row.event as usize).map_or((0, 0), |e| (e.address, e.size));
     // Reconstruct the state before the history, by undoing the history from the final state.
     for row in rows.iter().rev() {
         let (address, size) = of(row);

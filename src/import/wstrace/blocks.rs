@@ -12,7 +12,7 @@ const CHECKED: usize = 24;
 const CONTINUES: u16 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum BlockKind {
     Facts,
     Strings,
     Configs,
@@ -50,34 +50,34 @@ pub enum Kind {
     Unknown,
 }
 
-impl Kind {
+impl BlockKind {
     fn from_number(number: u16) -> Self {
-        const ALL: [Kind; 25] = [
-            Kind::Facts,
-            Kind::Strings,
-            Kind::Configs,
-            Kind::Kernels,
-            Kind::MemOps,
-            Kind::Calls,
-            Kind::Events,
-            Kind::Graphs,
-            Kind::Memory,
-            Kind::Overhead,
-            Kind::Threads,
-            Kind::Device,
-            Kind::State,
-            Kind::Stopped,
-            Kind::End,
-            Kind::States,
-            Kind::Given,
-            Kind::Sets,
-            Kind::Measured,
-            Kind::Stalls,
-            Kind::Code,
-            Kind::Functions,
-            Kind::Stacks,
-            Kind::Samples,
-            Kind::GraphNodes,
+        const ALL: [BlockKind; 25] = [
+            BlockKind::Facts,
+            BlockKind::Strings,
+            BlockKind::Configs,
+            BlockKind::Kernels,
+            BlockKind::MemOps,
+            BlockKind::Calls,
+            BlockKind::Events,
+            BlockKind::Graphs,
+            BlockKind::Memory,
+            BlockKind::Overhead,
+            BlockKind::Threads,
+            BlockKind::Device,
+            BlockKind::State,
+            BlockKind::Stopped,
+            BlockKind::End,
+            BlockKind::States,
+            BlockKind::Given,
+            BlockKind::Sets,
+            BlockKind::Measured,
+            BlockKind::Stalls,
+            BlockKind::Code,
+            BlockKind::Functions,
+            BlockKind::Stacks,
+            BlockKind::Samples,
+            BlockKind::GraphNodes,
         ];
         usize::from(number).checked_sub(1).and_then(|i| ALL.get(i)).copied().unwrap_or(Self::Unknown)
     }
@@ -86,7 +86,7 @@ impl Kind {
 /// A block with a parsed header; its checksum has not been verified (see [`Block::has_valid_checksum`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {
-    pub kind: Kind,
+    pub kind: BlockKind,
     /// Number of rows.
     pub count: u32,
     /// OS thread id of the rows; 0 if the rows belong to several threads.
@@ -171,7 +171,7 @@ fn parse_block(bytes: &[u8]) -> Option<Block<'_>> {
     }
     let length = usize::try_from(u32_at(head, 8)).ok()?;
     Some(Block {
-        kind: Kind::from_number(u16_at(head, 4)),
+        kind: BlockKind::from_number(u16_at(head, 4)),
         count: u32_at(head, 12),
         thread: u32_at(head, 16),
         sequence: u32_at(head, 20),
@@ -283,7 +283,7 @@ mod tests {
             for before in [0, 5, FINE - 1] {
                 let mut file = [vec![9; before], encode_block(2, 1, 1, 1, &data), vec![9; 40]].concat();
                 let kinds = |bytes: &[u8]| find_blocks(bytes).0.iter().map(|b| b.kind).collect::<Vec<_>>();
-                assert_eq!(kinds(&file), [Kind::Strings], "{length} bytes at {before}");
+                assert_eq!(kinds(&file), [BlockKind::Strings], "{length} bytes at {before}");
                 file[before + HEAD - 1] ^= 1;
                 assert_eq!(kinds(&file), [], "{length} bytes at {before}");
             }
@@ -310,9 +310,9 @@ mod tests {
         file.extend(encode_block(2, 0, 1, 1, b"second"));
         file.extend(encode_block(15, 0, 2, 1, b"end"));
         let kinds = |bytes: &[u8]| find_blocks(bytes).0.iter().map(|b| (b.kind, b.has_valid_checksum())).collect::<Vec<_>>();
-        assert_eq!(kinds(&file), [(Kind::Facts, true), (Kind::Strings, true), (Kind::End, true)]);
+        assert_eq!(kinds(&file), [(BlockKind::Facts, true), (BlockKind::Strings, true), (BlockKind::End, true)]);
         file[second + 8] = 3;
-        assert_eq!(kinds(&file), [(Kind::Facts, true), (Kind::End, true)]);
+        assert_eq!(kinds(&file), [(BlockKind::Facts, true), (BlockKind::End, true)]);
         assert_eq!(find_blocks(&file).1, Damage { passed: 34, torn: 0 });
         let cut = &file[..file.len() - 1];
         assert_eq!(find_blocks(cut).1.torn, 30);

@@ -1,7 +1,7 @@
 //! Follows the traces of a run while they grow. Appended bytes are decoded once and discarded; only file positions are
 //! kept, to read the last seconds again when required.
 
-use super::blocks::{Block, Kind, find_blocks};
+use super::blocks::{Block, BlockKind, find_blocks};
 use super::build::{Section, build_profile};
 use super::key_values::Facts;
 use super::process::{Numbers, Process};
@@ -103,7 +103,7 @@ impl Follow {
         let n = file.read_at(&mut head, 0).ok()?;
         head.truncate(n);
         let (found, _) = find_blocks(&head);
-        let first = found.first().filter(|b| b.at == 0 && b.kind == Kind::Facts && b.has_valid_checksum())?;
+        let first = found.first().filter(|b| b.at == 0 && b.kind == BlockKind::Facts && b.has_valid_checksum())?;
         let mut rows = Rows::default();
         rows.decode_block(first, WANTS);
         let facts = Facts::join_all(&rows.facts);
@@ -193,13 +193,15 @@ fn read_piece(tail: &mut Tail, process: &mut Process, numbers: &mut Numbers, bud
         size *= 2;
     };
     let mut rows = Rows::default();
-    let keep = |block: &Block<'_>| matches!(block.kind, Kind::Facts | Kind::Strings | Kind::Configs | Kind::Threads | Kind::Device);
+    let keep = |block: &Block<'_>| {
+        matches!(block.kind, BlockKind::Facts | BlockKind::Strings | BlockKind::Configs | BlockKind::Threads | BlockKind::Device)
+    };
     for block in &find_blocks(&bytes[..whole]).0 {
         rows.decode_block(block, if process.recorder.sampled { SAMPLED } else { WANTS });
         if keep(block) && tail.first && block.has_valid_checksum() {
             process.dictionary.push(block.with_sequence(0));
         }
-        if block.kind == Kind::State {
+        if block.kind == BlockKind::State {
             let time = rows.state.as_ref().and_then(|s| s.number("time")).unwrap_or_else(now_ns);
             out.states.push((time, rows.state.as_ref().and_then(|s| s.number("open")) != Some(0_u8)));
             process.record_state(time, block.sequence);
@@ -207,7 +209,7 @@ fn read_piece(tail: &mut Tail, process: &mut Process, numbers: &mut Numbers, bud
         if let Some(time) = process.last_state_before(block.sequence) {
             tail.add_mark(time, tail.at + block.at as u64);
         }
-        if block.kind == Kind::Kernels {
+        if block.kind == BlockKind::Kernels {
             tail.kernels += u64::from(block.count);
         }
     }

@@ -5,6 +5,7 @@ mod blocks;
 mod build;
 mod counters;
 mod derived_metrics;
+mod empty_trace;
 mod follow;
 mod graph_node_rows;
 mod graph_nodes;

@@ -2,7 +2,7 @@
 
 use super::blocks::Damage;
 use super::build::Section;
-use super::key_values::Facts;
+use super::empty_trace::{Absence, why_refused, why_stopped};
 use crate::model::units::{format_count, format_grouped};
 use crate::model::{CaptureRange, GraphMode, Nanos, Note, NoteKind, Profile, Severity};
 
@@ -36,7 +36,10 @@ pub struct Said {
     missing: Missing,
     damaged: u64,
     end: End,
-    refused: Option<String>,
+    /// Reason why a process was not recorded, and what to do.
+    refused: Option<(String, String)>,
+    /// Reason why there are no kernels, if there are none.
+    absence: Option<Absence>,
     /// OS error number of the failed write that ended the trace.
     stopped: Option<u32>,
     dropped: u64,
@@ -45,9 +48,6 @@ pub struct Said {
     /// NVTX events from signal handlers, and rows, dropped by the tracer itself.
     interrupted: u64,
     unwritten: u64,
-    /// Reason why the recording was never opened, and what to do.
-    never_opened: Option<(String, &'static str)>,
-    no_driver: bool,
     /// Reason why requested counters were not measured.
     not_measured: Option<String>,
     /// Reason why stall reasons were not sampled, or why sampling stopped.
@@ -63,8 +63,7 @@ pub struct Said {
 
 impl Said {
     pub fn from_sections(sections: &[Section], missing: Missing) -> Self {
-        let mut out =
-            Self { missing, end: if sections.is_empty() { End::Missing } else { End::There }, no_driver: true, ..Self::default() };
+        let mut out = Self { missing, end: if sections.is_empty() { End::Missing } else { End::There }, ..Self::default() };
         for Section { rows, facts } in sections {
             let last = rows.end.as_ref().or(rows.state.as_ref());
             let number = |key| last.and_then(|f| f.number(key)).unwrap_or(0);
@@ -79,13 +78,9 @@ impl Said {
                 End::MissingASecond
             };
             out.end = out.end.max(end);
-            // Older tracers did not count the openings.
-            let never = last.and_then(|f| f.number::<u64>("openings")).map_or(facts.get("cupti").is_none(), |n| n == 0);
-            if let Some(gate) = facts.get("gate").filter(|_| never) {
-                out.never_opened = out.never_opened.take().or_else(|| Some(why_never_opened(gate, last)));
-            }
-            let refused = rows.end.as_ref().and_then(|f| f.get("not_recorded")).map(str::to_owned);
-            out.refused = out.refused.take().or(refused);
+            let absence = Absence::of_process(rows, facts, end != End::There, end == End::Unfinished);
+            out.absence = out.absence.take().into_iter().chain(absence).min_by_key(|a| a.rank);
+            out.refused = out.refused.take().or_else(|| why_refused(rows.end.as_ref()?));
             out.stopped = out.stopped.or(rows.stopped);
             out.dropped += number("dropped");
             out.refused_buffers += number("refused");
@@ -101,87 +96,20 @@ impl Said {
             let no_stacks = last.and_then(|f| f.get("no_python_stacks")).map(str::to_owned);
             out.no_stacks = out.no_stacks.take().or(no_stacks);
             out.kept = facts.number("kept_ms").filter(|&ms| ms > 0).max(out.kept);
-            out.no_driver &= facts.get("cupti").is_none() && facts.get("graphs").is_none();
         }
         out
     }
 }
 
-/// Describes the Linux error number of a failed write.
-pub fn why_stopped(error: u32) -> String {
-    match error {
-        28 => "the disk was full".to_owned(),
-        122 => "the disk quota was used up".to_owned(),
-        27 => "the file had reached the size that the system allows".to_owned(),
-        5 => "the disk failed".to_owned(),
-        other => format!("the file could not be written (error {other})"),
-    }
-}
-
-/// Reason why a recording was never opened, by its gate as the tracer was given it, and what to do.
-fn why_never_opened(gate: &str, last: Option<&Facts>) -> (String, &'static str) {
-    let number = |key: &str| last.and_then(|f| f.number::<u64>(key)).unwrap_or(0);
-    let (kind, rest) = gate.split_once([':', '#']).unwrap_or((gate, ""));
-    match kind {
-        "profiler" => (
-            "cudaProfilerStart was never called, or not by name: in a program that loads PyTorch, calls of CuPy, Numba and other libraries \
-             that look it up are not heard"
-                .to_owned(),
-            "call it where the recording is to begin, or record without `--profiler-api`",
-        ),
-        "nvtx" => {
-            // `nvtx:DOMAIN:NAME`, or `nvtx#NTH:DOMAIN:NAME`.
-            let (nth, place) = if gate.starts_with("nvtx#") { rest.split_once(':').unwrap_or((rest, "")) } else { ("", rest) };
-            let name = place.split_once(':').map_or(place, |(_, name)| name);
-            match (number("range_entered"), number("ranges")) {
-                (0, 0) => (
-                    "the program marked no NVTX range".to_owned(),
-                    "mark one, as with torch.cuda.nvtx.range_push, or use `--delay`, `--after-launches` or `--kernel`",
-                ),
-                (0, others) => (
-                    format!("the range `{name}` was never entered, only {} of other names", format_count(others, "range")),
-                    "record without `--range`, and `warpscope ranges` shows their names",
-                ),
-                (entered, _) => (
-                    format!("the range `{name}` was entered {}, and `--nth {nth}` was asked for", format_count(entered, "time")),
-                    "name a smaller number, or leave `--nth` out",
-                ),
-            }
-        }
-        "launch" => (
-            format!("the kernel `{rest}` was never launched, among {}", format_count(number("launches_heard"), "launch")),
-            "record without `--kernel`, and `warpscope top` shows the names",
-        ),
-        "launches" => (
-            format!("the program made {}, and the recording was to begin after {rest}", format_count(number("launches_heard"), "launch")),
-            "name a smaller number with `--after-launches`",
-        ),
-        "after-ms" => (
-            format!("the program ended before {} had passed", Nanos::format_ns(rest.parse::<f64>().unwrap_or(0.0) * 1e6)),
-            "name a shorter `--delay`",
-        ),
-        "overhead" => ("the program ended before its first moment".to_owned(), "record short programs as a whole, without `--overhead`"),
-        _ => ("its recording was never opened".to_owned(), "open it with `warpscope attach NAME --open` while the program runs"),
-    }
-}
-
 pub fn build_notes(profile: &Profile, said: &Said) -> Vec<Note> {
     let mut out = Vec::new();
-    let mut note = |severity, kind, text: String| out.push(Note::new(severity, kind, text));
-    if let Some(why) = &said.refused {
-        note(Severity::Error, NoteKind::Empty, format!("One process was not recorded: {why}."));
-    } else if profile.launches.is_empty() && profile.graphs.is_empty() {
-        let (why, fix) = if said.kept.is_some() {
-            ("its kernels are in the files beside this one (NAME.PID.NUMBER.wstrace): open their folder".to_owned(), "")
-        } else if said.no_driver {
-            ("it did not use CUDA".to_owned(), "")
-        } else if let Some((why, fix)) = &said.never_opened {
-            (why.clone(), *fix)
-        } else {
-            ("it launched no kernel while it was recorded".to_owned(), "")
-        };
-        let note = Note::new(Severity::Warning, NoteKind::Empty, format!("There are no kernels of this process: {why}."));
-        out.push(if fix.is_empty() { note } else { note.with_fix(fix) });
+    if let Some((why, fix)) = &said.refused {
+        out.push(Note::new(Severity::Error, NoteKind::Empty, format!("One process was not recorded: {why}.")).with_fix(fix));
+    } else if let Some(Absence { why, fix, .. }) =
+        said.absence.as_ref().filter(|_| profile.launches.is_empty() && profile.graphs.is_empty())
+    {
+        let text = format!("There are no kernels of this process: {why}.");
+        out.push(Note::new(Severity::Warning, NoteKind::Empty, text).with_fix(fix));
     }
     let mut note = |severity, kind, text: String| out.push(Note::new(severity, kind, text));
     if let Some(error) = said.stopped {

@@ -1,6 +1,6 @@
 //! Stall reasons per instruction, sampled while the program ran, and the code of the sampled modules.
 
-use super::blocks::{self, Kind};
+use super::blocks::{self, BlockKind};
 use super::names::Names;
 use super::pc_sample_rows::{Instruction, Stalls};
 use super::varint::Cursor;
@@ -93,7 +93,7 @@ const LARGEST: usize = 64 << 20;
 
 /// Reads the code of wanted modules from a trace, by CUPTI's CRC.
 pub fn find_modules(bytes: &[u8], wanted: &[u64], found: &mut BTreeMap<u64, Vec<u8>>) {
-    for block in blocks::find_blocks(bytes).0.iter().filter(|b| b.kind == Kind::Code && b.has_valid_checksum()) {
+    for block in blocks::find_blocks(bytes).0.iter().filter(|b| b.kind == BlockKind::Code && b.has_valid_checksum()) {
         let mut c = Cursor::new(block.data);
         if let (Some(crc), Some(code)) = (c.read_varint(), c.read_text())
             && wanted.contains(&crc)

@@ -1,9 +1,9 @@
 //! A process whose trace is followed: its dictionary and the state of its recorder.
 
+use super::empty_trace::why_stopped;
 use super::kernels::function_name;
 use super::key_values::Facts;
 use super::live_counters::Counting;
-use super::notes::why_stopped;
 use super::nvtx_marks::{Event, What};
 use super::range_profiler_results::WAITS;
 use super::rows::{Config, INLINE, Kernel, Rows};

@@ -1,6 +1,6 @@
 //! Saves the last seconds of a trace as a new trace.
 
-use super::blocks::{Kind, encode_block, find_blocks};
+use super::blocks::{BlockKind, encode_block, find_blocks};
 use super::process::Process;
 use super::tail::Tail;
 use std::fs::OpenOptions;
@@ -38,7 +38,17 @@ pub fn write_process<'t>(
             let mut bytes = vec![0; usize::try_from(CHUNK.min(tail.at - at)).unwrap_or(0)];
             tail.file.read_exact_at(&mut bytes, at)?;
             let (found, damage) = find_blocks(&bytes);
-            let rows = |kind| !matches!(kind, Kind::Facts | Kind::Strings | Kind::Configs | Kind::Threads | Kind::Device | Kind::Unknown);
+            let rows = |kind| {
+                !matches!(
+                    kind,
+                    BlockKind::Facts
+                        | BlockKind::Strings
+                        | BlockKind::Configs
+                        | BlockKind::Threads
+                        | BlockKind::Device
+                        | BlockKind::Unknown
+                )
+            };
             for block in found.iter().filter(|b| rows(b.kind) && b.has_valid_checksum()) {
                 out.write_all(&block.with_sequence(sequence))?;
                 sequence += 1;

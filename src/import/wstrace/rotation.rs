@@ -1,6 +1,6 @@
 //! Rotated files of a trace that keeps only the last seconds: opening any of the files opens all as one report.
 
-use super::blocks::{Kind, find_blocks};
+use super::blocks::{BlockKind, find_blocks};
 use super::key_values::Facts;
 use super::rows::Rows;
 use super::{SUFFIX, open};
@@ -14,7 +14,7 @@ const MOST: usize = 8;
 fn facts_of(bytes: &[u8]) -> Option<Facts> {
     // The first block is smaller than 64 KiB.
     let (found, _) = find_blocks(&bytes[..bytes.len().min(1 << 16)]);
-    let first = found.first().filter(|b| b.at == 0 && b.kind == Kind::Facts && b.has_valid_checksum())?;
+    let first = found.first().filter(|b| b.at == 0 && b.kind == BlockKind::Facts && b.has_valid_checksum())?;
     let mut rows = Rows::default();
     rows.decode_block(first, Wants::ALL);
     Some(Facts::join_all(&rows.facts))

@@ -1,7 +1,7 @@
 //! Decoder for the rows of blocks. Rows keep the tracer's encoding: numbers for names and configurations, times since
 //! 1970, wrapping ids.
 
-use super::blocks::{Block, Kind};
+use super::blocks::{Block, BlockKind};
 use super::counters::{self, Measured, Set};
 use super::graph_node_rows::{self, NodeRow};
 use super::host_sample_rows::{self, FunctionRow, SampleRow, StackRow};
@@ -209,7 +209,7 @@ fn checked_span(start: i64, duration: Option<u64>) -> Option<(i64, i64)> {
 impl Rows {
     /// Decodes the rows of a block, if requested, up to the first invalid one.
     pub fn decode_block(&mut self, block: &Block<'_>, wants: Wants) {
-        if block.kind == Kind::Code || !is_wanted(block.kind, wants) {
+        if block.kind == BlockKind::Code || !is_wanted(block.kind, wants) {
             return;
         }
         let whole = block.has_valid_checksum() && {
@@ -222,22 +222,22 @@ impl Rows {
     fn decode_rows(&mut self, block: &Block<'_>, c: &mut Cursor<'_>) -> Option<()> {
         let mut before = Before::default();
         match block.kind {
-            Kind::Facts => self.facts.push(Facts::read(c)?),
-            Kind::Device => self.devices.push(Facts::read(c)?),
-            Kind::State => self.state = Some(Facts::read(c)?),
-            Kind::End => self.end = Some(Facts::read(c)?),
-            Kind::Stopped => self.stopped = Some(c.read_u32()?),
-            Kind::Strings => {
+            BlockKind::Facts => self.facts.push(Facts::read(c)?),
+            BlockKind::Device => self.devices.push(Facts::read(c)?),
+            BlockKind::State => self.state = Some(Facts::read(c)?),
+            BlockKind::End => self.end = Some(Facts::read(c)?),
+            BlockKind::Stopped => self.stopped = Some(c.read_u32()?),
+            BlockKind::Strings => {
                 while !c.is_empty() {
                     self.strings.push((c.read_u32()?, c.read_text()?.to_vec()));
                 }
             }
-            Kind::Threads => {
+            BlockKind::Threads => {
                 while !c.is_empty() {
                     self.threads.push((c.read_u32()?, c.read_text()?.to_vec()));
                 }
             }
-            Kind::Given => {
+            BlockKind::Given => {
                 while !c.is_empty() {
                     match (c.read_u32()?, c.read_u32()?, c.read_u32()?) {
                         (thread, 0, text) => self.named_threads.push((thread, text)),
@@ -245,35 +245,35 @@ impl Rows {
                     }
                 }
             }
-            Kind::Configs => {
+            BlockKind::Configs => {
                 while !c.is_empty() {
                     self.configs.push((c.read_u32()?, read_config(c)?));
                 }
             }
-            Kind::Kernels => {
+            BlockKind::Kernels => {
                 self.kernels.reserve((block.count as usize).min(block.data.len() / 4));
                 while !c.is_empty() {
                     let row = self.read_kernel(c, &mut before, block.thread)?;
                     self.kernels.push(row);
                 }
             }
-            Kind::MemOps => {
+            BlockKind::MemOps => {
                 while !c.is_empty() {
                     self.memops.push(read_memop(c, &mut before)?);
                 }
             }
-            Kind::Calls => {
+            BlockKind::Calls => {
                 self.calls.reserve((block.count as usize).min(block.data.len() / 4));
                 while !c.is_empty() {
                     self.calls.push(read_call(c, &mut before)?);
                 }
             }
-            Kind::Events => {
+            BlockKind::Events => {
                 while !c.is_empty() {
                     self.read_event(c, &mut before, block.thread)?;
                 }
             }
-            Kind::Graphs => {
+            BlockKind::Graphs => {
                 while !c.is_empty() {
                     let correlation = before.read_id(c)?;
                     let (start, duration) = (before.read_time(c)?, c.read_signed()?);
@@ -281,7 +281,7 @@ impl Rows {
                     self.graphs.push(Graph { correlation, start, duration, id, device, context, stream });
                 }
             }
-            Kind::Memory => {
+            BlockKind::Memory => {
                 while !c.is_empty() {
                     let (operation, kind, time) = (c.read_u32()?, c.read_u32()?, before.read_time(c)?);
                     self.memory.push(Memory {
@@ -294,57 +294,57 @@ impl Rows {
                     });
                 }
             }
-            Kind::Overhead => {
+            BlockKind::Overhead => {
                 while !c.is_empty() {
                     let (kind, thread) = (c.read_u32()?, c.read_u32()?);
                     let (start, duration) = checked_span(before.read_time(c)?, c.read_varint())?;
                     self.overhead.push(Overhead { kind, thread, start, duration });
                 }
             }
-            Kind::States => {
+            BlockKind::States => {
                 while !c.is_empty() {
                     self.states.push((c.read_u32()?, before.read_time(c)?, c.read_byte()?));
                 }
             }
-            Kind::Functions => {
+            BlockKind::Functions => {
                 while !c.is_empty() {
                     self.functions.push(host_sample_rows::read_function(c)?);
                 }
             }
-            Kind::Stacks => {
+            BlockKind::Stacks => {
                 while !c.is_empty() {
                     self.stacks.push(host_sample_rows::read_stack(c)?);
                 }
             }
-            Kind::Samples => {
+            BlockKind::Samples => {
                 let mut before = SampleRow::START;
                 while !c.is_empty() {
                     self.samples.push(host_sample_rows::read_sample(c, &mut before)?);
                 }
             }
-            Kind::GraphNodes => {
+            BlockKind::GraphNodes => {
                 let mut before = NodeRow::START;
                 while !c.is_empty() {
                     self.graph_nodes.push(graph_node_rows::read_node(c, &mut before)?);
                 }
             }
-            Kind::Sets => {
+            BlockKind::Sets => {
                 while !c.is_empty() {
                     self.sets.push(counters::read_set(c)?);
                 }
             }
-            Kind::Measured => {
+            BlockKind::Measured => {
                 while !c.is_empty() {
                     self.measured.push(counters::read_measured(c)?);
                 }
             }
-            Kind::Stalls => {
+            BlockKind::Stalls => {
                 while !c.is_empty() {
                     self.stalls.push(pc_sample_rows::read_stalls(c)?);
                 }
             }
             // `pc_sampling::find_modules` reads code on demand.
-            Kind::Code | Kind::Unknown => {}
+            BlockKind::Code | BlockKind::Unknown => {}
         }
         Some(())
     }
@@ -475,15 +475,17 @@ impl Rows {
 }
 
 /// Returns true if a block's rows are requested.
-fn is_wanted(kind: Kind, wants: Wants) -> bool {
+fn is_wanted(kind: BlockKind, wants: Wants) -> bool {
     match kind {
-        Kind::MemOps => wants.has_parts(Parts::MEMOPS),
-        Kind::Calls => wants.has_parts(Parts::CALLS),
-        Kind::Events => wants.has_parts(Parts::RANGES) || wants.has_parts(Parts::CALLS),
-        Kind::Memory => wants.has_parts(Parts::MEMORY),
+        BlockKind::MemOps => wants.has_parts(Parts::MEMOPS),
+        BlockKind::Calls => wants.has_parts(Parts::CALLS),
+        BlockKind::Events => wants.has_parts(Parts::RANGES) || wants.has_parts(Parts::CALLS),
+        BlockKind::Memory => wants.has_parts(Parts::MEMORY),
         // Overhead includes the measurement windows, by which we recognise calls of the tracer.
-        Kind::Overhead => wants.has_parts(Parts::OVERHEAD) || wants.has_parts(Parts::CALLS),
-        Kind::Threads | Kind::States | Kind::Functions | Kind::Stacks | Kind::Samples => wants.has_parts(Parts::THREADS),
+        BlockKind::Overhead => wants.has_parts(Parts::OVERHEAD) || wants.has_parts(Parts::CALLS),
+        BlockKind::Threads | BlockKind::States | BlockKind::Functions | BlockKind::Stacks | BlockKind::Samples => {
+            wants.has_parts(Parts::THREADS)
+        }
         _ => true,
     }
 }

@@ -1,6 +1,7 @@
 //! Checks of this machine for profiling, one function each, listed in [`CHECKS`]. A check whose facts are missing is
 //! `Unknown`, never `Ok`.
 
+use super::super::tracer::{NEW_CUPTI, OTHER_CUPTI, explain_cuda_error, explain_cupti_error};
 use super::machine::{Folder, Machine, PERFMON, SYS_ADMIN, SYS_PTRACE, format_version};
 
 /// Outcome of a check.
@@ -63,9 +64,11 @@ pub type Look = fn(&Machine) -> Option<Check>;
 /// All checks, in the order of a manual diagnosis.
 pub static CHECKS: &[Look] = &[
     check_gpus,
+    check_cuda,
     check_ncu,
     check_ncu_chip,
     check_cupti,
+    check_tracing,
     check_nsys,
     check_nsys_importer,
     check_rocprof,
@@ -112,6 +115,31 @@ fn check_gpus(m: &Machine) -> Option<Check> {
                 .with_meaning("without a GPU and driver, reports can be read here, but nothing can be profiled")
                 .with_fix("run this on the GPU machine; in a container start it with --gpus all (NVIDIA) or --device=/dev/kfd --device=/dev/dri (AMD)")
         }
+    })
+}
+
+/// The driver's own answer: `nvidia-smi` works without it.
+fn check_cuda(m: &Machine) -> Option<Check> {
+    let (id, what) = ("cuda", "CUDA");
+    let driver = m.driver.as_ref()?;
+    let Some(code) = driver.cuda else {
+        let found = format!("libcuda.so.1 cannot be loaded: {}", driver.no_driver.as_deref().unwrap_or_default());
+        // Without a GPU it need not be there.
+        return has_gpu(m).then(|| {
+            new_check(id, what, State::Blocks, found)
+                .with_meaning("programs find no CUDA driver, although nvidia-smi finds GPUs")
+                .with_fix("in a container start it with -e NVIDIA_DRIVER_CAPABILITIES=compute,utility; otherwise install the driver's libraries (libnvidia-compute, nvidia-driver-cuda-libs)")
+        });
+    };
+    let version = driver.version.map_or_else(String::new, |v| format!("; the driver is of CUDA {}.{}", v / 1000, v % 1000 / 10));
+    Some(match (code, explain_cuda_error(code)) {
+        (0, _) => new_check(id, what, State::Ok, format!("cuInit succeeds{version}")),
+        (_, Some(refusal)) => new_check(id, what, State::Blocks, format!("cuInit fails with {code}, {}{version}", refusal.name))
+            .with_meaning(refusal.why)
+            .with_fix(refusal.fix),
+        (_, None) => new_check(id, what, State::Blocks, format!("cuInit fails with {code}{version}"))
+            .with_meaning("programs cannot use the GPU")
+            .with_fix("sudo dmesg | grep -i nvrm shows the driver's messages"),
     })
 }
 
@@ -228,6 +256,29 @@ fn check_cupti(m: &Machine) -> Option<Check> {
         out.with_meaning(
             "`--survey`, `--measure` and `--stalls` need libnvperf_host.so beside it, which is not there: they measure nothing",
         )
+    })
+}
+
+/// Answers of libcupti, asked as the tracer asks them.
+fn check_tracing(m: &Machine) -> Option<Check> {
+    let (id, what) = ("tracing", "CUPTI with this driver");
+    let driver = m.driver.as_ref().filter(|d| d.cuda == Some(0))?;
+    let means = "the built-in tracer records nothing";
+    let code = driver.subscribe.filter(|&code| code != 0).or(driver.kernels);
+    Some(match (code, driver.unusable.as_deref()) {
+        (Some(0), _) => new_check(id, what, State::Ok, format!("{} records kernels", driver.libcupti)),
+        (Some(code), _) => {
+            let refusal = explain_cupti_error(code);
+            let (why, fix) = refusal.map_or((means, OTHER_CUPTI), |r| (r.why, r.fix));
+            let name = refusal.map_or("", |r| r.name);
+            new_check(id, what, State::Blocks, format!("{}: error {code} {name}", driver.libcupti).trim_end().to_owned())
+                .with_meaning(why)
+                .with_fix(fix)
+        }
+        // Another check says so.
+        (None, None | Some("missing")) => return None,
+        (None, Some("unloadable")) => new_check(id, what, State::Blocks, driver.reason.clone()).with_meaning(means).with_fix(NEW_CUPTI),
+        (None, Some(_)) => new_check(id, what, State::Blocks, driver.reason.clone()).with_meaning(means).with_fix(OTHER_CUPTI),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use super::super::tracer::{Library, find_libraries};
 use super::super::{self as launch, Tool, Version, locate_tools};
+use super::driver::{DriverAnswer, ask_driver};
 use super::smi::{self, Gpu};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,8 @@ pub struct Places {
     pub here: PathBuf,
     /// Search the vendors' install folders, too.
     pub installs: bool,
+    /// The tracer's object, if the driver itself is to be asked: that starts CUDA.
+    pub object: Option<PathBuf>,
 }
 
 impl Places {
@@ -37,6 +40,7 @@ impl Places {
             tmp: std::env::temp_dir(),
             here: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
             installs: true,
+            object: None,
         }
     }
 
@@ -87,6 +91,8 @@ pub struct Machine {
     pub rocprof: Option<Tool>,
     /// Libraries that the built-in tracer can use.
     pub cupti: Vec<Library>,
+    /// Answers of the driver and of libcupti, if they were asked.
+    pub driver: Option<DriverAnswer>,
     /// Chips that this ncu supports.
     pub chips: Option<Vec<String>>,
     /// Missing libraries that nsys's importer needs.
@@ -161,6 +167,7 @@ pub fn collect_facts(places: &Places, nsys: Option<&Path>, cancelled: &dyn Fn() 
     let python = ["python3", "python"].into_iter().filter_map(|p| Some(places.find_program(p)?.display().to_string()));
     let variable = |name: &str| std::env::var_os(name).filter(|v| places.installs && !v.is_empty()).map(PathBuf::from);
     out.cupti = find_libraries(&places.root, &python.collect::<Vec<_>>(), variable);
+    out.driver = places.object.as_ref().and_then(|object| ask_driver(object, &out.cupti, cancelled));
     if let Some(ncu) = &out.ncu {
         out.chips = query_program(&ncu.path, &["--list-chips"], cancelled).ok().map(|lines| parse_chips(&lines)).filter(|c| !c.is_empty());
     }

@@ -1,18 +1,19 @@
 //! Explanations of how a run ended: the profilers' messages, exit codes and reports, each with advice.
 
+use super::program_errors::{explain_program_error, find_program_error};
 use std::path::PathBuf;
 
 /// A problem or remark, and its fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct ExitProblem {
     /// Description, one sentence.
     pub what: String,
     /// Advice; empty if there is nothing to do.
     pub fix: String,
 }
 
-fn finding(what: impl Into<String>, fix: impl Into<String>) -> Finding {
-    Finding { what: what.into(), fix: fix.into() }
+fn finding(what: impl Into<String>, fix: impl Into<String>) -> ExitProblem {
+    ExitProblem { what: what.into(), fix: fix.into() }
 }
 
 /// A message of a profiler (or of the system) with its meaning and its fix. A line that contains all `words` matches.
@@ -151,6 +152,11 @@ static MESSAGES: &[Message] = &[
 /// Messages of ncu when no launch passed its filters.
 const NOTHING: [&str; 2] = ["No kernels were profiled", "No kernels were selected to profile"];
 
+/// The sentence that the tracer ends a program with if nothing was recorded (`empty_trace.c`).
+const NOTHING_RECORDED: &str = "warpscope: nothing was recorded";
+/// End of that sentence if the tracer knows no more.
+const NO_REASON: &str = "`warpscope help trace` what keeps it out of a program";
+
 /// Maximum number of lines kept for the explanation.
 const MOST_LINES: usize = 40;
 
@@ -161,6 +167,10 @@ pub struct Watch {
     seen: Vec<(usize, String)>,
     /// Other errors of the profiler, verbatim.
     errors: Vec<String>,
+    /// First message of the program about CUDA, by its index in the table.
+    no_cuda: Option<usize>,
+    /// The tracer's own reason for an empty recording.
+    nothing: Option<String>,
     /// The next lines contain the names of reports.
     names: bool,
     /// Reports that the profiler claims to have written.
@@ -186,6 +196,11 @@ impl Watch {
             self.add_report(path);
             return;
         }
+        if let Some(said) = text.strip_prefix(NOTHING_RECORDED).filter(|said| !said.ends_with(NO_REASON)) {
+            let said = said.trim_start_matches(" so far").trim_start_matches(": ");
+            self.nothing = self.nothing.take().or_else(|| Some(said.to_owned()));
+        }
+        self.no_cuda = self.no_cuda.or_else(|| find_program_error(text));
         let known = MESSAGES.iter().position(|m| m.words.iter().all(|w| text.contains(w)));
         if let Some(known) = known {
             if self.seen.iter().all(|s| s.0 != known) {
@@ -227,14 +242,14 @@ pub struct Exit {
 }
 
 /// Explains how a run ended, the cause first; empty if all is well. `tool` is the profiler's name.
-pub fn explain_exit(tool: &str, exit: Exit, watch: &Watch, reports: usize) -> Vec<Finding> {
+pub fn explain_exit(tool: &str, exit: Exit, watch: &Watch, reports: usize) -> Vec<ExitProblem> {
     let mut seen = watch.seen.clone();
     seen.sort_by_key(|s| s.0);
     // If there is another failure, an empty profile is only its consequence.
     let follows = |m: &Message| NOTHING.contains(&m.words[0]);
     let messages: Vec<&Message> = seen.iter().filter_map(|(i, _)| MESSAGES.get(*i)).collect();
     let causes = messages.iter().any(|m| !follows(m));
-    let mut out: Vec<Finding> = messages.iter().filter(|m| !causes || !follows(m)).map(|m| finding(m.what, m.fix)).collect();
+    let mut out: Vec<ExitProblem> = messages.iter().filter(|m| !causes || !follows(m)).map(|m| finding(m.what, m.fix)).collect();
     if out.is_empty() {
         // Omit ncu's message about the program's exit code: the code below explains exit codes for all profilers.
         let own = |e: &&String| !e.starts_with("The application returned an error code");
@@ -281,7 +296,23 @@ pub fn explain_exit(tool: &str, exit: Exit, watch: &Watch, reports: usize) -> Ve
         _ => {}
     }
     let gated = NOTHING.iter().any(|n| watch.has_seen(n));
-    if reports == 0 && tool == "trace" && !tool_failed && !exit.stopped {
+    let program_said = watch.no_cuda.and_then(explain_program_error).filter(|_| reports == 0);
+    if let Some((what, fix)) = program_said {
+        out.insert(0, finding(what, fix));
+    } else if reports == 0
+        && tool == "trace"
+        && !tool_failed
+        && !exit.stopped
+        && let Some(said) = &watch.nothing
+    {
+        out.push(match said.split_once("could hear; ") {
+            Some((_, fix)) => finding("no process of the program used CUDA, so there is no trace", fix),
+            None => {
+                let (what, fix) = said.split_once("; ").unwrap_or((said, ""));
+                finding(format!("nothing was recorded: {what}"), fix)
+            }
+        });
+    } else if reports == 0 && tool == "trace" && !tool_failed && !exit.stopped {
         out.push(finding(
             "no process of the program used CUDA, so there is no trace",
             "is it the right program, and does CUDA find the GPU (`warpscope doctor`)? Programs of AMD GPUs are recorded with --tool rocprofv3, processes that a service starts (docker, kubectl) inside of it",

@@ -7,13 +7,14 @@ pub mod host_identity;
 pub mod log;
 pub mod options;
 pub mod process;
+mod program_errors;
 pub mod progress;
 pub mod spawn;
 pub mod steps;
 pub mod stop_sequence;
 pub mod supervise;
 
-pub use exit_diagnosis::{Exit, Finding, Watch, explain_exit};
+pub use exit_diagnosis::{Exit, ExitProblem, Watch, explain_exit};
 pub use log::{LogWriter, News, Tail};
 pub use progress::Progress;
 pub use stop_sequence::Stage;

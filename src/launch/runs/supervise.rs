@@ -35,7 +35,7 @@ pub struct Order<'a> {
     pub env: &'a [(String, String)],
     pub directory: &'a Path,
     /// Longest silence of the profiler after INT before TERM is sent: some write their reports without any output.
-    pub patience: Duration,
+    pub silence_limit: Duration,
     /// The run ends when stdin is closed; the explorer holds the other end. Otherwise the run is detached from the
     /// start.
     pub lifeline: bool,
@@ -172,7 +172,7 @@ struct Stop {
     since: Instant,
     begun: Instant,
     group: Pid,
-    patience: Duration,
+    silence_limit: Duration,
 }
 
 impl Stop {
@@ -201,7 +201,7 @@ impl Stop {
     fn is_due(&self, progress: Instant) -> bool {
         match self.stage {
             Stage::Running | Stage::Killed => false,
-            Stage::Interrupted => self.since.max(progress).elapsed() > self.patience || self.begun.elapsed() > LONGEST_STOP,
+            Stage::Interrupted => self.since.max(progress).elapsed() > self.silence_limit || self.begun.elapsed() > LONGEST_STOP,
             Stage::Terminated => self.since.elapsed() > AFTER_TERM,
         }
     }
@@ -252,7 +252,7 @@ fn watch_child(mut order: Order<'_>, child: &mut Child, log: &mut LogWriter, eve
     let mut outs = (Output::new(child.stdout.take()), Output::new(child.stderr.take()));
     let mut heard = Heard { watch: Watch::default(), progress: Instant::now() };
     let now = Instant::now();
-    let mut stop = Stop { stage: Stage::Running, since: now, begun: now, group: Pid::from_raw(pid), patience: order.patience };
+    let mut stop = Stop { stage: Stage::Running, since: now, begun: now, group: Pid::from_raw(pid), silence_limit: order.silence_limit };
     // Bypasses stdin's buffer: `poll` does not see buffered bytes.
     let mut lifeline = if order.lifeline { Some(File::from(io::stdin().as_fd().try_clone_to_owned()?)) } else { None };
     let mut signals = 0;
@@ -373,12 +373,12 @@ fn reap_orphans(child: &Child) {
 }
 
 /// Runs a command to completion in the terminal's foreground, and ends its leftover processes. `started` gets its
-/// process id. When `stop` is incremented, the command is stopped: INT, TERM after `patience`, then KILL.
+/// process id. When `stop` is incremented, the command is stopped: INT, TERM after `silence_limit`, then KILL.
 pub fn run_in_foreground(
     words: &[OsString],
     env: &[(String, String)],
     directory: &Path,
-    patience: Duration,
+    silence_limit: Duration,
     stop: &AtomicUsize,
     started: impl FnOnce(i32),
 ) -> io::Result<(std::process::ExitStatus, bool)> {
@@ -394,7 +394,7 @@ pub fn run_in_foreground(
         }
         let due = match told {
             None => stop.load(Ordering::SeqCst) > 0,
-            Some((Stage::Interrupted, at)) => at.elapsed() > patience,
+            Some((Stage::Interrupted, at)) => at.elapsed() > silence_limit,
             Some((Stage::Terminated, at)) => at.elapsed() > AFTER_TERM,
             Some(_) => false,
         };
@@ -412,9 +412,9 @@ pub fn run_in_foreground(
 }
 
 /// Ends the processes of a killed supervisor: they became children of this process, which must be a subreaper. They get
-/// `patience` to end by themselves.
-pub fn end_leftovers(patience: Duration) {
-    end_leftover_processes(Instant::now() + patience.saturating_sub(LEFT));
+/// `silence_limit` to end by themselves.
+pub fn end_leftovers(silence_limit: Duration) {
+    end_leftover_processes(Instant::now() + silence_limit.saturating_sub(LEFT));
 }
 
 /// Ends leftover processes of the run: waits for them to end by themselves, then sends TERM, then KILL. Returns the

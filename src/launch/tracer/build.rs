@@ -13,7 +13,7 @@ const STUBS: [(&str, &str); 3] = [
         "snprintf strcmp strncmp memcmp getenv strstr strlen memcpy memmove memset dladdr clock_gettime regcomp regexec __cxa_atexit \
          __errno_location __tls_get_addr",
     ),
-    ("libdl.so.2", "dlopen dlsym"),
+    ("libdl.so.2", "dlopen dlsym dlerror"),
     ("libpthread.so.0", "pthread_create pthread_self pthread_setcancelstate pthread_setcanceltype"),
 ];
 
@@ -56,7 +56,10 @@ fn main() -> io::Result<()> {
         stubs.push(stub);
     }
     let mut flags = FLAGS.to_vec();
-    flags.extend(["-Wl,--no-as-needed,-z,now,-z,relro,-z,noexecstack,-z,nodelete,--hash-style=both", "-Wl,--allow-shlib-undefined"]);
+    flags.extend([
+        "-Wl,--no-as-needed,-z,now,-z,relro,-z,noexecstack,-z,nodelete,-z,noseparate-code,--hash-style=both",
+        "-Wl,--allow-shlib-undefined",
+    ]);
     if arch == "aarch64" {
         // Inlines atomics: the out-of-line helpers are libgcc's.
         flags.push("-mno-outline-atomics");

@@ -1,7 +1,7 @@
 //! Circumstances that keep the tracer out of a program, found before the program starts.
 
 use crate::launch::locate_tools::find_on_path;
-use object::elf::{ET_DYN, ET_EXEC, FileHeader64, PT_INTERP};
+use object::elf::{EM_AARCH64, EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, PT_INTERP};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, Object, ObjectSymbol, ReadCache};
 use std::fs::File;
@@ -30,6 +30,8 @@ pub enum Obstacle {
          library"
     )]
     Static(String),
+    #[error("{0} is a program for another processor, and the tracer is for this one; build it for this machine")]
+    Foreign(String),
     #[error("{0} is a 32-bit program, and the tracer is for 64-bit ones; build it for 64 bits")]
     Narrow(String),
     #[error(
@@ -37,6 +39,11 @@ pub enum Obstacle {
          without that bit"
     )]
     SetUser(String),
+    #[error(
+        "{0} has file capabilities, so the dynamic loader ignores the variables that load the tracer; run it as root, or from a copy \
+         without them: `sudo setcap -r COPY`"
+    )]
+    Capable(String),
 }
 
 /// Programs that pass their variables on to another program, which they are given as an argument.
@@ -84,15 +91,21 @@ fn lost_variables(words: &[String]) -> Option<Obstacle> {
 }
 
 /// Path of a program, if there is such a file.
-fn find_program(word: &str) -> Option<PathBuf> {
+pub(super) fn find_program(word: &str) -> Option<PathBuf> {
     let path = if word.contains('/') { PathBuf::from(word) } else { find_on_path(word)? };
     path.is_file().then_some(path)
+}
+
+/// Tests whether a program gets capabilities from its file.
+fn has_capabilities(path: &Path) -> bool {
+    let mut value = [0_u8; 64];
+    rustix::fs::getxattr(path, "security.capability", &mut value).is_ok_and(|n| n > 0)
 }
 
 /// Reads from an executable why the tracer cannot be loaded into it.
 fn describe_executable(path: &Path) -> Option<Obstacle> {
     let file = File::open(path).ok()?;
-    let mode = file.metadata().ok()?.mode();
+    let about = file.metadata().ok()?;
     let data = ReadCache::new(file);
     let shown = path.display().to_string();
     match FileKind::parse(&data).ok()? {
@@ -100,13 +113,23 @@ fn describe_executable(path: &Path) -> Option<Obstacle> {
         FileKind::Elf64 => {
             let header = FileHeader64::<Endianness>::parse(&data).ok()?;
             let endian = header.endian().ok()?;
+            let own = if cfg!(target_arch = "aarch64") { EM_AARCH64 } else { EM_X86_64 };
+            if header.e_machine(endian) != own {
+                return Some(Obstacle::Foreign(shown));
+            }
             let is_program = matches!(header.e_type(endian), ET_EXEC | ET_DYN);
             let segments = header.program_headers(endian, &data).ok()?;
             let launches = path.file_name().is_some_and(|n| STATIC_LAUNCHERS.iter().any(|l| n == *l));
             if is_program && !launches && !segments.iter().any(|s| s.p_type(endian) == PT_INTERP) {
                 return Some(Obstacle::Static(shown));
             }
-            (mode & 0o6000 != 0).then_some(Obstacle::SetUser(shown))
+            // The kernel does not mark a process that gains nothing (AT_SECURE), such as root's.
+            let user = nix::unistd::geteuid();
+            let gains = |bit: u32, own: u32, other: u32| about.mode() & bit != 0 && own != other;
+            if gains(0o4000, user.as_raw(), about.uid()) || gains(0o2000, nix::unistd::getegid().as_raw(), about.gid()) {
+                return Some(Obstacle::SetUser(shown));
+            }
+            (!user.is_root() && has_capabilities(path)).then_some(Obstacle::Capable(shown))
         }
         _ => None,
     }
@@ -216,8 +239,17 @@ mod tests {
         assert_eq!(of(&made("uv", &without_loader, 0o700)), None);
         let path = made("narrow", &narrow, 0o700);
         assert_eq!(of(&path), Some(Obstacle::Narrow(path.clone())));
-        let path = made("setuid", &dynamic, 0o4700);
-        assert_eq!(of(&path), Some(Obstacle::SetUser(path.clone())));
+        let mut foreign = dynamic.clone();
+        foreign[18] = 83;
+        let path = made("foreign", &foreign, 0o700);
+        assert_eq!(of(&path), Some(Obstacle::Foreign(path.clone())));
+        // A program of this user gains nothing by the bit; another's may not be at hand.
+        assert_eq!(of(&made("own", &dynamic, 0o4700)), None);
+        let path = made("setuid", &dynamic, 0o700);
+        if std::os::unix::fs::chown(&path, Some(65534), Some(65534)).is_ok() {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o4755)).unwrap();
+            assert_eq!(of(&path), Some(Obstacle::SetUser(path.clone())));
+        }
         // Damaged headers of a program are no reason to refuse it.
         let mut bytes = std::fs::read(&own).unwrap();
         bytes.truncate(4096);

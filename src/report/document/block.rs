@@ -1,5 +1,7 @@
 //! Block model of a shareable report. Texts are unescaped: renderers escape them.
 
+use crate::report::finding_text::FindingText;
+
 /// An SVG image with escaped texts, and its description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Picture {
@@ -15,20 +17,6 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
-/// A problem, or a good result.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    pub id: String,
-    pub headline: String,
-    /// Severity, confidence and gain: `critical, certain, up to 40 %`.
-    pub how: String,
-    /// True for a problem, false for a good result.
-    pub wrong: bool,
-    pub evidence: Vec<String>,
-    pub places: Vec<String>,
-    pub actions: Vec<String>,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block {
     /// Level and text; the title of the report has level 1.
@@ -39,7 +27,7 @@ pub enum Block {
     List(Vec<String>),
     /// A command, as a list of arguments.
     Command(Vec<String>),
-    Found(Found),
+    Finding(FindingText),
 }
 
 /// A shareable report.

@@ -1,8 +1,9 @@
 //! Self-contained HTML page: no network, no scripts; for light and dark mode, and for print.
 
-use super::block::{Block, Found, Handout, Table};
+use super::block::{Block, Handout, Table};
 use super::paths::{command_line, strip_paths};
 use super::svg::escape_xml;
+use crate::report::finding_text::{EvidenceText, FindingText};
 use std::io::{self, Write};
 
 const STYLE: &str = include_str!("style.css");
@@ -29,7 +30,7 @@ pub fn write_html(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Result<
             Block::Table(t) => write_table(out, t, &text)?,
             Block::List(items) => write_list(out, items, &text)?,
             Block::Command(c) => writeln!(out, "<pre>{}</pre>", escape_xml(&command_line(c, paths)))?,
-            Block::Found(f) => write_finding(out, f, &text)?,
+            Block::Finding(f) => write_finding(out, f, &text)?,
         }
     }
     writeln!(out, "</main></body></html>")
@@ -51,11 +52,15 @@ fn write_table(out: &mut dyn Write, of: &Table, text: &dyn Fn(&str) -> String) -
     writeln!(out, "</tbody></table></div>")
 }
 
-fn write_finding(out: &mut dyn Write, f: &Found, text: &dyn Fn(&str) -> String) -> io::Result<()> {
-    let how = if f.how.is_empty() { String::new() } else { format!(" <span class=\"how\">{}</span>", text(&f.how)) };
-    let tone = if f.wrong { "wrong" } else { "fine" };
-    writeln!(out, "<section class=\"found {tone}\"><h4><code>{}</code>{how}</h4><p>{}</p>", text(&f.id), text(&f.headline))?;
-    for (title, items) in [("Evidence", &f.evidence), ("Where", &f.places), ("What to do", &f.actions)] {
+fn write_finding(out: &mut dyn Write, f: &FindingText, text: &dyn Fn(&str) -> String) -> io::Result<()> {
+    let how = if f.rating.is_empty() { String::new() } else { format!(" <span class=\"how\">{}</span>", text(&f.rating)) };
+    let tone = if f.is_problem { "wrong" } else { "fine" };
+    writeln!(out, "<section class=\"found {tone}\"><h4><code>{}</code>{how}</h4><p>{}</p>", text(f.id), text(&f.headline))?;
+    let evidence: Vec<String> = f.evidence.iter().map(EvidenceText::to_line).collect();
+    let costs: Vec<String> = f.costs.iter().map(|(word, t)| format!("{word}: {t}")).collect();
+    let lists =
+        [("Cost", &costs), ("Evidence", &evidence), ("Where", &f.places), ("Consequences", &f.consequences), ("What to do", &f.actions)];
+    for (title, items) in lists {
         if !items.is_empty() {
             writeln!(out, "<h5>{title}</h5>")?;
             write_list(out, items, text)?;

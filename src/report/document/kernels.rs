@@ -1,13 +1,13 @@
 //! Kernels of a report: the most expensive ones, limits of the measured ones, and commands that measure kernels again.
 
-use super::block::{Block, Found, Picture, Table};
+use super::block::{Block, Picture, Table};
 use super::svg::{Svg, WIDTH};
 use crate::analysis::hints::{Severity, Subject, diagnosed_kernel};
 use crate::analysis::labels::cut_end;
 use crate::analysis::roofline::{Level, Plot};
 use crate::analysis::{GroupBy, Grouping};
 use crate::model::{Metrics, Nanos, Profile, units};
-use crate::report::hints::{format_threshold, format_value, no_hints_reason};
+use crate::report::hints::{hint_text, no_hints_reason};
 use crate::report::triage::format_flops;
 use crate::rerun::confirm::Counted;
 use crate::rerun::{Collect, Options, Target, plan};
@@ -98,7 +98,7 @@ pub fn of_results(profile: &Profile, metrics: &Arc<Metrics>, timeline: Option<&P
     let mut out = vec![Block::Heading(3, "Kernels that were measured".to_owned())];
     let rows = subjects.iter().map(|s| {
         let first = s.hints.first().map_or_else(|| no_hints_reason(s), |h| h.id.id().to_owned());
-        let gain = s.hints.first().filter(|h| h.severity > Severity::Healthy).map_or_else(String::new, |h| h.gain.to_text());
+        let gain = s.hints.first().filter(|h| h.severity > Severity::Healthy).map_or_else(String::new, |h| h.details.gain.to_text());
         vec![s.launch.to_string(), cut_end(s.kernel.function(), NAME), Nanos(duration(s)).to_string(), first, gain]
     });
     let head = vec![("result", true), ("kernel", false), ("duration", true), ("what limits it", false), ("saves", true)];
@@ -109,21 +109,7 @@ pub fn of_results(profile: &Profile, metrics: &Arc<Metrics>, timeline: Option<&P
         if subject.hints.is_empty() {
             out.push(Block::Text(no_hints_reason(subject)));
         }
-        for hint in subject.hints.iter().take(2) {
-            let evidence = hint.evidence.iter().map(|e| {
-                let than = format_threshold(e).map_or_else(String::new, |t| format!(" ({t})"));
-                format!("{}: {}{than}", e.label, format_value(e))
-            });
-            out.push(Block::Found(Found {
-                id: hint.id.id().to_owned(),
-                headline: hint.headline.clone(),
-                how: format!("{}, {}, {}", hint.severity.as_str(), hint.sure.as_str(), hint.gain_text()),
-                wrong: hint.severity > Severity::Healthy,
-                evidence: evidence.collect(),
-                places: Vec::new(),
-                actions: hint.actions.clone(),
-            }));
-        }
+        out.extend(subject.hints.iter().take(2).map(|h| Block::Finding(hint_text(h))));
         let command = subject.hints.first().and_then(|h| counted.confirm_command(subject, &h.confirm).ok());
         out.extend(command.map(|c| Block::Command(c.argv())).filter(|b| *b != Block::Command(Vec::new())));
     }

@@ -1,8 +1,8 @@
 //! Markdown form of a shareable report, for tickets and chats: descriptions replace the images.
 
-use super::block::{Block, Found, Handout};
+use super::block::{Block, Handout};
 use super::paths::{command_line, strip_paths};
-use crate::report::table;
+use crate::report::{finding_text, table};
 use std::io::{self, Write};
 
 /// Writes the report; `paths` keeps full paths in texts.
@@ -29,17 +29,8 @@ pub fn write_markdown(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Res
                 let ticks = "`".repeat(3 + line.matches("```").count());
                 writeln!(out, "{ticks}sh\n{}\n{ticks}\n", crate::model::text::escape_unsafe(&line))?;
             }
-            Block::Found(f) => write_finding(out, f, &text)?,
+            Block::Finding(f) => finding_text::write_markdown(out, f, &text)?,
         }
     }
     Ok(())
-}
-
-fn write_finding(out: &mut dyn Write, f: &Found, text: &dyn Fn(&str) -> String) -> io::Result<()> {
-    let how = if f.how.is_empty() { String::new() } else { format!(" ({})", text(&f.how)) };
-    writeln!(out, "**{}**{how}: {}\n", text(&f.id), text(&f.headline))?;
-    for (title, items) in [("", &f.evidence), ("at: ", &f.places), ("do: ", &f.actions)] {
-        items.iter().try_for_each(|i| writeln!(out, "- {title}{}", text(i)))?;
-    }
-    writeln!(out)
 }

@@ -1,11 +1,10 @@
 //! Memory over time, its holders at the peak, and findings.
 
-use super::block::{Block, Found, Picture, Table};
+use super::block::{Block, Picture, Table};
 use super::svg::{Svg, WIDTH};
 use crate::analysis::memory::{Category, DeviceUsage, Site, Usage, held_rows};
 use crate::model::{Bytes, Profile, units};
-use crate::report::memory::{device_name, verdict_text};
-use crate::report::triage::format_evidence;
+use crate::report::memory::{device_name, finding_text, verdict_text};
 
 const ROWS: usize = 12;
 /// Columns of the curve.
@@ -26,25 +25,7 @@ pub fn blocks(profile: &Profile, usage: &Usage) -> Vec<Block> {
         if device.findings.is_empty() {
             out.push(Block::Text(format!("{}.", verdict_text(device))));
         }
-        for f in &device.findings {
-            let evidence = f.evidence.iter().map(|e| format!("{}: {}", e.name, format_evidence(e)));
-            let site = |&(site, bytes): &(u32, u64)| {
-                format!(
-                    "{} by {}",
-                    Bytes(bytes),
-                    usage.sites.get(site).map_or_else(|| "code without a stack".to_owned(), Site::summary_line)
-                )
-            };
-            out.push(Block::Found(Found {
-                id: f.id.id().to_owned(),
-                headline: f.headline.clone(),
-                how: String::new(),
-                wrong: true,
-                evidence: evidence.collect(),
-                places: f.sites.iter().take(3).map(site).collect(),
-                actions: f.actions.clone(),
-            }));
-        }
+        out.extend(device.findings.iter().map(|f| Block::Finding(finding_text(usage, f))));
         let total = device.peak.1.max(1) as f64;
         let list = held_rows(device, &usage.sites, device.peak.0).into_iter().take(ROWS).map(|r| {
             let unknown = if r.category == Category::Earlier { "(before the report begins)" } else { "(no stack)" };

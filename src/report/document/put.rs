@@ -6,7 +6,7 @@ use crate::analysis::memory::Usage;
 use crate::analysis::ranks::Member;
 use crate::analysis::triage::Triage;
 use crate::model::{Bytes, Nanos, Profile};
-use crate::report::ranks::Together;
+use crate::report::ranks::{Together, finding_text};
 
 /// A report with its analysis.
 #[derive(Clone, Copy)]
@@ -33,12 +33,10 @@ pub fn build_handout(given: &[Given<'_>], ranks: Option<&Together<'_>>) -> Hando
     let mut blocks = vec![Block::Heading(1, title.clone())];
     if let Some(ranks) = ranks {
         blocks.push(Block::Heading(2, "Ranks".to_owned()));
-        let sentences: Vec<String> = ranks.job.findings.iter().map(|f| format!("{}: {}", f.id.id(), f.headline)).collect();
-        blocks.push(if sentences.is_empty() {
-            Block::Text(format!("{}.", capitalize_first(&ranks.job.nothing_found())))
-        } else {
-            Block::List(sentences)
-        });
+        if ranks.job.findings.is_empty() {
+            blocks.push(Block::Text(format!("{}.", capitalize_first(&ranks.job.nothing_found()))));
+        }
+        blocks.extend(ranks.job.findings.iter().map(|f| Block::Finding(finding_text(f))));
         blocks.push(Block::Table(rank_table(ranks)));
     }
     for of in given {

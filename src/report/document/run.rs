@@ -1,11 +1,12 @@
 //! Run section: time breakdown, timeline, and findings.
 
-use super::block::{Block, Found, Picture, Table};
+use super::block::{Block, Picture, Table};
 use super::svg::{Svg, WIDTH};
 use crate::analysis::Family;
-use crate::analysis::triage::{Finding, LineTime, RUNNING, Severity, TimeCategory, Triage};
+use crate::analysis::triage::{Finding, LineTime, RUNNING, TimeCategory, Triage};
 use crate::model::{Nanos, Profile, units};
-use crate::report::triage::{format_evidence, format_place, judged_line, remarks};
+use crate::report::finding_text::FindingText;
+use crate::report::triage::{finding_text, judged_line, remarks};
 use std::collections::BTreeMap;
 
 /// Maximum number of places listed per finding.
@@ -29,7 +30,7 @@ pub fn blocks(profile: &Profile, triage: &Triage) -> Vec<Block> {
     out.extend(timeline_picture(profile, triage).map(Block::Picture));
     if !triage.findings.is_empty() {
         out.push(Block::Heading(3, "What limits it".to_owned()));
-        out.extend(triage.findings.iter().map(|f| Block::Found(finding_block(f, triage.window.0))));
+        out.extend(triage.findings.iter().map(|f| Block::Finding(finding_block(f, triage))));
     }
     let lines = triage.host_time.main_lines(LINES);
     if !lines.is_empty() {
@@ -253,15 +254,10 @@ fn draw_event(svg: &mut Svg, (from, to, class, name, count): (f64, f64, &'static
     svg.add_rect((from, y, (to - from).max(0.6), height), class, &about);
 }
 
-fn finding_block(f: &Finding, begin: i64) -> Found {
-    let evidence = f.evidence.iter().map(|e| format!("{}: {}", e.name, format_evidence(e)));
-    Found {
-        id: f.id.id().to_owned(),
-        headline: f.headline.clone(),
-        how: format!("{}, {}, at most {}", f.severity.as_str(), f.sure.as_str(), units::format_percent(f.gain_percent())),
-        wrong: f.severity > Severity::Healthy,
-        evidence: evidence.collect(),
-        places: f.places.iter().take(PLACES).map(|p| format_place(p, begin)).collect(),
-        actions: f.actions.clone(),
-    }
+/// The commands of all findings are at the end of the report.
+fn finding_block(f: &Finding, triage: &Triage) -> FindingText {
+    let mut text = finding_text(f, triage.base, triage.window.0);
+    text.places.truncate(PLACES);
+    text.confirm = Default::default();
+    text
 }

@@ -1,6 +1,6 @@
 //! Memory of a report, and its listed rows.
 
-use crate::analysis::memory::{Category, DeviceUsage, Row, Site, Usage, held_rows};
+use crate::analysis::memory::{Category, DeviceUsage, HeldMemory, Site, Usage, held_rows};
 use crate::model::{Frame, Profile};
 
 /// Time for which the holders of memory are listed.
@@ -44,7 +44,7 @@ impl When {
 
 /// A row of held memory, with the bytes that the same code held in another report.
 pub struct Compared {
-    pub row: Row,
+    pub row: HeldMemory,
     /// Bytes in the earlier report; `None` without one.
     pub before: Option<u64>,
 }
@@ -71,7 +71,7 @@ pub fn compared_rows(of: &Memory<'_>, device: &DeviceUsage, when: When, before: 
 }
 
 /// Name of an allocation site, on one line.
-pub fn site_name(of: &Memory<'_>, row: &Row) -> String {
+pub fn site_name(of: &Memory<'_>, row: &HeldMemory) -> String {
     let unknown = if row.category == Category::Earlier { "(before the report begins)" } else { "(no stack)" };
     of.usage.sites.get(row.site).map_or_else(|| unknown.to_owned(), Site::summary_line)
 }

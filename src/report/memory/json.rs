@@ -1,7 +1,7 @@
 //! JSON form of memory usage.
 
 use super::held_rows::{Compared, Memory, Wanted, compared_rows, site_name, stack_frames};
-use crate::analysis::memory::{DeviceUsage, Found, MemoryFinding, Step, sites};
+use crate::analysis::memory::{DeviceUsage, MemoryFinding, MemoryStep, StepBasis, sites};
 use crate::model::{Frame, MemoryLevel};
 use crate::report::envelope::{Document, Envelope};
 use crate::report::finding::{EvidenceJson, evidence_json};
@@ -127,7 +127,7 @@ fn frame_json(f: &Frame) -> FrameJson<'_> {
 }
 
 fn memory_finding_json<'a>(of: &Memory<'a>, f: &'a MemoryFinding, timed: bool) -> FindingJson<'a> {
-    let sites = f.sites.iter().take(ROWS).map(|&(site, bytes)| {
+    let sites = f.details.sites.iter().take(ROWS).map(|&(site, bytes)| {
         let known = of.usage.sites.get(site);
         SiteJson {
             site: known.map_or_else(|| "(no stack)".to_owned(), sites::Site::summary_line),
@@ -137,11 +137,11 @@ fn memory_finding_json<'a>(of: &Memory<'a>, f: &'a MemoryFinding, timed: bool) -
     });
     FindingJson {
         id: f.id.id(),
-        kind: f.kind,
+        kind: f.details.kind,
         headline: &f.headline,
         evidence: f.evidence.iter().map(evidence_json).collect(),
-        at_ns: f.time.filter(|_| timed),
-        at_event: f.time.filter(|_| !timed),
+        at_ns: f.details.time.filter(|_| timed),
+        at_event: f.details.time.filter(|_| !timed),
         sites: sites.collect(),
         actions: &f.actions,
     }
@@ -163,7 +163,7 @@ fn row_json<'a>(of: &Memory<'a>, c: &Compared) -> RowJson<'a> {
     }
 }
 
-fn step_json(s: &Step, timed: bool) -> StepJson {
+fn step_json(s: &MemoryStep, timed: bool) -> StepJson {
     let (ns, event) = (|t: i64| Some(t).filter(|_| timed), |t: i64| Some(t).filter(|_| !timed));
     StepJson {
         start_ns: ns(s.start),
@@ -190,14 +190,14 @@ fn device_json<'a>(of: &Memory<'a>, d: &'a DeviceUsage, wanted: Wanted, before: 
         reserved_peak_bytes: d.reserved_peak,
         free: d.free.map(|f| FreeJson { whole_bytes: f.whole, between_bytes: f.split, largest_block: f.largest }),
         steps_by: d.steps.found.as_ref().map(|f| match f {
-            Found::Ranges(name) => format!("ranges \"{name}\""),
-            Found::Code(stack) => {
+            StepBasis::Ranges(name) => format!("ranges \"{name}\""),
+            StepBasis::Code(stack) => {
                 format!(
                     "allocations by {}",
                     of.usage.sites.get(of.usage.sites.site_of_stack(*stack)).map_or_else(String::new, sites::Site::summary_line)
                 )
             }
-            Found::Cycles => "memory rises and falls".to_owned(),
+            StepBasis::Cycles => "memory rises and falls".to_owned(),
         }),
         steps: d.steps.list.iter().map(|s| step_json(s, timed)).collect(),
         findings: d.findings.iter().map(|f| memory_finding_json(of, f, timed)).collect(),

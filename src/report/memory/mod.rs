@@ -6,4 +6,4 @@ mod page;
 
 pub use held_rows::{Memory, Wanted, When, device_name, site_name, stack_frames};
 pub use json::write_memory_json;
-pub use page::{held_columns, print_memory, verdict_text};
+pub use page::{finding_text, held_columns, print_memory, verdict_text};

@@ -1,14 +1,14 @@
 //! Memory usage as a page for people, as Markdown, and as rows.
 
 use super::held_rows::{Compared, Memory, Wanted, When, compared_rows, device_name, site_name};
-use crate::analysis::memory::{DeviceUsage, Found, MemoryFinding, Site};
+use crate::analysis::memory::{DeviceUsage, MemoryFinding, Site, StepBasis, Usage};
 use crate::analysis::table::{Column, Outputs, Unit, Value};
 use crate::model::text::escape_unsafe;
 use crate::model::{Bytes, MemoryLevel, units};
 use crate::report::Format;
-use crate::report::output::bold;
+use crate::report::finding_text::{self, FindingText};
 use crate::report::table::{self, write_wrapped};
-use crate::report::triage::{format_evidence, format_value};
+use crate::report::triage::evidence_text;
 use std::io::{self, Write};
 
 /// Default number of rows of a page.
@@ -102,12 +102,12 @@ fn device_facts(of: &Memory<'_>, d: &DeviceUsage) -> Vec<(&'static str, String)>
     }
     if let Some(found) = &d.steps.found {
         let by = match found {
-            Found::Ranges(name) => format!("ranges \"{}\"", escape_unsafe(name)),
-            Found::Code(stack) => {
+            StepBasis::Ranges(name) => format!("ranges \"{}\"", escape_unsafe(name)),
+            StepBasis::Code(stack) => {
                 let site = of.usage.sites.get(of.usage.sites.site_of_stack(*stack));
                 format!("allocations by {}", escape_unsafe(&site.map_or_else(String::new, Site::summary_line)))
             }
-            Found::Cycles => "memory that rises and falls".to_owned(),
+            StepBasis::Cycles => "memory that rises and falls".to_owned(),
         };
         out.push(("steps", format!("{} by {by}", d.steps.list.len())));
     }
@@ -118,18 +118,21 @@ fn counted_note(d: &DeviceUsage) -> &'static str {
     if d.ledger.level == MemoryLevel::Allocator { "memory of the framework's allocator" } else { "memory that the driver was asked for" }
 }
 
-/// Writes a finding as a Markdown list, with its texts escaped.
-fn in_markdown(out: &mut dyn Write, of: &Memory<'_>, f: &MemoryFinding) -> io::Result<()> {
-    writeln!(out, "**{}**: {}\n", f.id.id(), table::escape_markdown(&escape_unsafe(&f.headline)))?;
-    for e in &f.evidence {
-        writeln!(out, "- {}: {}", table::escape_markdown(&escape_unsafe(&e.name)), format_evidence(e))?;
+/// Puts a finding into words.
+pub fn finding_text(usage: &Usage, f: &MemoryFinding) -> FindingText {
+    let site = |&(site, bytes): &(u32, u64)| {
+        let name = usage.sites.get(site).map_or_else(|| "code without a stack".to_owned(), Site::summary_line);
+        format!("{name}: {}", Bytes(bytes))
+    };
+    FindingText {
+        id: f.id.id(),
+        headline: f.headline.clone(),
+        is_problem: true,
+        evidence: f.evidence.iter().map(evidence_text).collect(),
+        places: f.details.sites.iter().take(SITES).map(site).collect(),
+        actions: f.actions.clone(),
+        ..FindingText::default()
     }
-    for &(site, bytes) in f.sites.iter().take(SITES) {
-        let name = of.usage.sites.get(site).map_or_else(|| "(no stack)".to_owned(), Site::summary_line);
-        writeln!(out, "- {} by {}", Bytes(bytes), table::escape_markdown(&escape_unsafe(&name)))?;
-    }
-    f.actions.iter().try_for_each(|a| writeln!(out, "- do: {a}"))?;
-    writeln!(out)
 }
 
 /// Bytes that are held at a time.
@@ -202,21 +205,11 @@ fn print_device(
         writeln!(out, "{}", verdict_text(d))?;
     }
     for (rank, f) in d.findings.iter().enumerate() {
+        let text = finding_text(of.usage, f);
         if markdown {
-            in_markdown(out, of, f)?;
-            continue;
-        }
-        write_wrapped(out, &format!("{}. ", rank + 1), "   ", &format!("{} {}", bold(&format!("{}:", f.id.id())), f.headline), width)?;
-        for e in &f.evidence {
-            let than = e.threshold.map_or_else(String::new, |(op, v)| format!("  [{op} {}]", format_value(v, e.unit)));
-            writeln!(out, "     · {}: {}{than}", escape_unsafe(&e.name), format_value(e.value, e.unit))?;
-        }
-        for &(site, bytes) in f.sites.iter().take(SITES) {
-            let name = of.usage.sites.get(site).map_or_else(|| "(no stack)".to_owned(), Site::summary_line);
-            write_wrapped(out, "     by: ", "         ", &format!("{} · {}", Bytes(bytes), escape_unsafe(&name)), width)?;
-        }
-        for action in &f.actions {
-            write_wrapped(out, "     do: ", "         ", action, width)?;
+            finding_text::write_markdown(out, &text, &|t| table::escape_markdown(&escape_unsafe(t)))?;
+        } else {
+            finding_text::write_text(out, rank + 1, &text, width)?;
         }
     }
     writeln!(out)?;

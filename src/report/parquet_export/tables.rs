@@ -5,7 +5,7 @@ use crate::analysis::table::launches::{self, LaunchRow};
 use crate::analysis::table::ranges::origin_word;
 use crate::analysis::table::{Column, Unit, Value};
 use crate::analysis::triage::Finding;
-use crate::model::digest::{Collective, Digest, Kind};
+use crate::model::digest::{Collective, CollectiveKind, Digest};
 use crate::model::range::Range;
 use crate::model::{LaunchSite, MemOp, MemOpKind, Profile};
 
@@ -97,7 +97,7 @@ pub fn ranges(of: Of<'_>) -> Table<'_> {
 /// A rank's part in a collective.
 type CollectiveRow<'a> = (&'a Digest, Collective);
 
-fn collective_kind<'a>((digest, collective): &CollectiveRow<'a>) -> Option<&'a Kind> {
+fn collective_kind<'a>((digest, collective): &CollectiveRow<'a>) -> Option<&'a CollectiveKind> {
     digest.kinds.get(collective.kind)
 }
 

@@ -4,4 +4,4 @@ pub(super) mod json;
 mod page;
 
 pub use json::{RankJson, StragglerJson, Together, first_straggler, rank_list, write_job_json};
-pub use page::{print_csv, print_page, rank_columns, write_markdown};
+pub use page::{finding_text, print_csv, print_page, rank_columns, write_markdown};

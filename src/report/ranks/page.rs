@@ -8,7 +8,10 @@ use crate::analysis::triage::Finding;
 use crate::model::digest::Digest;
 use crate::model::{Bytes, Nanos, units};
 use crate::report::Format;
+use crate::report::finding_text::{self, FindingText};
+use crate::report::output::bold;
 use crate::report::table::{self, write_wrapped};
+use crate::report::triage;
 use std::io::{self, Write};
 
 /// Maximum number of ranks on a page; a larger job lists the latest ranks.
@@ -77,8 +80,9 @@ fn link_words(l: &Link) -> [String; 6] {
     [units::format_grouped(i64::try_from(l.count).unwrap_or(i64::MAX)), bytes, format_ns(l.time), bus, of, format_ns(l.waited)]
 }
 
-fn write_finding(out: &mut dyn Write, f: &Finding, width: usize) -> io::Result<()> {
-    write_wrapped(out, &format!("{}: ", f.id.id()), "  ", &f.headline, width)
+/// Puts a finding into words. Its places are on the clock of one rank.
+pub fn finding_text(f: &Finding) -> FindingText {
+    FindingText { places: Vec::new(), ..triage::finding_text(f, "a rank's judged time", 0) }
 }
 
 /// Prints the page for people.
@@ -86,7 +90,7 @@ pub fn print_page(out: &mut dyn Write, of: &Together<'_>, width: usize) -> io::R
     let (job, width) = (of.job, width.clamp(60, 140));
     writeln!(out, "{}", summary_line(of))?;
     match job.findings.first() {
-        Some(_) => job.findings.iter().try_for_each(|f| write_finding(out, f, width))?,
+        Some(f) => write_wrapped(out, &format!("{} ", bold(&format!("{}:", f.id.id()))), "  ", &f.headline, width)?,
         None => write_wrapped(out, "", "  ", &job.nothing_found(), width)?,
     }
     writeln!(out)?;
@@ -122,8 +126,9 @@ pub fn print_page(out: &mut dyn Write, of: &Together<'_>, width: usize) -> io::R
     }
     write_links(out, job)?;
     write_pairs(out, job)?;
-    for action in job.findings.iter().flat_map(|f| &f.actions) {
-        write_wrapped(out, "  do: ", "      ", action, width)?;
+    for (rank, f) in job.findings.iter().enumerate() {
+        writeln!(out)?;
+        finding_text::write_text(out, rank + 1, &finding_text(f), width)?;
     }
     if let Some(words) = job.told.source_remark() {
         writeln!(out)?;
@@ -152,7 +157,7 @@ fn write_links(out: &mut dyn Write, job: &Job) -> io::Result<()> {
 fn write_pairs(out: &mut dyn Write, job: &Job) -> io::Result<()> {
     let mut pairs: Vec<((u32, u32), i64)> = job.waits.pairs.iter().map(|(&p, &ns)| (p, ns)).filter(|p| p.1 > 0).collect();
     if pairs.is_empty() {
-        return writeln!(out);
+        return Ok(());
     }
     pairs.sort_by_key(|p| (std::cmp::Reverse(p.1), p.0));
     let all = pairs.len();
@@ -164,7 +169,7 @@ fn write_pairs(out: &mut dyn Write, job: &Job) -> io::Result<()> {
     if all > PAIRS {
         writeln!(out, "  … and {} more", units::format_count(all - PAIRS, "pair"))?;
     }
-    writeln!(out)
+    Ok(())
 }
 
 /// A rank with the data of its cells.
@@ -219,14 +224,10 @@ pub fn write_markdown(out: &mut dyn Write, of: &Together<'_>) -> io::Result<()> 
     writeln!(out, "### {}", summary_line(of))?;
     writeln!(out)?;
     for f in &of.job.findings {
-        writeln!(out, "**{}**: {}", f.id.id(), table::escape_markdown(&f.headline))?;
-        writeln!(out)?;
+        finding_text::write_markdown(out, &finding_text(f), &|t| table::escape_markdown(t))?;
     }
     print_ranks(out, of, Format::Md, None)?;
     writeln!(out)?;
-    for f in &of.job.findings {
-        f.actions.iter().try_for_each(|a| writeln!(out, "- do: {}", table::escape_markdown(a)))?;
-    }
     of.job
         .told
         .source_remark()

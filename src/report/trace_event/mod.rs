@@ -9,5 +9,5 @@ mod trace_writer;
 
 pub use chrome::Chrome;
 pub use perfetto::Perfetto;
-pub use trace_walk::{Part, write_trace};
+pub use trace_walk::{ExportedReport, write_trace};
 pub use trace_writer::{Arg, Sink};

@@ -13,7 +13,7 @@ use std::io;
 
 /// A report to export, alone or with reports of other ranks.
 #[derive(Clone, Copy)]
-pub struct Part<'a> {
+pub struct ExportedReport<'a> {
     pub profile: &'a Profile,
     /// Triage of the run, if anything ran.
     pub triage: Option<&'a Triage>,
@@ -46,7 +46,7 @@ enum What {
 
 struct Walk<'a, S> {
     sink: &'a mut S,
-    part: Part<'a>,
+    part: ExportedReport<'a>,
     window: (i64, i64),
     keys: Keys,
     /// Text ids of kernels, configurations, calls and ranges, by their index.
@@ -83,7 +83,7 @@ struct Keys {
 
 /// Writes the events of a report that overlap a window (ns, on the report's own clock), without clipping, and returns
 /// their number.
-pub fn write_trace<S: Sink>(sink: &mut S, part: Part<'_>, window: (i64, i64)) -> io::Result<u64> {
+pub fn write_trace<S: Sink>(sink: &mut S, part: ExportedReport<'_>, window: (i64, i64)) -> io::Result<u64> {
     let p = part.profile;
     let keys = Keys {
         kernel: sink.text("kernel"),

@@ -3,7 +3,7 @@
 use super::text::{Judged, round_percent, steps_by};
 use crate::analysis::flops::Counted;
 use crate::analysis::run_estimate::{Estimate, RunEstimate};
-use crate::analysis::triage::{Device, Finding, Kind, LineTime, Severity, Triage, Verdict};
+use crate::analysis::triage::{Finding, JudgedDevice, LineTime, Severity, StepKind, Triage, Verdict};
 use crate::report::envelope::{Document, Envelope, NextJson};
 use crate::report::finding::{FindingJson, finding_json};
 use crate::report::ranks::{RankJson, StragglerJson, Together, first_straggler, rank_list};
@@ -44,8 +44,8 @@ struct KindJson {
     idle_mostly_percent: Option<f64>,
 }
 
-impl From<&Kind> for KindJson {
-    fn from(kind: &Kind) -> Self {
+impl From<&StepKind> for KindJson {
+    fn from(kind: &StepKind) -> Self {
         Self {
             steps: kind.count,
             median_ns: kind.median,
@@ -206,7 +206,7 @@ fn host_lines(t: &Triage) -> Vec<HostLineJson> {
     t.host_time.lines(&[]).into_iter().map(row).collect()
 }
 
-fn device_json(d: &Device, length: i64) -> DeviceJson<'_> {
+fn device_json(d: &JudgedDevice, length: i64) -> DeviceJson<'_> {
     DeviceJson {
         device: d.number,
         name: d.name.as_deref(),

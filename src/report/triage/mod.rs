@@ -7,5 +7,6 @@ mod text;
 pub use json::write_triage_json;
 pub use page::{finding_columns, print_csv, print_page, write_markdown};
 pub use text::{
-    Judged, format_evidence, format_flops, format_place, format_value, judged_line, remarks, round_percent, warnings, work_sentence,
+    Judged, evidence_text, finding_text, format_flops, format_place, format_value, judged_line, remarks, round_percent, warnings,
+    work_sentence,
 };

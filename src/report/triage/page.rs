@@ -1,16 +1,14 @@
 //! Triage as a page for people, as Markdown, and as rows.
 
-use super::text::{
-    Judged, format_evidence, format_place, format_value, gain_text, judged_line, name_of, part_name, remarks, round_percent,
-};
+use super::text::{Judged, finding_text, judged_line, name_of, part_name, remarks, round_percent};
 use crate::analysis::table::{Column, Unit, Value};
 use crate::analysis::triage::{Finding, LineTime, TimeCategory, Triage};
 use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, Profile, units};
 use crate::report::Format;
+use crate::report::finding_text::{write_markdown as write_finding_markdown, write_text};
 use crate::report::output::bold;
 use crate::report::table::{self, write_wrapped};
-use crate::rerun::shell;
 use std::io::{self, Write};
 
 const BAR: usize = 28;
@@ -58,26 +56,7 @@ fn one_page(out: &mut dyn Write, profile: &Profile, t: &Triage, width: usize) ->
     }
     for (rank, f) in t.findings.iter().enumerate() {
         writeln!(out)?;
-        let title = format!("{}. {}", rank + 1, f.id.id());
-        writeln!(out, "{} ({}, {}{})", bold(&title), f.severity.as_str(), f.sure.as_str(), gain_text(f, t.base))?;
-        write_wrapped(out, "   ", "   ", &f.headline, width)?;
-        for e in &f.evidence {
-            let than = e.threshold.map_or_else(String::new, |(op, v)| format!("  [{op} {}]", format_value(v, e.unit)));
-            writeln!(out, "     · {}: {}{than}", escape_unsafe(&e.name), format_value(e.value, e.unit))?;
-        }
-        for p in &f.places {
-            write_wrapped(out, "     at: ", "         ", &format_place(p, t.window.0), width)?;
-        }
-        for (id, headline) in &f.effects {
-            write_wrapped(out, "     consequence: ", "         ", &format!("{}: {headline}", id.id()), width)?;
-        }
-        for action in &f.actions {
-            write_wrapped(out, "     do: ", "         ", action, width)?;
-        }
-        if let Some(c) = &f.confirm {
-            write_wrapped(out, "     confirm: ", "         ", &c.why, width)?;
-            writeln!(out, "       {}", escape_unsafe(&shell::command_line(&c.argv)))?;
-        }
+        write_text(out, rank + 1, &finding_text(f, t.base, t.window.0), width)?;
     }
     print_lines(out, t, width)?;
     let remarks = remarks(t);
@@ -142,41 +121,12 @@ pub fn write_markdown(out: &mut dyn Write, judged: &[Judged<'_>]) -> io::Result<
                 .collect();
             writeln!(out, "| {} | {} |", part.id(), cells.join(" | "))?;
         }
+        writeln!(out)?;
         for f in &t.findings {
-            writeln!(out)?;
-            writeln!(
-                out,
-                "- **{}** ({}, {}{}): {}",
-                f.id.id(),
-                f.severity.as_str(),
-                f.sure.as_str(),
-                gain_text(f, t.base),
-                table::escape_markdown(&f.headline)
-            )?;
-            for e in &f.evidence {
-                writeln!(out, "  - {}: {}", table::escape_markdown(&e.name), table::escape_markdown(&format_evidence(e)))?;
-            }
-            for p in &f.places {
-                writeln!(out, "  - at {}", table::escape_markdown(&format_place(p, t.window.0)))?;
-            }
-            for (id, headline) in &f.effects {
-                writeln!(out, "  - consequence: {}: {}", id.id(), table::escape_markdown(headline))?;
-            }
-            for action in &f.actions {
-                writeln!(out, "  - do: {}", table::escape_markdown(action))?;
-            }
-            if let Some(c) = &f.confirm {
-                writeln!(
-                    out,
-                    "  - confirm: {}: {}",
-                    table::escape_markdown(&c.why),
-                    table::escape_markdown(&shell::command_line(&c.argv))
-                )?;
-            }
+            write_finding_markdown(out, &finding_text(f, t.base, t.window.0), &|t| table::escape_markdown(t))?;
         }
         let lines = t.host_time.main_lines(LINES);
         if !lines.is_empty() {
-            writeln!(out)?;
             writeln!(out, "Idle while the host executes:")?;
             writeln!(out)?;
         }
@@ -186,7 +136,9 @@ pub fn write_markdown(out: &mut dyn Write, judged: &[Judged<'_>]) -> io::Result<
             let launches = launches_text(t, &l);
             writeln!(out, "- {} ({share}): {}{launches}", Nanos(l.ns), table::escape_markdown(&l.label()))?;
         }
-        writeln!(out)?;
+        if !t.host_time.main_lines(LINES).is_empty() {
+            writeln!(out)?;
+        }
         for line in remarks(t) {
             writeln!(out, "- {}", table::escape_markdown(&line))?;
         }

@@ -3,12 +3,13 @@
 use crate::analysis::flops::{Counted, Rate};
 use crate::analysis::run_estimate::RunEstimate;
 use crate::analysis::triage::{
-    Cause, Device, Evidence, Finding, Kind, Launched, Place, PlaceKind, Severity, StepSource, TimeCategory, Triage, Verdict,
+    Cause, Evidence, Finding, JudgedDevice, Launched, Place, PlaceKind, Severity, StepKind, StepSource, TimeCategory, Triage, Verdict,
 };
 use crate::model::text::escape_unsafe;
 use crate::model::units::format_percent;
 use crate::model::units::format_scaled;
 use crate::model::{Bytes, Nanos, Profile, units};
+use crate::report::finding_text::{EvidenceText, FindingText};
 
 /// A report with its triage.
 pub type Judged<'a> = (&'a Profile, &'a Triage);
@@ -41,10 +42,31 @@ pub fn format_value(value: f64, unit: &str) -> String {
     }
 }
 
-/// Formats evidence with its threshold: `12 % (≥ 10 %)`.
-pub fn format_evidence(e: &Evidence) -> String {
-    let than = e.threshold.map_or_else(String::new, |(op, v)| format!(" ({op} {})", format_value(v, e.unit)));
-    format!("{}{than}", format_value(e.value, e.unit))
+/// Puts the evidence of findings on runs and on memory into words.
+pub fn evidence_text(e: &Evidence) -> EvidenceText {
+    EvidenceText {
+        name: e.name.clone(),
+        value: format_value(e.value, &e.unit),
+        threshold: e.threshold.map_or_else(String::new, |t| format!("{} {}", t.op, format_value(t.value, &e.unit))),
+        metric: String::new(),
+    }
+}
+
+/// Puts a finding into words.
+/// `base` names the time of which it takes a share, and `begin` is the start of the window, ns.
+pub fn finding_text(f: &Finding, base: &str, begin: i64) -> FindingText {
+    FindingText {
+        id: f.id.id(),
+        headline: f.headline.clone(),
+        rating: format!("{}, {}{}", f.severity.as_str(), f.sure.as_str(), gain_text(f, base)),
+        is_problem: f.severity > Severity::Healthy,
+        costs: Vec::new(),
+        evidence: f.evidence.iter().map(evidence_text).collect(),
+        places: f.places.iter().map(|p| format_place(p, begin)).collect(),
+        consequences: f.effects.iter().map(|(id, headline)| format!("{}: {headline}", id.id())).collect(),
+        actions: f.actions.clone(),
+        confirm: f.confirm.as_ref().map(|c| (c.why.clone(), c.argv.clone())).unwrap_or_default(),
+    }
 }
 
 /// Describes a place, with its time both as accepted by `--from` and relative to the beginning of the window.
@@ -79,7 +101,7 @@ pub fn judged_line(t: &Triage) -> String {
     format!("{of}{steps}{devices}{}", t.flops.map_or_else(String::new, |r| format!(", {}", format_flops(r.per_second))))
 }
 
-pub(super) fn name_of(d: &Device, several: bool) -> String {
+pub(super) fn name_of(d: &JudgedDevice, several: bool) -> String {
     let name = d.name.as_deref().map_or_else(|| "GPU".to_owned(), |n| escape_unsafe(n).into_owned());
     let number = d.number.filter(|n| several && !name.ends_with(&n.to_string())).map_or_else(String::new, |n| format!(" {n}"));
     let pid = d.pid.filter(|_| several).map_or_else(String::new, |p| format!(", process {p}"));
@@ -109,7 +131,7 @@ pub fn remarks(t: &Triage) -> Vec<String> {
 
 /// Kinds of steps, one line each.
 fn step_kinds(t: &Triage) -> Vec<String> {
-    let each = |k: &Kind| {
+    let each = |k: &StepKind| {
         let idle = k
             .idle
             .filter(|(_, share)| *share >= SHOWN_IDLE)
@@ -175,13 +197,13 @@ pub fn work_sentence(r: &Rate) -> String {
 }
 
 /// Possible gain of a finding, for people.
-pub(super) fn gain_text(f: &Finding, base: &str) -> String {
+fn gain_text(f: &Finding, base: &str) -> String {
     let healthy = f.severity == Severity::Healthy || f.stake == 0.0 || f.id == Verdict::GpuBound;
     if healthy { String::new() } else { format!(", up to {:.0}% of {base}", f.gain_percent()) }
 }
 
 /// Name of a time category, with the main cause if the name alone is vague.
-pub(super) fn part_name(d: &Device, part: TimeCategory) -> String {
+pub(super) fn part_name(d: &JudgedDevice, part: TimeCategory) -> String {
     let of = d.causes.iter().filter(|c| c.0.part() == part).max_by_key(|c| c.1);
     match (part, of) {
         (TimeCategory::Other, Some((cause, _))) => match cause {

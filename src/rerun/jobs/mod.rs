@@ -16,7 +16,7 @@ use read::Job;
 
 /// A finding about a job or the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct JobProblem {
     pub severity: Severity,
     /// Stable identifier for scripts.
     pub id: &'static str,
@@ -26,7 +26,7 @@ pub struct Finding {
     pub fix: Option<String>,
 }
 
-impl Finding {
+impl JobProblem {
     fn new(severity: Severity, id: &'static str, line: Option<usize>, text: impl Into<String>) -> Self {
         Self { severity, id, line, text: text.into(), fix: None }
     }
@@ -48,7 +48,7 @@ pub struct Checked {
     /// Launches that get counters or a thread trace; `None` if it collects neither.
     pub filter: Option<Filter>,
     /// Findings, most severe first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<JobProblem>,
 }
 
 /// A checked file.
@@ -56,7 +56,7 @@ pub struct Checked {
 pub struct File {
     pub jobs: Vec<Checked>,
     /// Findings about the file as a whole.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<JobProblem>,
 }
 
 impl File {

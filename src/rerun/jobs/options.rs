@@ -2,7 +2,7 @@
 //! neither names nor types in a file. Taken from `rocprofv3.py` of `ROCm` 6.2 to 7.14 and its change log.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum OptionKind {
     /// A switch that enables the collection of data.
     Trace,
     Switch,
@@ -16,10 +16,10 @@ pub enum Kind {
     Mask,
 }
 
-use Kind::{Groups, Mask, Number, Switch, Text, Texts, Trace};
+use OptionKind::{Groups, Mask, Number, Switch, Text, Texts, Trace};
 
 /// Name, type, and the first `ROCm` release that may have it, if known.
-const OPTIONS: &[(&str, Kind, &str)] = &[
+const OPTIONS: &[(&str, OptionKind, &str)] = &[
     ("pmc", Texts, ""),
     ("pmc_groups", Groups, "7.0"),
     ("pmc_group_interval", Number, "7.0"),
@@ -128,7 +128,7 @@ const OPTIONS: &[(&str, Kind, &str)] = &[
 ];
 
 /// Returns the type of an option and the first release that may have it (empty if unknown).
-pub fn find_option(name: &str) -> Option<(Kind, &'static str)> {
+pub fn find_option(name: &str) -> Option<(OptionKind, &'static str)> {
     OPTIONS.iter().find(|o| o.0 == name).map(|o| (o.1, o.2))
 }
 

@@ -1,8 +1,8 @@
 //! Checks of combinations of options in a job, and of the jobs in a file.
 
-use super::Finding;
+use super::JobProblem;
 use super::filter::{Filter, Numbers, Spelled, find_value, parse_ranges};
-use super::options::{Kind, find_option};
+use super::options::{OptionKind, find_option};
 use super::read::{Job, Key, Value};
 use super::regex::{Engines, engine_differences, way_back};
 use crate::model::Severity::{Error, Info, Warning};
@@ -28,7 +28,7 @@ pub(super) fn collected_data(job: &Job) -> Vec<String> {
     let traces: Vec<String> = job
         .keys
         .iter()
-        .filter(|k| find_option(&k.name).is_some_and(|o| o.0 == Kind::Trace) && k.name.ends_with("_trace") && k.value.is_true())
+        .filter(|k| find_option(&k.name).is_some_and(|o| o.0 == OptionKind::Trace) && k.name.ends_with("_trace") && k.value.is_true())
         .map(|k| k.name.trim_end_matches("_trace").replace('_', " "))
         .collect();
     if !traces.is_empty() {
@@ -54,25 +54,25 @@ pub(super) fn collected_data(job: &Job) -> Vec<String> {
 }
 
 /// Checks a name pattern.
-fn check_pattern(job: &Job, name: &str, spelled: Spelled) -> Vec<Finding> {
+fn check_pattern(job: &Job, name: &str, spelled: Spelled) -> Vec<JobProblem> {
     let Some(Value::Text(text)) = find_value(job, name) else { return Vec::new() };
     let at = option_line(job, name);
     let mut out = Vec::new();
     let errors = Engines::new(text).errors().map(|e| e.map(str::to_owned));
     match errors {
-        [Some(old), Some(_)] => out.push(Finding::new(
+        [Some(old), Some(_)] => out.push(JobProblem::new(
             Error,
             "bad-pattern",
             at,
             format!("`{name}` is no regular expression ({old}): the program ends when its first code object is loaded"),
         )),
-        [Some(old), None] => out.push(Finding::new(
+        [Some(old), None] => out.push(JobProblem::new(
             Error,
             "bad-pattern",
             at,
             format!("`{name}` is no regular expression up to ROCm 7.0 ({old}): the program ends when its first code object is loaded"),
         )),
-        [None, Some(new)] => out.push(Finding::new(
+        [None, Some(new)] => out.push(JobProblem::new(
             Error,
             "bad-pattern",
             at,
@@ -82,7 +82,7 @@ fn check_pattern(job: &Job, name: &str, spelled: Spelled) -> Vec<Finding> {
     }
     for difference in engine_differences(text) {
         out.push(
-            Finding::new(Error, "other-engine", at, format!("`{name}`: {difference}"))
+            JobProblem::new(Error, "other-engine", at, format!("`{name}`: {difference}"))
                 .with_fix("use only escaped letters, `.*`, classes like [a-z], `^` and `$`, and `|` outside of groups"),
         );
     }
@@ -90,12 +90,12 @@ fn check_pattern(job: &Job, name: &str, spelled: Spelled) -> Vec<Finding> {
         let text = format!(
             "`{name}`: from ROCm 7.1 on nothing after the group `{group}` makes it try another way to match, so names may be missed"
         );
-        out.push(Finding::new(Warning, "no-way-back", at, text).with_fix("write the alternatives whole, with `|` outside of groups"));
+        out.push(JobProblem::new(Warning, "no-way-back", at, text).with_fix("write the alternatives whole, with `|` outside of groups"));
     }
     let parameters = text.contains("\\(") || text.contains('<');
     match spelled {
         Spelled::Truncated if parameters => out.push(
-            Finding::new(
+            JobProblem::new(
                 Error,
                 "spelling",
                 at,
@@ -105,7 +105,7 @@ fn check_pattern(job: &Job, name: &str, spelled: Spelled) -> Vec<Finding> {
             )
             .with_fix("leave them out of the pattern, or truncate_kernels out of the job"),
         ),
-        Spelled::Mangled if parameters => out.push(Finding::new(
+        Spelled::Mangled if parameters => out.push(JobProblem::new(
             Error,
             "spelling",
             at,
@@ -116,13 +116,13 @@ fn check_pattern(job: &Job, name: &str, spelled: Spelled) -> Vec<Finding> {
     let bare = text.strip_prefix(".*").unwrap_or(text);
     if name == "kernel_include_regex" && !text.contains('^') && !bare.trim_end_matches(".*").is_empty() {
         let text = format!("`{name}` is searched in the name: without `^` and `$` longer names that contain it are taken, too");
-        out.push(Finding::new(Info, "searched", at, text));
+        out.push(JobProblem::new(Info, "searched", at, text));
     }
     out
 }
 
 /// Checks the launch numbers.
-fn check_numbers(job: &Job) -> Vec<Finding> {
+fn check_numbers(job: &Job) -> Vec<JobProblem> {
     let Some(value) = find_value(job, "kernel_iteration_range") else { return Vec::new() };
     let at = option_line(job, "kernel_iteration_range");
     let list = value_texts(Some(value));
@@ -133,19 +133,19 @@ fn check_numbers(job: &Job) -> Vec<Finding> {
             "`{}` is no number and no range like 3-4: the program ends as soon as rocprofv3's library is loaded",
             written.wrong.join("`, `")
         );
-        out.push(Finding::new(Error, "bad-range", at, text));
+        out.push(JobProblem::new(Error, "bad-range", at, text));
     } else if written.ranges.is_empty() {
         let text = if written.zero {
             "launches are counted from 1, so 0 selects nothing"
         } else {
             "these ranges have no number in them: nothing is selected"
         };
-        out.push(Finding::new(Error, "nothing-selected", at, format!("{text}; rocprofv3 ends without an error and without results")));
+        out.push(JobProblem::new(Error, "nothing-selected", at, format!("{text}; rocprofv3 ends without an error and without results")));
     } else if written.zero {
-        out.push(Finding::new(Warning, "from-one", at, "launches are counted from 1: 0 selects nothing"));
+        out.push(JobProblem::new(Warning, "from-one", at, "launches are counted from 1: 0 selects nothing"));
     }
     if written.long {
-        out.push(Finding::new(
+        out.push(JobProblem::new(
             Warning,
             "long-range",
             at,
@@ -154,16 +154,16 @@ fn check_numbers(job: &Job) -> Vec<Finding> {
     }
     if written.nested && written.wrong.is_empty() {
         let text = format!("brackets inside brackets mean nothing: these are {}", Numbers::These(written.ranges).describe());
-        out.push(Finding::new(Info, "nested", at, text));
+        out.push(JobProblem::new(Info, "nested", at, text));
     }
     out
 }
 
 /// Checks combinations of a job's options. `several`: the file has other jobs.
-pub(super) fn of_job(job: &Job, filter: Option<&Filter>, several: bool) -> Vec<Finding> {
+pub(super) fn of_job(job: &Job, filter: Option<&Filter>, several: bool) -> Vec<JobProblem> {
     let has = |name: &str| find_value(job, name).is_some();
     let mut out = Vec::new();
-    let mut add = |severity, id, name: &str, text: &str| out.push(Finding::new(severity, id, option_line(job, name), text));
+    let mut add = |severity, id, name: &str, text: &str| out.push(JobProblem::new(severity, id, option_line(job, name), text));
     let counters = has("pmc") || has("pmc_groups");
     let (att, traced) = (has("advanced_thread_trace"), collected_data(job).iter().any(|c| c.starts_with("a trace")));
     if several && !has("pmc") {
@@ -301,22 +301,22 @@ pub(super) fn of_job(job: &Job, filter: Option<&Filter>, several: bool) -> Vec<F
 }
 
 /// Checks the file as a whole.
-pub(super) fn of_file(name: &str, jobs: &[Job], beside: &[Key]) -> Vec<Finding> {
+pub(super) fn of_file(name: &str, jobs: &[Job], beside: &[Key]) -> Vec<JobProblem> {
     let mut out = Vec::new();
     // `rocprofv3.py` reads only `data["jobs"]`, in all releases up to 7.2.
     for key in beside {
         let text = format!("`{}` is outside `jobs`: rocprofv3 reads only the list `jobs` and silently ignores it", key.name);
         out.push(match find_option(&key.name) {
-            Some(_) => Finding::new(Error, "beside-jobs", key.line, text).with_fix("put it into each job that it is meant for"),
-            None => Finding::new(Info, "beside-jobs", key.line, text),
+            Some(_) => JobProblem::new(Error, "beside-jobs", key.line, text).with_fix("put it into each job that it is meant for"),
+            None => JobProblem::new(Info, "beside-jobs", key.line, text),
         });
     }
     if jobs.is_empty() {
-        out.push(Finding::new(Error, "no-jobs", None, "there is no job in it"));
+        out.push(JobProblem::new(Error, "no-jobs", None, "there is no job in it"));
     }
     if matches!(name.rsplit_once('.'), Some((_, "txt" | "text"))) {
         let text = "text files are out of date since ROCm 7.2.4; of their lines rocprofv3 reads `pmc:` only, no filters";
-        out.push(Finding::new(Warning, "text-file", None, text).with_fix("write the jobs as YAML"));
+        out.push(JobProblem::new(Warning, "text-file", None, text).with_fix("write the jobs as YAML"));
     }
     let with = jobs.iter().filter(|j| find_value(j, "pmc").is_some()).count();
     if jobs.len() > 1 && with < jobs.len() {
@@ -330,12 +330,12 @@ pub(super) fn of_file(name: &str, jobs: &[Job], beside: &[Key]) -> Vec<Finding> 
             }
         );
         out.push(
-            Finding::new(Error, "jobs-dropped", None, text)
+            JobProblem::new(Error, "jobs-dropped", None, text)
                 .with_fix("put each job without counters in a file of its own, and run rocprofv3 for each file"),
         );
     } else if jobs.len() > 1 {
         let text = format!("the program runs {} times, once for each job; results are in pass_1 to pass_{}", jobs.len(), jobs.len());
-        out.push(Finding::new(Info, "runs", None, text));
+        out.push(JobProblem::new(Info, "runs", None, text));
     }
     out
 }

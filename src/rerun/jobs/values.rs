@@ -1,7 +1,7 @@
 //! Checks of single option values: rocprofv3 uses the values as Python parses them from the file.
 
-use super::Finding;
-use super::options::{Kind, find_option, option_names};
+use super::JobProblem;
+use super::options::{OptionKind, find_option, option_names};
 use super::read::{Job, Key, Value, parse_int};
 use crate::analysis::fuzzy::nearest_match;
 use crate::model::Severity::{Error, Info, Warning};
@@ -13,9 +13,9 @@ fn is_false_word(words: &str) -> bool {
     matches!(words.to_ascii_lowercase().as_str(), "false" | "no" | "off" | "0" | "n" | "f")
 }
 
-fn check_value(key: &Key) -> Vec<Finding> {
+fn check_value(key: &Key) -> Vec<JobProblem> {
     let Key { name, value, line } = key;
-    let error = |id, text: String| Finding::new(Error, id, *line, text);
+    let error = |id, text: String| JobProblem::new(Error, id, *line, text);
     let Some((kind, since)) = find_option(name) else {
         let found = error("unknown-option", format!("`{name}` is no option of rocprofv3, which ignores it without a word"));
         let near = nearest_match(name, option_names());
@@ -30,19 +30,19 @@ fn check_value(key: &Key) -> Vec<Finding> {
     };
     let mut out = Vec::new();
     if !since.is_empty() {
-        out.push(Finding::new(Info, "newer-release", *line, format!("`{name}` needs ROCm {since} or newer; older ones ignore it")));
+        out.push(JobProblem::new(Info, "newer-release", *line, format!("`{name}` needs ROCm {since} or newer; older ones ignore it")));
     }
     let written = value.to_text();
     match (kind, value) {
-        (_, Value::Null) => out.push(Finding::new(Warning, "empty-value", *line, format!("`{name}` has no value and is ignored"))),
-        (Kind::Texts, Value::Text(text)) if name != "kernel_iteration_range" => {
+        (_, Value::Null) => out.push(JobProblem::new(Warning, "empty-value", *line, format!("`{name}` has no value and is ignored"))),
+        (OptionKind::Texts, Value::Text(text)) if name != "kernel_iteration_range" => {
             let pieces: Vec<&str> = text.split([' ', ',']).filter(|p| !p.is_empty()).collect();
             out.push(
                 error("letter-by-letter", format!("`{name}` is a text, not a list: rocprofv3 takes it letter by letter"))
                     .with_fix(format!("write `{name}: [{}]`", pieces.join(", "))),
             );
         }
-        (Kind::Texts, Value::Number(_) | Value::Bool(_) | Value::Map(_)) => out.push(
+        (OptionKind::Texts, Value::Number(_) | Value::Bool(_) | Value::Map(_)) => out.push(
             error("wrong-type", format!("`{name}: {written}` is no text: rocprofv3 ends with a TypeError before the program starts"))
                 .with_fix(if name == "kernel_iteration_range" {
                     format!("write `{name}: '[{written}]'`")
@@ -50,7 +50,7 @@ fn check_value(key: &Key) -> Vec<Finding> {
                     format!("write `{name}: ['{written}']`")
                 }),
         ),
-        (Kind::Texts, Value::List(list)) => {
+        (OptionKind::Texts, Value::List(list)) => {
             if let Some(wrong) = list.iter().find(|v| !matches!(v, Value::Text(_))) {
                 let base = matches!(wrong, Value::Number(n) if n.contains(':'));
                 let what = if base { "a number of base 60 in YAML" } else { "no text" };
@@ -58,36 +58,36 @@ fn check_value(key: &Key) -> Vec<Finding> {
                 out.push(error("wrong-type", text).with_fix(format!("put it in quotes: '{}'", wrong.to_text())));
             }
         }
-        (Kind::Groups, value) if !matches!(value, Value::List(l) if l.iter().all(|g| matches!(g, Value::List(_)))) => {
+        (OptionKind::Groups, value) if !matches!(value, Value::List(l) if l.iter().all(|g| matches!(g, Value::List(_)))) => {
             out.push(error("wrong-type", format!("`{name}` is no list of lists")).with_fix("write it as [[A, B], [C]]"));
         }
-        (Kind::Trace | Kind::Switch, Value::Text(text)) if !text.is_empty() => out.push(
+        (OptionKind::Trace | OptionKind::Switch, Value::Text(text)) if !text.is_empty() => out.push(
             if is_false_word(text) {
                 error("text-means-on", format!("`{name}: '{text}'` is a text, and any text means on"))
             } else {
-                Finding::new(Warning, "text-means-on", *line, format!("`{name}: '{text}'` is a text, and any text means on"))
+                JobProblem::new(Warning, "text-means-on", *line, format!("`{name}: '{text}'` is a text, and any text means on"))
             }
             .with_fix("write true or false without quotes"),
         ),
-        (Kind::Text, Value::List(_) | Value::Map(_)) => {
+        (OptionKind::Text, Value::List(_) | Value::Map(_)) => {
             out.push(error("wrong-type", format!("`{name}` takes one text; the list would be used as Python prints it")));
         }
-        (Kind::Mask, Value::Text(text)) if parse_mask(text).is_none() => {
+        (OptionKind::Mask, Value::Text(text)) if parse_mask(text).is_none() => {
             out.push(
                 error("not-a-number", format!("`{name}: '{text}'` is no number: rocprofv3 ends with a ValueError"))
                     .with_fix("write '0x…' or a decimal number"),
             );
         }
-        (Kind::Mask, Value::Number(text)) if parse_int(text) == Some(0) => out.push(
-            Finding::new(Warning, "zero-is-default", *line, format!("`{name}: 0` counts as not given, so the default is used"))
+        (OptionKind::Mask, Value::Number(text)) if parse_int(text) == Some(0) => out.push(
+            JobProblem::new(Warning, "zero-is-default", *line, format!("`{name}: 0` counts as not given, so the default is used"))
                 .with_fix("write it as text: '0x0'"),
         ),
-        (Kind::Mask, Value::List(_) | Value::Map(_) | Value::Bool(_)) => {
+        (OptionKind::Mask, Value::List(_) | Value::Map(_) | Value::Bool(_)) => {
             out.push(error("wrong-type", format!("`{name}: {written}` is neither a number nor a text with one")));
         }
-        (Kind::Number, Value::Text(text)) => {
+        (OptionKind::Number, Value::Text(text)) => {
             out.push(
-                Finding::new(Warning, "wrong-type", *line, format!("`{name}: '{text}'` is a text where a number is wanted"))
+                JobProblem::new(Warning, "wrong-type", *line, format!("`{name}: '{text}'` is a text where a number is wanted"))
                     .with_fix("leave the quotes out"),
             );
         }
@@ -103,7 +103,7 @@ fn parse_mask(text: &str) -> Option<i64> {
 }
 
 /// Checks values of the right type against the limits of the option.
-fn check_limits(Key { name, value, line }: &Key) -> Vec<Finding> {
+fn check_limits(Key { name, value, line }: &Key) -> Vec<JobProblem> {
     let n = match value {
         Value::Number(text) | Value::Text(text) => parse_mask(text).or_else(|| parse_int(text)),
         _ => None,
@@ -111,24 +111,24 @@ fn check_limits(Key { name, value, line }: &Key) -> Vec<Finding> {
     let mut out = Vec::new();
     match (name.as_str(), n) {
         ("att_target_cu" | "att_simd_select", Some(n)) if !(0..=15).contains(&n) => {
-            out.push(Finding::new(Error, "out-of-range", *line, format!("`{name}` is from 0 to 15, not {n}")));
+            out.push(JobProblem::new(Error, "out-of-range", *line, format!("`{name}` is from 0 to 15, not {n}")));
         }
         ("att_buffer_size", Some(n)) if n < 1 << 20 => {
-            out.push(Finding::new(
+            out.push(JobProblem::new(
                 Error,
                 "out-of-range",
                 *line,
                 format!("`{name}` is in bytes and at least 1 MiB for each shader engine, not {n}"),
             ));
         }
-        ("att_simd_select", Some(n)) if n > 3 => out.push(Finding::new(
+        ("att_simd_select", Some(n)) if n > 3 => out.push(JobProblem::new(
             Info,
             "simd-select",
             *line,
             "`att_simd_select` is a mask of SIMDs on CDNA (gfx9) and the number of one, 0 to 3, on RDNA",
         )),
         ("att_perfcounter_ctrl", Some(n)) if !(0..=32).contains(&n) => {
-            out.push(Finding::new(Error, "out-of-range", *line, format!("`{name}` is from 1 to 32, not {n}")));
+            out.push(JobProblem::new(Error, "out-of-range", *line, format!("`{name}` is from 1 to 32, not {n}")));
         }
         _ => {}
     }
@@ -137,19 +137,19 @@ fn check_limits(Key { name, value, line }: &Key) -> Vec<Finding> {
     {
         for format in list.iter().map(Value::to_text).filter(|f| !FORMATS.contains(&f.to_ascii_lowercase().as_str())) {
             let text = format!("`{format}` is no format that rocprofv3 writes");
-            out.push(Finding::new(Error, "unknown-format", *line, text).with_fix(format!("one of {}", FORMATS.join(", "))));
+            out.push(JobProblem::new(Error, "unknown-format", *line, text).with_fix(format!("one of {}", FORMATS.join(", "))));
         }
         if list.iter().all(|f| f.to_text().eq_ignore_ascii_case("otf2")) && !list.is_empty() {
             let text = "OTF2 alone cannot be opened by warpscope";
-            out.push(Finding::new(Info, "otf2", *line, text).with_fix("add json or rocpd"));
+            out.push(JobProblem::new(Info, "otf2", *line, text).with_fix("add json or rocpd"));
         }
     }
     out
 }
 
 /// Checks each option of a job separately.
-pub(super) fn of_job(job: &Job) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = job.keys.iter().flat_map(check_value).collect();
+pub(super) fn of_job(job: &Job) -> Vec<JobProblem> {
+    let mut findings: Vec<JobProblem> = job.keys.iter().flat_map(check_value).collect();
     // Report a release required by several options once.
     let mut newest: Vec<&'static str> = Vec::new();
     let mut needing: Vec<&str> = Vec::new();
@@ -163,7 +163,7 @@ pub(super) fn of_job(job: &Job) -> Vec<Finding> {
         let names: Vec<String> =
             needing.iter().filter(|n| find_option(n).is_some_and(|o| o.1 == *since)).map(|n| format!("`{n}`")).collect();
         let text = format!("needs ROCm {since} or newer: older ones ignore {}", names.join(", "));
-        findings.push(Finding::new(Info, "newer-release", job.line, text));
+        findings.push(JobProblem::new(Info, "newer-release", job.line, text));
     }
     findings
 }

@@ -1,6 +1,6 @@
 //! Lookup of built-in and user recipes.
 
-use super::recipe::{How, Recipe};
+use super::recipe::{Recipe, RecipeKind};
 use super::rows::RECIPES;
 use super::user::User;
 
@@ -17,7 +17,7 @@ fn from_user(user: &User) -> Recipe<'_> {
         when: &user.when,
         cost: &user.cost,
         needs_range: user.needs_range(),
-        how: How::User(user),
+        how: RecipeKind::User(user),
     }
 }
 

@@ -4,7 +4,7 @@
 use super::pattern::Pattern;
 use super::prepared::{Place, Prepared, Wanted, part, program_part};
 use crate::model::text::is_unsafe_to_show;
-use crate::rerun::{Part, PartId, shell};
+use crate::rerun::{CommandPart, PartId, shell};
 use std::fmt::Write as _;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ fn kernel_filters(wanted: &Wanted) -> (Option<String>, Option<String>) {
     (regex, Some(range))
 }
 
-fn filter_parts(wanted: &Wanted) -> Vec<Part> {
+fn filter_parts(wanted: &Wanted) -> Vec<CommandPart> {
     let (regex, range) = kernel_filters(wanted);
     let mut out = Vec::new();
     if let Some(regex) = regex {
@@ -113,7 +113,7 @@ pub(super) fn prepare(job: Job, wanted: &Wanted, place: &Place<'_>) -> Result<Pr
     let folder = place.folder.unwrap_or(".");
     let mut prepared = Prepared::default();
     let mut parts = vec![part(PartId::Tool, &["rocprofv3"], "AMD's profiler.")];
-    let collect = |parts: &mut Vec<Part>, words: &[&str], why: &str| parts.push(part(PartId::Collect, words, why));
+    let collect = |parts: &mut Vec<CommandPart>, words: &[&str], why: &str| parts.push(part(PartId::Collect, words, why));
     let csv = |name: &str| Pattern::exact(format!("{stem}_{name}.csv"));
     match job {
         Job::Kernels => {

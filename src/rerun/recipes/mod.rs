@@ -27,7 +27,7 @@ pub use prepared::{Prepared, Wanted};
 pub use recipe::Recipe;
 pub use rows::RECIPES;
 pub use size::expected_bytes;
-pub use steps::{Role, Step};
+pub use steps::{RecipeStep, Role};
 pub use torch::{NO_TORCH, TRACE_SECONDS};
 pub use user::{TOOLS, User};
 

@@ -4,12 +4,12 @@ use super::pattern::Pattern;
 use super::prepared::{Place, Prepared, Wanted, part};
 use super::ranks::{self, Ranks};
 use crate::rerun::collect::{self, Collect};
-use crate::rerun::{Part, PartId, nvtx, parts};
+use crate::rerun::{CommandPart, PartId, nvtx, parts};
 
 /// Collected metrics and number of launches.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Counters {
-    pub what: What,
+pub(super) struct NcuJob {
+    pub what: NcuMetrics,
     /// Default number of launches without a kernel name.
     pub count: u64,
     /// Default number of launches of a named kernel.
@@ -17,7 +17,7 @@ pub(super) struct Counters {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum What {
+pub(super) enum NcuMetrics {
     /// One metric in one pass, without clock control.
     Duration,
     Set(&'static str),
@@ -27,7 +27,7 @@ pub(super) enum What {
     Question(&'static str),
 }
 
-impl What {
+impl NcuMetrics {
     /// Returns the collection, for the cost tables; `None` if the tables lack it.
     pub(super) fn collect(self) -> Option<Collect> {
         match self {
@@ -37,7 +37,7 @@ impl What {
         }
     }
 
-    fn to_parts(self) -> Vec<Part> {
+    fn to_parts(self) -> Vec<CommandPart> {
         let mut out = Vec::new();
         match self.collect() {
             None => {
@@ -46,7 +46,11 @@ impl What {
             }
             Some(collect) => {
                 let source = matches!(self, Self::SetWithSource(_)) || collect.wants_source();
-                out.push(Part { id: PartId::Collect, words: collect.to_args(), why: format!("What is measured: {}.", collect.describe()) });
+                out.push(CommandPart {
+                    id: PartId::Collect,
+                    words: collect.to_args(),
+                    why: format!("What is measured: {}.", collect.describe()),
+                });
                 if source {
                     let why = "CUDA source is imported into the report; the program must be built with -lineinfo.";
                     out.push(part(PartId::Source, &["--import-source", "yes"], why));
@@ -87,7 +91,7 @@ pub(super) fn include_expression(range: &str) -> Result<String, String> {
 }
 
 /// Returns the options that select launches by name and number.
-fn selection_parts(counters: &Counters, wanted: &Wanted, ranks: bool) -> Vec<Part> {
+fn selection_parts(counters: &NcuJob, wanted: &Wanted, ranks: bool) -> Vec<CommandPart> {
     let mut out = Vec::new();
     match &wanted.kernel {
         Some(kernel) => {
@@ -117,7 +121,7 @@ fn selection_parts(counters: &Counters, wanted: &Wanted, ranks: bool) -> Vec<Par
     out
 }
 
-pub(super) fn prepare(counters: &Counters, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
+pub(super) fn prepare(counters: &NcuJob, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
     let mut gate = Vec::new();
     if let Some(range) = &wanted.range {
         let why = "Only launches inside this push/pop range are counted, on the thread that opened it.";
@@ -132,7 +136,7 @@ pub(super) fn prepare(counters: &Counters, wanted: &Wanted, place: &Place<'_>) -
             Ranks::Together => out.push(parts::output(place.output, false)),
             each => {
                 let why = format!("{} ncu refuses to start if it already exists.", each.describe_report(place, "ncu-rep"));
-                out.push(Part { id: PartId::Output, words: vec!["--export".to_owned(), each.report_name(place)], why });
+                out.push(CommandPart { id: PartId::Output, words: vec!["--export".to_owned(), each.report_name(place)], why });
             }
         }
         out

@@ -4,7 +4,7 @@
 use super::pattern::Pattern;
 use super::prepared::{Place, Prepared, Wanted, part};
 use super::ranks::{self, Ranks};
-use crate::rerun::{Part, PartId};
+use crate::rerun::{CommandPart, PartId};
 
 /// Options that belong together, and their explanation. `{RANGE}` is replaced by the range.
 pub(super) type Group = (&'static [&'static str], &'static str);
@@ -30,19 +30,19 @@ pub(super) const API_EACH: Group = (
 );
 
 /// Returns the profiler and its options, without output and program.
-pub(super) fn option_parts(groups: &[Group], range: Option<&str>) -> Vec<Part> {
+pub(super) fn option_parts(groups: &[Group], range: Option<&str>) -> Vec<CommandPart> {
     let mut parts = vec![part(PartId::Tool, &["nsys", "profile"], "NVIDIA's timeline profiler.")];
     for (words, why) in groups {
         let words = words.iter().map(|w| w.replace("{RANGE}", range.unwrap_or_default())).collect();
-        parts.push(Part { id: PartId::Collect, words, why: (*why).to_owned() });
+        parts.push(CommandPart { id: PartId::Collect, words, why: (*why).to_owned() });
     }
     parts
 }
 
-pub(super) fn output_part(ranks: &Ranks, place: &Place<'_>) -> Part {
+pub(super) fn output_part(ranks: &Ranks, place: &Place<'_>) -> CommandPart {
     let why =
         format!("{} nsys does not overwrite: if it already exists, the new one stays in TMPDIR.", ranks.describe_report(place, "nsys-rep"));
-    Part { id: PartId::Output, words: vec!["--output".to_owned(), ranks.report_name(place)], why }
+    CommandPart { id: PartId::Output, words: vec!["--output".to_owned(), ranks.report_name(place)], why }
 }
 
 /// Returns patterns for the reports of a timeline.

@@ -1,8 +1,8 @@
 //! Input and result of preparing a recipe, and helpers shared by all recipes.
 
 use super::pattern::Pattern;
-use super::steps::Step;
-use crate::rerun::command::{Part, PartId};
+use super::steps::RecipeStep;
+use crate::rerun::command::{CommandPart, PartId};
 use crate::rerun::program::PLACEHOLDER;
 
 /// Input of a recipe.
@@ -45,7 +45,7 @@ pub struct Wanted {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prepared {
     /// Parts of the command line.
-    pub parts: Vec<Part>,
+    pub parts: Vec<CommandPart>,
     /// Environment variables added to the inherited ones.
     pub env: Vec<(String, String)>,
     /// Files to write before the command starts: path relative to the output folder, text.
@@ -54,7 +54,7 @@ pub struct Prepared {
     pub reports: Vec<Pattern>,
     /// Steps of a guided session, in order; empty if the command alone suffices.
     /// [`Role::Start`](super::steps::Role::Start) is the command itself.
-    pub steps: Vec<Step>,
+    pub steps: Vec<RecipeStep>,
     /// Remarks on this program under this recipe, one sentence each.
     pub notes: Vec<String>,
     /// Reason why the command cannot be started as is, e.g. a part that the user must fill in.
@@ -116,12 +116,12 @@ pub(super) fn program_words(program: &[String]) -> Vec<String> {
     if program.is_empty() { vec![PLACEHOLDER.to_owned()] } else { program.to_vec() }
 }
 
-pub(super) fn program_part(program: &[String]) -> Part {
-    Part { id: PartId::Program, words: program_words(program), why: "The program and its arguments.".to_owned() }
+pub(super) fn program_part(program: &[String]) -> CommandPart {
+    CommandPart { id: PartId::Program, words: program_words(program), why: "The program and its arguments.".to_owned() }
 }
 
-pub(super) fn part(id: PartId, text: &[&str], why: impl Into<String>) -> Part {
-    Part { id, words: text.iter().map(|w| (*w).to_owned()).collect(), why: why.into() }
+pub(super) fn part(id: PartId, text: &[&str], why: impl Into<String>) -> CommandPart {
+    CommandPart { id, words: text.iter().map(|w| (*w).to_owned()).collect(), why: why.into() }
 }
 
 /// Returns true if a word looks like a Hydra override: `a.b=c`, `+a=1`, `++a=1`, `~a`.

@@ -2,7 +2,7 @@
 
 use super::prepared::{Place, Wanted, program_part};
 use crate::rerun::launchers::{self, Launched};
-use crate::rerun::{Part, PartId, shell};
+use crate::rerun::{CommandPart, PartId, shell};
 
 /// Placement of the profiler relative to a launcher.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Ranks {
     }
 
     /// Returns the profiler's parts between the launcher and the program.
-    pub(super) fn wrap_profiler(&self, profiler: Vec<Part>, wanted: &Wanted) -> Vec<Part> {
+    pub(super) fn wrap_profiler(&self, profiler: Vec<CommandPart>, wanted: &Wanted) -> Vec<CommandPart> {
         let mut parts = Vec::with_capacity(profiler.len() + 2);
         let inner = match self {
             Self::Each(launched) => {
@@ -60,7 +60,7 @@ impl Ranks {
                 } else {
                     "The launcher, unchanged."
                 };
-                parts.push(Part { id: PartId::Processes, words: launched.head.clone(), why: why.to_owned() });
+                parts.push(CommandPart { id: PartId::Processes, words: launched.head.clone(), why: why.to_owned() });
                 program_part(&launched.inner)
             }
             Self::Together | Self::Inner => program_part(&wanted.program),
@@ -74,7 +74,7 @@ impl Ranks {
 /// Decides whether ranks are profiled separately. `always` means that the recipe does so for any launcher. If the
 /// launcher's command cannot be parsed, the error sentence explains how to write the command by hand; `inner` returns
 /// the profiler's part of it.
-pub(super) fn resolve_ranks(wanted: &Wanted, always: bool, inner: impl Fn(&Ranks) -> Vec<Part>) -> Result<Ranks, String> {
+pub(super) fn resolve_ranks(wanted: &Wanted, always: bool, inner: impl Fn(&Ranks) -> Vec<CommandPart>) -> Result<Ranks, String> {
     if !wanted.ranks && !always {
         return Ok(Ranks::Together);
     }

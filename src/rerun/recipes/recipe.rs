@@ -3,7 +3,7 @@
 use super::prepared::{Place, Prepared, Wanted, is_multirun};
 use super::user::User;
 use super::{amd, ncu, nsys, servers, torch, trace};
-use crate::rerun::command::Part;
+use crate::rerun::command::CommandPart;
 
 /// A way to record a program.
 #[derive(Clone, Copy, Debug)]
@@ -18,14 +18,14 @@ pub struct Recipe<'a> {
     pub cost: &'a str,
     /// The recipe requires the name of an NVTX range.
     pub needs_range: bool,
-    pub(super) how: How<'a>,
+    pub(super) how: RecipeKind<'a>,
 }
 
 /// Implementation of a recipe.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum How<'a> {
+pub(super) enum RecipeKind<'a> {
     Nsys(nsys::Timeline),
-    Ncu(ncu::Counters),
+    Ncu(ncu::NcuJob),
     Torch,
     Trace(trace::Options),
     Rocprof(amd::Job),
@@ -39,13 +39,13 @@ impl Recipe<'_> {
         let place = Place::from_output(&wanted.output)?;
         self.check_options(wanted)?;
         let mut prepared = match self.how {
-            How::Nsys(timeline) => nsys::prepare(self.id, &timeline, wanted, &place)?,
-            How::Ncu(counters) => ncu::prepare(&counters, wanted, &place)?,
-            How::Torch => torch::prepare(wanted, &place)?,
-            How::Trace(options) => trace::prepare(&options, wanted, &place),
-            How::Rocprof(job) => amd::prepare(job, wanted, &place)?,
-            How::Server(server) => servers::prepare(server, wanted, &place)?,
-            How::User(user) => user.prepare(wanted, &place),
+            RecipeKind::Nsys(timeline) => nsys::prepare(self.id, &timeline, wanted, &place)?,
+            RecipeKind::Ncu(counters) => ncu::prepare(&counters, wanted, &place)?,
+            RecipeKind::Torch => torch::prepare(wanted, &place)?,
+            RecipeKind::Trace(options) => trace::prepare(&options, wanted, &place),
+            RecipeKind::Rocprof(job) => amd::prepare(job, wanted, &place)?,
+            RecipeKind::Server(server) => servers::prepare(server, wanted, &place)?,
+            RecipeKind::User(user) => user.prepare(wanted, &place),
         };
         if wanted.program.is_empty() {
             prepared.by_hand = Some("no program given: put it and its arguments at the end".to_owned());
@@ -60,7 +60,7 @@ impl Recipe<'_> {
     }
 
     /// Returns the parts of the command.
-    pub fn parts(&self, wanted: &Wanted) -> Result<Vec<Part>, String> {
+    pub fn parts(&self, wanted: &Wanted) -> Result<Vec<CommandPart>, String> {
         Ok(self.prepare(wanted)?.parts)
     }
 
@@ -74,15 +74,15 @@ impl Recipe<'_> {
         if self.needs_range && wanted.range.is_none() {
             return Err(format!("recipe {id} needs the name of an NVTX range"));
         }
-        let by_user = matches!(self.how, How::User(_));
+        let by_user = matches!(self.how, RecipeKind::User(_));
         let (range, launches, kernel, seconds, ranks) = match self.how {
-            How::Nsys(_) => (self.needs_range, false, false, false, true),
-            How::Ncu(_) => (true, true, true, false, true),
-            How::Torch => (false, false, false, true, true),
-            How::Trace(_) => (self.needs_range, false, false, true, false),
-            How::Rocprof(job) => (false, job.supports_filters(), job.supports_filters(), false, false),
-            How::Server(server) => (false, server.counts_iterations(), false, false, false),
-            How::User(_) => (self.needs_range, false, false, false, false),
+            RecipeKind::Nsys(_) => (self.needs_range, false, false, false, true),
+            RecipeKind::Ncu(_) => (true, true, true, false, true),
+            RecipeKind::Torch => (false, false, false, true, true),
+            RecipeKind::Trace(_) => (self.needs_range, false, false, true, false),
+            RecipeKind::Rocprof(job) => (false, job.supports_filters(), job.supports_filters(), false, false),
+            RecipeKind::Server(server) => (false, server.counts_iterations(), false, false, false),
+            RecipeKind::User(_) => (self.needs_range, false, false, false, false),
         };
         let refuse = |given: bool, takes: bool, what: &str| {
             if given && !takes { Err(format!("recipe {id} takes no {what}")) } else { Ok(()) }
@@ -91,7 +91,7 @@ impl Recipe<'_> {
         refuse(wanted.kernel.is_some(), kernel, "kernel: it does not choose among them")?;
         refuse(wanted.skip.is_some() || wanted.count.is_some(), launches, "number of launches: it does not choose among them")?;
         refuse(wanted.seconds.is_some(), seconds, "seconds: it records from beginning to end")?;
-        if wanted.ranks && matches!(self.how, How::Trace(_)) {
+        if wanted.ranks && matches!(self.how, RecipeKind::Trace(_)) {
             return Err(format!("recipe {id} writes a trace for each process anyway: leave --ranks out"));
         }
         refuse(wanted.ranks, ranks, "separate launcher: put the profiler between launcher and program by hand")?;

@@ -1,29 +1,29 @@
 //! All built-in recipes, one row each.
 
 use super::amd::Job;
-use super::ncu::{Counters, What};
+use super::ncu::{NcuJob, NcuMetrics};
 use super::nsys::{API_EACH, CUDA, Group, NO_CPU, NODES, Timeline};
-use super::recipe::{How, Recipe};
+use super::recipe::{Recipe, RecipeKind};
 use super::servers::Server;
 use super::trace::Options;
 
 type Row = Recipe<'static>;
 
-const fn row(id: &'static str, tool: &'static str, how: How<'static>, [about, when, cost]: [&'static str; 3]) -> Row {
+const fn row(id: &'static str, tool: &'static str, how: RecipeKind<'static>, [about, when, cost]: [&'static str; 3]) -> Row {
     Recipe { id, tool, about, when, cost, needs_range: false, how }
 }
 
 const fn nsys(id: &'static str, words: [&'static str; 3], groups: &'static [Group]) -> Row {
-    row(id, "nsys", How::Nsys(Timeline { groups, ranks: false, each: false }), words)
+    row(id, "nsys", RecipeKind::Nsys(Timeline { groups, ranks: false, each: false }), words)
 }
 
 const fn trace(id: &'static str, words: [&'static str; 3], options: &'static [Group]) -> Row {
-    row(id, "trace", How::Trace(Options { words: options }), words)
+    row(id, "trace", RecipeKind::Trace(Options { words: options }), words)
 }
 
 /// `count`: default number of launches without a kernel name; `of_kernel`: with only a kernel name.
-const fn ncu(id: &'static str, words: [&'static str; 3], what: What, count: u64, of_kernel: u64) -> Row {
-    row(id, "ncu", How::Ncu(Counters { what, count, of_kernel }), words)
+const fn ncu(id: &'static str, words: [&'static str; 3], what: NcuMetrics, count: u64, of_kernel: u64) -> Row {
+    row(id, "ncu", RecipeKind::Ncu(NcuJob { what, count, of_kernel }), words)
 }
 
 /// Costs were measured on an H200 with nsys 2025.3 and ncu 2025.3.1; for ncu on kernels of one microsecond, as in
@@ -192,7 +192,7 @@ pub static RECIPES: &[Row] = &[
     row(
         "profiler-api-each",
         "nsys",
-        How::Nsys(Timeline { groups: &[CUDA, NO_CPU, NODES, API_EACH], ranks: false, each: true }),
+        RecipeKind::Nsys(Timeline { groups: &[CUDA, NO_CPU, NODES, API_EACH], ranks: false, each: true }),
         [
             "one timeline for each cudaProfilerStart … Stop",
             "a server or a training loop that opens the range again and again",
@@ -202,7 +202,7 @@ pub static RECIPES: &[Row] = &[
     row(
         "rank",
         "nsys",
-        How::Nsys(Timeline { groups: &[CUDA, NO_CPU, NODES], ranks: true, each: false }),
+        RecipeKind::Nsys(Timeline { groups: &[CUDA, NO_CPU, NODES], ranks: true, each: false }),
         [
             "timeline of each rank, in a report of its own",
             "torchrun, mpirun, mpiexec or srun start the program: give the whole command, and nsys goes between launcher and program",
@@ -244,14 +244,14 @@ pub static RECIPES: &[Row] = &[
             "nsys is not installed on this machine",
             "one pass per launch; kernels are serialized, so gaps and overlap are not as in the program",
         ],
-        What::Duration,
+        NcuMetrics::Duration,
         2000,
         2000,
     ),
     ncu(
         "scan-light",
         ["speed of light of the first 50 launches", "a small program, no nsys", "10 passes, about 0.3 s per launch"],
-        What::Set("basic"),
+        NcuMetrics::Set("basic"),
         50,
         50,
     ),
@@ -262,7 +262,7 @@ pub static RECIPES: &[Row] = &[
             "is a kernel bound by compute, memory or latency?",
             "10 passes, about 0.3 s and 52 kB per launch",
         ],
-        What::Question("bound"),
+        NcuMetrics::Question("bound"),
         20,
         1,
     ),
@@ -273,7 +273,7 @@ pub static RECIPES: &[Row] = &[
             "how far is a kernel from what this GPU can do?",
             "17 passes, about 0.4 s and 620 kB per launch",
         ],
-        What::Set("roofline"),
+        NcuMetrics::Set("roofline"),
         10,
         1,
     ),
@@ -284,7 +284,7 @@ pub static RECIPES: &[Row] = &[
             "a kernel is bound by memory: why is it slow?",
             "35 passes, about 1.1 s and 86 kB per launch",
         ],
-        What::Question("memory"),
+        NcuMetrics::Question("memory"),
         5,
         1,
     ),
@@ -295,7 +295,7 @@ pub static RECIPES: &[Row] = &[
             "a kernel is bound by latency: no unit is near its peak",
             "17 passes, about 0.3 s and 41 kB per launch",
         ],
-        What::Question("stalls"),
+        NcuMetrics::Question("stalls"),
         10,
         1,
     ),
@@ -306,7 +306,7 @@ pub static RECIPES: &[Row] = &[
             "which line of a kernel is it?",
             "13 passes, about 0.3 s and 40 kB per launch, plus the sources; build with -lineinfo",
         ],
-        What::Question("source"),
+        NcuMetrics::Question("source"),
         5,
         1,
     ),
@@ -317,14 +317,14 @@ pub static RECIPES: &[Row] = &[
             "the full analysis of one kernel",
             "38 passes, about 1.7 s and 930 kB per launch: name the kernel",
         ],
-        What::SetWithSource("full"),
+        NcuMetrics::SetWithSource("full"),
         3,
         1,
     ),
     row(
         "torch",
         "torch",
-        How::Torch,
+        RecipeKind::Torch,
         [
             "PyTorch's own trace (CPU and GPU) of an unmodified Python program",
             "which operator launched a kernel; or neither nsys nor ncu is installed",
@@ -334,7 +334,7 @@ pub static RECIPES: &[Row] = &[
     row(
         "rocprof",
         "rocprofv3",
-        How::Rocprof(Job::Kernels),
+        RecipeKind::Rocprof(Job::Kernels),
         [
             "kernels, copies, HIP calls and roctx ranges of an AMD GPU",
             "the first report of a ROCm program",
@@ -344,13 +344,13 @@ pub static RECIPES: &[Row] = &[
     row(
         "rocprof-system",
         "rocprofv3",
-        How::Rocprof(Job::System),
+        RecipeKind::Rocprof(Job::System),
         ["timeline of a ROCm program for Perfetto", "the GPU waits for the host", "higher: every HIP and HSA call"],
     ),
     row(
         "rocprof-counters",
         "rocprofv3",
-        How::Rocprof(Job::Counters),
+        RecipeKind::Rocprof(Job::Counters),
         [
             "hardware counters of an AMD GPU, per launch",
             "waves and memory traffic of a kernel; edit the list for others",
@@ -360,7 +360,7 @@ pub static RECIPES: &[Row] = &[
     row(
         "rocprof-att",
         "rocprofv3",
-        How::Rocprof(Job::Threads),
+        RecipeKind::Rocprof(Job::Threads),
         [
             "thread trace: every instruction of one compute unit of an AMD GPU",
             "the full analysis of one kernel: name it; without a name it is the first launch of each",
@@ -370,7 +370,7 @@ pub static RECIPES: &[Row] = &[
     row(
         "rocprof-jobs",
         "rocprofv3",
-        How::Rocprof(Job::File),
+        RecipeKind::Rocprof(Job::File),
         [
             "trace of a ROCm program by a job file; files for counters and a thread trace are written beside it",
             "a deterministic program; edit the YAML for more",
@@ -380,7 +380,7 @@ pub static RECIPES: &[Row] = &[
     row(
         "vllm",
         "nsys",
-        How::Server(Server::VllmNsys),
+        RecipeKind::Server(Server::VllmNsys),
         [
             "timeline of a vLLM server on demand, step by step",
             "vllm serve, from 0.13 on: kernels and gaps under real load",
@@ -390,7 +390,7 @@ pub static RECIPES: &[Row] = &[
     row(
         "vllm-torch",
         "torch",
-        How::Server(Server::VllmTorch),
+        RecipeKind::Server(Server::VllmTorch),
         [
             "PyTorch's trace of a vLLM server on demand, step by step",
             "vllm serve, from 0.13 on: which operator launched a kernel",
@@ -400,7 +400,7 @@ pub static RECIPES: &[Row] = &[
     row(
         "vllm-torch-old",
         "torch",
-        How::Server(Server::VllmTorchOld),
+        RecipeKind::Server(Server::VllmTorchOld),
         [
             "PyTorch's trace of a vLLM server before 0.13, by VLLM_TORCH_PROFILER_DIR",
             "a vllm serve without --profiler-config",
@@ -410,7 +410,7 @@ pub static RECIPES: &[Row] = &[
     row(
         "trtllm",
         "nsys",
-        How::Server(Server::TrtllmNsys),
+        RecipeKind::Server(Server::TrtllmNsys),
         [
             "timeline of some iterations of TensorRT-LLM",
             "trtllm-serve or trtllm-bench; choose iterations by --launch-skip and --launch-count",
@@ -420,7 +420,7 @@ pub static RECIPES: &[Row] = &[
     row(
         "trtllm-torch",
         "torch",
-        How::Server(Server::TrtllmTorch),
+        RecipeKind::Server(Server::TrtllmTorch),
         [
             "PyTorch's trace of some iterations of TensorRT-LLM",
             "its PyTorch workflow: which operator launched a kernel",

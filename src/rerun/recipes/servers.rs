@@ -8,8 +8,8 @@ use super::nsys::{self, API_EACH, CUDA, Group, NO_CPU, NODES};
 use super::pattern::Pattern;
 use super::prepared::{Place, Prepared, Wanted, program_part, program_words};
 use super::ranks::Ranks;
-use super::steps::{Role, Step};
-use crate::rerun::{Part, PartId};
+use super::steps::{RecipeStep, Role};
+use crate::rerun::{CommandPart, PartId};
 use serde_json::json;
 
 /// A server and its profiler.
@@ -93,9 +93,9 @@ impl Endpoint {
     }
 
     /// Returns the step that waits for the server: `curl` retries once a second for up to half an hour.
-    fn wait_step(&self) -> Step {
+    fn wait_step(&self) -> RecipeStep {
         let words = "curl --silent --fail --output /dev/null --retry 1800 --retry-delay 1 --retry-max-time 1800 --retry-connrefused";
-        Step {
+        RecipeStep {
             role: Role::Wait,
             what: "Wait until the server answers.".to_owned(),
             argv: words.split(' ').map(str::to_owned).chain([format!("{}/health", self.url)]).collect(),
@@ -120,11 +120,11 @@ impl Endpoint {
     }
 }
 
-fn step(role: Role, what: &str, argv: Vec<String>, why: &str) -> Step {
-    Step { role, what: what.to_owned(), argv, why: why.to_owned() }
+fn step(role: Role, what: &str, argv: Vec<String>, why: &str) -> RecipeStep {
+    RecipeStep { role, what: what.to_owned(), argv, why: why.to_owned() }
 }
 
-fn start_step() -> Step {
+fn start_step() -> RecipeStep {
     step(
         Role::Start,
         "Start the server under the profiler, and leave it running.",
@@ -133,7 +133,7 @@ fn start_step() -> Step {
     )
 }
 
-fn stop_step(why: &str) -> Step {
+fn stop_step(why: &str) -> RecipeStep {
     step(Role::Stop, "End the server: Ctrl-C in its terminal, once.", Vec::new(), why)
 }
 
@@ -156,7 +156,7 @@ fn prepare_vllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Pr
     if has_option(argv, "--profiler-config") {
         return Err("the recipe sets vLLM's --profiler-config: remove it from the command".to_owned());
     }
-    let set = |config: serde_json::Value, why: &str| Part {
+    let set = |config: serde_json::Value, why: &str| CommandPart {
         id: PartId::Gate,
         words: vec!["--profiler-config".to_owned(), config.to_string()],
         why: why.to_owned(),
@@ -165,7 +165,7 @@ fn prepare_vllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Pr
     let folder = format!("{stem}.vllm");
     let traces = Pattern::with_wildcard(format!("{folder}/"), ".pt.trace.json.gz");
     let path = place.absolute_path(wanted, &folder);
-    let server_part = Part { why: "The server.".to_owned(), ..program_part(argv) };
+    let server_part = CommandPart { why: "The server.".to_owned(), ..program_part(argv) };
     let mut prepared = Prepared { env: vec![("VLLM_RPC_TIMEOUT".to_owned(), RPC_TIMEOUT.to_owned())], ..Prepared::default() };
     match server {
         Server::VllmNsys => {
@@ -254,7 +254,7 @@ fn prepare_trtllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<
         }
         env.push(("TLLM_TORCH_PROFILE_TRACE".to_owned(), path));
         let why = format!("The program; its PyTorch workflow traces iterations {first} to {last}.");
-        prepared.parts = vec![Part { id: PartId::Program, words: program_words(argv), why }];
+        prepared.parts = vec![CommandPart { id: PartId::Program, words: program_words(argv), why }];
         prepared.reports = vec![Pattern::with_wildcard(format!("{stem}.pt.trace"), "json")];
     }
     prepared.env = env;

@@ -33,7 +33,7 @@ impl Role {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct RecipeStep {
     pub role: Role,
     pub what: String,
     /// The command; empty for [`Role::Start`] (the prepared command) and [`Role::Stop`] (an interrupt).

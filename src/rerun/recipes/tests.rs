@@ -1,6 +1,6 @@
 //! Invariants of all recipes, and the commands of some.
 
-use super::recipe::How;
+use super::recipe::RecipeKind;
 use super::*;
 use crate::rerun::collect::Figure;
 use crate::rerun::program::PLACEHOLDER;
@@ -19,7 +19,7 @@ fn line(id: &str, wanted: &Wanted) -> String {
 
 fn program_for(recipe: &Recipe<'_>) -> &'static str {
     match recipe.how {
-        How::Server(s) if !s.counts_iterations() => "vllm serve m",
+        RecipeKind::Server(s) if !s.counts_iterations() => "vllm serve m",
         _ => "python3 a.py",
     }
 }
@@ -60,7 +60,7 @@ fn every_recipe_is_whole() {
 fn costs_of_counters_are_those_that_were_measured() {
     let rounded = |f: Figure| (f.passes, (f.seconds * 10.0).round() / 10.0);
     for recipe in RECIPES {
-        let How::Ncu(counters) = recipe.how else { continue };
+        let RecipeKind::Ncu(counters) = recipe.how else { continue };
         let Some(collect) = counters.what.collect() else { continue };
         let (passes, seconds) = rounded(collect.cost_per_result().unwrap().0);
         assert!(recipe.cost.contains(&format!("{passes} passes, about {seconds} s")), "{}: {passes} passes, {seconds} s", recipe.id);
@@ -159,7 +159,7 @@ fn overrides_pass_through_untouched() {
     ];
     for recipe in RECIPES {
         let program: Vec<String> = match recipe.how {
-            How::Server(s) if !s.counts_iterations() => vec!["vllm".into(), "serve".into(), "m".into()],
+            RecipeKind::Server(s) if !s.counts_iterations() => vec!["vllm".into(), "serve".into(), "m".into()],
             _ => vec!["python3".into(), "-m".into(), "pkg.train".into()],
         };
         let program: Vec<String> = program.into_iter().chain(overrides.map(str::to_owned)).collect();

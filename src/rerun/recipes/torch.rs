@@ -3,7 +3,7 @@
 use super::pattern::Pattern;
 use super::prepared::{Place, Prepared, Wanted, part, program_words};
 use super::ranks::{self, Ranks};
-use crate::rerun::{Part, PartId};
+use crate::rerun::{CommandPart, PartId};
 
 /// Default trace duration, seconds. A small layer trained on an H200 with torch 2.11 produced 110,000 events a
 /// second: 1.7 MB of compressed trace, and 2.4 s to write it, per second traced; 3.5 s for a loop of tiny kernels.
@@ -105,13 +105,13 @@ pub(super) fn prepare(wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, St
     }
     let mut parts = Vec::new();
     if each {
-        parts.push(Part { id: PartId::Processes, words: head, why: "The launcher, as it starts a program.".to_owned() });
+        parts.push(CommandPart { id: PartId::Processes, words: head, why: "The launcher, as it starts a program.".to_owned() });
     }
-    parts.push(Part { id: PartId::Program, words: python, why: "The program's Python, with its options.".to_owned() });
+    parts.push(CommandPart { id: PartId::Program, words: python, why: "The program's Python, with its options.".to_owned() });
     let why = format!(
         "A script that is written beforehand: it runs the program as Python would, and traces it with torch.profiler from its `import torch` on. Exit code and traceback stay the program's; without torch the exit code is {NO_TORCH}."
     );
-    parts.push(Part { id: PartId::Tool, words: vec![place.sibling_path(&wrapper)], why });
+    parts.push(CommandPart { id: PartId::Tool, words: vec![place.sibling_path(&wrapper)], why });
     parts.push(part(
         PartId::Collect,
         &["--seconds", &seconds.to_string()],
@@ -125,7 +125,7 @@ pub(super) fn prepare(wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, St
         "The trace. Written also when the program raises, exits, or is ended by SIGINT, SIGTERM or SIGHUP."
     };
     parts.push(part(PartId::Output, &["--trace", &place.sibling_path(&trace)], why));
-    parts.push(Part { id: PartId::Program, words: tail, why: "The program and its arguments.".to_owned() });
+    parts.push(CommandPart { id: PartId::Program, words: tail, why: "The program and its arguments.".to_owned() });
     Ok(Prepared { parts, files: vec![(wrapper, WRAPPER.to_owned())], reports: vec![report], ..Prepared::default() })
 }
 

@@ -3,7 +3,7 @@
 use super::pattern::Pattern;
 use super::prepared::{Place, Prepared, Wanted, program_part};
 use crate::analysis::fuzzy::nearest_match;
-use crate::rerun::command::{Part, PartId};
+use crate::rerun::command::{CommandPart, PartId};
 use crate::rerun::shell;
 
 /// Tools that recipes can start, values of [`User::tool`]: the profilers that `src/launch/profiler.rs` describes.
@@ -121,7 +121,10 @@ impl User {
             }
         };
         Prepared {
-            parts: vec![Part { id: PartId::Tool, words, why: format!("Your own recipe `{}`.", self.id) }, program_part(&wanted.program)],
+            parts: vec![
+                CommandPart { id: PartId::Tool, words, why: format!("Your own recipe `{}`.", self.id) },
+                program_part(&wanted.program),
+            ],
             env: self.env.iter().map(|(n, v)| (n.clone(), fill_placeholders(v, place.output, range))).collect(),
             reports: self.reports.iter().map(pattern).collect(),
             ..Prepared::default()

@@ -7,7 +7,7 @@ use super::super::text::{align_left, align_right, bar, wrap_text};
 use super::super::view::View;
 use super::super::widgets::{change_bar, mirror_bar, severity_glyph};
 use super::super::{Role, Theme};
-use crate::analysis::compare::{Change, Row};
+use crate::analysis::compare::{Change, ComparedMetric};
 use crate::analysis::diff::MATTERS;
 use crate::analysis::fuzzy::name_similarity;
 use crate::analysis::hint_outcome::{Outcome, Promise};
@@ -338,13 +338,13 @@ fn predicted_gain(side: &Side<'_>, sides: &[Side<'_>; 2], hint: &Hint) -> Option
     if !related || saved * 100.0 < MATTERS || hint.severity == Severity::Healthy {
         return None;
     }
-    let promise = Promise { id: hint.id, gain: hint.gain.clone() };
+    let promise = Promise { id: hint.id, gain: hint.details.gain.clone() };
     let role = match promise.classify_outcome(saved) {
         Outcome::Kept | Outcome::More => Role::Good,
         Outcome::Less => Role::Text,
         Outcome::Beyond => Role::Warn,
     };
-    Some((format!("promised {}, the {} one saves {:.0}%", hint.gain.to_text(), other.word, saved * 100.0), role))
+    Some((format!("promised {}, the {} one saves {:.0}%", hint.details.gain.to_text(), other.word, saved * 100.0), role))
 }
 
 /// Draws the first hint of each result: headline and advice.
@@ -431,7 +431,7 @@ fn draw_metrics(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: 
 }
 
 /// Fill of the change bar, -1 to 1; factors are on a logarithmic scale.
-fn bar_fill(row: &Row) -> f64 {
+fn bar_fill(row: &ComparedMetric) -> f64 {
     match (row.delta, row.change) {
         (_, Change::Same | Change::Alone) | (None, _) => 0.0,
         (Some(d), _) if row.points => d / FULL_POINTS,
@@ -440,7 +440,7 @@ fn bar_fill(row: &Row) -> f64 {
 }
 
 /// Formats a change: `+12.3%`, `-4.5 pts`, `3.1×`, or a word.
-fn format_change(row: &Row) -> String {
+fn format_change(row: &ComparedMetric) -> String {
     let mark = match row.change {
         Change::Better => "✓ ",
         Change::Worse => "▲ ",

@@ -144,13 +144,13 @@ fn draw_verdict(frame: &mut Frame<'_>, area: Rect, hint: &Hint, case: &Case<'_>,
         let time = |share: f64| ns.map_or_else(|| format!("{:.0}%", share * 100.0), |ns| Nanos::format_ns(ns * share));
         let wide = columns.saturating_sub(WORD + 10);
         let (least, most) = hint.gain_range();
-        let word = if hint.gain.expected.is_some() { "then" } else { "at best" };
+        let word = if hint.details.gain.expected.is_some() { "then" } else { "at best" };
         let mut spans = vec![Span::styled(align_left("now", WORD), theme.style(Role::Dim))];
         spans.extend(bar(1.0, wide, theme.style(Role::Bar), theme));
         spans.push(Span::styled(align_right(&time(1.0), 10), theme.style(Role::Title)));
         out.push(Line::from(spans));
         // The bar extends from the best to the worst expected time.
-        let (best, worst) = (1.0 - most, if hint.gain.expected.is_some() { 1.0 - least } else { 1.0 - most });
+        let (best, worst) = (1.0 - most, if hint.details.gain.expected.is_some() { 1.0 - least } else { 1.0 - most });
         let both = if worst - best < 0.01 { time(best) } else { format!("{} to {}", time(best), time(worst)) };
         let wide = wide.saturating_sub(display_width(&both).saturating_sub(9));
         let mut spans = vec![Span::styled(align_left(word, WORD), theme.style(Role::Dim))];

@@ -6,7 +6,7 @@ use super::super::widgets::key_value_lines;
 use super::super::{Role, Theme};
 use crate::analysis::catalog::{Better, Bound, better_direction, builtin_catalog};
 use crate::analysis::metric::{self, Lookup, format_count, human_number};
-use crate::analysis::metrics_page::Row;
+use crate::analysis::metrics_page::MetricsRow;
 use crate::analysis::roofline::Amount;
 use crate::app::{ResultScreen, ResultView};
 use crate::model::Value;
@@ -41,7 +41,7 @@ pub fn lines(screen: &ResultScreen, columns: usize, theme: &Theme) -> Vec<Line<'
     let mut out = Out { lines: Vec::new(), columns, theme };
     match screen.view {
         ResultView::Metrics => match screen.sections.rows.get(screen.sections.selected) {
-            Some(Row::Section { name, about, id, .. }) => {
+            Some(MetricsRow::Section { name, about, id, .. }) => {
                 out.push_text(name, Role::Title);
                 // ncu cannot collect warpscope's own sections, such as the hints.
                 if screen.details.get().is_some_and(|d| d.sections.iter().any(|s| s.id == *id)) {
@@ -50,8 +50,8 @@ pub fn lines(screen: &ResultScreen, columns: usize, theme: &Theme) -> Vec<Line<'
                 out.lines.push(Line::default());
                 out.push_text(if about.is_empty() { "The report has no description of this section." } else { about }, Role::Text);
             }
-            Some(Row::Rule(rule, message)) => self::explain_rule(screen, (*rule, *message), &mut out),
-            Some(Row::Cells { metrics, .. }) => {
+            Some(MetricsRow::Rule(rule, message)) => self::explain_rule(screen, (*rule, *message), &mut out),
+            Some(MetricsRow::Cells { metrics, .. }) => {
                 for name in metrics {
                     of_metric(screen, name, &mut out);
                     out.lines.push(Line::default());

@@ -9,7 +9,7 @@ use super::super::{Role, Theme};
 use super::diagnosis_charts;
 use crate::analysis::hints::{Evidence, Hint, Severity};
 use crate::analysis::labels::{cut_end, display_width};
-use crate::analysis::path::{self, Step};
+use crate::analysis::path::{self, PathStep};
 use crate::app::screens::result::hints::Line as Row;
 use crate::app::{ActionId, App, Mouse, ResultScreen};
 use crate::model::sections::Scope;
@@ -30,7 +30,7 @@ pub fn step_line(app: &App, screen: &ResultScreen, columns: usize, theme: &Theme
     let steps = path::workflow_steps(&screen.subject, compared, app.session.reports.len() > 1);
     let mut spans = Vec::new();
     let mut used = 0;
-    for Step { word, done, now } in steps {
+    for PathStep { word, done, now } in steps {
         let (mark, role) = if done {
             ("✓", Role::Good)
         } else if now {
@@ -152,10 +152,12 @@ impl Draw<'_> {
                     return if hint.bound.is_empty() { Vec::new() } else { self.labelled_lines("at best", &hint.bound, Role::Dim) };
                 }
                 // Without an estimate, the heading has the same bound: only its reason is new.
-                let mut out = match hint.gain.expected {
-                    Some(_) => {
-                        self.labelled_lines("at most", &format!("{:.0}%: {}", hint.gain.at_most * 100.0, hint.limit_text()), Role::Dim)
-                    }
+                let mut out = match hint.details.gain.expected {
+                    Some(_) => self.labelled_lines(
+                        "at most",
+                        &format!("{:.0}%: {}", hint.details.gain.at_most * 100.0, hint.limit_text()),
+                        Role::Dim,
+                    ),
                     None => self.labelled_lines("since", hint.limit_text(), Role::Dim),
                 };
                 // The cost of the cause by itself; a change that removes it may save more.
@@ -284,7 +286,7 @@ impl Draw<'_> {
         let label = if wide { (self.columns * 2 / 5).clamp(24, 52) } else { self.columns.saturating_sub(6 + VALUE + THAN + 1).max(20) };
         let mut spans = vec![
             Span::raw("      "),
-            Span::styled(align_left(&cut_end(&escape_unsafe(&e.label), label - 1), label), theme.style(Role::Text)),
+            Span::styled(align_left(&cut_end(&escape_unsafe(&e.name), label - 1), label), theme.style(Role::Text)),
             Span::styled(align_right(&format_value(e), VALUE), theme.style(Role::Title)),
             Span::styled(align_right(&format_threshold(e).unwrap_or_default(), THAN), theme.style(Role::Warn)),
         ];

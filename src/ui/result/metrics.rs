@@ -7,7 +7,7 @@ use super::super::{Role, Theme, chart};
 use super::{diagnosis_charts, level_role, memory_chart};
 use crate::analysis::hints::Hint;
 use crate::analysis::labels::{cut_end, display_width};
-use crate::analysis::metrics_page::{Cell, Chart, Row};
+use crate::analysis::metrics_page::{Cell, Chart, MetricsRow};
 use crate::app::screens::result::Asked;
 use crate::app::{ActionId, App, Mouse, ResultScreen};
 use crate::model::sections::{Message, Piece, Scope, Verdict};
@@ -111,7 +111,7 @@ fn draw_section_list(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, v
         .iter()
         .enumerate()
         .filter_map(|(at, r)| match r {
-            Row::Section { name, verdict, .. } => Some((at, &**name, *verdict)),
+            MetricsRow::Section { name, verdict, .. } => Some((at, &**name, *verdict)),
             _ => None,
         })
         .collect();
@@ -150,7 +150,7 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mu
     let (first, rows) =
         (start.get(screen.sections.selected).copied().unwrap_or(0), heights.get(screen.sections.selected).copied().unwrap_or(1));
     let mut top = (*view.scroll_offset("sections")).min(total.saturating_sub(height));
-    let is_section = matches!(screen.sections.rows.get(screen.sections.selected), Some(Row::Section { .. }));
+    let is_section = matches!(screen.sections.rows.get(screen.sections.selected), Some(MetricsRow::Section { .. }));
     if first < top || first + rows > top + height {
         // Scroll to the title of a section, or to the beginning of a long rule.
         top = if first < top || is_section || rows > height { first } else { first + rows - height };
@@ -158,7 +158,7 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mu
         top = first;
     }
     // Selecting the first selectable row also shows the rows above it.
-    if screen.sections.rows.iter().position(Row::is_selectable) == Some(screen.sections.selected) && first < height {
+    if screen.sections.rows.iter().position(MetricsRow::is_selectable) == Some(screen.sections.selected) && first < height {
         top = 0;
     }
     *view.scroll_offset("sections") = top.min(total.saturating_sub(height));
@@ -181,7 +181,7 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mu
             let rect = Rect { y: area.y + u16::try_from(y).unwrap_or(0), height: 1, ..area };
             frame.render_widget(line, rect);
             // Do not highlight the blank line before a section's title.
-            if at == screen.sections.selected && (n == last || !matches!(row, Row::Section { .. })) {
+            if at == screen.sections.selected && (n == last || !matches!(row, MetricsRow::Section { .. })) {
                 crate::ui::widgets::highlight_row(frame.buffer_mut(), rect, theme);
             }
             view.hits.push((rect, Mouse::Row(at)));
@@ -210,21 +210,21 @@ impl Draw<'_> {
         self.screen.details.get()?.rules.get(rule)?.messages.get(message)
     }
 
-    fn row_height(&self, at: usize, row: &Row) -> usize {
+    fn row_height(&self, at: usize, row: &MetricsRow) -> usize {
         match row {
-            Row::Section { .. } => 1 + usize::from(at > 0),
-            Row::Rule(r, m) => self.find_message(*r, *m).map_or(1, |m| self.rule_lines(m).len()),
-            Row::Chart(Chart::Memory(flow)) => memory_chart::lines(flow, self.columns, self.theme).len(),
-            Row::Chart(Chart::Curve { .. }) => CURVE + 1,
-            Row::Note(text) => wrap_text(text, self.columns.saturating_sub(2)).len().max(1),
+            MetricsRow::Section { .. } => 1 + usize::from(at > 0),
+            MetricsRow::Rule(r, m) => self.find_message(*r, *m).map_or(1, |m| self.rule_lines(m).len()),
+            MetricsRow::Chart(Chart::Memory(flow)) => memory_chart::lines(flow, self.columns, self.theme).len(),
+            MetricsRow::Chart(Chart::Curve { .. }) => CURVE + 1,
+            MetricsRow::Note(text) => wrap_text(text, self.columns.saturating_sub(2)).len().max(1),
             _ => 1,
         }
     }
 
-    fn row_lines(&self, at: usize, row: &Row) -> Vec<Line<'static>> {
+    fn row_lines(&self, at: usize, row: &MetricsRow) -> Vec<Line<'static>> {
         let theme = self.theme;
         match row {
-            Row::Section { name, verdict, .. } => {
+            MetricsRow::Section { name, verdict, .. } => {
                 let mark = verdict.filter(|v| *v > Verdict::Info).map(verdict_glyph);
                 let name = cut_end(&escape_unsafe(name), self.columns.saturating_sub(8));
                 let rest = self.columns.saturating_sub(display_width(&name) + 6);
@@ -243,27 +243,27 @@ impl Draw<'_> {
                 out.push(Line::from(spans));
                 out
             }
-            Row::Fold { label, count, open, .. } => vec![Line::from(vec![
+            MetricsRow::Fold { label, count, open, .. } => vec![Line::from(vec![
                 Span::styled(if *open { " ▾ " } else { " ▸ " }, theme.style(Role::Key)),
                 Span::styled(cut_end(&escape_unsafe(label), self.columns.saturating_sub(14)), theme.style(Role::Head)),
                 Span::styled(format!("  {count}"), theme.style(Role::Dim)),
             ])],
-            Row::Label(text) => {
+            MetricsRow::Label(text) => {
                 vec![Line::styled(format!("   {}", cut_end(&escape_unsafe(text), self.columns.saturating_sub(3))), theme.style(Role::Head))]
             }
-            Row::Metric(cell) => vec![self.metric_line(cell, cell.percent.map(|p| (p / 100.0, theme.style(level_role(p)))))],
-            Row::Bar { cell, share } => {
+            MetricsRow::Metric(cell) => vec![self.metric_line(cell, cell.percent.map(|p| (p / 100.0, theme.style(level_role(p)))))],
+            MetricsRow::Bar { cell, share } => {
                 let role = cell.percent.map_or(Role::Bar, level_role);
                 vec![self.metric_line(cell, Some((*share, theme.style(role))))]
             }
-            Row::Cells { label, cells, head, .. } => vec![self.cell_line(label, cells, *head)],
-            Row::Rule(r, m) => self.find_message(*r, *m).map(|m| self.rule_lines(m)).unwrap_or_default(),
-            Row::Hint(i) => self.screen.subject.hints.get(*i).map(|h| vec![self.hint_line(h)]).unwrap_or_default(),
-            Row::Note(text) => wrap_text(text, self.columns.saturating_sub(2))
+            MetricsRow::Cells { label, cells, head, .. } => vec![self.cell_line(label, cells, *head)],
+            MetricsRow::Rule(r, m) => self.find_message(*r, *m).map(|m| self.rule_lines(m)).unwrap_or_default(),
+            MetricsRow::Hint(i) => self.screen.subject.hints.get(*i).map(|h| vec![self.hint_line(h)]).unwrap_or_default(),
+            MetricsRow::Note(text) => wrap_text(text, self.columns.saturating_sub(2))
                 .into_iter()
                 .map(|l| Line::styled(format!("  {l}"), theme.style(Role::Dim)))
                 .collect(),
-            Row::Chart(chart) => self.chart_lines(chart),
+            MetricsRow::Chart(chart) => self.chart_lines(chart),
         }
     }
 

@@ -105,7 +105,7 @@ fn of_hints(app: &App, screen: &ResultScreen) -> String {
         } else {
             format!("{open} goes to {}", e.metric)
         };
-        return format!("{} = {}{than}; {place}", e.label, format_value(e));
+        return format!("{} = {}{than}; {place}", e.name, format_value(e));
     }
     let action = hint.actions.first().map_or("", |a| a);
     let after = if app.session.reports.len() > 1 {

@@ -12,7 +12,7 @@ use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::timeline::{Content, Event, Spot, Window, link};
 use crate::analysis::triage::TimeCategory;
 use crate::app::overlay::FilterInput;
-use crate::app::screens::timeline::inspect::{Found, Look};
+use crate::app::screens::timeline::inspect::{CursorContent, Look};
 use crate::app::screens::timeline::{MAP, label_columns, lane_columns};
 use crate::app::timeline_view::RowRef as Row;
 use crate::app::timeline_view::rows::find_device;
@@ -456,13 +456,13 @@ fn next(app: &App, screen: &TimelineScreen) -> Option<String> {
     let (place, line) = (screen.place?, screen.current_line()?);
     let key = |id| app.session.key_link(id);
     Some(match look.content_at(line, place.cursor, place.window(lane_columns(app.session.size))) {
-        Found::Event(_, Event::Launch(_)) => format!(
+        CursorContent::Event(_, Event::Launch(_)) => format!(
             "{} follows it to its call, {} lists its launches, {} profiles this very launch again",
             key(ActionId::Follow),
             key(ActionId::Open),
             key(ActionId::Rerun)
         ),
-        Found::Event(_, Event::Range(_)) => {
+        CursorContent::Event(_, Event::Range(_)) => {
             format!(
                 "{} goes to what was launched in it, {} shows it in the tree, {} zooms to it",
                 key(ActionId::Follow),
@@ -470,8 +470,10 @@ fn next(app: &App, screen: &TimelineScreen) -> Option<String> {
                 key(ActionId::ZoomTo)
             )
         }
-        Found::Event(..) => format!("{} follows it to what it belongs to, {} zooms to it", key(ActionId::Follow), key(ActionId::ZoomTo)),
-        Found::Idle(gap, _) => {
+        CursorContent::Event(..) => {
+            format!("{} follows it to what it belongs to, {} zooms to it", key(ActionId::Follow), key(ActionId::ZoomTo))
+        }
+        CursorContent::Idle(gap, _) => {
             let step = place.window(lane_columns(app.session.size)).column_width();
             let later = find_device(look.timeline, Some(line)).and_then(|d| look.gaps?.next(d, gap.start, step, true));
             let next = later.map_or_else(String::new, |_| format!(", {} goes to the next one", key(ActionId::NextGap)));

@@ -5,7 +5,7 @@ use crate::analysis::metric::human_number;
 use crate::analysis::readable::readable_name;
 use crate::analysis::timeline::{Category, Event, GroupKey, Window};
 use crate::analysis::triage::{TimeCategory, Triage, Verdict};
-use crate::app::screens::timeline::inspect::{Found, Look};
+use crate::app::screens::timeline::inspect::{CursorContent, Look};
 use crate::app::{ActionId, App, Report, TimelineScreen};
 use crate::model::Nanos;
 use crate::model::text::escape_unsafe;
@@ -70,7 +70,7 @@ pub fn cursor_pane(
     let head = |role: Role, text: String| vec![Span::styled(cut_end(&text, columns.saturating_sub(2)), theme.style(role))];
     let time = ("at".to_owned(), describe::format_time(place.cursor, step.min(1_000)));
     match look.content_at(line, place.cursor, window) {
-        Found::Event(_, event) => {
+        CursorContent::Event(_, event) => {
             let category = look.events.category(event);
             // The kind already says that the event is a launch call: show the name of the kernel, unless the call
             // launched a graph.
@@ -110,7 +110,7 @@ pub fn cursor_pane(
             }
             Pane { title, lines: fact_lines(&all, columns, theme) }
         }
-        Found::Idle(gap, piece) => {
+        CursorContent::Idle(gap, piece) => {
             let part = gap.most.cause.part();
             let title = vec![
                 Span::styled("idle ", theme.style(Role::Part(part))),
@@ -137,7 +137,7 @@ pub fn cursor_pane(
             }
             Pane { title, lines }
         }
-        Found::Value(plot, value) => {
+        CursorContent::Value(plot, value) => {
             let text = |v: f64| {
                 let (number, unit) = human_number(v, metric_unit(&plot.unit));
                 format!("{number} {unit}").trim_end().to_owned()
@@ -148,7 +148,7 @@ pub fn cursor_pane(
             all.extend(levels.first().copied().flatten().map(|l| ("mean in view".to_owned(), text(l.mean))));
             Pane { title: head(Role::Title, name), lines: fact_lines(&all, columns, theme) }
         }
-        Found::Nothing => {
+        CursorContent::Nothing => {
             let group = look.group(line).map_or_else(String::new, |g| escape_unsafe(&g.name).into_owned());
             Pane { title: head(Role::Dim, format!("{group}: nothing here")), lines: fact_lines(&[time], columns, theme) }
         }

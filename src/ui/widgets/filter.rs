@@ -2,11 +2,11 @@
 
 use super::super::{Role, Theme};
 use crate::app::overlay::FilterInput;
-use crate::ui::text::{Part, part};
+use crate::ui::text::{LinePart, part};
 use ratatui::text::Span;
 
 /// The pattern, with a cursor while it is typed; `None` without a filter.
-pub fn filter_part(filter: &FilterInput, theme: &Theme) -> Option<Part> {
+pub fn filter_part(filter: &FilterInput, theme: &Theme) -> Option<LinePart> {
     let pattern = filter.text();
     if !filter.typing && pattern.is_empty() {
         return None;

@@ -29,7 +29,7 @@ fn look(input: &Input) {
     for (at, result) in metrics.results.iter().enumerate().take(4) {
         let Ok(details) = details::read_details(input, result) else { continue };
         let rows = metrics_page::build_rows(&metrics, at, &details, &Wish::default());
-        let open = rows.iter().filter_map(|r| if let warpscope::analysis::metrics_rows::Row::Fold { key, .. } = r { Some(key.clone()) } else { None });
+        let open = rows.iter().filter_map(|r| if let warpscope::analysis::metrics_rows::MetricsRow::Fold { key, .. } = r { Some(key.clone()) } else { None });
         let _ = metrics_page::build_rows(&metrics, at, &details, &Wish { open: open.collect(), ..Wish::default() });
         let _ = metrics_page::build_rows(&metrics, at, &details, &Wish { filter: "hit".to_owned(), ..Wish::default() });
         if let Ok(found) = source::read_code(input, &metrics, at, &details, &[], &Cancel::default()) {

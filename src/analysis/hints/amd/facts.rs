@@ -245,7 +245,7 @@ impl<'a> Amd<'a> {
     /// A counter as evidence.
     pub fn evidence(&self, label: &str, name: &str, threshold: Option<Threshold>) -> Option<Evidence> {
         let value = self.get(name)?;
-        let unit = self.counters.as_ref()?.unit(name).to_owned();
+        let unit = self.counters.as_ref()?.unit(name).to_owned().into();
         Some(Evidence { metric: name.to_owned(), unit, ..Evidence::from_value(label, value, "", threshold)? })
     }
 }

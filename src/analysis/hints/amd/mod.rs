@@ -3,11 +3,11 @@
 //! @1b1610fc2b). AMD publishes formulas and peaks but hardly any thresholds: each threshold names its source.
 
 mod balance;
+mod compute_lds;
 mod facts;
-mod memory;
+mod l2_hbm;
 mod reasoning;
 mod trace;
-mod units;
 mod waits;
 
 pub use facts::Amd;
@@ -24,19 +24,19 @@ static RULES: &[Rule] = &[
     balance::small_grid,
     balance::tail_effect,
     balance::workload_imbalance,
-    units::partial_waves,
-    units::lane_divergence,
+    compute_lds::partial_waves,
+    compute_lds::lane_divergence,
     waits::scratch_memory,
-    units::bank_conflicts,
-    units::unaligned_lds,
-    units::lds_bandwidth,
-    memory::memory_bandwidth,
-    memory::l2_bandwidth,
+    compute_lds::bank_conflicts,
+    compute_lds::unaligned_lds,
+    compute_lds::lds_bandwidth,
+    l2_hbm::memory_bandwidth,
+    l2_hbm::l2_bandwidth,
     waits::limited_occupancy,
     waits::memory_latency,
-    units::matrix_bound,
-    units::vector_bound,
-    units::no_matrix,
+    compute_lds::matrix_bound,
+    compute_lds::vector_bound,
+    compute_lds::no_matrix,
     trace::memory_waits,
     trace::lds_waits,
     trace::barrier_waits,

@@ -1,7 +1,7 @@
 //! Rules for waiting waves: low occupancy, spilled registers, latency.
 
 use super::facts::Amd;
-use super::memory::BACKPRESSURE;
+use super::l2_hbm::BACKPRESSURE;
 use crate::analysis::Limiter;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, Sure, Threshold};

@@ -136,7 +136,7 @@ mod tests {
             let facts = Facts::from_pairs(&[&usual[..], &limits[..], &own[..]].concat());
             let hints = diagnose(&facts);
             let found = hints.iter().position(|h| h.id == Diagnosis::PartialWarps);
-            let at_most = hints.first().map_or(0.0, |h| (h.gain.at_most * 100.0).round());
+            let at_most = hints.first().map_or(0.0, |h| (h.details.gain.at_most * 100.0).round());
             assert_eq!(found == Some(0), first, "{what}: {hints:?}");
             assert!((most.0..=most.1).contains(&at_most), "{what}: {at_most} {hints:?}");
         }

@@ -22,7 +22,7 @@ pub fn busy_pipe(case: &Case<'_>) -> Option<Hint> {
     let mut hint = Hint { bound: format!("{}{}", hint.bound, discount_note(Case::binding_weight(share))), ..hint };
     hint = hint.with_confidence(if share * 100.0 >= AT_LIMIT.value { Sure::Certain } else { Sure::Likely });
     // The remedies reduce the demand on this unit.
-    hint.relief = match unit {
+    hint.details.relief = match unit {
         Unit::Fp64 => DemandReduction::bound_only().without_units(&[Unit::Fp64]).with_time(1.0 - hint.stake, 1.3),
         Unit::Tensor => DemandReduction::bound_only().without_units(&[Unit::Tensor]),
         _ => DemandReduction::bound_only().without_units(&[Unit::Fma, Unit::Fp64, Unit::Xu]),

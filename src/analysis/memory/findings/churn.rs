@@ -65,13 +65,13 @@ pub fn find_churn(case: &Case<'_>) -> Option<MemoryFinding> {
             Bytes(bytes)
         ),
     )
-    .with_threshold("frees", frees as f64, "", ("≥", OFTEN as f64))
-    .with_threshold("allocations after the first free", again.len() as f64, "", ("≥", OFTEN as f64))
-    .with_threshold("bytes asked for again, of the most held", share * 100.0, "%", ("≥", AGAIN * 100.0))
+    .with_judged_number("frees", frees as f64, "", ("≥", OFTEN as f64))
+    .with_judged_number("allocations after the first free", again.len() as f64, "", ("≥", OFTEN as f64))
+    .with_judged_number("bytes asked for again, of the most held", share * 100.0, "%", ("≥", AGAIN * 100.0))
     .with_sites(Vec::new(), Some(asked[first].time))
     .with_actions(actions);
     Some(match rate {
-        Some(rate) => finding.with_evidence("allocations and frees in a second", rate, "1/s"),
+        Some(rate) => finding.with_number("allocations and frees in a second", rate, "1/s"),
         None => finding,
     })
 }

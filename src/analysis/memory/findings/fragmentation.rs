@@ -81,25 +81,25 @@ pub fn find_fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
         )
     };
     let mut finding = MemoryFinding::new(MemoryVerdict::Fragmentation, stake, headline)
-        .with_evidence("held by the allocator at the end", reserved as f64, "byte")
-        .with_evidence("allocated at the end", ledger.bytes_at_end() as f64, "byte");
+        .with_number("held by the allocator at the end", reserved as f64, "byte")
+        .with_number("allocated at the end", ledger.bytes_at_end() as f64, "byte");
     // Only show a threshold that was reached.
     let (between, forced) = ("free between blocks in use, of what is held", "asked for although as much was free, of the most held");
     finding = if in_pieces {
-        finding.with_threshold(between, split_share * 100.0, "%", ("≥", SPLIT * 100.0))
+        finding.with_judged_number(between, split_share * 100.0, "%", ("≥", SPLIT * 100.0))
     } else {
-        finding.with_evidence(between, split_share * 100.0, "%")
+        finding.with_number(between, split_share * 100.0, "%")
     };
     finding = if wasted {
-        finding.with_threshold(forced, waste_share * 100.0, "%", ("≥", WASTE * 100.0))
+        finding.with_judged_number(forced, waste_share * 100.0, "%", ("≥", WASTE * 100.0))
     } else {
-        finding.with_evidence(forced, waste_share * 100.0, "%")
+        finding.with_number(forced, waste_share * 100.0, "%")
     };
     if let Some(free) = free {
         finding = finding
-            .with_evidence("free in segments that could go back", free.whole as f64, "byte")
-            .with_evidence("largest free block", free.largest as f64, "byte")
-            .with_evidence("free pieces between blocks in use", free.pieces as f64, "");
+            .with_number("free in segments that could go back", free.whole as f64, "byte")
+            .with_number("largest free block", free.largest as f64, "byte")
+            .with_number("free pieces between blocks in use", free.pieces as f64, "");
     }
     let expandable = device_segments(case.profile, ledger.device).any(|s| s.expandable);
     let actions: &[&str] = if expandable {

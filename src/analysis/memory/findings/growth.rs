@@ -4,7 +4,7 @@ use super::Case;
 use crate::analysis::memory::category::{Categories, Category};
 use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
 use crate::analysis::memory::ledger::Life;
-use crate::analysis::memory::steps::Found;
+use crate::analysis::memory::steps::StepBasis;
 use crate::analysis::triage::text::format_percent;
 use crate::model::api_call::NONE;
 use crate::model::{Bytes, units};
@@ -25,9 +25,9 @@ const KEPT: f64 = 0.5;
 const FLAT: f64 = 0.1;
 /// Without steps: minimum number of kept allocations of one size by one site.
 const REPEATS: usize = 8;
-/// Minimum share of these allocations of all growth (`MOST`), and of the memory held at the end (`WORTH`).
+/// Minimum share of these allocations of all growth (`MOST`), and of the memory held at the end (`OUTRANKS_HEALTHY`).
 const MOST: f64 = 0.6;
-const WORTH: f64 = 0.1;
+const OUTRANKS_HEALTHY: f64 = 0.1;
 
 /// Detects memory that grows with each step or, without steps, by one site.
 pub fn find_growth(case: &Case<'_>) -> Option<MemoryFinding> {
@@ -87,8 +87,8 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
     let mut sites = case.by_site(ledger.lives.iter().filter(stays));
     sites.retain(|s| again(s.0));
     let found = match &steps.found {
-        Some(Found::Ranges(name)) => format!("of {name}"),
-        Some(Found::Code(stack)) => format!("that begin with {}", case.site_name(case.sites.site_of_stack(*stack))),
+        Some(StepBasis::Ranges(name)) => format!("of {name}"),
+        Some(StepBasis::Code(stack)) => format!("that begin with {}", case.site_name(case.sites.site_of_stack(*stack))),
         _ => "in which memory rises and falls".to_owned(),
     };
     Some(
@@ -101,12 +101,12 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
                 sites.iter().find(|s| s.0 != NONE).map_or_else(String::new, |s| format!(", by {}", case.site_name(s.0)))
             ),
         )
-        .with_threshold("bytes that stay in a step (median slope of the lows)", slope, "byte", ("≥", least))
-        .with_threshold("steps with a higher low than the one before", rising * 100.0, "%", ("≥", RISING * 100.0))
-        .with_evidence(&format!("steps {found}, without the first"), counted.len() as f64, "")
-        .with_threshold("allocated in them and held to the end", kept as f64, "byte", ("≥", KEPT * grown))
-        .with_evidence("least allocated in the first of them", lows[0], "byte")
-        .with_evidence("least allocated in the last of them", lows[lows.len() - 1], "byte")
+        .with_judged_number("bytes that stay in a step (median slope of the lows)", slope, "byte", ("≥", least))
+        .with_judged_number("steps with a higher low than the one before", rising * 100.0, "%", ("≥", RISING * 100.0))
+        .with_number(&format!("steps {found}, without the first"), counted.len() as f64, "")
+        .with_judged_number("allocated in them and held to the end", kept as f64, "byte", ("≥", KEPT * grown))
+        .with_number("least allocated in the first of them", lows[0], "byte")
+        .with_number("least allocated in the last of them", lows[lows.len() - 1], "byte")
         .with_sites(sites, Some(last))
         .with_actions(&[
             "See what keeps it: a list or a dictionary that grows, a tensor that is kept with its graph (use .item() or .detach()), a cache without a limit.",
@@ -137,7 +137,8 @@ fn by_site(case: &Case<'_>) -> Option<MemoryFinding> {
     // Memory that was allocated at the beginning and stays has stopped growing.
     let still = ledger.span().zip(times.last()).is_some_and(|((begin, end), &last)| end - last <= (end - begin) / 5);
     let (of_growth, of_end) = (kept as f64 / grown.max(1) as f64, kept as f64 / ledger.bytes_at_end().max(1) as f64);
-    if times.len() < REPEATS || !even || !still || of_growth < MOST || of_end < WORTH || site == NONE && case.sites.has_stacks() {
+    if times.len() < REPEATS || !even || !still || of_growth < MOST || of_end < OUTRANKS_HEALTHY || site == NONE && case.sites.has_stacks()
+    {
         return None;
     }
     Some(
@@ -152,9 +153,9 @@ fn by_site(case: &Case<'_>) -> Option<MemoryFinding> {
                 format_percent(of_end)
             ),
         )
-        .with_threshold("allocations of one size that are kept", times.len() as f64, "", ("≥", REPEATS as f64))
-        .with_threshold("of all growth", of_growth * 100.0, "%", ("≥", MOST * 100.0))
-        .with_evidence("bytes of all of them", kept as f64, "byte")
+        .with_judged_number("allocations of one size that are kept", times.len() as f64, "", ("≥", REPEATS as f64))
+        .with_judged_number("of all growth", of_growth * 100.0, "%", ("≥", MOST * 100.0))
+        .with_number("bytes of all of them", kept as f64, "byte")
         .with_sites(vec![(site, kept)], times.last().copied())
         .with_actions(&["See what keeps it: a list that grows, or a cache without a limit. If it is meant to grow, reserve it once."]),
     )

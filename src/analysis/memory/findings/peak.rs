@@ -78,18 +78,14 @@ pub fn find_peak(case: &Case<'_>) -> Option<MemoryFinding> {
             None => format!("{of} without {who}, which holds {} {how_long}", Bytes(bytes)),
         },
     )
-    .with_evidence("peak", peak as f64, "byte")
-    .with_evidence("peak without it", without as f64, "byte")
-    .with_threshold("how much lower that is", lower * 100.0, "%", ("≥", LOWER * 100.0))
-    .with_evidence("bytes of it at the peak", bytes as f64, "byte")
-    .with_evidence("blocks of it at the peak", blocks as f64, "")
-    .with_evidence(
-        if ledger.timed { "time for which they are held" } else { "events for which they are held" },
-        held as f64,
-        held_unit,
-    );
+    .with_number("peak", peak as f64, "byte")
+    .with_number("peak without it", without as f64, "byte")
+    .with_judged_number("how much lower that is", lower * 100.0, "%", ("≥", LOWER * 100.0))
+    .with_number("bytes of it at the peak", bytes as f64, "byte")
+    .with_number("blocks of it at the peak", blocks as f64, "")
+    .with_number(if ledger.timed { "time for which they are held" } else { "events for which they are held" }, held as f64, held_unit);
     if let Some(others) = others {
-        finding = finding.with_evidence("median peak of the other steps", others as f64, "byte");
+        finding = finding.with_number("median peak of the other steps", others as f64, "byte");
     }
     // Memory of the driver is freed by a call, that of PyTorch's allocator with the last reference.
     let free = match (ledger.level, case.profile.is_amd()) {

@@ -133,26 +133,26 @@ pub fn out_of_memory(case: &Case<'_>) -> Option<MemoryFinding> {
         format!("out of memory: {times}{link}{text}"),
     )
     .with_kind(room.why.id())
-    .with_evidence("requests that were refused", count as f64, "")
-    .with_evidence("bytes of the largest", share(room.asked), "byte")
-    .with_evidence("allocated then", share(room.allocated), "byte")
-    .with_evidence("held by the allocator and not allocated", share(room.cached), "byte");
+    .with_number("requests that were refused", count as f64, "")
+    .with_number("bytes of the largest", share(room.asked), "byte")
+    .with_number("allocated then", share(room.allocated), "byte")
+    .with_number("held by the allocator and not allocated", share(room.cached), "byte");
     if room.own > 0 {
-        finding = finding.with_evidence("of that free for such a request", share(room.own), "byte").with_evidence(
+        finding = finding.with_number("of that free for such a request", share(room.own), "byte").with_number(
             "largest piece of it",
             share(room.largest),
             "byte",
         );
     }
     if room.in_private() >= LEAST {
-        finding = finding.with_evidence("free in private pools", share(room.in_private()), "byte");
+        finding = finding.with_number("free in private pools", share(room.in_private()), "byte");
     }
     if room.streams >= LEAST {
-        finding = finding.with_evidence("free in segments of other streams", share(room.streams), "byte");
+        finding = finding.with_number("free in segments of other streams", share(room.streams), "byte");
     }
     if let Some(free) = room.free {
         let total = free.saturating_add(room.allocated).saturating_add(room.cached);
-        finding = finding.with_evidence("free on the device", share(free), "byte").with_evidence(
+        finding = finding.with_number("free on the device", share(free), "byte").with_number(
             "allocated, held and free together",
             share(total),
             "byte",

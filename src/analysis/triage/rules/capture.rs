@@ -68,9 +68,9 @@ pub fn short_capture(case: &RunContext<'_>) -> Option<Finding> {
     };
     let mut finding = Finding::new(Verdict::ShortCapture, 0.0, headline)
         .with_gain_basis("nothing is gained: what follows may be wrong")
-        .with_evidence(&format!("length of {}", case.base), case.length() as f64, "ns")
-        .with_evidence("operations on devices", operations as f64, "")
-        .with_evidence("steps", Some(case.steps.list.len()).filter(|&n| n > 0).map(|n| n as f64), "")
+        .with_number(&format!("length of {}", case.base), case.length() as f64, "ns")
+        .with_number("operations on devices", operations as f64, "")
+        .with_number("steps", Some(case.steps.list.len()).filter(|&n| n > 0).map(|n| n as f64), "")
         .with_actions(&[&action]);
     finding.severity = Severity::Medium;
     Some(finding)

@@ -34,12 +34,12 @@ pub fn exposed_collectives(case: &RunContext<'_>) -> Option<Finding> {
     let (count, _) = case.kernels.collectives;
     let finding = Finding::new(id, share, headline)
         .with_gain_basis("the time in which only collectives ran, on this rank; a part of it may be waiting for other ranks")
-        .with_evidence("collectives run alone", exposed as f64, "ns")
-        .with_evidence("collectives in all", total as f64, "ns")
-        .with_evidence("hidden behind kernels", hidden * 100.0, "%")
-        .with_evidence("computing", kernels as f64, "ns")
-        .with_evidence("collectives in a step", case.per_step(count), "")
-        .with_evidence("mean duration of a collective", (count > 0).then(|| case.kernels.collectives.1 as f64 / count as f64), "ns");
+        .with_number("collectives run alone", exposed as f64, "ns")
+        .with_number("collectives in all", total as f64, "ns")
+        .with_number("hidden behind kernels", hidden * 100.0, "%")
+        .with_number("computing", kernels as f64, "ns")
+        .with_number("collectives in a step", case.per_step(count), "")
+        .with_number("mean duration of a collective", (count > 0).then(|| case.kernels.collectives.1 as f64 / count as f64), "ns");
     let finding = if bound {
         finding.with_actions(&[
             &format!("Communicate less: gradient accumulation, a larger batch for each rank, lower precision on the wire, tensor parallelism only within {}.", case.terms.link),

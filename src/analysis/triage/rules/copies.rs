@@ -1,6 +1,6 @@
 //! Rules: exposed transfers.
 
-use crate::analysis::triage::copies::{CopyClass, Sum};
+use crate::analysis::triage::copy_class::{CopyClass, Sum};
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
 use crate::analysis::triage::places;
 use crate::analysis::triage::run_context::RunContext;
@@ -32,12 +32,12 @@ fn format_amount(sum: &Sum, between: &str) -> String {
 
 fn add_evidence(finding: Finding, case: &RunContext<'_>, sum: &Sum) -> Finding {
     finding
-        .with_evidence("copies run alone", Some(sum.exposed).filter(|&n| n > 0).map(|n| n as f64), "ns")
-        .with_evidence("idle while they were issued", Some(sum.idle).filter(|&n| n > 0).map(|n| n as f64), "ns")
-        .with_evidence("copies", sum.count as f64, "")
-        .with_evidence("copies in a step", case.per_step(sum.count), "")
-        .with_evidence("bytes", Some(sum.bytes as f64).filter(|&n| n > 0.0), "byte")
-        .with_evidence("bandwidth while they ran", sum.bytes_per_second(), "byte/s")
+        .with_number("copies run alone", Some(sum.exposed).filter(|&n| n > 0).map(|n| n as f64), "ns")
+        .with_number("idle while they were issued", Some(sum.idle).filter(|&n| n > 0).map(|n| n as f64), "ns")
+        .with_number("copies", sum.count as f64, "")
+        .with_number("copies in a step", case.per_step(sum.count), "")
+        .with_number("bytes", Some(sum.bytes as f64).filter(|&n| n > 0.0), "byte")
+        .with_number("bandwidth while they ran", sum.bytes_per_second(), "byte/s")
         .with_places(sum.longest.map(|(start, end)| Place {
             kind: PlaceKind::Window,
             name: "the longest without other work".to_owned(),
@@ -69,7 +69,7 @@ pub fn pageable_copies(case: &RunContext<'_>) -> Option<Finding> {
     );
     Some(
         add_evidence(Finding::new(Verdict::PageableCopies, share, headline), case, sum)
-            .with_evidence("idle after they were waited for", (after > 0).then_some(after as f64), "ns")
+            .with_number("idle after they were waited for", (after > 0).then_some(after as f64), "ns")
             .with_gain_basis("the time in which only these copies ran, and the idle time while they were staged and after they were waited for; pinned and overlapped they take none of it")
             .with_places(places::of_copies(case, &[CopyClass::Pageable]))
             .with_actions(&[
@@ -158,8 +158,8 @@ pub fn small_copies(case: &RunContext<'_>) -> Option<Finding> {
     let seconds = Nanos(case.length()).as_seconds();
     let finding = add_evidence(Finding::new(Verdict::SmallCopies, share, headline), case, sum)
         .with_gain_basis("the time in which only these copies ran, and the idle time while they were issued; one copy of all the bytes takes next to nothing")
-        .with_judged_evidence("copies a second", sum.count as f64 / seconds, "1/s", ("≥", 1000.0))
-        .with_evidence("of them from or to pageable memory", (sum.pageable > 0).then_some(sum.pageable as f64), "")
+        .with_judged_number("copies a second", sum.count as f64 / seconds, "1/s", ("≥", 1000.0))
+        .with_number("of them from or to pageable memory", (sum.pageable > 0).then_some(sum.pageable as f64), "")
         .with_places(places::of_copies(case, &[CopyClass::Small]))
         .with_actions(&[
             "Pack what belongs together into one buffer, copy once, and take it apart on the device.",

@@ -40,9 +40,9 @@ pub fn unbalanced_devices(case: &RunContext<'_>) -> Option<Finding> {
         format!("{} is busy for {} of {base}, {} for {}", most.1, format_percent(most.0), least.1, format_percent(least.0)),
     )
     .with_gain_basis("what the busiest device does beyond the mean: evenly spread, the window is shorter by that")
-    .with_judged_evidence("percentage points between the busiest and the least busy", spread * 100.0, "", ("≥", SPREAD * 100.0));
+    .with_judged_number("percentage points between the busiest and the least busy", spread * 100.0, "", ("≥", SPREAD * 100.0));
     for (share, name) in &busy {
-        finding = finding.with_evidence(&format!("{name} busy"), share * 100.0, "%");
+        finding = finding.with_number(&format!("{name} busy"), share * 100.0, "%");
     }
     Some(
         finding

@@ -141,11 +141,11 @@ pub fn no_requests(case: &RunContext<'_>) -> Option<Finding> {
         ),
     )
     .with_gain_basis("the idle time between samples of the server's metrics that show neither running nor waiting requests; nothing in the program shortens it")
-    .with_evidence("time without requests", without as f64, "ns")
-    .with_evidence("idle meanwhile", idle as f64, "ns")
-    .with_evidence("samples of the server's metrics", samples.len() as f64, "")
-    .with_evidence("requests running, on average", summary.requests_running, "")
-    .with_evidence("tokens generated a second", summary.tokens_per_second, "1/s")
+    .with_number("time without requests", without as f64, "ns")
+    .with_number("idle meanwhile", idle as f64, "ns")
+    .with_number("samples of the server's metrics", samples.len() as f64, "")
+    .with_number("requests running, on average", summary.requests_running, "")
+    .with_number("tokens generated a second", summary.tokens_per_second, "1/s")
     .with_places(longest)
     .with_actions(&[
         "Nothing in the program needs a change for this: judge a window with requests (in the explorer: mark it in the timeline; `triage --from … --to …`).",
@@ -190,9 +190,9 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
         "the idle time in which the launching thread was blocked outside of {}; work that is there in time takes none of it",
         case.terms.gpu.api
     ))
-    .with_evidence("idle while the host waits", idle as f64, "ns")
-    .with_evidence("mean of it in a step", case.per_step(idle.unsigned_abs()), "ns")
-    .with_evidence("the longest wait", long, "ns")
+    .with_number("idle while the host waits", idle as f64, "ns")
+    .with_number("mean of it in a step", case.per_step(idle.unsigned_abs()), "ns")
+    .with_number("the longest wait", long, "ns")
     .with_places(waits.into_iter().take(3).map(|(_, place)| place))
     .with_actions(wait_advice(
         place.as_deref().filter(|p| waits_for_ranks(p)).or(call.as_deref()).or(activity.map(call_of_activity)).unwrap_or_default(),
@@ -254,11 +254,11 @@ pub fn host_compute(case: &RunContext<'_>) -> Option<Finding> {
     };
     let finding = Finding::new(Verdict::HostCompute, share, headline)
         .with_gain_basis(format!("the idle time in which the launching thread was neither in {} nor known to wait; on another thread, or overlapped, it costs nothing", case.terms.gpu.api))
-        .with_evidence("idle while the host computes", (known > 0).then_some(known as f64), "ns")
-        .with_evidence("idle while the host does what was not recorded", (unknown > 0).then_some(unknown as f64), "ns")
-        .with_evidence("mean of it in a step", case.per_step(idle.unsigned_abs()), "ns")
-        .with_evidence("the longest at a time", long, "ns")
-        .with_evidence("samples of the thread meanwhile", Some(case.host_time.samples_of(&causes) as f64).filter(|n| *n > 0.0), "")
+        .with_number("idle while the host computes", (known > 0).then_some(known as f64), "ns")
+        .with_number("idle while the host does what was not recorded", (unknown > 0).then_some(unknown as f64), "ns")
+        .with_number("mean of it in a step", case.per_step(idle.unsigned_abs()), "ns")
+        .with_number("the longest at a time", long, "ns")
+        .with_number("samples of the thread meanwhile", Some(case.host_time.samples_of(&causes) as f64).filter(|n| *n > 0.0), "")
         .with_places(spots.places);
     let mut finding = if lock.is_some() {
         finding.with_actions(&[

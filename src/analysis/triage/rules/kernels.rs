@@ -46,12 +46,12 @@ pub fn small_kernels(case: &RunContext<'_>) -> Option<Finding> {
         format_ns(EMPTY_NS as f64),
         format_ns(SHORT_NS as f64)
     ))
-    .with_judged_evidence("median duration of a kernel", median as f64, "ns", ("<", SHORT_NS as f64))
-    .with_evidence("kernels shorter than 5 µs", k.short.0 as f64, "")
-    .with_evidence("their share of all kernel time", k.short.1 as f64 / k.ns.max(1) as f64 * 100.0, "%")
-    .with_evidence("pauses between queued kernels", case.pauses as f64, "ns")
-    .with_evidence("kernels in graphs", (k.in_graphs.0 > 0).then_some(k.in_graphs.0 as f64), "")
-    .with_evidence("kernels in a step", case.per_step(k.count), "")
+    .with_judged_number("median duration of a kernel", median as f64, "ns", ("<", SHORT_NS as f64))
+    .with_number("kernels shorter than 5 µs", k.short.0 as f64, "")
+    .with_number("their share of all kernel time", k.short.1 as f64 / k.ns.max(1) as f64 * 100.0, "%")
+    .with_number("pauses between queued kernels", case.pauses as f64, "ns")
+    .with_number("kernels in graphs", (k.in_graphs.0 > 0).then_some(k.in_graphs.0 as f64), "")
+    .with_number("kernels in a step", case.per_step(k.count), "")
     .with_places(k.top_kernels(case.profile).into_iter().take(3).map(|t| kernel_place(case, t)))
     .with_actions(&[
         &format!(
@@ -106,9 +106,9 @@ pub fn serialised_streams(case: &RunContext<'_>) -> Option<Finding> {
             ),
         )
         .with_gain_basis("the time of all streams but the longest, as far as their grids leave room")
-        .with_judged_evidence("kernels at a time", overlap, "", ("<", OVERLAP))
-        .with_evidence("of their time with grids smaller than the GPU", small as f64 / total.max(1) as f64 * 100.0, "%")
-        .with_evidence("streams", streams.len() as f64, "")
+        .with_judged_number("kernels at a time", overlap, "", ("<", OVERLAP))
+        .with_number("of their time with grids smaller than the GPU", small as f64 / total.max(1) as f64 * 100.0, "%")
+        .with_number("streams", streams.len() as f64, "")
         .with_actions(&[
             &format!("Look for what orders them: the legacy default stream (use {} or {}StreamNonBlocking), event waits, allocations between launches.", case.terms.thread_streams, case.terms.prefix),
             "If each stream waits for the other's result, they are one chain: then a larger batch or a graph helps.",
@@ -191,8 +191,8 @@ pub fn throttled_kernels(case: &RunContext<'_>) -> Option<Finding> {
         ),
     )
     .with_gain_basis(format!("what these kernels take beyond their mean in the first third of {base}"))
-    .with_evidence("kernel time that got slower", slower / judged * 100.0, "%")
-    .with_judged_evidence("growth from the first to the last third", (after / before - 1.0) * 100.0, "%", ("≥", (GROWTH - 1.0) * 100.0))
+    .with_number("kernel time that got slower", slower / judged * 100.0, "%")
+    .with_judged_number("growth from the first to the last third", (after / before - 1.0) * 100.0, "%", ("≥", (GROWTH - 1.0) * 100.0))
     .with_actions(&[
         "Look at clocks, power and temperature: nvidia-smi -q -d PERFORMANCE,CLOCK, or --query-gpu=clocks_throttle_reasons.active.",
         "If the clocks hold, look for what else uses memory and power at the same time: copies, other processes, growing inputs.",
@@ -231,7 +231,7 @@ fn underused_gpu(case: &RunContext<'_>, mut finding: Finding, share: f64, used: 
         format_percent(share)
     );
     finding
-        .with_judged_evidence(&format!("{cores} with a block to work on, weighted by time"), used * 100.0, "%", ("<", FEW_SMS * 100.0))
+        .with_judged_number(&format!("{cores} with a block to work on, weighted by time"), used * 100.0, "%", ("<", FEW_SMS * 100.0))
         .with_gain_basis(format!("the kernels' time as far as {cores} had no block, from the launch configurations: with grids that fill the GPU, or kernels that run side by side"))
         .with_places(emptiest.into_iter().take(3).map(|(k, ns, _)| kernel_place(case, (k, ns, 0))))
         .with_actions(&[
@@ -257,13 +257,13 @@ pub fn gpu_bound(case: &RunContext<'_>) -> Option<Finding> {
     let mut finding =
         Finding::new(Verdict::GpuBound, share, format!("the GPU runs kernels for {} of {base}{first}", format_percent(share)))
             .with_gain_basis("the time in which kernels ran; see each kernel's diagnosis for possible savings")
-            .with_evidence(if case.devices.len() > 1 { "kernels, summed over the devices" } else { "kernels" }, kernels as f64, "ns")
-            .with_evidence("median duration of a kernel", case.kernels.median_duration().map(|n| n as f64), "ns");
+            .with_number(if case.devices.len() > 1 { "kernels, summed over the devices" } else { "kernels" }, kernels as f64, "ns")
+            .with_number("median duration of a kernel", case.kernels.median_duration().map(|n| n as f64), "ns");
     let mut families = case.kernels.time_by_family(case.profile);
     families.retain(|f| f.0 != Family::Nccl);
     let total: i64 = families.iter().map(|f| f.1).sum();
     for (family, time) in families.iter().take(4) {
-        finding = finding.with_evidence(
+        finding = finding.with_number(
             &format!("{}, by the kernels' names", family.display_name()),
             *time as f64 / total.max(1) as f64 * 100.0,
             "%",

@@ -16,7 +16,7 @@ const AT_ONCE_NS: i64 = 10_000;
 
 /// Idle time per launch above which the host does more than launch, ns: the driver takes 2 to 10 µs for a launch, and
 /// PyTorch's operators up to 30.
-const LAUNCH_NS: f64 = 30_000.0;
+const SURE_BELOW_NS: f64 = 30_000.0;
 
 /// Number of launches below which a single slow call can make up the rate.
 const FEW: u64 = 50;
@@ -55,16 +55,16 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
         ),
     )
     .with_gain_basis("the idle time in which the launching thread was in launch calls or between close ones; with graphs or fewer kernels it goes nearly to zero")
-    .with_evidence("idle while launching", idle as f64, "ns")
-    .with_evidence("times that the GPU ran out of work", gaps as f64, "")
-    .with_evidence("the longest of them", longest as f64, "ns")
-    .with_evidence("launches a second", rate, "1/s")
-    .with_evidence("median duration of a launch call", k.median_cost().map(|n| n as f64), "ns")
-    .with_evidence("median duration of a kernel", k.median_duration().map(|n| n as f64), "ns")
-    .with_judged_evidence("kernels that began within 10 µs of their call", at_once.map(|a| a * 100.0), "%", ("≥", 50.0))
-    .with_evidence("launches in a step", case.per_step(k.launches), "")
-    .with_evidence("launches from the line that launches most", launcher.and_then(|l| l.launching.launches()).map(|n| n as f64), "")
-    .with_evidence("the host's time in its function", launcher.and_then(|l| l.launching.host_ns()).map(|ns| ns as f64), "ns")
+    .with_number("idle while launching", idle as f64, "ns")
+    .with_number("times that the GPU ran out of work", gaps as f64, "")
+    .with_number("the longest of them", longest as f64, "ns")
+    .with_number("launches a second", rate, "1/s")
+    .with_number("median duration of a launch call", k.median_cost().map(|n| n as f64), "ns")
+    .with_number("median duration of a kernel", k.median_duration().map(|n| n as f64), "ns")
+    .with_judged_number("kernels that began within 10 µs of their call", at_once.map(|a| a * 100.0), "%", ("≥", 50.0))
+    .with_number("launches in a step", case.per_step(k.launches), "")
+    .with_number("launches from the line that launches most", launcher.and_then(|l| l.launching.launches()).map(|n| n as f64), "")
+    .with_number("the host's time in its function", launcher.and_then(|l| l.launching.host_ns()).map(|ns| ns as f64), "ns")
     .with_places(spots.places);
     let finding = if graphs {
         finding.with_actions(&[
@@ -81,7 +81,7 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
     // A queue that was often full contradicts this finding.
     Some(if k.launches < FEW {
         finding.with_confidence(Sure::Possible)
-    } else if at_once.is_some_and(|a| a < 0.3) || each > LAUNCH_NS || late * 2 > idle {
+    } else if at_once.is_some_and(|a| a < 0.3) || each > SURE_BELOW_NS || late * 2 > idle {
         // The host may do something else between launches.
         finding.with_confidence(Sure::Likely)
     } else {
@@ -150,10 +150,10 @@ pub fn graph_recapture(case: &RunContext<'_>) -> Option<Finding> {
             },
         )
         .with_gain_basis("the idle time in which graphs were captured, built or instantiated")
-        .with_evidence("idle while graphs were made", case.recurring_idle(Cause::Graph) as f64, "ns")
-        .with_evidence("the host's time in graph calls", host as f64, "ns")
-        .with_evidence("graph calls in a step", case.per_step(calls), "")
-        .with_evidence("instantiations in the report", instantiated as f64, "")
+        .with_number("idle while graphs were made", case.recurring_idle(Cause::Graph) as f64, "ns")
+        .with_number("the host's time in graph calls", host as f64, "ns")
+        .with_number("graph calls in a step", case.per_step(calls), "")
+        .with_number("instantiations in the report", instantiated as f64, "")
         .with_places(places::locate_places(case, &[Cause::Graph]))
         .with_actions(&[
             "Capture once for each shape and replay: keep graphs by shape, pad to a few sizes.",
@@ -194,12 +194,12 @@ pub fn code_compilation(case: &RunContext<'_>) -> Option<Finding> {
     };
     let finding = Finding::new(Verdict::Compilation, share, headline)
     .with_gain_basis("the idle time before code was loaded; with code that is compiled ahead of time and kept, there is none")
-    .with_evidence("idle before code was loaded", idle as f64, "ns")
-    .with_evidence("modules loaded", (modules > 0).then_some(modules as f64), "")
-    .with_evidence("kernels loaded at their first launch", Some(lazy.max(first)).filter(|&n| n > 0).map(|n| n as f64), "")
-    .with_evidence("times that the GPU waited", (gaps > 0).then_some(gaps as f64), "")
-    .with_evidence("the host's time in module calls", (host > 0).then_some(host as f64), "ns")
-    .with_evidence("loads in a step", case.per_step(loads), "")
+    .with_number("idle before code was loaded", idle as f64, "ns")
+    .with_number("modules loaded", (modules > 0).then_some(modules as f64), "")
+    .with_number("kernels loaded at their first launch", Some(lazy.max(first)).filter(|&n| n > 0).map(|n| n as f64), "")
+    .with_number("times that the GPU waited", (gaps > 0).then_some(gaps as f64), "")
+    .with_number("the host's time in module calls", (host > 0).then_some(host as f64), "ns")
+    .with_number("loads in a step", case.per_step(loads), "")
     .with_places(places::locate_places(case, &[Cause::Compile]))
     .with_actions(&[
         "Keep shapes and constants the same from step to step: mark what changes as dynamic (torch.compile(dynamic=True), fewer tl.constexpr, jax.jit without static arguments).",

@@ -1,6 +1,6 @@
 //! Rules: memory is allocated in the steady state, or managed memory migrates.
 
-use crate::analysis::triage::copies::CopyClass;
+use crate::analysis::triage::copy_class::CopyClass;
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind};
 use crate::analysis::triage::places;
 use crate::analysis::triage::run_context::RunContext;
@@ -35,11 +35,11 @@ pub fn memory_allocation(case: &RunContext<'_>) -> Option<Finding> {
             ),
         )
         .with_gain_basis("the idle time in which memory was allocated or freed; an allocator that keeps memory takes none of it")
-        .with_evidence("idle while allocating or freeing", idle as f64, "ns")
-        .with_evidence("allocations", allocs as f64, "")
-        .with_evidence("frees", frees as f64, "")
-        .with_evidence("the host's time in them", (alloc_ns + free_ns) as f64, "ns")
-        .with_evidence("the host's time for each", (alloc_ns + free_ns) as f64 / (allocs + frees) as f64, "ns")
+        .with_number("idle while allocating or freeing", idle as f64, "ns")
+        .with_number("allocations", allocs as f64, "")
+        .with_number("frees", frees as f64, "")
+        .with_number("the host's time in them", (alloc_ns + free_ns) as f64, "ns")
+        .with_number("the host's time for each", (alloc_ns + free_ns) as f64 / (allocs + frees) as f64, "ns")
         .with_places(behind.iter().take(3).map(|(name, after)| Place {
             kind: PlaceKind::Call,
             name: (*name).to_owned(),
@@ -82,12 +82,12 @@ pub fn unified_memory(case: &RunContext<'_>) -> Option<Finding> {
             ),
         )
         .with_gain_basis("the time in which pages were moved, while kernels stall on them, and the idle time that ends with a migration")
-        .with_evidence("migrations", sum.count as f64, "")
-        .with_evidence("bytes migrated", sum.bytes as f64, "byte")
-        .with_evidence("time in migrations", sum.ns as f64, "ns")
-        .with_evidence("idle before migrations", (idle > 0).then_some(idle as f64), "ns")
-        .with_evidence("bandwidth of the migrations", sum.bytes_per_second(), "byte/s")
-        .with_evidence("migrations in a step", case.per_step(sum.count), "")
+        .with_number("migrations", sum.count as f64, "")
+        .with_number("bytes migrated", sum.bytes as f64, "byte")
+        .with_number("time in migrations", sum.ns as f64, "ns")
+        .with_number("idle before migrations", (idle > 0).then_some(idle as f64), "ns")
+        .with_number("bandwidth of the migrations", sum.bytes_per_second(), "byte/s")
+        .with_number("migrations in a step", case.per_step(sum.count), "")
         .with_actions(&[
             &format!("Move pages before they are touched: {}MemPrefetchAsync to the device that uses them next.", case.terms.prefix),
             &format!(

@@ -56,14 +56,14 @@ pub fn single_delay(case: &RunContext<'_>) -> Option<Finding> {
         ),
     )
     .with_gain_basis("the idle time in one or two gaps that make most of what their cause costs; they may not come back in a longer run")
-    .with_evidence("idle in these gaps", idle as f64, "ns");
+    .with_number("idle in these gaps", idle as f64, "ns");
     for single in &case.single {
         let (gaps, _) = case.spreads.gap_stats(single.cause);
         let all = case.idle.get(single.cause);
         finding = finding
-            .with_evidence(&format!("idle with the host {}", single.cause.as_text()), all as f64, "ns")
-            .with_evidence("of it in single gaps", single.ns as f64 / all.max(1) as f64 * 100.0, "%")
-            .with_evidence("gaps of that kind", gaps as f64, "");
+            .with_number(&format!("idle with the host {}", single.cause.as_text()), all as f64, "ns")
+            .with_number("of it in single gaps", single.ns as f64 / all.max(1) as f64 * 100.0, "%")
+            .with_number("gaps of that kind", gaps as f64, "");
     }
     let place = |s: &crate::analysis::triage::spread::Single| {
         let (length, piece) = s.gaps.first()?;

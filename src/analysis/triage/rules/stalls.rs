@@ -1,6 +1,6 @@
 //! Rule: a few steps take much longer than the others.
 
-use crate::analysis::triage::finding::{Finding, LEAST, Place, PlaceKind, Sure};
+use crate::analysis::triage::finding::{Finding, LEAST_SHARE, Place, PlaceKind, Sure};
 use crate::analysis::triage::piece::Piece;
 use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::step_sketch::{Sketch, group_steps};
@@ -77,7 +77,7 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
     }
     let extra: i64 = slow.iter().map(|&i| steps[i].length() - usual).sum();
     let share = extra as f64 / case.length() as f64;
-    if share < LEAST {
+    if share < LEAST_SHARE {
         return None;
     }
     // Several slow steps are an accident, too, if one of them takes most of the extra time.
@@ -123,11 +123,11 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
         ),
     )
     .with_gain_basis("what the slow steps take beyond the median step")
-    .with_evidence("slow steps", slow.len() as f64, "")
-    .with_evidence(if kind.len() < steps.len() { "steps that run the same" } else { "steps" }, kind.len() as f64, "")
-    .with_evidence("the median step", usual as f64, "ns")
-    .with_evidence("extra time", extra as f64, "ns")
-    .with_evidence(&format!("of it {}", fill.cause.map_or("kernels", Cause::as_text)), fill.ns as f64, "ns")
+    .with_number("slow steps", slow.len() as f64, "")
+    .with_number(if kind.len() < steps.len() { "steps that run the same" } else { "steps" }, kind.len() as f64, "")
+    .with_number("the median step", usual as f64, "ns")
+    .with_number("extra time", extra as f64, "ns")
+    .with_number(&format!("of it {}", fill.cause.map_or("kernels", Cause::as_text)), fill.ns as f64, "ns")
     .with_places(longest.iter().take(5).map(|&i| Place {
         kind: PlaceKind::Step,
         name: format!("step {}", steps[i].number),

@@ -1,6 +1,6 @@
 //! Rule: the program waits for the GPU again and again.
 
-use crate::analysis::triage::copies::CopyClass;
+use crate::analysis::triage::copy_class::CopyClass;
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
 use crate::analysis::triage::places;
 use crate::analysis::triage::run_context::RunContext;
@@ -57,12 +57,12 @@ pub fn host_sync(case: &RunContext<'_>) -> Option<Finding> {
         ),
     )
     .with_gain_basis("the idle time from the end of the wait to the next operation, as far as the GPU is busy for as long: without the wait the host would have launched it meanwhile")
-    .with_evidence("idle after synchronizing", idle as f64, "ns")
-    .with_evidence("waits for the GPU", waits as f64, "")
-    .with_evidence("idle after each", (waits > 0).then(|| idle as f64 / waits as f64), "ns")
-    .with_evidence("synchronizing calls in a step", case.per_step(calls), "")
-    .with_evidence("values of up to 64 bytes read back", (values > 0).then_some(values as f64), "")
-    .with_evidence("copies from pageable memory, which wait for the GPU, too", (copies > 0).then_some(copies as f64), "")
+    .with_number("idle after synchronizing", idle as f64, "ns")
+    .with_number("waits for the GPU", waits as f64, "")
+    .with_number("idle after each", (waits > 0).then(|| idle as f64 / waits as f64), "ns")
+    .with_number("synchronizing calls in a step", case.per_step(calls), "")
+    .with_number("values of up to 64 bytes read back", (values > 0).then_some(values as f64), "")
+    .with_number("copies from pageable memory, which wait for the GPU, too", (copies > 0).then_some(copies as f64), "")
     .with_places(behind.iter().take(3).map(|(name, after)| Place {
         kind: PlaceKind::Call,
         name: format!("idle after {name}"),

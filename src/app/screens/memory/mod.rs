@@ -1,6 +1,6 @@
 //! GPU memory: use over time, owners, and problems
 
-use crate::analysis::memory::{DeviceUsage, Row};
+use crate::analysis::memory::{DeviceUsage, HeldMemory};
 use crate::app::actions::{ActionId, KeyScope};
 use crate::app::clipboard::TO_PASTE;
 use crate::app::jobs::{Beside, Curve, JobRequest, JobResult, MemoryView};
@@ -28,7 +28,7 @@ pub struct MemoryScreen {
     /// Time window of the last request, ns.
     wanted: Option<(i64, i64)>,
     /// Owners of memory at the cursor: device, event and rows.
-    pub rows: Option<(usize, Option<u32>, Arc<[Row]>)>,
+    pub rows: Option<(usize, Option<u32>, Arc<[HeldMemory]>)>,
     pub selected: usize,
     /// True if the segments are shown instead of the table, on a terminal too small for both.
     pub segments: bool,
@@ -106,7 +106,7 @@ impl MemoryScreen {
     }
 
     /// Rows at the cursor; empty until they are computed.
-    pub fn owner_rows(&self) -> &[Row] {
+    pub fn owner_rows(&self) -> &[HeldMemory] {
         match &self.rows {
             Some((device, _, rows)) if *device == self.device => rows,
             _ => &[],
@@ -157,7 +157,7 @@ impl MemoryScreen {
         };
         let of = Memory { profile: &profile, usage: &view.usage };
         let mut there = if self.at_end() { beside.end.0.clone() } else { beside.peak.0.clone() };
-        let one = |row: &Row| {
+        let one = |row: &HeldMemory| {
             let before = there.remove(&(memory::site_name(&of, row), row.category.display_name())).unwrap_or(0);
             i64::try_from(row.bytes).unwrap_or(i64::MAX).saturating_sub(i64::try_from(before).unwrap_or(i64::MAX))
         };
@@ -309,7 +309,7 @@ impl Screen for MemoryScreen {
                     let first = self.rows.is_none();
                     self.rows = Some((*device, *at, Arc::clone(rows)));
                     // Initially select the cause of the first finding.
-                    let named = self.device_usage().and_then(|d| d.findings.first()?.sites.iter().find(|s| s.0 != NONE));
+                    let named = self.device_usage().and_then(|d| d.findings.first()?.details.sites.iter().find(|s| s.0 != NONE));
                     let named = named.filter(|_| first).and_then(|site| rows.iter().position(|r| r.site == site.0));
                     self.selected = move_selection(named.unwrap_or(self.selected), 0, rows.len());
                     self.compute_changes(cx);

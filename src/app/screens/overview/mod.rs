@@ -20,7 +20,7 @@ pub struct OverviewScreen {
     pub selected: usize,
 }
 
-pub enum Row<'a> {
+pub enum OverviewRow<'a> {
     Finding(&'a Finding),
     /// Kernel, by its index in [`Triage::kernels`].
     Kernel(usize),
@@ -37,12 +37,12 @@ pub fn row_count(triage: &Triage) -> usize {
 }
 
 /// Row at an index.
-pub fn row_at(triage: &Triage, at: usize) -> Option<Row<'_>> {
+pub fn row_at(triage: &Triage, at: usize) -> Option<OverviewRow<'_>> {
     if let Some(finding) = triage.findings.get(at) {
-        return Some(Row::Finding(finding));
+        return Some(OverviewRow::Finding(finding));
     }
     let kernel = at - triage.findings.len();
-    (kernel < triage.kernels.len().min(KERNELS)).then_some(Row::Kernel(kernel))
+    (kernel < triage.kernels.len().min(KERNELS)).then_some(OverviewRow::Kernel(kernel))
 }
 
 /// The longest occurrence of a finding, ns. A place that spans most of the window shows nothing.
@@ -68,8 +68,8 @@ impl OverviewScreen {
             profile.kernels.get(kernel as usize).map(|k| readable_name(k).into_owned())
         };
         match row_at(triage, self.selected) {
-            Some(Row::Kernel(at)) => Navigate::Kernels(triage.kernels.get(at).and_then(|k| name_of(k.0))).into(),
-            Some(Row::Finding(finding)) => {
+            Some(OverviewRow::Kernel(at)) => Navigate::Kernels(triage.kernels.get(at).and_then(|k| name_of(k.0))).into(),
+            Some(OverviewRow::Finding(finding)) => {
                 if opens_timeline(report, finding) {
                     return Navigate::Timeline.into();
                 }
@@ -113,8 +113,8 @@ impl Screen for OverviewScreen {
             return Selection::default();
         };
         let at = match row_at(triage, self.selected) {
-            Some(Row::Kernel(at)) => at,
-            Some(Row::Finding(finding)) => {
+            Some(OverviewRow::Kernel(at)) => at,
+            Some(OverviewRow::Finding(finding)) => {
                 let place = longest_occurrence(finding, triage.window).map(|(start, end)| At { start, end, event: None });
                 let whole = At { start: triage.window.0, end: triage.window.1, event: None };
                 // Re-runs take the kernel that the finding names, or else the first.
@@ -141,8 +141,8 @@ impl Screen for OverviewScreen {
             ActionId::Details => {
                 let triage = available_triage(cx.report()?)?;
                 match row_at(triage, self.selected)? {
-                    Row::Finding(finding) => Response::open_overlay(Page::Finding(Arc::new(finding.clone()), triage.window.0)),
-                    Row::Kernel(_) => self.open_selected(cx),
+                    OverviewRow::Finding(finding) => Response::open_overlay(Page::Finding(Arc::new(finding.clone()), triage.window.0)),
+                    OverviewRow::Kernel(_) => self.open_selected(cx),
                 }
             }
             ActionId::Copy => match cx.report().and_then(|r| Self::copy_text(CopyWhat::Row, r)) {

@@ -13,14 +13,14 @@ use crate::app::msg::Effect;
 use crate::app::overlay::{CopyWhat, LineOf, OverlayKind, PickAction};
 use crate::app::screen::{Navigate, Response, Screen, ScreenContext, ScreenEvent, Selection, move_selection};
 use crate::app::session::Session;
-use crate::rerun::{Choose, Collect, Found, Picked, Plan, Request, Selects, Verdict, shell, verify};
+use crate::rerun::{Choose, Collect, Picked, Plan, ProfiledResult, Request, Selects, Verdict, shell, verify};
 use choices::Edit;
 use fields::{FIELDS, Field};
 use std::sync::Arc;
 use tui_input::Input;
 
 #[derive(Clone, Copy, Debug)]
-pub enum Row {
+pub enum RerunRow {
     /// Warning, by its index.
     Warning(usize),
     /// Alternative command, by its index.
@@ -30,26 +30,26 @@ pub enum Row {
 
 impl RerunScreen {
     /// Rows in order: warnings, better commands, fields, other commands.
-    pub fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<RerunRow> {
         let warnings = self.current_rerun().map_or(0, |r| r.warnings.len());
         let others = |better: bool| {
-            self.alternatives().iter().enumerate().filter(move |(_, a)| a.better == better).map(|(i, _)| Row::Alternative(i))
+            self.alternatives().iter().enumerate().filter(move |(_, a)| a.better == better).map(|(i, _)| RerunRow::Alternative(i))
         };
-        let mut rows: Vec<Row> = (0..warnings).map(Row::Warning).collect();
+        let mut rows: Vec<RerunRow> = (0..warnings).map(RerunRow::Warning).collect();
         rows.extend(others(true));
-        rows.extend(FIELDS.iter().filter(|f| (f.applies)(self)).map(Row::Field));
+        rows.extend(FIELDS.iter().filter(|f| (f.applies)(self)).map(RerunRow::Field));
         rows.extend(others(false));
         rows
     }
 
-    pub fn selected_row(&self) -> Option<Row> {
+    pub fn selected_row(&self) -> Option<RerunRow> {
         self.rows().get(self.selected).copied()
     }
 
     /// Selects the field with this title, or else the first field.
     fn select_field(&mut self, title: Option<&str>) {
         let rows = self.rows();
-        let is = |row: &Row, title: Option<&str>| matches!(row, Row::Field(f) if title.is_none_or(|t| t == f.title));
+        let is = |row: &RerunRow, title: Option<&str>| matches!(row, RerunRow::Field(f) if title.is_none_or(|t| t == f.title));
         let at = rows.iter().position(|r| title.is_some() && is(r, title)).or_else(|| rows.iter().position(|r| is(r, None)));
         self.selected = at.unwrap_or(0);
     }
@@ -61,7 +61,7 @@ impl RerunScreen {
         }
         // The rows change with the command: keep the selected field.
         let title = match self.selected_row() {
-            Some(Row::Field(field)) if self.plan.is_some() => Some(field.title),
+            Some(RerunRow::Field(field)) if self.plan.is_some() => Some(field.title),
             _ => None,
         };
         self.planned = Some(request.clone());
@@ -86,7 +86,7 @@ impl RerunScreen {
     /// Opens the choices of the selected field, or adopts the selected alternative.
     fn edit_selected(&mut self, cx: &ScreenContext<'_>) -> Response {
         match self.selected_row() {
-            Some(Row::Alternative(i)) => {
+            Some(RerunRow::Alternative(i)) => {
                 let Some(other) = self.alternatives().get(i) else { return Response::none() };
                 if other.options == self.request.options {
                     // A command of another tool has no fields to edit: copy it.
@@ -95,7 +95,7 @@ impl RerunScreen {
                 let request = Request { options: other.options.clone(), ..self.request.clone() };
                 self.set_request(request, cx)
             }
-            Some(Row::Field(field)) => {
+            Some(RerunRow::Field(field)) => {
                 let Some(profile) = cx.report().and_then(|r| r.profile.as_deref()) else { return Response::none() };
                 match (field.edit)(self, profile) {
                     Edit::Nothing(why) => Response::say(why),
@@ -103,7 +103,7 @@ impl RerunScreen {
                     Edit::Over(what) => Response::open_overlay(*what),
                 }
             }
-            Some(Row::Warning(_)) => Response::say("this line is a warning: there is nothing to edit"),
+            Some(RerunRow::Warning(_)) => Response::say("this line is a warning: there is nothing to edit"),
             None => Response::none(),
         }
     }
@@ -115,7 +115,7 @@ impl RerunScreen {
             return Response::say("there is only one command");
         }
         let title = match self.selected_row() {
-            Some(Row::Field(field)) => Some(field.title),
+            Some(RerunRow::Field(field)) => Some(field.title),
             _ => None,
         };
         self.command = (self.command + 1) % n;
@@ -125,7 +125,7 @@ impl RerunScreen {
     }
 
     /// Tells the user if a result belongs to the selected launches.
-    fn apply_verification(&mut self, selects: &[Selects], found: &Result<Vec<Found>, String>) -> Response {
+    fn apply_verification(&mut self, selects: &[Selects], found: &Result<Vec<ProfiledResult>, String>) -> Response {
         let (text, good) = match found {
             Ok(found) => {
                 let verdict = verify(selects, found);

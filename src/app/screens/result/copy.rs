@@ -3,7 +3,7 @@
 use super::hints::Line;
 use super::state::ResultScreen;
 use crate::analysis::code::Counts;
-use crate::analysis::metrics_rows::{Row, plain_text};
+use crate::analysis::metrics_rows::{MetricsRow, plain_text};
 use crate::analysis::{compare, metric};
 use crate::app::clipboard;
 use crate::app::overlay::{CopyWhat, PickList};
@@ -55,7 +55,7 @@ fn format_rows(head: &[&str], rows: Vec<Vec<String>>) -> (String, String) {
 
 fn of_comparison(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)> {
     let selected = screen.compare.rows.get(screen.compare.selected);
-    let rows: Vec<&compare::Row> = match what {
+    let rows: Vec<&compare::ComparedMetric> = match what {
         CopyWhat::Section => screen.compare.rows.iter().collect(),
         _ => selected.into_iter().collect(),
     };
@@ -82,18 +82,18 @@ fn of_sections(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)
     let head = ["metric", "value", "unit"];
     let sections = &screen.sections;
     if what == CopyWhat::Section {
-        let is_head = |i: &usize| matches!(sections.rows.get(*i), Some(Row::Section { .. }));
+        let is_head = |i: &usize| matches!(sections.rows.get(*i), Some(MetricsRow::Section { .. }));
         let from = (0..=sections.selected).rev().find(is_head).unwrap_or(0);
         let to = (sections.selected + 1..sections.rows.len()).find(is_head).unwrap_or(sections.rows.len());
         let names = sections.rows.get(from..to)?.iter().flat_map(|r| match r {
-            Row::Cells { metrics, head: false, .. } => metrics.iter().collect(),
+            MetricsRow::Cells { metrics, head: false, .. } => metrics.iter().collect(),
             other => other.metric().into_iter().collect::<Vec<_>>(),
         });
         return Some(format_rows(&head, names.map(|n| line(n)).collect()));
     }
     match sections.selected_row()? {
-        Row::Hint(i) => return Some((screen.subject.hints.get(*i)?.headline.clone(), "hint".to_owned())),
-        Row::Rule(r, m) => {
+        MetricsRow::Hint(i) => return Some((screen.subject.hints.get(*i)?.headline.clone(), "hint".to_owned())),
+        MetricsRow::Rule(r, m) => {
             let message = screen.details.get()?.rules.get(*r)?.messages.get(*m)?;
             return Some((plain_text(&message.text), "rule's text".to_owned()));
         }
@@ -111,7 +111,7 @@ fn of_sections(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)
 fn of_hints(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)> {
     let hints = &screen.subject.hints;
     if what == CopyWhat::Section {
-        let rows = hints.iter().map(|h| vec![h.id.id().to_owned(), format!("{:.1}", h.gain.at_most * 100.0), h.headline.clone()]);
+        let rows = hints.iter().map(|h| vec![h.id.id().to_owned(), format!("{:.1}", h.details.gain.at_most * 100.0), h.headline.clone()]);
         return Some((to_paste(&["id", "gain_percent", "headline"], rows), format_count(hints.len(), "hint")));
     }
     if let Some(Line::Evidence(i, e)) = screen.hints.lines.get(screen.hints.selected) {
@@ -119,7 +119,7 @@ fn of_hints(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)> {
         return Some(match what {
             CopyWhat::MetricName if !e.metric.is_empty() => (e.metric.clone(), "metric's name".to_owned()),
             CopyWhat::MetricValue => (e.value.to_string(), "value".to_owned()),
-            _ => format_rows(&["label", "value", "unit"], vec![vec![e.label.clone(), e.value.to_string(), e.unit.clone()]]),
+            _ => format_rows(&["label", "value", "unit"], vec![vec![e.name.clone(), e.value.to_string(), e.unit.to_string()]]),
         });
     }
     let hint = hints.get(screen.hints.selected_hint()?)?;

@@ -1,6 +1,6 @@
 //! Metrics of one result, by section
 
-use crate::analysis::metrics_page::{self, Row, Wish};
+use crate::analysis::metrics_page::{self, MetricsRow, Wish};
 use crate::app::overlay::FilterInput;
 use crate::app::screen::move_selection;
 use crate::model::{Details, Metrics};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug, Default)]
 pub struct MetricsView {
-    pub rows: Arc<Vec<Row>>,
+    pub rows: Arc<Vec<MetricsRow>>,
     /// Index of the selected row.
     pub selected: usize,
     pub finder: FilterInput,
@@ -35,8 +35,8 @@ impl MetricsView {
         let none = Details::default();
         let wish = Wish { filter: self.finder.text().to_owned(), pins: of.pins.to_vec(), open: self.open.clone(), hints: of.hints };
         self.rows = Arc::new(metrics_page::build_rows(of.metrics, of.result, of.details.unwrap_or(&none), &wish));
-        let same = |row: &Row| match (&before, row) {
-            (Some(Row::Fold { key: a, .. }), Row::Fold { key: b, .. }) => a == b,
+        let same = |row: &MetricsRow| match (&before, row) {
+            (Some(MetricsRow::Fold { key: a, .. }), MetricsRow::Fold { key: b, .. }) => a == b,
             (Some(b), row) => b == row,
             (None, _) => false,
         };
@@ -48,7 +48,7 @@ impl MetricsView {
 
     /// Selects the row at an index, else the next selectable row, else the nearest one above.
     pub fn select_near(&mut self, at: usize) {
-        let ok = |i: &usize| self.rows.get(*i).is_some_and(Row::is_selectable);
+        let ok = |i: &usize| self.rows.get(*i).is_some_and(MetricsRow::is_selectable);
         let last = self.rows.len().saturating_sub(1);
         let at = at.min(last);
         self.selected = (at..self.rows.len()).find(ok).or_else(|| (0..=at).rev().find(ok)).unwrap_or(0);
@@ -70,7 +70,7 @@ impl MetricsView {
 
     /// Goes to the next or previous section.
     pub fn go_to_section(&mut self, forward: bool) {
-        let head = |i: &usize| matches!(self.rows.get(*i), Some(Row::Section { .. }));
+        let head = |i: &usize| matches!(self.rows.get(*i), Some(MetricsRow::Section { .. }));
         let found = if forward { (self.selected + 1..self.rows.len()).find(head) } else { (0..self.selected).rev().find(head) };
         self.selected = found.unwrap_or(self.selected);
     }
@@ -79,8 +79,8 @@ impl MetricsView {
     pub fn go_to(&mut self, name: &str, of: &Of<'_>) {
         self.finder.clear();
         self.rebuild_rows(of);
-        let is = |r: &Row| match r {
-            Row::Cells { metrics, .. } => metrics.iter().any(|m| **m == *name),
+        let is = |r: &MetricsRow| match r {
+            MetricsRow::Cells { metrics, .. } => metrics.iter().any(|m| **m == *name),
             other => other.metric().is_some_and(|m| **m == *name),
         };
         if let Some(at) = self.rows.iter().position(is) {
@@ -92,7 +92,7 @@ impl MetricsView {
         }
     }
 
-    pub fn selected_row(&self) -> Option<&Row> {
+    pub fn selected_row(&self) -> Option<&MetricsRow> {
         self.rows.get(self.selected)
     }
 

@@ -12,7 +12,7 @@ pub use state::ResultScreen;
 
 use crate::analysis::compare;
 use crate::analysis::hints::Subject;
-use crate::analysis::metrics_rows::Row;
+use crate::analysis::metrics_rows::MetricsRow;
 use crate::analysis::roofline::Plot;
 use crate::app::actions::{ActionId, KeyScope};
 use crate::app::msg::Effect;
@@ -187,15 +187,21 @@ impl ResultScreen {
     fn open_row(&mut self, cx: &ScreenContext<'_>) -> Response {
         match self.view {
             View::Metrics => match self.sections.selected_row().cloned() {
-                Some(Row::Fold { key, .. }) => {
+                Some(MetricsRow::Fold { key, .. }) => {
                     self.sections.toggle_fold(key);
                     self.rebuild_sections(&cx.session.pins);
                 }
-                Some(Row::Hint(hint)) => {
+                Some(MetricsRow::Hint(hint)) => {
                     self.view = View::Hints;
                     self.hints.show_hint(hint, &self.subject, self.details.get().map(|d| &**d));
                 }
-                Some(Row::Rule(..) | Row::Metric(_) | Row::Bar { .. } | Row::Cells { .. } | Row::Section { .. }) => {
+                Some(
+                    MetricsRow::Rule(..)
+                    | MetricsRow::Metric(_)
+                    | MetricsRow::Bar { .. }
+                    | MetricsRow::Cells { .. }
+                    | MetricsRow::Section { .. },
+                ) => {
                     return Response::open_overlay(Page::Explain);
                 }
                 _ => {}
@@ -237,7 +243,7 @@ impl ResultScreen {
                 self.view = View::Metrics;
                 self.sections.finder.clear();
                 self.rebuild_sections(&cx.session.pins);
-                match self.sections.rows.iter().position(|row| *row == Row::Rule(r, m)) {
+                match self.sections.rows.iter().position(|row| *row == MetricsRow::Rule(r, m)) {
                     Some(at) => self.sections.selected = at,
                     None => return Response::open_overlay(Page::Explain),
                 }
@@ -360,7 +366,7 @@ impl Screen for ResultScreen {
 
     fn press(&mut self, row: usize, cx: &mut ScreenContext<'_>) -> Response {
         let at = match self.view {
-            View::Metrics if !self.sections.rows.get(row).is_some_and(Row::is_selectable) => return Response::none(),
+            View::Metrics if !self.sections.rows.get(row).is_some_and(MetricsRow::is_selectable) => return Response::none(),
             View::Metrics => &mut self.sections.selected,
             View::Hints if !self.hints.lines.get(row).is_some_and(Line::is_selectable) => return Response::none(),
             View::Hints => &mut self.hints.selected,

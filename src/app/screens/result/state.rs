@@ -24,7 +24,7 @@ pub struct RooflineView {
 pub struct CompareView {
     /// The other result: index of its report, metrics, index of the result.
     pub other: Option<(usize, Arc<Metrics>, usize)>,
-    pub rows: Arc<Vec<compare::Row>>,
+    pub rows: Arc<Vec<compare::ComparedMetric>>,
     /// Hints on the other result.
     pub subject: Arc<Subject>,
     /// Number of launches of this kernel, grid and block in each of the two reports.

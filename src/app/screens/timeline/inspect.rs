@@ -1,6 +1,6 @@
 //! Inspection of the timeline at the cursor
 
-use crate::analysis::timeline::{Content, Event, Events, Gap, Gaps, Group, Lane, Plot, Row, Spot, Timeline, Window};
+use crate::analysis::timeline::{Content, Event, Events, Gap, Gaps, Group, Lane, Plot, Spot, Timeline, TimelineRow, Window};
 use crate::analysis::triage::Idle;
 use crate::app::session::Report;
 use crate::app::timeline_view::rows::{RowRef, find_device, is_queue};
@@ -15,7 +15,7 @@ pub struct Look<'a> {
 }
 
 /// Content of a line at a given time.
-pub enum Found<'a> {
+pub enum CursorContent<'a> {
     Event(Spot, Event),
     /// Idle time of the device, and its cause.
     Idle(Gap, Idle),
@@ -34,7 +34,7 @@ impl<'a> Look<'a> {
         self.timeline.groups.get(line.group())
     }
 
-    pub fn row(&self, line: RowRef) -> Option<&'a Row> {
+    pub fn row(&self, line: RowRef) -> Option<&'a TimelineRow> {
         self.group(line)?.rows.get(line.row()?).map(AsRef::as_ref)
     }
 
@@ -68,12 +68,12 @@ impl<'a> Look<'a> {
         Some((spot, self.timeline.event_at(spot)?.to_event()))
     }
 
-    pub fn content_at(&self, line: RowRef, time: i64, window: Window) -> Found<'a> {
+    pub fn content_at(&self, line: RowRef, time: i64, window: Window) -> CursorContent<'a> {
         if let Some((spot, event)) = self.event_at(line, time, window) {
-            return Found::Event(spot, event);
+            return CursorContent::Event(spot, event);
         }
         if let Some(Content::Plot(plot)) = self.row(line).map(|r| &r.content) {
-            return plot.value_at(self.profile, time).map_or(Found::Nothing, |v| Found::Value(plot, v));
+            return plot.value_at(self.profile, time).map_or(CursorContent::Nothing, |v| CursorContent::Value(plot, v));
         }
         let idle = || {
             let gaps = self.gaps?;
@@ -82,8 +82,8 @@ impl<'a> Look<'a> {
             of_device.then_some(())?;
             // Only lines of devices have idle times.
             matches!(self.group(line)?.key, crate::analysis::timeline::GroupKey::Device(_)).then_some(())?;
-            Some(Found::Idle(gaps.gap_at(number, time)?, gaps.piece_at(number, time)?))
+            Some(CursorContent::Idle(gaps.gap_at(number, time)?, gaps.piece_at(number, time)?))
         };
-        idle().unwrap_or(Found::Nothing)
+        idle().unwrap_or(CursorContent::Nothing)
     }
 }

@@ -16,7 +16,7 @@ use crate::app::screen::{At, Navigate, Response, Screen, ScreenContext, ScreenEv
 use crate::app::session::{Report, Session};
 use crate::app::timeline_view::{Arrangement, LineKey, RowRef, SavedView, Viewport, rows};
 use crate::report::timeline::{Shown, describe, print_page};
-use inspect::{Found, Look};
+use inspect::{CursorContent, Look};
 use std::sync::Arc;
 
 /// Result of a search.
@@ -238,7 +238,7 @@ impl TimelineScreen {
     fn gap_at_cursor(&self, look: &Look<'_>, columns: usize) -> Option<Gap> {
         let place = self.place?;
         match look.content_at(self.current_line()?, place.cursor, place.window(columns)) {
-            Found::Idle(gap, _) => Some(gap),
+            CursorContent::Idle(gap, _) => Some(gap),
             _ => None,
         }
     }

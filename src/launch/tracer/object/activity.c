@@ -178,7 +178,7 @@ static void buffer_done(void* context, u32 stream, u8* bytes, u64 size, u64 vali
 
 static const char* const LAUNCHING[] = { "cuLaunchKernel", "cuLaunchCooperativeKernel", "cuLaunchGrid",
   "cuGraphLaunch" };
-static const char* const OTHERS[] = {
+static const char* const RECORDED_CALLS[] = {
   "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize", "cuStreamWaitEvent", "cuMemcpy", "cuMemset",
   "cuMemAlloc", "cuMemFree", "cuMemHostAlloc", "cuMemHostRegister", "cuMemHostUnregister", "cuMemCreate", "cuMemMap",
   "cuMemUnmap", "cuMemRelease", "cuMemAddress", "cuMemPrefetch", "cuModuleLoad", "cuModuleUnload", "cuLibraryLoad",
@@ -227,7 +227,8 @@ static void choose_calls(void) {
     if (session.lean || id == marker_function) continue;
     // Even all calls are enabled one by one: with the driver kind enabled, calls made inside the runtime are left out
     // (seen with 13.0).
-    if (!session.all_calls && !begins(text, LAUNCHING, COUNT(LAUNCHING)) && !begins(text, OTHERS, COUNT(OTHERS)))
+    int listed = begins(text, LAUNCHING, COUNT(LAUNCHING)) || begins(text, RECORDED_CALLS, COUNT(RECORDED_CALLS));
+    if (!session.all_calls && !listed)
       continue;
     chosen[chosen_count++] = (u16)id, is_chosen[id] = 1;
     left_out[id] = (u8)(session.memory && begins(text, ALLOCATING, COUNT(ALLOCATING)));
@@ -268,8 +269,13 @@ static int is_recorded(u32 kind) {
   default: return 0;
   }
 }
+// Kernels of a kind that CUPTI refuses are missing without a word otherwise.
+static void kind_enable(u32 kind) {
+  Result r = cuptiActivityEnable(kind);
+  if (kind == KIND_KERNEL) session.kernel_error = (u32)r;
+}
 static void kind_set(int on, u32 kind) {
-  if (on) cuptiActivityEnable(kind);
+  if (on) kind_enable(kind);
   else if (!other_has_kind(kind)) cuptiActivityDisable(kind);
 }
 // Starts or stops CUPTI's recording. Caller holds `switching`, or the session is not published yet.
@@ -377,14 +383,19 @@ typedef struct { const char* file; void* base; const char* symbol; void* address
 static int take_library(void* library, const char* named) {
   Where where = { NULL, NULL, NULL, NULL };
   if (!resolve(library)) {
+    // The driver's refusal of another library says more.
+    if (session.refusal) return 0;
+    session.unusable = "incomplete";
     snprintf(
       session.reason, sizeof session.reason, "%.120s lacks functions that are needed: it is older than CUDA 11", named);
     return 0;
   }
+  session.unusable = NULL;
   const char* file = dladdr(*(void**)&cuptiSubscribe, &where) && where.file ? where.file : named;
   snprintf(session.library, sizeof session.library, "%s", file);
   // Another client may have subscribed through this object.
   Result r = subscription ? OK : cuptiSubscribe(&subscription, on_call, NULL);
+  session.refusal = (u32)r;
   if (r == ERROR_OTHER_CLIENT) {
     subscription = NULL;
     snprintf(session.reason, sizeof session.reason,
@@ -402,7 +413,43 @@ static int take_library(void* library, const char* named) {
   return 1;
 }
 
+// Keeps the loader's words about a library that is there; a refusal of the driver says more.
+static void library_lost(const char* path, const char* why) {
+  if (session.reason[0] || !why) return;
+  session.unusable = "unloadable";
+  // The loader begins with the path itself.
+  int named = !strncmp(why, path, strlen(path));
+  snprintf(session.reason, sizeof session.reason, "libcupti cannot be loaded: %.80s%s%.140s", named ? "" : path,
+    named ? "" : ": ", why);
+}
+
+#if defined(__x86_64__)
+enum { OWN_MACHINE = 62 };
+#else
+enum { OWN_MACHINE = 183 };
+#endif
+// Trouble with a library's file that the loader does not say, or does not survive: touching a file that was cut off
+// raises SIGBUS.
+static const char* file_trouble(const char* path) {
+  // ELF header and struct stat.
+  u64 head[8] = { 0 }, status[32] = { 0 };
+  int file = file_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) return file == -ENOENT ? NULL : "this user may not read it";
+  long n = file_read(file, head, sizeof head);
+  int known = n == (long)sizeof head && !SYSTEM(SYS_FSTAT, file, status);
+  file_close(file);
+  if (!known) return "the file is cut off";
+  // The loader says that it is no library at all.
+  if (AT32((const u8*)head, 0) != 0x464c457f) return NULL;
+  if (AT16((const u8*)head, 18) != OWN_MACHINE) return "it is for another processor";
+  // The table of sections is at the end.
+  return head[5] > status[6] ? "the file is cut off" : NULL;
+}
+
 static int find_library(void) {
+  session.reason[0] = 0;
+  session.refusal = 0;
+  session.unusable = NULL;
   // The library of the other client is in use.
   if (other_is_present()) return take_library(dlopen(session.library, RTLD_NOW | RTLD_NOLOAD), session.library);
   static const char* const NAMES[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so.11.7",
@@ -419,8 +466,11 @@ static int find_library(void) {
     while (list[n] && list[n] != ':') n++;
     if (n && n < sizeof path) {
       memcpy(path, list, n), path[n] = 0;
-      void* library = SYSTEM(SYS_FACCESSAT, AT_FDCWD, path, 4) ? NULL : dlopen(path, RTLD_NOW);
+      const char* why = file_trouble(path);
+      int there = !SYSTEM(SYS_FACCESSAT, AT_FDCWD, path, 0);
+      void* library = why || !there ? NULL : dlopen(path, RTLD_NOW);
       if (library) taken = take_library(library, path);
+      else if (there) library_lost(path, why ? why : dlerror());
     }
     list += n + (list[n] == ':');
   }
@@ -428,7 +478,10 @@ static int find_library(void) {
     void* library = dlopen(NAMES[i], RTLD_NOW);
     if (library) taken = take_library(library, NAMES[i]);
   }
-  if (!taken && !session.reason[0]) snprintf(session.reason, sizeof session.reason, "no libcupti was found");
+  if (!taken && !session.reason[0]) {
+    session.unusable = "missing";
+    snprintf(session.reason, sizeof session.reason, "no libcupti was found");
+  }
   return taken;
 }
 
@@ -448,7 +501,7 @@ static void session_open(void) {
   cuptiActivityRegisterCallbacks(buffer_asked, buffer_done);
   // As early as possible: see detach.c.
   int opens = !gate.gated || gate.is_open || GET(gate.opening);
-  if (opens) cuptiActivityEnable(KIND_KERNEL);
+  if (opens) kind_enable(KIND_KERNEL);
   *(void**)&cuDriverGetVersion = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "cuDriverGetVersion");
   choose_calls();
   memset(launch_heard, 0, sizeof launch_heard);

@@ -31,6 +31,7 @@ extern void *memcpy(void*, const void*, u64), *memmove(void*, const void*, u64),
 extern int regcomp(void*, const char*, int), regexec(const void*, const char*, u64, void*, int);
 extern void *dlopen(const char*, int), *dlsym(void*, const char*);
 extern int dladdr(const void*, void*);
+extern const char* dlerror(void);
 extern int clock_gettime(int, struct timespec*);
 extern int pthread_create(u64*, const void*, void*(*)(void*), void*), pthread_setcancelstate(int, int*),
   pthread_setcanceltype(int, int*), __cxa_atexit(void (*)(void*), void*, void*);
@@ -91,9 +92,8 @@ enum { O_RDONLY = 0, O_WRONLY = 1, O_CREAT = 0100, O_EXCL = 0200, O_APPEND = 020
   O_NONBLOCK = 04000, O_NOCTTY = 0400, O_PATH = 010000000 };
 enum { RTLD_NOW = 2, RTLD_NOLOAD = 4 };
 enum { CLOCK_REALTIME = 0, CLOCK_MONOTONIC = 1 };
-enum { EPERM = 1, ESRCH = 3, EINTR = 4, EBADF = 9, EAGAIN = 11, EEXIST = 17, EINVAL = 22, EFBIG = 27, ENOSPC = 28,
-  ENOSYS = 38,
-  ENOTSOCK = 88 };
+enum { EPERM = 1, ENOENT = 2, ESRCH = 3, EINTR = 4, EBADF = 9, EAGAIN = 11, EACCES = 13, EEXIST = 17, EINVAL = 22,
+  EFBIG = 27, ENOSPC = 28, EROFS = 30, ENOSYS = 38, ENOTSOCK = 88 };
 enum { RLIMIT_FSIZE = 1, AF_UNIX = 1, SOCK_STREAM = 1, SOCK_NONBLOCK = 04000, SOCK_CLOEXEC = 02000000,
   MSG_NOSIGNAL = 0x4000, POLLIN = 1, POLLOUT = 4, POLLHUP = 16 };
 static const long AT_FDCWD = -100;

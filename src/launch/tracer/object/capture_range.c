@@ -29,8 +29,14 @@ static struct {
   u32 id_base;
   // With `by_callbacks`, the first id of which calls have no records (other_client.c).
   u32 records_until;
-  // Error of the request for records of chosen calls.
-  u32 chosen_error;
+  // CUPTI's errors: of the request for records of chosen calls, of that for records of kernels, and of subscribing.
+  u32 chosen_error, kernel_error, refusal;
+  // Error of cuInit, if the driver could not be initialized.
+  u32 cuda_error;
+  // Forks since the process uses CUDA.
+  volatile u32 forks;
+  // Trouble with the library itself, in a word of FORMAT.md.
+  const char* unusable;
   // `ready`: the process uses CUDA, its file can be written, the ticker runs. `attached`: subscribed to CUPTI.
   volatile int ready, attached, ended;
   char library[512], reason[256];

@@ -24,8 +24,8 @@ static struct {
   u32 rows;
   // Bytes written so far, also to files since removed.
   u64 bytes;
-  // The errno that ended writing; 0 while the file is being written.
-  i32 trouble;
+  // The errno that ended writing; 0 while the file is being written. That of a file that could not be created.
+  i32 trouble, not_created;
   // The end block has been written.
   int closed;
   File file;
@@ -199,7 +199,7 @@ static int open_file(const char* prefix) {
     if (i) snprintf(suffix, sizeof suffix, "-%d", i);
     int n = snprintf(out.file.path, sizeof out.file.path, "%s.%d%s.wstrace", prefix, out.pid, suffix);
     if (n < 0 || n >= (int)sizeof out.file.path) return 0;
-    i32 why = open_new(&out.file);
+    i32 why = out.not_created = open_new(&out.file);
     if (why != EEXIST) return !why;
   }
   return 0;

@@ -80,6 +80,7 @@ static const Attribute ATTRIBUTES[] = { // CUdevice_attribute
   { 97, "shared_per_block_optin" }, { 106, "blocks_per_sm" },
 };
 static int devices_done;
+enum { CUDA_NOT_INITIALIZED = 3, CUDA_DEINITIALIZED = 4 };
 static void devices_look(void) {
   void* driver = devices_done ? NULL : dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (!driver) return;
@@ -91,7 +92,13 @@ static void devices_look(void) {
   *(void**)&bus = dlsym(driver, "cuDeviceGetPCIBusId"), *(void**)&memory = dlsym(driver, "cuDeviceTotalMem_v2");
   *(void**)&version = dlsym(driver, "cuDriverGetVersion");
   int n = 0;
-  if (!count || !get || !attribute || count(&n)) return;
+  if (!count || !get || !attribute) return;
+  int error = count(&n);
+  // The program has called cuInit, which loaded this object: at its end the driver says why that failed.
+  int (*init)(u32) = NULL;
+  if (error == CUDA_NOT_INITIALIZED && session.ended) *(void**)&init = dlsym(driver, "cuInit");
+  if (session.ended) session.cuda_error = (u32)(init ? init(0) : error == CUDA_DEINITIALIZED ? 0 : error);
+  if (error) return;
   static Facts f;
   for (int i = 0; i < n; i++) {
     int device, value;
@@ -124,7 +131,8 @@ static void count_facts(Facts* f) {
     { "dropped", counted.dropped }, { "refused", counted.refused }, { "interrupted", lost.interrupted },
     { "unwritten", lost.unwritten }, { "inline_configs", counted.inline_configs }, { "buffers", counted.buffers },
     { "packing_ns", counted.packing_ns }, { "flushing_ns", session.flushing_ns }, { "bytes", out.bytes },
-    { "chosen_error", session.chosen_error }, { "open", (u64)(!gate.gated || gate.is_open) },
+    { "chosen_error", session.chosen_error }, { "kernel_error", session.kernel_error },
+    { "cuda_error", session.cuda_error }, { "forks", session.forks }, { "open", (u64)(!gate.gated || gate.is_open) },
     { "measured", measure.launches }, { "attached", (u64)session.attached }, { "settled", (u64)settled },
     { "measuring_ns", measure.spent }, { "sampled", stalls.launches }, { "stacks", stacks.taken },
     { "torn", stacks.torn },
@@ -437,8 +445,14 @@ static void* tick(void* unused) {
 
 // ---- Shutdown.
 
+static void refusal_facts(Facts* f) {
+  fact(f, "not_recorded", session.reason);
+  if (session.refusal) fact_number(f, "refusal", session.refusal);
+  if (session.unusable) fact(f, "unusable", session.unusable);
+  if (session.refusal && session.library[0]) fact(f, "libcupti", session.library);
+}
 static void put_end(Facts* f, const char* why) {
-  if (session.reason[0] && !session.attached) fact(f, "not_recorded", session.reason);
+  if (session.reason[0] && !session.attached) refusal_facts(f);
   fact(f, "end", why);
   put_block_or_last(BLOCK_END, 0, 0, f->count, f->data, f->n, 1);
   if (control >= 0) file_remove(control_path);
@@ -569,6 +583,7 @@ static int rank_is_wanted(const char* list) {
   return 0;
 }
 
+static void before_fork(void) { ADD(session.forks, 1); }
 // Runs in a child of fork, on its only thread: locks held by other threads of the parent have no owner here, and
 // nothing is recorded.
 static void child_of_fork(void) {
@@ -612,7 +627,7 @@ static void begin(void) {
       session.started = now();
       int (*at_fork)(void (*)(void), void (*)(void), void (*)(void), void*) = NULL;
       *(void**)&at_fork = dlsym(NULL, "__register_atfork");
-      if (at_fork) at_fork(NULL, NULL, child_of_fork, NULL);
+      if (at_fork) at_fork(before_fork, NULL, child_of_fork, NULL);
       own_pid = out.pid = process();
       options();
       writing = 1;
@@ -634,7 +649,7 @@ EXPORT int InitializeInjection(void) {
   if (!may_attach_later() && !session_attach()) {
     gate.gated = UNGATED;
     if (!session.reason[0]) snprintf(session.reason, sizeof session.reason, "another thread was using CUPTI");
-    fact(&f, "not_recorded", session.reason);
+    refusal_facts(&f);
     put_facts(BLOCK_END, &f);
     return 1;
   }

@@ -23,7 +23,7 @@ static struct {
 } rows;
 
 static struct {
-  u64 kernels, memops, calls, other, invalid, inline_configs, outside, dropped, refused, buffers, packing_ns;
+  u64 kernels, memops, graphs, calls, other, invalid, inline_configs, outside, dropped, refused, buffers, packing_ns;
 } counted;
 
 // A launch configuration with its stream; rows refer to it by id.
@@ -257,6 +257,7 @@ static void pack_graph(const u8* r) {
   p = put_number(p, AT32(r, GRAPH_STREAM));
   row_end(to, p);
   counted.other++;
+  counted.graphs++;
 }
 
 static void pack_memory(const u8* r) {

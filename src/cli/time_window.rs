@@ -1,10 +1,4 @@
-//! Arguments of the commands about a time window.
-
-use super::values::word_parser;
-use crate::analysis::timeline::RowKind;
-use crate::report::Format;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use std::path::PathBuf;
+//! `--from` and `--to`: a window of time.
 
 /// A window of time.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
@@ -40,49 +34,6 @@ pub fn parse_time(text: &str) -> Result<i64, String> {
         Ok(n) if n.is_finite() && (n * factor).abs() < 1.6e16 => Ok((n * factor).round() as i64),
         _ => Err("write a time such as 1.25s, 340ms, 12us or 500ns".to_owned()),
     }
-}
-
-fn row_kind_parser() -> impl TypedValueParser<Value = RowKind> {
-    PossibleValuesParser::new(RowKind::ALL.map(RowKind::cli_name))
-        .map(|word| RowKind::ALL.into_iter().find(|k| k.cli_name() == word).unwrap_or(RowKind::Queue))
-}
-
-/// `warpscope timeline`.
-#[derive(Debug, clap::Args)]
-pub struct TimelineArgs {
-    /// Timeline (nsys, torch.profiler).
-    pub file: PathBuf,
-    #[command(flatten)]
-    pub between: Between,
-    /// Columns of the timeline, labels not counted [default: as many as the terminal has, else 120].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(8..=2000))]
-    pub width: Option<u16>,
-    /// Only rows of these kinds; several with commas.
-    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = row_kind_parser())]
-    pub rows: Vec<RowKind>,
-}
-
-/// `warpscope events`.
-#[derive(Debug, clap::Args)]
-pub struct EventsArgs {
-    /// Timeline (nsys, torch.profiler).
-    pub file: PathBuf,
-    /// Nsight Compute reports of its launches, whose throughputs are listed, too.
-    pub results: Vec<PathBuf>,
-    #[command(flatten)]
-    pub between: Between,
-    /// Only rows of these kinds; several with commas.
-    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = row_kind_parser())]
-    pub rows: Vec<RowKind>,
-    /// Only events whose name contains TEXT (in any case); several words must all be there.
-    #[arg(long, value_name = "TEXT")]
-    pub filter: Option<String>,
-    /// List at most N events.
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub limit: Option<usize>,
-    /// Output format [default: table on a terminal, else csv].
-    #[arg(long, value_parser = word_parser::<Format>())]
-    pub format: Option<Format>,
 }
 
 #[cfg(test)]

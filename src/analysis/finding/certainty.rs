@@ -2,7 +2,7 @@
 
 /// Share of the time from which a cause ranks before the verdict that nothing is wrong. A change below 10 % is within the
 /// variation of clocks and replay passes (Nsight Compute's Profiling Guide, "Range and Precision").
-pub const WORTH: f64 = 0.10;
+pub const OUTRANKS_HEALTHY: f64 = 0.10;
 /// Share of the time from which a cause is of high severity: the "idle-bound" threshold of common triage practice.
 const HIGH: f64 = 0.3;
 
@@ -33,7 +33,7 @@ impl Severity {
     pub fn from_share(stake: f64) -> Self {
         if stake >= HIGH {
             Self::High
-        } else if stake >= WORTH {
+        } else if stake >= OUTRANKS_HEALTHY {
             Self::Medium
         } else {
             Self::Low

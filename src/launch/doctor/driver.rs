@@ -1,0 +1,64 @@
+//! Answers of the CUDA driver and of libcupti themselves, asked by the tracer's object in a process of its own: what
+//! they say cannot be seen from outside.
+
+use super::super::tracer::Library;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Time limit: the driver takes seconds to start on a machine with many GPUs and without persistence mode.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Their answers. Codes are results of the functions, 0 for success.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DriverAnswer {
+    /// The loader's words if there is no usable `libcuda.so.1`.
+    pub no_driver: Option<String>,
+    /// Result of cuInit.
+    pub cuda: Option<u32>,
+    /// CUDA version of the driver, such as 13000.
+    pub version: Option<u32>,
+    /// Result of cuptiSubscribe.
+    pub subscribe: Option<u32>,
+    /// Result of cuptiActivityEnable for kernels.
+    pub kernels: Option<u32>,
+    pub libcupti: String,
+    /// Trouble with the file of libcupti, and a sentence about what failed.
+    pub unusable: Option<String>,
+    pub reason: String,
+}
+
+impl DriverAnswer {
+    fn add_line(&mut self, line: &str) {
+        let Some((key, value)) = line.split_once(' ') else { return };
+        let code = value.parse().ok();
+        match key {
+            "no_driver" => self.no_driver = Some(value.to_owned()),
+            "cuda" => self.cuda = code,
+            "driver" => self.version = code,
+            "subscribe" => self.subscribe = code,
+            "kernels" => self.kernels = code,
+            "libcupti" => value.clone_into(&mut self.libcupti),
+            "unusable" => self.unusable = Some(value.to_owned()),
+            "reason" => value.clone_into(&mut self.reason),
+            _ => {}
+        }
+    }
+}
+
+/// Asks them. `None` without an answer: the process hung, or crashed in the driver.
+pub fn ask_driver(object: &Path, libraries: &[Library], cancelled: &dyn Fn() -> bool) -> Option<DriverAnswer> {
+    let until = Instant::now() + PATIENCE;
+    let list: Vec<OsString> = libraries.iter().map(|l| l.path.clone().into_os_string()).collect();
+    let mut command = Command::new("sh");
+    // This program may be linked statically, and would not load the object.
+    command.args(["-c", "LD_PRELOAD=$0 WARPSCOPE_TRACE_PROBE=1 exec sh -c :"]).arg(object);
+    command.env("WARPSCOPE_TRACE_CUPTI", list.join(std::ffi::OsStr::new(":")));
+    for variable in ["CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "LD_PRELOAD", "WARPSCOPE_TRACE_OUT"] {
+        command.env_remove(variable);
+    }
+    let mut answer = DriverAnswer::default();
+    let ended = super::super::run_query(&mut command, |line| answer.add_line(line), || cancelled() || Instant::now() > until).ok()?;
+    (ended.status.success() && (answer.cuda.is_some() || answer.no_driver.is_some())).then_some(answer)
+}
