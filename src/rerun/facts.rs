@@ -21,11 +21,11 @@ pub struct Facts<'a> {
     pub kernel: &'a Kernel,
     /// Process of the first launch.
     pub pid: u32,
-    /// Form of the compared name.
+    /// Name form that is compared.
     pub base: NameForm,
     /// Capture range and NVTX range of the command.
     pub gate: &'a Gate,
-    /// Processes covered by the count.
+    /// Processes included in the count.
     pub scope: &'a Scope,
     pub count: &'a Count,
     /// Ranges around the first launch.
