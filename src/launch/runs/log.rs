@@ -91,8 +91,8 @@ pub struct Tail {
     number: u64,
     at: u64,
     line: Vec<u8>,
-    /// The end was reached once: until then nothing is skipped, so that the beginning of a run is read even if it is
-    /// long.
+    /// The end was reached at least once. Until then nothing in the first piece is skipped, so that the beginning of a
+    /// run is read even if it is long.
     caught_up: bool,
     /// Skips only deleted pieces, even when far behind.
     patient: bool,

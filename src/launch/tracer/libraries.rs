@@ -49,7 +49,7 @@ fn package_folders(prefix: &Path) -> Vec<PathBuf> {
 }
 
 /// Install prefixes of the programs that a command starts (the launcher and its Python), each with its owner's user id.
-/// The virtual environment is the folder that contains its Python, even if that Python is a link.
+/// For a virtual environment, this is the folder that contains its Python, even if that Python is a link.
 fn program_prefixes(program: &[String]) -> Vec<(PathBuf, u32)> {
     let mut out = Vec::new();
     for word in program.iter().filter(|w| !w.starts_with('-')) {
