@@ -56,7 +56,7 @@ impl Key {
         Some(Self { code, ctrl, alt, shift })
     }
 
-    /// Converts a terminal key event.
+    /// Shift counts only with Tab and the arrows; in letters, it is part of the character.
     pub fn from_event(event: &KeyEvent) -> Self {
         let shifted_tab = event.code == KeyCode::Tab && event.modifiers.contains(KeyModifiers::SHIFT);
         Self {

@@ -29,7 +29,7 @@ pub struct Config {
     pub first: Option<First>,
     /// Metrics pinned to the top of every result.
     pub pins: Vec<String>,
-    /// Keys by action name.
+    /// Key bindings, by action name.
     pub keys: BTreeMap<String, Vec<String>>,
     /// The user's own recipes, by name; validated when used.
     pub recipes: BTreeMap<String, recipes::Written>,

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// A mapping.
+/// A line of the memory map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     pub start: u64,

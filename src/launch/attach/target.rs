@@ -65,7 +65,7 @@ impl Target {
         }
     }
 
-    /// Memory map of the process.
+    /// Reads the memory map of the process.
     pub(super) fn map(&self) -> Result<Vec<Mapping>, Refusal> {
         match read_map(self.pid) {
             Ok(map) => Ok(map),

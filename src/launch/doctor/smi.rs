@@ -1,4 +1,4 @@
-//! Queries of `nvidia-smi` and `rocm-smi`, and parsers of their output.
+//! Queries for `nvidia-smi` and `rocm-smi`, and parsers for their output.
 
 /// Arguments of the GPU query; the output is CSV without a header and without units.
 pub const GPUS: [&str; 2] = [
@@ -68,7 +68,6 @@ pub fn parse_rocm_utilization(answer: &str) -> Vec<Busy> {
 pub struct Gpu {
     pub index: u32,
     pub name: String,
-    /// Driver version.
     pub driver: String,
     pub capability: Option<(u32, u32)>,
     /// MIG is enabled: the GPU is split into instances.
