@@ -17,7 +17,7 @@ pub struct Install {
     pub unversioned_first: bool,
 }
 
-/// A profiler.
+/// A profiler, and how it differs from the others.
 pub struct Profiler {
     /// Name in recipes and in the library of runs; for external tools, also the name of the executable.
     pub name: &'static str,
@@ -43,7 +43,6 @@ pub struct Profiler {
 
 const DISK: &[&str] = &["gpus", "disk"];
 
-/// All profilers.
 pub static PROFILERS: &[Profiler] = &[
     Profiler {
         name: "trace",
@@ -133,7 +132,7 @@ pub static PROFILERS: &[Profiler] = &[
     },
 ];
 
-/// nsys and ncu report their progress.
+/// Silence limit for nsys and ncu, which report their progress.
 const REPORTING_LIMIT: Duration = Duration::from_secs(20);
 /// PyTorch writes a trace in one silent call that takes 2.4 to 3.5 s per traced second (H200, torch 2.11, busy
 /// programs), and rocprofv3 is also silent.

@@ -94,7 +94,7 @@ pub struct Report {
     pub path: PathBuf,
     /// Size at the last check, in bytes.
     pub bytes: u64,
-    /// True if the file is in the run's own folder, so that warpscope may remove or pack it.
+    /// True if the file is in the run's own folder, so that warpscope may remove or compress it.
     pub owned: bool,
 }
 

@@ -18,7 +18,6 @@ pub struct Figure {
 #[derive(Debug, PartialEq)]
 pub struct Set {
     pub word: &'static str,
-    /// Purpose.
     pub about: &'static str,
     /// Cost of one result.
     pub figure: Figure,

@@ -9,7 +9,6 @@ use super::program::Program;
 use crate::model::{Kernel, NameForm, Profile};
 use std::collections::BTreeSet;
 
-/// Input of the checks.
 #[derive(Debug)]
 pub struct Facts<'a> {
     pub profile: &'a Profile,

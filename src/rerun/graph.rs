@@ -5,7 +5,7 @@ use super::options::{OpenedBy, Options, Replay, Within};
 use super::{CommandPart, Cost, PartId, Rerun, Selects, collect, ncu_builder, parts, program, warnings};
 use crate::model::{GraphLaunch, NameForm, Profile};
 
-/// Returns the command for one graph launch of such a capture.
+/// Returns the command for one graph launch in such a capture.
 pub fn graph_command(profile: &Profile, index: usize, options: &Options) -> Result<Rerun, String> {
     let Some(graph) = profile.graphs.get(index) else {
         return Err(match profile.graphs.len() {

@@ -27,7 +27,7 @@ pub struct Plan {
 /// Maximum number of launches per plan: a larger script would run for hours.
 pub const MOST_LAUNCHES: usize = 1000;
 
-/// Plans the re-run. Errors are sentences for the user.
+/// Plans the re-run. The error is a sentence for the user.
 pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Plan, String> {
     let wanted = match target {
         Target::Graph(_) if options.profiler == Profiler::InPlace => {

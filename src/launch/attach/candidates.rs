@@ -21,7 +21,7 @@ pub struct GpuProcess {
 fn seconds_since(ticks: u64) -> Option<u64> {
     let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
     let uptime: f64 = uptime.split(' ').next()?.parse().ok()?;
-    // Clock ticks in /proc are a hundredth of a second on all platforms (USER_HZ).
+    // Clock ticks in /proc are hundredths of a second on all platforms (USER_HZ).
     Some((uptime - ticks as f64 / 100.0).max(0.0) as u64)
 }
 

@@ -219,7 +219,8 @@ fn running_processes(places: &Places) -> Vec<String> {
         .collect()
 }
 
-/// Tests whether the loader would find a library in `LD_LIBRARY_PATH` or in the standard folders of the distributions.
+/// Returns true if the loader would find a library in `LD_LIBRARY_PATH` or in the standard folders of the
+/// distributions.
 fn has_library(places: &Places, name: &str) -> bool {
     let own = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let own = std::env::split_paths(&own).map(|p| p.join(name));

@@ -10,7 +10,7 @@ pub struct Process {
     pub parent: i32,
     /// State: R, S, D, Z …
     pub state: char,
-    /// Start time, in clock ticks since boot. Together with the id it identifies a process, since ids are reused.
+    /// Start time, in clock ticks since boot. Together with the id, it identifies a process, because ids are reused.
     pub started: u64,
 }
 

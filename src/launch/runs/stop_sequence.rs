@@ -1,4 +1,4 @@
-//! Escalation of a stop: each step sends the profiler a stronger signal.
+//! Escalates a stop: each step sends the profiler a stronger signal.
 
 use nix::sys::signal::Signal;
 

@@ -46,10 +46,10 @@ pub struct Order<'a> {
     pub helper: Option<JoinHandle<()>>,
 }
 
-/// Events of a run.
+/// An event in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The profiler was started, with this process id.
+    /// The profiler was started and has this process id.
     Started(i32),
     /// A stop reached its next stage.
     Stage(Stage),

@@ -16,7 +16,7 @@ pub(super) enum Ranks {
 }
 
 impl Ranks {
-    /// Returns the rank variable.
+    /// Returns the environment variable that holds the rank; `None` if ranks are not profiled separately.
     pub(super) fn rank_variable(&self) -> Option<&'static str> {
         match self {
             Self::Together => None,

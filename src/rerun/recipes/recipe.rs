@@ -13,7 +13,7 @@ pub struct Recipe<'a> {
     pub tool: &'a str,
     /// Short description of the data that it records.
     pub about: &'a str,
-    /// Use case.
+    /// When to use the recipe.
     pub when: &'a str,
     pub cost: &'a str,
     /// The recipe requires the name of an NVTX range.

@@ -1,4 +1,4 @@
-//! Upper bounds of report sizes, for commands that limit them.
+//! Upper bounds on report sizes, for commands that limit them.
 
 use super::super::collect::{Collect, Figure};
 use super::torch::TRACE_SECONDS;

@@ -19,7 +19,7 @@ pub struct User {
     /// The profiler, one of [`TOOLS`].
     pub tool: String,
     pub about: String,
-    /// Use case.
+    /// When to use the recipe.
     pub when: String,
     pub cost: String,
     /// The command that precedes the program. `{OUTPUT}` is the report without extension, `{RANGE}` the NVTX range.

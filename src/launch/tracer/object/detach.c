@@ -178,7 +178,7 @@ static void detach_leave(void) {
   cancel_release();
 }
 
-// Answer to a client.
+// Answers a client's `left` command.
 static const char* detach_said(void) {
   static char answer[200];
   u64 t = clock_now(CLOCK_MONOTONIC);

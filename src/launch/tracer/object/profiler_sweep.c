@@ -13,7 +13,7 @@ static void ticker_unlock(void) {
 // Enables or disables the callbacks of launches. The caller holds measure.lock, or is session_attach.
 static void measure_hear(int on) {
   for (u32 id = 1; id < FUNCTIONS; id++) {
-    // Callbacks for the begin and end of a capture stay enabled.
+    // Callbacks for the beginning and end of a capture stay enabled.
     int keeps = !on && launch_kind[id] >= LAUNCH_CAPTURE && measure.state != MEASURE_OFF;
     if (!launch_kind[id] || launch_heard[id] == on || keeps) continue;
     launch_heard[id] = (u8)on;
