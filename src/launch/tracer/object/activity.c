@@ -405,7 +405,7 @@ static int take_library(void* library, const char* named) {
 }
 
 static int find_library(void) {
-  // Another client is using its library.
+  // CUPTI is already in use: take the library that the other client uses.
   if (other_is_present()) return take_library(dlopen(session.library, RTLD_NOW | RTLD_NOLOAD), session.library);
   static const char* const NAMES[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so.11.7",
     "libcupti.so" };

@@ -122,7 +122,7 @@ static int is_there(File* f) {
   return 0;
 }
 
-// Appends a block. Returns 0, or an errno, in which case the file is cut back to its previous end.
+// Appends a block. Returns 0, or an errno, in which case the file is truncated to its previous end.
 static i32 append(File* f, u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length, u64 room) {
   // The kernel kills a program that writes beyond its file size limit.
   u64 limits[2] = { 0, 0 };

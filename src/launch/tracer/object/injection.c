@@ -147,7 +147,7 @@ static void state_facts(Facts* f) {
   if (within && t > within + WAITS_NS)
     fact_number(f, "measuring_kernel", measure.within_name), fact_number(f, "measuring_for_ms", (t - within) / 1000000);
   if (within && measure.replaying) fact_number(f, "measuring_replays", sets[measure.set].passes);
-  // Reason why a gate is still closed.
+  // These facts explain why a gate is still closed.
   if (gate_range.text) fact_number(f, "range_entered", gate_range.entered), fact_number(f, "ranges", gate_range.others);
   if (gate.gated == GATED_BY_LAUNCH) fact_number(f, "launches_heard", gate_launch.seen);
   if (measure.why_not) fact(f, "not_measured", measure.why_not);
@@ -581,7 +581,7 @@ static void child_of_fork(void) {
   control = -1;
 }
 
-// Starts a separate trace in a child of fork that uses CUDA, while its parent only marked ranges. The rings of the
+// Starts a separate trace in a child of fork that uses CUDA and whose parent only marked ranges. The rings of the
 // parent's threads are dropped, and the locks that they held are reset.
 static void begin_in_child(void) {
   Lock* const all[] = { &attaching, &measure.lock, &rows.lock, &names.lock, &out.lock, &gate.lock, &given.lock,

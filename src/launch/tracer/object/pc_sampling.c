@@ -137,8 +137,8 @@ static void module_write(u64 crc) {
 
 // ---- Sampling one launch.
 
-// Returns 1 for a kernel that waits for another one, for example. The first launch in a window also waits for earlier
-// GPU work.
+// Returns 1 if the launch took too long, for example because its kernel waits for another one. The first launch in a
+// window also waits for earlier GPU work.
 static int took_too_long(u64 ns, const Shape* s) {
   const Wanted* w = wanted_known(s);
   return ns > LONG_NS && ns > LONGER * (w ? w->mean : 0);
@@ -165,7 +165,7 @@ static int samples_make(Samples* s) {
   return 1;
 }
 
-// One-time queries of CUPTI, with PC sampling enabled.
+// Queries CUPTI once, while PC sampling is enabled.
 static int stalls_prepare(void) {
   u64 count = 0;
   static char* texts[REASONS];

@@ -1,7 +1,7 @@
 // Python call stacks of other threads, read from the process's own memory while the threads are running: without the
 // GIL, without stopping anything, and without calling into the interpreter. Every read is a system call: if the memory
 // is gone, the call fails, but the program does not. The result may be torn: code objects are recognized by their type,
-// and a stack is dropped if its frames have none, or if it does not end where the thread's stack begins.
+// and a stack is dropped if one of its frames has none, or if it does not end where the thread's stack begins.
 //
 // CPython 3.13 and later describe their structures (_Py_DebugOffsets, Include/internal/pycore_debug_offsets.h). The
 // offsets for 3.8 to 3.12 were taken from the headers of each release, for 64-bit builds.

@@ -1,4 +1,4 @@
-// State of measuring the counters of single launches.
+// State for measuring the counters of single launches.
 #include "profiler.h"
 
 enum { SHAPES = 1024, WINDOW = 64, PASSES = 64, PLAN_BYTES = 512 << 10, ASKED = 128, USELESS = 16, SET_METRICS = 320 };

@@ -9,7 +9,7 @@ enum { SAMPLE_COST_PERCENT = 25 };
 static const u64 SAMPLE_FIRST_NS = 40000000;
 
 static struct {
-  // Share of the time that may be added, in hundredths of a percent; 0 to take no samples.
+  // Share of the time that may be added, in hundredths of a percent; 0 for no recordings.
   u32 share;
   u64 began, next_at, attach_ns, leave_ns, random;
   u32 seen_left;
@@ -29,7 +29,7 @@ static void sample_begin(u64 t) {
   gate_set(1, "a short recording", 0);
   u64 took = clock_now(CLOCK_MONOTONIC) - t;
   if (GET(gate.is_open)) samples.attach_ns = took;
-  // In case it is closed by hand, or another tool uses CUPTI, which may become free.
+  // In case the gate is closed by hand, or another tool is using CUPTI and may release it.
   samples.next_at = t + SAMPLE_NS + sample_pause();
 }
 
