@@ -61,7 +61,7 @@ pub struct GuidedStep {
 /// A run that is about to start.
 #[derive(Clone, Debug, Default)]
 pub struct NewRun {
-    /// Name of the profiler: nsys, ncu, torch, rocprofv3.
+    /// Name of the profiler: trace, nsys, ncu, torch, rocprofv3.
     pub tool: String,
     pub recipe: Option<String>,
     pub argv: Vec<String>,
