@@ -1,8 +1,8 @@
-//! Textual form of keys: `q`, `ctrl-c`, `shift-tab`, `f1`, `enter`.
+//! Text form of keys: `q`, `ctrl-c`, `shift-tab`, `f1`, `enter`.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// A key with modifiers. Shift is a modifier of arrows only; a shifted letter is a different character.
+/// A key with modifiers. Shift is a modifier only for arrows; a shifted letter is a different character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     code: KeyCode,
@@ -30,7 +30,7 @@ const NAMES: [(&str, KeyCode); 15] = [
 ];
 
 impl Key {
-    /// Parses a key's textual form.
+    /// Parses the text form of a key.
     pub fn parse(text: &str) -> Option<Self> {
         let (mut rest, mut ctrl, mut alt) = (text, false, false);
         let mut shift = false;
@@ -56,7 +56,7 @@ impl Key {
         Some(Self { code, ctrl, alt, shift })
     }
 
-    /// Converts a terminal key event.
+    /// Shift counts only with Tab and the arrows; in letters, it is part of the character.
     pub fn from_event(event: &KeyEvent) -> Self {
         let shifted_tab = event.code == KeyCode::Tab && event.modifiers.contains(KeyModifiers::SHIFT);
         Self {
@@ -67,7 +67,7 @@ impl Key {
         }
     }
 
-    /// Returns the key without shift; `None` unless it has shift.
+    /// Returns the key without shift; `None` if it does not have shift.
     pub fn without_shift(self) -> Option<Self> {
         self.shift.then_some(Self { shift: false, ..self })
     }
@@ -87,7 +87,7 @@ impl Key {
         format!("{}{}{}", word(self.ctrl, "ctrl-"), word(self.alt, "alt-"), word(self.shift, "shift-"))
     }
 
-    /// Label of the key, with symbols for arrows.
+    /// Returns the label of the key, with symbols for arrows.
     pub fn label(&self) -> String {
         let with = |sign: &str| format!("{}{sign}", self.modifier_prefix());
         match self.code {

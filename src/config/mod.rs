@@ -12,7 +12,7 @@ use etcetera::BaseStrategy;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Contents of the configuration file. Everything is optional.
+/// Contents of the configuration file. All fields are optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     pub theme: Option<String>,
@@ -21,21 +21,21 @@ pub struct Config {
     /// Initial sort order of a report's kernels.
     pub sort: Option<Sort>,
     pub color: Option<ColorMode>,
-    /// Draw with ASCII characters only.
+    /// Use only ASCII characters for drawing.
     pub ascii: Option<bool>,
-    /// Path of the `nsys` executable, for exporting reports.
+    /// Path of the `nsys` executable that exports reports.
     pub nsys: Option<PathBuf>,
-    /// Initial screen of a timeline.
+    /// Screen that a timeline opens with.
     pub first: Option<First>,
     /// Metrics pinned to the top of every result.
     pub pins: Vec<String>,
-    /// Keys by action name.
+    /// Key bindings, by action name.
     pub keys: BTreeMap<String, Vec<String>>,
-    /// The user's own recipes, by name; validated on use.
+    /// The user's own recipes, by name; validated when used.
     pub recipes: BTreeMap<String, recipes::Written>,
 }
 
-/// Initial screen of a timeline.
+/// Screen that a timeline opens with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum First {
     /// Overview of the run's bottlenecks.
@@ -50,16 +50,16 @@ impl First {
     pub const ALL: [(&'static str, Self); 2] = [("overview", Self::Overview), ("kernels", Self::Kernels)];
 }
 
-/// Colour depth of the terminal.
+/// Color depth of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ColorMode {
-    /// No colours: bold, reverse and underline only.
+    /// No colors, only bold, reverse and underline.
     None,
-    /// The terminal's 16 colours.
+    /// The terminal's 16 colors.
     Sixteen,
-    /// The 256-colour palette.
+    /// The 256-color palette.
     Indexed,
-    /// 24-bit colours.
+    /// 24-bit colors.
     True,
 }
 
@@ -102,13 +102,13 @@ const MOST_BYTES: u64 = 1 << 20;
 
 const KEYS: [&str; 10] = ["theme", "first", "group", "sort", "color", "ascii", "nsys", "pins", "keys", "recipes"];
 
-/// `$XDG_CONFIG_HOME/warpscope`; `None` without a home directory.
+/// `$XDG_CONFIG_HOME/warpscope`; `None` if there is no home directory.
 pub fn config_folder() -> Option<PathBuf> {
     etcetera::choose_base_strategy().ok().map(|b| b.config_dir().join("warpscope"))
 }
 
 impl Config {
-    /// Reads the configuration file. A missing file is an empty configuration, unless the user named the file.
+    /// Reads the configuration file. A missing file counts as an empty configuration, unless the user named the file.
     pub fn load(named: Option<&Path>) -> Result<Self, String> {
         let Some(path) = named.map(Path::to_owned).or_else(|| config_folder().map(|f| f.join("config.toml"))) else {
             return Ok(Self::default());
@@ -120,7 +120,7 @@ impl Config {
         }
     }
 
-    /// Parses the text of the file. An error is one sentence.
+    /// Parses the contents of the file. The error is one sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let table: toml::Table = text.parse().map_err(|e: toml::de::Error| {
             let line =
@@ -189,7 +189,7 @@ fn one_of<T>(key: &str, word: &str, all: impl IntoIterator<Item = (&'static str,
     Err(unknown_word(key, word, &known))
 }
 
-/// Error message for an unknown word, with the closest known word as a suggestion.
+/// Error message for an unknown word, which suggests the closest known word.
 pub fn unknown_word(what: &str, word: &str, known: &[&str]) -> String {
     match nearest_match(word, known.iter().copied()) {
         Some(near) => format!("unknown {what} `{word}`; did you mean `{near}`?"),
@@ -197,7 +197,7 @@ pub fn unknown_word(what: &str, word: &str, known: &[&str]) -> String {
     }
 }
 
-/// Names and contents of the user's own themes: TOML files in the folder `themes` beside the configuration file.
+/// Names and contents of the user's own themes: TOML files in the `themes` folder next to the configuration file.
 pub fn load_themes(folder: Option<&Path>) -> Vec<(String, String)> {
     let entries = folder.and_then(|f| std::fs::read_dir(f.join("themes")).ok());
     let files = entries.into_iter().flatten().flatten().map(|e| e.path());

@@ -1,4 +1,4 @@
-//! Recording recipes of the user (`[recipes.NAME]`), as plain data that is interpreted on use.
+//! The user's recording recipes (`[recipes.NAME]`), as plain data that is interpreted when used.
 
 use super::{parse_string, unknown_word};
 use std::collections::BTreeMap;
@@ -8,20 +8,20 @@ use std::collections::BTreeMap;
 pub struct Written {
     pub tool: String,
     pub about: String,
-    /// Situations in which to use the recipe.
+    /// When to use the recipe.
     pub when: String,
     pub cost: String,
     /// Profiler command that precedes the program.
     pub argv: Vec<String>,
     /// Environment variables, sorted by name.
     pub env: Vec<(String, String)>,
-    /// Reports written by the recipe.
+    /// Reports that the recipe writes.
     pub reports: Vec<String>,
 }
 
 const KEYS: [&str; 7] = ["tool", "about", "when", "cost", "argv", "env", "reports"];
 
-/// Parses the table `recipes`. An error is one sentence with the location.
+/// Parses the table `recipes`. The error is one sentence with the location.
 pub(super) fn parse(value: toml::Value) -> Result<BTreeMap<String, Written>, String> {
     let toml::Value::Table(recipes) = value else {
         return Err("`recipes` must contain tables: [recipes.NAME]".to_owned());

@@ -1,5 +1,5 @@
 //! Runs a child process to completion, without a shell and in its own process group. Reads both outputs, so that the
-//! child cannot block on a full pipe, keeps a bounded log, and on cancellation sends INT, TERM and KILL in turn.
+//! child cannot block on a full pipe, keeps a bounded log, and sends INT, TERM and KILL in turn on cancellation.
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -12,11 +12,11 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Lines of output that are kept.
+/// Number of output lines to keep.
 const LOG_LINES: usize = 200;
-/// A line longer than this is cut.
+/// Lines longer than this are truncated.
 const LINE_BYTES: usize = 4096;
-/// Signals of a cancellation, and the time a child has to react to each.
+/// Signals sent on cancellation, and the time that a child has to react to each.
 const PATIENCE: [(Signal, Duration); 3] =
     [(Signal::SIGINT, Duration::from_secs(3)), (Signal::SIGTERM, Duration::from_secs(2)), (Signal::SIGKILL, Duration::from_secs(2))];
 /// Polling interval of a running child.
@@ -33,17 +33,17 @@ pub struct Ended {
 }
 
 /// Command prefix for tools: this program as an intermediate launcher. The id of this process is appended: when this
-/// process ends, the kernel ends the tool.
+/// process ends, the kernel terminates the tool.
 static STARTER: OnceLock<Vec<OsString>> = OnceLock::new();
 
 /// Makes queried tools end when this program ends, for any reason. The program passes its own command line; tests are a
-/// different executable and pass none.
+/// different executable and pass nothing.
 pub fn end_tools_with_us(words: Vec<OsString>) {
     // The first call wins.
     let _ = STARTER.set(words);
 }
 
-/// Prepends the starter to the command, if there is one.
+/// Prepends the starter to the command, if one is set.
 fn wrap_in_starter(command: &Command) -> Option<Command> {
     let (first, rest) = STARTER.get()?.split_first()?;
     let mut out = Command::new(first);
@@ -57,13 +57,13 @@ fn wrap_in_starter(command: &Command) -> Option<Command> {
     Some(out)
 }
 
-/// Working folder for queries of profilers and disassemblers: ncu and nsys read configuration files from their current
+/// Working folder for querying profilers and disassemblers: ncu and nsys read configuration files from their current
 /// folder (`config.ncu-cfg`, `config.ini`, `pyvenv.cfg`), and another user may have put such files into the user's
 /// current folder.
 const NEUTRAL: &str = "/";
 
-/// Like [`run_child`], for a tool that is only queried: it runs in a folder that only the administrator can write to. Paths
-/// in its arguments must be absolute.
+/// Like [`run_child`], but for a tool that is only queried: it runs in a folder that only the administrator can write
+/// to. Paths in its arguments must be absolute.
 pub fn run_query(command: &mut Command, line: impl FnMut(&str), cancelled: impl Fn() -> bool) -> std::io::Result<Ended> {
     match wrap_in_starter(command) {
         Some(mut tied) => run_child(tied.current_dir(NEUTRAL), line, cancelled),
@@ -71,8 +71,8 @@ pub fn run_query(command: &mut Command, line: impl FnMut(&str), cancelled: impl 
     }
 }
 
-/// Runs a command to its end. `line` gets each line (carriage returns end lines too: progress bars use them);
-/// `cancelled` is polled.
+/// Runs a command to completion. `line` gets each line (carriage returns also end lines, because progress bars use
+/// them); `cancelled` is polled.
 pub fn run_child(command: &mut Command, mut line: impl FnMut(&str), cancelled: impl Fn() -> bool) -> std::io::Result<Ended> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;
     let group = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
@@ -99,7 +99,7 @@ pub fn run_child(command: &mut Command, mut line: impl FnMut(&str), cancelled: i
     let status = loop {
         match lines.recv_timeout(TICK) {
             Ok(text) => keep(text),
-            // The child may close its outputs before it ends.
+            // The child may close its outputs before it exits.
             Err(RecvTimeoutError::Disconnected) => std::thread::park_timeout(TICK),
             Err(RecvTimeoutError::Timeout) => {}
         }
@@ -110,13 +110,13 @@ pub fn run_child(command: &mut Command, mut line: impl FnMut(&str), cancelled: i
             && stopping.is_none_or(|until| Instant::now() >= until)
             && let Some((signal, patience)) = signals.next()
         {
-            // Signals the group, so that the child's children end too. The group may already be gone, so errors are
-            // ignored.
+            // Signals the group, so that the child's own children also end. The group may already be gone, so errors
+            // are ignored.
             let _ = killpg(group, signal);
             stopping = Some(Instant::now() + patience);
         }
     };
-    // The child's last output may still be in the pipes; do not wait for a grandchild that keeps a pipe open.
+    // The child's last output may still be in the pipes, but do not wait for a grandchild that keeps a pipe open.
     let until = Instant::now() + Duration::from_millis(500);
     while let Ok(text) = lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
         keep(text);
@@ -127,8 +127,8 @@ pub fn run_child(command: &mut Command, mut line: impl FnMut(&str), cancelled: i
     Ok(Ended { status, log: log.into(), cancelled: stopping.is_some() })
 }
 
-/// Starts this program with other arguments, and ends it if this one is killed; its output is read through a pipe, and
-/// what it says to people is dropped.
+/// Starts this program with other arguments; the child ends if this process is killed. The child's stdout is a pipe,
+/// and its messages on stderr are discarded.
 pub fn start_own_command(args: &[String]) -> std::io::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(args);

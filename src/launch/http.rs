@@ -1,4 +1,4 @@
-//! Reads the metrics page of a server on this machine: one bounded request of at most one second.
+//! Reads the metrics page of a server on this machine: one request, limited in size and to one second.
 
 use super::runs::process::descendants;
 use std::collections::HashSet;
@@ -6,21 +6,21 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::Instant;
 
-/// Timeout of a request, s.
+/// Timeout of a request, seconds.
 const TIMEOUT: u64 = 1;
 /// Maximum size of a page, bytes: vLLM's page has about 200 kB.
 const MOST: usize = 4 << 20;
 /// Maximum size of the headers, bytes.
 const HEADERS: usize = 16 << 10;
 
-/// Ports on which servers listen by default: vLLM, `SGLang`.
+/// Ports that servers listen on by default: vLLM, `SGLang`.
 const USUAL_PORTS: [u16; 2] = [8000, 30000];
 
 /// Fetches a page as text.
 ///
 /// # Errors
 ///
-/// Returns a sentence if the server does not answer in time, does not answer with 200, or sends too much.
+/// Fails with one sentence if the server does not answer in time, does not answer with 200, or sends too much.
 pub fn fetch_page(url: &str) -> Result<String, String> {
     let begun = Instant::now();
     let request = minreq::get(url)
@@ -76,7 +76,7 @@ fn socket_inodes(pid: u32) -> Vec<u64> {
     files.filter_map(|f| std::fs::read_link(f.path()).ok()).filter_map(|link| inode(&link)).collect()
 }
 
-/// A listening socket: the address under which this machine reaches it, and its inode.
+/// A listening socket: the address at which this machine reaches it, and its inode.
 type Listening = (SocketAddr, u64);
 
 /// Parses `/proc/PID/net/tcp` and `tcp6`: addresses are 32-bit words in host byte order.
@@ -101,8 +101,8 @@ fn parse_listening(table: &str) -> Vec<Listening> {
     table.lines().skip(1).filter_map(row).collect()
 }
 
-/// Returns the URLs of the metrics pages that a program or its children may serve: on ports named in its command line
-/// and on the servers' default ports, if one of its processes listens on them.
+/// Returns the URLs of the metrics pages that a program or its children may serve: on the ports in its command line and
+/// on the servers' default ports, if one of its processes listens on them.
 pub fn find_metrics_urls(root: u32) -> Vec<String> {
     let children = root.try_into().map(descendants).unwrap_or_default();
     let tree: Vec<u32> = std::iter::once(root).chain(children.iter().map(|p| p.pid.cast_unsigned())).collect();
@@ -111,7 +111,7 @@ pub fn find_metrics_urls(root: u32) -> Vec<String> {
     addresses.into_iter().map(|address| format!("http://{address}/metrics")).collect()
 }
 
-/// Returns the addresses with one of the wanted ports on which a process of the tree listens, in the order of the ports.
+/// Returns the addresses with one of the wanted ports that a process of the tree listens on, in the order of the ports.
 fn listening_addresses(root: u32, tree: &[u32], wanted: &[u16]) -> Vec<SocketAddr> {
     let tables = ["tcp", "tcp6"].map(|t| std::fs::read_to_string(format!("/proc/{root}/net/{t}")).unwrap_or_default());
     let rank = |l: &Listening| wanted.iter().position(|port| *port == l.0.port());
@@ -133,7 +133,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
-    /// Serves one connection with these bytes, and keeps it open.
+    /// Serves one connection with these bytes, and then keeps it open.
     fn serve(answer: &'static [u8]) -> (String, u16) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -172,12 +172,12 @@ mod tests {
         assert_eq!(ports_in(&words("vllm serve m --port 8123 --portal 9 --port=77 --port x")), [8123, 77]);
         let own = std::process::id();
         for bound in ["127.0.0.1:0", "0.0.0.0:0", "127.3.2.1:0", "[::1]:0"] {
-            // A machine may have no IPv6.
+            // The machine may not have IPv6.
             let Ok(listener) = TcpListener::bind(bound) else { continue };
             let local = listener.local_addr().unwrap();
             let reached = if local.ip().is_unspecified() { SocketAddr::new(Ipv4Addr::LOCALHOST.into(), local.port()) } else { local };
             assert_eq!(listening_addresses(own, &[own], &[1, local.port(), local.port()]), [reached], "{bound}");
-            // The port is open, but by a process outside the tree.
+            // The port is open, but the process that opened it is outside the tree.
             assert!(listening_addresses(own, &[1], &[local.port()]).is_empty());
         }
     }

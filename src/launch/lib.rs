@@ -1,4 +1,4 @@
-//! Starts programs and profilers, and contains the tracer that is loaded into programs.
+//! Starts programs and profilers, and contains the tracer, which is loaded into programs.
 
 #[path = "mod.rs"]
 pub mod launch;

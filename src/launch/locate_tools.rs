@@ -1,4 +1,4 @@
-//! Finds the profilers' tools on PATH and in their vendors' install folders.
+//! Finds the profilers' executables on PATH and in their vendors' install folders.
 
 use super::Version;
 use super::profiler::find_profiler;
@@ -14,7 +14,7 @@ pub struct Tool {
     pub version: Option<Version>,
 }
 
-/// Install folders: the base, the prefix of a versioned folder's name, and the paths of the executable inside it.
+/// Install folders: the parent, the prefix of a versioned folder's name, and the paths of the executable inside it.
 const INSTALLS: [(&str, &str, &[&str]); 6] = [
     ("/opt/nvidia", "nsight-systems", &["bin/nsys", "target-linux-x64/nsys", "target-linux-sbsa-armv8/nsys"]),
     ("/opt/nvidia/nsight-systems", "", &["bin/nsys", "target-linux-x64/nsys", "target-linux-sbsa-armv8/nsys"]),
@@ -25,10 +25,10 @@ const INSTALLS: [(&str, &str, &[&str]); 6] = [
     ("/usr/local", "cuda", &["nsight-compute/host/target-linux-x64/nsys"]),
 ];
 
-/// Returns every `nsys` on this machine, or only the one that the user chose. Versions are not read yet.
+/// Returns every `nsys` on this machine, or only the one that the user configured. Versions are not read yet.
 pub fn find_nsys(chosen: Option<&Path>) -> Vec<PathBuf> {
     if let Some(chosen) = chosen {
-        // Tools do not run in the current folder, so the path must be absolute.
+        // Tools are not run in the current folder, so the path must be absolute.
         let named = chosen.to_str().filter(|name| !name.contains('/')).and_then(find_on_path);
         return vec![named.unwrap_or_else(|| std::path::absolute(chosen).unwrap_or_else(|_| chosen.to_owned()))];
     }
@@ -43,7 +43,7 @@ pub fn find_nsys(chosen: Option<&Path>) -> Vec<PathBuf> {
             .filter(|e| e.file_name().to_string_lossy().starts_with(prefix))
             .map(|e| e.path())
             .collect();
-        // Folders are named by version, so the newest is last.
+        // The folders are named after versions, so the newest is last.
         versions.sort();
         found.extend(versions.iter().rev().flat_map(|v| inside.iter().map(|i| v.join(i))).filter(|p| p.is_file()));
     }
@@ -75,12 +75,12 @@ pub fn find_installed(name: &str) -> Option<PathBuf> {
     }
 }
 
-/// Finds a profiler on PATH, else in its install folder.
+/// Finds a profiler on PATH, otherwise in its install folder.
 pub fn find_tool(name: &str) -> Option<PathBuf> {
     find_on_path(name).or_else(|| find_installed(name))
 }
 
-/// Time limit for a tool to print its version: some start from a slow network disk.
+/// Time that a tool has to print its version: some are started from a slow network disk.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Queries a tool's version; gives up if the caller cancels or the time limit is reached.

@@ -1,4 +1,4 @@
-//! Child processes: finding the profilers' tools, running them to their end, and supervising profiled runs.
+//! Child processes: finds the profilers' executables, runs tools to completion, and supervises profiled runs.
 
 pub mod attach;
 pub mod child;

@@ -1,5 +1,5 @@
-//! Opens files that the user did not name, such as those in a folder that others can write to, or those named in a
-//! report: they may be pipes or devices.
+//! Opens files that the user did not name, such as those in a folder that others can write to, or those that a report
+//! names: they may be pipes or devices.
 
 use nix::fcntl::OFlag;
 use std::fs::{File, OpenOptions};
@@ -7,8 +7,8 @@ use std::io::{Error, ErrorKind, Read, Result};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Opens a regular file for reading. Anything else is refused without blocking. The check applies to the opened file,
-/// not to the path, which may change before or after.
+/// Opens a regular file for reading. Refuses anything else without blocking. The check applies to the opened file, not
+/// to the path, which may change before or after.
 pub fn open_regular(path: &Path) -> Result<File> {
     let file = OpenOptions::new().read(true).custom_flags((OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits()).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(Error::new(ErrorKind::InvalidInput, "it is not a regular file")) }
@@ -19,7 +19,7 @@ pub fn read_regular(path: &Path) -> Result<Vec<u8>> {
     let mut file = open_regular(path)?;
     let mut bytes = Vec::new();
     let size = file.metadata()?.len();
-    // A file that claims more bytes than there is memory must yield an error, not abort the program.
+    // A file that claims to be larger than the memory must cause an error, not abort the program.
     bytes.try_reserve_exact(usize::try_from(size).unwrap_or(usize::MAX))?;
     file.read_to_end(&mut bytes)?;
     Ok(bytes)

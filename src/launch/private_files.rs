@@ -1,5 +1,5 @@
 //! Private folders and files: reports contain environment variables and command lines, which other users must not read,
-//! and files in a shared folder may be another user's.
+//! and files in a shared folder may belong to another user.
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat, renameat};
@@ -14,12 +14,12 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Write permission of the group and of others.
+/// Write permission for group and others.
 const OTHERS_WRITE: u32 = 0o022;
-/// All permissions of the group and of others.
+/// All permissions for group and others.
 const OTHERS: u32 = 0o077;
 const STICKY: u32 = 0o1000;
-/// Number of names tried for a temporary file.
+/// Number of names to try for a temporary file.
 const ATTEMPTS: usize = 16;
 
 fn permission_denied(why: &str) -> Error {
@@ -35,8 +35,8 @@ pub fn is_mine(folder: &Path) -> bool {
     std::fs::metadata(folder).is_ok_and(|m| check_owner(&m).is_ok())
 }
 
-/// A folder of this user, held open: files are created relative to the checked folder, even if its path is replaced
-/// meanwhile.
+/// A folder of this user, held open: files are created relative to the folder that was checked, even if its path is
+/// replaced in the meantime.
 #[derive(Debug)]
 pub struct Folder {
     dir: File,
@@ -44,8 +44,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Creates the folder and its parents with access for this user only. Fails if it exists and belongs to another
-    /// user, or is a symlink that another user could have created.
+    /// Creates the folder and its parents so that only this user has access. Fails if the folder exists and belongs to
+    /// another user, or is a symlink that another user could have created.
     pub fn create_private(path: &Path) -> Result<Self> {
         if let Some(above) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
             DirBuilder::new().recursive(true).mode(0o700).create(above)?;
@@ -79,7 +79,7 @@ impl Folder {
             let owned = meta.uid() == 0 || meta.uid() == getuid().as_raw();
             // In a sticky folder, only the owner of an entry can rename or remove it.
             let kept = meta.mode() & STICKY != 0 && (below.uid() == 0 || below.uid() == getuid().as_raw());
-            // With an access control list, the permissions of the group are the most that any user named in it has.
+            // With an access control list, the group permissions are the maximum for all users named in it.
             let by_group = || has_access_list(above) || !is_root_only_group(meta.gid()) && !is_own_group(meta.gid());
             let open = meta.mode() & 0o002 != 0 || meta.mode() & 0o020 != 0 && by_group();
             if !owned || (open && !kept) {
@@ -103,7 +103,7 @@ impl Folder {
         }
     }
 
-    /// Writes a temporary file and renames it once complete, because other programs may be reading the old file.
+    /// Writes a temporary file and renames it once it is complete, because other programs may be reading the old file.
     pub fn write_file(&self, name: &str, bytes: &[u8], mode: u32) -> Result<()> {
         if self.read_own_file(name, bytes.len()).is_some_and(|there| there == bytes) {
             return Ok(());
@@ -119,7 +119,7 @@ impl Folder {
             }
         });
         let (own, mut file) = made.unwrap_or(Err(Errno::EEXIST))?;
-        // Restores the permissions that the umask removed.
+        // Restores the permissions that the umask cleared.
         let written = file.write_all(bytes).and_then(|()| file.set_permissions(Permissions::from_mode(mode)));
         let kept = written.and_then(|()| Ok(renameat(&self.dir, own.as_str(), &self.dir, name)?));
         if kept.is_err() {
@@ -128,7 +128,7 @@ impl Folder {
         kept
     }
 
-    /// Reads a file of this user if its size is `size`.
+    /// Reads a file of this user if it has the size `size`.
     fn read_own_file(&self, name: &str, size: usize) -> Option<Vec<u8>> {
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
         let file = File::from(openat(&self.dir, name, flags, Mode::empty()).ok()?);
@@ -157,7 +157,7 @@ fn is_errno(e: &Error, errno: Errno) -> bool {
     e.raw_os_error() == Some(errno as i32)
 }
 
-/// Returns true if a folder has a POSIX access control list, or it is not known: another user may then have write
+/// Returns true if a folder has a POSIX access control list, or if this is unknown: another user may then have write
 /// permission that the mode shows as the group's.
 fn has_access_list(folder: &Path) -> bool {
     match rustix::fs::getxattr(folder, "system.posix_acl_access", &mut [0_u8; 512][..]) {
@@ -166,14 +166,14 @@ fn has_access_list(folder: &Path) -> bool {
     }
 }
 
-/// Returns true for root's group if root is its only member: in some containers every user is in that group.
+/// Returns true for root's group if root is its only member: in some containers, all users are in that group.
 fn is_root_only_group(gid: u32) -> bool {
     let member = || getgid().as_raw() == 0 || getgroups().map_or(true, |all| all.iter().any(|g| g.as_raw() == 0));
     gid == 0 && (getuid().is_root() || !member())
 }
 
-/// Resolves the path of a file to be loaded into a program. Fails if anyone but this user, root or `owners` could
-/// replace it or a folder above it. Group write permission is allowed: groups may share their work.
+/// Resolves the path of a file that will be loaded into a program. Fails if anyone but this user, root or `owners`
+/// could replace it or a folder above it. Group write permission is allowed, because groups may share their work.
 pub fn resolve_trusted(path: &Path, owners: &[u32]) -> Result<PathBuf> {
     let real = std::fs::canonicalize(path)?;
     let trusted = |uid: u32| uid == 0 || uid == getuid().as_raw() || owners.contains(&uid);
@@ -201,7 +201,7 @@ pub fn create_folder(folder: &Path) -> Result<()> {
     Folder::create_private(folder).map(drop)
 }
 
-/// Folder of a user without a home, below the temporary directory.
+/// Folder for a user without a home directory, below the temporary directory.
 pub fn homeless_folder() -> PathBuf {
     std::env::temp_dir().join(format!("warpscope-{}", getuid()))
 }
@@ -227,7 +227,7 @@ pub fn write_private_file(folder: &Path, name: &str, bytes: &[u8], mode: u32) ->
     Ok(folder.join(name))
 }
 
-/// Opens this user's file for writing in a folder that others may write to, and locks it until all processes have
+/// Opens a file of this user for writing, in a folder that others may write to, and locks it until all processes have
 /// closed it. Refuses symlinks, pipes, files of other users, and files locked by another process.
 pub fn open_locked_output(path: &Path) -> Result<File> {
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
@@ -244,16 +244,17 @@ pub fn open_locked_output(path: &Path) -> Result<File> {
     }
 }
 
-/// Opens a lock file, creating it if needed. Refuses everything but a regular file: opening a pipe, for example, would
+/// Opens a lock file, creating it if needed. Refuses everything but regular files: opening a pipe, for example, would
 /// block.
 pub fn open_lock_file(path: &Path) -> Result<File> {
     let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).custom_flags(OFlag::O_NONBLOCK.bits()).open(path);
-    // A pipe without a reader.
+    // It is a pipe without a reader.
     let file = file.map_err(|e| if is_errno(&e, Errno::ENXIO) { permission_denied("it is not a regular file") } else { e })?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(permission_denied("it is not a regular file")) }
 }
 
-/// Reads a small file written by hand (settings, a theme), at most `most` bytes. Pipes and devices are refused unread.
+/// Reads a small file written by hand (settings, a theme) of at most `most` bytes. Refuses pipes and devices without
+/// reading them.
 pub fn read_small_text(path: &Path, most: u64) -> Result<String> {
     let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
     let meta = file.metadata()?;
@@ -289,7 +290,7 @@ mod tests {
         assert_eq!(std::fs::metadata(&ours).unwrap().mode() & 0o777, 0o700);
         let link = home.path().join("link");
         symlink(&ours, &link).unwrap();
-        // Only this user can write to the folder, so the link is trusted.
+        // Only this user can write to the folder, so the link can be trusted.
         create_folder(&link).unwrap();
         allow(&ours, 0o755);
         for shared in [0o777, 0o1777, 0o770] {
@@ -310,7 +311,7 @@ mod tests {
         let shared = home.path().join("shared");
         let own = Folder::create_private(&shared.join("own")).unwrap();
         assert_eq!(own.resolve_unshared().unwrap(), std::fs::canonicalize(shared.join("own")).unwrap());
-        // Users with write permission can replace the folder; in a sticky folder they can replace only their own
+        // Users with write permission can replace the folder; in a sticky folder, they can replace only their own
         // entries.
         for (mode, refused) in [(0o777, true), (0o1777, false), (0o755, false), (0o1775, false), (0o702, true)] {
             allow(&shared, mode);
@@ -325,7 +326,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let shared = home.path().join("shared");
         let own = Folder::create_private(&shared.join("own")).unwrap();
-        // acl(5), Linux' format: version 2, then tag, permissions and id of the owner, user 65534, the group, mask, others.
+        // acl(5), Linux format: version 2, then tag, permissions and id of the owner, user 65534, the group, mask,
+        // others.
         let entries = [(1, 7, u32::MAX), (2, 7, 65534), (4, 5, u32::MAX), (16, 7, u32::MAX), (32, 5, u32::MAX)];
         let entry =
             |(tag, permissions, id): (u16, u16, u32)| [&tag.to_le_bytes()[..], &permissions.to_le_bytes(), &id.to_le_bytes()].concat();
@@ -333,7 +335,7 @@ mod tests {
         assert!(!has_access_list(&shared));
         let set = rustix::fs::setxattr(&shared, "system.posix_acl_access", &list, rustix::fs::XattrFlags::empty());
         if set == Err(rustix::io::Errno::NOTSUP) {
-            // This file system has no such lists.
+            // This file system has no access control lists.
             return;
         }
         set.unwrap();
@@ -391,7 +393,7 @@ mod tests {
             assert!(meta.is_file() && meta.mode() & OTHERS_WRITE == 0, "{before}");
         }
         assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "theirs");
-        // Writes go to the opened folder, even after another folder gets its name.
+        // Writes go to the opened folder, even after its name has passed to another folder.
         std::fs::rename(home.path().join("f"), home.path().join("moved")).unwrap();
         symlink(home.path(), home.path().join("f")).unwrap();
         folder.write_file("y", b"1", 0o600).unwrap();

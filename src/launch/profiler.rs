@@ -1,47 +1,48 @@
-//! The profilers that a run can start, one row each: what differs between them is declared here.
+//! The profilers that a run can start, one row each, with everything in which they differ.
 
 use std::time::Duration;
 
-/// Install folder of a tool: newest version first, unless the unversioned path is preferred.
+/// Install folder of a tool: the newest version comes first, unless the unversioned path is preferred.
 #[derive(Clone, Copy, Debug)]
 pub struct Install {
     /// Folder that contains the versioned folders.
     pub base: &'static str,
     /// Prefix of the versioned folders' names.
     pub prefix: &'static str,
-    /// Path of the executable inside.
+    /// Path of the executable inside a versioned folder.
     pub inside: &'static str,
-    /// Path without a version.
+    /// Path of the executable without a version.
     pub unversioned: &'static str,
     /// The unversioned path is a link to the version in use.
     pub unversioned_first: bool,
 }
 
-/// A profiler.
+/// A profiler, and how it differs from the others.
 pub struct Profiler {
-    /// Name in recipes and in the library of runs; of external tools also the name of the executable.
+    /// Name in recipes and in the library of runs; for external tools, also the name of the executable.
     pub name: &'static str,
-    /// A program of its own, with a version, as opposed to a part of this program or of the profiled one.
+    /// A separate program with its own version, rather than a part of this program or of the profiled one.
     pub external: bool,
-    /// Checks of `doctor` that matter before a run.
+    /// `doctor` checks that are relevant before a run.
     pub checks: &'static [&'static str],
     /// Options that name the report.
     pub output: &'static [&'static str],
-    /// The program's own words may follow the output option: it belongs to a script between interpreter and program.
+    /// The output option may be followed by the program's own words: it belongs to a script between interpreter and
+    /// program.
     pub script: bool,
     /// Arguments that print the supported options; empty if options are not checked.
     pub help: &'static [&'static str],
-    /// Longest silence after INT before the profiler is terminated.
+    /// Maximum silence after INT before the profiler is terminated.
     pub silence: Duration,
-    /// Install folder outside of PATH; nsys has several (see `locate_tools`).
+    /// Install folder that is not on PATH; nsys has several (see `locate_tools`).
     pub install: Option<Install>,
-    /// Patterns of the files that it writes for an output name, whose macros (`%q{RANK}`, `%p`) may expand to anything.
+    /// Patterns for the files that it writes for an output name, whose macros (`%q{RANK}`, `%p`) may expand to
+    /// anything.
     pub reports: fn(&str) -> Vec<String>,
 }
 
 const DISK: &[&str] = &["gpus", "disk"];
 
-/// All profilers.
 pub static PROFILERS: &[Profiler] = &[
     Profiler {
         name: "trace",
@@ -63,7 +64,7 @@ pub static PROFILERS: &[Profiler] = &[
         help: &["profile", "--help"],
         silence: REPORTING_LIMIT,
         install: None,
-        // Reports of repeated ranges are numbered.
+        // The reports of repeated ranges are numbered.
         reports: |output| nvidia_reports(output, "nsys-rep", true),
     },
     Profiler {
@@ -131,10 +132,10 @@ pub static PROFILERS: &[Profiler] = &[
     },
 ];
 
-/// nsys and ncu report their progress.
+/// Silence limit for nsys and ncu, which report their progress.
 const REPORTING_LIMIT: Duration = Duration::from_secs(20);
-/// PyTorch writes a trace in one silent call of 2.4 to 3.5 s for each traced second (H200, torch 2.11, busy programs),
-/// and rocprofv3 is silent, too.
+/// PyTorch writes a trace in one silent call that takes 2.4 to 3.5 s per traced second (H200, torch 2.11, busy
+/// programs), and rocprofv3 is also silent.
 const SILENT_LIMIT: Duration = Duration::from_mins(10);
 
 /// Returns a profiler by its name.
@@ -142,7 +143,7 @@ pub fn find_profiler(name: &str) -> Option<&'static Profiler> {
     PROFILERS.iter().find(|p| p.name == name)
 }
 
-/// Longest silence of a profiler after INT.
+/// Maximum silence of a profiler after INT.
 pub fn silence_limit(name: &str) -> Duration {
     find_profiler(name).map_or(SILENT_LIMIT, |p| p.silence)
 }
@@ -152,11 +153,11 @@ pub fn report_patterns(name: &str, output: &str) -> Vec<String> {
     find_profiler(name).map_or_else(|| vec![format!("{output}*")], |p| (p.reports)(output))
 }
 
-/// Patterns of the reports of nsys and ncu, in whose names `%` begins a macro.
+/// Patterns for the reports of nsys and ncu, in whose names `%` starts a macro.
 fn nvidia_reports(output: &str, suffix: &str, numbered: bool) -> Vec<String> {
     let (folder, name) = output.rsplit_once('/').map_or(("", output), |(f, n)| (f, n));
     let name = name.strip_suffix(&format!(".{suffix}")).unwrap_or(name);
-    // Any text may appear between the first and the last macro.
+    // Anything may appear between the first and the last macro.
     let (mut head, mut tail, mut open) = (String::new(), String::new(), false);
     let mut rest = name;
     while let Some(at) = rest.find('%') {

@@ -1,4 +1,4 @@
-//! The explorer's terminal: reads its bytes with a timeout, and restores its modes through a separate process if the
+//! The explorer's terminal: reads its bytes with a timeout, and has a separate process restore its modes if the
 //! explorer ends without doing so (killed, out of memory, aborted by a library).
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -17,7 +17,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Keys(File);
 
-/// Stops the process group, like Ctrl-Z: a script that waits for this program also stops, and its shell gets the
+/// Stops the process group, like Ctrl-Z: a script that waits for this program also stops, and the user's shell gets the
 /// terminal.
 pub fn stop_group() -> io::Result<()> {
     Ok(killpg(getpgrp(), Signal::SIGSTOP)?)
@@ -29,7 +29,7 @@ pub enum Came {
     Bytes(usize),
     /// The wait timed out.
     Nothing,
-    /// End of input: the terminal is gone.
+    /// End of input, because the terminal is gone.
     End,
 }
 
@@ -39,7 +39,7 @@ impl Keys {
         Ok(Self(File::from(io::stdin().as_fd().try_clone_to_owned()?)))
     }
 
-    /// Waits for bytes, without limit or up to a timeout.
+    /// Waits for bytes, indefinitely or up to a timeout.
     pub fn read_bytes(&mut self, buffer: &mut [u8], wait: Option<Duration>) -> Came {
         let wait = wait.map_or(PollTimeout::NONE, |w| PollTimeout::try_from(w).unwrap_or(PollTimeout::MAX));
         loop {
@@ -59,17 +59,17 @@ impl Keys {
     }
 }
 
-/// Messages to the guard: the explorer took over the terminal, or restored it.
+/// Messages to the guard: the explorer has taken over the terminal, or restored it.
 const TAKEN: u8 = b't';
 const GIVEN: u8 = b'g';
 
-/// Process that restores the terminal if this one cannot.
+/// Process that restores the terminal if this process cannot.
 #[derive(Debug)]
 pub struct Guard(ChildStdin);
 
 impl Guard {
     /// Starts the guard. `words` are the arguments with which this program runs [`restore_on_exit`]; the terminal's
-    /// current modes are appended. Returns `None` on failure (at the process limit, for example): the explorer also
+    /// current modes are appended. Returns `None` on failure (at the process limit, for example); the explorer also
     /// works without a guard.
     pub fn spawn_guard(program: &Path, words: &[&str]) -> Option<Self> {
         let modes = format_modes(&termios::tcgetattr(io::stdin()).ok()?);
@@ -81,13 +81,13 @@ impl Guard {
             // Keeps the terminal's signals away from the guard.
             .process_group(0)
             .spawn();
-        // No need to wait: the guard ends after this process.
+        // There is no need to wait: the guard outlives this process.
         child.ok()?.stdin.map(Self)
     }
 
     /// Tells the guard that the explorer has taken over the terminal.
     pub fn notify_taken(&mut self) {
-        // A write error means that the guard has ended.
+        // A write error means that the guard has already ended.
         let _ = self.0.write_all(&[TAKEN]);
     }
 
@@ -97,9 +97,9 @@ impl Guard {
     }
 }
 
-/// Waits until the process at the other end of stdin ends. If that process still had the terminal, restores it: writes
-/// `escape`, and sets `modes` unless a shell with job control (a foreground group other than `group`) already has the
-/// terminal.
+/// Waits until the process at the other end of stdin ends. If that process still had control of the terminal, restores
+/// it: writes `escape`, and sets `modes` unless a shell with job control (a foreground group other than `group`) has
+/// already taken the terminal.
 pub fn restore_on_exit(modes: &str, group: i32, escape: &[u8]) -> io::Result<()> {
     let (mut taken, mut byte) = (false, [0]);
     loop {
@@ -113,7 +113,7 @@ pub fn restore_on_exit(modes: &str, group: i32, escape: &[u8]) -> io::Result<()>
     if !taken {
         return Ok(());
     }
-    // A background process may not change the modes unless it blocks SIGTTOU.
+    // A background process may change the modes only if it blocks SIGTTOU.
     let mut signals = SigSet::empty();
     signals.add(Signal::SIGTTOU);
     signals.thread_block()?;

@@ -1,13 +1,13 @@
-//! Versions of NVIDIA's tools, as printed by them and as stored in reports.
+//! Versions of NVIDIA's tools, as the tools print them and as they are stored in reports.
 
 use std::fmt;
 
-/// Up to four numbers: `2025.3.2.474`.
+/// Up to four numbers, such as `2025.3.2.474`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(Vec<u32>);
 
 impl Version {
-    /// Finds the first version in a text: a year and at least two more numbers, separated by `.` (or by `@`, as in
+    /// Finds the first version in a string: a year and at least two more numbers, separated by `.` (or by `@`, as in
     /// report headers).
     pub fn find_in(text: &str) -> Option<Self> {
         text.split(|c: char| !(c.is_ascii_digit() || c == '.' || c == '@')).find_map(|word| {
@@ -16,8 +16,8 @@ impl Version {
         })
     }
 
-    /// Returns true if a tool of this version can read a report of version `report`: same or newer release. The third
-    /// and later numbers are builds of one release.
+    /// Returns true if a tool with this version can read a report of version `report`: it is from the same release or a
+    /// newer one. The third and later numbers are builds of one release.
     pub fn can_read(&self, report: &Self) -> bool {
         self.0[..2] >= report.0[..2]
     }

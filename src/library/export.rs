@@ -11,14 +11,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Expands a pattern: a path with at most one `*`, which matches any text without `/`. Outside of the run's folder, only
-/// files written since the start of the run match, with two seconds of tolerance for coarse file system timestamps.
+/// Expands a pattern: a path with at most one `*`, which matches any string without `/`. Outside the run's folder, only
+/// files written since the start of the run match, with a tolerance of two seconds for coarse file system timestamps.
 fn expand_pattern(pattern: &str, own: &Path, since_ms: i64) -> Vec<PathBuf> {
     let since = UNIX_EPOCH + Duration::from_millis(u64::try_from(since_ms - 2000).unwrap_or(0));
     let fresh = |p: &PathBuf| p.metadata().is_ok_and(|m| m.is_file() && (p.starts_with(own) || m.modified().is_ok_and(|t| t >= since)));
     let Some((head, tail)) = pattern.split_once('*') else { return vec![PathBuf::from(pattern)].into_iter().filter(fresh).collect() };
     let (folder, head) = head.rsplit_once('/').map_or((".", head), |(f, h)| (if f.is_empty() { "/" } else { f }, h));
-    // The star may also be in a folder's name.
+    // The `*` may also be in a folder's name.
     let (tail, below) = tail.split_once('/').map_or((tail, None), |(t, b)| (t, Some(b)));
     let named = |name: &str| name.len() >= head.len() + tail.len() && name.starts_with(head) && name.ends_with(tail);
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -31,21 +31,21 @@ fn expand_pattern(pattern: &str, own: &Path, since_ms: i64) -> Vec<PathBuf> {
     out
 }
 
-/// Returns the files of a run that match its expected patterns.
+/// Returns the files that match the patterns of the reports expected from a run.
 pub fn find_reports(patterns: &[String], folder: &Path, since_ms: i64) -> Vec<Report> {
     let mut seen = BTreeSet::new();
     let files = patterns.iter().flat_map(|p| expand_pattern(p, folder, since_ms)).filter(|p| seen.insert(p.clone()));
     files.map(|p| describe_report(p, folder)).collect()
 }
 
-/// Describes the current state of a file; the library owns files in the run's folder.
+/// Describes the current state of a file; the library owns the files in the run's folder.
 pub fn describe_report(path: PathBuf, folder: &Path) -> Report {
     let bytes = path.metadata().map_or(0, |m| m.len());
     let owned = path.starts_with(folder);
     Report { path, bytes, owned }
 }
 
-/// Environment variables removed from a copy.
+/// Environment variables that were removed from a copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
     /// Number of variables whose values were removed.
@@ -54,7 +54,7 @@ pub struct Cleaned {
     pub elsewhere: Vec<String>,
 }
 
-/// Parses `NAME=value` pairs, divided by a separator; values may be quoted (`NAME="value"`).
+/// Parses `NAME=value` pairs that are separated by a character; values may be quoted (`NAME="value"`).
 fn parse_pairs(text: &str, separator: char) -> impl Iterator<Item = (String, String)> + '_ {
     text.split(separator).filter_map(|pair| {
         let (name, value) = pair.split_once('=')?;
@@ -63,7 +63,7 @@ fn parse_pairs(text: &str, separator: char) -> impl Iterator<Item = (String, Str
     })
 }
 
-/// Minimum length of a value to search for; shorter values occur by chance.
+/// Minimum length for a value to be searched for; shorter values occur by chance.
 pub const TELLING: usize = 8;
 
 /// Copies an SQLite export of nsys without the environment of its processes. Verifies, in every cell and byte by byte,
@@ -71,7 +71,7 @@ pub const TELLING: usize = 8;
 /// exist yet. Intermediate files are written to `scratch`.
 ///
 /// nsys writes the environment to three places: rows of `META_DATA_CAPTURE`, rows of `TARGET_INFO_SYSTEM_ENV`, and
-/// texts of `StringIds` with NUL-separated variables (or a single variable).
+/// strings in `StringIds` with NUL-separated variables (or a single variable).
 pub fn clean_export(export: &Path, copy: &Path, scratch: &Path) -> Result<Cleaned, LibraryError> {
     let wrong = |source| LibraryError::Database { path: export.display().to_string(), source };
     let file = |path: &Path, source| LibraryError::File { path: path.display().to_string(), source };
@@ -89,12 +89,12 @@ pub fn clean_export(export: &Path, copy: &Path, scratch: &Path) -> Result<Cleane
             return Err(LibraryError::Refused(what));
         }
         let variables = take_out(&db).map_err(wrong)?;
-        // Deleted data remains in free pages, so write a fresh file.
+        // Deleted data remains in free pages, so write a new file.
         db.execute("VACUUM INTO ?1", [second.to_string_lossy()]).map_err(wrong)?;
         variables
     };
     let mut left = search_file(&second, &variables).map_err(|e| file(&second, e))?;
-    // Also search cells: SQLite may split a long text, which the byte search then misses.
+    // Also search cells: SQLite may split a long string, which the byte search then misses.
     search_cells(&open_untrusted(&second, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(wrong)?, &variables, &mut left).map_err(wrong)?;
     if let Some(name) = left.pairs.first() {
         return Err(LibraryError::Refused(format!(
@@ -107,7 +107,7 @@ pub fn clean_export(export: &Path, copy: &Path, scratch: &Path) -> Result<Cleane
     Ok(Cleaned { variables: variables.iter().map(|v| &v.0).collect::<BTreeSet<_>>().len(), elsewhere })
 }
 
-/// Opens an untrusted database without executing its triggers or views.
+/// Opens an untrusted database in such a way that its triggers and views are not executed.
 fn open_untrusted(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     let db = Connection::open_with_flags(path, flags)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
@@ -117,7 +117,7 @@ fn open_untrusted(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection>
     Ok(db)
 }
 
-/// Removes the environment from a database; returns the removed variables with their values.
+/// Removes the environment from a database; returns the removed variables and their values.
 fn take_out(db: &Connection) -> rusqlite::Result<BTreeSet<(String, String)>> {
     let has = |table: &str, column: &str| -> rusqlite::Result<bool> {
         db.query_row("SELECT COUNT(*) FROM pragma_table_info(?1) WHERE name = ?2", [table, column], |r| r.get::<_, i64>(0)).map(|n| n > 0)
@@ -147,7 +147,7 @@ fn take_out(db: &Connection) -> rusqlite::Result<BTreeSet<(String, String)>> {
         take(&format!("SELECT CAST(value AS BLOB) FROM StringIds WHERE {blocks}"), '\0')?;
         // Keep the row, because other rows refer to its id.
         db.execute(&format!("UPDATE StringIds SET value = '' WHERE {blocks}"), [])?;
-        // The block of a process with a single variable contains no NUL.
+        // If a process has a single variable, its block contains no NUL.
         for (name, value) in &found {
             for text in [format!("{name}={value}"), format!("{name}=\"{value}\"")] {
                 db.execute("UPDATE StringIds SET value = '' WHERE value = ?1", [text])?;
@@ -160,8 +160,8 @@ fn take_out(db: &Connection) -> rusqlite::Result<BTreeSet<(String, String)>> {
     Ok(found)
 }
 
-/// Columns with ids of texts (nsys 2022 to 2025). Other integer columns (correlationId, deviceId …) may contain equal
-/// numbers by chance.
+/// Columns that contain string ids (nsys 2022 to 2025). Other integer columns (correlationId, deviceId …) may contain
+/// the same numbers by chance.
 const REFERENCES: [&str; 12] = [
     "nameId",
     "textId",
@@ -176,11 +176,11 @@ const REFERENCES: [&str; 12] = [
     "name",
     "value",
 ];
-/// Substrings of names of secret variables, whose values are removed even if a row refers to them.
+/// Substrings that identify secret variables by name; their values are removed even if a row refers to them.
 const SECRETS: [&str; 8] = ["TOKEN", "SECRET", "PASS", "CREDENTIAL", "KEY", "PRIVATE", "AUTH", "_PAT"];
 
-/// Removes unreferenced texts of the form `NAME=value`: the environment of a process with a single variable contains no
-/// NUL. Referenced texts stay, since a range may be named `step=5`.
+/// Removes unreferenced strings of the form `NAME=value`: if a process has a single variable, its environment contains
+/// no NUL. Referenced strings stay, because a range may be named `step=5`.
 fn take_out_single(db: &Connection, found: &mut BTreeSet<(String, String)>) -> rusqlite::Result<()> {
     let mut statement = db.prepare("SELECT id, value FROM StringIds WHERE value GLOB '[A-Za-z_]*=?*'")?;
     let rows = statement.query_map([], |r| Ok((r.get::<_, i64>(0)?, r.get_ref(1)?.as_bytes_or_null()?.unwrap_or_default().to_vec())))?;
@@ -225,12 +225,12 @@ fn take_out_single(db: &Connection, found: &mut BTreeSet<(String, String)>) -> r
     Ok(())
 }
 
-/// Environment variables still found in a copy.
+/// Environment variables that were still found in a copy.
 #[derive(Debug, Default)]
 struct Left {
-    /// Names of variables with a remaining `NAME=value` pair.
+    /// Names of variables of which a `NAME=value` pair remains.
     pairs: BTreeSet<String>,
-    /// Names of variables with a remaining value.
+    /// Names of variables of which the value remains.
     values: BTreeSet<String>,
 }
 
@@ -250,7 +250,7 @@ impl Left {
     }
 }
 
-/// Number of bytes searched at a time.
+/// Number of bytes to search at a time.
 const WINDOW: usize = 8 << 20;
 
 /// Searches the bytes of a file.
@@ -264,12 +264,12 @@ fn search_file(path: &Path, variables: &BTreeSet<(String, String)>) -> std::io::
         if got == 0 {
             return Ok(left);
         }
-        // Keep the tail, so that a match across two windows is found.
+        // Keep the tail, so that a match that spans two windows is found.
         window.drain(..window.len().saturating_sub(longest));
     }
 }
 
-/// Searches every text and blob of the database.
+/// Searches every string and blob in the database.
 fn search_cells(db: &Connection, variables: &BTreeSet<(String, String)>, left: &mut Left) -> rusqlite::Result<()> {
     let tables: Vec<String> = db
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")?
@@ -337,8 +337,8 @@ mod tests {
         let (from, to) = (folder.path().join("a.sqlite"), folder.path().join("b.sqlite"));
         export(&from);
         let pristine = std::fs::read(&from).unwrap();
-        // A short text, and texts long enough to be split: each length puts a different part of the pair at a page
-        // boundary.
+        // A short string, and strings long enough to be split: with each length, a different part of the pair is at a
+        // page boundary.
         for padding in [1, 4_000, 4_010, 4_020, 4_030, 4_040, 4_050, 4_060, 8_120, 8_130, 8_140] {
             std::fs::write(&from, &pristine).unwrap();
             let sql = "CREATE TABLE NEWS (t TEXT); CREATE TRIGGER tr AFTER DELETE ON META_DATA_CAPTURE BEGIN INSERT INTO NEWS VALUES (old.value); END";
@@ -364,7 +364,7 @@ mod tests {
         let later = crate::library::store::now_ms() + 60_000;
         assert!(find_reports(&pattern("r.*.nsys-rep"), Path::new("/elsewhere"), later).is_empty());
         assert_eq!(find_reports(&pattern("r.*.nsys-rep"), folder.path(), later).len(), 2, "its own files are always the run's");
-        // The clock went back by a minute while the run was in progress.
+        // The clock was set back by a minute while the run was in progress.
         let began = std::time::Instant::now();
         assert_eq!(
             find_reports(&pattern("r.*.nsys-rep"), Path::new("/elsewhere"), crate::library::store::adjusted_start(later, began)).len(),

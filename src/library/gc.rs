@@ -1,5 +1,5 @@
-//! Cleanup: removes old runs and packs reports. It touches only files written by warpscope, or written by a profiler
-//! into the run's own folder; all other files stay.
+//! Cleanup: removes old runs and compresses reports. It touches only files that warpscope wrote, or that a profiler
+//! wrote into the run's own folder; all other files stay.
 
 use super::record::{Report, Run};
 use super::{Library, LibraryError, export};
@@ -9,26 +9,26 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// Folder of the profiler's temporary files, within a run's own folder.
+/// Folder for the profiler's temporary files, inside a run's own folder.
 pub const TEMPORARY: &str = "tmp";
-/// Tag of runs that are never removed.
+/// Tag for runs that are never removed.
 pub const KEEP: &str = "keep";
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wish {
     /// Number of newest runs to keep.
     pub runs: Option<usize>,
-    /// Maximum total size of kept reports in bytes, newest runs first.
+    /// Maximum total size of the reports to keep, in bytes, newest runs first.
     pub bytes: Option<u64>,
-    /// Age in days beyond which reports are packed.
+    /// Age in days after which reports are compressed.
     pub pack_days: Option<u32>,
 }
 
-/// Planned removals and packings.
+/// Runs to remove and reports to compress.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub remove: Vec<Run>,
-    /// Reports to pack, with their run.
+    /// Reports to compress, each with the id of its run.
     pub pack: Vec<(i64, Report)>,
 }
 
@@ -63,7 +63,7 @@ fn file_error(path: &Path) -> impl Fn(io::Error) -> LibraryError + '_ {
     |source| LibraryError::File { path: path.display().to_string(), source }
 }
 
-/// Prefix of temporary files for packing; an existing one was left by a killed process.
+/// Prefix of temporary files for compression; an existing one was left behind by a killed process.
 const PACKING: &str = ".warpscope-packing-";
 
 /// Returns true if a file is really inside a run's own folder, without `..` and with symbolic links resolved.
@@ -73,20 +73,20 @@ fn is_inside(folder: &Path, file: &Path) -> bool {
     plain && file.parent().and_then(real).zip(real(folder)).is_some_and(|(parent, folder)| parent.starts_with(folder))
 }
 
-/// Returns true if a report is safe to open: owned reports must be regular files in the run's folder. Reports outside
-/// are the user's responsibility.
+/// Returns true if it is safe to open a report: owned reports must be regular files in the run's folder. Reports
+/// outside are the user's responsibility.
 pub fn is_sound(folder: &Path, report: &Report) -> bool {
     !report.owned || (is_inside(folder, &report.path) && report.path.symlink_metadata().is_ok_and(|m| m.is_file()))
 }
 
-/// Removes a run: its files, its row, and its folder if then empty. Returns the number of freed bytes and the remaining
-/// files.
+/// Removes a run: its files, its row, and its folder if that is then empty. Returns the number of freed bytes and the
+/// remaining files.
 pub fn remove_run(library: &Library, run: &Run) -> Result<(u64, Vec<PathBuf>), LibraryError> {
     if run.state.is_live() {
         return Err(LibraryError::Refused(format!("run {} is still running: stop it first (`warpscope attach {}`)", run.id, run.id)));
     }
     let folder = library.run_folder(run.id);
-    // If the folder was replaced by a symlink, the files behind it are not the library's.
+    // If the folder was replaced with a symlink, the files behind it do not belong to the library.
     let ours = folder.symlink_metadata().is_ok_and(|m| m.is_dir());
     let mut free = 0;
     let mut left = Vec::new();
@@ -112,19 +112,19 @@ pub fn remove_run(library: &Library, run: &Run) -> Result<(u64, Vec<PathBuf>), L
     Ok((free, left))
 }
 
-/// Removes empty folders from the inside out; collects the remaining files.
+/// Removes empty folders, innermost first; collects the remaining files.
 fn remove_empty(folder: &Path, left: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|t| t.is_dir()) {
             remove_empty(&entry.path(), left);
         } else if entry.file_name().to_string_lossy().starts_with(PACKING) {
-            // Left by an interrupted packing.
+            // Left behind by an interrupted compression.
             let _ = std::fs::remove_file(entry.path());
         } else {
             left.push(entry.path());
         }
     }
-    // Fails intentionally if the folder is not empty.
+    // Fails on purpose if the folder is not empty.
     let _ = std::fs::remove_dir(folder);
 }
 
@@ -157,7 +157,7 @@ pub fn pack_report(library: &Library, id: i64, report: &Report) -> Result<u64, L
     let mut reports = library.run(id)?.reports;
     reports.retain(|r| r.path != report.path);
     reports.push(export::describe_report(target, &folder));
-    // Update the row first: after a crash, a superfluous file is better than a row without a file.
+    // Update the row first: after a crash, a file without a row is better than a row without a file.
     library.set_reports(id, &reports)?;
     std::fs::remove_file(&report.path).map_err(file_error(&report.path))?;
     Ok(report.bytes.saturating_sub(bytes))

@@ -1,11 +1,11 @@
-//! Measured kernels of a run, with the gain predicted by each kernel's first hint, for comparison with later runs of
+//! Measured kernels of a run, with the gain that each kernel's first hint predicts, for comparison with later runs of
 //! the program.
 
 use super::store::Library;
 use super::{LibraryError, Run};
 use rusqlite::params;
 
-/// Maximum number of kernels stored per run; those with the most time are stored.
+/// Maximum number of kernels stored per run; the kernels with the most time are stored.
 const MOST: usize = 200;
 
 /// Measurement of a kernel in a run.
@@ -13,7 +13,7 @@ const MOST: usize = 200;
 pub struct Measured {
     /// Function name of the kernel.
     pub kernel: String,
-    /// Measurement method; times of different methods are not compared.
+    /// Measurement method; times measured by different methods are not compared.
     pub way: String,
     /// Mean time of a launch, ns.
     pub ns: f64,
@@ -22,19 +22,19 @@ pub struct Measured {
     pub hint: Option<PredictedGain>,
 }
 
-/// Predicted gain of the first hint on a kernel.
+/// Gain that the first hint on a kernel predicts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PredictedGain {
     /// Diagnosis id.
     pub id: String,
-    /// Upper bound on the saved share of the time, 0 to 1.
+    /// Upper bound on the share of the time that would be saved, 0 to 1.
     pub at_most: f64,
-    /// Expected range of the saved share, if estimated.
+    /// Expected range of that share, if it was estimated.
     pub expected: Option<(f64, f64)>,
 }
 
 impl Library {
-    /// Stores the measured kernels of a run; replaces any stored earlier.
+    /// Stores the measured kernels of a run, replacing those stored earlier.
     pub fn keep_kernels(&self, run: i64, kernels: &[Measured]) -> Result<(), LibraryError> {
         let keep = || -> rusqlite::Result<()> {
             let change = self.db.unchecked_transaction()?;
@@ -84,8 +84,8 @@ impl Library {
         read().map_err(|e| self.database_error(e))
     }
 
-    /// For each kernel of a run, finds the latest measurement with a hint by the same method, in an earlier run of the
-    /// program with the same arguments and folder.
+    /// For each kernel of a run, finds the latest measurement that has a hint and used the same method, among earlier
+    /// runs of the program with the same arguments and folder.
     pub fn promised_before(&self, run: &Run, kernels: &[Measured]) -> Result<Vec<(i64, Measured)>, LibraryError> {
         let earlier: Vec<i64> = self
             .runs()?

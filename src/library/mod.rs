@@ -1,5 +1,5 @@
-//! The run library: commands, environments, outcomes and reports of runs. It consists of one SQLite file and a folder
-//! per run, under `$XDG_DATA_HOME/warpscope`. Several processes may use it at once.
+//! The run library: commands, environments, outcomes and reports of runs. It consists of one SQLite file and one folder
+//! per run, under `$XDG_DATA_HOME/warpscope`. Several processes may use it at the same time.
 
 pub mod export;
 pub mod gc;
@@ -12,7 +12,7 @@ pub use kernels::{Measured, PredictedGain};
 pub use record::{GuidedStep, NewRun, Report, Run, State};
 pub use store::Library;
 
-/// Advice on an unusable database.
+/// Advice for when the database is unusable.
 fn recovery_advice(source: &rusqlite::Error) -> &'static str {
     match source.sqlite_error_code() {
         Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
@@ -31,7 +31,7 @@ fn recovery_advice(source: &rusqlite::Error) -> &'static str {
 pub enum LibraryError {
     #[error("the run library {path}: {source}{}", recovery_advice(source))]
     Database { path: String, source: rusqlite::Error },
-    /// A file or a folder.
+    /// Access to a file or folder failed.
     #[error("{path}: {source}")]
     File {
         path: String,

@@ -12,7 +12,7 @@ pub enum State {
     /// Ended successfully, with a report.
     Done,
     Failed,
-    /// Stopped by the user.
+    /// The user stopped it.
     Stopped,
     /// The supervisor was killed, or the machine went down.
     Lost,
@@ -44,7 +44,7 @@ impl State {
     }
 }
 
-/// One step of a guided run: a command that the user runs in parallel.
+/// A step of a guided run: a command that the user runs in parallel.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct GuidedStep {
     /// Purpose of the step: wait, warm-up, open, load, close or stop.
@@ -61,17 +61,17 @@ pub struct GuidedStep {
 /// A run that is about to start.
 #[derive(Clone, Debug, Default)]
 pub struct NewRun {
-    /// Name of the profiler: nsys, ncu, torch, rocprofv3.
+    /// Name of the profiler: trace, nsys, ncu, torch, rocprofv3.
     pub tool: String,
     pub recipe: Option<String>,
     pub argv: Vec<String>,
     /// The program and its arguments.
     pub program: Vec<String>,
-    /// Environment variables set for the run.
+    /// Environment variables that are set for the run.
     pub env: Vec<(String, String)>,
     pub directory: PathBuf,
-    /// Expected report files: full paths with at most one `*`, which matches any text without `/`. If all are outside
-    /// the run's own folder, the user chose another location.
+    /// Expected report files: full paths with at most one `*`, which matches any string without `/`. If all of them are
+    /// outside the run's own folder, the user chose another location.
     pub patterns: Vec<String>,
     /// Helper files that warpscope wrote into the run's folder.
     pub support: Vec<PathBuf>,
@@ -80,9 +80,9 @@ pub struct NewRun {
     /// Launches to profile in a re-run, as JSON.
     pub selects: Option<String>,
     pub tags: Vec<String>,
-    /// Notes for the user during the run.
+    /// Notes to show to the user during the run.
     pub notes: String,
-    /// Steps for the user during the run.
+    /// Steps for the user to take during the run.
     pub steps: Vec<GuidedStep>,
     /// True if the run outlives the explorer.
     pub detached: bool,
@@ -94,7 +94,7 @@ pub struct Report {
     pub path: PathBuf,
     /// Size at the last check, in bytes.
     pub bytes: u64,
-    /// True if the file is in the run's own folder, so that warpscope may remove or pack it.
+    /// True if the file is in the run's own folder, so that warpscope may remove or compress it.
     pub owned: bool,
 }
 
@@ -108,7 +108,7 @@ pub struct Run {
     /// Last modification of the log or the reports, for a lost run without an observed end; milliseconds since 1970.
     pub last_seen_ms: Option<i64>,
     pub state: State,
-    /// Current stage of stopping the run, a name of [`crate::launch::runs::Stage`].
+    /// Current stage of stopping the run, given by the name of a [`crate::launch::runs::Stage`].
     pub stage: String,
     /// True if the run outlives the explorer.
     pub detached: bool,
@@ -118,7 +118,7 @@ pub struct Run {
     pub argv: Vec<String>,
     /// The program and its arguments.
     pub program: Vec<String>,
-    /// Environment variables set for the run.
+    /// Environment variables that are set for the run.
     pub env: Vec<(String, String)>,
     pub directory: PathBuf,
     /// Patterns of the expected report files.
@@ -126,7 +126,7 @@ pub struct Run {
     /// Helper files that warpscope wrote into the run's folder.
     pub support: Vec<PathBuf>,
     pub host: Option<String>,
-    /// Identity of the machine's boot and PID namespace, within which the holder's process id is valid.
+    /// Identity of the machine's boot and PID namespace, in which the holder's process id is valid.
     pub machine: Option<String>,
     /// Git commit of the working directory.
     pub git_commit: Option<String>,
@@ -134,7 +134,7 @@ pub struct Run {
     pub git_dirty: Option<bool>,
     /// Names of all environment variables.
     pub env_names: Vec<String>,
-    /// Environment variables that contain no secrets, with values.
+    /// Environment variables that contain no secrets, with their values.
     pub env_values: Vec<(String, String)>,
     pub devices: Option<String>,
     pub driver: Option<String>,
@@ -142,7 +142,7 @@ pub struct Run {
     pub clocks_start: Option<String>,
     /// SM clocks at the end, MHz.
     pub clocks_end: Option<String>,
-    /// Process that holds the run (the supervisor), and the process's start time in clock ticks.
+    /// Process that holds the run (the supervisor), and its start time in clock ticks.
     pub holder: Option<(i32, u64)>,
     pub profiler: Option<i32>,
     pub exit_code: Option<i32>,
@@ -155,19 +155,19 @@ pub struct Run {
     /// Launches to profile in a re-run, as JSON.
     pub selects: Option<String>,
     pub notes: String,
-    /// Steps for the user during the run.
+    /// Steps for the user to take during the run.
     pub steps: Vec<GuidedStep>,
     /// Number of finished steps.
     pub step: usize,
     /// Tags, in alphabetical order.
     pub tags: Vec<String>,
     pub reports: Vec<Report>,
-    /// Reports and support files that no longer existed when the record was read.
+    /// Reports and helper files that no longer existed when the record was read.
     pub gone: Vec<PathBuf>,
 }
 
 impl Run {
-    /// Duration in milliseconds: up to now for a live run, up to the last observed activity for a run without an end.
+    /// Duration, ms: until now for a live run, until the last observed activity for a run without an end.
     pub fn duration_ms(&self, now_ms: i64) -> i64 {
         let until = self.ended_ms.unwrap_or(if self.state.is_live() { now_ms } else { self.last_seen_ms.unwrap_or(self.started_ms) });
         until.saturating_sub(self.started_ms).max(0)
@@ -178,12 +178,12 @@ impl Run {
         self.reports.iter().map(|r| r.bytes).sum()
     }
 
-    /// Reports whose names `opens` accepts, without other files of the profiler.
+    /// Reports whose names `opens` accepts; excludes other files of the profiler.
     pub fn openable_reports(&self, opens: fn(&std::path::Path) -> bool) -> impl Iterator<Item = &Report> {
         self.reports.iter().filter(move |r| opens(&r.path))
     }
 
-    /// Returns true if the run's data contains all words.
+    /// Returns true if the data of the run contains all words.
     pub fn matches_words(&self, words: &str) -> bool {
         let text = format!(
             "#{} {} {} {} {} {} {} {} {}",
@@ -227,7 +227,7 @@ pub const PLAIN_VARIABLES: &[&str] = &[
     "TMPDIR",
 ];
 
-/// Returns true if a variable's value may be stored.
+/// Returns true if the value of a variable may be stored.
 pub fn is_plain_variable(name: &str) -> bool {
     PLAIN_VARIABLES.iter().any(|p| p.strip_suffix('*').map_or(*p == name, |head| name.starts_with(head)))
 }

@@ -1,8 +1,8 @@
-//! Database schema, and the migration from each version to the next. A released step must never change.
+//! Database schema, and the migration from each version to the next. A released migration must never change.
 
 use rusqlite::{Connection, TransactionBehavior};
 
-/// Step N migrates from schema N to N + 1. SQLite's `user_version` contains the schema version.
+/// Step N migrates from schema N to N + 1. SQLite's `user_version` is the schema version.
 static STEPS: &[&str] = &[
     "
 CREATE TABLE runs (
@@ -82,7 +82,7 @@ pub fn migrate(db: &mut Connection) -> Result<(), Result<i64, rusqlite::Error>> 
     if known(version(db)?)? == newest {
         return Ok(());
     }
-    // Another process may be migrating: the second one finds the work done.
+    // Another process may be migrating at the same time: the second one finds the work done.
     let change = db.transaction_with_behavior(TransactionBehavior::Immediate).map_err(Err)?;
     let at = known(version(&change)?)?;
     for step in &STEPS[at..] {

@@ -14,7 +14,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Maximum wait for another process's transaction.
+/// Maximum time to wait for another process's transaction.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -39,8 +39,8 @@ pub fn now_ms() -> i64 {
     unix_ms(SystemTime::now())
 }
 
-/// Start of a run for `find_reports`, milliseconds since 1970, on the system's clock as it is now: it may have been set
-/// back since.
+/// Start of a run for `find_reports`, milliseconds since 1970, on the system clock as it is now: the clock may have
+/// been set back since.
 pub fn adjusted_start(started_ms: i64, began: Instant) -> i64 {
     let elapsed = i64::try_from(began.elapsed().as_millis()).unwrap_or(i64::MAX);
     started_ms.min(now_ms().saturating_sub(elapsed))
@@ -50,8 +50,8 @@ fn make_private(folder: &Path) -> Result<(), LibraryError> {
     private_files::create_folder(folder).map_err(|source| LibraryError::File { path: folder.display().to_string(), source })
 }
 
-/// Prevents a foreign database in the library's place from running code: triggers are disabled, and tables must be real
-/// tables.
+/// Prevents a foreign database that was put in the library's place from running code: triggers are disabled, and tables
+/// must be real tables.
 fn harden_connection(db: &Connection) -> rusqlite::Result<()> {
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
@@ -65,13 +65,13 @@ fn to_json<T: serde::Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// Parses JSON; invalid text becomes the default value.
+/// Parses JSON; invalid JSON becomes the default value.
 fn from_json<T: serde::de::DeserializeOwned + Default>(text: &str) -> T {
     serde_json::from_str(text).unwrap_or_default()
 }
 
 impl Library {
-    /// Opens the user's library; creates it if needed.
+    /// Opens the user's library, creating it if needed.
     pub fn open() -> Result<Self, LibraryError> {
         Self::open_at(&library_folder()?)
     }
@@ -91,12 +91,12 @@ impl Library {
             make_private(&folder.join("runs"))?;
         }
         let wrong = |source| LibraryError::Database { path: file.display().to_string(), source };
-        // SQLite does not wait for other processes while changing the journal mode or the schema, so serialize
+        // SQLite does not wait for other processes while it changes the journal mode or the schema, so serialize
         // processes that start at the same time.
         let lock = folder.join("runs.lock");
         let unlocked = |source| LibraryError::File { path: lock.display().to_string(), source };
         let turn = match private_files::open_lock_file(&lock) {
-            // A library of another user, or an archived one: open it read-only.
+            // The library belongs to another user, or is archived: open it read-only.
             Err(e) if matches!(e.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) && file.is_file() => {
                 return Self::open_read_only(folder, &file);
             }
@@ -117,8 +117,8 @@ impl Library {
         let mut db = Connection::open(&file).map_err(wrong)?;
         harden_connection(&db).map_err(wrong)?;
         db.busy_timeout(PATIENCE).map_err(wrong)?;
-        // With WAL, readers and a writer do not block each other. But WAL needs shared memory, which machines on a
-        // shared disk lack.
+        // With WAL, readers and a writer do not block each other. However, WAL needs shared memory, which machines on a
+        // shared disk do not have.
         let journal = if host_identity::is_shared_disk(folder) { "PRAGMA journal_mode = DELETE" } else { "PRAGMA journal_mode = WAL" };
         db.query_row(journal, [], |_| Ok(())).map_err(wrong)?;
         db.execute_batch("PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = NORMAL").map_err(wrong)?;
@@ -129,7 +129,7 @@ impl Library {
         Ok(Self { db, folder: folder.to_owned() })
     }
 
-    /// Opens a library that cannot be written.
+    /// Opens a library that cannot be written to.
     fn open_read_only(folder: &Path, file: &Path) -> Result<Self, LibraryError> {
         let wrong = |source| LibraryError::Database { path: file.display().to_string(), source };
         // SQLite then takes no locks, and does not read a leftover journal.
@@ -152,7 +152,7 @@ impl Library {
         LibraryError::Database { path: self.folder.join("runs.db").display().to_string(), source }
     }
 
-    /// Next run id, above all existing run folders, if a new database replaced a lost one; otherwise `None`: SQLite
+    /// Next run id, above all existing run folders, if a new database replaced a lost one; otherwise `None`, and SQLite
     /// continues its own numbering.
     fn above_folders(&self) -> Option<i64> {
         let last: i64 =
@@ -167,7 +167,7 @@ impl Library {
         self.folder.join("runs").join(id.to_string())
     }
 
-    /// Adds a new run, held by this process until its supervisor takes over, and creates its folder. `make` receives
+    /// Adds a new run, which this process holds until its supervisor takes over, and creates its folder. `make` gets
     /// the id and the folder, for the paths of the reports.
     pub fn begin_run(&mut self, make: impl FnOnce(i64, &Path) -> Result<NewRun, LibraryError>) -> Result<Run, LibraryError> {
         let (pid, ticks) = this_process();
@@ -192,7 +192,7 @@ impl Library {
         let new = match made {
             Ok(new) => new,
             Err(e) => {
-                // The run did not start: remove its row and folder.
+                // The run did not start, so remove its row and folder.
                 let _ = self.db.execute("DELETE FROM runs WHERE id = ?1", [id]);
                 let _ = if fresh { std::fs::remove_dir_all(&folder) } else { std::fs::remove_dir(&folder) };
                 return Err(e);
@@ -231,7 +231,7 @@ impl Library {
     fn update_run(&self, id: i64, set: &str, values: &[&dyn rusqlite::ToSql]) -> Result<(), LibraryError> {
         let mut all: Vec<&dyn rusqlite::ToSql> = vec![&id];
         all.extend(values);
-        // `set` is a constant of this program; values are bound.
+        // `set` is a constant of this program, and values are bound.
         self.db.execute(&format!("UPDATE runs SET {set} WHERE id = ?1"), &all[..]).map_err(|e| self.database_error(e))?;
         Ok(())
     }
@@ -263,7 +263,7 @@ impl Library {
         self.update_run(id, &format!("{column} = ?2"), &[&value])
     }
 
-    /// Records the presence of uncommitted changes in the working directory.
+    /// Records that the working directory had uncommitted changes.
     pub fn set_dirty(&self, id: i64, dirty: bool) -> Result<(), LibraryError> {
         self.update_run(id, "git_dirty = ?2", &[&dirty])
     }
@@ -335,7 +335,7 @@ impl Library {
         Ok(())
     }
 
-    /// All runs, the newest first.
+    /// All runs, newest first.
     pub fn runs(&self) -> Result<Vec<Run>, LibraryError> {
         let read = || -> rusqlite::Result<Vec<Run>> {
             let mut statement = self.db.prepare("SELECT * FROM runs ORDER BY id DESC")?;
@@ -371,7 +371,7 @@ impl Library {
             ))
         };
         (run.tags, run.reports) = read().map_err(|e| self.database_error(e))?;
-        // If several machines share the home directory, only the run's own machine can check the holder. After a
+        // If several machines share the home directory, only the machine of the run can check the holder. After a
         // reboot, its runs have no holder.
         let here = match &run.machine {
             Some(machine) => {
@@ -394,7 +394,7 @@ impl Library {
     }
 }
 
-/// Returns an error unless the tag is one word without commas and control characters.
+/// Returns an error unless the tag is a single word without commas and control characters.
 fn check_tag(tag: &str) -> Result<(), LibraryError> {
     if tag.is_empty() || tag.contains(|c: char| c.is_control() || c.is_whitespace() || c == ',') {
         return Err(LibraryError::Refused(format!("{tag:?} is not a valid tag: write one word without spaces or commas")));

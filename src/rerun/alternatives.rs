@@ -73,7 +73,7 @@ impl Draft<'_> {
     }
 
     /// Returns the command that measures the same launches with the built-in tracer while the program runs; `None` if
-    /// the tracer cannot.
+    /// the tracer cannot measure them.
     fn in_place(&self, mine: &Rerun) -> Option<Alternative> {
         if mine.wrapper.is_some() || self.options.whole_graph || self.as_range {
             return None;

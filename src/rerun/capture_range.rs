@@ -1,4 +1,4 @@
-//! Conditions for a launch to count: the capture's own range, an NVTX range chosen by the user, or both.
+//! Conditions under which a launch counts: the capture's own range, an NVTX range chosen by the user, or both.
 
 use super::launch_skip::Population;
 use super::nvtx::{self, Cover, Enclosing, RangeName};
@@ -9,18 +9,18 @@ use crate::model::{self, LaunchOrder, Profile, RangeKind};
 /// Capture range and NVTX range of a re-run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gate {
-    /// Number of the `cudaProfilerStart`/`cudaProfilerStop` window to profile, from 1.
+    /// Index of the `cudaProfilerStart`/`cudaProfilerStop` window to profile, 1-based.
     pub api: Option<u32>,
-    /// NVTX range, and optionally the number of one instance of it, from 1.
+    /// NVTX range, and optionally a single instance of it, 1-based.
     pub range: Option<(RangeName, Option<u32>)>,
-    /// Launches before the capture opened are unknown, and the command cannot exclude them.
+    /// Launches made before the capture opened are unknown, and the command cannot exclude them.
     pub late: bool,
-    /// The program calls `cudaProfilerStop` but the capture continued: ncu must ignore the call, as it stops there by
-    /// default.
+    /// The program calls `cudaProfilerStop` but the capture continued: ncu must ignore the call, because it stops there
+    /// by default.
     pub ignore_api: bool,
 }
 
-/// Returns how the capture was opened: the user's setting, otherwise the report's.
+/// Returns how the capture was opened: as set by the user, otherwise as recorded in the report.
 pub fn opened_by(profile: &Profile, options: &Options) -> OpenedBy {
     options.opened_by.unwrap_or(match profile.capture.gate {
         None => OpenedBy::Start,
@@ -35,16 +35,16 @@ pub fn opened_by(profile: &Profile, options: &Options) -> OpenedBy {
 }
 
 /// Returns the number at the end of the file name. With `--capture-range-end=repeat` nsys writes one numbered report
-/// per range: `NAME.1.nsys-rep`, `NAME.2.nsys-rep` … (observed with nsys 2025.3). `NAME.%q{RANK}` produces such
-/// names, too.
+/// per range: `NAME.1.nsys-rep`, `NAME.2.nsys-rep` … (observed with nsys 2025.3). `NAME.%q{RANK}` also produces such
+/// names.
 pub fn range_of_file(profile: &Profile) -> Option<u32> {
     let name = profile.file_name();
     let stem = name.split_once(".nsys-rep").or_else(|| name.split_once(".sqlite")).or_else(|| name.split_once(".qdrep"))?.0;
     stem.rsplit_once('.')?.1.parse().ok().filter(|&n| n > 0)
 }
 
-/// Returns the calls of `cudaProfilerStart` (true) and `cudaProfilerStop` (false) with process and time, sorted by
-/// time.
+/// Returns the calls to `cudaProfilerStart` (true) and `cudaProfilerStop` (false) with their processes and times,
+/// sorted by time.
 pub fn profiler_calls(profile: &Profile) -> Vec<(u32, i64, bool)> {
     let calls = &profile.calls;
     let kinds: Vec<Option<bool>> = calls
@@ -68,7 +68,7 @@ pub fn profiler_calls(profile: &Profile) -> Vec<(u32, i64, bool)> {
     out
 }
 
-/// Checks that the range with this number encloses the launch and keeps its number in another run.
+/// Checks that the range with this number encloses the launch and will have the same number in another run.
 fn check_instance(profile: &Profile, around: &[Enclosing], range: RangeName, n: u32, gated: bool) -> Result<(), String> {
     let name = profile.ranges.label(range.name);
     if gated {
@@ -101,7 +101,7 @@ impl Gate {
     /// Resolves the conditions for a launch inside these ranges.
     pub fn resolve(profile: &Profile, options: &Options, around: &[Enclosing]) -> Result<Self, String> {
         let mut opened = opened_by(profile, options);
-        // A range that opened the capture does not filter launches of other threads.
+        // A range that opened the capture does not filter launches from other threads.
         if let OpenedBy::Range(range) = opened
             && options.opened_by.is_none()
             && !around.iter().any(|e| e.range == range)
@@ -160,7 +160,7 @@ impl Gate {
         Ok(gate)
     }
 
-    /// Returns the launches that pass these conditions.
+    /// Returns the launches that meet these conditions.
     pub fn population(&self, profile: &Profile, opened: OpenedBy, pid: u32) -> Population {
         let cover = self.range.map(|(range, instance)| {
             let only = instance.and_then(|n| nvtx::start_of(profile, range, pid, n)).map(|start| (pid, start));

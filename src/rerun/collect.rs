@@ -1,24 +1,23 @@
 //! Metric sets and sections that ncu can collect, and their cost.
 //!
-//! Passes, seconds and bytes were measured with ncu 2025.3.1 on an H200 without clock control, on kernels of one
-//! microsecond with little memory (`tests/hardware/costs.sh`). A long kernel, or one whose memory must be saved and
+//! Passes, seconds and bytes were measured with ncu 2025.3.1 on an H200 without clock control, on one-microsecond
+//! kernels that use little memory (`tests/hardware/costs.sh`). A long kernel, or one whose memory must be saved and
 //! restored between passes, costs more. Pass counts differ on other GPUs.
 
 /// Cost of one result.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figure {
     pub passes: u32,
-    /// Seconds for a kernel of negligible duration.
+    /// Seconds for a kernel with a negligible duration.
     pub seconds: f64,
-    /// Bytes in the report.
+    /// Bytes added to the report.
     pub bytes: u64,
 }
 
-/// A set: a predefined group of sections, for `--set`.
+/// A predefined group of sections, for `--set`.
 #[derive(Debug, PartialEq)]
 pub struct Set {
     pub word: &'static str,
-    /// Purpose.
     pub about: &'static str,
     /// Cost of one result.
     pub figure: Figure,
@@ -41,9 +40,9 @@ pub struct SectionList {
     pub asks: &'static str,
     /// Sections, by [`Section::id`].
     pub sections: &'static [&'static str],
-    /// Imports the CUDA sources, too.
+    /// Also imports the CUDA sources.
     pub source: bool,
-    /// Cost of one result: less than the sum of the sections, which share passes.
+    /// Cost of one result, which is less than the sum over the sections because they share passes.
     pub figure: Figure,
 }
 
@@ -59,7 +58,7 @@ const fn section(id: &'static str, figure: Figure, about: &'static str) -> Secti
     Section { id, about, figure }
 }
 
-/// All sets, without `source`: that is a [`Question`].
+/// All sets except `source`, which is a [`Question`].
 pub static SETS: &[Set] = &[
     set("basic", figure(10, 0.31, 53_000), "speed of light, launch, occupancy"),
     set("detailed", figure(20, 0.63, 110_000), "basic, memory, compute, source"),
@@ -152,13 +151,13 @@ impl Default for Collect {
 /// Cost of a re-run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
-    /// Replay passes of each result; `None` when a section is not in the tables.
+    /// Replay passes per result; `None` if a section is not in the tables.
     pub passes: Option<u32>,
     /// `passes` is an upper bound, because sections share passes.
     pub at_most: bool,
-    /// Seconds in addition to the program's own run time, if they can be estimated.
+    /// Seconds in addition to the program's own run time, if this can be estimated.
     pub seconds: Option<f64>,
-    /// Bytes of the report.
+    /// Size of the report, bytes.
     pub bytes: Option<u64>,
     /// Number of program runs.
     pub runs: u32,
@@ -199,7 +198,7 @@ impl Collect {
         }
     }
 
-    /// Returns true if the CUDA sources are collected, too.
+    /// Returns true if the CUDA sources are also collected.
     pub fn wants_source(&self) -> bool {
         matches!(self, Self::Question(word) if find_question(word).is_some_and(|q| q.source))
     }
@@ -226,7 +225,7 @@ pub fn find_question(word: &str) -> Option<&'static SectionList> {
     QUESTIONS.iter().find(|q| q.word == word)
 }
 
-/// Start-up time of ncu, seconds.
+/// Startup time of ncu, seconds.
 pub const START_SECONDS: f64 = 1.0;
 /// Cost of a launch whose name does not match, seconds.
 pub const OTHER_SECONDS: f64 = 60e-6;

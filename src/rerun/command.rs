@@ -1,4 +1,4 @@
-//! A command that profiles launches again: its parts, the launches it selects, its cost and its warnings.
+//! A command that profiles launches again: its parts, the launches that it selects, its cost and its warnings.
 
 use super::collect::Cost;
 use super::options::Options;
@@ -6,7 +6,7 @@ use super::warning::Warning;
 use super::{program, shell};
 use crate::model::{LaunchId, NameForm, Nanos};
 
-/// Purpose of a part of the command, and thus the option that it comes from.
+/// Purpose of a part of the command, which determines the option that it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PartId {
     /// The profiler, and options that only make the command self-contained.
@@ -15,24 +15,24 @@ pub enum PartId {
     Processes,
     /// The capture range or NVTX range that must be open for a launch to count.
     Gate,
-    /// Counting of CUDA graphs.
+    /// Options that control the counting of CUDA graphs.
     Graphs,
     /// The kernel name and its form.
     Name,
-    /// Selection among the launches of that name.
+    /// Options that select among the launches with that name.
     Which,
     Collect,
     Clocks,
     Caches,
     Replay,
     Source,
-    /// Action after the last result.
+    /// Action to take after the last result.
     End,
     Output,
     Program,
 }
 
-/// A part of a command: words that belong together, and their explanation.
+/// A part of a command: words that belong together, and an explanation of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandPart {
     pub id: PartId,
@@ -50,15 +50,15 @@ pub struct Selects {
     pub demangled: Option<String>,
     /// Linker symbol, if the report has it.
     pub mangled: Option<String>,
-    /// The launch; for a graph its first node, if the report has nodes.
+    /// The launch; for a graph, its first node if the report has nodes.
     pub launch: Option<LaunchId>,
-    /// Number of earlier launches of this function by its process in the report.
+    /// Number of earlier launches of this function in the same process, according to the report.
     pub nth: u64,
-    /// Expected grid in the result, in blocks.
+    /// Grid expected in the result, in blocks.
     pub grid: Option<[u32; 3]>,
-    /// Expected block in the result, in threads.
+    /// Block expected in the result, in threads.
     pub block: Option<[u32; 3]>,
-    /// Duration in this report.
+    /// Duration in the report.
     pub duration: Nanos,
     /// Number of other launches of this function with the same grid and block in the report.
     pub alike: u64,
@@ -72,7 +72,7 @@ pub struct Alternative {
     pub argv: Vec<String>,
     /// Options that produce this command, as a starting point for further changes.
     pub options: Options,
-    /// This command is preferable for this report.
+    /// This command is preferable for the report.
     pub better: bool,
 }
 
@@ -86,7 +86,7 @@ pub struct Rerun {
     pub directory: Option<String>,
     /// Selected launches, in the order of the results.
     pub selects: Vec<Selects>,
-    /// Form of the compared name: the requested one, unless the report or the selection requires another.
+    /// Name form that is compared: the requested one, unless the report or the selection requires another.
     pub base: NameForm,
     /// Reasons why the command may select other launches, or fail.
     pub warnings: Vec<Warning>,
@@ -94,8 +94,8 @@ pub struct Rerun {
     pub cost: Cost,
     /// Path of the report without its extension; see [`report_path`](Self::report_path).
     pub output: String,
-    /// A script that selects one of many processes, used when a single command cannot: the launcher starts it in
-    /// place of the program.
+    /// A script that selects one of many processes, used when a single command cannot: the launcher starts the script
+    /// instead of the program.
     pub wrapper: Option<String>,
 }
 
@@ -132,7 +132,7 @@ impl Rerun {
     }
 
     /// Returns true if the command selects exactly the requested launches, provided that the program repeats its
-    /// launches and no warning applies.
+    /// launches and there are no warnings.
     pub fn is_exact(&self) -> bool {
         // A range does not select a launch.
         !self.selects.is_empty() && !self.warnings.iter().any(|w| w.inexact)
@@ -143,7 +143,7 @@ impl Rerun {
         self.parts.iter().any(|p| p.id == PartId::Output && p.words.iter().any(|w| w == "--force-overwrite"))
     }
 
-    /// Returns true if the command can be run as is: the program is known.
+    /// Returns true if the command can be run as is, because the program is known.
     pub fn is_runnable(&self) -> bool {
         self.wrapper.is_none() && !self.parts.iter().any(|p| p.words.iter().any(|w| w == program::PLACEHOLDER))
     }

@@ -1,4 +1,4 @@
-//! The re-run that confirms a hint: only the hint's launch, and only the deciding sections.
+//! The re-run that confirms a hint: it profiles only the hint's launch, and collects only the sections that decide.
 
 use super::match_results::join_results;
 use super::{Collect, Options, Rerun, Target, plan};
@@ -17,15 +17,15 @@ pub fn confirm_options(confirm: &Confirm) -> Option<Options> {
     Some(Options { collect: Collect::Sections(sections), import_source: confirm.source, ..Options::default() })
 }
 
-/// Returns the command. An error is a sentence with the reason why no command exists.
+/// Returns the command. The error is a sentence that explains why there is no command.
 pub fn confirm_command(profile: &Profile, launch: u32, confirm: &Confirm) -> Result<Rerun, String> {
     let options = confirm_options(confirm).ok_or_else(|| "nothing to collect with ncu".to_owned())?;
     let plan = plan(profile, &Target::Launches(vec![LaunchId(launch)]), &options)?;
     plan.commands.into_iter().next().ok_or_else(|| "no command selects this launch".to_owned())
 }
 
-/// Profile in which the launches of a report's results are counted. Results measured in a run cover only a few of its
-/// launches, so launches are counted in the run's timeline.
+/// Profile in which the launches of a report's results are counted. Results measured during a run cover only a few of
+/// its launches, so the run's timeline is used for counting.
 pub struct Counted<'a> {
     profile: &'a Profile,
     /// Launches of the run, by result index.
@@ -33,7 +33,7 @@ pub struct Counted<'a> {
 }
 
 impl<'a> Counted<'a> {
-    /// `timeline` is the run in which the report's results were measured.
+    /// `timeline` is the run during which the report's results were measured.
     pub fn new(profile: &'a Profile, timeline: Option<&'a Profile>) -> Self {
         match profile.metrics.as_deref().filter(|m| m.source.tool == IN_PLACE) {
             None => Self { profile, launches: None },

@@ -9,7 +9,6 @@ use super::program::Program;
 use crate::model::{Kernel, NameForm, Profile};
 use std::collections::BTreeSet;
 
-/// Input of the checks.
 #[derive(Debug)]
 pub struct Facts<'a> {
     pub profile: &'a Profile,
@@ -21,11 +20,11 @@ pub struct Facts<'a> {
     pub kernel: &'a Kernel,
     /// Process of the first launch.
     pub pid: u32,
-    /// Form of the compared name.
+    /// Name form that is compared.
     pub base: NameForm,
     /// Capture range and NVTX range of the command.
     pub gate: &'a Gate,
-    /// Processes covered by the count.
+    /// Processes included in the count.
     pub scope: &'a Scope,
     pub count: &'a Count,
     /// Ranges around the first launch.

@@ -1,11 +1,11 @@
-//! Command for a CUDA graph of a capture that traced graphs as a whole: only the entire graph can be selected.
+//! Command for a CUDA graph in a capture that traced graphs as a whole: only the entire graph can be selected.
 
 use super::capture_range::{self, Gate};
 use super::options::{OpenedBy, Options, Replay, Within};
 use super::{CommandPart, Cost, PartId, Rerun, Selects, collect, ncu_builder, parts, program, warnings};
 use crate::model::{GraphLaunch, NameForm, Profile};
 
-/// Returns the command for one graph launch of such a capture.
+/// Returns the command for one graph launch in such a capture.
 pub fn graph_command(profile: &Profile, index: usize, options: &Options) -> Result<Rerun, String> {
     let Some(graph) = profile.graphs.get(index) else {
         return Err(match profile.graphs.len() {
@@ -17,7 +17,7 @@ pub fn graph_command(profile: &Profile, index: usize, options: &Options) -> Resu
     let mine = pid(graph.place);
     let key = |g: &GraphLaunch| (g.call.unwrap_or(g.start.0), g.start.0);
     let graphs_before = profile.graphs.iter().filter(|g| pid(g.place) == mine && key(g) < key(graph)).count() as u64;
-    // Kernels named `graph` are counted with the graphs.
+    // Kernels named `graph` are counted together with graphs.
     let marked: Vec<bool> = profile.kernels.iter().map(|k| k.function() == "graph").collect();
     let kernels_before = (0..profile.launches.len())
         .filter(|&r| {

@@ -1,8 +1,8 @@
 //! Counts the launches that ncu sees before the selected one.
 //!
 //! ncu counts every launch that passes its filters and whose name matches, in the order of the launching API calls on
-//! the host and across all threads and streams. Nodes of a CUDA graph count one by one, or each graph as one launch
-//! named `graph` when graphs are profiled whole. The count covers all processes that ncu follows.
+//! the host, across all threads and streams. The nodes of a CUDA graph count individually, or each graph counts as one
+//! launch named `graph` when graphs are profiled as a whole. The count covers all processes that ncu follows.
 
 use super::nvtx::Cover;
 use crate::model::kernel::truncated_prefix;
@@ -15,12 +15,12 @@ pub struct Population {
     /// Only launches inside this range.
     pub cover: Option<Cover>,
     /// Excludes launches without a recorded call: the program made them before the capture opened, and a filter that
-    /// opens at the same place in the re-run excludes them, too.
+    /// opens at the same point in the re-run also excludes them.
     pub only_called: bool,
-    /// Excludes graph nodes: graphs are profiled whole.
+    /// Excludes graph nodes, because graphs are profiled as a whole.
     pub without_nodes: bool,
-    /// Calls of `cudaProfilerStart` (true) and `cudaProfilerStop` (false) with process and time, if they limit the
-    /// capture: after a stop launches do not count until the next start.
+    /// Calls to `cudaProfilerStart` (true) and `cudaProfilerStop` (false) with their processes and times, if they limit
+    /// the capture: after a stop, launches do not count until the next start.
     pub stops: Vec<(u32, i64, bool)>,
     /// Counts only launches before the first stop.
     pub first_window: bool,
@@ -48,10 +48,10 @@ impl Population {
     }
 }
 
-/// Returns the name of a kernel in the form that ncu compares; `None` if the report lacks that form.
+/// Returns the name of a kernel in the form that ncu compares; `None` if the report does not have that form.
 pub fn compared_name(kernel: &Kernel, base: NameForm) -> Option<&str> {
     let given = match base {
-        // The function name can be extracted from the demangled one, but not from a mangled one alone, unless that is
+        // The function name can be extracted from the demangled name. A mangled name alone is not enough, unless it is
         // a C symbol.
         NameForm::Function => match (&kernel.function, &kernel.demangled, &kernel.mangled) {
             (None, None, Some(mangled)) => (!mangled.starts_with("_Z")).then_some(&**mangled),
@@ -65,19 +65,19 @@ pub fn compared_name(kernel: &Kernel, base: NameForm) -> Option<&str> {
     given.filter(|n| !n.is_empty())
 }
 
-/// Counted items: launches of these kernels, or whole graphs.
+/// Items that are counted: launches of these kernels, or whole graphs.
 #[derive(Debug)]
 pub enum Unit {
     /// Launches of the marked kernels, by kernel id.
     Kernels(Vec<bool>),
-    /// Graph launches; the first node of each represents it. Kernels named `graph` count as well.
+    /// Graph launches, each represented by its first node. Kernels named `graph` also count.
     Graphs(Vec<bool>),
 }
 
 impl Unit {
     /// Selects launches of kernels with this name in this form; all launches if `wanted` is `None`.
     pub fn with_name(profile: &Profile, base: NameForm, wanted: Option<&str>) -> Self {
-        // A truncated name matches all names with that prefix.
+        // A truncated name matches all names that begin with it.
         let prefix = wanted.and_then(truncated_prefix);
         let same =
             |k: &Kernel, wanted: &str| compared_name(k, base).is_some_and(|n| n == wanted || prefix.is_some_and(|p| n.starts_with(p)));
@@ -108,11 +108,11 @@ impl Unit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Threads {
     pub count: usize,
-    /// The threads launch concurrently: their calls overlap, or they alternate after a few launches each.
+    /// The threads launch concurrently: their calls overlap, or they alternate after a few launches.
     pub race: bool,
 }
 
-/// Lengths of the launch sequences of threads before another thread launches.
+/// Lengths of the launch sequences that a thread makes before another thread launches.
 #[derive(Default)]
 struct Turns {
     last: u64,
@@ -121,8 +121,8 @@ struct Turns {
 }
 
 impl Turns {
-    /// Minimum average launches per turn for threads that take turns, one waiting while another runs, as PyTorch's forward
-    /// and backward threads do. Concurrent threads alternate after one or a few launches.
+    /// Minimum average number of launches per turn for threads to count as taking turns, one waiting while another
+    /// runs, as PyTorch's forward and backward threads do. Concurrent threads alternate after one or a few launches.
     const LONG: u64 = 8;
 
     fn add_launch(&mut self, thread: Option<u32>) {
@@ -145,17 +145,18 @@ pub struct Count {
     pub in_process: Vec<u64>,
     /// Candidates before each selected launch in all processes.
     pub in_all: Vec<u64>,
-    /// Candidates by process.
+    /// Number of candidates per process.
     pub by_process: BTreeMap<u32, u64>,
     /// Launches before the last selected one that are not candidates.
     pub others: u64,
-    /// Threads that launch candidates up to the last selected launch.
+    /// Threads that launch candidates, up to the last selected launch.
     pub threads: Threads,
-    /// Launches of these names without a recorded call in the counted processes: their order is estimated.
+    /// Launches with these names and without a recorded call in the counted processes, so that their order is
+    /// estimated.
     pub uncalled: u64,
     /// Distinct kernels among the candidates.
     pub kernels: usize,
-    /// Distinct combinations of block size and shared memory among candidates before the first selected launch.
+    /// Distinct combinations of block size and shared memory among the candidates before the first selected launch.
     pub shapes: usize,
 }
 
@@ -227,8 +228,8 @@ pub fn count_candidates(profile: &Profile, population: &Population, unit: &Unit,
     out
 }
 
-/// Returns true if the processes used CUDA strictly one after another: none made a call while another was active.
-/// This includes a parent that waits for a child between its own calls.
+/// Returns true if the processes used CUDA strictly one after another: none made a call while another was active. A
+/// parent that waits for a child between its own calls also qualifies.
 pub fn one_after_another(profile: &Profile, pids: &BTreeSet<u32>) -> bool {
     let mut busy: BTreeMap<u32, Vec<(i64, i64)>> = pids.iter().map(|&p| (p, Vec::new())).collect();
     for row in 0..profile.launches.len() {
@@ -264,7 +265,7 @@ pub fn one_after_another(profile: &Profile, pids: &BTreeSet<u32>) -> bool {
     })
 }
 
-/// Effect of an API call on the count of calls without a kernel.
+/// Effect of an API call on the number of calls without a kernel.
 #[derive(Clone, Copy, PartialEq)]
 enum Effect {
     Launch,
@@ -273,9 +274,9 @@ enum Effect {
     None,
 }
 
-/// Counts launch calls without a kernel, made before a given time in some processes while no graph was being captured:
-/// the report lost these kernels. Calls between `cudaStreamBeginCapture` and `cudaStreamEndCapture` never launch
-/// directly.
+/// Counts the launch calls without a kernel that some processes made before a given time while no graph was being
+/// captured: their kernels are missing from the report. Calls between `cudaStreamBeginCapture` and
+/// `cudaStreamEndCapture` never launch directly.
 pub fn calls_without_kernel(profile: &Profile, pids: &BTreeSet<u32>, before: i64) -> u64 {
     let calls = &profile.calls;
     let graphs = profile.graphs.is_empty() && profile.capture.graphs != Some(GraphMode::Graph);
@@ -293,7 +294,7 @@ pub fn calls_without_kernel(profile: &Profile, pids: &BTreeSet<u32>, before: i64
     if !effects.contains(&Effect::Launch) {
         return 0;
     }
-    // A graph may contain only copies.
+    // A graph may contain nothing but copies.
     let copies: HashSet<u32> = profile.memops.iter().filter_map(|op| op.call).collect();
     let mut calls: Vec<(i64, Effect)> = (0..calls.len())
         .filter(|&i| calls.kind(i) != CallKind::GraphLaunch || !u32::try_from(i).is_ok_and(|i| copies.contains(&i)))

@@ -1,9 +1,9 @@
-//! Multi-process launchers: their options, the start of the program on their command line, and their rank variables.
+//! Multi-process launchers: their options, the position of the program on their command line, and their rank variables.
 
-/// A launcher, the rank variables of the processes it starts, and its options by number of arguments.
+/// A launcher, the rank variables of the processes that it starts, and its options by number of arguments.
 #[derive(Debug)]
 pub struct Launcher {
-    /// Executable names without directory.
+    /// Executable names without a directory.
     pub names: &'static [&'static str],
     /// Variables that hold the rank, most common first.
     pub variables: &'static [&'static str],
@@ -146,7 +146,7 @@ pub struct Launched {
     pub variable: &'static str,
 }
 
-/// Returns the launcher of a command and the number of words that make up its name, if any. `python -m
+/// Returns the launcher that a command starts, if any, and the number of words that make up its name. `python -m
 /// torch.distributed.run` is torchrun.
 fn find_launcher(argv: &[String]) -> Option<(&'static Launcher, usize)> {
     let base = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
@@ -159,7 +159,7 @@ fn find_launcher(argv: &[String]) -> Option<(&'static Launcher, usize)> {
 }
 
 /// Parses a launcher's command line. Returns `None` for an unknown launcher, and `Some(Err(WORD))` for a word that
-/// makes the start of the program ambiguous, e.g. an option that may or may not take an argument.
+/// makes the position of the program ambiguous, e.g. an option that may or may not take an argument.
 pub fn split_command(argv: &[String]) -> Option<Result<Launched, String>> {
     let (launcher, mut at) = find_launcher(argv)?;
     let torchrun = launcher.names.contains(&"torchrun");

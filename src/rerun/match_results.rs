@@ -9,22 +9,23 @@ use crate::model::metrics::{IN_PLACE, MEASURED_LAUNCHES, SAMPLED_LAUNCHES};
 use crate::model::{Kernel, LaunchOrder, Metrics, NoteKind, Profile, RangeKind, ResultKind, ResultMetrics, Value};
 use std::collections::{HashMap, HashSet};
 
-/// Confidence in a pair, highest first.
+/// Confidence in a match, highest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sure {
     /// The ncu command line selects this launch, and kernel, grid and block agree.
     Command,
-    /// Measured while the timeline was recorded: the launching call identifies the launch.
+    /// Measured while the timeline was recorded; the launch is identified by its API call.
     Measured,
-    /// Measured in another run of the program, as the launch of this number with its kernel, grid and block.
+    /// Measured in another run of the program, on the launch with this number among those with its kernel, grid and
+    /// block.
     Number,
     /// The AMD dispatch number matches, and kernel, grid and workgroup agree.
     Dispatch,
     /// The only launch with this kernel, grid and block.
     Only,
-    /// The numbers of results and launches with this kernel, grid and block are equal; paired in order.
+    /// There are as many results as launches with this kernel, grid and block, so they are paired in order.
     Order,
-    /// One of several launches with this kernel, grid and block; the exact one is unknown.
+    /// One of several launches with this kernel, grid and block; it is unknown which one.
     Alike(u64),
 }
 
@@ -34,7 +35,7 @@ impl Sure {
         !matches!(self, Self::Alike(_))
     }
 
-    /// Describes why the result and the launch match.
+    /// Explains why the result and the launch match.
     pub fn describe(self) -> String {
         match self {
             Self::Command => "ncu's command counts to this launch; kernel, grid and block match".to_owned(),
@@ -61,7 +62,7 @@ pub struct Pair {
     pub sure: Sure,
 }
 
-/// All pairs of a timeline and a set of results.
+/// All pairs of a timeline's launches and a set of results.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Join {
     /// Pairs in the order of the results.
@@ -130,7 +131,7 @@ fn is_countable(profile: &Profile, metrics: &Metrics) -> bool {
 /// Matches ncu results to the launches of a timeline. O(launches).
 pub fn join_results(profile: &Profile, metrics: &Metrics) -> Join {
     let mut out = Join::default();
-    // Results of the same kernel, grid and block are distinguished only by order.
+    // Results with the same kernel, grid and block are distinguished only by order.
     let mut classes: Vec<(&ResultMetrics, Vec<usize>, Vec<u32>)> = Vec::new();
     let mut class_of_result: HashMap<usize, usize> = HashMap::new();
     for (at, result) in metrics.results.iter().enumerate() {
@@ -148,14 +149,14 @@ pub fn join_results(profile: &Profile, metrics: &Metrics) -> Join {
     let launches = &profile.launches;
     let amd = metrics.source.tool.starts_with("rocprof");
     let mut classes_of: HashMap<(u32, Option<u32>), Vec<usize>> = HashMap::new();
-    // Classes that share launches: a launch without symbol or grid can match several.
+    // Classes that share launches: a launch without a symbol or grid can match several.
     let mut shared: HashSet<usize> = HashSet::new();
     for row in 0..launches.len() {
         let (kernel, config) = (launches.kernel(row).0, launches.config(row).map(|c| c.0));
         let fits = classes_of.entry((kernel, config)).or_insert_with(|| {
             let Some(name) = profile.kernels.get(kernel as usize) else { return Vec::new() };
             let config = config.and_then(|c| profile.configs.get(c as usize));
-            // A value missing on one side is not a mismatch; AMD counter tables contain only the product of the
+            // A value missing on one side is not a mismatch. AMD counter tables contain only the product of the
             // dimensions.
             let product = |d: [u32; 3]| d.iter().map(|&n| u64::from(n)).product::<u64>();
             let agrees = |a: Option<[u32; 3]>, b: Option<[u32; 3]>| match (a, b) {
@@ -188,13 +189,13 @@ pub fn join_results(profile: &Profile, metrics: &Metrics) -> Join {
         return out;
     }
     if metrics.source.tool == IN_PLACE {
-        // Counters of another run can be distinguished only by the numbers of their launches.
+        // Counters from another run can be distinguished only by their launch numbers.
         let own = metrics.source.file == profile.source.file;
         for (_, results, rows) in &classes {
             for &result in results {
                 let numbers = measured_launches(metrics, result);
                 let found = numbers.first().and_then(|&n| rows.get(n));
-                // In a survey several launches contribute one part each; a launch requested by number is the same in
+                // In a survey, several launches contribute one part each. A launch requested by number is the same in
                 // every run that repeats the launches.
                 let sure = match (own, numbers.len()) {
                     (true, _) => Sure::Measured,
@@ -230,8 +231,8 @@ pub fn join_results(profile: &Profile, metrics: &Metrics) -> Join {
     out.in_order()
 }
 
-/// Indices, from 0, of the launches measured (or sampled) for a result, among launches with the same kernel, grid and
-/// block.
+/// Indices, 0-based, of the launches measured (or sampled) for a result, among the launches with the same kernel, grid
+/// and block.
 fn measured_launches(metrics: &Metrics, result: usize) -> Vec<usize> {
     let Some(of) = metrics.results.get(result) else { return Vec::new() };
     match metrics.value(of, MEASURED_LAUNCHES).or_else(|| metrics.value(of, SAMPLED_LAUNCHES)) {
@@ -260,7 +261,7 @@ fn by_command(profile: &Profile, metrics: &Metrics) -> Option<Vec<u32>> {
     let range = match &selection.range {
         None => None,
         Some(expression) => {
-            // The range with exactly this expression.
+            // The range must have exactly this expression.
             let ids = 0..u32::try_from(profile.ranges.names.len()).unwrap_or(u32::MAX);
             let kinds = |name| [RangeKind::PushPop, RangeKind::StartEnd].map(|kind| RangeName { name, kind });
             let mut named = ids.flat_map(kinds).filter(|r| nvtx::filter_expression(profile, *r).as_deref() == Some(expression.as_str()));
@@ -289,8 +290,8 @@ fn by_command(profile: &Profile, metrics: &Metrics) -> Option<Vec<u32>> {
     Some(rows.skip(selection.skip).take(selection.count.unwrap_or(usize::MAX)).filter_map(|r| u32::try_from(r).ok()).collect())
 }
 
-/// Returns true if ncu's name pattern matches a name. Supports exact names and regular expressions of plain text with
-/// optional `^` and `$`; returns `None` for others.
+/// Returns true if ncu's name pattern matches a name. Supports exact names and regular expressions that consist of
+/// plain text with optional `^` and `$`; returns `None` for others.
 fn pattern_matches(pattern: &str, name: &str) -> Option<bool> {
     let Some(expression) = pattern.strip_prefix("regex:") else { return Some(pattern == name) };
     let (start, rest) = expression.strip_prefix('^').map_or((false, expression), |r| (true, r));

@@ -19,7 +19,7 @@ pub fn build_command(profile: &Profile, rows: &[usize], options: &Options, with_
     Ok(rerun)
 }
 
-/// Builds one command for all these launches of one name, if a single command can select them.
+/// Builds one command for all these launches with one name, if a single command can select them.
 pub fn build_if_selectable(profile: &Profile, rows: &[usize], options: &Options, with_alternatives: bool) -> Result<Option<Rerun>, String> {
     let draft = Draft::new(profile, rows, options)?;
     if !(draft.as_range || draft.are_adjacent() || draft.by_number()) {
@@ -38,7 +38,7 @@ pub fn scope_of(profile: &Profile, row: usize, options: &Options) -> Option<Scop
     Draft::new(profile, &[row], options).ok().map(|d| d.scope)
 }
 
-/// Splits launches of one name into sequences that are contiguous in ncu's count.
+/// Splits launches with one name into sequences that are contiguous in ncu's count.
 pub fn split_adjacent(profile: &Profile, rows: &[usize], options: &Options) -> Result<Vec<Vec<usize>>, String> {
     let draft = Draft::new(profile, rows, options)?;
     let mut out: Vec<Vec<usize>> = Vec::new();
@@ -53,8 +53,8 @@ pub fn split_adjacent(profile: &Profile, rows: &[usize], options: &Options) -> R
     Ok(out)
 }
 
-/// Builds one command for one launch each of several kernels, if all have the same number within their name:
-/// `--kernel-id` counts by name.
+/// Builds one command for one launch each of several kernels, if each has the same number among the launches with its
+/// name: `--kernel-id` counts per name.
 pub fn build_for_kernels(profile: &Profile, rows: &[usize], options: &Options) -> Result<Option<Rerun>, String> {
     let mut drafts = Vec::new();
     for row in rows {

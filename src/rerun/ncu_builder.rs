@@ -1,4 +1,4 @@
-//! The intermediate state from which an ncu command is built, and the parts of the command.
+//! The intermediate state from which an ncu command is built, and the parts of that command.
 
 use super::capture_range::{self, Gate};
 use super::facts::Facts;
@@ -42,7 +42,7 @@ pub(super) struct Draft<'a> {
     pub(super) kernel: Kernel,
     pub(super) pid: u32,
     pub(super) base: NameForm,
-    /// The compared name; `None` if the report lacks the kernel's name.
+    /// The name to compare; `None` if the report does not have the kernel's name in any form.
     pub(super) name: Option<String>,
     pub(super) gate: Gate,
     pub(super) around: Vec<Enclosing>,
@@ -52,7 +52,7 @@ pub(super) struct Draft<'a> {
     pub(super) skips: Vec<u64>,
     program: Program,
     whole_graphs: bool,
-    /// Measures the range around the launch instead of the launch.
+    /// Measures the range around the launch instead of the launch itself.
     pub(super) as_range: bool,
 }
 
@@ -125,7 +125,7 @@ impl<'a> Draft<'a> {
         self.skips.windows(2).all(|w| w[1] == w[0] + 1)
     }
 
-    /// Returns true if scattered launches can be selected by number: `--kernel-id` counts per process and per name.
+    /// Returns true if scattered launches can be selected by number: `--kernel-id` counts per process and name.
     pub(super) fn by_number(&self) -> bool {
         self.name.is_some() && !matches!(self.scope, Scope::InTurn(_))
     }
@@ -227,14 +227,14 @@ impl<'a> Draft<'a> {
         parts
     }
 
-    /// Parts that measure the range around a kernel that cannot be replayed alone.
+    /// Parts for measuring the range around a kernel that cannot be replayed alone.
     fn range_parts(&self) -> Vec<CommandPart> {
         let mut parts = vec![CommandPart {
             id: PartId::Processes,
             words: ["--target-processes", "all"].map(str::to_owned).to_vec(),
             why: "All processes run under ncu, so a kernel that waits for another rank finds it running.".to_owned(),
         }];
-        // `cudaProfilerStart` and `cudaProfilerStop` may delimit the range: do not ignore them.
+        // `cudaProfilerStart` and `cudaProfilerStop` may delimit the range, so do not ignore them.
         let mut gate = Gate { ignore_api: false, ..self.gate.clone() };
         if gate.range.is_none() && gate.api.is_none() {
             let usable = self.around.iter().find(|e| nvtx::filter_expression(self.profile, e.range).is_some());
@@ -345,7 +345,8 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Returns the value for `--kernel-name`; names that would be parsed as a regular expression are escaped as one.
+/// Returns the value for `--kernel-name`; a name that would be parsed as a regular expression is turned into an escaped
+/// one.
 fn exact_name(name: &str) -> String {
     if let Some(prefix) = truncated_prefix(name) {
         return format!("regex:^{}", shell::escape_regex(prefix));
@@ -353,7 +354,7 @@ fn exact_name(name: &str) -> String {
     if name.starts_with("regex:") || name.starts_with('-') { format!("regex:^{}$", shell::escape_regex(name)) } else { name.to_owned() }
 }
 
-/// Returns a name for `--kernel-id`, which must not contain a colon.
+/// Returns a name for `--kernel-id`, where a colon is not allowed.
 fn id_name(name: &str) -> String {
     if let Some(prefix) = truncated_prefix(name) {
         return format!("regex:^{}", shell::escape_regex(prefix).replace(':', r"\x3a"));

@@ -1,5 +1,5 @@
 //! Launch selection in ncu reports. An ncu report contains only the launches that ncu was told to profile. If its
-//! command line is recorded and can be parsed, results are counted as that command counted them; otherwise the number
+//! command line is recorded and can be parsed, launches are counted as that command counted them; otherwise the number
 //! of earlier launches is unknown, and the re-run has a warning.
 
 use super::facts::Facts;
@@ -24,8 +24,8 @@ pub struct Selection {
 
 impl Selection {
     /// Returns the selection of the command that produced these results. Returns `None` if the command is missing from
-    /// the report, selects by other options, or may be split incorrectly: ncu joins the words with blanks and quotes
-    /// nothing, so a different word could be mistaken for the program.
+    /// the report, selects by other options, or may be split incorrectly: ncu joins the words with blanks without
+    /// quoting them, so a different word could be mistaken for the program.
     pub fn from_metrics(metrics: &Metrics) -> Option<Self> {
         let line = argv::parse_command_line(&metrics.tool_argv)?;
         let known = metrics.program.first().or(metrics.process.as_ref())?;
@@ -73,14 +73,14 @@ impl Selection {
     }
 }
 
-/// Changes the command for results of this report to count launches as the report's own command did.
+/// Changes the command for results of this report so that it counts launches as the report's own command did.
 pub fn as_before(profile: &Profile, rows: &[usize], options: &Options, rerun: &mut Rerun) {
     let Some(metrics) = profile.metrics.as_ref().filter(|_| profile.order == LaunchOrder::Chosen) else { return };
     let Some(selection) = Selection::from_metrics(metrics) else { return };
     let mut pids = profile.places.iter().filter_map(|p| p.pid);
     let one_process = pids.next().is_none_or(|first| pids.all(|p| p == first));
     let in_a_row = rows.windows(2).all(|w| w[1] == w[0] + 1);
-    // Keep options that the user set explicitly.
+    // Keep options that the user explicitly set.
     let usual = Options::default();
     let asked = options.base != usual.base || options.within != usual.within || options.whole_graph;
     let (Some(&first), false, true, true) = (rows.first(), asked, one_process, in_a_row) else { return };
@@ -151,10 +151,10 @@ mod tests {
             s,
             Selection { name: Some("regex:gemm".into()), base: NameForm::Function, skip: 5, count: Some(4), range: Some("a/".into()) }
         );
-        // A value may equal the program's name, and short options may be joined with their values.
+        // A value may equal the program's name, and short options may be joined to their values.
         let s = of("ncu -o app -k gemm -s100 -c1 ./app").unwrap();
         assert_eq!((s.name.as_deref(), s.skip, s.count), (Some("gemm"), 100, Some(1)));
-        // A name with a blank was split: its second part is in the program's position.
+        // A name with a blank was split: its second part is where the program would be.
         assert_eq!(of("ncu -k regex:void foo -s 3 ./app"), None);
         assert_eq!(of("ncu --kernel-id ::x:3 ./app"), None);
         assert_eq!(of("ncu --nvtx-include a/ --nvtx-include b/ ./app"), None);

@@ -2,15 +2,15 @@
 //! expressions.
 //!
 //! ncu checks the ranges when the launching API call is made. A push/pop range (`NAME/`) encloses the calls of its own
-//! thread, and a start/end range (`NAME`) encloses all calls of its process. Nesting is not used: `NAME/` matches the
-//! range at any depth of the thread's stack.
+//! thread, and a start/end range (`NAME`) encloses all calls in its process. Nesting does not matter: `NAME/` matches
+//! the range at any depth of the thread's stack.
 
 use super::shell;
 use crate::model::range::UNNAMED;
 use crate::model::{Profile, Range, RangeKind};
 use rustc_hash::FxHashMap;
 
-/// A range name as used in a filter: all ranges of this domain, text and kind.
+/// A range name as used in a filter: it covers all ranges with this domain, text and kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RangeName {
     /// Index into [`Ranges::names`](crate::model::Ranges::names).
@@ -22,11 +22,11 @@ pub struct RangeName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Enclosing {
     pub range: RangeName,
-    /// Number of ranges of this name that began earlier in its process.
+    /// Number of ranges with this name that began earlier in the same process.
     pub instance: u32,
-    /// Number of ranges of this name in its process in the report.
+    /// Number of ranges with this name in the process, according to the report.
     pub of: u32,
-    /// All ranges of this name are on one thread, so their numbers are the same in every run.
+    /// All ranges with this name are on one thread, so they have the same numbers in every run.
     pub one_thread: bool,
     /// Start, ns.
     pub start: i64,
@@ -36,7 +36,7 @@ pub struct Enclosing {
     thread: u32,
 }
 
-/// Escapes special characters of ncu's NVTX expressions: `@ , [ ] / * +` and the backslash.
+/// Escapes the special characters in ncu's NVTX expressions: `@ , [ ] / * +` and the backslash.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 4);
     for c in text.chars() {
@@ -48,8 +48,8 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// Returns the `--nvtx-include` expression for a range; `None` if it cannot be expressed: the name is empty, or would
-/// be parsed as a regular expression and cannot be escaped.
+/// Returns the `--nvtx-include` expression for a range; `None` if the range cannot be expressed, because its name is
+/// empty, or would be parsed as a regular expression and cannot be escaped.
 pub fn filter_expression(profile: &Profile, range: RangeName) -> Option<String> {
     let (domain, text) = profile.ranges.names.get(range.name as usize)?;
     let element = |text: &str| {
@@ -61,7 +61,7 @@ pub fn filter_expression(profile: &Profile, range: RangeName) -> Option<String> 
         }
         (!text.trim().is_empty()).then(|| escape(text))
     };
-    // Placeholder names from the importer are not real names.
+    // Placeholder names that the importer made up are not real names.
     let made_up =
         |domain: &str| domain.strip_prefix("domain ").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit() || b == b'-'));
     if &**text == UNNAMED || domain.as_deref().is_some_and(|d| made_up(d) || d.starts_with("regex:") || text.starts_with("regex:")) {
@@ -75,7 +75,7 @@ pub fn filter_expression(profile: &Profile, range: RangeName) -> Option<String> 
     Some(format!("{domain}{text}{}", if range.kind == RangeKind::PushPop { "/" } else { "" }))
 }
 
-/// Returns process, launching thread and start of the API call of a launch.
+/// Returns the process, the launching thread and the start of the API call of a launch.
 fn caller(profile: &Profile, row: usize) -> Option<(u32, Option<u32>, i64)> {
     let place = profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize))?;
     let (call, _) = profile.launches.call(row)?;
@@ -126,16 +126,16 @@ pub fn enclosing_ranges(profile: &Profile, row: usize) -> Vec<Enclosing> {
 }
 
 impl Enclosing {
-    /// Returns the range's number for `--range-filter`, from 1, if a number is required and stable between runs.
+    /// Returns the range's number for `--range-filter`, 1-based, if a number is required and is the same in every run.
     pub fn filter_number(&self) -> Option<u32> {
         (self.of > 1 && self.one_thread).then_some(self.instance + 1)
     }
 }
 
-/// Owner of ranges: process and, for push/pop, thread.
+/// Owner of ranges: a process and, for push/pop ranges, a thread.
 type Owner = (u32, Option<u32>);
 
-/// Time covered by ranges of one name, by process and, for push/pop, thread.
+/// Time covered by ranges with one name, by process and, for push/pop ranges, thread.
 #[derive(Debug, Default)]
 pub struct Cover {
     spans: FxHashMap<Owner, Vec<(i64, i64)>>,
@@ -143,7 +143,7 @@ pub struct Cover {
 }
 
 impl Cover {
-    /// Covers all ranges of a name, or only the one of this process with this start.
+    /// Covers all ranges with a name, or only the range in this process with this start.
     pub fn for_range(profile: &Profile, range: RangeName, only: Option<(u32, i64)>) -> Self {
         let per_thread = range.kind == RangeKind::PushPop;
         let mut spans: FxHashMap<Owner, Vec<(i64, i64)>> = FxHashMap::default();
@@ -183,7 +183,7 @@ impl Cover {
     }
 }
 
-/// Returns the start of the nth range of a name in a process, from 1.
+/// Returns the start of the nth range with a name in a process, 1-based.
 pub fn start_of(profile: &Profile, range: RangeName, pid: u32, n: u32) -> Option<i64> {
     let ranges = &profile.ranges;
     let mine =
@@ -193,7 +193,8 @@ pub fn start_of(profile: &Profile, range: RangeName, pid: u32, n: u32) -> Option
     starts.get(n.checked_sub(1)? as usize).copied()
 }
 
-/// Returns ranges with this label (`domain:text`, or `text` in the default domain); push/pop before start/end.
+/// Returns ranges with this label (`domain:text`, or `text` in the default domain); push/pop ranges precede start/end
+/// ranges.
 pub fn ranges_by_label(profile: &Profile, label: &str) -> Vec<RangeName> {
     let ids: Vec<u32> = (0..).zip(&profile.ranges.names).map(|(i, _)| i).filter(|&i| profile.ranges.label(i) == label).collect();
     let mut out: Vec<RangeName> = Vec::new();

@@ -1,4 +1,4 @@
-//! Options of a re-run that the user can set, in ncu's terms.
+//! User-settable options of a re-run, in ncu's terms.
 
 use super::collect::Collect;
 use super::nvtx::RangeName;
@@ -16,7 +16,7 @@ pub enum Profiler {
 /// `--clock-control`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClockControl {
-    /// Locked to the base clock: ncu's default. Comparable between runs, slower than production.
+    /// Locked to the base clock, ncu's default. Comparable between runs, but slower than production.
     #[default]
     Base,
     /// Not locked.
@@ -26,7 +26,7 @@ pub enum ClockControl {
 /// `--cache-control`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheControl {
-    /// Flushed before every pass: ncu's default.
+    /// Flushed before every pass, ncu's default.
     #[default]
     All,
     /// Not flushed between passes.
@@ -36,12 +36,12 @@ pub enum CacheControl {
 /// `--replay-mode` for a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Replay {
-    /// The kernel runs again for every pass, with its memory restored in between: ncu's default.
+    /// The kernel runs again for every pass, and its memory is restored in between; ncu's default.
     #[default]
     Kernel,
     /// The whole program runs again for every pass.
     Application,
-    /// The program runs again for every pass, and a range is measured as a unit: its kernels run concurrently.
+    /// The program runs again for every pass, and a range is measured as a unit, in which kernels can run concurrently.
     AppRange,
 }
 
@@ -50,11 +50,11 @@ pub enum Replay {
 pub enum OpenedBy {
     /// At program start: the capture is complete.
     Start,
-    /// By `cudaProfilerStart`: the window of this number, from 1.
+    /// By `cudaProfilerStart`: the window with this number, 1-based.
     ProfilerApi(u32),
-    /// By the first range of this name (`nsys profile -c nvtx`).
+    /// By the first range with this name (`nsys profile -c nvtx`).
     Range(RangeName),
-    /// By a delay, a hotkey or `nsys start`: earlier launches are unknown.
+    /// By a delay, a hotkey or `nsys start`, so that earlier launches are unknown.
     Late,
 }
 
@@ -64,7 +64,7 @@ pub enum Within {
     /// The whole program, or the part inside the capture range.
     #[default]
     Everything,
-    /// Launches inside ranges of this name; with a number only inside that instance, from 1.
+    /// Launches inside ranges with this name; if there is a number, only inside that instance, 1-based.
     Range(RangeName, Option<u32>),
 }
 
@@ -73,39 +73,39 @@ pub enum Within {
 #[expect(clippy::struct_excessive_bools, reason = "switches of a command that do not depend on each other")]
 pub struct Options {
     pub profiler: Profiler,
-    /// Form of the name that ncu compares (`--kernel-name-base`).
+    /// Name form that ncu compares (`--kernel-name-base`).
     pub base: Base,
     pub collect: Collect,
     pub clock: ClockControl,
     pub cache: CacheControl,
-    /// Replay mode; `None` selects it by kernel.
+    /// Replay mode; `None` selects one depending on the kernel.
     pub replay: Option<Replay>,
-    /// Imports CUDA sources into the report.
+    /// Imports the CUDA sources into the report.
     pub import_source: bool,
-    /// Ends the program after the last result.
+    /// Terminates the program after the last result.
     pub kill: bool,
     /// Overwrites an existing report.
     pub overwrite: bool,
-    /// Report path without extension; `None` derives it from the kernel and the launch.
+    /// Report path without extension; `None` derives one from the kernel and the launch.
     pub output: Option<String>,
-    /// The program and its arguments; `None` uses the report's.
+    /// The program and its arguments; `None` uses those in the report.
     pub program: Option<Vec<String>>,
-    /// Working directory; `None` uses the report's.
+    /// Working directory; `None` uses the one in the report.
     pub directory: Option<String>,
-    /// Start of the capture; `None` uses the report's.
+    /// Start of the capture; `None` uses the one in the report.
     pub opened_by: Option<OpenedBy>,
     /// Scope of the launch count.
     pub within: Within,
     /// Profiles the whole CUDA graph of the launch.
     pub whole_graph: bool,
-    /// Rank of the process to profile if several run concurrently; `None` guesses the rank.
+    /// Rank of the process to profile if several run concurrently; `None` makes a guess.
     pub rank: Option<u32>,
 }
 
 impl Options {
-    /// Options for a first profile in the explorer: the smallest set that identifies the cause. On kernels with a
-    /// known cause (`fixtures/hints`) the first hint was correct for 19 of 19 and 32 of 33 with `detailed`, and for
-    /// 16 of 33 with `basic`; `detailed` takes twice the passes.
+    /// Options for a first profile in the explorer: the smallest set that identifies the cause. On kernels with a known
+    /// cause (`fixtures/hints`), the first hint was correct in 19 of 19 and 32 of 33 cases with `detailed`, and in 16
+    /// of 33 with `basic`; `detailed` takes twice as many passes.
     pub fn first_look() -> Self {
         Self { collect: Collect::Set("detailed".to_owned()), ..Self::default() }
     }

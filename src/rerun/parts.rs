@@ -1,4 +1,4 @@
-//! Parts of an ncu command that are independent of the launch.
+//! Parts of an ncu command that do not depend on the launch.
 
 use super::options::{CacheControl, ClockControl, Options, Replay};
 use super::program::{self, Program};

@@ -7,11 +7,11 @@ use super::{OpenedBy, Options, Profiler, Rerun, Within, graph, ncu, ncu_builder,
 use crate::model::metrics::IN_PLACE;
 use crate::model::{LaunchId, Profile, Vendor};
 
-/// Launches or graph to profile again.
+/// Launches or a graph to profile again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     Launches(Vec<LaunchId>),
-    /// Index in [`Profile::graphs`] of a graph that was traced as a whole.
+    /// Index into [`Profile::graphs`] of a graph that was traced as a whole.
     Graph(u32),
 }
 
@@ -27,7 +27,7 @@ pub struct Plan {
 /// Maximum number of launches per plan: a larger script would run for hours.
 pub const MOST_LAUNCHES: usize = 1000;
 
-/// Plans the re-run. Errors are sentences for the user.
+/// Plans the re-run. The error is a sentence for the user.
 pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Plan, String> {
     let wanted = match target {
         Target::Graph(_) if options.profiler == Profiler::InPlace => {
@@ -38,7 +38,7 @@ pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Pla
         }
         Target::Launches(wanted) => wanted,
     };
-    // Results measured in a run cover only a few of its launches; the timeline is needed to count their position.
+    // Results measured during a run cover only a few of its launches; finding their positions requires the timeline.
     if profile.metrics.as_deref().is_some_and(|m| m.source.tool == IN_PLACE) {
         return Err("these results were measured in a run: choose a launch in its timeline, the report before this one".to_owned());
     }

@@ -1,6 +1,6 @@
 //! Reports of several processes. ncu counts across all processes that it follows, which is deterministic if they take
-//! turns and racy if they run concurrently. For concurrent processes, the command selects one by its executable or by
-//! its launcher's rank.
+//! turns and racy if they run concurrently. If they are concurrent, the command selects one by its executable or by its
+//! launcher's rank.
 
 use super::launch_skip::{self, Count};
 use super::launchers::{self, Launched};
@@ -8,7 +8,7 @@ use super::{CommandPart, PartId, shell};
 use crate::model::Profile;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Processes covered by ncu's count.
+/// Processes that ncu's count covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Only one process launches candidates.
@@ -23,7 +23,7 @@ pub enum Scope {
         processes: usize,
         /// Rank of the selected process.
         rank: u32,
-        /// Basis of a guessed rank; `None` if set by the user.
+        /// Reason for a guessed rank; `None` if the user set the rank.
         because: Option<&'static str>,
     },
 }
@@ -59,8 +59,8 @@ pub fn resolve_scope(profile: &Profile, count: &Count, pid: u32, rank: Option<u3
     Scope::AtOnce { processes: pids.len(), rank, because }
 }
 
-/// Guesses the rank of a process: its GPU if each process has its own, otherwise its position among the sorted
-/// process ids.
+/// Guesses the rank of a process: its GPU if each process has its own, otherwise its position among the sorted process
+/// ids.
 fn guess_rank(profile: &Profile, pids: &BTreeSet<u32>, pid: u32) -> (u32, &'static str) {
     let mut devices: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     for place in &profile.places {
@@ -94,8 +94,8 @@ impl Scope {
                     "--target-processes".to_owned(),
                     "all".to_owned(),
                     "--target-processes-filter".to_owned(),
-                    // Commas separate filters, and `regex:` and `exclude:` start other kinds: such names are
-                    // excluded.
+                    // Commas separate filters, and `regex:` and `exclude:` introduce other kinds of filters: such names
+                    // are excluded.
                     name.clone(),
                 ],
                 format!("Only the process that runs {name:?} is profiled: the others launch kernels of this name at the same time."),
@@ -112,7 +112,7 @@ impl Scope {
 /// Rank variables of common launchers, in order of precedence.
 const RANKS: &str = "${RANK:-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-}}}}";
 
-/// Returns a script to start in place of the program. The script runs the selected rank under the profiler and the
+/// Returns a script to start instead of the program. The script runs the selected rank under the profiler and the
 /// others unchanged.
 pub fn wrapper_script(ncu: &[CommandPart], rank: u32) -> String {
     let groups: Vec<Vec<String>> = ncu.iter().filter(|p| p.id != PartId::Program).map(|p| p.words.clone()).collect();
@@ -126,7 +126,7 @@ pub fn wrapper_script(ncu: &[CommandPart], rank: u32) -> String {
 }
 
 /// Returns the complete command for a known launcher: the launcher, a shell that selects by rank, and the program.
-/// Returns `None` if the position of the program in the launcher's command is unknown.
+/// Returns `None` if it is unknown where in the launcher's command the program is.
 pub fn launcher_parts(ncu: &[CommandPart], rank: u32, program: &[String]) -> Option<Vec<CommandPart>> {
     let Launched { launcher, head, inner, .. } = launchers::split_command(program)?.ok()?;
     let command: Vec<String> = ncu.iter().filter(|p| p.id != PartId::Program).flat_map(|p| p.words.iter().cloned()).collect();

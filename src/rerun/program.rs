@@ -1,10 +1,11 @@
-//! The program to profile: recorded in the report, given by the user, or a placeholder that cannot be run by mistake.
+//! The program to profile: recorded in the report, specified by the user, or a placeholder that cannot be run by
+//! mistake.
 
 use super::Options;
 use crate::model::Profile;
 
-/// Placeholder for an unknown program. Quoted as a single word that is not a program's name, so ncu fails before it
-/// starts anything.
+/// Placeholder for an unknown program. When quoted, it is a single word that is not the name of any program, so ncu
+/// fails before it starts anything.
 pub const PLACEHOLDER: &str = "<PROGRAM AND ITS ARGUMENTS>";
 
 /// Source of the program's command line.

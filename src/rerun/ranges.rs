@@ -1,4 +1,5 @@
-//! Kernels that cannot be replayed alone: they wait for another rank or kernel that ncu does not run during replay.
+//! Kernels that cannot be replayed alone, because they wait for another rank or kernel that ncu does not run during
+//! replay.
 
 use crate::analysis::Family;
 use crate::model::{Kernel, LaunchConfig, Profile};
@@ -6,8 +7,8 @@ use crate::model::{Kernel, LaunchConfig, Profile};
 /// Returns the reason why a kernel cannot be replayed alone, if any: collectives and one-sided communication wait for
 /// their peers.
 ///
-/// Device functions of NCCL, RCCL, NVSHMEM and `DeepEP` are recognised by name. A custom all-reduce of a serving
-/// framework (`…all_reduce…`, `…allreduce…`) counts only if several GPUs are used.
+/// Device functions of NCCL, RCCL, NVSHMEM and `DeepEP` are recognized by name. A serving framework's custom all-reduce
+/// (`…all_reduce…`, `…allreduce…`) counts only if several GPUs are used.
 pub fn waits_for_others(profile: &Profile, kernel: &Kernel) -> Option<&'static str> {
     let name = kernel.demangled().to_lowercase();
     if ["nccl", "rccl", "nvshmem", "deep_ep"].iter().any(|w| name.contains(w)) {
@@ -19,7 +20,7 @@ pub fn waits_for_others(profile: &Profile, kernel: &Kernel) -> Option<&'static s
     None
 }
 
-/// Returns true if a cooperative launch may wait for more than its own blocks, in which case replay can hang.
+/// Returns true if a cooperative launch may wait for more than its own blocks, in which case replay may hang.
 pub fn may_wait_for_gpus(profile: &Profile, config: Option<&LaunchConfig>) -> bool {
     config.is_some_and(|c| c.cooperative) && several_gpus(profile)
 }

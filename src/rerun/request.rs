@@ -1,4 +1,4 @@
-//! Converts a selection of launches in groups to commands.
+//! Turns a selection of launches in groups into commands.
 
 use super::capture_range::opened_by;
 use super::processes::Scope;
@@ -11,15 +11,15 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choose {
     One(LaunchId),
-    /// The launch nearest to the median, of each group.
+    /// From each group, the launch nearest to the median.
     Median,
-    /// This many longest launches, of each group.
+    /// From each group, this many of the longest launches.
     Slowest(usize),
-    /// The longest launch and the one nearest to the median, of each group.
+    /// From each group, the longest launch and the one nearest to the median.
     SlowestAndMedian,
-    /// The first launch, of each group.
+    /// From each group, the first launch.
     First,
-    /// All launches inside ranges of this name.
+    /// All launches inside ranges with this name.
     Inside(RangeName),
     /// A CUDA graph that was traced as a whole, by its index.
     Graph(u32),
@@ -37,17 +37,17 @@ pub struct Request {
 pub struct Picked {
     /// The launches, in launch order.
     pub launches: Vec<LaunchId>,
-    /// Ranges around the first launch, innermost first; only those that ncu can name.
+    /// Ranges around the first launch, innermost first, but only those that ncu can name.
     pub around: Vec<Enclosing>,
     /// The first launch is a node of a CUDA graph.
     pub node: bool,
-    /// Start of the capture, from the report or set by the user.
+    /// Start of the capture, as recorded in the report or set by the user.
     pub opened: Option<OpenedBy>,
     /// According to the report, the capture began after the program's start.
     pub gated: bool,
     /// Number of CUDA graphs that were traced as a whole.
     pub graphs: usize,
-    /// Processes over which the first launch is counted.
+    /// Processes in which ncu counts launches up to the first one.
     pub scope: Option<Scope>,
 }
 

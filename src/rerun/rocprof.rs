@@ -2,9 +2,9 @@
 //! rules come from rocprofv3's sources (`ROCm` 6.2 to 7.14) and its unit tests; no re-run was tested on an AMD GPU.
 //!
 //! rocprofv3 counts launches per kernel symbol, code object and GPU, from 1, in the order of `dispatch_id`, across all
-//! threads of a process. Its name filter searches the kernel name in the form that its options select for output. Its
-//! regular expression engine changed with `ROCm` 7.1, so only an escaped literal between `^` and `$` has the same
-//! meaning in all releases.
+//! threads of a process. Its name filter searches the kernel name in the form that the options select for output. The
+//! regular expression engine changed in `ROCm` 7.1, so only an escaped literal between `^` and `$` has the same meaning
+//! in all releases.
 
 use super::program::{self, Program};
 use super::warning::{Warning, warning};
@@ -13,8 +13,8 @@ use crate::model::units::format_count;
 use crate::model::{Kernel, LaunchId, LaunchOrder, NameForm, Nanos, NoteKind, Profile, Severity};
 use std::collections::BTreeSet;
 
-/// Counters of one run on CDNA GPUs (MI200, MI300, MI350): utilization of the vector, matrix and scalar units, and
-/// waves. One GRBM and eight SQ counters fit into one pass.
+/// Counters for one run on CDNA GPUs (MI200, MI300, MI350): utilization of the vector, matrix and scalar units, and
+/// waves. One GRBM counter and eight SQ counters fit into one pass.
 const CDNA: [&str; 9] = [
     "GRBM_GUI_ACTIVE",
     "SQ_WAVES",
@@ -26,7 +26,7 @@ const CDNA: [&str; 9] = [
     "SQ_WAVE_CYCLES",
     "SQ_INSTS",
 ];
-/// Counters available on all GPUs.
+/// Counters that are available on all GPUs.
 const ANY: [&str; 2] = ["GRBM_GUI_ACTIVE", "SQ_WAVES"];
 /// Memory reads; writes need a separate run.
 const MEMORY: [&str; 2] = ["GRBM_GUI_ACTIVE", "FETCH_SIZE"];
@@ -57,7 +57,7 @@ impl Spelling {
     }
 }
 
-/// Formats numbers for rocprofv3: single numbers and ranges.
+/// Formats launch numbers for rocprofv3: single numbers and ranges.
 fn format_iterations(numbers: &[u64]) -> String {
     let mut pieces: Vec<String> = Vec::new();
     for run in numbers.chunk_by(|a, b| *b == a + 1) {
@@ -75,7 +75,7 @@ struct Group<'a> {
     profile: &'a Profile,
     rows: Vec<usize>,
     kernel: Kernel,
-    /// Launch numbers of this symbol, from 1.
+    /// Launch numbers of this symbol, 1-based.
     numbers: Vec<u64>,
 }
 
@@ -230,7 +230,7 @@ impl<'a> Group<'a> {
         }
         let lost = profile.notes.iter().find(|n| n.kind == NoteKind::Lost || n.kind == NoteKind::Damaged);
         out.extend(lost.map(|n| warning("lost-events", Severity::Error, format!("Launches may be missing: {}", n.text)).mark_inexact()));
-        // Code objects that are loaded again or on several GPUs are counted separately.
+        // Code objects that are loaded repeatedly or on several GPUs are counted separately.
         let named = |k: &Kernel| k.demangled() == self.kernel.demangled();
         let pid = ncu_builder::pid_of(profile, self.first_row());
         let own: BTreeSet<u32> =
@@ -293,10 +293,10 @@ impl<'a> Group<'a> {
         out
     }
 
-    /// Returns the `rocprof-compute profile` command for the same launches. `rocprof-compute` searches the names
+    /// Returns the `rocprof-compute profile` command for the same launches. `rocprof-compute` searches for the names
     /// (joined with `|`) in the demangled name, and passes `--dispatch A:B` to rocprofv3 as the range `[A+1-B]`
-    /// (`profiler_rocprof_v3.py`) or `[A-B]` (`profiler_rocprofiler_sdk.py` of 2026): `n-1:n` includes the `n`-th
-    /// launch in both.
+    /// (`profiler_rocprof_v3.py`) or `[A-B]` (`profiler_rocprofiler_sdk.py` of 2026): `n-1:n` includes the `n`th launch
+    /// in both cases.
     fn rocprof_compute_argv(&self, stem: &str, program: &Program) -> Option<Vec<String>> {
         if Spelling::from_kernel(&self.kernel) == Spelling::Mangled {
             return None;
@@ -329,7 +329,7 @@ impl<'a> Group<'a> {
         let att =
             CommandPart { id: PartId::Collect, words: ["--att", "--att-target-cu", "1"].map(str::to_owned).to_vec(), why: why.to_owned() };
         let mut traced = self.command_parts(att, &format!("{output}-att"), &program);
-        // A thread trace has its own output format.
+        // A thread trace has an output format of its own.
         for part in &mut traced {
             if let Some(at) = part.words.iter().position(|w| w == "--output-format") {
                 part.words.drain(at..at + 2);
@@ -371,7 +371,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Returns the commands for launches on AMD GPUs, and a folder if there are several; `rows` must be sorted.
+/// Returns the commands for launches on AMD GPUs, and a folder if there are several commands; `rows` must be sorted.
 pub fn build_commands(profile: &Profile, rows: &[usize], options: &Options) -> (Vec<Rerun>, Option<String>) {
     // Group by symbol, or by GPU if symbols are unknown.
     let mut groups: Vec<(_, Vec<usize>)> = Vec::new();
@@ -391,7 +391,7 @@ pub fn build_commands(profile: &Profile, rows: &[usize], options: &Options) -> (
     (groups.iter().map(|g| g.build_rerun(options, Some(&named(g)))).collect(), Some(folder))
 }
 
-/// Returns true if the report distinguishes kernel symbols as rocprofv3 counts them.
+/// Returns true if the report distinguishes kernel symbols in the same way as rocprofv3's count.
 fn has_ids(profile: &Profile) -> bool {
     profile.source.tool == "rocprofv3"
 }
@@ -406,7 +406,7 @@ fn counted_on(profile: &Profile, row: usize) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// Launches 3, 4 and 7: each is inside its range under both interpretations of `--dispatch`.
+    /// For launches 3, 4 and 7, each is inside its range under both interpretations of `--dispatch`.
     #[test]
     fn launches_of_rocprof_compute() {
         let kernel = Kernel { demangled: Some("k(int)".into()), ..Kernel::default() };

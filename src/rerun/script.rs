@@ -26,7 +26,7 @@ fn push_description(out: &mut String, command: &Rerun) {
     }
 }
 
-/// Returns the command over several lines; the script's own arguments replace an unknown program.
+/// Formats the command over several lines; the script's own arguments replace an unknown program.
 fn command_lines(command: &Rerun) -> String {
     if command.is_runnable() {
         return command.shell_lines();
@@ -35,8 +35,8 @@ fn command_lines(command: &Rerun) -> String {
     format!("{} \\\n    \"$@\"", shell::command_lines(&groups))
 }
 
-/// Returns the script. `made_from` is the name of the report. If the report lacks the program, the script uses its
-/// arguments instead.
+/// Returns the script. `made_from` is the name of the report. If the report does not record the program, the script's
+/// arguments are used instead.
 pub fn shell_script(plan: &Plan, made_from: &str) -> String {
     if let [Rerun { wrapper: Some(wrapper), .. }] = &plan.commands[..] {
         let mut out = String::new();
@@ -79,7 +79,7 @@ pub fn shell_script(plan: &Plan, made_from: &str) -> String {
             out.extend(["mkdir -p -- ", &shell::quote(folder), "\n"]);
         }
         let text = command_lines(command);
-        // An interrupted script continues where it stopped.
+        // If the script is interrupted, it later continues where it stopped.
         let report = shell::quote(&command.report_path());
         if plan.commands.len() > 1 && !command.overwrites_report() {
             out.extend(["if [ -e ", &report, " ]; then\n    echo ", &report, " already exists\nelse\n", &text, "\nfi\n"]);

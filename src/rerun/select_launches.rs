@@ -1,4 +1,4 @@
-//! Selects launches by property: slowest, median, nth, all of a kernel in a range, one per kernel.
+//! Selects launches by property: slowest, median, nth, all launches of a kernel in a range, one per kernel.
 
 use super::nvtx::{self, Cover, RangeName};
 use crate::analysis::invocation;
@@ -13,7 +13,7 @@ pub fn of_kernels(profile: &Profile, kernels: &BTreeSet<KernelId>) -> Vec<Launch
         .collect()
 }
 
-/// Returns the `n` longest launches, in launch order; ties prefer the earlier.
+/// Returns the `n` longest launches, in launch order; in a tie, earlier launches are preferred.
 pub fn slowest(profile: &Profile, launches: &[LaunchId], n: usize) -> Vec<LaunchId> {
     let mut by_time = launches.to_vec();
     by_time.sort_by_key(|l| (std::cmp::Reverse(profile.launches.duration(l.0 as usize)), *l));
@@ -22,7 +22,7 @@ pub fn slowest(profile: &Profile, launches: &[LaunchId], n: usize) -> Vec<Launch
     by_time
 }
 
-/// Returns the launch whose duration is nearest to the median; ties prefer the earliest.
+/// Returns the launch whose duration is nearest to the median; in a tie, the earliest.
 pub fn median(profile: &Profile, launches: &[LaunchId]) -> Option<LaunchId> {
     let mut durations: Vec<i64> = launches.iter().map(|l| profile.launches.duration(l.0 as usize)).collect();
     let stats = crate::analysis::Stats::from_values(&mut durations)?;
@@ -31,7 +31,7 @@ pub fn median(profile: &Profile, launches: &[LaunchId]) -> Option<LaunchId> {
     launches.iter().min_by(|a, b| off(a).total_cmp(&off(b))).copied()
 }
 
-/// Returns, for each process, the launch with `nth` earlier launches of the same function.
+/// Returns, for each process, the launch that has `nth` earlier launches of the same function.
 pub fn nth_of(profile: &Profile, launches: &[LaunchId], nth: u64) -> Vec<LaunchId> {
     let wanted: BTreeSet<u32> = launches.iter().map(|l| l.0).collect();
     invocation::all_launches(profile)
@@ -40,7 +40,7 @@ pub fn nth_of(profile: &Profile, launches: &[LaunchId], nth: u64) -> Vec<LaunchI
         .collect()
 }
 
-/// Returns launches inside ranges of a name, or inside the nth instance in each process, from 1.
+/// Returns launches inside ranges with a name, or only inside the nth such range of each process, 1-based.
 pub fn inside(profile: &Profile, launches: &[LaunchId], range: RangeName, instance: Option<u32>) -> Vec<LaunchId> {
     let covers: Vec<Cover> = match instance {
         None => vec![Cover::for_range(profile, range, None)],

@@ -1,4 +1,4 @@
-//! Quoting for POSIX shells and for special characters in profiler options.
+//! Quotes words for POSIX shells and escapes special characters in profiler options.
 
 use crate::model::text::is_unsafe_to_show;
 use std::fmt::Write;
@@ -8,9 +8,9 @@ fn is_bare(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(&b))
 }
 
-/// Quotes a word for a POSIX shell. Uses single quotes only, because `$`, `` ` ``, `\` and `!` are special within
-/// double quotes. `printf` produces control and invisible characters at run time: literal ones could end a bracketed
-/// paste and inject key presses.
+/// Quotes a word for a POSIX shell. Uses only single quotes, because `$`, `` ` ``, `\` and `!` are special within
+/// double quotes. Control and invisible characters are produced by `printf` at run time: as literals, they could end a
+/// bracketed paste and inject key presses.
 pub fn quote(word: &str) -> String {
     if is_bare(word) {
         return word.to_owned();
@@ -33,7 +33,7 @@ pub fn quote(word: &str) -> String {
     out
 }
 
-/// Joins the words of a command on one line.
+/// Joins the words of a command into one line.
 pub fn command_line<S: AsRef<str>>(argv: &[S]) -> String {
     // A first word with `=` would set a variable instead of naming a program.
     let word = |(i, w): (usize, &S)| {
@@ -43,7 +43,7 @@ pub fn command_line<S: AsRef<str>>(argv: &[S]) -> String {
     argv.iter().enumerate().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Joins words that do not begin a command on one line.
+/// Joins words that are not the start of a command into one line.
 pub fn join_words<S: AsRef<str>>(words: &[S]) -> String {
     words.iter().map(|w| quote(w.as_ref())).collect::<Vec<_>>().join(" ")
 }
@@ -55,13 +55,13 @@ pub fn command_lines(groups: &[Vec<String>]) -> String {
     first.into_iter().chain(groups.map(|g| join_words(g))).collect::<Vec<_>>().join(" \\\n    ")
 }
 
-/// Escapes a path for an output option of ncu or nsys: both expand `%p`, `%h`, `%q{NAME}` …, and `%%` is a percent
-/// sign.
+/// Escapes a path for an output option of ncu or nsys: both expand `%p`, `%h`, `%q{NAME}` …, and `%%` stands for a
+/// percent sign.
 pub fn output_path(path: &str) -> String {
     path.replace('%', "%%")
 }
 
-/// Escapes a text for a Boost (Perl) regular expression. `<`, `>`, `&`, `:`, `,` and blanks are not special there.
+/// Escapes a string for a Boost (Perl) regular expression, in which `<`, `>`, `&`, `:`, `,` and blanks are not special.
 pub fn escape_regex(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
@@ -73,7 +73,7 @@ pub fn escape_regex(text: &str) -> String {
     out
 }
 
-/// Returns a name suitable for a file: letters, digits, `_`, `-` and `.`, at most 48 characters.
+/// Returns a name that is suitable for a file: letters, digits, `_`, `-` and `.`, at most 48 characters.
 pub fn file_stem(name: &str) -> String {
     let ok = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' };
     let stem: String = name.trim().trim_end_matches("...").chars().map(ok).take(48).collect();

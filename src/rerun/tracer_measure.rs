@@ -1,5 +1,5 @@
-//! Command of the built-in tracer that measures the selected launches while the program runs:
-//! `warpscope trace --measure NAME#N`. Only these launches are replayed, and the command also records a timeline.
+//! Command with which the built-in tracer measures the selected launches while the program runs: `warpscope trace
+//! --measure NAME#N`. Only these launches are replayed, and the command also records a timeline.
 //!
 //! The tracer counts launches of a function or symbol per process, from 1, in the order of their calls. Kernels
 //! launched by a CUDA graph do not count, since they have no separate calls.
@@ -11,10 +11,10 @@ use super::warning::{Warning, warning};
 use super::{Collect, CommandPart, Cost, OpenedBy, Options, PartId, RangeName, Rerun, capture_range, ncu_builder, parts, ranges};
 use crate::model::{Kernel, NameForm, Profile, Severity};
 
-/// Maximum number of launches per request, limited by the tracer's injection library.
+/// Maximum number of launches per request, which the tracer's injection library limits.
 const MOST: usize = 128;
 
-/// Describes the metrics measured for a question.
+/// Describes the metrics that are measured to answer a question.
 pub fn describe_metrics(collect: &Collect) -> &'static str {
     match tracer_questions(collect) {
         _ if is_stall_sampling(collect) => "stall reasons of each instruction",
@@ -26,7 +26,7 @@ pub fn describe_metrics(collect: &Collect) -> &'static str {
     }
 }
 
-/// Returns true if warp stalls are sampled instead of reading counters.
+/// Returns true if warp stalls are sampled instead of counters being read.
 fn is_stall_sampling(collect: &Collect) -> bool {
     matches!(collect, Collect::Question("source" | "stalls"))
 }
@@ -42,7 +42,7 @@ fn tracer_questions(collect: &Collect) -> Option<&'static str> {
     }
 }
 
-/// Explains why a launch cannot be measured in place; a sentence for the user.
+/// Explains in a sentence for the user why a launch cannot be measured in place.
 fn refusal_reason(profile: &Profile, row: usize) -> Option<String> {
     let launches = &profile.launches;
     let config = launches.config(row).and_then(|c| profile.configs.get(c.0 as usize));
@@ -58,8 +58,8 @@ fn refusal_reason(profile: &Profile, row: usize) -> Option<String> {
     kernel.and_then(|k| ranges::waits_for_others(profile, k)).map(|why| format!("launch {row} is not measured in place: {why}"))
 }
 
-/// Returns the name for the tracer: the function name, unless the symbol was requested or the function name is not a
-/// plain identifier.
+/// Returns the name to pass to the tracer: the function name, unless the symbol was requested or the function name is
+/// not a plain identifier.
 fn name_of(kernel: &Kernel, options: &Options) -> Result<(NameForm, String), String> {
     let plain = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$') && !name.is_empty();
     let function = launch_skip::compared_name(kernel, NameForm::Function).filter(|n| plain(n));
@@ -167,7 +167,7 @@ pub fn build_command(profile: &Profile, rows: &[usize], options: &Options) -> Re
     })
 }
 
-/// Options that select processes and limit the launches in them.
+/// Options that select processes and restrict the launches in them.
 fn common_parts(profile: &Profile, draft: &Draft<'_>) -> Result<Vec<CommandPart>, String> {
     let mut out = Vec::new();
     if let Scope::AtOnce { rank, .. } = draft.scope {

@@ -15,7 +15,7 @@ pub struct ProfiledResult {
     pub block: Option<[u32; 3]>,
     /// The profiler failed to measure this launch.
     pub failed: bool,
-    /// Grid and block may have the product of all dimensions in x, since rocprofv3's CSV contains only the product.
+    /// Grid and block may have the product of all dimensions in x, because rocprofv3's CSV contains only the product.
     pub products: bool,
 }
 
@@ -26,7 +26,7 @@ impl ProfiledResult {
         metrics.results.iter().map(|r| Self { products, ..Self::from(r) }).collect()
     }
 
-    /// Returns true if a size is the expected one.
+    /// Returns true if a size is as expected.
     fn size_matches(&self, have: [u32; 3], want: [u32; 3]) -> bool {
         let product = |d: [u32; 3]| d.iter().map(|&n| u64::from(n)).product::<u64>();
         have == want || (self.products && have[1..] == [1, 1] && product(have) == product(want))
@@ -48,7 +48,7 @@ impl From<&ResultMetrics> for ProfiledResult {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// All selected launches are present, in order, with their kernel, grid and block.
+    /// All selected launches are present, in order, and kernel, grid and block agree.
     Verified(String),
     /// Differences, one sentence each.
     Differs(Vec<String>),
@@ -67,8 +67,8 @@ fn format_dims(d: Option<[u32; 3]>) -> String {
     d.map_or_else(|| "?".to_owned(), config::format_dim3)
 }
 
-/// Compares kernel, grid and block of the selected launches with the results, in order. Skips values missing on one
-/// side, but rejects a result without any comparable value.
+/// Compares kernel, grid and block of the selected launches with those of the results, in order. Skips values that are
+/// missing on one side, but rejects a result without any comparable value.
 pub fn verify(selects: &[Selects], found: &[ProfiledResult]) -> Verdict {
     if found.is_empty() {
         return Verdict::Differs(vec!["the report has no results: no launch was selected".to_owned()]);
@@ -120,7 +120,7 @@ pub fn verify(selects: &[Selects], found: &[ProfiledResult]) -> Verdict {
     })
 }
 
-/// Returns true if each selected launch has a result, but in another order.
+/// Returns true if each selected launch has a result, but in a different order.
 fn is_reordered(selects: &[Selects], found: &[ProfiledResult]) -> bool {
     let mut left: Vec<&ProfiledResult> = found.iter().collect();
     selects.len() == found.len()
@@ -132,7 +132,7 @@ fn is_reordered(selects: &[Selects], found: &[ProfiledResult]) -> bool {
         })
 }
 
-/// Compares symbols if both are known, otherwise function names: a printed full name may be simplified.
+/// Compares symbols if both are known, otherwise function names, because a printed full name may be simplified.
 fn name_differs(want: &Selects, have: &ProfiledResult) -> Option<String> {
     if let (Some(a), Some(b)) = (&want.mangled, &have.mangled)
         && a != b
@@ -148,7 +148,7 @@ fn name_differs(want: &Selects, have: &ProfiledResult) -> Option<String> {
     if kernel::function_of(&have.name) != want.kernel {
         return differ();
     }
-    // Distinguish overloads: a printed name lacks namespaces, but has the types of its parameters.
+    // Distinguish overloads: a printed name has no namespaces, but it has its parameter types.
     match (parameter_list(&have.name), want.demangled.as_deref().and_then(parameter_list)) {
         (Some(a), Some(b)) if a != b => differ(),
         _ => None,

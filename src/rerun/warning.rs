@@ -1,4 +1,4 @@
-//! Warnings about a re-run that may select another launch, or fail.
+//! Warnings that a re-run may select a different launch, or fail.
 
 use crate::model::Severity;
 

@@ -1,5 +1,5 @@
-//! Checks for re-runs that may select another launch, or fail. Each check is a function and a row in [`CHECKS`], and
-//! returns `None` if the risk does not apply.
+//! Checks for re-runs that may select a different launch, or fail. Each check is a function and a row in [`CHECKS`],
+//! and returns `None` if there is no such risk.
 
 use super::capture_range;
 use super::facts::Facts;
@@ -44,7 +44,7 @@ pub fn run_checks(facts: &Facts<'_>) -> Vec<Warning> {
     CHECKS.iter().filter_map(|(_, check)| check(facts)).collect()
 }
 
-/// The capture opened late, and no ncu filter opens at the same place.
+/// The capture started late, and no ncu filter starts at the same point.
 fn hidden_launches(f: &Facts<'_>) -> Option<Warning> {
     if !f.gate.late {
         return None;
@@ -111,7 +111,7 @@ fn check_processes(f: &Facts<'_>) -> Option<Warning> {
     }
 }
 
-/// The number at the end of the file name may be a range's number.
+/// The number at the end of the file name may be the number of a range.
 fn numbered_range(f: &Facts<'_>) -> Option<Warning> {
     let n = capture_range::range_of_file(f.profile).filter(|&n| n > 1 && f.options.opened_by.is_none())?;
     let api = f.gate.api.is_some();
@@ -129,13 +129,13 @@ fn numbered_range(f: &Facts<'_>) -> Option<Warning> {
     })
 }
 
-/// The profiler reported lost events. nsys' usual message about a capture that ends before its program does not count:
-/// the importer classifies it otherwise.
+/// The profiler reported lost events. nsys' usual message about a capture that ends before the program does is not
+/// counted here: the importer classifies it differently.
 fn lost_events(f: &Facts<'_>) -> Option<Warning> {
     let lost = |n: &&crate::model::Note| {
         n.kind == NoteKind::Lost
             && n.severity >= Severity::Warning
-            // Lost ranges matter only for counts inside ranges.
+            // Lost ranges matter only if launches are counted inside ranges.
             && (f.gate.range.is_some() || !n.text.contains("NVTX events"))
     };
     let note = f.profile.notes.iter().find(lost)?;
@@ -170,7 +170,7 @@ fn launches_without_kernel(f: &Facts<'_>) -> Option<Warning> {
 /// Maximum number of candidates to list.
 const MOST_NAMED: usize = 4;
 
-/// The tool truncated the name: others may have the same prefix.
+/// The tool truncated the name, so other names may have the same prefix.
 fn shortened_name(f: &Facts<'_>) -> Option<Warning> {
     let name = super::launch_skip::compared_name(f.kernel, f.base)?;
     let prefix = truncated_prefix(name).filter(|_| !f.as_range && !f.options.whole_graph)?;
@@ -189,7 +189,7 @@ fn shortened_name(f: &Facts<'_>) -> Option<Warning> {
     Some(warning("shortened-name", Severity::Warning, text).with_fix(fix).mark_inexact())
 }
 
-/// Kernels without a name in the compared form: ncu has their names, but the report does not.
+/// Some kernels have no name in the compared form: ncu sees their names, but the report does not contain them.
 fn names_missing(f: &Facts<'_>) -> Option<Warning> {
     let named = super::launch_skip::compared_name(f.kernel, f.base).is_some();
     let n = f.profile.kernels.iter().filter(|k| super::launch_skip::compared_name(k, f.base).is_none()).count();
@@ -249,7 +249,7 @@ fn config_of(profile: &Profile, row: usize) -> Option<&LaunchConfig> {
     profile.launches.config(row).and_then(|c| profile.configs.get(c.0 as usize))
 }
 
-/// Nodes of one graph launch with the same name that ran concurrently: ncu serializes them in its own order.
+/// Nodes of one graph launch that have the same name ran concurrently: ncu serializes them in its own order.
 fn graph_branches(f: &Facts<'_>) -> Option<Warning> {
     if f.options.whole_graph || f.as_range {
         return None;
@@ -330,11 +330,11 @@ fn check_autotuning(f: &Facts<'_>) -> Option<Warning> {
     })
 }
 
-/// Servers: the order of their launches depends on the arrival of requests.
+/// Servers: the order of their launches depends on when requests arrive.
 const SERVERS: [&str; 6] = ["vllm", "sglang", "trtllm-serve", "tritonserver", "text-generation-launcher", "lmdeploy"];
 
-/// Returns the program, or the script or module that a Python interpreter runs: `vllm serve`,
-/// `python -u -m sglang.launch_server`.
+/// Returns the program, or the script or module that a Python interpreter runs: `vllm serve`, `python -u -m
+/// sglang.launch_server`.
 fn what_runs(argv: &[String]) -> Option<&str> {
     let base = |word: &'_ str| word.rfind('/').map_or(0, |at| at + 1);
     let first = argv.first()?;
@@ -401,7 +401,7 @@ fn program_unknown(f: &Facts<'_>) -> Option<Warning> {
     })
 }
 
-/// The user wants to measure a range, but the report has no enclosing range.
+/// The user wants to measure a range, but the report has no range around the launch.
 pub fn no_range() -> Warning {
     warning(
         "no-range",
@@ -411,7 +411,7 @@ pub fn no_range() -> Warning {
     .with_fix("call cudaProfilerStart and cudaProfilerStop around the step that matters, or put an NVTX range around it and record again")
 }
 
-/// Returns warnings for the selection of a graph that was traced as a whole.
+/// Returns warnings for selecting a graph that was traced as a whole.
 pub fn of_graph(profile: &Profile, pid: u32, late: bool, from: program::From) -> Vec<Warning> {
     let mut out = Vec::new();
     if late {

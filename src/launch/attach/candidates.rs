@@ -12,20 +12,20 @@ pub struct GpuProcess {
     pub user: u32,
     /// Program and arguments.
     pub command: Vec<String>,
-    /// Time since its start, seconds.
+    /// Time since the process started, seconds.
     pub seconds: Option<u64>,
-    /// It is traced by warpscope already.
+    /// warpscope is already tracing the process.
     pub traced: bool,
 }
 
 fn seconds_since(ticks: u64) -> Option<u64> {
     let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
     let uptime: f64 = uptime.split(' ').next()?.parse().ok()?;
-    // The kernel's clock ticks of /proc are a hundredth of a second on all of its platforms (USER_HZ).
+    // Clock ticks in /proc are hundredths of a second on all platforms (USER_HZ).
     Some((uptime - ticks as f64 / 100.0).max(0.0) as u64)
 }
 
-/// Lists processes of this user, or of all users for root, that have loaded the CUDA driver; the newest first.
+/// Lists this user's processes, or those of all users for root, that have loaded the CUDA driver, newest first.
 pub fn list_processes() -> Vec<GpuProcess> {
     let own = nix::unistd::geteuid();
     let pids = std::fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// A mapping.
+/// A line of the memory map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     pub start: u64,
@@ -12,7 +12,7 @@ pub struct Mapping {
     /// Offset in the file, bytes.
     pub offset: u64,
     pub inode: u64,
-    /// File; empty for other memory. A file that was replaced ends in ` (deleted)`.
+    /// Path of the file; empty for other memory. The path of a file that was replaced ends in ` (deleted)`.
     pub path: String,
 }
 
@@ -21,7 +21,7 @@ impl Mapping {
         self.permissions == "r-xp" && self.inode != 0
     }
 
-    /// Name of the file without folders.
+    /// Name of the file without its folders.
     pub fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
@@ -47,19 +47,19 @@ fn parse_mapping(line: &str) -> Option<Mapping> {
     })
 }
 
-/// Reads the map of a process, in the order of addresses.
+/// Reads the memory map of a process, sorted by address.
 pub fn read_map(pid: i32) -> io::Result<Vec<Mapping>> {
     let text = std::fs::read(format!("/proc/{pid}/maps"))?;
     Ok(String::from_utf8_lossy(&text).lines().filter_map(parse_mapping).collect())
 }
 
-/// Address of free memory of at least `bytes`, in the middle of the largest gap between mappings.
+/// Returns the address of at least `bytes` of free memory, in the middle of the largest gap between mappings.
 pub fn find_gap(map: &[Mapping], bytes: u64) -> Option<u64> {
     const PAGE: u64 = 4096;
-    // The addresses above are the kernel's.
+    // Higher addresses belong to the kernel.
     let programs = map.windows(2).filter(|pair| pair[1].start < 1 << 47);
     let (size, start) = programs.map(|pair| (pair[1].start.saturating_sub(pair[0].end), pair[0].end)).max()?;
-    // Room on both sides: stacks and heaps grow into gaps.
+    // Leave room on both sides: stacks and heaps grow into gaps.
     (size >= bytes.saturating_mul(16)).then(|| (start + size / 2) / PAGE * PAGE)
 }
 

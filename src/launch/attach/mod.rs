@@ -1,8 +1,8 @@
-//! Attaches the tracer to a program that runs already: one of its threads loads the object.
+//! Attaches the tracer to a program that is already running: one of the program's threads loads the object.
 //!
-//! Only a thread that waits in a system call is used, and only for the moment in which it is sent to code that loads the
-//! object and goes back (`tracer/object/attach.c`). Nothing waits for this process after that: if it is killed at any
-//! step, the program goes on.
+//! Only a thread that is waiting in a system call is used. It is stopped just long enough to be redirected to code that
+//! loads the object and then returns (`tracer/object/attach.c`). Nothing in the program waits for this process after
+//! that: if this process is killed at any step, the program keeps running.
 
 mod candidates;
 mod memory_map;
@@ -17,13 +17,13 @@ pub use target::Target;
 
 use std::path::Path;
 
-/// Loads the object into a process, which then reads the settings and begins. Returns once the process has done so.
+/// Loads the object into a process, which then reads the settings and starts tracing. Returns once this has happened.
 #[cfg(target_arch = "x86_64")]
 pub fn load_object(target: &Target, object: &Path, settings: &Path) -> Result<(), Refusal> {
     seize::load_object(target, object, settings)
 }
 
-/// Attaching needs code for each architecture.
+/// Each architecture needs its own code for attaching.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn load_object(_: &Target, _: &Path, _: &Path) -> Result<(), Refusal> {
     Err(Refusal::Machine)

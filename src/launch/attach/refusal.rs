@@ -44,7 +44,7 @@ fn describe_user(user: u32) -> String {
     known.map_or_else(|| format!("user {user}"), |u| u.name)
 }
 
-/// Reason why ptrace is refused, and its fix.
+/// Explains why ptrace is refused, and how to fix this.
 pub fn ptrace_refusal(pid: i32) -> Refusal {
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     let fix = match scope.trim() {

@@ -14,8 +14,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// System calls in which a thread holds no lock of the C library, those in which it waits longest first. A thread in
-/// `futex` may be inside of the C library, but waits for a lock that it does not hold.
+/// System calls in which a thread holds no lock of the C library, longest waits first. A thread in `futex` may be
+/// inside the C library, but it waits for a lock that it does not hold.
 const WAITS: [i64; 16] = [
     libc_number::POLL,
     libc_number::PPOLL,
@@ -35,7 +35,7 @@ const WAITS: [i64; 16] = [
     libc_number::FUTEX,
 ];
 
-/// Numbers of system calls on x86-64.
+/// System call numbers on x86-64.
 mod libc_number {
     pub const POLL: i64 = 7;
     pub const SELECT: i64 = 23;
@@ -55,17 +55,17 @@ mod libc_number {
     pub const EPOLL_PWAIT2: i64 = 441;
 }
 
-/// Results of an interrupted system call that is to be made again (include/linux/errno.h): `ERESTARTSYS`,
+/// Results of an interrupted system call that must be restarted (include/linux/errno.h): `ERESTARTSYS`,
 /// `ERESTARTNOINTR`, `ERESTARTNOHAND`, `ERESTART_RESTARTBLOCK`.
 const AGAIN: [i64; 4] = [-512, -513, -514, -516];
 /// Length of the `syscall` instruction, bytes.
 const SYSCALL_BYTES: u64 = 2;
 
-/// Time for a thread to be found that waits, for the stop of a thread, and for the object to be loaded.
+/// Time limits for finding a waiting thread and for loading the object, and for stopping a thread.
 const PATIENCE: Duration = Duration::from_secs(10);
 const STOP: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(5);
-/// Time for the code to finish once dlopen has returned.
+/// Time limit for the code to finish once dlopen has returned.
 const SOON: Duration = Duration::from_millis(500);
 /// Size of the stack on which the object is loaded (attach.c), bytes.
 const STACK: u64 = 1 << 20;
@@ -74,13 +74,13 @@ fn nap() {
     std::thread::park_timeout(PAUSE);
 }
 
-/// Addresses of functions of the C library in the process.
+/// Addresses of C library functions in the process.
 struct Loader {
     dlopen: u64,
     dlsym: u64,
 }
 
-/// The file of a mapping, if it is still the one that was mapped.
+/// Opens the file of a mapping if it is still the file that was mapped.
 fn mapped_file(target: &Target, mapping: &Mapping) -> Option<Vec<u8>> {
     let path = format!("/proc/{}/root{}", target.pid, mapping.path);
     let same = std::fs::metadata(&path).is_ok_and(|m| m.ino() == mapping.inode);
@@ -96,7 +96,7 @@ fn function_address(target: &Target, map: &[Mapping], names: &[&str], function: 
     Some(first.start + symbol.address())
 }
 
-/// Finds dlopen and dlsym: in the C library from glibc 2.34 on, in libdl before.
+/// Finds dlopen and dlsym: in the C library since glibc 2.34, in libdl before that.
 fn find_loader(target: &Target, map: &[Mapping]) -> Result<Loader, Refusal> {
     let pid = target.pid;
     if map.iter().any(|m| m.name().starts_with("ld-musl")) {
@@ -113,8 +113,8 @@ fn find_loader(target: &Target, map: &[Mapping]) -> Result<Loader, Refusal> {
     Ok(Loader { dlopen: address("dlopen").ok_or_else(missing)?, dlsym: address("dlsym").ok_or_else(missing)? })
 }
 
-/// Unused memory at the end of the code of a library: behind its last byte, up to the end of the page, where the kernel
-/// maps what nobody runs.
+/// Finds unused memory at the end of a library's code: from the last byte of code to the end of the page, the kernel
+/// maps memory that nothing executes.
 fn find_room(target: &Target, map: &[Mapping], bytes: u64) -> Option<u64> {
     const ALIGNMENT: u64 = 16;
     let memory = std::fs::File::open(format!("/proc/{}/mem", target.pid)).ok()?;
@@ -123,13 +123,13 @@ fn find_room(target: &Target, map: &[Mapping], bytes: u64) -> Option<u64> {
         let page_start = m.end - page.len() as u64;
         memory.read_exact_at(&mut page, page_start).ok()?;
         let used = page.iter().rposition(|&b| b != 0).map_or(0, |at| at as u64 + 1);
-        // A byte of zero may still belong to the last instruction.
+        // A zero byte may still belong to the last instruction.
         let start = (page_start + used + 8).next_multiple_of(ALIGNMENT);
         (used > 0 && start + bytes <= m.end).then_some(start)
     })
 }
 
-/// The code with its words filled in.
+/// Returns the code with its words filled in.
 fn write_code(room: u64, loader: &Loader, stack: u64, back: u64, object: &Path, settings: &Path) -> Option<Vec<u8>> {
     use std::os::unix::ffi::OsStrExt;
     const WORDS: usize = 6 * 8;
@@ -152,7 +152,7 @@ fn write_code(room: u64, loader: &Loader, stack: u64, back: u64, object: &Path, 
     Some(out)
 }
 
-/// Threads that wait in a system call of the list, the best first.
+/// Threads that are waiting in one of the listed system calls, best first.
 fn waiting_threads(pid: i32) -> Vec<i32> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let rank = |tid: i32| {
@@ -166,10 +166,10 @@ fn waiting_threads(pid: i32) -> Vec<i32> {
     found.into_iter().map(|f| f.1).collect()
 }
 
-/// A thread that is stopped by this process; it goes on when this is dropped, or when this process ends.
+/// A thread stopped by this process; it continues when this value is dropped or this process ends.
 struct Stopped {
     thread: Pid,
-    /// Signal that arrived meanwhile.
+    /// Signal that arrived while the thread was stopped.
     signal: Option<Signal>,
 }
 
@@ -197,7 +197,7 @@ fn stop_thread(target: &Target, tid: i32) -> Result<Option<Stopped>, Refusal> {
     while Instant::now() < until {
         match waitpid(thread, Some(WaitPidFlag::__WALL | WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::PtraceEvent(..)) => return Ok(Some(stopped)),
-            // A signal of the program: it is delivered when the thread goes on, and the stop that was asked for follows.
+            // A signal for the program: it is delivered when the thread continues, and the requested stop follows.
             Ok(WaitStatus::Stopped(_, signal)) if ptrace::cont(thread, signal).is_ok() => {}
             Ok(WaitStatus::StillAlive) => nap(),
             _ => break,
@@ -207,10 +207,10 @@ fn stop_thread(target: &Target, tid: i32) -> Result<Option<Stopped>, Refusal> {
     Ok(None)
 }
 
-/// Sends a waiting thread to the code; false if it does not wait any more.
+/// Redirects a waiting thread to the code; returns false if it is no longer waiting.
 fn send_thread(target: &Target, tid: i32, room: u64, code: &dyn Fn(u64) -> Option<Vec<u8>>) -> Result<bool, Refusal> {
     let Some(stopped) = stop_thread(target, tid)? else { return Ok(false) };
-    // The id may belong to another process since it was looked up.
+    // The id may have been reused by another process since it was looked up.
     target.check_alive()?;
     let system = |e: Errno| Refusal::System { pid: target.pid, source: e.into() };
     let Ok(mut registers) = ptrace::getregs(stopped.thread) else { return Ok(false) };
@@ -228,14 +228,14 @@ fn send_thread(target: &Target, tid: i32, room: u64, code: &dyn Fn(u64) -> Optio
     if again {
         registers.rax = registers.orig_rax;
     }
-    // The kernel must not repeat the system call by itself.
+    // The kernel must not restart the system call on its own.
     registers.orig_rax = u64::MAX;
     registers.rip = room;
     ptrace::setregs(stopped.thread, registers).map_err(system)?;
     Ok(true)
 }
 
-/// Progress that the code notes at the beginning of its stack (attach.c).
+/// Interprets the progress that the code records at the start of its stack (attach.c).
 fn describe_failure(word: u64) -> Option<&'static str> {
     match word {
         0 | 1 | 16 => None,
@@ -255,12 +255,12 @@ fn await_load(target: &Target, stack: u64, object: &Path) -> Result<(), Refusal>
     while word < 16 && Instant::now() < until {
         target.check_alive()?;
         let mut bytes = [0; 8];
-        // The stack is mapped by the code.
+        // The code maps the stack.
         let before = word;
         if memory.read_exact_at(&mut bytes, stack).is_ok() {
             word = u64::from_le_bytes(bytes);
         }
-        // After dlopen the code is done in microseconds, or goes back because something failed.
+        // After dlopen, the code takes only microseconds: it either finishes or returns because something failed.
         if before < 2 && word >= 2 {
             until = until.min(Instant::now() + SOON);
         }
@@ -273,7 +273,7 @@ fn await_load(target: &Target, stack: u64, object: &Path) -> Result<(), Refusal>
     }
 }
 
-/// Loads the object into a process; see the module.
+/// Loads the object into a process; see the module documentation.
 pub fn load_object(target: &Target, object: &Path, settings: &Path) -> Result<(), Refusal> {
     let map = target.map()?;
     let loader = find_loader(target, &map)?;

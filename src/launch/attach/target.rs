@@ -1,4 +1,4 @@
-//! A process that the tracer is to be attached to, and what speaks against it.
+//! The process to attach the tracer to, and the reasons against doing so.
 
 use super::memory_map::{Mapping, read_map};
 use super::refusal::{Refusal, ptrace_refusal};
@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-/// A process. Its start time tells it from a later one with the same id.
+/// A process. Its start time distinguishes it from a later process with the same id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     pub pid: i32,
@@ -15,7 +15,7 @@ pub struct Target {
     pub user: u32,
 }
 
-/// Other profilers that a process was started with, by the beginning of their library's name.
+/// Other profilers that a process may have been started with, by the start of their library's name.
 const PROFILERS: [(&str, &str); 4] = [
     ("libToolsInjection64", "nsys"),
     ("libcuda-injection.so", "ncu"),
@@ -23,11 +23,11 @@ const PROFILERS: [(&str, &str); 4] = [
     ("libInterceptorInjectionTarget", "ncu"),
 ];
 
-/// Machine of an ELF file: x86-64 or aarch64.
+/// ELF machine number: x86-64 or aarch64.
 const MACHINE: u8 = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
 
 impl Target {
-    /// Checks that a process can be attached to, as far as this can be said without touching it.
+    /// Checks that a process can be attached to, to the extent that this can be determined without touching it.
     pub fn find(pid: i32) -> Result<Self, Refusal> {
         let process = read_process(pid).filter(|p| p.state != 'Z').ok_or(Refusal::Gone(pid))?;
         let user = std::fs::metadata(format!("/proc/{pid}")).map_err(|_| Refusal::Gone(pid))?.uid();
@@ -57,7 +57,7 @@ impl Target {
         Ok(target)
     }
 
-    /// The process, unless it has ended: its id may be another's by now.
+    /// Fails if the process has ended, because its id may now belong to another process.
     pub fn check_alive(&self) -> Result<(), Refusal> {
         match read_process(self.pid) {
             Some(p) if p.started == self.started && p.state != 'Z' => Ok(()),
@@ -65,7 +65,7 @@ impl Target {
         }
     }
 
-    /// Memory map of the process.
+    /// Reads the memory map of the process.
     pub(super) fn map(&self) -> Result<Vec<Mapping>, Refusal> {
         match read_map(self.pid) {
             Ok(map) => Ok(map),
@@ -75,14 +75,14 @@ impl Target {
         }
     }
 
-    /// Process that traces this one.
+    /// Process that is tracing this one.
     fn debugger(&self) -> Option<i32> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
         let tracer = status.lines().find_map(|l| l.strip_prefix("TracerPid:"))?.trim().parse().ok()?;
         (tracer != 0).then_some(tracer)
     }
 
-    /// Reads the class and the machine of the executable (ELF specification, figure 4-3).
+    /// Checks the class and the machine of the executable (ELF specification, figure 4-3).
     fn check_executable(&self) -> Result<(), Refusal> {
         let mut head = [0_u8; 20];
         let file = std::fs::File::open(format!("/proc/{}/exe", self.pid));
@@ -92,8 +92,8 @@ impl Target {
         if head[..4] == *b"\x7fELF" && head[4] == 2 && head[18] == MACHINE { Ok(()) } else { Err(Refusal::Architecture { pid: self.pid }) }
     }
 
-    /// Path of the traces of a tracer that is in the process already, without process id and suffix: of the file that it
-    /// writes.
+    /// If the process already contains a tracer, returns the path of its traces without process id and suffix, which is
+    /// derived from the file that it is writing.
     pub fn trace_prefix(&self) -> Option<PathBuf> {
         let entries = std::fs::read_dir(format!("/proc/{}/fd", self.pid)).ok()?;
         let ending = format!(".{}.wstrace", self.pid);

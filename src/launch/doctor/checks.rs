@@ -1,4 +1,4 @@
-//! Checks of this machine for profiling, one function each, listed in [`CHECKS`]. A check whose facts are missing is
+//! Checks of this machine for profiling, one function each, listed in [`CHECKS`]. If facts are missing, a check is
 //! `Unknown`, never `Ok`.
 
 use super::super::tracer::{NEW_CUPTI, OTHER_CUPTI, explain_cuda_error, explain_cupti_error};
@@ -11,7 +11,7 @@ pub enum State {
     Ok,
     /// Could not be determined.
     Unknown,
-    /// Works with restrictions.
+    /// Works, but with restrictions.
     Warning,
     /// Prevents some kind of profiling.
     Blocks,
@@ -36,7 +36,7 @@ pub struct Check {
     pub what: &'static str,
     pub state: State,
     pub found: String,
-    /// Consequence of a problem; empty if all is well.
+    /// Consequence of the problem; empty if there is none.
     pub means: String,
     /// Command or step that fixes it.
     pub fix: Option<String>,
@@ -61,7 +61,7 @@ impl Check {
 /// A check; `None` if it does not apply to this machine.
 pub type Look = fn(&Machine) -> Option<Check>;
 
-/// All checks, in the order of a manual diagnosis.
+/// All checks, in the order in which one would diagnose a machine by hand.
 pub static CHECKS: &[Look] = &[
     check_gpus,
     check_cuda,
@@ -156,7 +156,7 @@ fn check_ncu(m: &Machine) -> Option<Check> {
     })
 }
 
-/// Chips by compute capability, in ncu's names.
+/// ncu's names of chips, by compute capability.
 const CHIPS: [((u32, u32), &str); 11] = [
     ((7, 0), "gv100"),
     ((7, 2), "gv11b"),
@@ -337,7 +337,7 @@ fn check_cpu_sampling(m: &Machine) -> Option<Check> {
     })
 }
 
-/// Attaching the tracer to a program that runs already (Documentation/admin-guide/LSM/Yama.rst).
+/// Attaching the tracer to a running program (Documentation/admin-guide/LSM/Yama.rst).
 fn check_ptrace(m: &Machine) -> Option<Check> {
     let (id, what) = ("attach", "attaching to running programs");
     m.cupti.first()?;
@@ -440,8 +440,8 @@ fn check_ncu_lock(m: &Machine) -> Option<Check> {
     })
 }
 
-/// Free bytes below which a report may not fit: two full reports of a few hundred kernels, plus nsys's intermediate
-/// files.
+/// Number of free bytes below which a report may not fit: two full reports of a few hundred kernels, plus nsys's
+/// intermediate files.
 const LITTLE: u64 = 2 << 30;
 
 fn check_free_space(id: &'static str, what: &'static str, folder: &Folder, variable: &str) -> Check {

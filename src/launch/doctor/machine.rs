@@ -1,4 +1,4 @@
-//! Facts about this machine that can be collected without privileges and within seconds. Unknown facts are absent.
+//! Facts about this machine that can be collected within seconds and without privileges. Unknown facts are absent.
 
 use super::super::tracer::{Library, find_libraries};
 use super::super::{self as launch, Tool, Version, locate_tools};
@@ -19,14 +19,14 @@ pub struct Places {
     pub tmp: PathBuf,
     /// Folder for reports.
     pub here: PathBuf,
-    /// Search the vendors' install folders, too.
+    /// Also search the vendors' install folders.
     pub installs: bool,
     /// The tracer's object, if the driver itself is to be asked: that starts CUDA.
     pub object: Option<PathBuf>,
 }
 
 impl Places {
-    /// Folders of this machine. The report folder need not exist yet.
+    /// Folders of this machine. The report folder does not have to exist yet.
     pub fn for_reports(folder: &Path) -> Self {
         let there = folder.ancestors().find(|p| p.is_dir()).unwrap_or(folder);
         Self { here: there.to_owned(), ..Self::from_environment() }
@@ -83,7 +83,7 @@ pub struct Machine {
     pub capabilities: Option<u64>,
     /// `perf_event_paranoid`.
     pub paranoid: Option<i64>,
-    /// Yama's restriction of ptrace; `None` without Yama.
+    /// Yama's `ptrace_scope`; `None` without Yama.
     pub ptrace_scope: Option<u8>,
     pub container: bool,
     pub nsys: Option<Tool>,
@@ -101,12 +101,12 @@ pub struct Machine {
     pub counter_holders: Vec<String>,
     /// CUDA's multi-process service is running.
     pub mps: bool,
-    /// Folder of ncu's lock file and of nsys's intermediate files.
+    /// Folder for ncu's lock file and nsys's intermediate files.
     pub tmp: Folder,
     /// A lock file of ncu that belongs to another user.
     pub foreign_lock: Option<PathBuf>,
     pub here: Folder,
-    /// Programs called `warpscope` on PATH, without duplicates, in PATH's order.
+    /// Programs named `warpscope` on PATH, without duplicates, in the order of PATH.
     pub namesakes: Vec<PathBuf>,
 }
 
@@ -116,9 +116,9 @@ pub const SYS_PTRACE: u32 = 19;
 pub const SYS_ADMIN: u32 = 21;
 /// `CAP_PERFMON`.
 pub const PERFMON: u32 = 38;
-/// Time limit for a program to answer.
+/// Time that a program has to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Programs that hold counters: DCGM's host engine, its exporter for clusters, and its command line.
+/// Programs that hold counters: DCGM's host engine, its exporter for clusters, and its command-line tool.
 const HOLDERS: [&str; 3] = ["nv-hostengine", "dcgm-exporter", "dcgmi"];
 
 /// Runs a program and returns its output lines, or its error message.
@@ -188,7 +188,7 @@ pub fn collect_facts(places: &Places, nsys: Option<&Path>, cancelled: &dyn Fn() 
     out
 }
 
-/// Returns true if a file can be opened for writing. The file may be a pipe created by another user in the temporary
+/// Returns true if a file can be opened for writing. The file may be a pipe that another user created in the temporary
 /// directory, so this must not block.
 fn can_write(file: &Path) -> bool {
     std::fs::OpenOptions::new().write(true).custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits()).open(file).is_ok()
@@ -216,7 +216,7 @@ fn parse_chips(lines: &[String]) -> Vec<String> {
     words.map(str::trim).filter(is_chip).filter(|w| w.chars().any(|c| c.is_ascii_digit())).map(str::to_owned).collect()
 }
 
-/// Names of the running processes, truncated by the kernel to 15 characters.
+/// Names of the running processes, which the kernel truncates to 15 characters.
 fn running_processes(places: &Places) -> Vec<String> {
     let all = std::fs::read_dir(places.root.join("proc")).into_iter().flatten().flatten();
     all.filter(|e| e.file_name().to_string_lossy().chars().all(|c| c.is_ascii_digit()))
@@ -226,7 +226,8 @@ fn running_processes(places: &Places) -> Vec<String> {
         .collect()
 }
 
-/// Tests whether the loader would find a library in `LD_LIBRARY_PATH` or in the distributions' folders.
+/// Returns true if the loader would find a library in `LD_LIBRARY_PATH` or in the standard folders of the
+/// distributions.
 fn has_library(places: &Places, name: &str) -> bool {
     let own = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let own = std::env::split_paths(&own).map(|p| p.join(name));

@@ -1,4 +1,4 @@
-//! Diagnosis of this machine for profiling: facts are collected in [`machine`] and judged in [`checks`]. Nothing is
+//! Diagnosis of this machine for profiling: [`machine`] collects facts, and [`checks`] evaluates them. Nothing is
 //! changed.
 
 pub mod checks;

@@ -1,16 +1,16 @@
-//! Checks before a run, restricted to those that matter for its profiler.
+//! Checks before a run, restricted to those that are relevant to its profiler.
 
 use super::checks::{CHECKS, Check, State};
 use super::machine::Machine;
 use crate::launch::profiler::find_profiler;
 
-/// The built-in tracer with measurement of counters.
+/// The built-in tracer when it measures counters.
 pub const MEASURE: &str = "trace, measuring";
 
-/// Relevant checks of a run that measures counters.
+/// Checks that are relevant to a run that measures counters.
 const MEASURING: &[&str] = &["gpus", "cupti", "counters", "counter-holders", "disk"];
 
-/// Adapts a check to a run that measures counters: even if its counters cannot be measured, the program is traced.
+/// Adapts a check to a run that measures counters: if the counters cannot be measured, the program is still traced.
 fn adapt_to_measuring(mut check: Check) -> Check {
     match check.id {
         "counters" if check.state == State::Blocks => {
@@ -24,8 +24,8 @@ fn adapt_to_measuring(mut check: Check) -> Check {
     check
 }
 
-/// Returns the problems of a run, the worst first. `samples`: the recipe samples the CPU; `needs`: bytes that the
-/// report may take, if known.
+/// Returns the problems of a run, most severe first. `samples` is true if the recipe samples the CPU; `needs` is the
+/// number of bytes that the report may take, if known.
 pub fn preflight_problems(machine: &Machine, tool: &str, samples: bool, needs: Option<u64>) -> Vec<Check> {
     let ids = if tool == MEASURE { MEASURING } else { find_profiler(tool).map_or(&[][..], |p| p.checks) };
     let mut found: Vec<Check> = CHECKS

@@ -1,6 +1,6 @@
-//! Queries of `nvidia-smi` and `rocm-smi`, and parsers of their output.
+//! Queries for `nvidia-smi` and `rocm-smi`, and parsers for their output.
 
-/// Arguments of the GPU query; the output is CSV without header and units.
+/// Arguments of the GPU query; the output is CSV without a header and without units.
 pub const GPUS: [&str; 2] = [
     "--query-gpu=index,name,driver_version,compute_cap,mig.mode.current,persistence_mode,clocks.current.sm,clocks.max.sm,memory.used,memory.total",
     "--format=csv,noheader,nounits",
@@ -13,15 +13,15 @@ pub const PROCESSES: [&str; 2] = ["--query-compute-apps=pid,process_name", "--fo
 pub const BUSY: [&str; 2] =
     ["--query-gpu=index,utilization.gpu,memory.used,memory.total,power.draw,clocks.current.sm", "--format=csv,noheader,nounits"];
 
-/// Arguments of `rocm-smi` for the utilization of AMD GPUs.
+/// Arguments with which `rocm-smi` reports the utilization of AMD GPUs.
 pub const ROCM_BUSY: [&str; 3] = ["--showuse", "--showmemuse", "--json"];
 
-/// Utilization of a GPU at one moment. Unreported values are `None`.
+/// Utilization of a GPU at one point in time. Unreported values are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Busy {
     pub index: u32,
-    /// Part of the last sample period in which a kernel ran, in percent. `nvidia-smi`'s periods are between 1/6 s and 1
-    /// s long.
+    /// Share of the last sample period in which a kernel ran, in percent. `nvidia-smi`'s periods are between 1/6 s and
+    /// 1 s long.
     pub percent: Option<f32>,
     /// Memory in use, in percent.
     pub memory: Option<f32>,
@@ -48,7 +48,7 @@ pub fn parse_utilization(line: &str) -> Option<Busy> {
     })
 }
 
-/// Parses the output of `rocm-smi`, ordered by card; empty if it is not JSON.
+/// Parses the output of `rocm-smi`, sorted by card; empty if it is not JSON.
 pub fn parse_rocm_utilization(answer: &str) -> Vec<Busy> {
     // Warnings may precede the JSON.
     let Some(from) = answer.find('{') else { return Vec::new() };
@@ -68,7 +68,6 @@ pub fn parse_rocm_utilization(answer: &str) -> Vec<Busy> {
 pub struct Gpu {
     pub index: u32,
     pub name: String,
-    /// Driver version.
     pub driver: String,
     pub capability: Option<(u32, u32)>,
     /// MIG is enabled: the GPU is split into instances.
@@ -93,7 +92,7 @@ fn parse_switch(text: &str) -> Option<bool> {
     }
 }
 
-/// Parses the GPU query; lines that are not rows (warnings, errors) are skipped.
+/// Parses the GPU query; skips lines that are not rows (warnings, errors).
 pub fn parse_gpus(answer: &[String]) -> Vec<Gpu> {
     let of = |line: &String| {
         let f: Vec<&str> = line.split(',').map(str::trim).collect();
@@ -128,7 +127,7 @@ pub fn parse_processes(answer: &[String]) -> Vec<(u32, String)> {
 mod tests {
     use super::*;
 
-    /// Output of driver 580 on an H200, of a Tesla T4 without MIG, and of a machine without a driver.
+    /// Output for an H200 with driver 580, for a Tesla T4 without MIG, and for a machine without a driver.
     #[test]
     fn answers_are_read_and_errors_are_not() {
         let lines = [
@@ -144,7 +143,7 @@ mod tests {
         assert_eq!(parse_processes(&["4711, python3".to_owned(), "no running processes".to_owned()]), [(4711, "python3".to_owned())]);
     }
 
-    /// Output of driver 580 on an H100, of one with MIG, which reports no utilization, and of a machine without a
+    /// Output for an H100 with driver 580, for one with MIG, which reports no utilization, and for a machine without a
     /// driver.
     #[test]
     fn how_busy_it_is() {

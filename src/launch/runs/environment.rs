@@ -1,4 +1,4 @@
-//! Facts stored with a run: the GPUs with their clocks, the commit of the code, the profiler's version.
+//! Facts that are stored with a run: the GPUs with their clocks, the commit of the code, and the profiler's version.
 
 use super::super::doctor::smi;
 use super::super::{Version, locate_tools, run_query};
@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Time limit for a program to answer.
+/// Time that a program has to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// State of the GPUs at one moment.
+/// State of the GPUs at one point in time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gpus {
     /// Names, such as `2 × NVIDIA H200`.
@@ -26,7 +26,7 @@ fn query_lines(command: &mut Command) -> Option<Vec<String>> {
     (ended.status.success() && !ended.cancelled).then_some(lines)
 }
 
-/// The GPUs, from `nvidia-smi`.
+/// Queries the GPUs with `nvidia-smi`.
 pub fn query_gpus() -> Option<Gpus> {
     let all = smi::parse_gpus(&query_lines(Command::new(locate_tools::find_on_path("nvidia-smi")?).args(smi::GPUS))?);
     let first = all.first()?;
@@ -36,20 +36,21 @@ pub fn query_gpus() -> Option<Gpus> {
     Some(Gpus { names: format!("{} × {}", all.len(), names.join(", ")), driver: first.driver.clone(), clocks: clocks.join(", ") })
 }
 
-/// Commit of a folder, and a flag for tracked files that differ from it; `None` outside of a repository or without git.
+/// Commit of a folder, and a flag that is set if tracked files differ from it; `None` outside a repository or without
+/// git.
 pub fn git_commit(folder: &Path) -> Option<(String, bool)> {
-    // Read-only: git must not rewrite its index, nor start the repository's file system monitor.
+    // Read-only: git must not rewrite its index or start the repository's file system monitor.
     let program = locate_tools::find_on_path("git")?;
     let quiet = ["--no-optional-locks", "-c", "core.fsmonitor=false"];
     let git = |args: &[&str]| query_lines(Command::new(&program).args(quiet).arg("-C").arg(folder).args(args));
     let commit = git(&["rev-parse", "HEAD"])?.into_iter().find(|l| l.len() >= 40 && l.chars().all(|c| c.is_ascii_hexdigit()))?;
-    // Compares size and time, not content: a content comparison would run the filters configured in the repository.
+    // Compares sizes and times, not contents: a content comparison would run the filters configured in the repository.
     let changes = git(&["diff-index", "--raw", "--ignore-submodules=all", "HEAD", "--"])?;
     Some((commit, !changes.is_empty()))
 }
 
 pub fn tool_version(tool: &Path) -> Option<String> {
-    // The tool does not run in the current folder, so its path must be absolute.
+    // The tool is not run in the current folder, so its path must be absolute.
     let whole = match tool.to_str().filter(|name| !name.contains('/')) {
         Some(name) => locate_tools::find_on_path(name)?,
         None => std::path::absolute(tool).ok()?,

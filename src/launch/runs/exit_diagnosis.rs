@@ -1,9 +1,9 @@
-//! Explanations of how a run ended: the profilers' messages, exit codes and reports, each with advice.
+//! Explains how a run ended, based on the profilers' messages, exit codes and reports, and gives advice.
 
 use super::program_errors::{explain_program_error, find_program_error};
 use std::path::PathBuf;
 
-/// A problem or remark, and its fix.
+/// A problem or a note, and its fix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExitProblem {
     /// Description, one sentence.
@@ -16,7 +16,7 @@ fn finding(what: impl Into<String>, fix: impl Into<String>) -> ExitProblem {
     ExitProblem { what: what.into(), fix: fix.into() }
 }
 
-/// A message of a profiler (or of the system) with its meaning and its fix. A line that contains all `words` matches.
+/// A message of a profiler (or of the system) with its meaning and fix. A line matches if it contains all `words`.
 struct Message {
     words: &'static [&'static str],
     what: &'static str,
@@ -27,8 +27,8 @@ const fn message(words: &'static [&'static str], what: &'static str, fix: &'stat
     Message { words, what, fix }
 }
 
-/// The more specific messages come first. Texts as printed by ncu 2024.1.1 and 2025.3.1, nsys 2023.4.4 and 2025.3;
-/// those of busy counters and of the backup in system memory as quoted in NVIDIA's forum.
+/// More specific messages come first. The texts are those of ncu 2024.1.1 and 2025.3.1, nsys 2023.4.4 and 2025.3; those
+/// about busy counters and about the backup in system memory are quoted from NVIDIA's forum.
 static MESSAGES: &[Message] = &[
     message(
         &["ERR_NVGPUCTRPERM"],
@@ -149,7 +149,7 @@ static MESSAGES: &[Message] = &[
     ),
 ];
 
-/// Messages of ncu when no launch passed its filters.
+/// ncu's messages when no launch passed its filters.
 const NOTHING: [&str; 2] = ["No kernels were profiled", "No kernels were selected to profile"];
 
 /// The sentence that the tracer ends a program with if nothing was recorded (`empty_trace.c`).
@@ -163,7 +163,7 @@ const MOST_LINES: usize = 40;
 /// Collects the lines of a run that an explanation needs.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
-    /// Messages seen, by their index in the table, with the line.
+    /// Messages seen, by their index in the table, each with its line.
     seen: Vec<(usize, String)>,
     /// Other errors of the profiler, verbatim.
     errors: Vec<String>,
@@ -211,7 +211,8 @@ impl Watch {
         }
     }
 
-    /// Adds the name of a report. The program's own output may look alike: only names of reports count, up to a limit.
+    /// Adds the name of a report. The program's own output may look similar: only names of reports count, up to a
+    /// limit.
     fn add_report(&mut self, path: &str) {
         let path = PathBuf::from(path);
         let kind = path.extension().is_some_and(|e| ["nsys-rep", "ncu-rep", "qdrep", "sqlite"].iter().any(|k| e == *k));
@@ -221,31 +222,31 @@ impl Watch {
         }
     }
 
-    /// Tests whether a message with these words was seen.
+    /// Returns true if a message with these words was seen.
     fn has_seen(&self, words: &str) -> bool {
         self.seen.iter().any(|(i, _)| MESSAGES.get(*i).is_some_and(|m| m.words[0] == words))
     }
 }
 
-/// Exit code of the script that traces with PyTorch if torch is missing.
+/// Exit code of the script that traces with PyTorch when torch is missing.
 const NO_TORCH: i32 = 97;
 
 /// Exit status of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Exit {
-    /// Exit code, unless a signal ended it.
+    /// Exit code, unless the run was ended by a signal.
     pub code: Option<i32>,
-    /// Signal that ended it.
+    /// Signal that ended the run.
     pub signal: Option<i32>,
     /// A stop was requested.
     pub stopped: bool,
 }
 
-/// Explains how a run ended, the cause first; empty if all is well. `tool` is the profiler's name.
+/// Explains how a run ended, starting with the cause; empty if there was no problem. `tool` is the profiler's name.
 pub fn explain_exit(tool: &str, exit: Exit, watch: &Watch, reports: usize) -> Vec<ExitProblem> {
     let mut seen = watch.seen.clone();
     seen.sort_by_key(|s| s.0);
-    // If there is another failure, an empty profile is only its consequence.
+    // If something else failed, an empty profile is only a consequence.
     let follows = |m: &Message| NOTHING.contains(&m.words[0]);
     let messages: Vec<&Message> = seen.iter().filter_map(|(i, _)| MESSAGES.get(*i)).collect();
     let causes = messages.iter().any(|m| !follows(m));
@@ -286,7 +287,7 @@ pub fn explain_exit(tool: &str, exit: Exit, watch: &Watch, reports: usize) -> Ve
                 "give the path of the Python from the environment that the program usually runs in",
             ));
         }
-        // Shells and nsys report a program that signal N ended as 128 + N; the last signal is 64.
+        // Shells and nsys report that a program ended by signal N as 128 + N; the highest signal is 64.
         (None, Some(code)) if (129..=192).contains(&code) && !tool_failed => {
             out.push(finding(format!("the program was terminated by signal {} (exit code {code})", code - 128), program_fix(reports)));
         }
@@ -385,7 +386,7 @@ mod tests {
         assert_eq!(first("nsys", Exit { signal: Some(9), ..Exit::default() }, &[], 0).unwrap(), "nsys was killed (signal 9)");
         assert_eq!(first("trace", code(0), &[], 0).unwrap(), "no process of the program used CUDA, so there is no trace");
         assert_eq!(first("trace", Exit { signal: Some(9), ..Exit::default() }, &[], 1).unwrap(), "the program was killed (signal 9)");
-        // The cause precedes the symptom, and a message appears once.
+        // The cause precedes the symptom, and each message appears only once.
         let both = explain_exit("ncu", code(1), &watch(&["==WARNING== No kernels were profiled.", permission, permission]), 0);
         assert_eq!(both.len(), 1);
         assert!(both[0].what.contains("counters") && !both[0].fix.is_empty());

@@ -1,15 +1,15 @@
-//! Utilization of the GPUs during a run, from `nvidia-smi` or `rocm-smi`; absent without either.
+//! GPU utilization during a run, from `nvidia-smi` or `rocm-smi`; absent if there is neither.
 
 use super::super::doctor::smi::{self, Busy};
 use super::super::{locate_tools, run_query};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Sampling interval: a second is enough to see whether a program waits, and costs it nothing.
+/// Sampling interval: one second is enough to see whether a program is waiting, and costs it nothing.
 const EVERY: Duration = Duration::from_secs(1);
-/// `rocm-smi` is a Python program that starts anew for each sample.
+/// `rocm-smi` is a Python program that is started again for each sample.
 const ROCM_EVERY: Duration = Duration::from_secs(3);
-/// Time limit for one answer of `rocm-smi`.
+/// Time that `rocm-smi` has to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Passes samples of each GPU's utilization to `hear` until `enough` returns true.
@@ -18,7 +18,7 @@ pub fn sample_utilization(mut hear: impl FnMut(Busy), enough: impl Fn() -> bool)
         let every = format!("--loop={}", EVERY.as_secs());
         let mut command = Command::new(tool);
         command.args(smi::BUSY).arg(every);
-        // Without a driver, `nvidia-smi` exits by itself.
+        // Without a driver, `nvidia-smi` exits on its own.
         let _ = run_query(&mut command, |line| smi::parse_utilization(line).into_iter().for_each(&mut hear), &enough);
         return;
     }

@@ -1,4 +1,4 @@
-//! Identity of the host: its name, this boot, and a test for disks that are shared with other machines.
+//! Identity of the host: its name, its current boot, and a test for disks that are shared with other machines.
 
 use nix::sys::statfs::{FsType, statfs};
 use std::path::Path;
@@ -11,7 +11,7 @@ pub fn hostname() -> Option<String> {
     read_line("/proc/sys/kernel/hostname")
 }
 
-/// Id of this boot of the machine.
+/// Id of the machine's current boot.
 pub fn boot_id() -> String {
     read_line("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }
@@ -22,7 +22,8 @@ pub fn pid_scope() -> String {
     format!("{} {numbering}", boot_id())
 }
 
-/// Tests whether other machines may see a folder: network and cluster file systems, by their magic numbers (statfs(2)).
+/// Returns true if other machines may see a folder: detects network and cluster file systems by their magic numbers
+/// (statfs(2)).
 pub fn is_shared_disk(folder: &Path) -> bool {
     // NFS, SMB, CIFS, SMB2, Lustre, GPFS, FUSE (sshfs and many more), AFS, 9P, BeeGFS, Ceph.
     const SHARED: [FsType; 11] = [

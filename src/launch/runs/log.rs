@@ -1,17 +1,17 @@
 //! Log of a run: the output of the profiler and its program, unchanged, in numbered pieces of bounded size. The first
-//! piece and the last two are kept, so that endless output neither fills the disk nor hides how the run began.
+//! piece and the last two are kept, so that endless output neither fills the disk nor hides the start of the run.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Approximate maximum bytes of a piece.
+/// Approximate maximum size of a piece, bytes.
 const PIECE: u64 = 2 << 20;
-/// Maximum bytes per read.
+/// Maximum number of bytes per read.
 const CHUNK: usize = 64 << 10;
-/// A reader further behind the end of a piece than this skips ahead: such output is too fast to be read.
+/// A reader that is further than this from the end of a piece skips ahead: such output is too fast to be read.
 const BEHIND: u64 = 512 << 10;
-/// A line longer than this is cut.
+/// Lines longer than this are truncated.
 const LINE: usize = 4096;
 
 fn piece_path(folder: &Path, n: u64) -> PathBuf {
@@ -24,9 +24,9 @@ pub struct LogWriter {
     file: File,
     number: u64,
     written: u64,
-    /// Output whose last line is incomplete, if any.
+    /// Output stream whose last line is incomplete, if any.
     open: Option<usize>,
-    /// Error that ended writing. A log that fails must not end the run: later output is dropped.
+    /// Error at which writing stopped. A failing log must not end the run: later output is dropped.
     pub trouble: Option<String>,
 }
 
@@ -36,8 +36,8 @@ impl LogWriter {
         Ok(Self { folder: folder.to_owned(), file: File::create(piece_path(folder, 0))?, number: 0, written: 0, open: None, trouble: None })
     }
 
-    /// Appends bytes of an output (0: stdout, 1: stderr, 2: warpscope's own messages). Ends an incomplete line of
-    /// another output first.
+    /// Appends bytes of an output stream (0: stdout, 1: stderr, 2: warpscope's own messages). First ends an incomplete
+    /// line of another stream.
     pub fn write_output(&mut self, output: usize, bytes: &[u8]) {
         if self.trouble.is_none()
             && let Err(e) = self.try_write(output, bytes)
@@ -54,7 +54,7 @@ impl LogWriter {
         self.file.write_all(bytes)?;
         self.written += bytes.len() as u64;
         self.open = (last != b'\n' && last != b'\r').then_some(output);
-        // Pieces end with a line, unless a line is very long.
+        // Pieces end with a complete line, unless a line is very long.
         if self.written >= PIECE && (self.open.is_none() || self.written >= 2 * PIECE) {
             self.number += 1;
             self.file = File::create(piece_path(&self.folder, self.number))?;
@@ -70,20 +70,20 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Appends a message of warpscope's own.
+    /// Appends one of warpscope's own messages.
     pub fn write_message(&mut self, text: &str) {
         self.write_output(2, format!("warpscope: {text}\n").as_bytes());
     }
 }
 
-/// Files of a log, for its removal.
+/// Files of a log, for removing it.
 pub fn piece_paths(folder: &Path) -> Vec<PathBuf> {
     let numbered =
         |p: &PathBuf| p.file_name().and_then(|n| n.to_str()).and_then(|n| n.strip_prefix("log.")).is_some_and(|n| n.parse::<u64>().is_ok());
     std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).filter(numbered).collect()
 }
 
-/// Reads a log, also one that is still being written.
+/// Reads a log, which may still be growing.
 #[derive(Debug)]
 pub struct Tail {
     folder: PathBuf,
@@ -91,7 +91,8 @@ pub struct Tail {
     number: u64,
     at: u64,
     line: Vec<u8>,
-    /// The end was reached once: the beginning of a run is read even if it is long.
+    /// The end was reached at least once. Until then nothing in the first piece is skipped, so that the beginning of a
+    /// run is read even if it is long.
     caught_up: bool,
     /// Skips only deleted pieces, even when far behind.
     patient: bool,
@@ -104,7 +105,7 @@ pub struct News {
     pub lines: Vec<Option<String>>,
     /// The incomplete last line.
     pub open: String,
-    /// Everything available was read.
+    /// All available output was read.
     pub all: bool,
 }
 
@@ -114,7 +115,7 @@ impl Tail {
         Self { folder: folder.to_owned(), file: None, number: 0, at: 0, line: Vec::new(), caught_up: false, patient: false }
     }
 
-    /// Creates a reader that skips only deleted pieces: output to a pipe should be complete.
+    /// Creates a reader that skips only deleted pieces, because output to a pipe should be complete.
     pub fn without_skipping(folder: &Path) -> Self {
         Self { patient: true, ..Self::new(folder) }
     }
@@ -148,7 +149,7 @@ impl Tail {
         }
     }
 
-    /// Reads new output, up to a bounded amount: `all` is false if there is more.
+    /// Reads new output up to a limit: `all` is false if there is more.
     pub fn read_new(&mut self) -> News {
         let mut news = News { all: true, ..News::default() };
         let mut budget = CHUNK * 4;
@@ -166,7 +167,7 @@ impl Tail {
             if n == 0 {
                 self.caught_up = true;
                 let Some(next) = self.next_piece() else { break };
-                // Between the two reads the writer may have finished this piece and begun the next.
+                // Between the two reads, the writer may have finished this piece and started the next.
                 n = self.file.as_mut().and_then(|f| f.read(&mut buffer).ok()).unwrap_or(0);
                 if n > 0 {
                     self.split_lines(&buffer[..n], &mut news);

@@ -1,4 +1,4 @@
-//! A profiler's run: its own process next to the explorer, its log, its progress, and the explanation of its end.
+//! A profiler's run: its own process next to the explorer, its log, its progress, and an explanation of how it ended.
 
 pub mod environment;
 pub mod exit_diagnosis;

@@ -7,12 +7,12 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Time limit for a profiler to print its help.
+/// Time that a profiler has to print its help.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A help text with fewer options than this was not parsed correctly.
+/// If fewer options than this are found, the help was not parsed correctly.
 const FEWEST: usize = 20;
 /// Options without which a command would record something else, or nothing: if the profiler does not support one of
-/// them, nothing is run.
+/// them, the command is not run.
 const NEEDED: [&str; 30] = [
     "--capture-range",
     "--capture-range-end",
@@ -47,15 +47,15 @@ const NEEDED: [&str; 30] = [
 ];
 
 /// Index of the report's name in a command (possibly a launcher, then the profiler and its options, then `program`
-/// words of the program). Only the profiler's own options count, since options of the launcher and the program may look
-/// alike.
+/// words of the program). Only the profiler's own options count, because options of the launcher and the program may
+/// look the same.
 pub fn report_name_index(argv: &[String], program: usize, tool: &str) -> Option<usize> {
     let profiler = find_profiler(tool).filter(|p| !p.output.is_empty())?;
     // The options of a script between the interpreter and the program come first.
     let end = if profiler.script { argv.len() } else { argv.len().saturating_sub(program) };
     let is_tool = |w: &String| match tool {
         "torch" => w.ends_with(".torch.py"),
-        // `warpscope trace`: this program under any name.
+        // `warpscope trace`: this program, whatever its file name.
         "trace" => w == "trace",
         _ => Path::new(w).file_name().is_some_and(|n| n == tool),
     };
@@ -73,7 +73,7 @@ pub struct Fitted {
     pub missing: Vec<String>,
 }
 
-/// Options in a profiler's help; `None` if it does not answer, or not as expected.
+/// Options in a profiler's help; `None` if the profiler does not answer, or not as expected.
 pub fn known_options(tool: &Path, kind: &str) -> Option<BTreeSet<String>> {
     let arguments = find_profiler(kind).map(|p| p.help).filter(|a| !a.is_empty())?;
     let until = Instant::now() + PATIENCE;
@@ -94,7 +94,7 @@ fn options_in_line(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Removes options that the profiler does not support from a command (profiler, options, `program` words of the
+/// Removes the options that the profiler does not support from a command (profiler, options, `program` words of the
 /// program).
 pub fn drop_unknown_options(argv: &mut Vec<String>, program: usize, known: &BTreeSet<String>) -> Fitted {
     let mut out = Fitted::default();
@@ -103,7 +103,7 @@ pub fn drop_unknown_options(argv: &mut Vec<String>, program: usize, known: &BTre
     while at < end {
         let word = argv[at].clone();
         let (name, attached) = word.split_once('=').map_or((word.as_str(), false), |(n, _)| (n, true));
-        // Both profilers accept abbreviated options; but `--capture-range` does not abbreviate `--capture-range-end`.
+        // Both profilers accept abbreviated options, but `--capture-range` does not abbreviate `--capture-range-end`.
         let is = |k: &String| k.strip_prefix(name).is_some_and(|rest| !rest.starts_with('-'));
         if !name.starts_with("--") || name.len() < 3 || known.iter().any(is) {
             at += 1;

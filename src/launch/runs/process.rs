@@ -1,16 +1,16 @@
-//! Process information from `/proc`.
+//! Information about processes from `/proc`.
 
 use std::collections::HashMap;
 use std::fs;
 
-/// A process: its parent, its state as one letter, and when it started.
+/// A process: its parent, its state as one letter, and its start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
     pub pid: i32,
     pub parent: i32,
     /// State: R, S, D, Z …
     pub state: char,
-    /// Start time, in clock ticks since boot. Together with the id it identifies a process, since ids are reused.
+    /// Start time, in clock ticks since boot. Together with the id, it identifies a process, because ids are reused.
     pub started: u64,
 }
 
@@ -30,8 +30,8 @@ pub fn read_process(pid: i32) -> Option<Process> {
     parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Ends the rest of a run whose supervisor is gone: the processes of the session that the supervisor created. A
-/// session's id is not reused while the session has members. Sends TERM, and KILL after a moment.
+/// Ends the remains of a run whose supervisor is gone: the processes in the session that the supervisor created. The id
+/// of a session is not reused while the session has members. Sends TERM, and KILL a moment later.
 pub fn end_session(session: i32) {
     let members = || -> Vec<i32> {
         let of = |pid: &i32| {
@@ -56,7 +56,7 @@ pub fn end_session(session: i32) {
     }
 }
 
-/// Tests whether the process with that start time is still running.
+/// Returns true if the process with that start time is still running.
 pub fn is_running(pid: i32, started: u64) -> bool {
     read_process(pid).is_some_and(|p| p.started == started && !matches!(p.state, 'Z' | 'X'))
 }
@@ -80,18 +80,18 @@ pub fn descendants(of: i32) -> Vec<Process> {
     out
 }
 
-/// Leaves the terminal's session: neither Ctrl-C nor a hangup of the terminal reaches this process any more.
+/// Leaves the terminal's session, so that neither Ctrl-C nor a hangup of the terminal reaches this process any more.
 pub fn start_own_session() -> std::io::Result<()> {
     nix::unistd::setsid()?;
     Ok(())
 }
 
-/// Closes the inherited descriptors above stderr, so that this process holds no pipe or lock of its parent.
+/// Closes the inherited descriptors above stderr, so that this process holds none of its parent's pipes or locks.
 pub fn close_inherited_descriptors() {
     let numbers = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let open: Vec<i32> = numbers.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect();
     for descriptor in open.into_iter().filter(|d| *d > 2) {
-        // The folder that was listed is already closed.
+        // The descriptor of the listed folder is already closed.
         let _ = nix::unistd::close(descriptor);
     }
 }
@@ -103,7 +103,7 @@ pub fn end_with_parent(parent: i32) -> std::io::Result<()> {
     if nix::unistd::getppid().as_raw() == parent { Ok(()) } else { Err(std::io::Error::other("the process that started this is gone")) }
 }
 
-/// Asks the supervisor of a run to stop it. Does not signal an unrelated process that has reused the id.
+/// Asks the supervisor of a run to stop the run. Does not signal an unrelated process that has reused the id.
 pub fn ask_to_stop(pid: i32, started: u64) -> std::io::Result<()> {
     if !is_running(pid, started) {
         return Err(std::io::Error::from(std::io::ErrorKind::NotFound));

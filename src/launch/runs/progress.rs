@@ -1,23 +1,23 @@
-//! Progress of a profiler, parsed from lines of its output.
+//! Progress of a profiler, parsed from its output lines.
 
 /// Progress of a profiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The program runs under the profiler.
+    /// The program is running under the profiler.
     Connected,
-    /// nsys converts its recording into a report: percent done.
+    /// nsys is converting its recording to a report; percent done.
     Report(u8),
-    /// ncu profiles a kernel.
+    /// ncu is profiling a kernel.
     Kernel {
         /// Name, as shortened by ncu.
         name: String,
-        /// Index of the result, from 0.
+        /// Index of the result, 0-based.
         result: u64,
-        /// Number of this launch and total number, if ncu knows the total.
+        /// Number of this launch and the total number, if ncu knows the total.
         of: Option<(u64, u64)>,
-        /// Percent of its passes that are done.
+        /// Completed share of the passes, percent.
         percent: u8,
-        /// Number of passes, once known.
+        /// Number of passes, once it is known.
         passes: Option<u32>,
     },
 }
@@ -42,7 +42,7 @@ pub fn parse_progress(line: &str) -> Option<Progress> {
 }
 
 /// Parses `"void foo(int *)" - 3 (4/20): 0%....50%....100% - 10 passes`; releases before 2022 print `"foo" - 1 of 3: …`
-/// or no count.
+/// or no count at all.
 fn parse_kernel(rest: &str) -> Option<Progress> {
     let (name, rest) = rest.strip_prefix('"')?.rsplit_once("\" - ").or_else(|| rest.strip_prefix('"')?.rsplit_once('"'))?;
     let (head, tail) = rest.split_once(':').unwrap_or((rest, ""));

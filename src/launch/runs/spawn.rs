@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// Starts a supervisor, either detached or with a pipe to its stdin that ends the run when closed. The supervisor
+/// Starts a supervisor, either detached or with a pipe to its stdin that ends the run when it is closed. The supervisor
 /// writes one byte to its output once it has taken charge of the run.
 pub fn spawn_supervisor(program: &Path, words: &[String], lifeline: bool) -> io::Result<Child> {
     Command::new(program)
@@ -21,7 +21,7 @@ pub fn spawn_kept_supervisor(program: &Path, words: &[String]) -> io::Result<Chi
     Command::new(program).args(words).spawn()
 }
 
-/// Starts this program as the process that owns the terminal during a run, and waits for it to end. If the process is
+/// Starts this program as the process that owns the terminal during a run, and waits for that process to end. If it is
 /// killed, its orphans become children of this process.
 pub fn run_in_terminal(program: &Path, words: &[String]) -> io::Result<ExitStatus> {
     nix::sys::prctl::set_child_subreaper(true)?;

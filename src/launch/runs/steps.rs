@@ -1,15 +1,15 @@
-//! Step of a guided run: one command that runs to completion while the run is in progress.
+//! Step of a guided run: a command that runs to completion while the run is in progress.
 
 use super::super::run_child;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-/// Runs the command. `hear` gets each output line; `cancelled` is polled. Errors are sentences: the exit status and the
-/// last output line.
+/// Runs the command. `hear` gets each output line; `cancelled` is polled. The error is a sentence with the exit status
+/// and the last output line.
 ///
-/// `starter` prefixes the command: this program as an intermediate launcher, which ends the command when this program
-/// ends.
+/// `starter` prefixes the command: this program as an intermediate launcher, which terminates the command when this
+/// process ends.
 pub fn run_step(
     starter: &[OsString],
     argv: &[String],

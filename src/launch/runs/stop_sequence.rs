@@ -1,4 +1,4 @@
-//! Escalation of a stop: each step sends the profiler a stronger signal.
+//! Escalates a stop: each step sends the profiler a stronger signal.
 
 use nix::sys::signal::Signal;
 
@@ -14,7 +14,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// All stages, with their names.
+    /// All stages and their names.
     pub const ALL: [(Self, &'static str); 4] =
         [(Self::Running, "running"), (Self::Interrupted, "interrupted"), (Self::Terminated, "terminated"), (Self::Killed, "killed")];
 
@@ -22,12 +22,12 @@ impl Stage {
         Self::ALL.iter().find(|(s, _)| *s == self).map_or("", |(_, w)| w)
     }
 
-    /// Parses a name.
+    /// Parses the name of a stage.
     pub fn from_name(word: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, w)| *w == word).map(|(s, _)| *s)
     }
 
-    /// Next stage, and the signal that starts it.
+    /// Returns the next stage, and the signal that starts it.
     pub fn next(self) -> Option<(Self, Signal)> {
         match self {
             Self::Running => Some((Self::Interrupted, Signal::SIGINT)),

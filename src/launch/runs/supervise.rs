@@ -1,6 +1,6 @@
-//! The supervisor, a process next to the explorer that runs a profiler. It owns the profiler from start to end: reads
-//! both outputs into the log, stops it on request or when the explorer is gone, and leaves no process behind, even if
-//! the explorer crashes.
+//! The supervisor, a process next to the explorer that runs a profiler. It owns the profiler from start to end: it
+//! reads both outputs into the log, stops the profiler on request or when the explorer is gone, and leaves no process
+//! behind, even if the explorer crashes.
 
 use super::exit_diagnosis::{Exit, Watch};
 use super::log::LogWriter;
@@ -27,28 +27,29 @@ use std::time::{Duration, Instant};
 /// The command to supervise.
 #[derive(Debug)]
 pub struct Order<'a> {
-    /// Words before the profiler's command: this program's own [`exec_profiler`], or nothing in tests.
+    /// Words that precede the profiler's command: this program's own [`exec_profiler`], or nothing in tests.
     pub starter: Vec<OsString>,
-    /// The profiler with its options, the program and its arguments.
+    /// The profiler with its options, followed by the program and its arguments.
     pub argv: &'a [String],
     /// Additional environment variables.
     pub env: &'a [(String, String)],
     pub directory: &'a Path,
-    /// Longest silence of the profiler after INT before TERM is sent: some write their reports without any output.
+    /// Maximum silence of the profiler after INT before TERM is sent: some write their reports without printing
+    /// anything.
     pub silence_limit: Duration,
-    /// The run ends when stdin is closed; the explorer holds the other end. Otherwise the run is detached from the
+    /// The run ends when stdin is closed; the explorer holds the other end. Otherwise, the run is detached from the
     /// start.
     pub lifeline: bool,
-    /// Number of signals received that ask this process to stop the run.
+    /// Number of signals received so far that ask this process to stop the run.
     pub signals: Arc<AtomicUsize>,
-    /// Thread that temporarily starts programs. They are children of this process, too, but not part of the run.
+    /// Thread that temporarily starts programs. They are also children of this process, but not part of the run.
     pub helper: Option<JoinHandle<()>>,
 }
 
-/// Events of a run.
+/// An event in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The profiler was started, with this process id.
+    /// The profiler was started and has this process id.
     Started(i32),
     /// A stop reached its next stage.
     Stage(Stage),
@@ -60,29 +61,29 @@ pub enum Event {
 #[derive(Debug)]
 pub struct Outcome {
     pub exit: Exit,
-    /// Collected output of the profiler.
+    /// Output collected from the profiler.
     pub watch: Watch,
-    /// Number of leftover processes that were ended.
+    /// Number of leftover processes that had to be ended.
     pub left: usize,
 }
 
-/// Time limit of a child after TERM.
+/// Time that a child has to end after TERM.
 const AFTER_TERM: Duration = Duration::from_secs(5);
-/// Longest wait in one poll of the outputs, ms.
+/// Maximum wait when polling the outputs, ms.
 const TICK: u16 = 100;
-/// Time limit of a stop after INT, even if the profiler still reports progress.
+/// Time limit for stopping after INT, even if the profiler still reports progress.
 const LONGEST_STOP: Duration = Duration::from_mins(15);
-/// Time for the profiler's leftover processes to end by themselves.
+/// Time that the profiler's leftover processes have to end on their own.
 const LEFT: Duration = Duration::from_secs(1);
-/// A line longer than this is cut before it is parsed.
+/// Lines longer than this are truncated before they are parsed.
 const LINE: usize = 4096;
-/// Byte on the lifeline that requests a stop, or the next stage of one.
+/// Byte on the lifeline that requests a stop, or the next stage of a stop.
 pub const STOP: u8 = b's';
 /// Byte on the lifeline that detaches the run.
 pub const DETACH: u8 = b'd';
 
-/// Replaces this intermediate process with the profiler. If the supervisor is killed, the kernel ends the profiler,
-/// too. Returns only if the profiler cannot be started, with the error.
+/// Replaces this intermediate process with the profiler. If the supervisor is killed, the kernel also ends the
+/// profiler. Returns only if the profiler cannot be started, with the error.
 pub fn exec_profiler(argv: &[OsString], supervisor: i32) -> io::Error {
     if let Err(e) = process::end_with_parent(supervisor) {
         return e;
@@ -106,7 +107,7 @@ impl<R: Read> Output<R> {
         Self { from, rest: Vec::new(), line: Vec::new() }
     }
 
-    /// Reads the available output; complete lines go to the log at once.
+    /// Reads the available output; complete lines go to the log immediately.
     fn read_available(&mut self, number: usize, log: &mut LogWriter, heard: &mut Heard) {
         let Some(from) = &mut self.from else { return };
         let mut buffer = [0; 16 << 10];
@@ -117,7 +118,7 @@ impl<R: Read> Output<R> {
         };
         if n == 0 {
             self.from = None;
-            // The last line may have no line end.
+            // The last line may not have a line end.
             if !self.line.is_empty() {
                 heard.observe_line(&String::from_utf8_lossy(&std::mem::take(&mut self.line)));
             }
@@ -218,7 +219,7 @@ pub enum Broken {
     Watch(io::Error),
 }
 
-/// Runs a profiler to its end. Leaves no process of the run behind, even after an error.
+/// Runs a profiler to completion. Leaves no process of the run behind, even after an error.
 pub fn supervise_run(order: Order<'_>, log: &mut LogWriter, event: &mut dyn FnMut(Event)) -> Result<Outcome, Broken> {
     let not_started = |source| Broken::Start { program: order.argv.first().cloned().unwrap_or_default(), source };
     let mut child = spawn_profiler(&order).map_err(not_started)?;
@@ -231,7 +232,7 @@ pub fn supervise_run(order: Order<'_>, log: &mut LogWriter, event: &mut dyn FnMu
 }
 
 fn spawn_profiler(order: &Order<'_>) -> io::Result<Child> {
-    // Orphans of the profiler become children of this process, so that they can be found.
+    // Orphans of the profiler become children of this process, which allows it to find them.
     prctl::set_child_subreaper(true)?;
     let mut words = order.starter.iter().cloned().chain(order.argv.iter().map(OsString::from));
     let program = words.next().ok_or_else(|| io::Error::other("no command"))?;
@@ -284,7 +285,7 @@ fn watch_child(mut order: Order<'_>, child: &mut Child, log: &mut LogWriter, eve
                 }
                 Ok(1) => {}
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                // The other end is closed.
+                // The other end was closed.
                 _ => {
                     lifeline = None;
                     if stop.stage == Stage::Running && ended.is_none() {
@@ -318,7 +319,7 @@ fn watch_child(mut order: Order<'_>, child: &mut Child, log: &mut LogWriter, eve
             if closed || at.elapsed() > LEFT {
                 outs.0.flush_rest(0, log);
                 outs.1.flush_rest(1, log);
-                // The wait is bounded by the time limit of the helper's queries.
+                // This wait is bounded by the time limit of the helper's queries.
                 if let Some(helper) = order.helper.take() {
                     let _ = helper.join();
                 }
@@ -363,7 +364,7 @@ fn wait_readable(out: Option<&impl AsFd>, err: Option<&impl AsFd>, lifeline: Opt
     Ok(ready)
 }
 
-/// Reaps ended orphans that became children of this process, but not the profiler itself.
+/// Reaps orphans that became children of this process and have ended, but not the profiler itself.
 fn reap_orphans(child: &Child) {
     let mine = getpid().as_raw();
     let profiler = i32::try_from(child.id()).unwrap_or(i32::MAX);
@@ -372,8 +373,9 @@ fn reap_orphans(child: &Child) {
     }
 }
 
-/// Runs a command to completion in the terminal's foreground, and ends its leftover processes. `started` gets its
-/// process id. When `stop` is incremented, the command is stopped: INT, TERM after `silence_limit`, then KILL.
+/// Runs a command to completion in the terminal's foreground, and ends its leftover processes. `started` gets the
+/// command's process id. When `stop` is incremented, the command is stopped: INT, TERM after `silence_limit`, then
+/// KILL.
 pub fn run_in_foreground(
     words: &[OsString],
     env: &[(String, String)],
@@ -400,7 +402,7 @@ pub fn run_in_foreground(
         };
         if due && let Some((stage, signal)) = told.map_or(Stage::Running, |t| t.0).next() {
             told = Some((stage, Instant::now()));
-            // The terminal's process group contains the shell's whole job; only the run's own processes are signalled.
+            // The terminal's process group contains the shell's entire job; only the run's own processes are signaled.
             for p in process::descendants(getpid().as_raw()) {
                 let _ = kill(Pid::from_raw(p.pid), signal);
             }
@@ -411,13 +413,13 @@ pub fn run_in_foreground(
     Ok((status, told.is_some()))
 }
 
-/// Ends the processes of a killed supervisor: they became children of this process, which must be a subreaper. They get
-/// `silence_limit` to end by themselves.
+/// Ends the processes of a killed supervisor: they became children of this process, which must be a subreaper. They
+/// have `silence_limit` to end on their own.
 pub fn end_leftovers(silence_limit: Duration) {
     end_leftover_processes(Instant::now() + silence_limit.saturating_sub(LEFT));
 }
 
-/// Ends leftover processes of the run: waits for them to end by themselves, then sends TERM, then KILL. Returns the
+/// Ends leftover processes of the run: waits for them to end on their own, then sends TERM, then KILL. Returns the
 /// number of processes that had to be ended.
 fn end_leftover_processes(ended: Instant) -> usize {
     let mine = getpid().as_raw();

@@ -1,12 +1,11 @@
-//! Builds the tracer: a shared object in C that includes no system header and is linked against stubs, so that it
-//! requires no particular version of glibc's symbols and loads on any Linux. Needs a C compiler, like the bundled
-//! SQLite.
+//! Builds the tracer: a shared object in C that includes no system headers and is linked against stubs, so that it
+//! requires no particular glibc symbol versions and loads on any Linux. Needs a C compiler, as does the bundled SQLite.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, io};
 
-/// Libraries whose functions are used, by their sonames.
+/// Libraries whose functions are used, by soname.
 const STUBS: [(&str, &str); 3] = [
     (
         "libc.so.6",
@@ -43,7 +42,7 @@ fn main() -> io::Result<()> {
     let variable = |name| env::var(name).unwrap_or_default();
     let (os, arch) = (variable("CARGO_CFG_TARGET_OS"), variable("CARGO_CFG_TARGET_ARCH"));
     if os != "linux" || !matches!(arch.as_str(), "x86_64" | "aarch64") {
-        // With an empty object, the program reports that it has no tracer.
+        // If the object is empty, the program reports that it has no tracer.
         return fs::write(&object, []);
     }
     let mut stubs = Vec::new();
@@ -61,7 +60,7 @@ fn main() -> io::Result<()> {
         "-Wl,--allow-shlib-undefined",
     ]);
     if arch == "aarch64" {
-        // Inlines atomics: the out-of-line helpers are libgcc's.
+        // Inlines atomics, because the out-of-line helpers are in libgcc.
         flags.push("-mno-outline-atomics");
     }
     let inputs: Vec<PathBuf> = std::iter::once(home.join("object/tracer.c")).chain(stubs).collect();

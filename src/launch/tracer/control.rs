@@ -1,7 +1,7 @@
-//! Control client of running traces: each traced process listens on a socket next to its trace.
+//! Control client for running traces: each traced process listens on a socket next to its trace.
 //!
-//! A process may be stopped, busy or gone, and a socket may belong to something else: all of them share a time limit of
-//! two seconds, and each answer is cut to one line.
+//! A process may be stopped, busy or gone, and a socket may belong to something else, so all processes share a time
+//! limit of two seconds, and each answer is limited to one line.
 
 use crate::launch::runs::process::read_process;
 use nix::errno::Errno;
@@ -16,14 +16,14 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Time limit for a process to answer.
+/// Time that a process has to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Pause before retrying a process whose connection queue is full, ms.
 const PAUSE: u16 = 20;
-/// Maximum bytes of an answer, which is one line.
+/// Maximum size of an answer, which is one line, bytes.
 const LONGEST: usize = 4096;
 
-/// Reason for a missing answer.
+/// Reason why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Silent {
     #[error("the program does not answer: it is stopped (SIGSTOP); `kill -CONT {0}` resumes it")]
@@ -42,38 +42,38 @@ pub enum Silent {
     Foreign,
 }
 
-/// The line that a process answered, or the reason why it did not.
+/// The line that a process answered, or the reason why it did not answer.
 pub type Answer = Result<String, Silent>;
 
 enum Stage {
     Connecting,
     Listening(UnixStream, Vec<u8>),
     Answered(Answer),
-    /// The socket's process has ended.
+    /// The process that owned the socket has ended.
     Gone,
 }
 
 struct Talk {
     pid: u32,
     name: OsString,
-    /// User of the socket file, and so of the process that made it.
+    /// Owner of the socket file, and thus of the process that created it.
     owner: u32,
     stage: Stage,
 }
 
 fn stage_after_error(e: Errno) -> Stage {
     match e {
-        // The queue is full, or a signal interrupted the call.
+        // The queue is full, or the call was interrupted by a signal.
         Errno::EAGAIN | Errno::EINTR => Stage::Connecting,
         _ => Stage::Gone,
     }
 }
 
-/// Connects without waiting and sends the command.
+/// Connects without blocking and sends the command.
 fn connect_and_send(folder: &File, name: &Path, owner: u32, word: &str) -> Result<Stage, Errno> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let fd = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
-    // A socket's path has at most 107 bytes: the folder is passed by its descriptor.
+    // The path of a socket is limited to 107 bytes, so the folder is passed as a descriptor.
     let address = UnixAddr::new(&Path::new(&format!("/proc/self/fd/{}", folder.as_raw_fd())).join(name))?;
     connect(fd.as_raw_fd(), &address)?;
     // The file may have been replaced since it was found.
@@ -102,7 +102,7 @@ fn receive_answer(socket: &mut UnixStream, heard: &mut Vec<u8>) -> Option<Answer
             (heard.len() > LONGEST).then_some(Err(Silent::Endless))
         }
         Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => None,
-        // It answered and closed without having read the whole command.
+        // The process answered and closed the socket without having read the whole command.
         Err(_) => Some(first_safe_line(heard)),
     }
 }
@@ -135,7 +135,7 @@ impl Talk {
     }
 }
 
-/// Reason for which a process does not answer; `None` if it has ended.
+/// Reason why a process does not answer; `None` if it has ended.
 fn silence_reason(pid: u32) -> Option<Silent> {
     match read_process(pid.cast_signed())?.state {
         'T' => Some(Silent::Stopped(pid)),
@@ -146,7 +146,7 @@ fn silence_reason(pid: u32) -> Option<Silent> {
     }
 }
 
-/// Sockets of this user next to the traces with that path prefix.
+/// This user's sockets next to the traces with that path prefix.
 fn find_sockets(output: &Path, folder: &Path) -> io::Result<Vec<Talk>> {
     let stem = output.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let user = nix::unistd::geteuid();
@@ -162,7 +162,7 @@ fn find_sockets(output: &Path, folder: &Path) -> io::Result<Vec<Talk>> {
     Ok(out)
 }
 
-/// Waits until a socket is readable, or for a short pause.
+/// Waits until a socket is readable, at most for a short pause.
 fn wait_for_answers(talks: &[Talk], until: Instant) {
     let fds = talks.iter().filter_map(|t| if let Stage::Listening(socket, _) = &t.stage { Some(socket.as_fd()) } else { None });
     let mut fds: Vec<PollFd> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
@@ -171,7 +171,8 @@ fn wait_for_answers(talks: &[Talk], until: Instant) {
 }
 
 /// Sends a command (`open`, `close`, `flush`, `state`) to every process whose trace has that path prefix, and returns
-/// the process ids with their answers, or the reasons for missing ones. Skips sockets of processes that have ended.
+/// the process ids with their answers, or with the reasons why there are none. Skips the sockets of processes that have
+/// ended.
 pub fn send_command(output: &Path, word: &str) -> io::Result<Vec<(u32, Answer)>> {
     let folder = output.parent().unwrap_or(Path::new("/"));
     let opened = File::open(folder)?;

@@ -1,18 +1,19 @@
-//! Joins the traces of a run's processes into one file.
+//! Joins the traces of a run's processes into a single file.
 
 use crate::launch::open;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Concatenates the parts into `whole` and removes them; a single part is renamed. On an error the parts stay as they
-/// are.
+/// Concatenates the parts into `whole` and removes them; a single part is renamed. On an error, the parts are left as
+/// they are.
 pub fn join_traces(parts: &[PathBuf], whole: &Path) -> io::Result<()> {
     match parts {
         [] => return Ok(()),
         [one] if !whole.exists() => return std::fs::rename(one, whole),
         _ => {}
     }
-    // The folder may be one that others can write to: a name that they can guess could be a link to a file of this user.
+    // Others may be able to write to the folder: a name that they can guess could be a link to one of this user's
+    // files.
     let folder = whole.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut joined = tempfile::Builder::new().prefix(".").suffix(".joining").tempfile_in(folder)?;
     for part in parts {
@@ -45,7 +46,7 @@ mod tests {
         join_traces(&parts[..1], &at("other.wstrace")).unwrap();
         assert!(!parts[0].exists() && at("other.wstrace").exists());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "nothing unfinished is left");
-        // Another user may have made a link with a name that can be guessed.
+        // Another user may have created a link with a name that can be guessed.
         write();
         std::fs::write(at("elsewhere"), "theirs").unwrap();
         for name in ["third.wstrace.joining", ".third.wstrace.joining", "third.joining"] {

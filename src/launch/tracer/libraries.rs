@@ -1,4 +1,4 @@
-//! Search for libcupti: in the wheels of the program's own Python, in conda's environment, in CUDA toolkits, in
+//! Searches for libcupti: in the wheels of the program's own Python, in conda's environment, in CUDA toolkits, and in
 //! Nsight's folders. If the program has already loaded one, the tracer uses that one, otherwise the first that works
 //! with the driver.
 
@@ -14,27 +14,27 @@ pub struct Library {
     pub of: &'static str,
 }
 
-/// Sub-folders whose names begin with a text, in reverse order; all of them for an empty text.
+/// Subfolders whose names start with a string, in reverse order; all subfolders if the string is empty.
 fn subfolders_with_prefix(folder: &Path, begins: &str) -> Vec<PathBuf> {
     let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = names.filter(|e| e.file_name().to_string_lossy().starts_with(begins)).map(|e| e.path()).collect();
-    // Names contain the version: the newest first.
+    // The names contain the version, so the newest comes first.
     found.sort();
     found.reverse();
     found
 }
 
-/// Finds the libcupti of a folder: the name with the fewest parts after `.so`, which is the one that programs link
-/// with.
+/// Finds the libcupti in a folder: the name with the fewest parts after `.so`, which is the one that programs link
+/// against.
 fn find_libcupti_in(folder: &Path) -> Option<PathBuf> {
     subfolders_with_prefix(folder, "libcupti.so").into_iter().filter(|p| p.is_file()).min_by_key(|p| {
         let name = p.file_name().map_or(0, |n| n.to_string_lossy().matches('.').count());
-        // `libcupti.so` itself is a link for compilers, used only if there is nothing else.
+        // `libcupti.so` itself is a link for compilers and used only if there is nothing else.
         if name == 1 { usize::MAX } else { name }
     })
 }
 
-/// Library folders of wheels below the prefix of a Python (or of another program in its `bin`).
+/// Library folders of wheels below the prefix of a Python (or of another program in the `bin` folder there).
 fn package_folders(prefix: &Path) -> Vec<PathBuf> {
     let mut out = Vec::new();
     for lib in ["lib", "lib64"] {
@@ -49,7 +49,7 @@ fn package_folders(prefix: &Path) -> Vec<PathBuf> {
 }
 
 /// Install prefixes of the programs that a command starts (the launcher and its Python), each with its owner's user id.
-/// A virtual environment is the folder that contains its Python, even if that is a link.
+/// For a virtual environment, this is the folder that contains its Python, even if that Python is a link.
 fn program_prefixes(program: &[String]) -> Vec<(PathBuf, u32)> {
     let mut out = Vec::new();
     for word in program.iter().filter(|w| !w.starts_with('-')) {
@@ -70,7 +70,8 @@ fn owner_uid(path: &Path) -> Option<u32> {
 }
 
 /// Finds every libcupti for a program, in the order in which they are tried, except those that other users could have
-/// installed; the owner of the program, or of a folder named by a variable, is trusted. `root` is `/` except in tests.
+/// installed; the owner of the program, or of a folder that a variable names, is trusted. `root` is `/` except in
+/// tests.
 pub fn find_libraries(root: &Path, program: &[String], variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<Library> {
     let mut folders: Vec<(PathBuf, &'static str, Option<u32>)> = Vec::new();
     let named = |name: &str| variable(name).map(|path| (path.clone(), owner_uid(&path)));
@@ -140,8 +141,8 @@ mod tests {
         let found: Vec<_> = find_libraries(root.path(), &program, |_| None).into_iter().map(|l| (l.path, l.of)).collect();
         let (packages, cuda) = ((wheel.clone(), "Python's packages"), (toolkit, "the CUDA toolkit"));
         assert_eq!(found, [packages, cuda.clone(), (nsight.clone(), "Nsight Systems")]);
-        // Others can write next to this file: the file does not count as a program, and the library may be another
-        // user's.
+        // Others can write to the folder of this file, so the file does not count as a program, and the library may be
+        // another user's.
         let mode = |path: &Path, mode: u32| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
         let of = |program: &[String]| find_libraries(root.path(), program, |_| None).into_iter().map(|l| l.path).collect::<Vec<_>>();
         mode(&root.path().join("venv/bin/python3"), 0o644);

@@ -1,4 +1,4 @@
-//! The built-in tracer: a shared object that the CUDA driver loads into a program, and its set-up.
+//! The built-in tracer: a shared object that the CUDA driver loads into a program, and the code that sets it up.
 
 mod control;
 mod failed_start;

@@ -1,4 +1,4 @@
-//! Circumstances that keep the tracer out of a program, found before the program starts.
+//! Circumstances that keep the tracer out of a program, detected before the program starts.
 
 use crate::launch::locate_tools::find_on_path;
 use object::elf::{EM_AARCH64, EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, PT_INTERP};
@@ -8,7 +8,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Circumstance in which nothing, or not the program itself, will be recorded. Each sentence ends with a way out.
+/// Reason why nothing, or not the program itself, will be recorded. Each message ends with a way out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
     #[error(
@@ -46,23 +46,23 @@ pub enum Obstacle {
     Capable(String),
 }
 
-/// Programs that pass their variables on to another program, which they are given as an argument.
+/// Programs that pass their environment on to another program, which is one of their arguments.
 const PASSING: [&str; 13] =
     ["env", "nice", "nohup", "time", "timeout", "taskset", "numactl", "setsid", "stdbuf", "chrt", "ionice", "catchsegv", "xargs"];
-/// Programs that start others without most variables.
+/// Programs that start others without most environment variables.
 const CLEARING: [&str; 7] = ["sudo", "doas", "su", "pkexec", "runuser", "systemd-run", "machinectl"];
 const CONTAINERS: [&str; 4] = ["docker", "podman", "nerdctl", "kubectl"];
 /// Programs that start others on another machine, or later.
 const REMOTE: [&str; 6] = ["ssh", "pdsh", "sbatch", "qsub", "bsub", "at"];
 
-/// Static programs that are known to start others only.
+/// Static programs that are known to do nothing but start others.
 const STATIC_LAUNCHERS: [&str; 5] = ["uv", "uvx", "pixi", "mise", "just"];
 
 fn base_name(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// Says why a program's variables will not reach what it starts.
+/// Explains why a program's environment variables will not reach the programs that it starts.
 fn lost_variables(words: &[String]) -> Option<Obstacle> {
     let (first, rest) = words.split_first()?;
     let name = base_name(first);
@@ -71,7 +71,7 @@ fn lost_variables(words: &[String]) -> Option<Obstacle> {
         "env" if options.iter().any(|o| matches!(*o, "-i" | "-" | "--ignore-environment")) => {
             return Some(Obstacle::Cleared(format!("env {}", options.join(" "))));
         }
-        // Kept are all variables but those of the dynamic loader, which the tracer can do without.
+        // All variables are kept except those of the dynamic loader, which the tracer does not need.
         "sudo" if options.iter().any(|o| matches!(*o, "-E" | "--preserve-env")) => return None,
         "systemd-run" if options.contains(&"--scope") => return None,
         _ if CLEARING.contains(&name) => return Some(Obstacle::Cleared(name.to_owned())),
@@ -84,7 +84,7 @@ fn lost_variables(words: &[String]) -> Option<Obstacle> {
     if !PASSING.contains(&name) {
         return None;
     }
-    // Its options, their values, and variables come before the program.
+    // The options, their values, and variables precede the program.
     let is_program = |w: &str| !w.starts_with('-') && !w.contains('=') && !w.starts_with(|c: char| c.is_ascii_digit());
     let at = rest.iter().position(|w| is_program(w))?;
     lost_variables(&rest[at..])
@@ -135,16 +135,16 @@ fn describe_executable(path: &Path) -> Option<Obstacle> {
     }
 }
 
-/// Finds out what will keep the tracer out of a program.
+/// Determines what will keep the tracer out of a program.
 pub fn find_obstacle(words: &[String]) -> Option<Obstacle> {
     lost_variables(words).or_else(|| describe_executable(&find_program(words.first()?)?))
 }
 
-/// Creates a file in a folder and removes it; returns the room that is left there, bytes.
+/// Creates a file in a folder and removes it; returns the free space there, bytes.
 pub fn try_to_write(folder: &Path) -> std::io::Result<u64> {
     let trial = folder.join(format!(".warpscope-{}", std::process::id()));
     match File::options().write(true).create_new(true).open(&trial) {
-        // Another machine's process with the same number tries the same folder: it can be written to.
+        // A process with the same id on another machine is testing the same folder, so it is writable.
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
         Err(e) => return Err(e),
         Ok(_) => std::fs::remove_file(&trial)?,
@@ -152,8 +152,8 @@ pub fn try_to_write(folder: &Path) -> std::io::Result<u64> {
     Ok(nix::sys::statvfs::statvfs(folder).map_or(u64::MAX, |s| s.blocks_available().saturating_mul(s.fragment_size())))
 }
 
-/// Returns true for a program that loads the shared library `libasan`, which refuses to start unless it is the first preloaded
-/// library.
+/// Returns true for a program that loads the shared library `libasan`, which refuses to start unless it is the first
+/// preloaded library.
 pub fn loads_address_sanitizer(word: &str) -> bool {
     let Some(file) = find_program(word).and_then(|path| File::open(path).ok()) else { return false };
     let data = ReadCache::new(file);
@@ -225,7 +225,7 @@ mod tests {
             path.display().to_string()
         };
         let dynamic = std::fs::read(&own).unwrap();
-        // The segment that names the loader becomes unused.
+        // The segment that names the loader is made unused.
         let mut without_loader = dynamic.clone();
         let number = |at: usize, n: usize| dynamic[at..at + n].iter().rev().fold(0, |all, &b| all << 8 | usize::from(b));
         let (table, size, count) = (number(32, 8), number(54, 2), number(56, 2));

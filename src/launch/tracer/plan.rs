@@ -1,4 +1,4 @@
-//! Plan of a measurement: a file that the tracer reads, with the metrics that fit into one pass on each chip.
+//! Plan of a measurement: a file for the tracer, with the metrics that fit into one pass on each chip.
 
 use super::{Unable, start};
 use std::collections::HashSet;
@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 const GROUPS: &str = include_str!("groups.txt");
 const QUESTIONS: &str = include_str!("questions.txt");
 
-/// Names of the questions that can be asked of a launch.
+/// Names of the questions that a measurement can answer.
 pub fn question_names() -> impl Iterator<Item = &'static str> {
     QUESTIONS.lines().filter_map(|l| l.split_once(' ')).map(|(word, _)| word)
 }
 
-/// Restricts [`GROUPS`] to the metrics of some questions that each chip supports; CUPTI distributes them over passes.
+/// Restricts [`GROUPS`] to the metrics that answer some questions and that each chip supports; CUPTI distributes them
+/// over passes.
 fn groups_for_questions(questions: &[String]) -> String {
     if questions.is_empty() {
         return GROUPS.to_owned();
@@ -41,10 +42,10 @@ fn groups_for_questions(questions: &[String]) -> String {
 /// Launches whose counters are measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
-    /// The kernel's mangled name, its function name, or `regex:` and a POSIX extended regular expression that is
-    /// matched against the function name.
+    /// The kernel's mangled name, its function name, or `regex:` followed by a POSIX extended regular expression that
+    /// is matched against the function name.
     pub kernel: String,
-    /// Index of the launch in its process, from 0: CUPTI replays that launch for each pass. `None` for the next
+    /// Index of the launch in its process, 0-based: CUPTI replays that launch for each pass. `None` for the next
     /// launches, one pass each.
     pub nth: Option<u64>,
     /// Sample stall reasons instead of replaying the launch for counters.
@@ -54,7 +55,7 @@ pub struct Chosen {
 /// Measurements of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Measure {
-    /// Time that the survey of the most expensive kernels may add, in thousandths of the run's time; 0 for no survey.
+    /// Time that the survey of the most expensive kernels may add, in thousandths of the run time; 0 for no survey.
     pub survey: u32,
     pub chosen: Vec<Chosen>,
     pub only: Only,
@@ -62,7 +63,7 @@ pub struct Measure {
     pub questions: Vec<String>,
 }
 
-/// Filter of launches: others are neither chosen nor counted.
+/// Filter for launches: launches that do not match are neither chosen nor counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Only {
     /// Grid, in blocks.
@@ -79,7 +80,7 @@ pub struct NvtxRange {
     /// Contains no colon.
     pub domain: Option<String>,
     pub text: String,
-    /// Index of the range, from 1.
+    /// Number of the range, 1-based.
     pub nth: Option<u32>,
 }
 
@@ -103,7 +104,7 @@ impl Measure {
         format!("survey {}\nshare 90\n{only}{}{}", self.survey, chosen.collect::<String>(), groups_for_questions(&self.questions))
     }
 
-    /// Writes the plan to a file that this user's programs can read. Equal plans have equal names.
+    /// Writes the plan to a file that this user's programs can read. Equal plans have the same file name.
     pub fn write_plan(&self, cache: &Path) -> Result<PathBuf, Unable> {
         let text = self.format_plan();
         start::write_loadable_file(cache, &format!("measure-{:08x}.txt", crc32fast::hash(text.as_bytes())), text.as_bytes(), 0o600)
@@ -153,7 +154,7 @@ mod tests {
         let chips = |text: &str| text.lines().filter(|l| l.starts_with("chip ")).map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(chips(&text), chips(GROUPS));
         assert_eq!(text.lines().filter(|l| l.starts_with("group stalls gpu__time")).count(), text.matches("\ngroup roofline ").count());
-        // Metrics that a chip lacks are not requested.
+        // Metrics that a chip does not have are not requested.
         let turing = text.split("chip TU102\n").nth(1).unwrap().lines().next().unwrap();
         assert!(turing.contains("dram__bytes_read.sum") && !turing.contains("pipe_tc_cycles"), "{turing}");
         assert!(question_names().eq(["roofline", "cause", "memory", "accesses", "stalls", "pipes", "operations"]));

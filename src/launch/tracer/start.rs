@@ -12,17 +12,17 @@ use std::process::Command;
 pub enum Gate {
     /// Each `cudaProfilerStart`, until the next `cudaProfilerStop`.
     ProfilerApi,
-    /// An NVTX range with this domain and text: each time, or only the n-th entered (from 1).
+    /// An NVTX range with this domain and text: every time, or only the nth time it is entered (1-based).
     Nvtx { domain: Option<String>, text: String, nth: Option<u32> },
     /// Milliseconds after the start.
     Delay(u64),
-    /// The first launch of a kernel, by its mangled or function name.
+    /// The first launch of a kernel, given by its mangled or function name.
     Kernel(String),
-    /// The launch after this number of launches.
+    /// The first launch after this many launches.
     Launches(u64),
-    /// A command through the control socket.
+    /// A command sent through the control socket.
     ByHand,
-    /// Short recordings at random moments, which may add this share of time, in hundredths of a percent.
+    /// Short recordings at random times, which may add this share of the run time, in hundredths of a percent.
     Overhead(u32),
 }
 
@@ -30,28 +30,28 @@ pub enum Gate {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "one for each option")]
 pub struct Record {
-    /// Path of the traces without process id and suffix; absolute.
+    /// Absolute path of the traces without process id and suffix.
     pub output: PathBuf,
-    /// Kernels only.
+    /// Record only kernels.
     pub lean: bool,
-    /// All driver calls, not only those that launch, copy, wait or allocate.
+    /// Record all driver calls, not only those that launch, copy, wait or allocate.
     pub all_calls: bool,
     /// Record each CUDA graph as one operation.
     pub whole_graphs: bool,
     /// Record every allocation of device memory.
     pub memory: bool,
-    /// Samples of the launching threads a second; 0 for none.
+    /// Samples of the launching threads per second; 0 for none.
     pub stack_rate: u32,
     pub gate: Option<Gate>,
-    /// Length of the recording, in milliseconds.
+    /// Duration of the recording, ms.
     pub length: Option<u64>,
-    /// Keep only this many of the last milliseconds.
+    /// Keep only the last part of the recording, this many ms long.
     pub keep: Option<u64>,
-    /// Recorded ranks of a job, as first and last of each interval; all if empty.
+    /// Ranks of a job to record, as the first and last rank of each interval; all if empty.
     pub ranks: Vec<(u32, u32)>,
     /// The measurement plan ([`Measure::write_plan`](super::Measure::write_plan)).
     pub plan: Option<PathBuf>,
-    /// Also preload the object (`LD_PRELOAD`), so that processes that exit through `_exit` lose nothing.
+    /// Also preload the object (`LD_PRELOAD`), so that processes that exit through `_exit` lose no data.
     pub preload: bool,
 }
 
@@ -74,8 +74,8 @@ pub fn write_object(cache: &Path) -> Result<PathBuf, Unable> {
     write_loadable_file(cache, &format!("tracer-{:08x}.so", crc32fast::hash(OBJECT)), OBJECT, 0o700)
 }
 
-/// Writes a file that programs load or read, so that no other user can replace it. Uses the first suitable folder: the
-/// cache, the session's own (`XDG_RUNTIME_DIR`), one below the temporary directory.
+/// Writes a file that programs load or read, in such a way that no other user can replace it. Uses the first suitable
+/// folder: the cache, the session's own (`XDG_RUNTIME_DIR`), or one below the temporary directory.
 pub(super) fn write_loadable_file(cache: &Path, name: &str, bytes: &[u8], mode: u32) -> Result<PathBuf, Unable> {
     let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|p| p.is_absolute()).map(|p| p.join("warpscope"));
     let mut first = None;
@@ -96,7 +96,7 @@ fn write_to_folder(folder: &Path, name: &str, bytes: &[u8], mode: u32) -> std::i
     Ok(real.join(name))
 }
 
-/// Tests whether the dynamic loader treats the path as one name: its lists are separated by colons and blanks.
+/// Returns true if the dynamic loader treats the path as a single name: its lists are separated by colons and blanks.
 fn is_single_list_entry(path: &Path) -> bool {
     path.to_str().is_some_and(|p| !p.contains([':', ' ', '\t', '\n']))
 }
@@ -124,7 +124,7 @@ impl Record {
         })
     }
 
-    /// Environment variables for a program. `before` looks up existing variables.
+    /// Environment variables for a program. `before` looks up the existing ones.
     fn environment_variables(
         &self,
         object: &Path,
@@ -138,7 +138,7 @@ impl Record {
             return Err(Unable::Taken(INJECTION));
         }
         let mut out = vec![(INJECTION, object.as_os_str().to_owned()), ("WARPSCOPE_TRACE_OUT", self.output.as_os_str().to_owned())];
-        // If another tool already receives NVTX, do not replace it; kernels are still recorded.
+        // If another tool already receives NVTX events, do not replace it; kernels are still recorded.
         if before("NVTX_INJECTION64_PATH").is_none_or(|v| v.is_empty() || ours(&v)) {
             out.push(("NVTX_INJECTION64_PATH", object.as_os_str().to_owned()));
         }
@@ -193,8 +193,9 @@ pub struct Attachable {
     pub settings: PathBuf,
 }
 
-/// Writes the object and its settings to a folder from which the process can read them: for another user's process, which
-/// only root attaches to, a folder of root's that everyone may read. `process`: its user and its id.
+/// Writes the object and its settings to a folder from which the process can read them. If the process belongs to
+/// another user, only root attaches to it, and the folder is one of root's that everyone may read. `process` is the
+/// user id and process id.
 pub fn write_attachable(record: &Record, libraries: &[Library], cache: &Path, process: (u32, i32)) -> Result<Attachable, Unable> {
     use std::os::unix::ffi::OsStrExt;
     if OBJECT.is_empty() {

@@ -1,9 +1,9 @@
-//! Launch filter of a job: patterns on the kernel name, and launch numbers of each kernel symbol.
+//! Launch filter of a job: patterns for the kernel name, and launch numbers for each kernel symbol.
 
 use super::read::{Job, Value};
 use super::regex::Engines;
 
-/// Maximum number of launches in a range; rocprofv3 stores each number of a range in memory.
+/// Maximum number of launches in a range; rocprofv3 stores every number in the range in memory.
 const MOST: u64 = 10_000_000;
 
 /// Name form that the patterns are matched against.
@@ -17,12 +17,12 @@ pub enum Spelled {
     Mangled,
 }
 
-/// Launch numbers, from 1.
+/// Launch numbers, 1-based.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Numbers {
     /// Every launch.
     All,
-    /// Without a range a thread trace records only the first launch of each kernel.
+    /// Without a range, a thread trace records only the first launch of each kernel.
     First,
     /// Inclusive ranges, sorted and disjoint.
     These(Vec<(u64, u64)>),
@@ -37,7 +37,7 @@ impl Numbers {
         }
     }
 
-    /// Formats the numbers as text: `1, 3–4`.
+    /// Formats the numbers for display: `1, 3–4`.
     pub fn describe(&self) -> String {
         let piece = |&(low, high): &(u64, u64)| if low == high { low.to_string() } else { format!("{low}–{high}") };
         match self {
@@ -52,21 +52,22 @@ impl Numbers {
     }
 }
 
-/// Parsed text of ranges.
+/// Result of parsing a list of ranges.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     pub ranges: Vec<(u64, u64)>,
-    /// Pieces that are neither a number nor a range. The tool library ends the program at start-up if there are any.
+    /// Items that are neither a number nor a range. If there are any, the tool library terminates the program at
+    /// startup.
     pub wrong: Vec<String>,
     /// Contains 0.
     pub zero: bool,
     /// Contains nested brackets.
     pub nested: bool,
-    /// Contains ranges too long to be stored as a set of numbers.
+    /// Contains ranges that are too long to be stored as a set of numbers.
     pub long: bool,
 }
 
-/// Parses ranges as rocprofv3's tool library does: splits at brackets, commas and blanks, so nesting has no effect.
+/// Parses ranges as rocprofv3's tool library does: it splits at brackets, commas and blanks, so nesting has no effect.
 pub fn parse_ranges(texts: &[&str]) -> Written {
     let mut out = Written::default();
     let mut depth = 0;
@@ -106,7 +107,7 @@ pub struct Filter {
     pub exclude: Option<String>,
     pub spelled: Spelled,
     pub numbers: Numbers,
-    /// Only launches in regions opened by the program.
+    /// Only launches in regions that the program opens.
     pub regions: bool,
     including: Option<Engines>,
     excluding: Option<Engines>,
@@ -118,7 +119,7 @@ impl std::fmt::Debug for Filter {
     }
 }
 
-/// Returns the value of an option if rocprofv3 treats the option as set.
+/// Returns the value of an option if rocprofv3 considers the option set.
 pub(super) fn find_value<'a>(job: &'a Job, name: &str) -> Option<&'a Value> {
     job.keys.iter().find(|k| k.name == name).map(|k| &k.value).filter(|v| v.is_true())
 }
@@ -157,15 +158,15 @@ impl Filter {
         Some(Self { include, exclude, spelled, numbers, regions: has("selected_regions"), including, excluding })
     }
 
-    /// Returns true if the name is selected, up to `ROCm` 7.0 and from 7.1 on; `None` if a pattern is invalid or
-    /// takes too long.
+    /// Returns true if the name is selected, first for `ROCm` 7.0 and older, then for 7.1 and newer; `None` if a
+    /// pattern is invalid or takes too long.
     pub fn matches_name(&self, name: &str) -> [Option<bool>; 2] {
         let search = |engines: &Option<Engines>, without| engines.as_ref().map_or([Some(without); 2], |e| e.find_matches(name));
         let (include, exclude) = (search(&self.including, true), search(&self.excluding, false));
         [0, 1].map(|i| Some(include[i]? && !exclude[i]?))
     }
 
-    /// Returns the errors of the patterns, up to `ROCm` 7.0 and from 7.1 on.
+    /// Returns the errors in the patterns, first for `ROCm` 7.0 and older, then for 7.1 and newer.
     pub fn pattern_errors(&self) -> [Option<&str>; 2] {
         let both = [&self.including, &self.excluding].map(|e| e.as_ref().map_or([None; 2], Engines::errors));
         [0, 1].map(|i| both[0][i].or(both[1][i]))

@@ -1,6 +1,6 @@
-//! Checks rocprofv3's input files: the data collected by each job, the launches it actually selects, and
-//! incompatibilities with releases of `ROCm`. The rules come from `rocprofv3.py` and the tool library of `ROCm` 6.2
-//! to 7.14; nothing was run on an AMD GPU.
+//! Checks rocprofv3's input files: the data that each job collects, the launches that it actually selects, and
+//! incompatibilities with `ROCm` releases. The rules come from `rocprofv3.py` and the tool library of `ROCm` 6.2 to
+//! 7.14; nothing was run on an AMD GPU.
 
 pub mod filter;
 mod options;
@@ -40,12 +40,12 @@ impl JobProblem {
 /// A job and its findings.
 #[derive(Debug)]
 pub struct Checked {
-    /// Job number, from 1.
+    /// Job number, 1-based.
     pub number: usize,
     pub line: Option<usize>,
     /// Description of the collected data.
     pub collects: Vec<String>,
-    /// Launches that get counters or a thread trace; `None` if it collects neither.
+    /// Launches that get counters or a thread trace; `None` if the job collects neither.
     pub filter: Option<Filter>,
     /// Findings, most severe first.
     pub findings: Vec<JobProblem>,
@@ -66,10 +66,10 @@ impl File {
     }
 }
 
-/// Checks a file by its name and text.
+/// Checks a file given its name and contents.
 ///
 /// # Errors
-/// Returns a sentence about a file that rocprofv3 would reject.
+/// Fails if rocprofv3 would reject the file; the error is one sentence.
 pub fn check_file(name: &str, text: &str) -> Result<File, String> {
     let (jobs, beside) = read::parse_jobs(name, text)?;
     let findings = rules::of_file(name, &jobs, &beside);

@@ -1,5 +1,5 @@
-//! Options of a job: rocprofv3's long options with `_` for `-`, and the type of their values. rocprofv3 checks
-//! neither names nor types in a file. Taken from `rocprofv3.py` of `ROCm` 6.2 to 7.14 and its change log.
+//! Options of a job: rocprofv3's long options with `_` instead of `-`, and the types of their values. rocprofv3 checks
+//! neither the names nor the types in a file. Taken from `rocprofv3.py` of `ROCm` 6.2 to 7.14 and its changelog.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionKind {
@@ -7,18 +7,18 @@ pub enum OptionKind {
     Trace,
     Switch,
     Text,
-    /// A list of texts.
+    /// A list of strings.
     Texts,
-    /// A list of lists of texts.
+    /// A list of lists of strings.
     Groups,
     Number,
-    /// A text with a decimal or `0x…` number. A YAML number works, too, but rocprofv3 treats 0 as not set.
+    /// A string with a decimal or `0x…` number. A YAML number also works, but rocprofv3 treats 0 as not set.
     Mask,
 }
 
 use OptionKind::{Groups, Mask, Number, Switch, Text, Texts, Trace};
 
-/// Name, type, and the first `ROCm` release that may have it, if known.
+/// Name, type, and the first `ROCm` release that may support it, if known.
 const OPTIONS: &[(&str, OptionKind, &str)] = &[
     ("pmc", Texts, ""),
     ("pmc_groups", Groups, "7.0"),
@@ -127,7 +127,7 @@ const OPTIONS: &[(&str, OptionKind, &str)] = &[
     ("echo", Switch, ""),
 ];
 
-/// Returns the type of an option and the first release that may have it (empty if unknown).
+/// Returns the type of an option and the first release that may support it (empty if unknown).
 pub fn find_option(name: &str) -> Option<(OptionKind, &'static str)> {
     OPTIONS.iter().find(|o| o.0 == name).map(|o| (o.1, o.2))
 }

@@ -1,10 +1,10 @@
-//! rocprofv3's input files: YAML and JSON with a list `jobs`, and text with lines `pmc:`. YAML scalars are resolved
-//! like Python's `yaml` (YAML 1.1), which rocprofv3 uses.
+//! rocprofv3's input files: YAML and JSON with a list `jobs`, and text with `pmc:` lines. YAML scalars are resolved as
+//! Python's `yaml` (YAML 1.1) does, because rocprofv3 uses it.
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use std::collections::HashMap;
 
-/// Limits of nesting depth and number of values per file; values behind aliases count each time.
+/// Maximum nesting depth and number of values per file; values behind aliases count each time.
 const DEEPEST: u32 = 32;
 const MOST: usize = 100_000;
 
@@ -12,7 +12,7 @@ const MOST: usize = 100_000;
 pub enum Value {
     Null,
     Bool(bool),
-    /// A number as written.
+    /// A number, as written in the file.
     Number(String),
     Text(String),
     List(Vec<Value>),
@@ -46,7 +46,7 @@ impl Value {
         }
     }
 
-    /// Returns the value's truth value in Python.
+    /// Returns true if Python would consider the value true.
     pub fn is_true(&self) -> bool {
         match self {
             Self::Null => false,
@@ -177,7 +177,7 @@ fn insert_key(keys: &mut Vec<Key>, at: &mut HashMap<String, usize>, key: Key) {
     }
 }
 
-/// Returns the number of values charged for a copy; long texts count as several.
+/// Returns the number of values that a copy counts as; long strings count as several.
 fn count_values(value: &Value) -> usize {
     const TEXT: usize = 64;
     match value {
@@ -212,7 +212,7 @@ fn from_json(value: serde_json::Value) -> Value {
     }
 }
 
-/// Parses a text file: one job per line that has `pmc:` outside of a comment.
+/// Parses a text file: each line with `pmc:` outside a comment is a job.
 fn parse_text(text: &str) -> Vec<Job> {
     let job = |(i, line): (usize, &str)| {
         let line = line.split('#').next().unwrap_or_default();
@@ -224,10 +224,11 @@ fn parse_text(text: &str) -> Vec<Job> {
     text.lines().enumerate().filter_map(job).collect()
 }
 
-/// Parses the jobs of a file by its extension, as rocprofv3 does, and returns them with the keys outside of `jobs`.
+/// Parses the jobs of a file according to its extension, as rocprofv3 does, and returns them with the keys outside
+/// `jobs`.
 ///
 /// # Errors
-/// Returns a sentence about input that rocprofv3 would also reject.
+/// Fails if rocprofv3 would also reject the input; the error is one sentence.
 pub fn parse_jobs(name: &str, text: &str) -> Result<(Vec<Job>, Vec<Key>), String> {
     let suffix = name.rsplit_once('.').map_or("", |(_, s)| s);
     let root = match suffix {

@@ -1,12 +1,12 @@
-//! The two regular expression engines of rocprofv3: `std::regex` (ECMAScript) up to `ROCm` 7.0, and AMD's own from 7.1
-//! on. AMD's engine lacks non-capturing groups, look-around, back-references and `\b`, and does not backtrack into
+//! The two regular expression engines of rocprofv3: `std::regex` (ECMAScript) up to `ROCm` 7.0, and AMD's own since
+//! 7.1. AMD's engine has no non-capturing groups, look-around, back-references or `\b`, and does not backtrack into
 //! groups and alternatives. The implementation follows the source of AMD's engine (`lib/common/regex.cpp`) and was
 //! checked against a model of that engine.
 
-/// Step limit of a search.
+/// Maximum number of steps of a search.
 const STEPS: u32 = 4_000_000;
-/// Limit of the estimated paths for the older engine, which has no backtracking limit: three `.*` on a name of 190
-/// characters.
+/// Maximum estimated number of paths for the older engine, which has no backtracking limit of its own: three `.*` on a
+/// name of 190 characters.
 const MOST_WAYS: f64 = 268_435_456.0;
 /// Maximum depth of nested groups.
 const DEEPEST: u32 = 64;
@@ -50,7 +50,7 @@ fn is_class(c: char) -> bool {
     matches!(c, 'd' | 'D' | 'w' | 'W' | 's' | 'S')
 }
 
-/// Returns the character of an escape that is not a class.
+/// Returns the character that an escape stands for if it is not a class.
 fn unescape_char(c: char) -> char {
     match c {
         'n' => '\n',
@@ -204,7 +204,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Returns the end positions after each number of repeats, starting with zero.
+    /// Returns the end positions after each number of repetitions, starting with zero.
     fn repeat_ends(&mut self, of: &Node, most: Option<usize>, at: usize) -> Vec<usize> {
         let (mut ends, mut last) = (vec![at], at);
         while most.is_none_or(|m| ends.len() <= m) {
@@ -237,7 +237,7 @@ impl Search<'_> {
         possible.into_iter().find_map(|end| if self.steps == 0 { None } else { self.match_sequence(rest, end) })
     }
 
-    /// Returns the end of a node that begins here, if it matches.
+    /// Returns the end of the match if the node matches here.
     fn match_node(&mut self, node: &Node, at: usize) -> Option<usize> {
         self.steps = self.steps.checked_sub(1)?;
         let next = |is: bool| is.then_some(at + 1);
@@ -271,7 +271,7 @@ pub struct Pattern(Node);
 
 impl Pattern {
     /// # Errors
-    /// Fails if the engine would throw, which ends the program under rocprofv3.
+    /// Fails if the engine would throw an exception, which terminates the program under rocprofv3.
     pub fn new(pattern: &str) -> Result<Self, String> {
         let text: Vec<char> = pattern.chars().collect();
         let mut reader = Reader { text: &text, at: 0, depth: 0 };
@@ -288,7 +288,7 @@ impl Pattern {
     }
 }
 
-/// Describes constructs that the engines interpret differently: the construct, and its meaning to AMD's engine.
+/// Describes constructs that the engines interpret differently: the construct, and AMD's interpretation of it.
 pub fn engine_differences(pattern: &str) -> Vec<&'static str> {
     let mut out = Vec::new();
     let letters: Vec<char> = pattern.chars().collect();
@@ -352,9 +352,9 @@ pub fn way_back(pattern: &str) -> Option<&str> {
 /// One alternative of a pattern, for [`count_pattern_paths`].
 #[derive(Clone, Copy)]
 struct Choice {
-    /// Number of paths of the preceding alternatives.
+    /// Number of paths through the preceding alternatives.
     before: f64,
-    /// Numbers of paths of all pieces except the last one, and of the last piece.
+    /// Product of the path counts of all pieces except the last one, and the path count of the last piece.
     pieces: f64,
     last: f64,
     /// Number of loops over a single character or over an element with a single path.
@@ -369,7 +369,7 @@ impl Choice {
         self.last = ways;
     }
 
-    /// Returns the number of paths of all alternatives so far: `n` characters are distributed among the loops.
+    /// Returns the number of paths through all alternatives so far: `n` characters are distributed among the loops.
     fn count_paths(&self, n: f64) -> f64 {
         self.before + (1..=self.loops).map(f64::from).fold(self.pieces * self.last, |w, i| w * (n + i) / i)
     }
@@ -440,12 +440,13 @@ impl Engines {
         Self { pattern: pattern.to_owned(), old: regress::Regex::new(pattern).map_err(|e| e.text), new: Pattern::new(pattern) }
     }
 
-    /// Returns the errors of the pattern, up to `ROCm` 7.0 and from 7.1 on.
+    /// Returns the errors in the pattern, first for `ROCm` 7.0 and older, then for 7.1 and newer.
     pub fn errors(&self) -> [Option<&str>; 2] {
         [self.old.as_ref().err().map(String::as_str), self.new.as_ref().err().map(String::as_str)]
     }
 
-    /// Returns true if the pattern matches anywhere in the text, up to `ROCm` 7.0 and from 7.1 on; `None` if unknown.
+    /// Returns true if the pattern matches anywhere in the text, first for `ROCm` 7.0 and older, then for 7.1 and
+    /// newer; `None` if unknown.
     pub fn find_matches(&self, text: &str) -> [Option<bool>; 2] {
         let letters = f64::from(u32::try_from(text.chars().count()).unwrap_or(u32::MAX));
         let short = count_pattern_paths(&self.pattern, letters) <= MOST_WAYS;
@@ -477,7 +478,7 @@ mod tests {
         }
     }
 
-    /// Text, pattern, result of a model of AMD's engine (`Err` if it throws), result of `std::regex`.
+    /// Text, pattern, result of a model of AMD's engine (`Err` if it throws), and result of `std::regex`.
     #[test]
     fn as_amds_engine_matches() {
         let cases = [

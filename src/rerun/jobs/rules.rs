@@ -1,4 +1,4 @@
-//! Checks of combinations of options in a job, and of the jobs in a file.
+//! Checks combinations of options in a job, and of jobs in a file.
 
 use super::JobProblem;
 use super::filter::{Filter, Numbers, Spelled, find_value, parse_ranges};
@@ -7,7 +7,7 @@ use super::read::{Job, Key, Value};
 use super::regex::{Engines, engine_differences, way_back};
 use crate::model::Severity::{Error, Info, Warning};
 
-/// Derived counters missing for CDNA 3 (gfx942, gfx950) in `ROCm` 7.0's `counter_defs.yaml`.
+/// Derived counters that `ROCm` 7.0's `counter_defs.yaml` does not define for CDNA 3 (gfx942, gfx950).
 const GONE: [&str; 4] = ["Wavefronts", "L2CacheHit", "MemUnitBusy", "VALUInsts"];
 
 fn option_line(job: &Job, name: &str) -> Option<usize> {
@@ -22,7 +22,7 @@ fn value_texts(value: Option<&Value>) -> Vec<String> {
     }
 }
 
-/// Describes the data collected by a job.
+/// Describes the data that a job collects.
 pub(super) fn collected_data(job: &Job) -> Vec<String> {
     let mut out = Vec::new();
     let traces: Vec<String> = job
@@ -159,7 +159,7 @@ fn check_numbers(job: &Job) -> Vec<JobProblem> {
     out
 }
 
-/// Checks combinations of a job's options. `several`: the file has other jobs.
+/// Checks combinations of a job's options. `several` is true if the file has other jobs.
 pub(super) fn of_job(job: &Job, filter: Option<&Filter>, several: bool) -> Vec<JobProblem> {
     let has = |name: &str| find_value(job, name).is_some();
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! Launches of a report that a job selects.
+//! Launches in a report that a job selects.
 
 use super::filter::{Filter, Spelled};
 use crate::model::{Kernel, LaunchOrder, Profile, Vendor};
@@ -16,27 +16,28 @@ pub struct Taken {
     pub grid: Option<[u32; 3]>,
     /// Number of launches of the symbol.
     pub launches: u64,
-    /// Selected launch numbers, from 1, at most [`SHOWN`].
+    /// Selected launch numbers, 1-based, at most [`SHOWN`].
     pub numbers: Vec<u64>,
     /// Number of selected launches.
     pub selected: u64,
 }
 
-/// Selection of a job in a report.
+/// Launches in a report that a job selects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selected {
-    /// Per symbol, in order of their first launch.
+    /// One entry per symbol, in order of first launch.
     pub taken: Vec<Taken>,
-    /// Kernels selected only up to `ROCm` 7.0, or only from 7.1 on.
+    /// Kernels that are selected only up to `ROCm` 7.0, or only since 7.1.
     pub differ: Vec<String>,
     /// Kernels whose name matches, but that have too few launches.
     pub too_few: Vec<String>,
-    /// Number of names for which a pattern took too long.
+    /// Number of names on which a pattern took too long.
     pub unknown: u64,
 }
 
 impl Selected {
-    /// Key that tells a symbol from others with the same name on the same GPU, which other code objects or processes loaded.
+    /// Key that distinguishes a symbol from others with the same name on the same GPU, which were loaded by other code
+    /// objects or processes.
     pub fn distinguish(&self, taken: &Taken) -> Option<String> {
         let mut others = self.taken.iter().filter(|t| *t != taken && t.kernel == taken.kernel && t.gpu == taken.gpu).peekable();
         others.peek()?;
@@ -50,7 +51,7 @@ impl Selected {
 /// Maximum number of launch numbers listed per symbol.
 pub const SHOWN: usize = 20;
 
-/// Returns a name in the form that the job's patterns match, if the report has it.
+/// Returns a name in the form that the job's patterns are matched against, if the report has it.
 fn spell_name(kernel: &Kernel, spelled: Spelled) -> Option<String> {
     match spelled {
         Spelled::Demangled => Some(kernel.demangled().to_owned()).filter(|n| !n.starts_with("_Z")),
@@ -61,10 +62,10 @@ fn spell_name(kernel: &Kernel, spelled: Spelled) -> Option<String> {
     }
 }
 
-/// Returns the selection of a job in a report of AMD GPUs.
+/// Returns the launches in a report of AMD GPUs that a job selects.
 ///
 /// # Errors
-/// Returns a sentence about a report that lacks the required data.
+/// Fails if the report does not contain the required data; the error is one sentence.
 pub fn select_launches(profile: &Profile, filter: &Filter) -> Result<Selected, String> {
     if profile.devices.iter().any(|d| d.maker != Vendor::Amd) {
         return Err("the report is not of AMD GPUs".to_owned());

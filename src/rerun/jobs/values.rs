@@ -1,4 +1,4 @@
-//! Checks of single option values: rocprofv3 uses the values as Python parses them from the file.
+//! Checks individual option values: rocprofv3 uses the values as Python parses them from the file.
 
 use super::JobProblem;
 use super::options::{OptionKind, find_option, option_names};
@@ -97,12 +97,12 @@ fn check_value(key: &Key) -> Vec<JobProblem> {
     out
 }
 
-/// Parses a text like rocprofv3's `int_auto`: base 16 if it contains `0x`.
+/// Parses a string like rocprofv3's `int_auto`: as base 16 if it contains `0x`.
 fn parse_mask(text: &str) -> Option<i64> {
     if text.contains("0x") { parse_int(text) } else { text.trim().parse().ok() }
 }
 
-/// Checks values of the right type against the limits of the option.
+/// Checks that values of the right type are within the limits of the option.
 fn check_limits(Key { name, value, line }: &Key) -> Vec<JobProblem> {
     let n = match value {
         Value::Number(text) | Value::Text(text) => parse_mask(text).or_else(|| parse_int(text)),
@@ -150,7 +150,7 @@ fn check_limits(Key { name, value, line }: &Key) -> Vec<JobProblem> {
 /// Checks each option of a job separately.
 pub(super) fn of_job(job: &Job) -> Vec<JobProblem> {
     let mut findings: Vec<JobProblem> = job.keys.iter().flat_map(check_value).collect();
-    // Report a release required by several options once.
+    // Report a release only once, even if several options require it.
     let mut newest: Vec<&'static str> = Vec::new();
     let mut needing: Vec<&str> = Vec::new();
     for (key, since) in job.keys.iter().filter_map(|k| find_option(&k.name).map(|o| (k, o.1))).filter(|(_, since)| !since.is_empty()) {

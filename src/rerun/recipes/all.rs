@@ -1,4 +1,4 @@
-//! Lookup of built-in and user recipes.
+//! Looks up built-in and user-defined recipes.
 
 use super::recipe::{Recipe, RecipeKind};
 use super::rows::RECIPES;

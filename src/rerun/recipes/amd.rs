@@ -1,5 +1,5 @@
-//! Recipes for AMD GPUs with rocprofv3, which requires `--` before the program. Options follow its documentation for
-//! `ROCm` 6.2 to 7; nothing was run on AMD hardware.
+//! Recipes for AMD GPUs with rocprofv3, which requires `--` before the program. The options follow its documentation
+//! for `ROCm` 6.2 to 7; nothing was run on AMD hardware.
 
 use super::pattern::Pattern;
 use super::prepared::{Place, Prepared, Wanted, part, program_part};
@@ -9,18 +9,18 @@ use std::fmt::Write as _;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Job {
-    /// Kernels and copies, with times.
+    /// Kernels and copies, with their times.
     Kernels,
     /// Kernels, copies and the runtime's API calls, for Perfetto.
     System,
     Counters,
     /// Thread trace: instructions of one compute unit over time.
     Threads,
-    /// Trace, counters and thread trace, from job files.
+    /// Trace, counters and thread trace, each from a job file.
     File,
 }
 
-/// Counters of both CDNA and RDNA that fit into one pass.
+/// Counters that both CDNA and RDNA have and that fit into one pass.
 const COUNTERS: [&str; 2] = ["SQ_WAVES", "FETCH_SIZE"];
 /// Buffer size per shader engine, bytes.
 const BUFFER: &str = "0x6000000";
@@ -33,8 +33,8 @@ impl Job {
     }
 }
 
-/// Returns rocprofv3's filters: a regular expression on the printed kernel name, and launch numbers per kernel, from
-/// 1.
+/// Returns rocprofv3's filters: a regular expression for the printed kernel name, and launch numbers per kernel,
+/// 1-based.
 fn kernel_filters(wanted: &Wanted) -> (Option<String>, Option<String>) {
     let regex = wanted.kernel.as_ref().map(|k| format!("^{}$", shell::escape_regex(k)));
     let first = wanted.skip.unwrap_or(0).saturating_add(1);
@@ -58,8 +58,8 @@ fn filter_parts(wanted: &Wanted) -> Vec<CommandPart> {
     out
 }
 
-/// Formats a YAML scalar in single quotes, where only the quote itself is special. Texts with line breaks (folded to
-/// blanks there) or control characters (not allowed in YAML) are escaped in double quotes.
+/// Formats a YAML scalar in single quotes, where only the quote itself is special. Strings with line breaks (which
+/// would be folded into blanks) or control characters (not allowed in YAML) are escaped in double quotes instead.
 fn quote_yaml(text: &str) -> String {
     if !text.contains(|c| is_unsafe_to_show(c) || matches!(c, '\u{fffe}' | '\u{ffff}')) {
         return format!("'{}'", text.replace('\'', "''"));
@@ -73,8 +73,8 @@ fn quote_yaml(text: &str) -> String {
 }
 
 /// Returns one job file each for trace, counters and thread trace. They are separate files because `ROCm` 7.2.4 and
-/// later drop jobs without counters beside others, and because kernels are serialized while counters are collected,
-/// which would distort a trace.
+/// later drop jobs without counters if the file has others, and because kernels are serialized while counters are
+/// collected, which would distort a trace.
 fn job_files(folder: &str, stem: &str, wanted: &Wanted) -> [(String, String); 3] {
     let (regex, range) = kernel_filters(wanted);
     let mut filter = String::new();
@@ -173,7 +173,7 @@ pub(super) fn prepare(job: Job, wanted: &Wanted, place: &Place<'_>) -> Result<Pr
             prepared.notes.push(format!("a thread trace (ROCm 7 and its decoder), likewise: {}", run(&files[2].0)));
             prepared.files = files.into();
             prepared.reports = vec![
-                // Some releases write each job into its own folder.
+                // Some releases write each job's files into a separate folder.
                 Pattern::exact(format!("{stem}_results.json")),
                 Pattern::exact(format!("pass_1/{stem}_results.json")),
             ];

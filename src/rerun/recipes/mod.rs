@@ -1,7 +1,7 @@
 //! Recipes: commands that record a program, for every profiler. A recipe is a row in [`RECIPES`], or a table in the
 //! user's configuration.
 //!
-//! A recipe is prepared for a program. The result has everything a runner needs: the command's words with
+//! A recipe is prepared for a program. The result has everything that a runner needs: the command's words with
 //! explanations, environment variables, files to write first, expected reports, and the steps of a guided session.
 //! Nothing here starts or writes anything.
 

@@ -1,4 +1,4 @@
-//! Recipes for counters of single kernels: ncu on selected launches, or on the first ones.
+//! Recipes that collect counters of individual kernels: ncu on selected launches, or on the first ones.
 
 use super::pattern::Pattern;
 use super::prepared::{Place, Prepared, Wanted, part};
@@ -6,29 +6,29 @@ use super::ranks::{self, Ranks};
 use crate::rerun::collect::{self, Collect};
 use crate::rerun::{CommandPart, PartId, nvtx, parts};
 
-/// Collected metrics and number of launches.
+/// Metrics to collect and number of launches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NcuJob {
     pub what: NcuMetrics,
-    /// Default number of launches without a kernel name.
+    /// Default number of launches if no kernel is named.
     pub count: u64,
-    /// Default number of launches of a named kernel.
+    /// Default number of launches if a kernel is named.
     pub of_kernel: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NcuMetrics {
-    /// One metric in one pass, without clock control.
+    /// A single metric in one pass, without clock control.
     Duration,
     Set(&'static str),
     /// An ncu section set plus `--import-source`.
     SetWithSource(&'static str),
-    /// Sections that answer a question of [`collect::QUESTIONS`].
+    /// Sections that answer one of the questions in [`collect::QUESTIONS`].
     Question(&'static str),
 }
 
 impl NcuMetrics {
-    /// Returns the collection, for the cost tables; `None` if the tables lack it.
+    /// Returns the collection to look up in the cost tables; `None` if the tables do not have it.
     pub(super) fn collect(self) -> Option<Collect> {
         match self {
             Self::Duration => None,
@@ -61,7 +61,7 @@ impl NcuMetrics {
     }
 }
 
-/// Converts nsys' notation of a push/pop range (NAME, NAME@DOMAIN or NAME@*, with `\@` for an `@` in the name) into
+/// Converts nsys' notation for a push/pop range (NAME, NAME@DOMAIN or NAME@*, with `\@` for an `@` in the name) to
 /// ncu's expression.
 pub(super) fn include_expression(range: &str) -> Result<String, String> {
     let (mut name, mut domain, mut escaped) = (String::new(), None::<String>, false);
@@ -82,7 +82,7 @@ pub(super) fn include_expression(range: &str) -> Result<String, String> {
     let name = nvtx::escape(&name);
     Ok(match domain.as_deref() {
         None | Some("") => format!("{name}/"),
-        // The domain must be named, or be a regular expression.
+        // The domain must be a name or a regular expression.
         Some("*") => {
             return Err(format!("{range:?}: ncu cannot match a range in any domain; name the domain, or none for the default one"));
         }
@@ -90,14 +90,14 @@ pub(super) fn include_expression(range: &str) -> Result<String, String> {
     })
 }
 
-/// Returns the options that select launches by name and number.
+/// Returns the options that select launches by kernel name and number.
 fn selection_parts(counters: &NcuJob, wanted: &Wanted, ranks: bool) -> Vec<CommandPart> {
     let mut out = Vec::new();
     match &wanted.kernel {
         Some(kernel) => {
             out.push(part(PartId::Name, &["--kernel-name", kernel], "Only launches of this function; the name must match exactly."));
         }
-        // Exclude collectives: they wait for other ranks, which are not replayed at the same time.
+        // Exclude collectives: they wait for other ranks, which are not being replayed at the same time.
         None if ranks => out.push(part(
             PartId::Name,
             &["--kernel-name", "regex:^(?!nccl)"],
@@ -141,7 +141,7 @@ pub(super) fn prepare(counters: &NcuJob, wanted: &Wanted, place: &Place<'_>) -> 
         }
         out
     };
-    // ncu counts across all processes that it follows, which is racy among ranks: run one ncu per rank.
+    // ncu counts across all processes that it follows, which is racy with several ranks: run one ncu per rank.
     let apart = wanted.ranks || ranks::launcher_name(&wanted.program).is_some();
     let ranks = ranks::resolve_ranks(wanted, apart, profiler)?;
     let stem = place.stem;

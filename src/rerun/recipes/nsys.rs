@@ -1,19 +1,19 @@
-//! Timelines: `nsys profile`. Boolean options are written `=true`; the program follows the options without a separator,
-//! because nsys would take `--` for the program's name.
+//! Timelines: `nsys profile`. Boolean options are written with `=true`. The program follows the options without a
+//! separator, because nsys would take `--` for the program's name.
 
 use super::pattern::Pattern;
 use super::prepared::{Place, Prepared, Wanted, part};
 use super::ranks::{self, Ranks};
 use crate::rerun::{CommandPart, PartId};
 
-/// Options that belong together, and their explanation. `{RANGE}` is replaced by the range.
+/// Options that belong together, and an explanation of them. `{RANGE}` is replaced with the range.
 pub(super) type Group = (&'static [&'static str], &'static str);
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timeline {
     /// Options between the profiler and its output.
     pub groups: &'static [Group],
-    /// Each rank writes its own report even if the user does not request it.
+    /// Each rank writes its own report even if the user does not request this.
     pub ranks: bool,
     /// nsys writes a numbered report for each range.
     pub each: bool,
@@ -29,7 +29,7 @@ pub(super) const API_EACH: Group = (
     "One report per range. A re-run must say which: --opened-by profiler:2.",
 );
 
-/// Returns the profiler and its options, without output and program.
+/// Returns the profiler and its options, without the output and the program.
 pub(super) fn option_parts(groups: &[Group], range: Option<&str>) -> Vec<CommandPart> {
     let mut parts = vec![part(PartId::Tool, &["nsys", "profile"], "NVIDIA's timeline profiler.")];
     for (words, why) in groups {
@@ -49,7 +49,7 @@ pub(super) fn output_part(ranks: &Ranks, place: &Place<'_>) -> CommandPart {
 pub(super) fn report_patterns(place: &Place<'_>, ranks: bool, each: bool) -> Vec<Pattern> {
     let stem = place.stem;
     let numbered = (ranks || each).then(|| Pattern::with_wildcard(format!("{stem}."), ".nsys-rep"));
-    // The number of a single repeated range depends on the version of nsys.
+    // It depends on the version of nsys whether the report of a single repeated range is numbered.
     [Pattern::exact(format!("{stem}.nsys-rep"))].into_iter().filter(|_| !ranks).chain(numbered).collect()
 }
 

@@ -6,9 +6,9 @@ use std::fmt;
 /// profiler chooses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    /// Path relative to the output folder, up to the `*`; the whole path without `*`.
+    /// Path relative to the output folder, up to the `*`; the whole path if there is no `*`.
     pub head: String,
-    /// Text after the `*`; `None` for an exact name. The `*` matches any text without `/`, including the empty one.
+    /// Text after the `*`; `None` for an exact name. The `*` matches any string without `/`, including the empty one.
     pub tail: Option<String>,
 }
 
@@ -17,17 +17,17 @@ impl Pattern {
         Self { head: name.into(), tail: None }
     }
 
-    /// Creates a pattern with a variable part in the middle.
+    /// Creates a pattern whose middle part may vary.
     pub fn with_wildcard(head: impl Into<String>, tail: impl Into<String>) -> Self {
         Self { head: head.into(), tail: Some(tail.into()) }
     }
 
-    /// Returns the folder of the file relative to the output folder; empty for that folder itself.
+    /// Returns the folder of the file relative to the output folder; empty for the output folder itself.
     pub fn folder(&self) -> &str {
         self.head.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
 
-    /// Returns true if a path relative to the output folder matches.
+    /// Returns true if a path relative to the output folder matches the pattern.
     pub fn matches(&self, path: &str) -> bool {
         match &self.tail {
             None => path == self.head,

@@ -1,4 +1,4 @@
-//! Input and result of preparing a recipe, and helpers shared by all recipes.
+//! Input and result of preparing a recipe, and helpers that all recipes share.
 
 use super::pattern::Pattern;
 use super::steps::RecipeStep;
@@ -8,33 +8,32 @@ use crate::rerun::program::PLACEHOLDER;
 /// Input of a recipe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// The program and its arguments; empty for a placeholder that cannot be run.
+    /// The program and its arguments; empty to use a placeholder that cannot be run.
     pub program: Vec<String>,
-    /// Path of the report without extension. Literal: characters special to a profiler are escaped.
+    /// Path of the report without extension. Taken literally: characters that are special to a profiler are escaped.
     pub output: String,
     /// NVTX range: NAME, or NAME@DOMAIN; an `@` in the name is written `\@`.
     pub range: Option<String>,
     /// Exact kernel name: the function for ncu, a prefix of the printed name for rocprofv3.
     pub kernel: Option<String>,
-    /// Launches (TensorRT-LLM: iterations) to skip first; launches of that kernel if one is named.
+    /// Number of launches (TensorRT-LLM: iterations) to skip first; only launches of the kernel count if one is named.
     pub skip: Option<u64>,
-    /// Launches (TensorRT-LLM: iterations) to profile.
+    /// Number of launches (TensorRT-LLM: iterations) to profile.
     pub count: Option<u64>,
-    /// Seconds that PyTorch traces; defaults to [`TRACE_SECONDS`](super::torch::TRACE_SECONDS).
+    /// Number of seconds that PyTorch traces; defaults to [`TRACE_SECONDS`](super::torch::TRACE_SECONDS).
     pub seconds: Option<u64>,
-    /// Runs the profiler between the launcher and the program, with a report for each rank. Implied by the recipe
-    /// `rank`, and by the recipes of ncu and PyTorch.
+    /// Runs the profiler between the launcher and the program, with one report per rank. Implied by the recipe `rank`,
+    /// and by the recipes for ncu and PyTorch.
     pub ranks: bool,
-    /// Maximum overhead of a counter survey, in thousandths of the run time; defaults to the tracer's.
+    /// Maximum overhead of a counter survey, in thousandths of the run time; defaults to the tracer's limit.
     pub survey: Option<u32>,
-    /// Kernels whose counters the tracer measures while the program runs: `KERNEL`, or `KERNEL#N` for its N-th
-    /// launch.
+    /// Kernels whose counters the tracer measures while the program runs: `KERNEL`, or `KERNEL#N` for its Nth launch.
     pub measure: Vec<String>,
     /// Kernels whose stall reasons are sampled, in the syntax of `--stalls`.
     pub stalls: Vec<String>,
-    /// Tracer options that limit the launches and select the metrics, each with its value.
+    /// Tracer options that restrict the launches or select the metrics, each with its value.
     pub only: Vec<[String; 2]>,
-    /// Stacks that the tracer samples (`python` or `off`), and samples of a thread a second.
+    /// Stacks that the tracer samples (`python` or `off`), and samples per second and thread.
     pub stacks: Option<String>,
     pub stack_rate: Option<u32>,
     /// Absolute path of the command's working directory, for tools that need absolute paths.
@@ -46,18 +45,18 @@ pub struct Wanted {
 pub struct Prepared {
     /// Parts of the command line.
     pub parts: Vec<CommandPart>,
-    /// Environment variables added to the inherited ones.
+    /// Environment variables to set in addition to the inherited ones.
     pub env: Vec<(String, String)>,
-    /// Files to write before the command starts: path relative to the output folder, text.
+    /// Files to write before the command starts: the path relative to the output folder, and the contents.
     pub files: Vec<(String, String)>,
-    /// Files written to the output folder.
+    /// Files that the command writes to the output folder.
     pub reports: Vec<Pattern>,
     /// Steps of a guided session, in order; empty if the command alone suffices.
     /// [`Role::Start`](super::steps::Role::Start) is the command itself.
     pub steps: Vec<RecipeStep>,
-    /// Remarks on this program under this recipe, one sentence each.
+    /// Notes about this program under this recipe, one sentence each.
     pub notes: Vec<String>,
-    /// Reason why the command cannot be started as is, e.g. a part that the user must fill in.
+    /// Reason why the command cannot be started as is, e.g. because the user must fill in a part.
     pub by_hand: Option<String>,
 }
 
@@ -74,7 +73,7 @@ pub(super) struct Place<'a> {
     pub(super) output: &'a str,
     /// Folder of the path, if any.
     pub(super) folder: Option<&'a str>,
-    /// The name without folder.
+    /// File name without the folder.
     pub(super) stem: &'a str,
 }
 
@@ -133,8 +132,8 @@ pub(super) fn is_override(word: &str) -> bool {
     named && (word.contains('=') || key.starts_with('~'))
 }
 
-/// Returns true if a command looks like a Hydra multirun: `-m` or `--multirun` of a program with overrides. Python's
-/// own `-m` is excluded.
+/// Returns true if a command looks like a Hydra multirun: `-m` or `--multirun` of a program with overrides, but not
+/// Python's own `-m`.
 pub(super) fn is_multirun(argv: &[String]) -> bool {
     let overrides = argv.iter().skip(1).any(|w| is_override(w));
     let own = argv.iter().enumerate().skip(1).any(|(i, w)| {

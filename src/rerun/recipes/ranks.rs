@@ -1,4 +1,4 @@
-//! Runs the profiler between a launcher and the program: one report for each rank.
+//! Runs the profiler between a launcher and the program, with one report per rank.
 
 use super::prepared::{Place, Wanted, program_part};
 use crate::rerun::launchers::{self, Launched};
@@ -11,12 +11,12 @@ pub(super) enum Ranks {
     Together,
     /// The launcher starts one profiler per rank.
     Each(Launched),
-    /// No launcher in the command: the user puts the command behind one.
+    /// The command contains no launcher: the user runs it through one.
     Inner,
 }
 
 impl Ranks {
-    /// Returns the rank variable.
+    /// Returns the environment variable that holds the rank; `None` if ranks are not profiled separately.
     pub(super) fn rank_variable(&self) -> Option<&'static str> {
         match self {
             Self::Together => None,
@@ -25,8 +25,8 @@ impl Ranks {
         }
     }
 
-    /// Returns the report name for an option of nsys or ncu. The profiler, which runs inside the rank, expands the
-    /// macro; the name before the macro is literal.
+    /// Returns the report name to pass to nsys or ncu. The profiler runs inside the rank and expands the macro; the
+    /// name before the macro is literal.
     pub(super) fn report_name(&self, place: &Place<'_>) -> String {
         let name = shell::output_path(place.output);
         self.rank_variable().map_or(name.clone(), |variable| format!("{name}.%q{{{variable}}}"))
@@ -50,7 +50,7 @@ impl Ranks {
         }
     }
 
-    /// Returns the profiler's parts between the launcher and the program.
+    /// Returns the parts of the profiler's command that go between the launcher and the program.
     pub(super) fn wrap_profiler(&self, profiler: Vec<CommandPart>, wanted: &Wanted) -> Vec<CommandPart> {
         let mut parts = Vec::with_capacity(profiler.len() + 2);
         let inner = match self {
@@ -72,8 +72,8 @@ impl Ranks {
 }
 
 /// Decides whether ranks are profiled separately. `always` means that the recipe does so for any launcher. If the
-/// launcher's command cannot be parsed, the error sentence explains how to write the command by hand; `inner` returns
-/// the profiler's part of it.
+/// launcher's command cannot be parsed, the error explains in one sentence how to write the command by hand; `inner`
+/// returns the profiler's part of that command.
 pub(super) fn resolve_ranks(wanted: &Wanted, always: bool, inner: impl Fn(&Ranks) -> Vec<CommandPart>) -> Result<Ranks, String> {
     if !wanted.ranks && !always {
         return Ok(Ranks::Together);

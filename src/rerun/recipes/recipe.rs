@@ -11,9 +11,9 @@ pub struct Recipe<'a> {
     pub id: &'a str,
     /// The profiler, one of [`TOOLS`](super::user::TOOLS).
     pub tool: &'a str,
-    /// Short description of the recorded data.
+    /// Short description of the data that it records.
     pub about: &'a str,
-    /// Use case.
+    /// When to use the recipe.
     pub when: &'a str,
     pub cost: &'a str,
     /// The recipe requires the name of an NVTX range.
@@ -34,7 +34,7 @@ pub(super) enum RecipeKind<'a> {
 }
 
 impl Recipe<'_> {
-    /// Prepares the command. Errors are one sentence: a missing input, or an unsupported program.
+    /// Prepares the command. The error is one sentence: an input is missing, or the program is not supported.
     pub fn prepare(&self, wanted: &Wanted) -> Result<Prepared, String> {
         let place = Place::from_output(&wanted.output)?;
         self.check_options(wanted)?;

@@ -21,13 +21,13 @@ const fn trace(id: &'static str, words: [&'static str; 3], options: &'static [Gr
     row(id, "trace", RecipeKind::Trace(Options { words: options }), words)
 }
 
-/// `count`: default number of launches without a kernel name; `of_kernel`: with only a kernel name.
+/// `count` and `of_kernel` are the default numbers of launches without and with a kernel name.
 const fn ncu(id: &'static str, words: [&'static str; 3], what: NcuMetrics, count: u64, of_kernel: u64) -> Row {
     row(id, "ncu", RecipeKind::Ncu(NcuJob { what, count, of_kernel }), words)
 }
 
-/// Costs were measured on an H200 with nsys 2025.3 and ncu 2025.3.1; for ncu on kernels of one microsecond, as in
-/// [`collect`](crate::rerun::collect).
+/// Costs were measured on an H200 with nsys 2025.3 and ncu 2025.3.1; those of ncu are for one-microsecond kernels, as
+/// in [`collect`](crate::rerun::collect).
 pub static RECIPES: &[Row] = &[
     trace(
         "trace",

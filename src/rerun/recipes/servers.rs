@@ -1,8 +1,8 @@
 //! Recipes for inference servers: vLLM, whose recording is started and stopped over HTTP, and TensorRT-LLM, which
 //! records numbered iterations.
 //!
-//! Sources of the options and variables: vLLM's page on profiling (0.8 to 0.32) and TensorRT-LLM's performance
-//! analysis (0.19 to 1.3).
+//! The options and variables come from vLLM's page on profiling (0.8 to 0.32) and TensorRT-LLM's performance analysis
+//! (0.19 to 1.3).
 
 use super::nsys::{self, API_EACH, CUDA, Group, NO_CPU, NODES};
 use super::pattern::Pattern;
@@ -12,7 +12,7 @@ use super::steps::{RecipeStep, Role};
 use crate::rerun::{CommandPart, PartId};
 use serde_json::json;
 
-/// A server and its profiler.
+/// A server and the profiler that records it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Server {
     /// vLLM 0.13 or later, under nsys.
@@ -26,10 +26,10 @@ pub(super) enum Server {
     TrtllmTorch,
 }
 
-/// Default first iteration and number of iterations for TensorRT-LLM, from its documentation.
+/// Default first iteration and default number of iterations for TensorRT-LLM, from its documentation.
 const ITERATIONS: (u64, u64) = (100, 50);
 
-/// Timeout of vLLM's front end for its workers, ms: writing a trace takes minutes.
+/// Time for which vLLM's front end waits for its workers, ms: writing a trace takes minutes.
 const RPC_TIMEOUT: &str = "1800000";
 
 const TRTLLM: &[Group] = &[
@@ -44,13 +44,13 @@ const TRTLLM: &[Group] = &[
 ];
 
 impl Server {
-    /// Returns true if the recipe counts iterations.
+    /// Returns true if the recipe counts in iterations.
     pub(super) fn counts_iterations(self) -> bool {
         matches!(self, Self::TrtllmNsys | Self::TrtllmTorch)
     }
 }
 
-/// Returns the value of an option, written `--name value` or `--name=value`.
+/// Returns the value of an option that is written as `--name value` or `--name=value`.
 fn option_value<'a>(argv: &'a [String], name: &str) -> Option<&'a str> {
     argv.iter().enumerate().find_map(
         |(i, w)| {
@@ -63,7 +63,7 @@ fn has_option(argv: &[String], name: &str) -> bool {
     argv.iter().any(|w| w == name || w.strip_prefix(name).is_some_and(|rest| rest.starts_with(['=', '.'])))
 }
 
-/// Returns the word after another one, unless it is an option.
+/// Returns the word that follows a given word, unless it is an option.
 fn word_after<'a>(argv: &'a [String], word: &str) -> Option<&'a str> {
     let at = argv.iter().position(|w| w.rsplit('/').next() == Some(word))?;
     argv.get(at + 1).map(String::as_str).filter(|w| !w.starts_with('-'))
@@ -78,7 +78,7 @@ struct Endpoint {
 
 impl Endpoint {
     fn from_command(argv: &[String], command: &str) -> Self {
-        // A server that listens on all interfaces answers on localhost.
+        // A server that listens on all interfaces also answers on localhost.
         let host = option_value(argv, "--host").filter(|h| !matches!(*h, "0.0.0.0" | "::" | "")).unwrap_or("localhost");
         let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
         let model = option_value(argv, "--served-model-name")
@@ -261,7 +261,7 @@ fn prepare_trtllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<
     prepared.notes.push(format!(
         "Iterations {first} to {last} are recorded: the run must be longer than that; choose others with --launch-skip and --launch-count."
     ));
-    // trtllm-bench generates its own load and ends by itself.
+    // trtllm-bench generates its own load and exits when it is done.
     if argv.is_empty() || argv.iter().any(|w| w.rsplit('/').next() == Some("trtllm-serve")) {
         let at = Endpoint::from_command(argv, if word_after(argv, "trtllm-serve") == Some("serve") { "serve" } else { "trtllm-serve" });
         prepared.steps = vec![

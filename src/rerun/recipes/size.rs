@@ -1,15 +1,15 @@
-//! Upper bounds of report sizes, for commands that limit them.
+//! Upper bounds on report sizes, for commands that limit them.
 
 use super::super::collect::{Collect, Figure};
 use super::torch::TRACE_SECONDS;
 
 /// Bytes per result with the metrics of the recipe `scan`: 26.2 MiB for 2,595 launches (H200, ncu 2025.3.1).
 const SCAN_BYTES: u64 = 11_000;
-/// Growth of PyTorch's compressed trace, bytes per second, measured with 110,000 events a second (H200, torch 2.11).
+/// Growth of PyTorch's compressed trace, bytes per second, measured at 110,000 events per second (H200, torch 2.11).
 /// PyTorch first writes an uncompressed trace if the name does not end in `.gz`.
 const TRACE_BYTES: u64 = 1_700_000;
 
-/// Returns the expected size, bytes; `None` if the command does not limit it, as with nsys.
+/// Returns the expected size, bytes; `None` if the command does not limit the size, as with nsys.
 pub fn expected_bytes(tool: &str, argv: &[String]) -> Option<u64> {
     let value = |name: &str| {
         argv.iter()

@@ -1,4 +1,4 @@
-//! Steps of a guided session with a server: each is a command that the user can also type.
+//! Steps of a guided session with a server: each is a command that the user could also type.
 
 /// Purpose of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,10 +10,10 @@ pub enum Role {
     /// Warms up the server without recording.
     WarmUp,
     Open,
-    /// The recorded load; the user can replace it with their own.
+    /// The load to record; the user can replace it with another.
     Load,
     Close,
-    /// Sends an interrupt to the command of [`Role::Start`], which ends the server.
+    /// Sends an interrupt to the command of [`Role::Start`], which terminates the server.
     Stop,
 }
 

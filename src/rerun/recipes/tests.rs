@@ -55,7 +55,7 @@ fn every_recipe_is_whole() {
     }
 }
 
-/// Costs in the texts match the tables.
+/// The costs in the descriptions match the tables.
 #[test]
 fn costs_of_counters_are_those_that_were_measured() {
     let rounded = |f: Figure| (f.passes, (f.seconds * 10.0).round() / 10.0);
@@ -134,13 +134,13 @@ fn the_profiler_goes_between_launcher_and_program() {
     // Around torchrun, one report contains all ranks of the machine; around srun, the report would contain none.
     assert_eq!(built_in_recipe("exact").unwrap().prepare(&wanted("torchrun --standalone t.py")).unwrap().notes.len(), 1);
     assert!(built_in_recipe("exact").unwrap().prepare(&wanted("srun -n 2 ./app")).unwrap_err().contains("--ranks"));
-    // Counting is racy among ranks unless each counts separately.
+    // Counting is racy with several ranks, unless each rank counts separately.
     let sol = line("ncu-sol", &wanted("mpirun -np 2 ./app"));
     assert!(sol.starts_with("mpirun -np 2 ncu --config-file off --kernel-name regex:^(?!nccl) --launch-count 20 "), "{sol}");
     assert!(sol.ends_with("--export out.%q{OMPI_COMM_WORLD_RANK} ./app"), "{sol}");
 }
 
-/// Hydra overrides are passed to the program unchanged by all recipes; a multirun causes a warning.
+/// All recipes pass Hydra overrides to the program unchanged; a multirun causes a warning.
 #[test]
 fn overrides_pass_through_untouched() {
     let overrides = [
@@ -190,7 +190,7 @@ fn torch_puts_a_script_between_python_and_the_program() {
     assert_eq!((prepared.files[0].0.as_str(), prepared.files[0].1.as_str()), ("a.torch.py", torch::WRAPPER));
     assert_eq!(prepared.reports, [Pattern::exact("a.pt.trace.json.gz")]);
     assert!(torch::WRAPPER.contains(&format!("NO_TORCH = {NO_TORCH}\n")));
-    // The script's name must never be parsed as an option of Python.
+    // Python must never parse the script's name as an option.
     assert!(line("torch", &Wanted { output: "-c".into(), ..wanted("python a.py") }).starts_with("python ./-c.torch.py --seconds 60 "));
     let each = built_in_recipe("torch").unwrap().prepare(&wanted("torchrun --standalone -m pkg.train a=1")).unwrap();
     assert_eq!(

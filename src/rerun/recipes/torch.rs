@@ -5,11 +5,12 @@ use super::prepared::{Place, Prepared, Wanted, part, program_words};
 use super::ranks::{self, Ranks};
 use crate::rerun::{CommandPart, PartId};
 
-/// Default trace duration, seconds. A small layer trained on an H200 with torch 2.11 produced 110,000 events a
-/// second: 1.7 MB of compressed trace, and 2.4 s to write it, per second traced; 3.5 s for a loop of tiny kernels.
+/// Default trace duration, seconds. Training a small layer on an H200 with torch 2.11 produced 110,000 events per
+/// second; each traced second added 1.7 MB to the compressed trace and took 2.4 s to write (3.5 s for a loop of tiny
+/// kernels).
 pub const TRACE_SECONDS: u64 = 60;
 
-/// Exit code of the command if Python lacks torch; other codes are the program's own.
+/// Exit code of the command if Python has no torch; all other codes are the program's own.
 pub const NO_TORCH: i32 = 97;
 
 /// The script between Python and the program.
@@ -51,7 +52,7 @@ fn split_python_command(argv: &[String]) -> Result<(Vec<String>, Vec<String>), S
                     break;
                 }
                 'm' => {
-                    // `-um MODULE`, `-mMODULE`: letters before the `m` remain options of Python.
+                    // In `-um MODULE` and `-mMODULE`, letters before the `m` remain options of Python.
                     let mut head = argv[..at].to_vec();
                     if i > 0 {
                         head.push(format!("-{}", &letters[..i]));

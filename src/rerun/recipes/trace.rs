@@ -1,5 +1,5 @@
 //! Timelines of the built-in tracer: `warpscope trace` replaces itself with the program, and its tracer is loaded into
-//! all the program's processes.
+//! all of the program's processes.
 
 use super::pattern::Pattern;
 use super::prepared::{Place, Prepared, Wanted, part, program_part};
@@ -11,7 +11,7 @@ pub(super) struct Options {
     pub words: &'static [(&'static [&'static str], &'static str)],
 }
 
-/// Extension of the traces of a run.
+/// File extension of the traces of a run.
 const SUFFIX: &str = ".wstrace";
 
 pub(super) fn prepare(options: &Options, wanted: &Wanted, place: &Place<'_>) -> Prepared {

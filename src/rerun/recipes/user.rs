@@ -1,4 +1,4 @@
-//! User-defined recipes: argv lists with placeholders for the report and the range.
+//! User-defined recipes: argument lists with placeholders for the report and the range.
 
 use super::pattern::Pattern;
 use super::prepared::{Place, Prepared, Wanted, program_part};
@@ -6,7 +6,7 @@ use crate::analysis::fuzzy::nearest_match;
 use crate::rerun::command::{CommandPart, PartId};
 use crate::rerun::shell;
 
-/// Tools that recipes can start, values of [`User::tool`]: the profilers that `src/launch/profiler.rs` describes.
+/// Tools that recipes can start, the possible values of [`User::tool`]: the profilers in `src/launch/profiler.rs`.
 pub const TOOLS: [&str; 5] = ["trace", "nsys", "ncu", "torch", "rocprofv3"];
 
 const OUTPUT: &str = "{OUTPUT}";
@@ -19,10 +19,10 @@ pub struct User {
     /// The profiler, one of [`TOOLS`].
     pub tool: String,
     pub about: String,
-    /// Use case.
+    /// When to use the recipe.
     pub when: String,
     pub cost: String,
-    /// The command before the program. `{OUTPUT}` is the report without extension, `{RANGE}` the NVTX range.
+    /// The command that precedes the program. `{OUTPUT}` is the report without extension, `{RANGE}` the NVTX range.
     pub argv: Vec<String>,
     /// Environment variables, with the same placeholders.
     pub env: Vec<(String, String)>,
@@ -41,7 +41,7 @@ fn unknown_place(text: &str) -> Option<&str> {
     })
 }
 
-/// Replaces the placeholders in one pass, since values may look like placeholders themselves.
+/// Replaces the placeholders in one pass, because the values may look like placeholders themselves.
 fn fill_placeholders(text: &str, output: &str, range: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(at) = rest.find('{') {
@@ -61,8 +61,8 @@ fn fill_placeholders(text: &str, output: &str, range: &str) -> String {
 }
 
 impl User {
-    /// Checks that the recipe is valid and does not clash with a built-in recipe's name; the error is one sentence with
-    /// the recipe's name.
+    /// Checks that the recipe is valid and that its name is not one of a built-in recipe; the error is one sentence
+    /// with the recipe's name.
     pub fn check_recipe(&self, built_in: impl Fn(&str) -> bool) -> Result<(), String> {
         let id = &self.id;
         let wrong = |what: String| Err(format!("recipe `{id}`: {what}"));

@@ -1,8 +1,8 @@
 // CUPTI's activity and callback APIs: loading the library, subscribing, and receiving records.
 
-// ---- Activity buffers. The header before a buffer's bytes contains the thread that requested the buffer.
+// ---- Activity buffers. The header that precedes a buffer's bytes contains the thread that requested the buffer.
 
-// `asked` is the number of the subscription that CUPTI requested the buffer in; 0 while the buffer is not in use.
+// `asked` is the number of the subscription in which CUPTI requested the buffer; 0 while the buffer is not in use.
 typedef struct Buffer {
   struct Buffer *next, *made;
   u64 size;
@@ -11,14 +11,14 @@ typedef struct Buffer {
   u8 unused[32];
   u8 bytes[];
 } Buffer;
-// Each launching thread has a buffer: programs with many threads get small ones.
+// Each launching thread has a buffer, so programs with many threads get small ones.
 enum { LARGE = 8 << 20, SMALL = 256 << 10, LARGE_ONES = 16, AHEAD = 2 };
 static const u64 MOST_BYTES = 512ul << 20;
 static struct { Lock lock; Buffer *spare, *made; u32 count; u64 bytes; } buffers;
 
 static Buffer* buffer_make(void) {
   u64 size = ADD(buffers.count, 1) < LARGE_ONES ? LARGE : SMALL;
-  // Bounds the memory. CUPTI before 12.9 crashes if a buffer is refused, so those versions have no bound.
+  // Limits memory use. CUPTI before 12.9 crashes if a buffer is refused, so there is no limit for those versions.
   int most = ADD(buffers.bytes, size) + size > MOST_BYTES && cupti_version >= MAY_REFUSE;
   Buffer* b = most ? NULL : pages(sizeof(Buffer) + size, MAP_POPULATE);
   if (b) {
@@ -61,7 +61,7 @@ static void pack(u8* r) {
   case KIND_MEMSET: at = SET_CORRELATION; break;
   case KIND_MEMCPY_PEER: at = PEER_CORRELATION; break;
   case KIND_DRIVER:
-    // With callbacks, only another client wants these records; earlier ones may still arrive.
+    // If callbacks are used, only another client wants these records; earlier records may still arrive.
     if (session.by_callbacks &&
       (!session.records_until || (i32)(AT32(r, API_CORRELATION) - session.records_until) >= 0))
       return;
@@ -123,11 +123,11 @@ static void buffer_spare(Buffer* b) {
   b->next = buffers.spare, buffers.spare = b;
   unlock(&buffers.lock);
 }
-// CUPTI may return buffers of a subscription that has ended for this long.
+// After a subscription has ended, CUPTI may return its buffers for this long.
 static const u64 RECLAIM_NS = 2000000000;
-// Takes back buffers that CUPTI did not return before it was left (seen with all versions).
+// Reclaims buffers that CUPTI had not returned when it was left (seen with all versions).
 static void buffers_reclaim(u64 t) {
-  // Subscriptions may follow each other faster than that.
+  // Subscriptions may follow each other at shorter intervals than that.
   static u32 done, due;
   static u64 since;
   u32 ended = due;
@@ -152,9 +152,9 @@ static void buffer_done(void* context, u32 stream, u8* bytes, u64 size, u64 vali
   inside_tracer++;
   if (!gone && asked_in == GET(detach.count) + 1) other_give(context, stream, bytes, valid);
   if (GET(other.alone)) {
-    // Nothing of this is the tracer's.
+    // None of these records are for the tracer.
   } else if (lock(&rows.lock)) {
-    // The ids of a subscription that has ended mean nothing in this one.
+    // The ids of an ended subscription have no meaning in the current one.
     if (!gone && asked_in == GET(detach.count) + 1) buffer_take(b, valid);
     counted.packing_ns += clock_now(CLOCK_MONOTONIC) - began;
     unlock(&rows.lock);
@@ -163,11 +163,11 @@ static void buffer_done(void* context, u32 stream, u8* bytes, u64 size, u64 vali
     while (!gone && cuptiActivityGetNextRecord(bytes, valid, &r) == OK) ADD(lost.unwritten, 1);
   }
   u64 dropped = 0;
-  // Records are dropped while CUPTI is left (seen with 13.0: one, with several threads more). They belong to calls
-  // after the capture range, unless buffers had been refused.
+  // Records are dropped while CUPTI is being left (seen with 13.0: one record, more with several threads). They belong
+  // to calls after the capture range, unless buffers were refused.
   int leaves = GET(detach.state) == DETACH_TAKEN && !counted.refused;
   if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == OK && !leaves) ADD(counted.dropped, dropped);
-  // We told CUPTI that buffers are zeroed; otherwise CUPTI would zero them on the launching thread.
+  // We told CUPTI that buffers are zeroed; otherwise, CUPTI would zero them on the launching thread.
   memset(bytes, 0, valid < size ? valid : size);
   buffer_spare(b);
   ADD(progress, 1);
@@ -200,8 +200,8 @@ static void on_call(void* user, u32 domain, u32 id, const Call* call);
 // Callback ids of the chosen functions.
 static u16 chosen[FUNCTIONS];
 static u32 chosen_count;
-// Functions whose calls CUPTI omits while it records allocations (seen with 12.8 and 13.0): callbacks record them
-// instead.
+// Functions whose calls CUPTI omits while it records allocations (seen with 12.8 and 13.0): they are recorded through
+// callbacks instead.
 static u8 left_out[FUNCTIONS];
 static u8 is_chosen[FUNCTIONS], waits_for_gpu[FUNCTIONS];
 
@@ -225,27 +225,27 @@ static void choose_calls(void) {
                                                                 : 0;
     launches_graph[id] = !strncmp(text, "cuGraphLaunch", 13);
     if (session.lean || id == marker_function) continue;
-    // Even all calls are enabled one by one: with the driver kind enabled, calls made inside the runtime are left out
-    // (seen with 13.0).
+    // Even when all calls are recorded, they are enabled individually: with the driver kind enabled, CUPTI leaves out
+    // calls made inside the runtime (seen with 13.0).
     int listed = begins(text, LAUNCHING, COUNT(LAUNCHING)) || begins(text, RECORDED_CALLS, COUNT(RECORDED_CALLS));
     if (!session.all_calls && !listed)
       continue;
     chosen[chosen_count++] = (u16)id, is_chosen[id] = 1;
     left_out[id] = (u8)(session.memory && begins(text, ALLOCATING, COUNT(ALLOCATING)));
   }
-  // Before 12.5 single functions cannot be enabled, and enabling them while the program runs yields no records (seen
-  // with 13.0 on an H100): callbacks are used then, at about the same cost.
+  // Before 12.5, individual functions cannot be enabled, and enabling them while the program is running yields no
+  // records (seen with 13.0 on an H100). In these cases callbacks are used, at about the same cost.
   session.by_callbacks = gate.gated || other_has_kind(KIND_DRIVER) || other_has_kind(KIND_RUNTIME) ||
     !chosen_count || !cuptiActivityEnableDriverApi || cuptiActivityEnableDriverApi(chosen[0], 1) != OK;
   if (!session.by_callbacks) cuptiActivityEnableDriverApi(chosen[0], 0);
 }
 
-// Longest wait for a measured launch: a client that opens the gate is waiting for an answer.
+// Maximum wait for a measured launch: a client that opens the gate is waiting for an answer.
 enum { MEASURED_MS = 1000 };
-// Callbacks of chosen calls stay enabled for good: if one is disabled while a thread is inside the call, all later
+// Callbacks of chosen calls stay enabled permanently: if one is disabled while a thread is inside the call, all later
 // calls of that thread carry the id of that call, as if nested in it (seen with 13.0 on an H100). This costs about 0.2
-// us a call. With records of calls, kernel records stay enabled as well: a thread that was inside a call when they
-// ended lost the launches of its later kernels (5 of 120 programs on an H100 and an H200).
+// us per call. If calls are recorded as activity records, kernel records also stay enabled: a thread that was inside a
+// call when they were disabled lost the launches of its later kernels (5 of 120 programs on an H100 and an H200).
 static void calls_hear(void) {
   // A measured launch must be observed until it returns. This thread may be inside a measured launch, and a launch that
   // never returns must not block others forever.
@@ -278,7 +278,7 @@ static void kind_set(int on, u32 kind) {
   if (on) kind_enable(kind);
   else if (!other_has_kind(kind)) cuptiActivityDisable(kind);
 }
-// Starts or stops CUPTI's recording. Caller holds `switching`, or the session is not published yet.
+// Starts or stops CUPTI's recording. The caller holds `switching`, or the session is not published yet.
 static void recording(int on) {
   if (__atomic_exchange_n(&session.recording, on, __ATOMIC_ACQ_REL) == on) return;
   kind_set(on, KIND_KERNEL);
@@ -334,17 +334,18 @@ static void call_heard(u32 domain, u32 id, const Call* call) {
   ADD(counted.calls, 1);
 }
 // Runs on the calling thread. Takes short locks (Ring.emptying, stacks.lock, names.lock, out.lock, threads.lock,
-// modules.lock), gate.lock and switching if a gate turns, and measure.lock while something is measured.
+// modules.lock), gate.lock and switching if the gate opens or closes, and measure.lock while something is being
+// measured.
 static void on_call(void* user, u32 domain, u32 id, const Call* call) {
   (void)user;
   if (gone) return;
   if (UNLIKELY(GET(other.subscribed))) {
     int alone = GET(other.alone);
     other_heard(domain, id, call);
-    // The other client may have left CUPTI meanwhile.
+    // The other client may have left CUPTI in the meantime.
     if (alone) return;
   }
-  // Nobody else may be inside a function of CUPTI while it is left.
+  // No other thread may be inside a CUPTI function while CUPTI is being left.
   int used = domain == DOMAIN_RESOURCE || UNLIKELY(GET(detach.state) != DETACH_NO);
   if (UNLIKELY(used)) {
     __atomic_fetch_add(&detach.users, 1, __ATOMIC_SEQ_CST);
@@ -357,7 +358,7 @@ static void on_call(void* user, u32 domain, u32 id, const Call* call) {
   Call continued;
   if (UNLIKELY(session.id_base) && domain == DOMAIN_DRIVER)
     continued = *call, continued.correlation += session.id_base, call = &continued;
-  // Read before: the call's data is CUPTI's, and is gone after it was left.
+  // This must be read first: the call's data belongs to CUPTI and is gone once CUPTI has been left.
   int leaves = UNLIKELY(used) && domain == DOMAIN_DRIVER && detach_may_leave(id, call);
   call_heard(domain, id, call);
   if (UNLIKELY(leaves)) detach_leave();
@@ -454,7 +455,7 @@ static int find_library(void) {
   if (other_is_present()) return take_library(dlopen(session.library, RTLD_NOW | RTLD_NOLOAD), session.library);
   static const char* const NAMES[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so.11.7",
     "libcupti.so" };
-  // Prefers the one that the program has loaded: two copies of CUPTI in one process do not work.
+  // Prefers the library that the program has loaded: two copies of CUPTI in one process do not work.
   for (u32 i = 0; i < COUNT(NAMES); i++) {
     void* library = dlopen(NAMES[i], RTLD_NOW | RTLD_NOLOAD);
     if (library) return take_library(library, NAMES[i]);
@@ -492,7 +493,7 @@ static void session_open(void) {
   cuptiSetThreadIdType(1);
   cuptiActivitySetAttribute(ATTRIBUTE_ZEROED, &size, &one);
   size = 1;
-  // From 12.3 on, each buffer then belongs to one launching thread.
+  // Since 12.3, this makes each buffer belong to one launching thread.
   session.per_thread = cuptiActivitySetAttribute(ATTRIBUTE_PER_THREAD, &size, &one) == OK;
   for (int i = 0; i < AHEAD && !detach.count; i++) {
     Buffer* b = buffer_make();
@@ -512,14 +513,15 @@ static void session_open(void) {
   }
   for (u32 id = 1; gate.gated == GATED_BY_LAUNCH && id < FUNCTIONS; id++)
     if (launching[id]) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, id);
-  // A client may request a measurement while the program runs.
+  // A client may request a measurement while the program is running.
   if (measure.plan[0])
     cuptiEnableCallback(1, subscription, DOMAIN_RESOURCE, CONTEXT_DESTROYED),
       modules_hear(measure.state == MEASURE_LOOKING ? MOST_KEPT : MOST_KEPT_ASIDE);
   if (measure.state == MEASURE_LOOKING) measure_hear(1);
   graph_nodes_hear();
   if (opens) recording(1);
-  // Threads that launch graphs decide whether CUPTI can be left. Heard from here on, when kernels are recorded.
+  // Threads that launch graphs determine whether CUPTI can be left. They are observed from here on, where kernels are
+  // recorded.
   for (u32 id = 1; id < FUNCTIONS; id++)
     if (launches_graph[id]) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, id);
   SET(session.attached, 1);
@@ -527,8 +529,8 @@ static void session_open(void) {
 
 // A subscription has a cost even while nothing is recorded: the driver then launches CUDA graphs node by node (200
 // empty nodes: 35 us instead of 2, with CUPTI 13.0 and 13.5 on an H100), which costs a vLLM server 11 to 15 % of its
-// tokens per second. So a gate that can open without CUPTI subscribes when it first opens; detach.c ends the
-// subscription after it has closed.
+// tokens per second. Therefore, if the gate can open without CUPTI, the tracer subscribes only when it first opens;
+// detach.c ends the subscription after the gate has closed.
 static int may_attach_later(void) {
   int measures = measure.state != MEASURE_OFF;
   session.profiler_heard = gate.gated == GATED_BY_PROFILER && profiler_is_heard();
@@ -537,18 +539,18 @@ static int may_attach_later(void) {
 }
 
 static const u64 ASK_AGAIN_NS = 2000000000;
-// Longest wait for another subscribing thread: this thread may hold a lock of the driver or the loader that the other
-// one needs.
+// Maximum wait for another thread that is subscribing: this thread may hold a lock of the driver or the loader that the
+// other one needs.
 enum { ATTACHING_MS = 500 };
 static Lock attaching;
 static void poke(void);
 static void at_exit(void* unused);
 // Finds CUPTI and subscribes to it. Returns 0 on failure, with the reason in session.reason. CUPTI is called with the
-// lock held: callbacks do not acquire the lock once attached; a callback that opens the gate earlier waits at most
-// ATTACHING_MS.
+// lock held: callbacks do not acquire the lock once attached; a callback that opens the gate before that waits for at
+// most ATTACHING_MS.
 static int session_attach(void) {
   static Facts f;
-  // Ranges that would open the gate come often: after a refusal the next attempt is delayed.
+  // Ranges that would open the gate are frequent: after a refusal, the next attempt is delayed.
   static u64 refused_at;
   u64 t = clock_now(CLOCK_MONOTONIC);
   if (LIKELY(GET(session.attached))) return 1;

@@ -1,7 +1,7 @@
-// Attaching to a program that runs already: the entry that a thread of the program calls after it has loaded this
-// object, and the code that makes the thread do both.
+// Attaching to a program that is already running: the entry point that one of the program's threads calls after it has
+// loaded this object, and the code that makes the thread do both.
 
-// Starts the recording on a thread of its own: the calling one may be the driver's, which CUPTI may have to wait for.
+// Starts the recording on a separate thread: CUPTI may have to wait for the calling thread, which may be the driver's.
 static void* attach_begin(void* unused) {
   (void)unused;
   InitializeInjection();
@@ -10,7 +10,7 @@ static void* attach_begin(void* unused) {
 
 enum { ATTACH_STARTED, ATTACH_TRACED_ALREADY, ATTACH_NO_SETTINGS, ATTACH_NO_THREAD };
 
-// `path`: a file with the settings, NAME=VALUE strings that each end in a zero byte.
+// `path` is a file that contains the settings: NAME=VALUE strings, each terminated by a zero byte.
 EXPORT int WarpscopeAttach(const char* path) {
   if (GET(session.ready) || settings.n) return ATTACH_TRACED_ALREADY;
   int file = file_open(path, O_RDONLY | O_CLOEXEC);
@@ -18,7 +18,7 @@ EXPORT int WarpscopeAttach(const char* path) {
   if (file >= 0) file_close(file);
   if (n <= 0) return ATTACH_NO_SETTINGS;
   settings.n = (u64)n;
-  // The program's signals are not for this thread.
+  // The new thread must not handle the program's signals.
   u64 all = ~(7ul << 31), before = 0, thread;
   SYSTEM(SYS_SIGPROCMASK, 0 /* SIG_BLOCK */, &all, &before, sizeof all);
   int failed = pthread_create(&thread, NULL, attach_begin, NULL);
@@ -27,10 +27,10 @@ EXPORT int WarpscopeAttach(const char* path) {
   return failed ? ATTACH_NO_THREAD : ATTACH_STARTED;
 }
 
-// The code that a thread of the program is sent to (launch/attach). It saves all registers, calls dlopen, dlsym and
-// WarpscopeAttach on a stack of its own, and goes back to where the thread was, so that nobody has to wait for it: a
-// helper that is killed leaves a program that goes on. It is copied, with the words at its end filled in, and must not
-// depend on its place.
+// The code to which a thread of the program is redirected (launch/attach). It saves all registers, calls dlopen, dlsym
+// and WarpscopeAttach on a separate stack, and returns to where the thread was, so that no other process has to wait
+// for it: if the helper is killed, the program keeps running. The code is copied, with the words at its end filled in,
+// and must be position-independent.
 #if defined(__x86_64__)
 __asm__(
   ".section .rodata\n"
@@ -38,14 +38,14 @@ __asm__(
   ".globl warpscope_attach_code\n"
   ".type warpscope_attach_code, @object\n"
   "warpscope_attach_code:\n"
-  // Below the red zone.
+  // Skip the red zone.
   "  leaq -128(%rsp), %rsp\n"
   "  pushfq\n"
   "  pushq %rax\n  pushq %rbx\n  pushq %rcx\n  pushq %rdx\n  pushq %rsi\n  pushq %rdi\n  pushq %rbp\n"
   "  pushq %r8\n  pushq %r9\n  pushq %r10\n  pushq %r11\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"
   "  cld\n"
   "  movq %rsp, %rbx\n"
-  // Vector registers: their area has at most 11,008 bytes (with AMX); its header must begin as zeros.
+  // Save the vector registers: their area takes at most 11,008 bytes (with AMX), and its header must be zeroed.
   "  andq $-64, %rsp\n"
   "  subq $12288, %rsp\n"
   "  xorl %eax, %eax\n"
@@ -67,7 +67,7 @@ __asm__(
   "  syscall\n"
   "  cmpq 4f(%rip), %rax\n"
   "  jne 9f\n"
-  // The first word says how far it came.
+  // The first word records how far the code got.
   "  movq %rax, %r13\n"
   "  leaq 0x100000(%rax), %rsp\n"
   "  movq $1, (%r13)\n"
@@ -101,7 +101,7 @@ __asm__(
   "  jmpq *1f(%rip)\n"
   "7: .asciz \"WarpscopeAttach\"\n"
   ".balign 8\n"
-  // Where to go back to, dlopen, dlsym, the stack, and the paths of the object and of the settings.
+  // The return address, dlopen, dlsym, the stack, and the paths of the object and of the settings.
   "1: .quad 0\n2: .quad 0\n3: .quad 0\n4: .quad 0\n5: .quad 0\n6: .quad 0\n"
   ".size warpscope_attach_code, .-warpscope_attach_code\n"
   ".text\n");

@@ -1,7 +1,7 @@
-// Types, the few C library functions in use, and small helpers.
+// Types, the few C library functions that are used, and small helpers.
 //
 // No system header is included, so the object builds without CUDA and for any C library. Linked against stubs, it
-// requires no particular version of glibc's symbols (build.rs).
+// requires no particular glibc symbol versions (build.rs).
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -12,7 +12,7 @@ typedef long i64;
 
 #define NULL ((void*)0)
 #define EXPORT __attribute__((visibility("default")))
-// Keeps the object small: every program loads it.
+// Keeps the object small, because every program loads it.
 #define NOINLINE __attribute__((noinline))
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -119,7 +119,7 @@ static NOINLINE i64 wait_for_input(struct pollfd* fd, u64 ms) {
 }
 static void nap(void) { wait_for_input(NULL, 1); }
 
-// Device and inode of a descriptor. Programs close descriptors that they did not open, and reuse their numbers.
+// Device and inode of a descriptor. Programs close descriptors that they did not open, and reuse the numbers.
 typedef struct { u64 device, node; } Identity;
 static Identity identity(int fd) {
   u64 status[32] = { 0 };
@@ -130,8 +130,8 @@ static int is_same(int fd, Identity was) {
   Identity now_ = identity(fd);
   return was.node && now_.device == was.device && now_.node == was.node;
 }
-// Moves a file to a high descriptor: the low ones are the standard streams and the numbers that a program expects to
-// get next.
+// Moves a file to a high descriptor: the low ones are for the standard streams and the numbers that a program expects
+// to get next.
 static int high(int fd) {
   static const long FROM[] = { 700, 200, 30, 3 };
   for (u32 i = 0; fd >= 0 && i < COUNT(FROM); i++) {
@@ -152,7 +152,7 @@ static volatile int gone;
 static int own_pid;
 
 #define ADD(x, n) __atomic_fetch_add(&(x), (n), __ATOMIC_RELAXED)
-// Acquire load and release store: a reader of the word also sees everything written before it.
+// Acquire load and release store: a reader of the word also sees everything that was written before it.
 #define GET(x) __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
 #define SET(x, value) __atomic_store_n(&(x), (value), __ATOMIC_RELEASE)
 
@@ -173,8 +173,8 @@ static u64 number_of(const char* text) {
   return v;
 }
 
-// Settings of a tracer that was attached to a running program: NAME=VALUE strings, each ended by a zero byte. A program
-// that was started with the tracer has them in its environment.
+// Settings of a tracer that was attached to a running program: NAME=VALUE strings, each terminated by a zero byte. A
+// program that was started with the tracer has them in its environment.
 static struct { char text[16384]; u64 n; } settings;
 static const char* setting(const char* name_) {
   u64 length = strlen(name_);

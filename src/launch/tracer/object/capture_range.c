@@ -3,16 +3,16 @@
 // arrives.
 
 enum { WINDOWS = 1 << 20 };
-// `open` and `close` are the correlation ids of the bounds. `opened` and `closed` are times on the clock of records:
+// `open` and `close` are the correlation ids at the bounds. `opened` and `closed` are times on the clock of records:
 // when the window opened, and when CUPTI stopped recording after it; 0 if unknown or still in the future.
 typedef struct { u64 open, close, opened, closed; } Window;
 
 enum { UNGATED = 0, GATED = 1, GATED_BY_PROFILER = 2, GATED_BY_EACH_RANGE = 3, GATED_BY_LAUNCH = 4 };
 static struct {
   Lock lock;
-  // Without a gate everything is recorded.
+  // Without a gate, everything is recorded.
   volatile int gated, is_open;
-  // Ordered by id; an open window closes at the greatest id.
+  // Sorted by id; an open window closes at the greatest id.
   Window list[WINDOWS];
   volatile u32 count;
   // Times on the monotonic clock.
@@ -25,9 +25,9 @@ static struct {
 static struct {
   u64 started, flushing_ns;
   int lean, all_calls, whole_graphs, memory, by_callbacks, per_thread, recording, heard, profiler_heard;
-  // Added to CUPTI's correlation ids, which begin anew with each subscription.
+  // Added to CUPTI's correlation ids, which start over with each subscription.
   u32 id_base;
-  // With `by_callbacks`, the first id of which calls have no records (other_client.c).
+  // With `by_callbacks`, the first correlation id from which calls no longer have records (other_client.c).
   u32 records_until;
   // CUPTI's errors: of the request for records of chosen calls, of that for records of kernels, and of subscribing.
   u32 chosen_error, kernel_error, refusal;
@@ -41,28 +41,28 @@ static struct {
   volatile int ready, attached, ended;
   char library[512], reason[256];
 } session;
-// A copy, since programs overwrite their environment.
+// A copy, because programs overwrite their environment.
 static char prefix[4000];
 
 enum { DETACH_NO, DETACH_WATCHING, DETACH_WANTED, DETACH_TAKEN, DETACH_DONE };
-// Leaving CUPTI (detach.c). `count` is the number of subscriptions that have ended, `left_at` the time of the latest
-// end.
+// Leaving CUPTI (detach.c). `count` is the number of subscriptions that have ended, `left_at` is when the latest one
+// ended.
 static struct {
   volatile u32 state, graph_thread, several, missed, waiting, users, count;
   volatile u64 first_call, last_call;
   u64 since, stopped, left_at, retry_at, pause;
-  // Set if the gate opens again soon anyway.
+  // Set if the gate will soon open again anyway.
   int soon;
   Result result;
   const char* why_not;
 } detach;
 
-// Tests whether the gate can open again after CUPTI was left.
+// Returns true if the gate can open again after CUPTI was left.
 static int detach_opens_again(void) {
   return gate.gated == GATED || (gate.gated == GATED_BY_PROFILER && session.profiler_heard);
 }
 
-// Correlation ids have 32 bits and wrap: they are extended from the newest one seen.
+// Correlation ids have 32 bits and wrap around: they are extended relative to the newest one seen.
 static u64 newest_id;
 static u64 long_id(u32 id) {
   u64 newest = __atomic_load_n(&newest_id, __ATOMIC_RELAXED), v = newest + (u64)(i64)(i32)(id - (u32)newest);
@@ -90,35 +90,36 @@ static void flush(u32 forced);
 static void event(u8 kind, u32 domain, u32 text, u64 id);
 enum { EVENT_GATE_OPEN = 6, EVENT_GATE_CLOSE = 7 };
 
-// CUPTI keeps recording for a while after a gate has closed: work in progress when it stops has no record (seen with
-// 13.0 on an H100). With a gate that opens for each range, CUPTI keeps recording, since switching takes time.
+// CUPTI keeps recording for a while after a gate has closed, because work in progress when it stops gets no record
+// (seen with 13.0 on an H100). With a gate that opens for each range, CUPTI keeps recording, because switching takes
+// time.
 static const u64 GRACE_NS = 200000000;
 static int recording_due(void) {
-  // See calls_hear: a recording with records of calls continues, and records outside the windows are dropped.
+  // See calls_hear: a recording with activity records of calls continues, and records outside the windows are dropped.
   int by_records = GET(session.recording) && !session.by_callbacks;
   int stays = !gate.gated || by_records || GET(gate.is_open) || GET(gate.opening) ||
     (gate.gated == GATED_BY_EACH_RANGE && gate.count);
-  // CUPTI is left while it still records, see detach.c.
+  // CUPTI is left while it is still recording, see detach.c.
   int leaves = GET(session.recording) && detach_opens_again() && !GET(detach.missed) && !detach.why_not;
   return stays || leaves || clock_now(CLOCK_MONOTONIC) - GET(gate.closed_at) < GRACE_NS;
 }
 enum { SWITCHING_MS = 100 };
 static Lock switching;
 static void recording_switch(void) {
-  // Another thread may open a further window from here on.
+  // From here on, another thread may open a new window.
   u32 windows = __atomic_load_n(&gate.count, __ATOMIC_ACQUIRE);
   u64 stopped = 0;
   if (!recording_due()) flush(0), cuptiGetTimestamp(&stopped);
   // The flush takes time, so the answer may have changed.
   int due = recording_due();
   if (due == session.recording) return;
-  // Windows closed since the last stop: recording went on between them.
+  // Windows that closed since the last stop: recording continued between them.
   for (u32 i = windows; !due && i-- && !gate.list[i].closed;)
     __atomic_store_n(&gate.list[i].closed, stopped, __ATOMIC_RELEASE);
   recording(due);
 }
-// Starts or stops CUPTI's recording as the gate requires. The desired state may change while a thread switches, so that
-// thread checks again, and the ticker checks periodically.
+// Starts or stops CUPTI's recording as the gate requires. The desired state may change while a thread is switching, so
+// that thread checks again, and the ticker checks periodically.
 static void recording_follow(void) {
   for (int looks = 0; looks < 8; looks++) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -130,18 +131,18 @@ static void recording_follow(void) {
 
 static void states_wanted(void);
 static void thread_seen(u32 thread);
-// `correlation` is the id of the call that opens or closes the gate, 0 without one. CUPTI is called without gate.lock,
-// since it may call back.
+// `correlation` is the id of the call that opens or closes the gate, or 0 if there is no such call. CUPTI is called
+// without gate.lock, because it may call back.
 static void gate_turned(int on, const char* why, u32 correlation) {
   int attached = GET(session.attached);
-  // On the clock of records: other threads may launch from now on.
+  // On the clock of records. Other threads may launch kernels from now on.
   u64 opened = 0;
   if (on && attached) cuptiGetTimestamp(&opened), recording_follow();
   if (!correlation && attached) correlation = correlation_now();
   if (!lock(&gate.lock)) return;
   int changed = gate.is_open != on && !gone;
   if (changed && on && gate.count < WINDOWS) {
-    // Without an id, everything from now on is recorded: too much is better than too little.
+    // Without an id, everything from now on is recorded, because too much is better than too little.
     u64 id = correlation ? __atomic_load_n(&newest_id, __ATOMIC_RELAXED) + (u64)(i64)(i32)(correlation - (u32)newest_id)
                          : newest_id;
     __atomic_store_n(&newest_id, id, __ATOMIC_RELAXED);
@@ -169,7 +170,7 @@ static void gate_set(int on, const char* why, u32 correlation) {
   if (on) ADD(gate.opening, (u32)-1);
 }
 
-// Window that contains a correlation id. It includes the calls that opened and closed it.
+// Returns the window that contains a correlation id. A window includes the calls that opened and closed it.
 static const Window* window_of(u32 correlation) {
   u64 id = long_id(correlation);
   u32 low = 0, above = __atomic_load_n(&gate.count, __ATOMIC_ACQUIRE);
@@ -183,7 +184,7 @@ static const Window* window_of(u32 correlation) {
 }
 static int wanted(u32 correlation) { return LIKELY(!gate.gated) || window_of(correlation); }
 
-// A gate that opens at a launch: the first one of a kernel, or the one after a number of launches.
+// A gate that opens at a launch: the first launch of a kernel, or the one after a given number of launches.
 static struct { char exact[512]; u64 after; volatile u64 seen; volatile int done; } gate_launch;
 
 static void gate_launched(const char* symbol, u32 correlation) {
@@ -194,22 +195,22 @@ static void gate_launched(const char* symbol, u32 correlation) {
   if (now_ && !__atomic_exchange_n(&gate_launch.done, 1, __ATOMIC_ACQ_REL)) gate_set(1, "launch", correlation);
 }
 
-// A gate that follows an NVTX range: every one, or only the n-th entered. Several threads may be inside the range: the
-// last one to leave closes the gate.
+// A gate that follows an NVTX range: every instance, or only the nth one entered. Several threads may be inside the
+// range: the last one to leave closes the gate.
 enum { OPEN_RANGES = 64 };
-// `others` counts the ranges that are not the one.
+// `others` counts the ranges other than the requested one.
 static struct {
   u32 text, domain, only;
   volatile u32 entered, inside, others;
   u64 ranges[OPEN_RANGES];
 } gate_range;
-// Domain of this thread's open range, and the nesting depth in that domain, counted from the range.
+// Domain of this thread's open range, and the nesting depth in that domain, counted from that range.
 static __thread u32 gate_domain, gate_nested;
 
-// NVTX ranges to which measurement is restricted, if requested: every one, or only the n-th entered. Pushed ranges
-// apply to their thread, started ranges to all threads.
+// NVTX ranges to which measurement is restricted, if requested: every instance, or only the nth one entered. Pushed
+// ranges apply to their thread, started ranges to all threads.
 static struct { u32 text, domain, only; volatile u32 entered, started; u64 ranges[OPEN_RANGES]; } asked_range;
-// One bit per open range of this thread, innermost lowest: set if the range is one of the requested ones.
+// One bit per open range of this thread, innermost in the lowest bit: set if the range is one of the requested ones.
 static __thread u64 asked_pushed;
 
 static int asked_matches(u32 domain, u32 text) {
@@ -246,9 +247,9 @@ static int gate_matches(u32 domain, u32 text) {
   u32 nth = ADD(gate_range.entered, 1) + 1;
   return !gate_range.only || nth == gate_range.only;
 }
-// A signal handler may have interrupted its thread inside the driver, while the driver holds locks. In that case the
-// ticker turns the gate, and the handler does not wait, since the ticker may need a lock of the interrupted call. The
-// signal being handled is blocked meanwhile, unless its handler was installed with SA_NODEFER.
+// A signal handler may have interrupted its thread inside the driver, which may be holding locks. In that case, the
+// ticker opens or closes the gate, and the handler does not wait, because the ticker may need a lock of the interrupted
+// call. The signal is blocked while it is being handled, unless its handler was installed with SA_NODEFER.
 static void gate_by_ticker(void);
 static volatile u32 gate_behind;
 static int may_be_handler(void) {
@@ -261,7 +262,7 @@ static void gate_turn(int on) {
   SET(gate_behind, 1);
   gate_by_ticker();
 }
-// Runs on the ticker: applies the current state of the ranges.
+// Runs on the ticker: opens or closes the gate according to the current state of the ranges.
 static void gate_follow(void) {
   if (!__atomic_exchange_n(&gate_behind, 0, __ATOMIC_ACQ_REL)) return;
   int on = GET(gate_range.inside) != 0;

@@ -1,6 +1,6 @@
-// The parts of CUPTI in use, in declarations of our own. New versions only append fields to records, so one set of
-// offsets fits all versions; a later field is read only in versions that have it (x86-64 and aarch64 have the same
-// layouts).
+// The parts of CUPTI that are used, in our own declarations. New versions only append fields to records, so one set of
+// offsets fits all versions; a field that was added later is read only in versions that have it (x86-64 and aarch64
+// have the same layouts).
 
 typedef int Result;
 enum { OK = 0, NO_MORE_RECORDS = 12, ERROR_NOT_INITIALIZED = 15, ERROR_OTHER_CLIENT = 39 };
@@ -46,7 +46,7 @@ typedef void (*OnCall)(void*, u32 domain, u32 id, const Call*);
   X(cuptiEnableDomain, (u32 on, void*, u32 domain)) \
   X(cuptiGetResultString, (Result, const char**)) \
   X(cuptiGetGraphNodeId, (const void* node, u64* id))
-// The symbols of CUPTI's names belong to the functions in other_client.c.
+// The symbols with CUPTI's names belong to the functions in other_client.c.
 #define X(name, parameters) static Result(*name) parameters __asm__("resolved_" #name);
 NEEDED WANTED
 #undef X
@@ -64,7 +64,7 @@ static u32 cupti_version;
 #define AT64(r, o) (*(const u64*)((r) + (o)))
 #define AT_TEXT(r, o) (*(const char* const*)((r) + (o)))
 
-// Offsets of the fields in use, by record.
+// Offsets of the fields that are used, by record.
 enum {
   RECORD_KIND = 0,
   KERNEL_REGISTERS = 6, KERNEL_START = 16, KERNEL_END = 24, KERNEL_COMPLETED = 32, KERNEL_DEVICE = 40,

@@ -1,21 +1,21 @@
-// Leaving CUPTI while nothing is recorded. A subscription makes CUDA graphs launch slowly (see may_attach_later), and
+// Leaves CUPTI while nothing is recorded. A subscription makes CUDA graphs launch slowly (see may_attach_later), and
 // callbacks cost time at every launch; cuptiFinalize ends both, and a later recording subscribes again.
 //
-// cuptiFinalize is called as NVIDIA documents it, from a callback at the end of a call: here one that waited for the
-// GPU. Tried on an H200 (driver 580; CUPTI 12.4, 12.9, 13.0, 13.3, 13.5): it went well in all of about 800 cases, loops
-// of PyTorch and C++ with and without graphs, unless
+// cuptiFinalize is called as NVIDIA's documentation requires, from a callback at the end of a call, in this case a call
+// that waited for the GPU. On an H200 (driver 580; CUPTI 12.4, 12.9, 13.0, 13.3, 13.5), it succeeded in all of about
+// 800 attempts, with loops of PyTorch and C++ with and without graphs, unless
 // - graphs were launched while CUPTI was subscribed but recorded no kernels: their next launch failed ("unspecified
-//   launch failure", 7 of 7 programs). So recording goes on until CUPTI is left.
+//   launch failure", 7 of 7 programs). Therefore, recording continues until CUPTI is left.
 // - several threads launched graphs: their kernels failed (10 of 10 programs).
-// - threads were held up in callbacks meanwhile, to prevent that (segmentation fault).
-// Such programs stay subscribed. No other thread may be inside a function of CUPTI, so the ticker and the control
-// thread use CUPTI only while `session.attached` is set.
+// - threads were held up in callbacks to prevent that (segmentation fault).
+// Such programs stay subscribed. No other thread may be inside a CUPTI function, so the ticker and the control thread
+// use CUPTI only while `session.attached` is set.
 
 enum { MAY_FINALIZE = 22 };
-// Time after a gate has closed, and time in which a thread must wait for the GPU. An event may be older than the last
-// work of its stream: waits for events count only after the longer time.
+// Time after a gate has closed, and time within which a thread must wait for the GPU. An event may be older than the
+// last work in its stream, so a wait for an event counts only after the longer time.
 static const u64 DETACH_AFTER_NS = 500000000, DETACH_SOON_NS = 50000000, DETACH_WANT_NS = 3000000000;
-// Programs that do not wait for the GPU are tried again later, with pauses that double.
+// If a program does not wait for the GPU, another attempt is made later; the pause doubles each time.
 static const u64 DETACH_PAUSE_NS = 10000000000, DETACH_QUIET_NS = 1000000000;
 enum { DETACH_LOOKS_MS = 10 };
 
@@ -44,7 +44,7 @@ static void detach_watch(u64 t) {
   SET(detach.state, DETACH_WATCHING);
 }
 
-// From here on only a thread of the program calls CUPTI. `attaching` is held until this is over.
+// From here on, only a thread of the program calls CUPTI. `attaching` is held until this is over.
 static void detach_want(u64 t) {
   u32 id = correlation_now();
   if (id) long_id(id);
@@ -70,7 +70,7 @@ static void detach_cancel(const char* why_not) {
   unlock(&attaching);
 }
 
-// CUPTI numbers calls from 1 again: ids of the next recording continue after those of this one.
+// CUPTI numbers calls from 1 again: the ids of the next recording continue after those of this one.
 static void detach_finish(u64 t) {
   if (detach.result == OK) {
     session.recording = 0, detach.pause = 0;
@@ -89,20 +89,20 @@ static void detach_finish(u64 t) {
   unlock(&attaching);
 }
 
-// A thread did not wait for the GPU in time.
+// No thread waited for the GPU in time.
 static void detach_give_up(u64 t) {
-  // The program paused, or waits for something else: it is tried again once it calls something.
+  // The program paused, or is waiting for something else: try again once it makes a call.
   if (t > GET(detach.last_call) + DETACH_QUIET_NS) {
     detach_cancel(NULL);
     return;
   }
-  // Graphs that are launched without being recorded forbid it for good.
+  // If graphs are launched without being recorded, CUPTI can never be left.
   detach.pause = detach.pause ? 2 * detach.pause : DETACH_PAUSE_NS;
   detach.retry_at = GET(detach.graph_thread) ? 0 : t + detach.pause;
   detach_cancel("no thread that launches waits for the GPU");
 }
 
-// Runs on the ticker. Returns the time until the next look, ms.
+// Runs on the ticker. Returns the time until the next check, ms.
 static u64 detach_look(u64 t) {
   buffers_reclaim(t);
   switch (GET(detach.state)) {
@@ -116,7 +116,7 @@ static u64 detach_look(u64 t) {
     if (!detach_may(t)) SET(detach.state, DETACH_NO);
     else if (detach_refusal()) detach.why_not = detach_refusal(), SET(detach.state, DETACH_NO);
     else if (GET(detach.first_call)) detach_want(t);
-    // A program that calls nothing pays nothing.
+    // A program that makes no calls incurs no cost.
     return GET(detach.first_call) ? DETACH_LOOKS_MS : 100;
   case DETACH_WANTED:
     if (detach_refusal()) detach_cancel(detach_refusal());
@@ -128,14 +128,15 @@ static u64 detach_look(u64 t) {
   }
   return DETACH_LOOKS_MS;
 }
-// Before the process ends: waits a moment for a thread that is leaving CUPTI.
+// Before the process ends, waits a moment for a thread that is leaving CUPTI.
 static void detach_end(void) {
   detach_cancel(NULL);
   for (int i = 0; i < DETACH_LOOKS_MS && GET(detach.state) == DETACH_TAKEN; i++) nap();
   if (GET(detach.state) == DETACH_DONE) detach_finish(clock_now(CLOCK_MONOTONIC));
 }
 
-// Set if this thread's present call began after CUPTI was to be left: its stream has then finished what was recorded.
+// Set if this thread's current call began after the request to leave CUPTI: its stream has then finished all recorded
+// work.
 static __thread u32 wait_began;
 
 // Runs on a thread of the program, in a callback.
@@ -163,7 +164,7 @@ static void detach_leave(void) {
   if (session.ended || GET(ending) || may_be_handler()) return;
   cancel_hold();
   if (__atomic_compare_exchange_n(&detach.state, &wanted, DETACH_TAKEN, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
-    // Others that are in a callback, or wait for CUPTI, come first.
+    // Other threads that are in a callback, or are waiting for CUPTI, have priority.
     if (__atomic_load_n(&detach.users, __ATOMIC_SEQ_CST) > 1 || GET(gate.opening) || GET(detach.waiting)) {
       SET(detach.state, DETACH_WANTED);
     } else {
@@ -177,7 +178,7 @@ static void detach_leave(void) {
   cancel_release();
 }
 
-// Answer to a client.
+// Answers a client's `left` command.
 static const char* detach_said(void) {
   static char answer[200];
   u64 t = clock_now(CLOCK_MONOTONIC);

@@ -1,5 +1,5 @@
 // Events of program threads: NVTX ranges, gates, and calls that CUPTI does not record. Each thread writes into its own
-// ring without waiting; the ticker empties the ring, or the thread itself when the ring is full.
+// ring without waiting; the ring is emptied by the ticker, or by the thread itself when it is full.
 
 enum { EVENT_PUSH = 1, EVENT_POP = 2, EVENT_START = 3, EVENT_END = 4, EVENT_MARK = 5, EVENT_POP_MESSAGE = 8,
   EVENT_CALL = 16 };
@@ -12,15 +12,15 @@ enum { EVENTS = 2048, EVENT_BLOCK = 32 << 10 };
 typedef struct Ring {
   struct Ring* next;
   u32 thread;
-  // `head` belongs to the writing thread, `tail` to the thread that empties.
+  // `head` belongs to the writing thread, `tail` to the thread that empties the ring.
   volatile u32 head, tail;
   Lock emptying;
-  // Set while its thread writes an event: a signal handler that interrupts the write drops its own event.
+  // Set while the ring's thread writes an event: a signal handler that interrupts the write drops its own event.
   volatile int busy;
-  // 1 once its thread has ended, 2 while another thread adopts it.
+  // 1 once the ring's thread has ended, 2 while another thread adopts the ring.
   volatile int ended;
   Event events[EVENTS];
-  // Encoding buffer; the thread's stack may be too small.
+  // Encoding buffer, because the thread's stack may be too small.
   u8 block[EVENT_BLOCK + 256];
 } Ring;
 
@@ -30,12 +30,12 @@ static __thread Ring* own_ring;
 static Ring* ring(void) {
   Ring* r = own_ring;
   if (LIKELY(r != NULL)) return r;
-  // Adopts the ring of an ended thread, or allocates one.
+  // Adopts the ring of a thread that has ended, or allocates one.
   for (r = __atomic_load_n(&rings, __ATOMIC_ACQUIRE); r; r = r->next) {
     int ended = 1;
     if (GET(r->ended) == 1 &&
       __atomic_compare_exchange_n(&r->ended, &ended, 2, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-      // The previous thread may have been cancelled while writing.
+      // The previous thread may have been cancelled while it was writing.
       SET(r->thread, tid()), r->busy = 0;
       __atomic_store_n(&r->ended, 0, __ATOMIC_RELEASE);
       return own_ring = r;
@@ -49,7 +49,7 @@ static Ring* ring(void) {
   return own_ring = r;
 }
 
-// NCCL's payload: its length and bytes, stored in the number fields of the event.
+// NCCL's payload: length and bytes, stored in the number fields of the event.
 static u8* put_message_bytes(u8* p, const Event* e) {
   u8 bytes[MESSAGE_BYTES];
   memcpy(bytes, &e->id, 8), memcpy(bytes + 8, &e->payload, 8), memcpy(bytes + 16, &e->color, 8);
@@ -57,7 +57,7 @@ static u8* put_message_bytes(u8* p, const Event* e) {
   return p + e->message;
 }
 
-// Writes the events of a ring.
+// Writes the events in a ring.
 static NOINLINE void ring_empty(Ring* r) {
   if (!lock(&r->emptying)) return;
   u8* data = r->block;
@@ -91,7 +91,8 @@ static NOINLINE void ring_empty(Ring* r) {
       default: p = put_number(p, e->text), p = put_number(p, e->id);
       }
     }
-    // Free the slots before the block is written: if this thread ends meanwhile, the events are not written twice.
+    // Free the slots before the block is written: if this thread ends in the meantime, the events are not written
+    // twice.
     __atomic_store_n(&r->tail, tail, __ATOMIC_RELEASE);
     put_block(BLOCK_EVENTS, 0, GET(r->thread), count, data, (u32)(p - data));
   }
@@ -100,7 +101,7 @@ static NOINLINE void ring_empty(Ring* r) {
 
 static int ring_full(const Ring* r) { return r->head - __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE) >= EVENTS; }
 
-// Slot of this thread's next event; NULL if the event must be dropped.
+// Slot for this thread's next event; NULL if the event must be dropped.
 static Event* event_begin(Ring* r) {
   if (UNLIKELY(r->busy)) {
     ADD(lost.interrupted, 1);
@@ -110,8 +111,8 @@ static Event* event_begin(Ring* r) {
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
   if (UNLIKELY(ring_full(r))) {
     if (session.ready) ring_empty(r);
-    // Before CUDA is used the ticker does not empty the ring: drop the oldest event. The ticker may be starting right
-    // now.
+    // Before CUDA is used, the ticker does not empty the ring: drop the oldest event. The ticker may be starting at
+    // this very moment.
     else {
       u32 tail = r->head - EVENTS;
       __atomic_compare_exchange_n(&r->tail, &tail, tail + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
@@ -136,7 +137,7 @@ static void event(u8 kind, u32 domain, u32 text, u64 id) {
   event_end(r);
 }
 
-// Empties all rings, and marks those of ended threads for reuse.
+// Empties all rings, and marks those of threads that have ended for reuse.
 static void rings_look(int last) {
   for (Ring* r = __atomic_load_n(&rings, __ATOMIC_ACQUIRE); r; r = r->next) {
     ring_empty(r);
@@ -148,7 +149,7 @@ static void rings_look(int last) {
   }
 }
 
-// Threads seen so far, and the number of them already named.
+// Threads seen so far, and how many of them have been named.
 enum { THREADS = 4096 };
 static struct { Lock lock; u32 seen[THREADS], count, named; } threads;
 static void thread_seen(u32 thread) {

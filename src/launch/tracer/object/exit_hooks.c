@@ -1,6 +1,6 @@
 // Interposed `_exit` and exec functions, which only LD_PRELOAD can observe.
 
-// With LD_PRELOAD, the object observes processes that exit without exit handlers, such as children of Python's
+// With LD_PRELOAD, the object observes processes that exit without running exit handlers, such as children of Python's
 // multiprocessing.
 static void leave(int code) {
   end_process(ASK_END_BY_EXIT);
@@ -17,7 +17,7 @@ EXPORT void _Exit(int code) {
 }
 
 // Writes the recording before a process becomes another program; the process continues if exec fails. Ignores a child
-// of vfork, which has the parent's memory, but not its process id.
+// of vfork, which has the parent's memory but not its process id.
 static int (*next_execve)(const char*, char* const*, char* const*), (*next_execv)(const char*, char* const*),
   (*next_execvp)(const char*, char* const*), (*next_execvpe)(const char*, char* const*, char* const*);
 __attribute__((constructor)) static void find_next(void) {

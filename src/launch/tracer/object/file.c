@@ -1,5 +1,5 @@
-// The trace file: whole blocks, each written in one call, so that a crash of the program truncates at most the last
-// one. src/import/wstrace/FORMAT.md specifies their contents.
+// The trace file consists of whole blocks, each written in one call, so that a crash of the program truncates at most
+// the last block. src/import/wstrace/FORMAT.md specifies the contents.
 
 enum {
   BLOCK_FACTS = 1, BLOCK_STRINGS = 2, BLOCK_CONFIGS = 3, BLOCK_KERNELS = 4, BLOCK_MEMOPS = 5, BLOCK_CALLS = 6,
@@ -20,9 +20,9 @@ static struct {
   Lock lock;
   int pid, opened;
   u32 sequence;
-  // Rows of the block being written.
+  // Rows in the block that is being written.
   u32 rows;
-  // Bytes written so far, also to files since removed.
+  // Bytes written so far, including to files that have since been removed.
   u64 bytes;
   // The errno that ended writing; 0 while the file is being written. That of a file that could not be created.
   i32 trouble, not_created;
@@ -31,11 +31,11 @@ static struct {
   File file;
 } out = { .file = { .fd = -1 } };
 
-// Ring-buffer mode, keeping only the last seconds: rows go to separate files, in turn. The previous file is complete;
-// older ones are removed.
+// Ring-buffer mode, which keeps only the last seconds: rows go to separate files, in turn. The previous file is
+// complete; older ones are removed.
 static struct { u64 keep_ns, began; u32 number; File file; } rolling = { .file = { .fd = -1 } };
 
-// CRC-32 (IEEE 802.3), eight bytes a step.
+// CRC-32 (IEEE 802.3), eight bytes per step.
 static u32 crc_table[8][256];
 static void crc_prepare(void) {
   for (u32 i = 0; i < 256; i++) {
@@ -60,7 +60,7 @@ static u32 crc_add(u32 crc, const void* bytes, u64 n) {
   return ~crc;
 }
 
-// Writes all parts. On failure returns the number of bytes written and sets `why` to the errno.
+// Writes all parts. On failure, returns the number of bytes written and sets `why` to the errno.
 static u64 write_all(int fd, struct iovec* parts, int count, i32* why) {
   u64 done = 0;
   while (count) {
@@ -85,12 +85,12 @@ static void file_begin(void);
 
 static void put_locked(u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length);
 
-// Counts blocks written, so that a waiting thread sees progress.
+// Counts the blocks written, so that a waiting thread can see progress.
 static volatile u64 progress;
 
-// Writes a block; the first one creates the file. `last` marks the final block: later ones are dropped.
+// Writes a block; the first one creates the file. `last` marks the final block; later blocks are dropped.
 static void put_block_or_last(u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length, int last) {
-  // A child in which no fork handler ran writes nothing.
+  // A child in which no fork handler ran does not write anything.
   if (UNLIKELY(gone || out.pid != process())) return;
   if (UNLIKELY(!lock(&out.lock))) {
     ADD(lost.unwritten, count);
@@ -111,7 +111,7 @@ static void put_block(u16 type, u16 flags, u32 thread, u32 count, const void* da
   put_block_or_last(type, flags, thread, count, data, length, 0);
 }
 
-// Tests whether the file is writable, reopening it if the program closed or reused the descriptor.
+// Returns true if the file is writable, reopening it if the program closed or reused the descriptor.
 static int is_there(File* f) {
   if (LIKELY(f->fd >= 0 && is_same(f->fd, f->is))) return 1;
   if (f->fd < 0) return 0;
@@ -122,7 +122,7 @@ static int is_there(File* f) {
   return 0;
 }
 
-// Appends a block. Returns 0, or an errno, with the file cut back to its previous end.
+// Appends a block. Returns 0, or an errno, in which case the file is truncated to its previous end.
 static i32 append(File* f, u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length, u64 room) {
   // The kernel kills a program that writes beyond its file size limit.
   u64 limits[2] = { 0, 0 };
@@ -138,17 +138,17 @@ static i32 append(File* f, u16 type, u16 flags, u32 thread, u32 count, const voi
     return 0;
   }
   i32 why = !fits ? EFBIG : n ? ENOSPC : failed;
-  // A failed block does not use up a sequence number.
+  // A block that failed does not use up a sequence number.
   out.sequence--;
   if (SYSTEM(SYS_FTRUNCATE, f->fd, f->bytes)) f->fd = -1;
   return why ? why : ENOSPC;
 }
 
-// Starts the next file of rows if it is due, and removes the one before the previous.
+// Starts the next file of rows if it is due, and removes the file before the previous one.
 static void roll(void);
 
-// A full disk ends the recording, not the program: an incomplete block is cut off, and a block that reports the error
-// goes into its space.
+// A full disk ends the recording, not the program: an incomplete block is cut off, and its space is used for a block
+// that reports the error.
 static void put_locked(u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length) {
   if (out.trouble) return;
   int rows_ = (type >= BLOCK_KERNELS && type <= BLOCK_OVERHEAD) || type == BLOCK_STATES ||
@@ -191,7 +191,7 @@ static i32 open_new(File* f) {
   return fd < 0 ? -fd : 0;
 }
 
-// Opens PREFIX.PID.wstrace; after an exec in the same process PREFIX.PID-1.wstrace, and so on.
+// Opens PREFIX.PID.wstrace; after an exec in the same process, PREFIX.PID-1.wstrace, and so on.
 static int open_file(const char* prefix) {
   out.pid = process();
   for (int i = 0; i < 1000; i++) {

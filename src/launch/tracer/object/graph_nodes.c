@@ -1,6 +1,6 @@
-// Origin of the nodes of CUDA graphs: when, on which thread and at which Python line each was captured or added. With
-// it, the kernels of replays are attributed to the code that they come from. Instantiation clones the nodes of a graph,
-// and records of kernels have the ids of the clones.
+// Origin of the nodes of CUDA graphs: when, on which thread and at which Python line each node was captured or added.
+// This makes it possible to attribute the kernels of replays to the code that they come from. Instantiation clones the
+// nodes of a graph, and kernel records have the ids of the clones.
 
 typedef struct {
   const void *graph, *original_graph, *node, *original_node;
@@ -12,7 +12,7 @@ enum { GRAPHNODE_CREATED = 13, GRAPHNODE_CLONED = 20 };
 enum { NODE_KERNEL = 0, NODE_MEMCPY = 1, NODE_MEMSET = 2 }; // CUgraphNodeType
 
 static struct {
-  // Encoded rows that are not written yet, protected by stacks.lock; the fields are those of the last row.
+  // Encoded rows that have not been written yet, protected by stacks.lock; the fields are those of the last row.
   u8 data[32 << 10], *end;
   u32 rows, thread, stack;
   u64 node, original, us;
@@ -26,14 +26,14 @@ static void graph_nodes_flush(void) {
   graph_nodes.rows = 0, graph_nodes.end = NULL;
 }
 
-// Writes what was collected.
+// Writes what has been collected.
 static void stacks_write(void) {
   if (!lock(&stacks.lock)) return;
   stacks_flush(), graph_nodes_flush();
   unlock(&stacks.lock);
 }
 
-// Runs on the thread that creates the node, which cannot change its stack meanwhile.
+// Runs on the thread that creates the node, so its stack cannot change during the call.
 static u32 own_stack(u64 monotonic) {
   if (!stacks.every_us || !stacks.functions || !python.minor) return 0;
   if (graph_nodes.own.thread != tid()) graph_nodes.own = (PythonThread){ .thread = tid() };
@@ -43,7 +43,7 @@ static u32 own_stack(u64 monotonic) {
 static void graph_node_heard(u32 id, const GraphResource* r) {
   const GraphData* g = r->graph;
   u64 node = 0, original = 0;
-  // Another client may have enabled the whole domain.
+  // Another client may have enabled the entire domain.
   if (!cuptiGetGraphNodeId || session.whole_graphs) return;
   if (!g || g->type > NODE_MEMSET || cuptiGetGraphNodeId(g->node, &node) != OK) return;
   if (id == GRAPHNODE_CLONED && cuptiGetGraphNodeId(g->original_node, &original) != OK) return;
@@ -74,7 +74,8 @@ static void graph_node_heard(u32 id, const GraphResource* r) {
   unlock(&stacks.lock);
 }
 
-// Runs while the session is opened. The interpreter is looked for here: a callback may hold locks of the driver.
+// Runs while the session is opened. Looks for the interpreter here, because a callback may be holding locks of the
+// driver.
 static void graph_nodes_hear(void) {
   if (!cuptiGetGraphNodeId || session.whole_graphs) return;
   PythonSymbols found = stacks.every_us ? python_symbols() : (PythonSymbols){ NULL, NULL, 0, 0 };

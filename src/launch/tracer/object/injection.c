@@ -42,7 +42,8 @@ static void facts_of_process(Facts* f) {
     snprintf(text, sizeof text, "environment.%s", RANKS[i]);
     fact(f, text, value);
   }
-  // The command that the user started, possibly an ancestor of this process; words are separated by the unit separator.
+  // The command that the user started, which may be an ancestor of this process; words are separated by the unit
+  // separator.
   const char* launched = setting("WARPSCOPE_TRACE_COMMAND");
   while (launched && *launched) {
     u64 length = 0;
@@ -70,7 +71,7 @@ static void file_begin(void) {
   put_locked(BLOCK_FACTS, 0, 0, first_facts.count, first_facts.data, first_facts.n);
 }
 
-// ---- Device attributes. Queried once the driver is ready; while the driver loads this object, it is not.
+// ---- Device attributes. Queried once the driver is ready, which it is not while it loads this object.
 
 typedef struct { u32 attribute; const char* key; } Attribute;
 static const Attribute ATTRIBUTES[] = { // CUdevice_attribute
@@ -120,7 +121,7 @@ static void devices_look(void) {
 
 // ---- State of the recording.
 
-// Set if no data is pending: the gate was already closed at the previous look, and no data has arrived since.
+// Set if no data is pending: the gate was already closed at the previous check, and no data has arrived since.
 static int settled;
 static void count_facts(Facts* f) {
   fact_number(f, "time", now());
@@ -154,7 +155,7 @@ static void state_facts(Facts* f) {
   if (within && t > within + WAITS_NS)
     fact_number(f, "measuring_kernel", measure.within_name), fact_number(f, "measuring_for_ms", (t - within) / 1000000);
   if (within && measure.replaying) fact_number(f, "measuring_replays", sets[measure.set].passes);
-  // Why a gate is still closed.
+  // These facts explain why a gate is still closed.
   if (gate_range.text) fact_number(f, "range_entered", gate_range.entered), fact_number(f, "ranges", gate_range.others);
   if (gate.gated == GATED_BY_LAUNCH) fact_number(f, "launches_heard", gate_launch.seen);
   if (measure.why_not) fact(f, "not_measured", measure.why_not);
@@ -167,18 +168,19 @@ static void state_facts(Facts* f) {
 static void flush(u32 forced) {
   if (!session.attached) return;
   u64 began = clock_now(CLOCK_MONOTONIC);
-  // Without force, CUPTI returns only finished records. We hold no lock while CUPTI calls back.
+  // Unless forced, CUPTI returns only finished records. We hold no lock while CUPTI calls back.
   cuptiActivityFlushAll(forced);
   session.flushing_ns += clock_now(CLOCK_MONOTONIC) - began;
 }
 
-// Runs several times a second while something is recorded: a killed program loses only the data since the last look.
+// Runs several times a second while something is recorded: a killed program loses only the data since the last check.
 static void look_briefly(void) {
   static u64 told;
   flush(0);
   rings_look(0);
   stacks_write();
-  // The first file of a process contains all its states: it must not grow fast if only the last seconds are kept.
+  // The first file of a process contains all of its thread states: it must not grow fast if only the last seconds are
+  // kept.
   if (told == out.bytes || rolling.keep_ns) return;
   settled = 0;
   static Facts f;
@@ -209,15 +211,15 @@ static void look(void) {
   states_restate();
 }
 
-// ---- Requests to the ticker. Only the ticker flushes and ends, so no program thread waits for locks that it may
-// itself hold.
+// ---- Requests to the ticker. Only the ticker flushes and ends the trace, so no program thread waits for locks that it
+// may itself hold.
 
 enum { ASK_LOOK = 1, ASK_FLUSH = 2, ASK_END = 4, ASK_END_BY_EXIT = 8, ASK_GATE = 16 };
 static volatile u32 asked, answered, asked_what;
 static volatile int ticking;
 // An exiting process waits while its trace is being written (up to EXIT_WORK_MS), but only for a total of EXIT_MS while
-// the ticker makes no progress: the ticker may wait for something that a program thread holds, CUPTI's locks included,
-// and that may be the requesting thread.
+// the ticker makes no progress: the ticker may be waiting for something that a program thread holds, including CUPTI's
+// locks, and that thread may be the requesting one.
 enum { EXIT_MS = 100, EXIT_WORK_MS = 5000, STARVED_MS = 500, SLICE_MS = 10 };
 
 static void futex_wait(volatile u32* word, u32 while_it_is, u64 ms) {
@@ -225,19 +227,19 @@ static void futex_wait(volatile u32* word, u32 while_it_is, u64 ms) {
   SYSTEM(SYS_FUTEX, word, 128 /* FUTEX_WAIT_PRIVATE */, while_it_is, &time);
 }
 static void futex_wake(volatile u32* word) { SYSTEM(SYS_FUTEX, word, 129 /* FUTEX_WAKE_PRIVATE */, 1000); }
-// Wake-up counter of the ticker, incremented for each reason to look, even while the ticker is about to sleep.
+// Wake-up counter of the ticker, incremented for each reason to check, even while the ticker is about to sleep.
 static volatile u32 poked;
 static void poke(void) {
   __atomic_add_fetch(&poked, 1, __ATOMIC_ACQ_REL);
   futex_wake(&poked);
 }
-// The ticker sleeps for up to a second while nothing is recorded; a gate that opens wakes it, so that threads are
-// sampled even in short windows.
+// The ticker sleeps for up to a second while nothing is recorded; opening a gate wakes it, so that threads are sampled
+// even in short windows.
 static void states_wanted(void) {
   if (!GET(states.at)) poke();
 }
 
-// Returns 1 if the ticker runs, is runnable, or waits for a disk.
+// Returns 1 if the ticker is running, is runnable, or is waiting for a disk.
 static int ticker_works(void) {
   char path[48], text[128];
   snprintf(path, sizeof path, "/proc/self/task/%u/stat", GET(ticker));
@@ -249,8 +251,8 @@ static int ticker_works(void) {
   return n > 2 && (text[n + 1] == 'R' || text[n + 1] == 'D');
 }
 
-// Sends a request and returns 1 once it is done. Waits at most `work_ms` in which the ticker works, and `still_ms` in
-// which it does not.
+// Sends a request and returns 1 once it is done. Waits for at most `work_ms` while the ticker is working, and for at
+// most `still_ms` while it is not.
 static int ask(u32 what, u64 still_ms, u64 work_ms) {
   if (!GET(ticking) || gone || out.pid != process()) return 0;
   __atomic_fetch_or(&asked_what, what, __ATOMIC_ACQ_REL);
@@ -265,7 +267,7 @@ static int ask(u32 what, u64 still_ms, u64 work_ms) {
     t = clock_now(CLOCK_MONOTONIC);
     u64 took = t - before < most ? t - before : most;
     if (GET(progress) != seen_progress) seen_progress = GET(progress), work += took, starved = 0;
-    // The ticker may be runnable without a processor, or may spin on one of CUPTI's locks.
+    // The ticker may be runnable without having a processor, or may be spinning on one of CUPTI's locks.
     else if (starved < STARVED_MS * 1000000ul && ticker_works()) work += took, starved += took;
     else still += took;
   }
@@ -276,7 +278,7 @@ static void gate_by_ticker(void) { ask(ASK_GATE, 0, 0); }
 
 static void end_without_ticker(const char* why);
 // Runs on the thread that ends the process, possibly in a signal handler: the handler does not return to the
-// interrupted code, so the locks held by that code may be taken over.
+// interrupted code, so that code's locks may be taken over.
 static void end_process(u32 what) {
   if (!session.ready || gone || out.pid != process()) return;
   int entry = leave_begin();
@@ -292,7 +294,7 @@ static Identity control_is;
 static char control_path[4096];
 static void control_open(void) {
   struct sockaddr_un address = { .family = AF_UNIX };
-  // A socket's path has at most 107 bytes, so it refers to the folder by descriptor.
+  // The path of a socket is limited to 107 bytes, so the folder is referred to by its descriptor.
   static char folder[4096];
   const char* slash = prefix;
   for (const char* p = prefix; *p; p++)
@@ -305,16 +307,16 @@ static void control_open(void) {
   int s = n > 0 && n < (int)sizeof address.path
     ? high((int)SYSTEM(SYS_SOCKET, AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0))
     : -1;
-  // A previous program of this process (before exec) may have left its socket.
+  // A previous program in this process (before exec) may have left its socket behind.
   if (s >= 0) file_remove(address.path);
-  // The socket file inherits the mode of the socket; a later chmod by path might change another file.
+  // The socket file inherits the mode of the socket; changing it later by path might affect another file.
   if (s >= 0 && !SYSTEM(SYS_FCHMOD, s, 0600) && !SYSTEM(SYS_BIND, s, &address, sizeof address) &&
     !SYSTEM(SYS_LISTEN, s, 4))
     control = s, control_is = identity(s);
   else if (s >= 0) file_close(s);
   file_close(at);
 }
-// Time limits for a client to send its command and for a look at the trace to finish.
+// Time limits for a client to send its command, and for a check of the trace to finish.
 enum { WORD_MS = 500, HEAR_MS = 1000 };
 static const char* obey(const char* word) {
   if (!strcmp(word, "open")) {
@@ -331,7 +333,7 @@ static const char* obey(const char* word) {
   if (!strcmp(word, "close")) {
     if (!lock(&gate.lock)) return "busy\n";
     if (!gate.gated) {
-      // A recording of everything turns into a gated one, open until now.
+      // A recording of everything becomes a gated one, with the gate open until now.
       gate.list[0] = (Window){ 0, ~0ul };
       gate.count = 1, gate.is_open = 1;
       __atomic_store_n(&gate.gated, GATED, __ATOMIC_RELEASE);
@@ -358,7 +360,7 @@ static void* hear(void* unused) {
     if (!(p.revents & POLLIN) || !is_same(control, control_is)) break;
     int c = (int)SYSTEM(SYS_ACCEPT4, control, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (c == -EINTR || c == -EAGAIN) continue;
-    // Out of descriptors, for example: some may become free again.
+    // The process may be out of descriptors, for example, and some may become free again.
     if (c < 0) {
       if (c == -EBADF || c == -EINVAL || c == -ENOTSOCK) break;
       nap();
@@ -368,8 +370,8 @@ static void* hear(void* unused) {
     char word[700] = "";
     long n = wait_for_input(&q, WORD_MS) == 1 ? file_read(c, word, sizeof word - 1) : 0;
     while (n > 0 && (word[n - 1] == '\n' || word[n - 1] == ' ')) word[--n] = 0;
-    // A client that hung up, perhaps while the program was stopped, has already reported a missing answer: drop its
-    // command.
+    // A client that hung up, perhaps while the program was stopped, has already reported that there was no answer, so
+    // drop its command.
     if (n > 0 && !(q.revents & POLLHUP)) {
       const char* answer = obey(word);
       SYSTEM(SYS_SENDTO, c, answer, strlen(answer), MSG_NOSIGNAL);
@@ -458,7 +460,7 @@ static void put_end(Facts* f, const char* why) {
   if (control >= 0) file_remove(control_path);
 }
 
-// Runs on the ticker. Writes the tracer's own data first: CUPTI may not return.
+// Runs on the ticker. Writes the tracer's own data first, because CUPTI may not return.
 static void finish(const char* why) {
   if (gone || out.pid != process() || __atomic_exchange_n(&session.ended, 1, __ATOMIC_ACQ_REL)) return;
   SET(ending, 1);
@@ -496,7 +498,7 @@ static void end_without_ticker(const char* why) {
   static u32 once;
   if (GET(out.closed)) return;
   if (__atomic_exchange_n(&once, 1, __ATOMIC_ACQ_REL)) {
-    // Another thread that ends the process writes the end: exiting now would cut it off.
+    // Another thread that is ending the process writes the end: exiting now would truncate it.
     u64 until = clock_now(CLOCK_MONOTONIC) + END_NS;
     while (!GET(out.closed) && clock_now(CLOCK_MONOTONIC) < until) nap();
     return;
@@ -511,7 +513,7 @@ static void end_without_ticker(const char* why) {
   put_end(&f, why);
 }
 
-// The argument is unused because some libraries do not pass it (ThreadSanitizer, for example).
+// The argument is not used, because some libraries do not pass it (ThreadSanitizer, for example).
 static void at_exit(void* unused) {
   (void)unused;
   end_process(ASK_END);
@@ -558,7 +560,7 @@ static void options(void) {
       g += *g == ':';
     }
     if (!gate_range.only) gate.gated = GATED_BY_EACH_RANGE;
-    // The domain ends at the first colon; the name after it may itself contain colons.
+    // The domain ends at the first colon; the name after it may contain more colons.
     const char* colon = g;
     while (*colon && *colon != ':') colon++;
     gate_range.domain = colon > g ? name_of(g, (u64)(colon - g)) : 0;
@@ -566,7 +568,7 @@ static void options(void) {
   }
 }
 
-// Tests whether a list such as `0-0,8-15` contains this process's rank; a process without a rank is recorded.
+// Returns true if a list such as `0-0,8-15` contains this process's rank; a process without a rank is recorded.
 static int rank_is_wanted(const char* list) {
   const char* rank = own_rank();
   if (!list || !*list || !rank) return 1;
@@ -594,7 +596,7 @@ static void child_of_fork(void) {
   control = -1;
 }
 
-// Starts a separate trace in a child of fork that uses CUDA while its parent only marked ranges. The rings of the
+// Starts a separate trace in a child of fork that uses CUDA and whose parent only marked ranges. The rings of the
 // parent's threads are dropped, and the locks that they held are reset.
 static void begin_in_child(void) {
   Lock* const all[] = { &attaching, &measure.lock, &rows.lock, &names.lock, &out.lock, &gate.lock, &given.lock,
@@ -603,7 +605,7 @@ static void begin_in_child(void) {
   for (u32 i = 0; i < COUNT(leavers); i++) SET(leavers[i], 0);
   own_pid = out.pid = process();
   rings = NULL, own_ring = NULL, own_tid = 0;
-  // The ids go on: the names that the child writes again keep theirs.
+  // The ids continue: names that the child writes again keep their ids.
   if (stacks.functions) memset(stacks.functions, 0, STACK_FUNCTIONS * sizeof(PythonFunction));
   if (stacks.nodes) memset(stacks.nodes, 0, STACK_NODES * sizeof(StackNode));
   stacks.functions_held = stacks.nodes_held = stacks.count = 0, states.count = 0;
@@ -612,8 +614,8 @@ static void begin_in_child(void) {
   session.ended = 0, gone = 0;
 }
 
-// Prepares everything but CUPTI. The program may use NVTX long before the driver, or without it: no file is created
-// then.
+// Prepares everything but CUPTI. The program may use NVTX long before it uses the driver, or without it; in that case,
+// no file is created.
 static void begin(void) {
   // A child in which no fork handler ran still has its parent's thread id.
   own_tid = 0;
@@ -657,12 +659,12 @@ EXPORT int InitializeInjection(void) {
   if (gate.gated) fact(&f, "gate", setting("WARPSCOPE_TRACE_GATE") ? setting("WARPSCOPE_TRACE_GATE") : "for");
   put_facts(BLOCK_FACTS, &f);
   SET(session.ready, 1);
-  // A range entered meanwhile did not find the session ready.
+  // A thread that entered a range in the meantime did not find the session ready.
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   if (gate.gated && GET(gate.is_open)) session_attach();
   control_open();
   __cxa_atexit(at_exit, NULL, NULL);
-  // Blocks the program's signals on these threads, but not those of the C library (32 to 34).
+  // Blocks the program's signals on these threads, but not those that the C library uses (32 to 34).
   u64 all = ~(7ul << 31), before = 0, thread;
   SYSTEM(SYS_SIGPROCMASK, 0 /* SIG_BLOCK */, &all, &before, sizeof all);
   ticking = 1;

@@ -8,14 +8,15 @@
 // threads.lock, buffers.lock and modules.lock are leaves: they may be acquired under any of the others, and nothing is
 // acquired under them.
 //
-// beginning (injection.c) protects `begun` and the set-up at the first CUDA or NVTX call of the process: `prefix`, the
+// beginning (injection.c) protects `begun` and the setup at the first CUDA or NVTX call of the process: `prefix`, the
 // options that are read from the environment, `session.started`, `own_pid`. The first names are registered under it.
 //
-// attaching (activity.c) protects the search for CUPTI and the subscription, at start or when a gate first opens:
+// attaching (activity.c) protects the search for CUPTI and the subscription, at the start or when a gate first opens:
 // CUPTI's function pointers, `subscription`, `cupti_version`, `session.library`, `session.reason`,
 // `session.per_thread`, `session.by_callbacks`, and the tables of chosen functions. `session.attached` publishes them
 // to readers without the lock. The ticker holds it while it waits for a thread of the program to leave CUPTI
-// (detach.c); it then also resets `session.recording`, `session.heard` and `launch_heard`, which nobody uses meanwhile.
+// (detach.c); afterwards, the ticker resets `session.recording`, `session.heard` and `launch_heard`, which no thread
+// uses during that time.
 //
 // switching (capture_range.c) serializes starting and stopping CUPTI's recording: `session.recording`, `session.heard`,
 // `Window.closed`. session_attach starts the first recording under attaching instead.
@@ -34,8 +35,8 @@
 // Ring.emptying (event_ring.c), one per ring, protects the consumer's side: `tail` and `block`. Only the ring's own
 // thread writes `head` and `events`; before the session is ready it also advances `tail`, by compare-and-exchange.
 //
-// stacks.lock (stack_samples.c) protects the samples of threads and the origins of graph nodes, with all that reads the
-// stacks of Python: `stacks` (apart from `every_us`), `graph_nodes`, `python`, `walk`. Counters of them are also read
+// stacks.lock (stack_samples.c) protects the samples of threads and the origins of graph nodes, and everything that
+// reads Python stacks: `stacks` (apart from `every_us`), `graph_nodes`, `python`, `walk`. Their counters are also read
 // without it.
 //
 // names.lock (strings.c) protects the string table `names`.
@@ -50,10 +51,10 @@
 //
 // threads.lock (event_ring.c) protects `threads.seen` and `threads.count`; `threads.named` belongs to the ticker.
 //
-// other.lock (other_client.h) protects what is handed to another client of CUPTI in the program: `other.buffer`,
-// `other.size`, `other.used`, `other.kinds`, `other.anchor`. The client runs its own buffer callbacks under it. Taken
-// under attaching, or alone. `other.subscribed`, `other.records` and `other.alone` change under attaching, or on the
-// client's thread once it leaves.
+// other.lock (other_client.h) protects the data that is passed to another client of CUPTI in the program:
+// `other.buffer`, `other.size`, `other.used`, `other.kinds`, `other.anchor`. The client runs its own buffer callbacks
+// under it. It is taken under attaching, or alone. `other.subscribed`, `other.records` and `other.alone` change under
+// attaching, or on the client's thread when it leaves.
 //
 // buffers.lock (activity.c) protects `buffers.spare`; `buffers.count` and `buffers.bytes` are atomic counters.
 //
@@ -61,30 +62,31 @@
 // and `written` belong to the ticker.
 //
 // CUPTI has its own locks, and invokes callbacks while it holds them. Only attaching, switching and measure.lock are
-// held across calls of CUPTI, apart from functions that merely read a record or a name.
+// held across calls to CUPTI, apart from functions that merely read a record or a name.
 //
 // Threads of the program wait for each other, for CUPTI's worker and for the ticker, but only while a block is written
 // or some rows are packed. Exceptions: measure.lock has its own rules (measure_lock; calls_hear waits for up to
 // MEASURED_MS), and waits for attaching and switching are limited to ATTACHING_MS and SWITCHING_MS. The ticker and the
-// control thread wait for measure.lock only up to a timeout, since a measured launch may take long; for all other locks
-// they wait like program threads. A thread does not wait for a lock
-//   - that it holds itself: it is then in a signal handler that interrupted the holder. It goes on without the lock,
-//     and counts the data it leaves out;
+// control thread wait for measure.lock only up to a timeout, because a measured launch may take long; for all other
+// locks, they wait like program threads. A thread does not wait for a lock
+//   - that it holds itself: it is then in a signal handler that interrupted the holder. It continues without the lock,
+//     and counts the data that it leaves out;
 //   - in a child of fork, where the owner may not exist;
 //   - whose owner has ended, or is ending the process from a signal handler and never returns to its critical
 //     section: the lock is taken over;
 //   - for longer than LOCK_MS: a handler that jumps out of the tracer never releases its locks;
 //   - at the process's end, on the thread that writes the end, for longer than END_NS in total.
-// A gate that opens with a launch asks for switching while its thread may hold measure.lock, against the order: both
-// waits are bounded. Data under a lock stays usable after every single store: an entry is filled before it is counted.
+// A gate that opens with a launch acquires switching while its thread may hold measure.lock, which violates the order:
+// both waits are bounded. Data under a lock stays usable after every single store: an entry is filled before it is
+// counted.
 //
 // A thread that holds a lock cannot be cancelled, not even asynchronously.
 
-// `owner` is a kernel thread id; `given_up` is an owner that held the lock for too long, until it releases it.
+// `owner` is a kernel thread id; `given_up` is an owner that held the lock for too long, until it releases the lock.
 typedef struct { u32 owner, given_up; } Lock;
 
 enum { SPINS = 100, LOCK_MS = 10000 };
-// Share of an exit's 100 ms (injection.c) that the ticker may spend waiting for locks.
+// Part of an exit's 100 ms (injection.c) that the ticker may spend waiting for locks.
 static const u64 END_NS = 50000000;
 static volatile int ending;
 // The ticker, and the thread that writes the end if the ticker cannot.
@@ -92,8 +94,8 @@ static volatile u32 ticker, ender;
 static u64 end_waited;
 static int is_bounded(void) { return GET(ending) && (own_tid == GET(ticker) || own_tid == GET(ender)); }
 
-// Threads that are ending the process, while they wait for the ticker: several may call exit or _exit at once. One that
-// finds no free entry cannot have its locks taken over, which costs the others END_NS.
+// Threads that are ending the process, while they wait for the ticker: several may call exit or _exit at once. The
+// locks of a thread that finds no free entry cannot be taken over, which costs the others END_NS.
 static volatile u32 leavers[4];
 static int leave_begin(void) {
   for (int i = 0; i < 4; i++) {
@@ -111,8 +113,8 @@ static int is_leaving(u32 thread) {
   return 0;
 }
 
-// The cancellation type is changed as well: glibc (seen with 2.36) ends a thread that has become uncancellable by the
-// time the signal of an asynchronous cancellation arrives, but not if its type is deferred by then.
+// The cancellation type is also changed: glibc (seen with 2.36) ends a thread that has become uncancellable by the time
+// the signal of an asynchronous cancellation arrives, but not if its type is deferred by then.
 enum { PTHREAD_CANCEL_DISABLE = 1, PTHREAD_CANCEL_DEFERRED = 0 };
 static __thread int uncancelled, cancel_state, cancel_type;
 static void cancel_hold(void) {
@@ -131,7 +133,7 @@ static int lock_take(Lock* l, u32* owner) {
   *owner = 0;
   return __atomic_compare_exchange_n(&l->owner, owner, tid(), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
-// Takes the lock over from a thread that will never release it.
+// Takes over the lock from a thread that will never release it.
 static int lock_take_over(Lock* l, u32 owner) {
   if (!owner || (!is_leaving(owner) && SYSTEM(SYS_TGKILL, process(), owner, 0) != -ESRCH)) return 0;
   return __atomic_compare_exchange_n(&l->owner, &owner, tid(), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
@@ -164,12 +166,12 @@ static NOINLINE int lock_patiently(Lock* l, u64 spins, u64 ms) {
   if (!had) cancel_release();
   return had;
 }
-// Returns 1 once the lock is held, 0 on failure: the caller must then not touch the protected data.
+// Returns 1 once the lock is held, 0 on failure; in that case, the caller must not touch the protected data.
 static int lock(Lock* l) { return lock_patiently(l, SPINS, LOCK_MS); }
 static int lock_within(Lock* l, u64 ms) { return lock_patiently(l, 0, ms); }
 static int lock_soon(Lock* l) { return lock_patiently(l, SPINS, 20); }
 
-// Releases a lock of this thread's interrupted code, for a signal handler that does not return to it.
+// Releases a lock of the code that this thread interrupted, for a signal handler that does not return to it.
 static void lock_abandon(Lock* l) {
   u32 owner = tid();
   __atomic_compare_exchange_n(&l->owner, &owner, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
@@ -185,10 +187,10 @@ static NOINLINE void unlock(Lock* l) {
 // handler has interrupted the tracer and must not touch its data.
 static __thread volatile int inside_tracer;
 
-// Data lost by the tracer itself.
+// Data that the tracer itself lost.
 static struct {
-  // NVTX events of signal handlers that interrupted the tracer on their thread.
+  // NVTX events from signal handlers that interrupted the tracer on the same thread.
   u64 interrupted;
-  // Rows and strings dropped because a lock could not be taken.
+  // Rows and strings that were dropped because a lock could not be taken.
   u64 unwritten;
 } lost;

@@ -1,4 +1,4 @@
-// NVTX 3: the library in the program looks up InitializeInjectionNvtx2 and calls the functions installed by it.
+// NVTX 3: the library in the program looks up InitializeInjectionNvtx2 and calls the functions that it installs.
 
 // nvtxEventAttributes_t, and the types of messages and payloads.
 typedef struct {
@@ -12,8 +12,7 @@ typedef struct {
   const void* message;
 } Attributes;
 enum { MESSAGE_ASCII = 1, MESSAGE_WIDE = 2, MESSAGE_REGISTERED = 3 };
-// An extended payload of a range (nvtxPayloadData_t); the `reserved` field of the attributes contains the number of
-// payloads.
+// An extended payload of a range (nvtxPayloadData_t); the `reserved` field of the attributes is the number of payloads.
 typedef struct { u64 schema, size; const void* bytes; } Attached;
 enum { NVTX_EXTENDED = (i32)0xDFBD0009 };
 enum { NVTX_UNSIGNED_64 = 1, NVTX_SIGNED_64 = 2, NVTX_DOUBLE = 3, NVTX_UNSIGNED_32 = 4, NVTX_SIGNED_32 = 5,
@@ -21,7 +20,7 @@ enum { NVTX_UNSIGNED_64 = 1, NVTX_SIGNED_64 = 2, NVTX_DOUBLE = 3, NVTX_UNSIGNED_
 
 static volatile int writing;
 
-// Programs also call these functions in signal handlers: a handler that interrupted the tracer on its own thread drops
+// Programs also call these functions in signal handlers: a handler that interrupted the tracer on the same thread drops
 // its event.
 static int nvtx_enter(void) {
   if (UNLIKELY(!writing || gone)) return 0;
@@ -74,7 +73,7 @@ static u32 message(const Attributes* a) {
 // Id of the name of NCCL's domain, once NCCL has created it.
 static u32 nccl_domain;
 
-// NCCL's payload of a call: communicator, bytes, peer or root. Payloads of other schemas are dropped.
+// NCCL's payload of a call: communicator, bytes, and peer or root. Payloads with other schemas are dropped.
 static void put_message(Event* e, u32 domain, const Attached* of, u64 count) {
   if (!domain || domain != nccl_domain || count != 1 || !of || !of->bytes || e->has) return;
   u8 bytes[MESSAGE_BYTES] = { 0 };
@@ -84,7 +83,7 @@ static void put_message(Event* e, u32 domain, const Attached* of, u64 count) {
   e->has = MESSAGE, e->message = (u8)n;
 }
 
-// Returns 1 if the ring had room for the event.
+// Returns 1 if there was room for the event in the ring.
 static int put_nvtx(u8 kind, u32 domain, u32 text, u64 id, const Attributes* a) {
   Ring* r = ring();
   Event* e = r ? event_begin(r) : NULL;
@@ -111,8 +110,8 @@ static int put_nvtx(u8 kind, u32 domain, u32 text, u64 id, const Attributes* a) 
   return 1;
 }
 
-// One bit per open range of this thread: set if the range's beginning was recorded, which a closed gate or a full ring
-// prevents. Only such a range's end is recorded.
+// One bit per open range of this thread: set if the beginning of the range was recorded, which a closed gate or a full
+// ring prevents. The end of a range is recorded only if the bit is set.
 static __thread u64 recorded;
 static int shut(void) { return UNLIKELY(gate.gated && !gate.is_open); }
 
@@ -177,7 +176,7 @@ static void nvtx_domain_mark(void* domain, const Attributes* a) {
   if (a && !shut()) INSIDE_(put_nvtx(EVENT_MARK, (u32)(u64)domain, message(a), 0, a));
 }
 
-// Handles of domains and registered strings are ids of their strings.
+// Handles of domains and of registered strings are the ids of their strings.
 static void* nvtx_domain_ascii(const char* text) {
   u32 id = (u32)INSIDE(name(text));
   if (id && strlen(text) == 4 && !memcmp(text, "NCCL", 4)) nccl_domain = id;
@@ -231,8 +230,8 @@ static void nvtx_functions(const Callbacks* callbacks) {
   }
 }
 
-// The payload extension (nvToolsExtPayload.h): NCCL ends ranges through it; without these functions NCCL's ranges would
-// never end.
+// The payload extension (nvToolsExtPayload.h): NCCL ends ranges through it, and without these functions NCCL's ranges
+// would never end.
 enum { MODULE_PAYLOAD = 2 };
 typedef struct { u64 segment, count; void** slots; } Segment;
 typedef struct { u16 version, size, module, compatible; u64 count; Segment* segments; } Extension;

@@ -1,11 +1,11 @@
-// Functions of CUPTI that another client in the program calls by name, as PyTorch does: the object is loaded before
-// libcupti (LD_PRELOAD). Clients that look functions up in the library (JAX, Triton) bypass this file, and CUPTI
+// CUPTI functions that another client in the program calls by name, as PyTorch does: the object is loaded before
+// libcupti (LD_PRELOAD). Clients that look up the functions in the library (JAX, Triton) bypass this file, and CUPTI
 // refuses their subscription.
 
-// ---- Clocks. A client that gives CUPTI its own clock (kineto: the processor's time stamp counter) gets it for its
-// records only; the tracer's stay on CUPTI's.
+// ---- Clocks. If a client gives CUPTI its own clock (kineto: the processor's time stamp counter), only the client's
+// records use it; the tracer's records stay on CUPTI's clock.
 
-// Records with times by kind: the offsets of up to three. The first one is when the activity began.
+// Record kinds with times: the offsets of up to three times. The first one is when the activity began.
 static const struct { u8 kind, times[3]; } TIMES[] = {
   { KIND_MEMCPY, { COPY_START, COPY_END } }, { KIND_MEMSET, { SET_START, SET_END } },
   { KIND_MEMCPY_PEER, { COPY_START, COPY_END } },
@@ -22,7 +22,7 @@ static const u8* times_of(u32 kind) {
   return NULL;
 }
 
-// One moment on both clocks: of three readings, the one that the least time passed in.
+// One point in time on both clocks: uses the reading that took the least time, out of three.
 static void clocks_read(u64* cupti, u64* own) {
   u64 best = ~0ul;
   for (int i = 0; i < 3; i++) {
@@ -33,16 +33,16 @@ static void clocks_read(u64* cupti, u64* own) {
     if (after - before < best) best = after - before, *cupti = before + best / 2, *own = middle;
   }
 }
-// Moves times from CUPTI's clock, along the line through the anchor and a moment of now.
+// Converts times from CUPTI's clock, along the line through the anchor and a current point in time.
 static u64 own_time(u64 t, u64 cupti, u64 own) {
   if (!t || cupti == other.anchor_cupti) return t;
   double per_ns = (double)(i64)(own - other.anchor) / (double)(i64)(cupti - other.anchor_cupti);
   return own - (u64)(i64)(per_ns * (double)(i64)(cupti - t));
 }
 
-// ---- Records. The client always has one of its buffers here: kineto flushes only if CUPTI holds one.
+// ---- Records. The tracer always has one of the client's buffers: kineto flushes only if CUPTI holds one.
 
-// Returns the buffer to the client, and gets another one if more is to come. Caller holds other.lock.
+// Returns the buffer to the client, and gets another one if there is more to come. The caller holds other.lock.
 static void other_turn(void* context, u32 stream) {
   u8 *next = NULL, *full = other.buffer;
   u64 size = 0, most = 0, was = other.size;
@@ -50,7 +50,7 @@ static void other_turn(void* context, u32 stream) {
   if (full && other.done) other.done(context, stream, full, was, other.used);
   other.buffer = next, other.size = next ? size : 0, other.used = 0;
 }
-// The same on a thread of the client, which may hold locks of its own or of CUPTI: its callbacks run without ours.
+// The same on a thread of the client, which may hold locks of its own or of CUPTI: its callbacks run without our locks.
 static void other_exchange(int more, int only_first) {
   u8 *next = NULL, *full = NULL;
   u64 size = 0, most = 0, was = 0, used = 0;
@@ -67,11 +67,11 @@ static void other_exchange(int more, int only_first) {
   if (full && other.done) other.done(NULL, 0, full, was, used);
 }
 
-// Before 12.9, records of events come with those of synchronization.
+// Before 12.9, records of events are enabled together with those of synchronization.
 enum { EVENTS_APART = 28 };
 static int other_wants(const u8* r, u64 size, const u8* times) {
   u32 kind = AT32(r, RECORD_KIND);
-  // The tracer's own calls: its thread's, and correlation_now's, which programs rarely make.
+  // The tracer's own calls: those of its thread, and that of correlation_now, which programs rarely make.
   if (kind == KIND_DRIVER &&
     (AT32(r, API_THREAD) == GET(ticker) || (session.attached && AT32(r, API_ID) == marker_function)))
     return 0;
@@ -85,13 +85,13 @@ static int other_wants(const u8* r, u64 size, const u8* times) {
   return !began || (began >= other.kinds[by].from && began < until);
 }
 
-// Time after its last kind was disabled in which the tracer's flushes may still bring records of the client.
+// Time after the client disabled its last kind during which the tracer's flushes may still bring the client's records.
 static const u64 OTHER_GRACE_NS = 10000000000;
 static void other_give(void* context, u32 stream, u8* bytes, u64 valid) {
   u64 ended = GET(other.ended), cupti = 0, own = 0;
   if (LIKELY(!ended) || !GET(other.records)) return;
   if (ended != ~0ul && !GET(other.alone) && clock_now(CLOCK_MONOTONIC) > ended + OTHER_GRACE_NS) return;
-  // The client may be gone when the tracer ends; on a thread of its own it is not.
+  // The client may be gone when the tracer ends, but not if this is one of the client's threads.
   int quiet = GET(ending) && tid() == GET(ticker);
   if (other.clock) clocks_read(&cupti, &own);
   if (!lock(&other.lock)) return;
@@ -120,7 +120,7 @@ static void other_give(void* context, u32 stream, u8* bytes, u64 valid) {
 
 // ---- Callbacks.
 
-// Each subscriber may keep a word from the beginning of a call to its end: this one belongs to the other client.
+// Each subscriber may store a word from the beginning of a call to its end: these words belong to the other client.
 static __thread u64 other_carried[32];
 static void other_heard(u32 domain, u32 id, const Call* call) {
   OnCall f = other.on_call;
@@ -142,7 +142,7 @@ static int other_may_share(void) {
   return writing && !gone && !session.ended;
 }
 
-// Finds CUPTI's functions in the library that the client calls. Returns 0 if it is not the library that the tracer
+// Looks up CUPTI's functions in the library that the client calls. Returns 0 if it is not the library that the tracer
 // uses.
 static int other_resolve(void* next) {
   Where here = { NULL, NULL, NULL, NULL };
@@ -154,7 +154,7 @@ static int other_resolve(void* next) {
   return 1;
 }
 
-// The ticker, which may be leaving CUPTI, and threads that subscribe come first.
+// The ticker, which may be leaving CUPTI, and threads that are subscribing have priority.
 static int other_hold(void) {
   ADD(detach.waiting, 1);
   poke();
@@ -162,8 +162,8 @@ static int other_hold(void) {
   ADD(detach.waiting, (u32)-1);
   return locked;
 }
-// Takes part in what a client does. Returns SHARED with `attaching` held; DIRECT if the call must go to CUPTI; REFUSED
-// if it must not, since another thread is changing the subscription.
+// Called at the start of a client's call. Returns SHARED with `attaching` held; DIRECT if the call must be passed to
+// CUPTI; REFUSED if it must not, because another thread is changing the subscription.
 enum { DIRECT = 0, SHARED = 1, REFUSED = 2 };
 static int other_begin(void* next) {
   if (!other_may_share()) return DIRECT;
@@ -174,7 +174,7 @@ static int other_begin(void* next) {
 }
 
 #define NAMED(symbol) __asm__(symbol)
-// The function behind, looked up once: callbacks of clients call some of these often.
+// The interposed function, looked up once: callbacks of clients call some of these often.
 #define NEXT(symbol, own) \
   ({ \
     static void* known; \
@@ -208,7 +208,7 @@ EXPORT Result other_subscribe(void** handle, OnCall f, void* user) {
   return r;
 }
 
-// The tracer itself hears no calls of the runtime.
+// The tracer itself does not use callbacks for runtime calls.
 static void other_domains_leave(void) {
   if (cuptiEnableDomain && subscription) cuptiEnableDomain(0, subscription, DOMAIN_RUNTIME);
 }
@@ -230,8 +230,8 @@ EXPORT Result other_unsubscribe(void* handle) {
   return r;
 }
 
-// The tracer's own callbacks stay enabled. In the driver's domain all do: if one is disabled while a thread is inside
-// the call, later calls of that thread have wrong ids (see calls_hear).
+// The tracer's own callbacks stay enabled. In the driver's domain, all callbacks do: if one is disabled while a thread
+// is inside the call, later calls of that thread have wrong ids (see calls_hear).
 static int other_may_disable(u32 domain) {
   return GET(other.alone) || (domain != DOMAIN_DRIVER && domain != DOMAIN_RESOURCE);
 }
@@ -280,8 +280,8 @@ EXPORT Result other_register(void (*ask)(u8**, u64*, u64*), void (*done)(void*, 
   return r;
 }
 
-// From the first record of calls that the client wants, the tracer's own come from callbacks: with the driver kind
-// enabled, CUPTI leaves out those that the runtime makes.
+// Once the client requests records of calls, the tracer gets its own through callbacks: with the driver kind enabled,
+// CUPTI leaves out the calls that the runtime makes.
 static void calls_from_callbacks(void) {
   if (session.lean || session.by_callbacks || !session.attached || !lock_within(&switching, SWITCHING_MS)) return;
   if (!session.by_callbacks) {
@@ -313,7 +313,7 @@ static Result other_kind(void* next, void* context, u32 kind, int on) {
     unlock(&other.lock);
   }
   if (shared && on) other_exchange(1, 1);
-  // The tracer may begin to record the kind meanwhile.
+  // The tracer may begin to record the kind in the meantime.
   int locked = !gone && !on && lock_within(&switching, SWITCHING_MS);
   Result r = OK;
   if (gone || on || !is_recorded(kind))
@@ -340,13 +340,13 @@ EXPORT Result other_flush(u32 forced) NAMED("cuptiActivityFlushAll");
 EXPORT Result other_flush(u32 forced) {
   Result r = CALL_NEXT(NEXT("cuptiActivityFlushAll", other_flush), (u32), forced);
   if (gone || !GET(other.records)) return r;
-  // Once it has all records of the kinds that it disabled, later ones would end up in its next profile.
+  // After this, the client has all records of the kinds that it disabled; later ones would end up in its next profile.
   if (forced && GET(other.ended) != ~0ul) SET(other.ended, 0);
   if (other.buffer && (forced || other.used)) other_exchange(!forced, 0);
   return r;
 }
 
-// The tracer decides on how buffers are requested and zeroed.
+// The tracer decides how buffers are requested and zeroed.
 EXPORT Result other_attribute(u32 attribute, u64* size, void* value) NAMED("cuptiActivitySetAttribute");
 EXPORT Result other_attribute(u32 attribute, u64* size, void* value) {
   void* next = NEXT("cuptiActivitySetAttribute", other_attribute);
@@ -376,7 +376,7 @@ EXPORT Result other_timestamp(u64* t) {
   return OK;
 }
 
-// The client leaves; CUPTI stays as long as the tracer uses it.
+// The client leaves; CUPTI stays if the tracer uses it.
 EXPORT Result other_finalize(void) NAMED("cuptiFinalize");
 EXPORT Result other_finalize(void) {
   void* next = NEXT("cuptiFinalize", other_finalize);
@@ -393,7 +393,7 @@ EXPORT Result other_finalize(void) {
   if (session.attached) other_domains_leave();
   else {
     SET(other.alone, 0), subscription = NULL;
-    // Ids begin anew, as after the tracer has left CUPTI.
+    // The ids start over, as they do after the tracer has left CUPTI.
     session.id_base = (u32)newest_id;
     ADD(detach.count, 1);
     r = CALL_NEXT(next, (void));

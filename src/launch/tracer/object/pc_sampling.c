@@ -1,9 +1,9 @@
-// Stall reasons of the warps of one launch, per instruction, by CUPTI's PC sampling (Volta and later) around that
-// launch, without replay. It occupies the GPU's counters like the range profiler, so one is disabled before the other
-// is enabled. Samples are located in the code by the CRC of their module: modules are kept as they are loaded, since
-// CUPTI provides them only then.
+// Warp stall reasons during one launch, per instruction, obtained with CUPTI's PC sampling (Volta and later) around
+// that launch, without replay. Like the range profiler, it occupies the GPU's counters, so one is disabled before the
+// other is enabled. Samples are located in the code by the CRC of their module: modules are kept when they are loaded,
+// because CUPTI provides them only at that time.
 //
-// These are our own declarations, with the sizes of 12.4, which every later version accepts.
+// These are our own declarations, with the sizes of 12.4, which all later versions accept.
 
 typedef struct { u32 reason, samples; } Reason;
 typedef struct {
@@ -47,11 +47,12 @@ SAMPLING_FUNCTIONS
 enum { ATTRIBUTE_PERIOD = 1, ATTRIBUTE_REASONS = 2, ATTRIBUTE_SCRATCH = 3, ATTRIBUTE_HARDWARE = 4, ATTRIBUTE_MODE = 5,
   ATTRIBUTE_START_STOP = 6, ATTRIBUTE_DATA = 8 };
 enum { MODE_SERIALIZED = 2, DOMAIN_RESOURCE = 3, CONTEXT_DESTROYED = 2, MODULE_LOADED = 6, ERROR_NO_MEMORY = 8 };
-// Samples are taken every 2^5 to 2^31 cycles. PER_SM samples per SM are enough to resolve lines that take one percent.
-// A launch of unknown length gets a shorter period (UNSEEN) than most, so that a short one has enough samples.
+// Samples are taken every 2^5 to 2^31 cycles. PER_SM samples per SM are enough to resolve lines that account for one
+// percent. A launch of unknown duration gets a shorter period (UNSEEN) than most, so that a short launch has enough
+// samples.
 enum { SHORTEST = 5, UNSEEN = 9, LONGEST_PERIOD = 20, PER_SM = 128 };
 enum { REASONS = 96, INSTRUCTIONS = 16384, NAME = 128, MODULES = 8192, CODES = 256 };
-// Fewer modules are kept until samples are requested, which may happen while the program runs.
+// Fewer modules are kept until samples are requested, which may happen while the program is running.
 static const u64 MOST_KEPT = 512ul << 20, MOST_KEPT_ASIDE = 128ul << 20, LARGEST_WRITTEN = 32ul << 20,
                  MOST_WRITTEN = 128ul << 20;
 
@@ -59,7 +60,7 @@ static struct {
   u32 count, numbers[REASONS];
   char texts[REASONS][NAME];
   Samples given, taken;
-  // A sampled launch that is not written yet.
+  // A sampled launch that has not been written yet.
   Shape shape;
   u64 time;
   u32 thread, correlation, period, launches, missed;
@@ -72,7 +73,7 @@ static struct {
 // Duration of the first sampled launch (seen on an H100: 0.1 to 0.3 s), ns.
 static const u64 FIRST_SAMPLING_NS = 300000000;
 
-// ---- Modules, kept if launches are to be sampled.
+// ---- Modules, which are kept if launches are to be sampled.
 
 typedef struct { const u8* code; u64 bytes, crc; u8 hashed, written; } Module;
 static struct { Lock lock; Module list[MODULES]; u32 count; u64 bytes, most, written; } modules;
@@ -82,7 +83,7 @@ static void module_loaded(const Resource* r) {
   const Loaded* m = r->module;
   if (!m || !m->code || !m->bytes) return;
   if (!lock(&modules.lock)) return;
-  // A context that follows another one loads the same modules again.
+  // A context that is created after another one loads the same modules again.
   int known = 0;
   for (u32 i = 0; i < modules.count && !known; i++)
     known = modules.list[i].bytes == m->bytes && !memcmp(modules.list[i].code, m->code, m->bytes);
@@ -103,7 +104,7 @@ static void modules_hear(u64 most) {
   cuptiEnableCallback(1, subscription, DOMAIN_RESOURCE, MODULE_LOADED);
 }
 
-// CRCs of sampled modules whose code is not written yet. Protected by measure.lock.
+// CRCs of sampled modules whose code has not been written yet. Protected by measure.lock.
 static u64 codes_due[CODES];
 static u32 codes_count;
 static void code_due(u64 crc) {
@@ -112,7 +113,7 @@ static void code_due(u64 crc) {
   if (codes_count < CODES) codes_due[codes_count++] = crc;
 }
 
-// Writes the code of a module once. Runs on the ticker, without measure.lock: the search may take a while.
+// Writes the code of a module once. Runs on the ticker, without measure.lock, because the search may take a while.
 static void module_write(u64 crc) {
   u32 count = __atomic_load_n(&modules.count, __ATOMIC_ACQUIRE);
   for (u32 i = 0; i < count; i++) {
@@ -136,8 +137,8 @@ static void module_write(u64 crc) {
 
 // ---- Sampling one launch.
 
-// Returns 1 for a kernel that waits for another one, for example. The first launch in a window also waits for earlier
-// GPU work.
+// Returns 1 if the launch took too long, for example because its kernel waits for another one. The first launch in a
+// window also waits for earlier GPU work.
 static int took_too_long(u64 ns, const Shape* s) {
   const Wanted* w = wanted_known(s);
   return ns > LONG_NS && ns > LONGER * (w ? w->mean : 0);
@@ -164,7 +165,7 @@ static int samples_make(Samples* s) {
   return 1;
 }
 
-// One-time queries of CUPTI, with PC sampling enabled.
+// Queries CUPTI once, while PC sampling is enabled.
 static int stalls_prepare(void) {
   u64 count = 0;
   static char* texts[REASONS];
@@ -185,8 +186,8 @@ static int stalls_prepare(void) {
   return stalls.ready = 1;
 }
 
-// Sampling period that gives a launch of the usual length enough samples, and the size of the hardware buffer: a larger
-// one takes longer (20 ms for 64 MiB on an H100).
+// Sampling period that gives a launch of the usual duration enough samples, and size of the hardware buffer: a larger
+// buffer takes longer (20 ms for 64 MiB on an H100).
 static u32 period_of(const Wanted* w, u64* buffer) {
   u64 ns = w ? w->mean : 0, cycles = ns + ns * 3 / 4;
   u32 period = SHORTEST;
@@ -198,7 +199,7 @@ static u32 period_of(const Wanted* w, u64* buffer) {
 
 static int (*wait_for_gpu)(void);
 
-// Releases the counters. Caller holds measure.lock.
+// Releases the counters. The caller holds measure.lock.
 static void stalls_leave(void) {
   Sampling on = { sizeof on, NULL, measure.context };
   if (!stalls.enabled) return;
@@ -207,8 +208,8 @@ static void stalls_leave(void) {
   measure.passing = PASS_NOT, stalls.enabled = 0;
 }
 
-// Enabling takes 0.1 s and more in a program with many modules: keep sampling enabled until all requested launches are
-// sampled.
+// Enabling takes 0.1 s or more in a program with many modules, so sampling stays enabled until all requested launches
+// have been sampled.
 static int stalls_configure(const Wanted* w) {
   Sampling on = { sizeof on, NULL, measure.context };
   if (wait_for_gpu()) return 0;
@@ -219,7 +220,7 @@ static int stalls_configure(const Wanted* w) {
     measure.passing = PASS_NOT;
     if (failed) return 0;
     stalls.enabled = 1;
-    // Other launches passed meanwhile: if one began a capture, waiting for the GPU is not allowed.
+    // Other launches passed in the meantime: if one began a capture, waiting for the GPU is not allowed.
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (measure.capturing && !measure.numbered) return -1;
     if (wait_for_gpu()) return 0;
@@ -263,7 +264,7 @@ static int stalls_open(const Call* call, const Shape* s, const Wanted* w) {
       return 0;
     }
   }
-  // Writes the rest of the previous launch.
+  // Writes the remaining samples of the previous launch.
   if (stalls.waiting) stalls_write();
   measure.opened_at = measure.left_at = clock_now(CLOCK_MONOTONIC), measure.opened = now();
   int configured = stalls_configure(w);
@@ -284,13 +285,13 @@ static void stalls_close(void) {
   Taking take = { sizeof take, NULL, measure.context, &stalls.taken };
   wait_for_gpu();
   Result r = cuptiPCSamplingStop(&on);
-  // Each call returns the data available so far: write it and request more, until none is left.
+  // Each call returns the data available so far: write it and request more, until there is none left.
   for (int tries = 0; r == OK && tries < TAKES; tries++) {
     if (tries) stalls_write_from(&stalls.taken);
     r = cuptiPCSamplingGetData(&take);
     if (!stalls.taken.left) break;
   }
-  // The buffer on the GPU was full: the samples taken before that are valid.
+  // The buffer on the GPU was full; the samples taken before that are valid.
   if (r == ERROR_NO_MEMORY) stalls.full = 1, r = OK;
   stalls.result = r, stalls.launches++, stalls.waiting = 1;
   u64 t = clock_now(CLOCK_MONOTONIC), took = t - measure.opened_at;
@@ -300,7 +301,7 @@ static void stalls_close(void) {
     stalls.why_not = "a sampled launch took far longer than usual";
 }
 
-// Writes a row of the samples. Caller holds measure.lock.
+// Writes a row of samples. The caller holds measure.lock.
 static void stalls_write_from(Samples* s) {
   enum { ROW = 16, STALL_BLOCK = 8 << 20 };
   static u8* data;
@@ -342,14 +343,14 @@ static void stalls_write_from(Samples* s) {
   s->count = 0, stalls.full = 0;
 }
 
-// Writes the waiting samples. Caller holds measure.lock.
+// Writes the pending samples. The caller holds measure.lock.
 static void stalls_write(void) {
   stalls.waiting = 0;
   if (stalls_failed("cuptiPCSamplingGetData", stalls.result)) return;
   stalls_write_from(&stalls.taken), stalls_write_from(&stalls.given);
 }
 
-// Called when the measured context is about to be destroyed, and with it CUPTI's data, on the destroying thread.
+// Called on the destroying thread when the measured context, and with it CUPTI's data, is about to be destroyed.
 static void measure_write(void);
 static int measure_lock(int passes);
 static void measure_hear(int on);
@@ -358,8 +359,8 @@ static void context_destroyed(const Resource* r) {
   for (int tries = 0;
     measure.preparing && measure.context == r->context && tries < PREPARING_MS && !gone && !session.ended; tries++)
     nap();
-  // A launch of this very thread cannot be in progress, since the thread is inside another call. At the process's end
-  // the counters need no release.
+  // This thread cannot have a launch in progress, because it is inside another call. At the end of the process, the
+  // counters do not have to be released.
   if (r->context != measure.context || holds || session.ended || !measure_lock(0)) return;
   if (measure.state == MEASURE_OPEN) window_close();
   if (measure.state == MEASURE_CLOSED) measure_write();

@@ -1,7 +1,7 @@
-// The parts of CUPTI's profiler in use (12.6 and later), in declarations of our own: the host API plans counters for a
-// chip and evaluates them, the range profiler collects them around launches. Each function takes one structure, whose
-// first two fields are its size and NULL. Fields were only ever added at the end; the sizes here are those of 12.6,
-// accepted by every later version.
+// The parts of CUPTI's profiler that are used (12.6 and later), in our own declarations: the host API plans counters
+// for a chip and evaluates them, and the range profiler collects them around launches. Each function takes one
+// structure, whose first two fields are its size and NULL. Fields were only ever added at the end; the sizes here are
+// those of 12.6, which all later versions accept.
 
 #define PROFILER(name, last, ...) \
   typedef struct { u64 size; void* reserved; __VA_ARGS__ } name##_P; \

@@ -1,5 +1,5 @@
-// cudaProfilerStart and cudaProfilerStop of programs that call them by name, as PyTorch does: the object is loaded
-// before the libraries that define them (LD_PRELOAD). Calls of statically linked functions, or of functions looked up
+// cudaProfilerStart and cudaProfilerStop in programs that call them by name, as PyTorch does: the object is loaded
+// before the libraries that define them (LD_PRELOAD). Calls to statically linked functions, or to functions looked up
 // in a library, bypass this object; CUPTI reports all calls.
 
 // The function that the caller would have called without this object: the one in its own library or dependencies, or in
@@ -46,7 +46,7 @@ EXPORT int cuProfilerStop(void) {
 }
 
 // True for PyTorch programs, which call the functions by name, if this object precedes the library. Other programs may
-// have linked them statically.
+// be statically linked with them.
 static int profiler_is_heard(void) {
   return dlsym(NULL, "cudaProfilerStart") == (void*)cudaProfilerStart &&
     dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_NOLOAD);

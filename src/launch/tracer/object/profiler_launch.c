@@ -1,19 +1,19 @@
-// Hardware counters of chosen launches in the live run, by CUPTI's range profiler: a window is opened before a launch,
-// every launch inside is measured as a separate range, and the window is closed after a few. Each window collects one
-// pass, so nothing is replayed: a sweep is one window per pass, over the same kernels in the same order, found again
-// when the program repeats them. On an H100 the very first window takes 0.9 s, the first of another set of metrics 0.5
-// s, each other window 35 ms, and a launch inside a window about 1 ms. Only a launch requested by its index is
-// replayed, by CUPTI.
+// Hardware counters of chosen launches in the live run, obtained with CUPTI's range profiler: a window is opened before
+// a launch, every launch inside is measured as a separate range, and the window is closed after a few launches. Each
+// window collects one pass, so nothing is replayed: a sweep is one window per pass, over the same kernels in the same
+// order, which are recognized when the program repeats them. On an H100, the very first window takes 0.9 s, the first
+// of another set of metrics 0.5 s, each other window 35 ms, and a launch inside a window about 1 ms. Only a launch
+// requested by its index is replayed, by CUPTI.
 //
 // Launches inside a window wait for everything before them. A kernel that waits for one launched later would then never
-// finish: kernels seen overlapping another one, NCCL, cooperative launches and graphs are not measured, and a launch
-// not seen before closes the window.
+// finish: kernels that were seen overlapping another one, NCCL, cooperative launches and graphs are not measured, and a
+// launch that was not seen before closes the window.
 
 enum { LAUNCH_PLAIN = 1, LAUNCH_EXTENDED = 2, LAUNCH_OTHER = 3, LAUNCH_CAPTURE = 4, LAUNCH_CAPTURED = 5 };
 static u8 launch_kind[FUNCTIONS];
 static u8 launch_heard[FUNCTIONS];
 
-// Kind of a driver function by its name; 0 if it launches nothing.
+// Kind of a driver function, by its name; 0 if it does not launch anything.
 static u8 kind_of_launch(const char* function) {
   if (!strcmp(function, "cuLaunchKernel") || !strcmp(function, "cuLaunchKernel_ptsz")) return LAUNCH_PLAIN;
   if (!strcmp(function, "cuLaunchKernelEx") || !strcmp(function, "cuLaunchKernelEx_ptsz")) return LAUNCH_EXTENDED;
@@ -29,9 +29,9 @@ static const u64 FIRST_NS = 900000000, SWITCH_NS = 500000000, PASS_NS = 60000000
 static void measure_write(void);
 
 enum { MOST_OTHERS = 50 };
-// Loads the profiler's library, plans and configures the metrics; `measure.state` contains the outcome.
+// Loads the profiler's library, and plans and configures the metrics; the outcome is in `measure.state`.
 static void measure_ready(void) {
-  // The time spent with an earlier context counts as well.
+  // The time spent with an earlier context also counts.
   if (!measure.started) measure.started = clock_now(CLOCK_MONOTONIC), measure.estimate = PASS_NS;
   // A later context on the same GPU reuses the plan; a context on another GPU is not measured.
   u32 device = 0;
@@ -74,7 +74,7 @@ static int shape_of(u32 id, const Call* call, Shape* s, void** stream) {
   return s->name != 0;
 }
 
-// Set while this thread's launch is sampled.
+// Set while this thread's launch is being sampled.
 static __thread int sampling;
 
 // Opens a window or continues one; returns 0 if the launch is not measured.
@@ -84,7 +84,7 @@ static int measure_launch(u32 id, const Call* call) {
   int plain = launch_kind[id] == LAUNCH_PLAIN || launch_kind[id] == LAUNCH_EXTENDED;
   if (plain && call->context && measure.state == MEASURE_LOOKING) {
     if (!measure.context) measure.context = call->context;
-    // This may be the requested launch: it cannot wait for the ticker.
+    // This may be the requested launch, which cannot wait for the ticker.
     measure.numbered = asked_numbered();
     if (measure.numbered) measure_ready();
   }
@@ -118,18 +118,18 @@ static int measure_launch(u32 id, const Call* call) {
     if (measure.state == MEASURE_OFF) return 0;
     measure.sweeping = measure.sampling = 0, measure.pass = 0, measure.state = MEASURE_IDLE;
     sampling = stalls_open(call, &s, w);
-    // If a capture began meanwhile, a later launch is sampled.
+    // If a capture began in the meantime, a later launch is sampled.
     w->sampled = sampling || stalls.why_not;
     return sampling;
   }
   if (may && (asked & 2)) {
     if (measure.state == MEASURE_OPEN) window_close();
-    // The values of the previous sweep are not written yet.
+    // The values of the previous sweep have not been written yet.
     if (measure.state == MEASURE_CLOSED) measure_write();
     measure.sweeping = measure.sampling = 0, measure.set = SET_REPLAYED, measure.pass = 0;
     if (!window_open(REPLAY_BY_CUPTI)) return 0;
   } else if (measure.state == MEASURE_OPEN) {
-    // In later passes each launch must match the one of the first pass.
+    // In later passes, each launch must match that of the first pass.
     may = may && (!measure.pass || (measure.count < measure.length && same_shape(&inside[measure.count].shape, &s)));
     if (!may) window_close();
     if (!may) return 0;
@@ -148,9 +148,9 @@ static int measure_launch(u32 id, const Call* call) {
   return 1;
 }
 
-// Acquires measure.lock on a thread of the program; with `passes` the launch proceeds without the lock while no window
+// Acquires measure.lock on a thread of the program; with `passes`, the launch proceeds without the lock while no window
 // is open. CUPTI may be waiting for this very launch on behalf of the owner, so the wait is bounded. Nothing else may
-// run next to a replayed launch, since its memory is restored after each pass.
+// run concurrently with a replayed launch, because its memory is restored after each pass.
 enum { TICKER_MS = 2000, LAUNCH_MS = 20000, PASS_MS = 50 };
 static int measure_lock(int passes) {
   u64 began = clock_now(CLOCK_MONOTONIC);
@@ -158,7 +158,7 @@ static int measure_lock(int passes) {
   cancel_hold();
   for (int tries = 0; !lock_take(&measure.lock, &owner); tries++) {
     int passing = measure.passing, later = PASS_LATER;
-    // A signal handler launches on a thread whose own launch is measured.
+    // A signal handler launches a kernel on a thread whose own launch is being measured.
     if (owner == own_tid || gone || (passes && passing == PASS_NOW && !measure.numbered)) return cancel_release(), 0;
     if (tries < SPINS) {
       SYSTEM(SYS_SCHED_YIELD);
@@ -169,7 +169,7 @@ static int measure_lock(int passes) {
     // Another owner has the lock now, or a launch is being replayed: restart the count.
     if (measure.replaying || turn != measure.turns) began = clock_now(CLOCK_MONOTONIC), turn = measure.turns;
     u64 waited = clock_now(CLOCK_MONOTONIC) - began;
-    // No thread waits from now on: with many threads one of them would always be waiting.
+    // No thread waits from now on: with many threads, one of them would always be waiting.
     if (passing == PASS_LATER && waited > PASS_MS * 1000000ul)
       __atomic_compare_exchange_n(&measure.passing, &later, PASS_NOW, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     if (waited > (measure.on_ticker ? TICKER_MS : LAUNCH_MS) * 1000000ul) {
@@ -192,7 +192,7 @@ static void measure_entered(u32 id, const Call* call) {
   }
   holds = measure_launch(id, call);
   if (holds) measure.within_name = name(call->symbol), measure.within = clock_now(CLOCK_MONOTONIC);
-  // Callbacks are disabled only by the owner of the lock: the return of a launch that began inside a window is still
+  // Callbacks are disabled only by the owner of the lock, so the return of a launch that began inside a window is still
   // observed.
   if (!holds) unlock(&measure.lock);
 }

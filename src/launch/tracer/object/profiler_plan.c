@@ -36,7 +36,7 @@ static int measure_failed(const char* what, Result r) {
   return 1;
 }
 
-// Step at which planning failed last, and its result.
+// Step at which planning last failed, and its result.
 static const char* plan_step;
 static Result plan_result;
 static int planned_(const char* step, Result r) {
@@ -44,7 +44,7 @@ static int planned_(const char* step, Result r) {
   return r == OK;
 }
 
-// Plans the metrics of a set for the chip. Returns the number of passes, 0 if one of the metrics is unknown.
+// Plans the metrics of a set for the chip. Returns the number of passes, or 0 if one of the metrics is unknown.
 static u32 set_plan(Set* g, const char* chip) {
   cuptiProfilerHostInitialize_P host;
   g->passes = 0;
@@ -54,7 +54,7 @@ static u32 set_plan(Set* g, const char* chip) {
   cuptiProfilerHostGetConfigImageSize_P size;
   cuptiProfilerHostGetConfigImage_P image;
   cuptiProfilerHostGetNumOfPasses_P passes;
-  // Add all metrics in one call: otherwise each metric gets its own pass.
+  // Add all metrics in one call; otherwise, each metric gets its own pass.
   if (planned_("cuptiProfilerHostConfigAddMetrics",
         ASK(cuptiProfilerHostConfigAddMetrics, add, .host = g->host, .metrics = g->metrics, .count = g->count)) &&
     planned_("cuptiProfilerHostGetConfigImageSize", ASK(cuptiProfilerHostGetConfigImageSize, size, .host = g->host)) &&
@@ -73,7 +73,7 @@ static int has_metric(const Set* g, const char* metric) {
   return 0;
 }
 
-// Adds metrics to a set, except for those that the chip, or this version of CUPTI, lacks.
+// Adds metrics to a set, except for those that the chip, or this version of CUPTI, does not support.
 static void set_take(Set* to, const char** metrics, u32 count, const char* chip) {
   static Set trial;
   if (!count) return;
@@ -99,7 +99,7 @@ static int set_images(Set* g) {
     return 0;
   g->data_bytes = size.bytes, g->data = pages(size.bytes, 0), g->clean = pages(size.bytes, 0);
   if (!g->data || !g->clean) return 0;
-  // An image can be initialized only right after its size was requested: a pristine copy is kept.
+  // An image can be initialized only right after its size was requested, so a pristine copy is kept.
   return !measure_failed("cuptiRangeProfilerCounterDataImageInitialize",
     ASK(cuptiRangeProfilerCounterDataImageInitialize, begin_, .object = measure.object, .bytes = size.bytes,
       .data = g->clean));
@@ -191,7 +191,7 @@ static void groups_read(const char* chip) {
   static const char* metrics[SET_METRICS];
   static char like[32];
   char* line = groups_of(chip);
-  // For a chip without its own groups, use the generic ones, without the metrics that the chip lacks.
+  // For a chip without its own groups, use the generic ones, minus the metrics that the chip does not support.
   if (!line) line = groups_of("*");
   if (line && !strncmp(line, "as ", 3)) {
     u32 n = 0;
@@ -217,7 +217,7 @@ static void groups_read(const char* chip) {
     // The metrics that hints need most come first, and are not measured again with the rest.
     if (!first) first = question;
     set_take(&sets[SET_REPLAYED], metrics, count, chip);
-    // Counters of executed instructions patch the code: in a survey they slow the kernel down a hundredfold and yield
+    // Counters of executed instructions patch the code: in a survey, they slow down the kernel a hundredfold and yield
     // nothing.
     u32 kept = 0;
     for (u32 i = 0; i < count; i++)

@@ -1,4 +1,4 @@
-// Scheduling of measurements on the ticker: sweeps of a survey, requests by name, and writing the results.
+// Scheduling of measurements on the ticker: sweeps of a survey, requests by name, and writing of results.
 
 static int ticker_lock(u64 ms) {
   if (!lock_within(&measure.lock, ms)) return 0;
@@ -10,14 +10,14 @@ static void ticker_unlock(void) {
   unlock(&measure.lock);
 }
 
-// Enables or disables the callbacks of launches. Caller holds measure.lock, or is session_attach.
+// Enables or disables the callbacks of launches. The caller holds measure.lock, or is session_attach.
 static void measure_hear(int on) {
   for (u32 id = 1; id < FUNCTIONS; id++) {
-    // Callbacks for the begin and end of a capture stay enabled.
+    // Callbacks for the beginning and end of a capture stay enabled.
     int keeps = !on && launch_kind[id] >= LAUNCH_CAPTURE && measure.state != MEASURE_OFF;
     if (!launch_kind[id] || launch_heard[id] == on || keeps) continue;
     launch_heard[id] = (u8)on;
-    // A thread may be inside such a call: CUPTI reports the end of the call only while it also records these calls (see
+    // A thread may be inside such a call: CUPTI reports the end of the call only if it also records these calls (see
     // `calls_hear`).
     int ends_seen = session.heard && !session.by_callbacks;
     if (on || ends_seen) cuptiEnableCallback((u32)on, subscription, DOMAIN_DRIVER, id);
@@ -36,7 +36,7 @@ static void measure_write(void) {
   for (u32 i = 0; i < measure.length; i++) {
     const Inside* in = &inside[i];
     Wanted* w = wanted_known(&in->shape);
-    // A launch that did not come again in the same order is tried once more.
+    // A launch that was not repeated in the same order is tried once more.
     if (w && (in->good || w->attempts[measure.set] > 2)) w->done[measure.set]++;
     if (!in->good || info.ranges != measure.length) continue;
     cuptiProfilerHostEvaluateToGpuValues_P value;
@@ -57,14 +57,14 @@ static void measure_write(void) {
     measure.written++;
   }
   Wanted* first = wanted_known(&inside[0].shape);
-  // After a replayed launch, the next one like it is sampled for its stalls.
+  // After a replayed launch, stalls are sampled in the next launch like it.
   if (first && measure.replayed && !first->sampled) first->follows = 1;
   if (first && info.ranges != measure.length) first->missed++;
   measure.sweeping = 0, measure.pass = 0;
   measure.state = MEASURE_IDLE;
 }
 
-// Writes the time taken by windows, as overhead of the profiler.
+// Writes the time that windows took, as overhead of the profiler.
 static void windows_write(void) {
   if (!lock(&rows.lock)) return;
   u32 count = GET(measure.closed_count);
@@ -78,7 +78,7 @@ static void windows_write(void) {
   unlock(&rows.lock);
 }
 
-// Chooses the launch to be sampled next: one of each kernel whose counters are known.
+// Chooses the launch to sample next: one of each kernel whose counters are known.
 static int sampling_begin(u64 t) {
   const Wanted* first = NULL;
   int affordable = measure.budget &&
@@ -95,11 +95,11 @@ static int sampling_begin(u64 t) {
   return 1;
 }
 
-// Starts a sweep of the set that is due, with the least frequent launch that lacks it: the program repeats the sequence
-// soonest from such a launch.
+// Starts a sweep of the set that is due, with the least frequent launch that has no values of that set: the program
+// repeats the sequence soonest from such a launch.
 static int sweep_begin(int only_asked, u64 t) {
   measure.only_asked = (u32)only_asked;
-  // Everything once, then the first set again, to measure the variation of each kernel over the run.
+  // Measure everything once, then the first set again, to determine the variation of each kernel over the run.
   for (u32 step = 0; step < SWEPT + ROUNDS - 1; step++) {
     u32 set = step < SWEPT ? step : SET_FIRST;
     const Wanted* first = NULL;
@@ -127,7 +127,7 @@ enum { MEASURE_EVERY_MS = 20, CHOOSE_EVERY_MS = 500, ARMED_MS = 500, OPEN_MS = 1
   LEAVE_MS = 2000 };
 
 static void measure_idle(u64 t) {
-  // Less often for programs with very many configurations: all of them are visited.
+  // Less often for programs with very many configurations, because all of them are visited.
   u64 every = (GET(configs.count) > 4096 ? 10 : 1) * CHOOSE_EVERY_MS * 1000000ul;
   if (t - measure.chosen_at >= (measure.asked ? every / 5 : every)) measure_choose(t);
   u64 next = !measure.windows ? FIRST_NS : measure.sweeping && measure.pass ? measure.estimate : SWITCH_NS;
@@ -162,7 +162,7 @@ static void codes_write(void) {
   for (u32 i = 0; i < n; i++) module_write(due[i]);
 }
 
-// Periodic step: starts what is due, and closes and writes finished measurements.
+// Periodic step: starts measurements that are due, and closes and writes finished ones.
 static void measure_look(int last) {
   if (measure.stuck && measure.state != MEASURE_OFF && ticker_lock(last ? LAST_MS : 0)) {
     if (measure.state == MEASURE_OPEN) window_close();
@@ -185,32 +185,32 @@ static void measure_look(int last) {
   codes_write();
   if (LIKELY(measure.state == MEASURE_OFF)) return;
   u64 t = clock_now(CLOCK_MONOTONIC);
-  // A launch that does not return holds the lock: continue the rest of the recording.
+  // A launch that does not return holds the lock: continue with the rest of the recording.
   if (!ticker_lock(last ? LAST_MS : 0)) return;
-  // No launches any more, or none on the thread that opened the window.
+  // There are no more launches, or none on the thread that opened the window.
   if (measure.state == MEASURE_OPEN && (last || t - measure.left_at > OPEN_MS * 1000000ul)) window_close();
   if (measure.state == MEASURE_CLOSED) measure_write();
   if (stalls.waiting) stalls_write();
   if (measure.state == MEASURE_ARMED && t - measure.armed_at >= ARMED_MS * 1000000ul) {
     measure.state = MEASURE_IDLE;
     int left = measure.leaving;
-    // No launch came that would have disabled the profilers.
+    // There was no launch that could have disabled the profilers.
     if (left) give_back();
     if (!left && measure.sampling && ++stalls.missed > MOST_WAITED) {
-      // The launch does not come again; a repeated request is still noticed.
+      // The launch is not repeated; a repeated request is still noticed.
       Wanted* w = wanted_known(&measure.start);
       if (w) w->sampled = 1;
       stalls.missed = 0;
     }
     if (!left) measure.sampling = 0;
-    // The launch that the sweep begins with does not come again: its passes are dropped, and another sweep begins.
+    // The launch with which the sweep begins is not repeated: its passes are dropped, and another sweep begins.
     if (!left && measure.sweeping && ++measure.waited > MOST_WAITED) {
       Wanted* w = wanted_known(&measure.start);
       if (w) w->missed++;
       measure.sweeping = 0, measure.pass = 0;
     }
   }
-  // Releases the counters while nothing is recorded, for other processes. Launches by index are still counted.
+  // Releases the counters for other processes while nothing is recorded. Launches by index are still counted.
   int closed = gate.gated && !gate.is_open && measure.state != MEASURE_OPEN && !measure.pass;
   if (last) stalls_leave();
   if (closed && !last && measure.state == MEASURE_IDLE) {
@@ -223,10 +223,10 @@ static void measure_look(int last) {
   ticker_unlock();
   if (last) codes_write();
   if (prepare) {
-    // The callbacks are disabled meanwhile, so no launch waits.
+    // The callbacks are disabled during this time, so no launch waits.
     measure_ready();
     if (ticker_lock(LAST_MS)) {
-      // The context was destroyed meanwhile, by a thread that could not wait any longer.
+      // In the meantime, the context was destroyed by a thread that could not wait any longer.
       if (!measure.context && measure.state == MEASURE_IDLE) range_profiler_leave(), measure.state = MEASURE_LOOKING;
       if (measure.state == MEASURE_LOOKING) measure_hear(1);
       ticker_unlock();
@@ -237,12 +237,12 @@ static void measure_look(int last) {
   if (measure.state == MEASURE_IDLE && !last && (!gate.gated || gate.is_open)) measure_idle(t);
 }
 
-// Sets the reason at the end of the run if some or all of the requested measurements are missing.
+// At the end of the run, sets the reason if some or all of the requested measurements are missing.
 static void measure_ended(void) {
   static char text[700];
   if (measure.why_not) return;
   if (measure.state == MEASURE_LOOKING && !measure.planned) {
-    // A launch was seen, but the ticker had no time to prepare.
+    // There was a launch, but the ticker had no time to prepare.
     if (measure.context && (measure.budget || measure.asked))
       measure.why_not = "the program ended before anything could be measured";
     return;
@@ -265,7 +265,7 @@ static void measure_ended(void) {
     measure.why_not = text;
   }
   if (measure.windows && !measure.written && measure.sweeping) {
-    // With another process on the GPU a window takes ten times as long (seen on an H100).
+    // With another process on the GPU, a window takes ten times as long (seen on an H100).
     snprintf(text, sizeof text,
       "the program ended after %u of the %u passes needed for the first metrics (%lu ms each): it was too short, or "
       "another process was also using the GPU",
@@ -292,20 +292,20 @@ static void measure_ended(void) {
   }
 }
 
-// Reads the plan from the file that the environment names.
+// Reads the plan from the file that is named in the environment.
 static void measure_begin(const char* plan) {
   if (!plan || !*plan || strlen(plan) >= sizeof measure.plan) return;
   memcpy(measure.plan, plan, strlen(plan) + 1);
   plan_read();
   const char* rank = own_rank();
   if (measure.budget && rank && number_of(rank)) {
-    // All ranks do the same work, and each one that waits makes all others wait.
+    // All ranks do the same work, and each rank that waits makes all others wait.
     measure.budget = 0, measure.why_not = "only rank 0 is measured";
   }
   if ((measure.budget || measure.asked) && (seen = pages(sizeof(Seen) * CONFIGS, 0))) measure.state = MEASURE_LOOKING;
 }
 
-// Longest wait for the lock, because the client waits for an answer.
+// Maximum wait for the lock, because the client waits for an answer.
 enum { ASKED_MS = 500 };
 static const char* measure_take(const char* kernel) {
   if (!seen && !(seen = pages(sizeof(Seen) * CONFIGS, 0))) return "cannot measure: no memory\n";
@@ -329,7 +329,7 @@ static const char* measure_ask(const char* kernel) {
       measure.why_not ? measure.why_not : "the trace was started without a plan");
     return answer;
   }
-  // CUPTI must not be left meanwhile.
+  // CUPTI must not be left during this time.
   __atomic_fetch_add(&detach.waiting, 1, __ATOMIC_SEQ_CST);
   const char* said = session_attach() ? measure_take(kernel) : NULL;
   ADD(detach.waiting, (u32)-1);

@@ -1,6 +1,6 @@
 // Windows of the range profiler. All functions run on a thread of the program, with measure.lock held.
 
-// Records profiler overhead that is not written yet.
+// Records profiler overhead that has not been written yet.
 static void window_took(u32 thread, u64 took) {
   u32 at = measure.closed_count % COUNT(measure.closed);
   measure.closed[at].start = measure.opened, measure.closed[at].took = took, measure.closed[at].thread = thread;
@@ -9,7 +9,7 @@ static void window_took(u32 thread, u64 took) {
   measure.spent += took;
 }
 
-// Releases the counters: for another configuration, or for another profiler.
+// Releases the counters for another configuration or for another profiler.
 static void range_profiler_leave(void) {
   cuptiRangeProfilerDisable_P off;
   measure.passing = PASS_NOW;
@@ -39,7 +39,7 @@ static int window_open(u32 replay) {
   if (!measure.pass) {
     cuptiRangeProfilerEnable_P on;
     cuptiRangeProfilerSetConfig_P config;
-    // A profiler keeps the first configuration it was given (seen with 13.0).
+    // A profiler keeps the first configuration that it was given (seen with 13.0).
     u32 configured = 1 + measure.set;
     if (measure.configured && measure.configured != configured) range_profiler_leave();
     if (!measure.object) {
@@ -56,7 +56,7 @@ static int window_open(u32 replay) {
         .config = g->config, .data_bytes = g->data_bytes, .data = g->data, .range = RANGE_PER_KERNEL, .replay = replay,
         .ranges = WINDOW, .levels = 1, .first_level = 1);
   }
-  // Meanwhile, other launches may have passed, for example to begin a capture, or may have waited for too long.
+  // In the meantime, other launches may have passed, for example to begin a capture, or may have waited for too long.
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   if (r == OK && measure.capturing && !measure.numbered) return 0;
   __atomic_store_n(&measure.replaying, replay == REPLAY_BY_CUPTI, __ATOMIC_SEQ_CST);
@@ -77,14 +77,14 @@ static void window_close(void) {
   cuptiRangeProfilerDecodeData_P decode;
   u64 began = clock_now(CLOCK_MONOTONIC);
   measure.replaying = 0, measure.numbered = asked_numbered();
-  // A launch that passes may get its own range, which invalidates the window: let launches pass only if Stop turns out
-  // to wait for one.
+  // A launch that passes may get its own range, which invalidates the window, so let launches pass only if Stop turns
+  // out to wait for one.
   measure.turns++;
   measure.passing = PASS_LATER;
   Result r = ASK(cuptiRangeProfilerStop, stop, .object = measure.object);
   measure.passing = PASS_NOT;
   if (r == OK) r = ASK(cuptiRangeProfilerDecodeData, decode, .object = measure.object);
-  // Excludes the time in which nothing was launched.
+  // Excludes the time during which nothing was launched.
   u64 took = measure.left_at - measure.opened_at + clock_now(CLOCK_MONOTONIC) - began;
   window_took(inside[0].thread, took);
   measure.windows++;

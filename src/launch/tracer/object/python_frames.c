@@ -1,18 +1,19 @@
-// Python call stacks of other threads, read from the process's own memory while the threads run: without the GIL,
-// without stopping anything, and without calling into the interpreter. Every read is a system call that fails, instead
-// of the program, if the memory is gone. What it returns may be torn: code objects are recognized by their type, and a
-// stack is dropped if its frames have none, or if it does not end where the thread's stack begins.
+// Python call stacks of other threads, read from the process's own memory while the threads are running: without the
+// GIL, without stopping anything, and without calling into the interpreter. Every read is a system call: if the memory
+// is gone, the call fails, but the program does not. The result may be torn: code objects are recognized by their type,
+// and a stack is dropped if one of its frames has none, or if it does not end where the thread's stack begins.
 //
 // CPython 3.13 and later describe their structures (_Py_DebugOffsets, Include/internal/pycore_debug_offsets.h). The
-// offsets of 3.8 to 3.12 were taken from the headers of each release, for 64-bit builds.
+// offsets for 3.8 to 3.12 were taken from the headers of each release, for 64-bit builds.
 
 enum { FRAMES = 256, FRAME_BYTES = 112, CODE_BYTES = 240, STATE_BYTES = 256 };
 
 typedef struct {
-  // _PyRuntimeState and PyInterpreterState. The GIL belongs to the runtime before 3.12, then to the interpreter, which
-  // points to it.
+  // _PyRuntimeState and PyInterpreterState. The GIL belongs to the runtime before 3.12, and since then to the
+  // interpreter, which points to it.
   u32 interpreters, interpreter_next, threads, runtime_gil, interpreter_gil;
-  // PyThreadState. `thread_frame` is the innermost frame; in 3.11 and 3.12 a pointer to what has it at `inner_frame`.
+  // PyThreadState. `thread_frame` points to the innermost frame; in 3.11 and 3.12, to a structure that points to that
+  // frame at `inner_frame`.
   u32 thread_next, thread_id, native_id, thread_frame, inner_frame;
   // PyFrameObject, later _PyInterpreterFrame.
   u32 frame_code, frame_instruction, frame_previous, frame_owner;
@@ -31,15 +32,15 @@ static const PythonLayout PYTHON_LAYOUTS[] = { // 3.8 to 3.12
   { 40, 0, 72, 0, 384, 8, 136, 144, 56, 0, 0, 56, 8, 70, 128, 112, 68, 136, 192, 40, 56 },
 };
 #undef OLD_CODE
-// struct _gil_runtime_state, the same in all of them.
+// struct _gil_runtime_state, which is the same in all of them.
 enum { GIL_HOLDER = 8, GIL_LOCKED = 16, GIL_BYTES = 208 };
-// Offsets in PyObject, PyVarObject, PyBytesObject and PyASCIIObject, the same in all of them.
+// Offsets in PyObject, PyVarObject, PyBytesObject and PyASCIIObject, which are the same in all of them.
 enum { OBJECT_TYPE = 8, OBJECT_SIZE = 16, BYTES_DATA = 32, TEXT_STATE = 32 };
-// enum _frameowner: frames from here on are the interpreter's own, without a function.
+// enum _frameowner: frames with this or a greater value are the interpreter's own and have no function.
 enum { OWNED_BY_INTERPRETER = 3 };
 
 static struct {
-  // `minor` is 0 until the interpreter is found, and stays so if its frames cannot be read (`why_not`).
+  // `minor` is 0 until the interpreter is found, and stays 0 if its frames cannot be read (`why_not`).
   u32 minor;
   PythonLayout at;
   const u8* runtime;
@@ -68,7 +69,7 @@ static inline u64 word_at(const u8* bytes, u32 offset) {
   return word;
 }
 
-// Position of the words that are used in _Py_DebugOffsets, by version.
+// Positions in _Py_DebugOffsets of the words that are used, by version.
 typedef struct {
   u32 next, threads, gil, gil_state, gil_locked, gil_holder, thread, frame, code, object, text;
 } Described;
@@ -96,11 +97,11 @@ static int python_described(u32 minor) {
     fits(c, 1, CODE_BYTES) && fits(c, 3, CODE_BYTES) && fits(c, 4, CODE_BYTES) && fits(c, 5, CODE_BYTES);
 }
 
-// The interpreter, as the dynamic loader knows it. Looked up without a lock: the loader may be running a constructor
-// for as long as it likes.
+// The interpreter's symbols, from the dynamic loader. They are looked up without a lock, because the loader may be
+// running a constructor for any length of time.
 typedef struct { const u8* runtime; const void* code_type; u32 major, minor; } PythonSymbols;
 static PythonSymbols python_symbols(void) {
-  // 3.11 and later have a number; the text of the others is constant once it was asked for.
+  // 3.11 and later have a version number; in earlier versions, the text is constant once it was requested.
   const u32* number = dlsym(NULL, "Py_Version");
   const char* (*text)(void) = NULL;
   *(void**)&text = dlsym(NULL, "Py_GetVersion");
@@ -112,7 +113,7 @@ static PythonSymbols python_symbols(void) {
   else if (version[1] == '.') found.minor = (u32)number_of(version + 2);
   return found;
 }
-// stacks.lock is held.
+// The caller holds stacks.lock.
 static void python_take(const PythonSymbols* found) {
   if (!found->runtime || python.minor || python.why_not) return;
   u32 major = found->major, minor = found->minor;
@@ -132,8 +133,8 @@ static void python_take(const PythonSymbols* found) {
   }
 }
 
-// Before 3.11 a thread's state has its pthread_t only. The C library keeps the kernel's id in the structure behind it:
-// at the offset where it is in this thread's and in those of all others.
+// Before 3.11, a thread's state contains only its pthread_t. The C library keeps the kernel's id in the structure that
+// it points to: its offset is the one that fits this thread and all others.
 static u32 tid_of_pthread(u64 pthread) {
   u32 thread = 0;
   return python.pthread_tid && peek((const void*)(pthread + python.pthread_tid), &thread, 4) ? thread : 0;
@@ -156,13 +157,13 @@ static void pthread_tid_find(const u64* others, u32 count) {
   python.pthread_tid = 0;
 }
 
-// A thread whose stack is sampled, with the addresses of its last stack: the next one has most of them again.
+// A thread whose stack is sampled, with the addresses of its last stack: most of them recur in the next one.
 typedef struct {
   u32 thread;
-  // Its PyThreadState, and the interpreter's GIL; NULL if unknown. `indirect` is the last pointer to the pointer to the
-  // innermost frame.
+  // The thread's PyThreadState, and the interpreter's GIL; NULL if unknown. `indirect` is the last pointer to the
+  // pointer to the innermost frame.
   const u8 *state, *gil, *indirect;
-  // Time of the last search for its state.
+  // Time of the last search for the thread's state.
   u64 looked;
   // The outermost frame.
   const u8* root;
@@ -175,7 +176,7 @@ static u32 thread_of_state(const u8* state) {
   return tid_of_pthread(word_at(state, python.at.thread_id));
 }
 
-// Looks for the state of a thread in all interpreters.
+// Searches all interpreters for the state of a thread.
 static void python_thread_find(PythonThread* t) {
   enum { INTERPRETERS = 64, STATES = 4096 };
   static u8 state[STATE_BYTES];
@@ -208,19 +209,19 @@ static void python_thread_find(PythonThread* t) {
 }
 
 // One frame of a stack: its code object, and the offset of the instruction in the code, in bytes. `head` is the
-// beginning of the code object; NULL if the frame was there with the same code in the last stack.
+// beginning of the code object; NULL if the last stack had this frame with the same code.
 typedef struct { const u8 *address, *code, *head; i32 offset; } PythonFrame;
 
 // Memory that is read again in one call: the thread's state, the pointer to its innermost frame, and the frames of its
-// last stack. Frames that are close to each other are one piece, as those of 3.11 and later, which lie one after the
-// other in blocks of 16 kB.
+// last stack. Frames that are close to each other form one piece, such as those of 3.11 and later, which are adjacent
+// in blocks of 16 kB.
 enum { CLOSE = 4096, ABOVE = 1024, AGAIN_BYTES = 64 << 10, PIECES = FRAMES + 2 };
 static struct {
   PythonFrame frames[FRAMES];
   u32 depth;
-  // Number of the walk, which chooses the code objects that are read again.
+  // Number of the walk, which determines the code objects that are read again.
   u32 turn;
-  // Set if there are more frames than fit.
+  // Set if there are more frames than there is room for.
   int cut;
   u8 frame_bytes[FRAMES][FRAME_BYTES], code_bytes[FRAMES][CODE_BYTES];
   struct iovec pieces[PIECES];
@@ -234,7 +235,7 @@ static void piece_add(const u8* from, u64 bytes, u64* total) {
   walk.pieces[walk.pieces_count++] = (struct iovec){ from, bytes };
   *total += bytes;
 }
-// The piece with the innermost frames is the last, since it may reach into memory that is not there, which ends the
+// The piece with the innermost frames comes last, because it may extend into memory that does not exist, which ends the
 // call.
 static void stack_read_again(const PythonThread* t) {
   u64 total = 0;
@@ -251,7 +252,7 @@ static void stack_read_again(const PythonThread* t) {
   i64 n = walk.pieces_count ? peek_all(walk.pieces, walk.pieces_count, walk.again, total) : 0;
   walk.read = n > 0 ? (u64)n : 0;
 }
-// Copy of memory that was read again; NULL if it was not.
+// Copy of memory that was read again; NULL if it was not read.
 static const u8* again(const u8* address, u64 bytes) {
   u64 offset = 0;
   for (u32 i = 0; i < walk.pieces_count; i++) {
@@ -275,8 +276,9 @@ static const u8* python_frame(PythonThread* t, const u8* state) {
   return seen ? (const u8*)word_at(seen, python.at.inner_frame) : (const u8*)peek_word(frame + python.at.inner_frame);
 }
 
-// Tests whether the last stack had this frame with this code. Its address may belong to another code object meanwhile:
-// those of the innermost frames are read each time, of the others every eighth time.
+// Returns true if the last stack had this frame with this code. The code's address may since have been reused by
+// another code object: the code objects of the innermost frames are read every time, those of the others every eighth
+// time.
 static int is_again(const PythonThread* t, const u8* frame, const u8* code, u32* from) {
   enum { INNERMOST = 4, TURNS = 8 };
   for (u32 i = *from; i < t->depth; i++) {
@@ -287,7 +289,7 @@ static int is_again(const PythonThread* t, const u8* frame, const u8* code, u32*
   return 0;
 }
 
-// Reads the code objects that are not known from the last stack. Returns 0 if one of them is none.
+// Reads the code objects that are not known from the last stack. Returns 0 if one of them is not a code object.
 static int codes_read(void) {
   static struct iovec from[FRAMES];
   static u32 of[FRAMES];
@@ -303,7 +305,7 @@ static int codes_read(void) {
   return 1;
 }
 
-// Walks from a frame outwards. Returns 0 if what it finds are no frames.
+// Walks outwards from a frame. Returns 0 if it finds something that is not a frame.
 static int frames_walk(PythonThread* t, const u8* frame) {
   const PythonLayout* at = &python.at;
   u32 from = 0, skipped = 0;
@@ -325,7 +327,7 @@ static int frames_walk(PythonThread* t, const u8* frame) {
     i32 offset = (i32)word_at(bytes, at->frame_instruction);
     if (python.minor == 10) offset *= 2;
     if (python.minor > 10) offset = (i32)(word_at(bytes, at->frame_instruction) - (u64)code - at->code_bytes);
-    // Any address will do until the code object is read.
+    // Any address is accepted until the code object is read.
     const u8* head = is_again(t, frame, code, &from) ? NULL : code;
     if (!code) return 0;
     walk.frames[walk.depth++] = (PythonFrame){ frame, code, head, offset };
@@ -335,8 +337,8 @@ static int frames_walk(PythonThread* t, const u8* frame) {
   return codes_read();
 }
 
-// Reads the stack of a thread into `walk`, innermost frame first. Returns 0 if it is torn. A thread without Python code
-// has no frames.
+// Reads the stack of a thread into `walk`, innermost frame first. Returns 0 if the stack is torn. A thread without
+// Python code has no frames.
 static int python_walk(PythonThread* t, u64 time) {
   enum { AGAIN_NS = 200000000, TRIES = 12, ALIKE = 4 };
   walk.depth = 0, walk.cut = 0, walk.turn++;
@@ -346,18 +348,19 @@ static int python_walk(PythonThread* t, u64 time) {
     python_thread_find(t);
     if (!t->state) return 1;
   }
-  // A frame that is left, or a generator that yields, while it is read has no caller any more. A stack therefore ends
-  // where that of the last sample ended, or in the same frame when it is read some more times.
+  // If a frame returns, or a generator yields, while it is being read, it no longer has a caller. Therefore, a stack is
+  // accepted only if it ends where that of the last sample ended, or ends in the same frame when it is read several
+  // more times.
   const u8* root = NULL;
   u32 alike = 0;
   for (u32 i = 0; i < TRIES && alike < ALIKE; i++) {
     stack_read_again(t);
     const u8* state = again(t->state, STATE_BYTES);
-    // The thread has ended, and its state may be another's.
+    // The thread has ended, and its state may belong to another thread.
     if (!state || thread_of_state(state) != t->thread) return t->state = NULL, t->depth = 0, 0;
     if (!frames_walk(t, python_frame(t, state))) continue;
     const u8* found = walk.depth ? walk.frames[walk.depth - 1].address : NULL;
-    // The outermost frames of a deeper stack are not seen.
+    // In a deeper stack, the outermost frames are not seen.
     alike = found == t->root || walk.cut ? ALIKE : found == root ? alike + 1 : 1;
     root = found;
   }
@@ -367,7 +370,7 @@ static int python_walk(PythonThread* t, u64 time) {
   return 1;
 }
 
-// Id of the text of a Python string; 0 if it cannot be read.
+// Id of the contents of a Python string; 0 if it cannot be read.
 static u32 name_of_python(const u8* object) {
   enum { LONGEST_TEXT = 1000 };
   static u8 raw[LONGEST_TEXT * 4];

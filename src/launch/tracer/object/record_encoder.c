@@ -6,14 +6,14 @@ typedef struct {
   u8* data;
   u32 n, count;
   u16 type, flags;
-  // Values of the previous row, from which the next one is encoded.
+  // Values of the previous row, relative to which the next one is encoded.
   u64 correlation, start, node, thread;
 } Rows;
 
 static struct {
   Lock lock;
   Rows kernels, memops, calls, graphs, memory, overhead, configs;
-  // Thread and number of the buffer being packed, its bytes, and the current record.
+  // Thread and number of the buffer that is being packed, its bytes, and the current record.
   u32 thread, buffer;
   u8 *bytes, *record;
   u64 valid;
@@ -26,7 +26,7 @@ static struct {
   u64 kernels, memops, graphs, calls, other, invalid, inline_configs, outside, dropped, refused, buffers, packing_ns;
 } counted;
 
-// A launch configuration with its stream; rows refer to it by id.
+// A launch configuration and its stream; rows refer to it by id.
 typedef struct {
   u32 name, grid[3], block[3], cluster[3], static_shared, dynamic_shared, registers, local, executed, device, context,
     stream, graph, type;
@@ -79,7 +79,7 @@ static u8* put_config(u8* p, const Config* c) {
   return p;
 }
 
-// Id of a configuration; 0 if the table is full: the row then contains the configuration itself.
+// Id of a configuration; 0 if the table is full, in which case the row itself contains the configuration.
 static u32 config(const Config* c) {
   u64 h = 0, w;
   for (u32 i = 0; i < sizeof *c; i += 8) {
@@ -108,11 +108,11 @@ static u32 config(const Config* c) {
 
 enum { ROW_NODE = 1, ROW_WIDE = 2 };
 
-// A start may precede the clock reading taken before it by this much, since CUPTI converts the GPU's clock.
+// A start may precede the clock reading taken before it by this much, because CUPTI converts the GPU's clock.
 static const u64 CLOCKS_NS = 1000000;
 typedef struct { u64 start, end; } Times;
-// Returns zeros if CUPTI mixed the times of two replays of a graph, only one of which was recorded (seen with 13.0 on
-// an H100): a node of the first replay after a gate reopened may have the start of the last replay before it, and a
+// Returns zeros if CUPTI mixed up the times of two replays of a graph, only one of which was recorded (seen with 13.0
+// on an H100): a node of the first replay after a gate reopened may have the start of the last replay before it, and a
 // node of the last replay the end of one that came after CUPTI had stopped.
 static Times times(u64 start, u64 end, u64 node) {
   // A forced flush returns unfinished records, which CUPTI never completes.
@@ -121,7 +121,7 @@ static Times times(u64 start, u64 end, u64 node) {
   return UNLIKELY(mixed) ? (Times){ 0, 0 } : (Times){ start, end };
 }
 
-// Difference of two ids that increase and wrap.
+// Difference between two ids that increase and wrap around.
 static inline i64 id_step(u32 id, u64* before) {
   i64 step = (i32)(id - (u32)*before);
   *before = id;
@@ -271,7 +271,7 @@ static void pack_memory(const u8* r) {
   counted.other++;
 }
 
-// An overhead kind beyond CUPTI's own.
+// An overhead kind in addition to CUPTI's own.
 enum { OVERHEAD_MEASURING = 1 << 30 };
 
 static void put_overhead(u32 kind, u32 thread, u64 start, u64 end) {

@@ -1,6 +1,6 @@
-// Requests for kernels by name: from the plan, or while the program runs.
+// Requests for kernels by name, from the plan or made while the program is running.
 
-// Requested grid and block, if the plan sets them.
+// Requested grid and block, if the plan specifies them.
 static u32 asked_grid[3], asked_block[3];
 
 // Returns 0 if the table is full, or if the expression does not compile.
@@ -44,14 +44,14 @@ static int same_size(const u32* wanted, const u32* size) {
   return 1;
 }
 
-// `s` is the shape of the launch, with grid and block.
+// `s` is the shape of the launch, including grid and block.
 static int is_named(Asked* a, const char* symbol, const Shape* s) {
   if (a->state != ASKED_OPEN || !symbol || !same_size(a->grid, s->grid) || !same_size(a->block, s->block)) return 0;
   return a->pattern.given ? pattern_fits(&a->pattern, symbol) : is_symbol(a->exact, symbol);
 }
 
-// Tests whether this launch was requested. Bits: 1 for the next launches of the kernel (`by` is the latest request), 2
-// for this launch by index, 4 for its stalls.
+// Determines whether this launch was requested. Bits: 1 for the next launches of the kernel (`by` is the latest
+// request), 2 for this launch by index, 4 for its stalls.
 static int is_asked(const char* symbol, const Shape* s, u32* by) {
   int found = 0;
   for (u32 i = 0; i < ASKED && asked_inside(); i++) {
@@ -63,7 +63,7 @@ static int is_asked(const char* symbol, const Shape* s, u32* by) {
   return found;
 }
 
-// Counts a launch for the requests of next launches.
+// Counts a launch toward the requests for next launches.
 static void asked_met(const char* symbol, const Shape* s, int may) {
   for (u32 i = 0; i < ASKED; i++) {
     Asked* a = &asked_kernels[i];
@@ -71,7 +71,7 @@ static void asked_met(const char* symbol, const Shape* s, int may) {
   }
 }
 
-// Tests whether any request needs launches to be counted.
+// Returns true if any request requires launches to be counted.
 static int asked_numbered(void) {
   int numbered = 0;
   for (u32 i = 0; i < ASKED; i++) numbered |= asked_kernels[i].state == ASKED_OPEN && asked_kernels[i].nth >= 0;
@@ -79,12 +79,12 @@ static int asked_numbered(void) {
 }
 
 enum { MOST_REFUSED = 1000 };
-// Marks requests as done once all their values are available, or their launch has come.
+// Marks requests as done once all their values are available, or their launch has happened.
 static void asked_look(int due) {
   u32 open = 0;
   for (u32 i = 0; i < ASKED; i++) {
     Asked* a = &asked_kernels[i];
-    // Gives up on a kernel that, for example, only graphs launch.
+    // Gives up on a kernel that is launched only from graphs, for example.
     if (a->state == ASKED_OPEN && a->nth < 0 && a->refused == a->seen && a->seen >= MOST_REFUSED)
       a->state = ASKED_REFUSED;
     if (a->state == ASKED_OPEN && a->nth < 0 && a->seen && !due && measure.windows) a->state = ASKED_DONE;

@@ -1,15 +1,15 @@
-// Short recordings at random moments (`trace --overhead`), from which totals of the whole run are estimated. Each one
-// subscribes to CUPTI, records for a moment and leaves CUPTI again (detach.c), so that the program pays for nothing
-// else; they are as far apart as their cost and the share of time that it may take require.
+// Short recordings at random times (`trace --overhead`), from which totals of the whole run are estimated. Each
+// recording subscribes to CUPTI, records for a moment and leaves CUPTI again (detach.c), so that the program incurs no
+// other cost. Their spacing depends on their cost and on the share of time that they may take.
 
 static const u64 SAMPLE_NS = 100000000, SAMPLE_LEAVE_NS = 50000000;
-// Cost of a recorded moment at most, in percent of its length: vLLM 0.26 with every graph node recorded on an H100.
+// Maximum cost of recording, in percent of its duration: vLLM 0.26 with every graph node recorded on an H100.
 enum { SAMPLE_COST_PERCENT = 25 };
-// Cost of the first recording before it was measured: subscribing took 14 to 42 ms on an H200.
+// Cost of the first recording, until it is measured: subscribing took 14 to 42 ms on an H200.
 static const u64 SAMPLE_FIRST_NS = 40000000;
 
 static struct {
-  // Share of the time that may be added, in hundredths of a percent; 0 for none.
+  // Share of the time that may be added, in hundredths of a percent; 0 for no recordings.
   u32 share;
   u64 began, next_at, attach_ns, leave_ns, random;
   u32 seen_left;
@@ -19,7 +19,7 @@ static u64 sample_interval(void) {
   u64 recorded = SAMPLE_NS + SAMPLE_LEAVE_NS + samples.leave_ns;
   return (samples.attach_ns + recorded / 100 * SAMPLE_COST_PERCENT) * 10000 / samples.share;
 }
-// Time from one moment of an interval to a moment of the next one: any moment is as likely as another.
+// Time from a point in one interval to a point in the next, so that all points in time are equally likely.
 static u64 sample_pause(void) {
   u64 interval = sample_interval();
   return interval / 2 + (samples.random = mix(samples.random + 0x9e3779b97f4a7c15ul)) % (interval + 1);
@@ -29,11 +29,11 @@ static void sample_begin(u64 t) {
   gate_set(1, "a short recording", 0);
   u64 took = clock_now(CLOCK_MONOTONIC) - t;
   if (GET(gate.is_open)) samples.attach_ns = took;
-  // In case that it is closed by hand, or that another tool uses CUPTI, which may become free.
+  // In case the gate is closed by hand, or another tool is using CUPTI and may release it.
   samples.next_at = t + SAMPLE_NS + sample_pause();
 }
 
-// Runs on the ticker. Returns the time until the next look, ms.
+// Runs on the ticker. Returns the time until the next check, ms.
 static u64 samples_look(u64 t) {
   if (LIKELY(!samples.share)) return 1000;
   if (!samples.began) {
@@ -50,13 +50,14 @@ static u64 samples_look(u64 t) {
     gate_set(0, "its time is over", 0);
     samples.next_at = t + sample_pause();
   }
-  // The time until CUPTI was left counts for the next ones. Recording costs nothing while the program calls nothing.
+  // The time until CUPTI was left is included in the cost of the next recordings. Recording costs nothing while the
+  // program makes no calls.
   if (samples.seen_left != GET(detach.count)) {
     samples.seen_left = detach.count;
     u64 from = GET(detach.first_call) > GET(gate.closed_at) ? GET(detach.first_call) : GET(gate.closed_at);
     samples.leave_ns = detach.left_at > from ? detach.left_at - from : 0;
   }
-  // A program that CUPTI cannot leave pays for the subscription until its end: nothing more is added.
+  // If CUPTI cannot be left, the program pays for the subscription until it ends, so no more cost is added.
   if (GET(session.attached) && detach.why_not && !detach.retry_at) return 1000;
   int leaves = GET(detach.state) == DETACH_WANTED || GET(detach.state) == DETACH_TAKEN;
   if (t < samples.next_at) return (samples.next_at - t) / 1000000 + 1;

@@ -5,7 +5,7 @@ static int same_shape(const Shape* a, const Shape* b) { return !memcmp(a, b, siz
 
 // A shape is evicted if it was not launched for this long and its entry is needed.
 static const u64 FORGOTTEN_NS = 60000000000ul;
-// Hash index of the shapes in the table, entries counted from 1. Protected by measure.lock, like the table.
+// Hash index of the shapes in the table; entries are 1-based. Protected by measure.lock, like the table.
 static u16 wanted_at[2 * SHAPES];
 static u32 wanted_slot(const Shape* s) {
   u32 at = (u32)hash_bytes((const char*)s, sizeof *s) & (COUNT(wanted_at) - 1);
@@ -32,8 +32,8 @@ static void wanted_forget(u32 at) {
     wanted_at[wanted_slot(&wanted_launches[other - 1].shape)] = other;
   }
 }
-// Programs with ever-changing shapes (for example one per sequence length) have more shapes than the table has entries:
-// the entry of a shape without recent launches is reused; if it was measured, only after a while.
+// Programs with ever-changing shapes (for example, one per sequence length) have more shapes than the table has
+// entries: the entry of a shape without recent launches is reused; if the shape was measured, only after a while.
 static int wanted_idle(const Wanted* w) {
   int tried = w->sampled || w->follows;
   for (u32 set = 0; set < SETS; set++) tried |= w->attempts[set];
@@ -48,7 +48,7 @@ static Wanted* wanted_of(const Shape* s) {
     __atomic_store_n(&measure.wanted, measure.wanted + 1, __ATOMIC_RELEASE);
     return known;
   }
-  // Called for each launch and configuration: after a failed search the next one waits for the ticker's next look.
+  // Called for each launch and configuration: after a failed search, the next search waits for the ticker's next check.
   static u32 hand;
   static u64 none_at;
   for (u32 tries = 0; tries < SHAPES && none_at != measure.chosen_at; tries++) {
@@ -61,7 +61,7 @@ static Wanted* wanted_of(const Shape* s) {
   return NULL;
 }
 
-// ---- Kernel times, from the activity records. Caller holds rows.lock.
+// ---- Kernel times, from the activity records. The caller holds rows.lock.
 
 static void measure_saw(u32 id, const Config* c, const char* text, u64 start, u64 end) {
   // Some of CUPTI's records have no times.
@@ -69,8 +69,8 @@ static void measure_saw(u32 id, const Config* c, const char* text, u64 start, u6
   Seen* it = &seen[id];
   if (!it->launches) it->collective = strstr(text, "nccl") != NULL;
   it->time += end - start, it->launches++;
-  // A kernel that waits in a collective waits for other ranks, and anything may run next to it. Nodes of a graph start
-  // together.
+  // A kernel that waits in a collective waits for other ranks, and anything may run at the same time. Nodes of a graph
+  // start together.
   if (it->collective || c->graph) return;
   u32 at = c->device & 15;
   if (last_on[at].config && start + 2000 < last_on[at].end && c->stream != last_on[at].stream)
@@ -78,13 +78,13 @@ static void measure_saw(u32 id, const Config* c, const char* text, u64 start, u6
   if (end > last_on[at].end) last_on[at].end = end, last_on[at].config = id, last_on[at].stream = c->stream;
 }
 
-// CUPTI waits on the GPU after each measured launch, with a kernel that has the launch's correlation id.
+// CUPTI waits for the GPU after each measured launch, with a kernel that has the launch's correlation id.
 static int measure_own(u32 correlation, const char* text) {
   if (LIKELY(!measure.windows) || !text || strcmp(text, "WaitNs")) return 0;
   return measure.recent[correlation % COUNT(measure.recent)] == correlation;
 }
 
-// Adopts the new sums, and chooses the kernels that make up the configured share of the time. Caller holds
+// Adopts the new sums, and chooses the kernels that make up the configured share of the time. The caller holds
 // measure.lock.
 static void choose_by_time(u64 t, u64 total) {
   static Wanted* by_time[SHAPES];
@@ -92,7 +92,7 @@ static void choose_by_time(u64 t, u64 total) {
   u32 n = 0;
   for (u32 i = 0; i < measure.wanted; i++) {
     Wanted* w = &wanted_launches[i];
-    // Records come about once a second.
+    // Records arrive about once a second.
     if (w->sum.launches > w->launches) w->grew = t;
     w->time = w->sum.time, w->launches = w->sum.launches, w->apart = w->sum.apart, w->collective |= w->sum.collective;
     w->active = w->grew && t - w->grew < 3000000000ul;
@@ -125,7 +125,7 @@ static void measure_choose(u64 t) {
     if (c->graph || c->type || !c->name || !seen[id].launches) continue;
     Shape s = { c->name, { c->grid[0], c->grid[1], c->grid[2] }, { c->block[0], c->block[1], c->block[2] },
       c->dynamic_shared };
-    // Kernels that were not launched since the last look get no entry.
+    // Kernels that were not launched since the last check get no entry.
     int grew = seen[id].launches != seen[id].before;
     seen[id].before = seen[id].launches;
     if (!lock_soon(&measure.lock)) return;
@@ -143,7 +143,7 @@ static void measure_choose(u64 t) {
   unlock(&measure.lock);
 }
 
-// A survey measures the first set of each kernel ROUNDS times, spread over the run, at least ROUND_MS apart.
+// A survey measures the first set of each kernel ROUNDS times, spread over the run and at least ROUND_MS apart.
 enum { ROUNDS = 3, ROUND_MS = 3000 };
 static int lacks(const Wanted* w, u32 set) {
   return (w->asked && !w->done[set]) || (w->chosen && !measure.only_asked && w->done[set] <= measure.round);

@@ -1,6 +1,6 @@
-// Samples of launching threads: the Python stack, and what the thread waits for. stacks.lock is held while samples are
-// taken or written. Functions and stacks are written once, before the first sample that refers to them; a stack is the
-// stack of its caller, and a frame.
+// Samples of launching threads: the Python stack, and what the thread is waiting for. stacks.lock is held while samples
+// are taken or written. Functions and stacks are written once, before the first sample that refers to them; a stack
+// consists of its caller's stack and a frame.
 
 enum { STACK_FUNCTIONS = 1 << 15, STACK_NODES = 1 << 18, SAMPLED = 32 };
 // Values of a sample's last byte.
@@ -14,21 +14,21 @@ static struct {
   Lock lock;
   // Microseconds between samples; 0 if none are taken.
   u32 every_us;
-  // Last sample's time on the monotonic clock, and the time from the sample before it.
+  // Time of the last sample on the monotonic clock, and the time since the sample before it.
   u64 at, passed;
   PythonFunction* functions;
   StackNode* nodes;
-  // Entries in the tables, and the last ids: these are never reused.
+  // Entries in the tables, and the last ids, which are never reused.
   u32 functions_held, nodes_held, functions_count, nodes_count;
   PythonThread threads[SAMPLED];
   // CPU time, stack and wait of the last sample of each thread.
   struct { u64 used; u32 stack, wait; } last[SAMPLED];
   u32 count;
-  // Encoded rows that are not written yet.
+  // Encoded rows that have not been written yet.
   struct { u8 data[48 << 10], *end; u32 rows; } new_functions, new_stacks, rows;
   u64 last_us;
   u32 last_thread, last_stack;
-  // Stacks that were torn, and samples taken.
+  // Number of torn stacks, and number of samples taken.
   u64 torn, taken, spent_ns;
 } stacks;
 enum { STACKS_EVERY_US = 10000 };
@@ -44,7 +44,7 @@ static int stacks_prepare(void) {
     if ((b).rows) put_block(type, 0, 0, (b).rows, (b).data, (u32)((b).end - (b).data)); \
     (b).rows = 0, (b).end = NULL; \
   } while (0)
-// Definitions first: samples refer to stacks, stacks to functions, functions to strings.
+// Definitions come first: samples refer to stacks, stacks to functions, functions to strings.
 static void stacks_flush(void) {
   if (!stacks.rows.rows && !stacks.new_stacks.rows && !stacks.new_functions.rows) return;
   names_flush();
@@ -66,7 +66,7 @@ static u32 function_new(const PythonFunction* f) {
   u8* p = stacks.new_functions.end;
   p = put_number(put_number(put_number(p, ++stacks.functions_count), file), name_);
   p = put_signed(p, f->first_line);
-  // The encoding of the line table: 8 and 9 are lnotab, 10 is PEP 626's, 11 and later PEP 657's.
+  // The encoding of the line table: 8 and 9 use lnotab, 10 that of PEP 626, 11 and later that of PEP 657.
   p = put_number(put_number(p, python.minor), length);
   memcpy(p, lines, length);
   stacks.new_functions.end = p + length, stacks.new_functions.rows++;
@@ -88,7 +88,7 @@ static u32 function_of_code(const u8* code, const u8* head) {
     memset(stacks.functions, 0, STACK_FUNCTIONS * sizeof f), stacks.functions_held = 0;
   for (at = mix((u64)code) & (STACK_FUNCTIONS - 1);; at = (at + 1) & (STACK_FUNCTIONS - 1)) {
     PythonFunction* e = &stacks.functions[at];
-    // The address of a function that is gone may be another's: an entry that differs is replaced.
+    // The address of a function that is gone may have been reused, so an entry that differs is replaced.
     int same = e->file == f.file && e->name == f.name && e->lines == f.lines && e->first_line == f.first_line;
     if (e->code == code && same) return e->id;
     if (e->code && e->code != code) continue;
@@ -117,18 +117,18 @@ static u32 stack_node(u32 parent, u32 function, i32 offset) {
   }
 }
 
-// Id of the stack in `walk`; 0 for an empty one.
+// Id of the stack in `walk`; 0 for an empty stack.
 static u32 stack_of_walk(void) {
   u32 stack = 0;
-  // Frames that did not fit are one frame without a function.
+  // Frames for which there was no room become one frame without a function.
   if (walk.cut) stack = stack_node(0, 0, 0);
   for (u32 i = walk.depth; i-- > 0;)
     stack = stack_node(stack, function_of_code(walk.frames[i].code, walk.frames[i].head), walk.frames[i].offset);
   return stack;
 }
 
-// The file that says in which system call a thread is; it stays open for the first threads, since opening it takes
-// longer than all else that a sample needs.
+// The file that contains the system call a thread is in; it stays open for the first threads, because opening it takes
+// longer than everything else that a sample needs.
 enum { CALLS_OPEN = 8 };
 typedef struct { int file; u32 thread; Identity is; } CallFile;
 static CallFile call_files[CALLS_OPEN];
@@ -157,8 +157,8 @@ static void call_forget(u32 i) {
   call_files[i] = (CallFile){ -1, 0, { 0, 0 } };
 }
 
-// The call that blocks a thread, by the number of its system call and the first argument. `i` is its place among the
-// threads that are sampled.
+// Determines the call that blocks a thread from the number of its system call and the first argument. `i` is the
+// thread's index among those that are sampled.
 static u32 wait_of(u32 i, u32 thread, const u8* gil) {
   static const struct { u16 number; u8 wait; } WAITS[] = {
 #if defined(__x86_64__)
@@ -182,7 +182,7 @@ static u32 wait_of(u32 i, u32 thread, const u8* gil) {
   long n = call_read(i, thread, text, sizeof text - 1);
   if (n <= 0) return WAITS_UNKNOWN;
   text[n] = 0;
-  // `running`, or -1 outside of a system call: a page that is read from a file, for example.
+  // `running`, or -1 outside a system call, for example while a page is read from a file.
   if (*text == 'r') return RUNS;
   if (*text < '0' || *text > '9') return WAITS_OTHER;
   u64 number = number_of(text), first = 0;
@@ -191,7 +191,7 @@ static u32 wait_of(u32 i, u32 thread, const u8* gil) {
     first = first << 4 | (u64)(*p <= '9' ? *p - '0' : *p - 'a' + 10);
   for (u32 k = 0; k < COUNT(WAITS); k++) {
     if (WAITS[k].number != number) continue;
-    // The condition variable on which threads wait for the GIL is a part of it.
+    // The condition variable on which threads wait for the GIL is part of it.
     if (WAITS[k].wait == WAITS_LOCK && gil && first >= (u64)gil && first < (u64)gil + GIL_BYTES) return WAITS_GIL;
     return WAITS[k].wait;
   }
@@ -210,7 +210,7 @@ static void sample_put(u32 thread, u64 time, u32 stack, u32 wait) {
   if (p + 48 > stacks.rows.data + sizeof stacks.rows.data) stacks_flush();
 }
 
-// Samples a thread that has used so much CPU time since it started. Returns 1 if it waits for the GIL.
+// Samples a thread; `used` is its CPU time since it started. Returns 1 if the thread is waiting for the GIL.
 static int sample_thread(u32 i, u32 thread, u64 used, u64 time, u64 monotonic) {
   PythonThread* t = &stacks.threads[i];
   if (t->thread != thread) {
@@ -219,7 +219,7 @@ static int sample_thread(u32 i, u32 thread, u64 used, u64 time, u64 monotonic) {
   }
   u64 took = stacks.last[i].used ? used - stacks.last[i].used : 0;
   int runs = stacks.passed && took * 10 >= stacks.passed * 9;
-  // A thread that has not run since is where it was.
+  // A thread that has not run since the last sample is still in the same place.
   if (!used || used != stacks.last[i].used || stacks.last[i].wait == RUNS || stacks.last[i].wait == WAITS_UNKNOWN) {
     u32 wait = runs ? RUNS : wait_of(i, thread, t->gil), stack = 0;
     if (python.minor) {
@@ -235,7 +235,8 @@ static int sample_thread(u32 i, u32 thread, u64 used, u64 time, u64 monotonic) {
   return stacks.last[i].wait == WAITS_GIL;
 }
 
-// Samples the thread that holds the GIL. If it is sampled anyway, its sample is repeated as that of the holder.
+// Samples the thread that holds the GIL. If that thread is sampled anyway, its sample is repeated with the holder's
+// flag.
 static void sample_holder(const u8* gil, u64 time, u64 monotonic) {
   static PythonThread holder;
   static u8 state[STATE_BYTES];
@@ -255,7 +256,7 @@ static void sample_holder(const u8* gil, u64 time, u64 monotonic) {
   else stacks.torn++;
 }
 
-// Looks for the interpreter, which may be loaded later, ever less often. Without stacks.lock.
+// Looks for the interpreter, which may be loaded later, at increasing intervals. Runs without stacks.lock.
 static PythonSymbols python_look(u64 monotonic) {
   static u64 next, after = 500000000;
   static const u64 RARELY_NS = 30000000000ul;

@@ -1,7 +1,7 @@
 // String table: each string is written once, before the first row that refers to its id.
 
 enum { STRINGS = 1 << 20, LONGEST = 60000, STRING_BLOCK = 64 << 10 };
-// Bounds the bytes of strings kept: a program that names each range differently must not fill the memory.
+// Limits the total size of the strings kept: a program that gives each range a different name must not fill the memory.
 enum { HEAP = 64 << 20 };
 typedef struct { u64 hash; u32 id, length; const char* text; } String;
 
@@ -11,10 +11,10 @@ static struct {
   // `count` is the last id; ids are never reused. `held` is the number of strings in the table.
   u32 count, held;
   int writing;
-  // Copies of the strings, for a file that begins later, or anew after a fork.
+  // Copies of the strings, for a file that begins later or begins again after a fork.
   char* heap;
   u64 heap_used;
-  // Strings not written yet.
+  // Strings that have not been written yet.
   u8* data;
   u32 n, rows;
 } names;
@@ -47,7 +47,7 @@ static void names_flush(void) {
   unlock(&names.lock);
 }
 
-// Id of a string; 0 for none.
+// Id of a string; 0 for no string.
 static u32 name_of(const char* text, u64 length) {
   if (!text || !names.table || gone) return 0;
   if (length > LONGEST) length = LONGEST;
@@ -57,7 +57,7 @@ static u32 name_of(const char* text, u64 length) {
     return 0;
   }
   if (UNLIKELY(names.held >= STRINGS * 3 / 4 || names.heap_used + length > HEAP)) {
-    // Clears the table: a recurring string is written again under a new id.
+    // Clears the table: if a string recurs, it is written again under a new id.
     memset(names.table, 0, STRINGS * sizeof(String));
     names.held = 0, names.heap_used = 0;
   }
@@ -95,7 +95,7 @@ static char* put_utf8(char* p, u32 c) {
   return p;
 }
 
-// Names of NVTX categories and threads. Most programs set them at their start, before there is a file.
+// Names of NVTX categories and threads. Most programs set them when they start, before there is a file.
 enum { GIVEN = 1024 };
 typedef struct { u32 of, category, text; } Given;
 static struct { Lock lock; Given list[GIVEN]; u32 count, written; } given;
@@ -129,7 +129,7 @@ static void given_write(void) {
   put_block(BLOCK_CATEGORIES, 0, 0, count - from, data, (u32)(p - data));
 }
 
-// Writes all earlier strings to a new file: the program still uses their ids.
+// Writes all earlier strings to a new file, because the program still uses their ids.
 static void names_begin(void) {
   if (!lock(&names.lock)) return;
   names.n = names.rows = 0, names.writing = 1;
@@ -141,7 +141,7 @@ static void names_begin(void) {
   unlock(&given.lock);
 }
 
-// Kernel names come by pointer, millions of times. A module loaded later may reuse the pointer for another name, so
+// Kernel names come as pointers, millions of times. A module loaded later may reuse the pointer for another name, so
 // each pointer is looked up once per buffer of records.
 enum { POINTERS = 1 << 14 };
 static struct { const char* pointer; u32 id, buffer; } pointers[POINTERS];

@@ -3,7 +3,7 @@
 
 static int is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Returns the position after `length name`; NULL if the text is too short.
+// Returns the position after `length name`; NULL if the string is too short.
 static const char* source_name(const char* p, const char** name, u64* length) {
   u64 n = 0;
   while (is_digit(*p) && n < 4096) n = n * 10 + (u64)(*p++ - '0');
@@ -18,16 +18,17 @@ static const char* after(const char* p, char c) {
   return *p ? p + 1 : NULL;
 }
 
-// Skips a substitution, a template parameter or an array's length up to its underscore, and the abbreviations of the
+// Skips a substitution, a template parameter or an array's length, up to its underscore, and the abbreviations of the
 // standard library.
 static const char* reference(const char* p) {
   return *p == 'S' && p[1] >= 'a' && p[1] <= 'z' ? p + 2 : after(p, '_');
 }
 
-// Limits the recursion: literals and lambdas may nest, kernel names are arbitrary, and threads may have small stacks.
+// Maximum recursion depth: literals and lambdas may nest, kernel names are arbitrary, and threads may have small
+// stacks.
 enum { MOST_NESTED = 32 };
 // Returns the position after the `E` that closes template arguments, a nested name, or a function's type; NULL if there
-// is none, or the nesting is too deep.
+// is none, or if the nesting is too deep.
 static const char* closed_within(const char* p, u32 levels) {
   u32 open = 1;
   if (!levels) return NULL;
@@ -63,7 +64,7 @@ static const char* closed_within(const char* p, u32 levels) {
 
 static const char* closed(const char* p) { return closed_within(p, MOST_NESTED); }
 
-// Finds the name and its length; the whole symbol if it is not a C++ symbol, or contains no function name.
+// Finds the name and its length; the whole symbol if it is not a C++ symbol, or does not contain a function name.
 static const char* function_of(const char* symbol, u64* length) {
   const char *p = symbol + 2, *name = NULL;
   *length = strlen(symbol);
@@ -93,7 +94,7 @@ static const char* function_of(const char* symbol, u64* length) {
   return symbol;
 }
 
-// Tests whether a name equals the symbol or its function's name.
+// Returns true if a name equals the symbol or the name of its function.
 static int is_symbol(const char* name, const char* symbol) {
   u64 length;
   const char* function = function_of(symbol, &length);

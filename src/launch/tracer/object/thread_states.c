@@ -1,6 +1,6 @@
-// On- and off-CPU states of launching threads, sampled every few milliseconds. Each thread's CPU time has its own
-// clock, so a sample is one system call and opens no file. A share between a fifth and four fifths of the interval
-// counts as PARTLY.
+// On-CPU and off-CPU states of launching threads, sampled every few milliseconds. Each thread's CPU time has its own
+// clock, so a sample is one system call and opens no file. If the thread was on the CPU for between one fifth and four
+// fifths of the interval, the state is PARTLY.
 
 enum { STATES_EVERY_MS = 10, WATCHED = 32, OFF = 0, ON = 1, PARTLY = 2, UNKNOWN = 3 };
 typedef struct { u32 thread, state; u64 used; } Watched;
@@ -35,7 +35,7 @@ static void state_judge(Watched* w, u64 used, u64 passed) {
   if (state != w->state) states_put(w->thread, states.at, state), w->state = state;
 }
 
-// Runs on the ticker only. Stacks may be sampled more often than states are judged.
+// Runs only on the ticker. Stacks may be sampled more often than states are evaluated.
 static void states_look(void) {
   static const u64 JUDGED_NS = STATES_EVERY_MS * 900000ul;
   u64 t = now(), monotonic = clock_now(CLOCK_MONOTONIC);
@@ -49,7 +49,7 @@ static void states_look(void) {
   for (u32 i = 0; i < states.count && (judged || due); i++) {
     Watched* w = &states.list[i];
     struct timespec time;
-    // A thread that has ended is off the CPU, and has no stack.
+    // A thread that has ended is off the CPU and has no stack.
     int ended = clock_gettime(clock_of(w->thread), &time) != 0;
     u64 used = ended ? w->used : (u64)time.seconds * 1000000000ul + (u64)time.nanoseconds;
     if (judged && w->used && passed) state_judge(w, used, passed);
@@ -69,8 +69,8 @@ static void states_restate(void) {
   states_flush();
 }
 
-// Stops sampling while nothing is recorded; later states are written anew, and the CPU time used meanwhile does not
-// count.
+// Stops sampling while nothing is recorded; later states are written from scratch, and the CPU time used in the
+// meantime does not count.
 static void states_pause(void) {
   if (!states.at) return;
   for (u32 i = 0; i < states.count; i++) states.list[i].state = UNKNOWN, states.list[i].used = 0;

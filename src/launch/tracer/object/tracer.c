@@ -1,5 +1,6 @@
 // warpscope's tracer: a shared object that the CUDA driver (CUDA_INJECTION64_PATH) and NVTX (NVTX_INJECTION64_PATH)
-// load into a program. It asks CUPTI for activity records of the GPU and writes them, packed, to one file per process.
+// load into a program. It requests activity records of the GPU from CUPTI and writes them, packed, to one file per
+// process.
 //
 // It never makes the program fail: if something is unavailable, it records less and reports that in the file.
 #include "base.h"
