@@ -56,7 +56,7 @@ pub struct RecipesArgs {
     pub program: Vec<String>,
 }
 
-/// Returns the user's own recipes, checked.
+/// Returns the user's own recipes after checking them.
 pub fn user_recipes(config: &Config) -> Result<Vec<User>, Failure> {
     let users: Vec<User> = config
         .recipes
@@ -79,7 +79,7 @@ pub fn user_recipes(config: &Config) -> Result<Vec<User>, Failure> {
     Ok(users)
 }
 
-/// Finds a recipe by its name; the error suggests the nearest one.
+/// Finds a recipe by name; the error suggests the closest match.
 pub fn find_recipe<'a>(id: &str, users: &'a [User]) -> Result<Recipe<'a>, Failure> {
     crate::rerun::recipes::find_recipe(id, users).ok_or_else(|| {
         let near = nearest_match(id, crate::rerun::recipes::all_recipes(users).map(|r| r.id));
@@ -90,7 +90,7 @@ pub fn find_recipe<'a>(id: &str, users: &'a [User]) -> Result<Recipe<'a>, Failur
     })
 }
 
-/// Converts the arguments to the input of a recipe.
+/// Converts the arguments into the input of a recipe.
 pub fn to_wanted(args: &RecipesArgs) -> Wanted {
     Wanted {
         program: args.program.clone(),

@@ -108,10 +108,10 @@ fn range_gate(named: &str, nth: Option<u32>) -> Result<Gate, Failure> {
     Ok(Gate::Nvtx { domain, text, nth })
 }
 
-/// Minimum room for a trace, bytes.
+/// Minimum free space for a trace, bytes.
 const LEAST_ROOM: u64 = 64 << 20;
 
-/// Checks that files can be written to a folder, and warns if it is nearly full.
+/// Checks that files can be written to a folder, and warns if the disk is nearly full.
 fn check_writable(folder: &Path) -> Result<(), Failure> {
     let refused = |e| Failure::unable(format!("{}: nothing can be written there ({e}); name another place with -o", folder.display()));
     let room = try_to_write(folder).map_err(refused)?;
@@ -149,7 +149,7 @@ fn start_tracer(args: &TraceArgs) -> Result<std::convert::Infallible, Failure> {
     }
     let words: Vec<String> = args.program.iter().map(|w| w.to_string_lossy().into_owned()).collect();
     let first = words.first().map_or("", String::as_str);
-    // The program itself may not be allowed to write either, but then nothing can be said before.
+    // The program itself may not be able to write there either, but it is too late to say so once it runs.
     check_writable(folder)?;
     if let Some(obstacle) = find_obstacle(&words) {
         print::note(&format!("warning: {obstacle}"));
@@ -188,7 +188,7 @@ fn start_tracer(args: &TraceArgs) -> Result<std::convert::Infallible, Failure> {
         all.insert(0, crate::launch::tracer::Library { path: std::path::absolute(path)?, of: "named" });
     }
     let mut command = traced_command(&record, &args.program, &object, &all).map_err(failed)?;
-    // This process becomes the program: it says at its end if nothing was recorded.
+    // This process becomes the program: when it exits, the tracer reports if nothing was recorded.
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_secs());
     command.env("WARPSCOPE_TRACE_ROOT", format!("{}:{now}", std::process::id()));
     // Start no sampler for a program that cannot be started: sampling would overwrite the samples of an earlier run.
