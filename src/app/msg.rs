@@ -138,8 +138,7 @@ pub enum Effect {
     Cancel(usize),
     Work(Box<Work>),
     /// Debounced analysis: starts once the cursor rests, and a newer request replaces an older one. This way, holding
-    /// down
-    /// a key causes little output on a slow connection.
+    /// down a key causes little output on a slow connection.
     Rest(Box<Work>),
     /// Copy a string; the second string describes it.
     Copy(String, String),

@@ -49,7 +49,7 @@ fn offer(current: &OsStr, values: impl IntoIterator<Item = (String, String)>) ->
     fitting.take(MOST).map(|(value, about)| CompletionCandidate::new(value).help(Some(about.into()))).collect()
 }
 
-/// Kernels of the first file on the command line (skipping this program, `--`, and the program in the line), with the
+/// Kernels of the first file on the command line (skipping this program, `--`, and the program being completed),
 /// longest total time first.
 fn complete_kernel(current: &OsStr) -> Vec<CompletionCandidate> {
     let Some(file) = std::env::args_os().skip(3).map(PathBuf::from).find(|w| w.is_file()) else { return Vec::new() };

@@ -34,8 +34,7 @@ pub struct HintsArgs {
 pub fn print_hints(args: &HintsArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let profile = interrupt::open_report(&args.file, nsys, Wants::LAUNCHES.with(Parts::MEMOPS))?;
     // Counters are more precise than the timeline in which they were measured; the timeline is used to estimate the
-    // run's
-    // gain.
+    // run's gain.
     let measured = profile.measured.clone().filter(|_| args.launch.is_none());
     let run = Run::from_profile(&profile);
     let timeline = run.as_ref().map(|run| (&profile, run));

@@ -109,7 +109,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Returns an error if the first word is neither a command nor a file: the options belong to the intended command.
+/// Returns the error for a first word that is neither a command nor a file. It takes precedence over errors about
+/// options, which belong to the intended command.
 fn mistyped_command() -> Option<Failure> {
     let word = std::env::args_os().nth(1).filter(|w| !w.as_encoded_bytes().starts_with(b"-"))?;
     let is_command = Args::command().get_subcommands().any(|c| c.get_name_and_visible_aliases().iter().any(|n| *n == word));

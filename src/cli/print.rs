@@ -127,8 +127,8 @@ pub fn set_ascii(only: bool) {
     ASCII.store(only, Ordering::Relaxed);
 }
 
-/// Line-buffered output. On a terminal, control sequences in the data are removed; elsewhere, only bold headings
-/// change.
+/// Line-buffered output. On a terminal, control sequences in the data are made visible; elsewhere, only bold headings
+/// are converted.
 struct Cleaned<W: Write> {
     to: W,
     line: Vec<u8>,

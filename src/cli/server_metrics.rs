@@ -62,8 +62,7 @@ pub fn sample_in_background(pid: u32, url: &str, started: u64) -> Result<(), Fai
 /// Writes one sample per second to stdout until the program ends. If the page does not answer, the sample is skipped.
 pub fn sample_until_end(pid: u32, url: &str, started: u64) -> Result<(), Failure> {
     // Succeeds because the sampler is not a group leader. Without a session of its own, the sampler could be ended
-    // early by
-    // keys pressed in the terminal.
+    // early by keys pressed in the terminal.
     let _ = start_own_session();
     close_inherited_descriptors();
     let mut file = std::io::stdout();

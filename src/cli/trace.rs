@@ -149,7 +149,7 @@ fn start_tracer(args: &TraceArgs) -> Result<std::convert::Infallible, Failure> {
     }
     let words: Vec<String> = args.program.iter().map(|w| w.to_string_lossy().into_owned()).collect();
     let first = words.first().map_or("", String::as_str);
-    // The program itself may not be able to write there either, but it is too late to say so once it runs.
+    // The traced program may still be unable to write there, but that cannot be reported in advance.
     check_writable(folder)?;
     if let Some(obstacle) = find_obstacle(&words) {
         print::note(&format!("warning: {obstacle}"));

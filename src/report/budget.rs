@@ -281,8 +281,7 @@ fn shrink_value(value: &mut Value, most: usize, weight: Option<&str>, path: &str
 }
 
 /// Lists of a document that may be emptied, with their sizes in bytes: those of the frame, then those in other values.
-/// A
-/// document's own lists keep at least one element, without which the document says nothing.
+/// A document's own lists keep at least one element, without which the document says nothing.
 fn list_sizes(document: &Value) -> BTreeMap<String, usize> {
     fn visit(value: &Value, path: &str, sizes: &mut BTreeMap<String, usize>) {
         match value {

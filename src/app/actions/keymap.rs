@@ -27,8 +27,7 @@ impl Default for Keymap {
 
 impl Keymap {
     /// Returns the default bindings, overridden by the user's keys for named actions. Two actions may share a key only
-    /// if
-    /// no screen has both.
+    /// if no screen has both.
     pub fn with_user_keys(user: &BTreeMap<String, Vec<String>>) -> Result<Self, String> {
         for name in user.keys() {
             if !ACTIONS.iter().any(|a| a.name == name) {

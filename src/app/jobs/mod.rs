@@ -287,7 +287,7 @@ impl JobResult {
     }
 }
 
-/// Performs an analysis; returns `None` if it was cancelled.
+/// Performs an analysis; returns `None` if it was canceled.
 pub fn perform_work(work: &Work, cancel: &Cancel) -> Option<JobResult> {
     let profile = &*work.profile;
     let paths = work.paths.as_deref();

@@ -67,8 +67,7 @@ impl Groups {
                 }
                 NameForm::Function => plain(),
                 // Several kernels can share a function name: a row that covers several kernels must not have the name
-                // of one of
-                // them.
+                // of one of them.
                 form => grouping
                     .rows
                     .iter()

@@ -289,8 +289,7 @@ impl Report {
             JobResult::Triage(found) => {
                 self.triage = Some(found.clone());
                 // The effects of faster kernels cover the whole run; a session that began with a time filter does not
-                // have
-                // them yet.
+                // have them yet.
                 effects =
                     if self.window.is_none() || self.worths.is_empty() { self.request_work(index, JobRequest::Worths) } else { Vec::new() };
                 if let Some(sentence) = self.verdict_sentence() {

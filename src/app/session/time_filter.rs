@@ -18,8 +18,7 @@ impl Report {
     }
 
     /// The part of a window in which the devices were in use, from the first operation of the run to the last, ns, so
-    /// that
-    /// shares of a window relate to the same time as shares of the run. `None` if the window lies outside.
+    /// that shares of a window relate to the same time as shares of the run. `None` if the window lies outside.
     pub fn part_in_use(&self, (from, to): (i64, i64)) -> Option<(i64, i64)> {
         let Some(span) = self.whole_triage().map(|t| t.span) else { return Some((from, to)) };
         let (from, to) = (from.max(span.0), to.min(span.1));

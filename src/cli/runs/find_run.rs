@@ -28,8 +28,7 @@ pub fn of_process(pid: &str) -> Option<PathBuf> {
 }
 
 /// Returns the run that the user named in the same way as for `watch`: by number, by one of its processes while it is
-/// in
-/// progress, or by a report, its folder, or the common name of several reports.
+/// in progress, or by a report, its folder, or the common name of several reports.
 pub fn find_named_run(library: &Library, named: &Path) -> Result<Run, Failure> {
     let number = named.to_str().and_then(|n| n.parse::<i64>().ok()).filter(|_| !named.exists());
     let path = match number.map(|n| library.run(n)) {

@@ -39,8 +39,7 @@ pub fn last_step(supervisor: i32, argv: &[OsString]) -> Failure {
 const LAST_REPORT: Duration = Duration::from_secs(5);
 
 /// `__supervise RUN`: runs the supervisor in a child process. If the child is killed, its orphans in all sessions
-/// become
-/// children of this process, which then ends them and marks the run as ended in the library.
+/// become children of this process, which then ends them and marks the run as ended in the library.
 pub fn keep_supervisor(id: i64, detached: bool) -> Result<(), Failure> {
     // A separate session shields the profiler from the terminal's keys and hangup.
     let _ = process::start_own_session();
@@ -56,7 +55,7 @@ pub fn keep_supervisor(id: i64, detached: bool) -> Result<(), Failure> {
     let killed = !ended.success();
     let library = Library::open();
     if killed && let Ok(library) = &library {
-        // Hold the run, because followers wait until it is released.
+        // Hold the run until then, because followers wait for its end.
         let _ = library.hold_run(id);
     }
     if killed {

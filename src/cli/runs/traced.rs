@@ -14,8 +14,8 @@ pub enum Traced {
 }
 
 /// Resolves the program named by the user: a run number, the id of a traced process, a trace file, a folder that
-/// contains
-/// the traces of one program, or their path without process id and suffix. The default is the newest run in progress.
+/// contains the traces of one program, or their path without process id and suffix. The default is the newest run in
+/// progress.
 pub fn resolve_traced(named: Option<&Path>) -> Result<Traced, Failure> {
     let Some(named) = named else {
         return Ok(Traced::Run(Box::new(find_run(&Library::open()?, None, true)?)));

@@ -284,8 +284,7 @@ impl Screen for KernelsScreen {
     }
 
     /// Clears the filter, returns the focus from the details, or clears the time filter. Otherwise, goes to the
-    /// overview,
-    /// or explains how to quit if there is none.
+    /// overview, or explains how to quit if there is none.
     fn back(&mut self, cx: &mut ScreenContext<'_>) -> Response {
         if self.finder.clear() {
             return self.found(false, cx);

@@ -13,8 +13,7 @@ pub struct Collectives {
 
 impl Collectives {
     /// Selects the collective closest to a time, or, without a time, the one with the longest wait. Returns `None` if
-    /// there
-    /// are no matched collectives.
+    /// there are no matched collectives.
     pub fn from_aligned(aligned: Aligned, near: Option<i64>) -> Option<Self> {
         let selected = near.and_then(|time| aligned.nearest_index(time)).or_else(|| aligned.longest_waits(1).first().copied())?;
         let window = aligned.usual_window();

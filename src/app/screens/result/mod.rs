@@ -222,8 +222,7 @@ impl ResultScreen {
     }
 
     /// Acts on the selected line of the hints: expands or collapses a hint, or goes to the metric, NVIDIA's rule, or
-    /// the
-    /// command that confirms the hint.
+    /// the command that confirms the hint.
     fn open_line(&mut self, cx: &ScreenContext<'_>) -> Response {
         match self.hints.lines.get(self.hints.selected).cloned() {
             Some(Line::Hint(i, _)) => {

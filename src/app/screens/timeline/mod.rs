@@ -196,8 +196,7 @@ impl TimelineScreen {
     }
 
     /// Requests triage of the marked window once the cursor rests. Without a mark, requests triage of the visible
-    /// window
-    /// if that is fast.
+    /// window if that is fast.
     fn request_triage(&mut self, cx: &ScreenContext<'_>) -> Response {
         let few = |r: &Report| r.profile.as_ref().is_some_and(|p| p.launches.len() + p.calls.len() <= MOST_JUDGED);
         let view = self.place.filter(|_| cx.report().is_some_and(few)).map(|p| (p.start, p.end));
@@ -217,8 +216,7 @@ impl TimelineScreen {
     }
 
     /// Narrows all screens to the marked window, or otherwise to the visible one; if that window is already set, shows
-    /// the
-    /// whole run again.
+    /// the whole run again.
     fn toggle_time_filter(&self, cx: &ScreenContext<'_>) -> Response {
         let (Some(report), Some(place)) = (cx.report(), self.place) else { return Response::none() };
         match (self.marked_window(), report.window) {
