@@ -72,7 +72,7 @@ pub enum Msg {
         /// Report whose screen requested the file.
         report: usize,
         file: Arc<str>,
-        /// Its lines, or why they could not be read.
+        /// The lines of the file, or why they could not be read.
         outcome: Result<Arc<[String]>, String>,
     },
     /// Problems found by preflight: one sentence per problem, and true if it prevents the run.

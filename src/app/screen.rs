@@ -284,7 +284,7 @@ pub trait Screen {
         Response::none()
     }
 
-    /// Handles an event.
+    /// Handles an event that was broadcast to screens.
     fn take(&mut self, _news: ScreenEvent<'_>, _cx: &mut ScreenContext<'_>) -> Response {
         Response::none()
     }

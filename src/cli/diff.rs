@@ -1,4 +1,4 @@
-//! `warpscope diff`.
+//! `warpscope diff`: compares two runs.
 
 use super::failure::Failure;
 use super::values::word_parser;

@@ -40,7 +40,7 @@ enum From {
     BuiltIn(&'static str, &'static [u8]),
 }
 
-/// `warpscope FILE…`.
+/// `warpscope FILE…`: opens the explorer with these reports.
 pub fn explore_files(files: &[PathBuf], args: &GlobalArgs, config: &Config) -> Result<(), Failure> {
     if let Some(file) = files.iter().find(|f| std::fs::symlink_metadata(f).is_err()) {
         return Err(Failure::no_such_file(file));
@@ -48,7 +48,7 @@ pub fn explore_files(files: &[PathBuf], args: &GlobalArgs, config: &Config) -> R
     run_explorer(files.iter().cloned().map(From::File).collect(), args, &args.opening, config, Begin::Reports)
 }
 
-/// `warpscope demo`.
+/// `warpscope demo`: opens the explorer with the built-in captures.
 pub fn built_in(args: &GlobalArgs, opening: &Opening, tour: bool, config: &Config) -> Result<(), Failure> {
     let sources =
         demo::DEMO.iter().map(|(name, packed)| Ok(From::BuiltIn(name, demo::unpack_capture(packed)?))).collect::<Result<_, Failure>>()?;

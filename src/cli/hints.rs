@@ -1,4 +1,4 @@
-//! `warpscope hints`.
+//! `warpscope hints`: hints on the kernels of a report.
 
 use super::failure::Failure;
 use super::values::word_parser;

@@ -1,4 +1,4 @@
-//! `warpscope recipes check`.
+//! `warpscope recipes check`: checks jobs in rocprofv3's input files.
 
 use super::failure::Failure;
 use super::{interrupt, print};

@@ -1,4 +1,4 @@
-//! `warpscope lines`.
+//! `warpscope lines`: GPU idle time by program line.
 
 use super::failure::Failure;
 use super::triage::scope_windows;

@@ -1,4 +1,4 @@
-//! `warpscope memory`.
+//! `warpscope memory`: memory usage of a program.
 
 use super::failure::Failure;
 use super::values::word_parser;

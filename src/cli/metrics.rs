@@ -1,4 +1,4 @@
-//! `warpscope metrics`.
+//! `warpscope metrics`: metrics of measured kernels.
 
 use super::failure::Failure;
 use super::values::word_parser;

@@ -288,7 +288,7 @@ pub fn notes<'a>(file: &str, notes: impl Iterator<Item = &'a crate::model::Note>
     }
 }
 
-/// `warpscope top`.
+/// `warpscope top`: prints groups of launches.
 pub fn top(args: &TopArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let between = args.between.to_window().map_err(Failure::usage)?;
     let parts = if between.is_some() { wants_for_grouping(args.by).with(Parts::STARTS) } else { wants_for_grouping(args.by) };
@@ -360,7 +360,7 @@ pub fn select_kernels(all: &[Kernel], file: &Path, selector: &str, lists: &str) 
     }
 }
 
-/// `warpscope launches`.
+/// `warpscope launches`: prints individual launches.
 pub fn launches(args: &LaunchesArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let profile = interrupt::open_report(&args.file, nsys, Wants::LAUNCHES)?;
     if !profile.totals.is_empty() {

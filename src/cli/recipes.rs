@@ -1,4 +1,4 @@
-//! `warpscope recipes`.
+//! `warpscope recipes`: commands that record a program.
 
 use super::failure::Failure;
 use super::jobs::CheckJobsArgs;
@@ -129,7 +129,7 @@ fn list_recipes(users: &[User]) -> Result<(), Failure> {
     print::lines(&lines)
 }
 
-/// `warpscope recipes`.
+/// `warpscope recipes`: prints a command, or lists all recipes.
 pub fn print_recipes(args: &RecipesArgs, config: &Config) -> Result<(), Failure> {
     let users = user_recipes(config)?;
     let Some(id) = &args.recipe else {

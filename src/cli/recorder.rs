@@ -302,7 +302,7 @@ fn exec_command() -> std::io::Result<[OsString; 3]> {
     Ok([std::env::current_exe()?.into_os_string(), EXEC.into(), std::process::id().to_string().into()])
 }
 
-/// Requests a stop of a run that another process owns.
+/// Asks the process that owns a run to stop it.
 fn stop_run(id: i64) -> Result<(), Failure> {
     let run = Library::open()?.run(id)?;
     let Some((pid, started)) = run.holder.filter(|_| run.state.is_live()) else {

@@ -1,4 +1,4 @@
-//! `warpscope rerun`.
+//! `warpscope rerun`: the command that profiles launches again.
 
 use super::failure::Failure;
 use super::triage::phase_windows;
@@ -132,7 +132,7 @@ pub enum RerunFormat {
     Json,
 }
 
-/// `warpscope rerun`.
+/// `warpscope rerun`: prints the command, or verifies its results.
 pub fn print_rerun(args: &RerunArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     // Finding a phase requires the steps of the run; graphs that contain only copies are found by these copies.
     let wants = if args.phase.is_some() { Wants::TRIAGE } else { Wants::LAUNCHES.with(Parts::MEMOPS) };

@@ -1,4 +1,4 @@
-//! `warpscope triage`.
+//! `warpscope triage`: bottlenecks of a run.
 
 use super::failure::Failure;
 use super::time_window::Between;

@@ -15,7 +15,7 @@ pub fn start_guard() {
     ui::terminal::set_guard(std::env::current_exe().ok().and_then(|program| Guard::spawn_guard(&program, &[GUARD])));
 }
 
-/// `__terminal MODES GROUP`.
+/// `__terminal MODES GROUP`: restores the terminal if the explorer is killed.
 pub fn give_back(modes: &str, group: i32) -> Result<(), Failure> {
     Ok(terminal::restore_on_exit(modes, group, &ui::terminal::restore_sequence())?)
 }

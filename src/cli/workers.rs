@@ -19,7 +19,7 @@ struct Queue {
     doing: Vec<(u64, Box<Work>, Cancel)>,
     /// Sequence number of the last request.
     last: u64,
-    /// Shutdown was requested.
+    /// True once shutdown was requested.
     over: bool,
 }
 

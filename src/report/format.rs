@@ -17,7 +17,7 @@ pub enum Format {
     Md,
 }
 
-/// Line breaks in JSON.
+/// Layout of line breaks in JSON output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     OneLine,

@@ -17,7 +17,7 @@ use std::io::{self, Write};
 /// Filter for a result's metrics: names that contain a string, ignoring case.
 pub struct Shown<'a> {
     pub metrics: &'a Metrics,
-    /// Part of a name, in lower case; empty for all.
+    /// Substring of the name, in lower case; empty to match all names.
     pub filter: String,
 }
 

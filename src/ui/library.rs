@@ -140,7 +140,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, vi
 /// Maximum number of outcomes above the other facts of a run.
 const OUTCOMES: usize = 3;
 
-/// Draws the last output lines of the selected run; `None` while they are being read.
+/// Draws the last output lines of the selected run; `printed` is `None` while they are being read.
 fn draw_output(frame: &mut Frame<'_>, area: Rect, app: &App, printed: Option<&[String]>, theme: &Theme) {
     let key = app.session.key_label(ActionId::RunLog);
     let title = vec![Span::styled("Output", theme.style(Role::Title)), Span::styled("  its last lines", theme.style(Role::Dim))];

@@ -25,12 +25,12 @@ const NAME: usize = 11;
 const FIGURE: usize = 9;
 /// Minimum terminal width, in columns, to show the verdict to the right of the charts.
 const BESIDE: u16 = 100;
-/// Maximum rows of a chart.
+/// Maximum number of rows of a chart.
 const HIGH: usize = 4;
 /// Minimum delay, ns, from the start of the recording to the start of the totals for the latter's time span to be
 /// shown.
 const LATE: i64 = 3_000_000_000;
-/// Rows of the verdict: headline, bar, legend.
+/// Number of rows for the verdict: headline, bar, legend.
 const VERDICT: u16 = 6;
 
 /// Draws the screen before the first process appears.

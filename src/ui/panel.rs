@@ -39,12 +39,10 @@ impl Panel {
         Self { note, ..self }
     }
 
-    /// Marks the panel as focused.
     pub fn focused(self) -> Self {
         Self { focused: true, ..self }
     }
 
-    /// Sets the focus.
     pub fn with_focus(self, focused: bool) -> Self {
         Self { focused, ..self }
     }

@@ -29,7 +29,6 @@ pub struct View {
 }
 
 impl View {
-    /// Creates an empty view.
     pub fn new(ascii: bool) -> Self {
         Self { ascii, ..Self::default() }
     }

@@ -217,7 +217,6 @@ fn swap_adjacent<T>(list: &mut [T], at: usize, up: bool) {
     }
 }
 
-/// Identity of a line.
 pub fn line_key(timeline: &Timeline, line: RowRef) -> Option<LineKey> {
     let group = timeline.groups.get(line.group())?;
     Some(match line {

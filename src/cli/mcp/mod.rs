@@ -40,7 +40,7 @@ pub fn serve(args: &McpArgs) -> Result<(), Failure> {
     std::thread::spawn(move || read_messages(&lines));
     let result = answer_events(&folders, &events, send);
     match result {
-        // The client is gone, as if it had closed a pipe.
+        // A broken pipe means that the client is gone.
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => Ok(other?),
     }

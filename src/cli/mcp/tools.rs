@@ -51,7 +51,6 @@ const fn choice(name: &'static str, flag: &'static str, values: fn() -> Vec<&'st
     Argument { values, ..option(name, "string", flag, about) }
 }
 
-/// A tool.
 struct Tool {
     name: &'static str,
     title: &'static str,

@@ -35,7 +35,8 @@ pub fn count_signals() -> Result<Arc<AtomicUsize>, Failure> {
     Ok(asked)
 }
 
-/// Follows a run to its end. INT and TERM stop the run; if another process owns it, they only end the following.
+/// Follows a run to its end. INT and TERM stop the run; if another process owns it, this program only stops following
+/// it.
 pub fn follow_to_end(library: Library, run: &Run, mut holder: Holder, asked: &AtomicUsize) -> Result<Run, Failure> {
     let mut follow = Follow::patient(library, run.id);
     let mut done = 0;

@@ -27,7 +27,7 @@ const NOT_FOUND: u8 = 127;
 /// Exit code of the exec step if the program exists but cannot be executed.
 const NOT_RUN: u8 = 126;
 
-/// `__exec SUPERVISOR WORD…`.
+/// `__exec SUPERVISOR WORD…`: replaces this process with the profiler. Returns only on failure.
 pub fn last_step(supervisor: i32, argv: &[OsString]) -> Failure {
     let error = exec_profiler(argv, supervisor);
     let code = if error.kind() == std::io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN };

@@ -54,7 +54,7 @@ pub fn run_in_terminal(library: &mut Library, make: impl FnOnce(i64, &Path) -> R
     Ok(ended)
 }
 
-/// `__foreground RUN EXPLORER`.
+/// `__foreground RUN EXPLORER`: runs the profiler in the terminal.
 pub fn run_foreground(id: i64, explorer: i32) -> Result<(), Failure> {
     leave_keys_to_the_profiler()?;
     let stop = Arc::new(AtomicUsize::new(0));

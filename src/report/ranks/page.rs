@@ -18,7 +18,7 @@ use std::io::{self, Write};
 const LISTED: usize = 64;
 /// Maximum number of rank pairs on a page.
 const PAIRS: usize = 8;
-/// Width of a bar.
+/// Width of a bar, in columns.
 const BAR: usize = 24;
 
 fn format_ns(n: i64) -> String {

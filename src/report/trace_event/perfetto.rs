@@ -208,7 +208,7 @@ impl<W: Write> Perfetto<W> {
         }
         if let Some(unit) = counter {
             let mut data = Vec::new();
-            // UNIT_SIZE_BYTES
+            // 3 is `UNIT_SIZE_BYTES`.
             if unit == "B" {
                 push_number(&mut data, 3, 3);
             } else {

@@ -39,7 +39,7 @@ const REASON: usize = 20;
 const CHANGE: usize = 12;
 /// Width of a value: minimum, and maximum in a narrow table and in a wide one.
 const VALUE: (usize, usize, usize) = (10, 15, 18);
-/// Minimum columns of a wide table.
+/// Minimum number of columns for a wide table.
 const WIDE: usize = 100;
 /// Minimum width of a label.
 const LABEL: usize = 18;

@@ -10,7 +10,7 @@ use crate::ui::{Role, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// Steps to mark with ticks; `None` if the ticks would be closer than every third column.
+/// Steps to mark with ticks; `None` if there are none, or if the ticks would be closer than every third column.
 fn marked_steps(report: &Report, columns: usize) -> Option<&[Step]> {
     let steps = &report.whole_triage()?.steps;
     (!steps.is_empty() && steps.len() * 3 <= columns).then_some(steps)

@@ -183,7 +183,7 @@ fn flow_pieces(label: &str, pieces: Vec<(String, Role)>, columns: usize, theme: 
     out
 }
 
-/// Name of an idle category; without colors, preceded by its letter in the rows.
+/// Name of an idle category; without colors, preceded by the letter that represents it in the rows.
 fn idle_label(part: TimeCategory, theme: &Theme) -> String {
     let letter = if theme.style(Role::Part(part)).fg.is_none() { format!("{} ", part.letter().to_lowercase()) } else { String::new() };
     format!("{letter}{}", part.short_label())

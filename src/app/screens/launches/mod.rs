@@ -82,7 +82,6 @@ impl LaunchesScreen {
         self.list_key != self.wanted_key()
     }
 
-    /// Name of the group.
     pub fn group_name(&self) -> &str {
         self.grouping.rows.get(self.row).map_or("", |r| &r.name)
     }

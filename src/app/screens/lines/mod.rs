@@ -78,7 +78,7 @@ impl LinesScreen {
         self.unfolded = unfolded;
         self.tree = Arc::new(tree);
         self.rebuild_rows();
-        // The deepest call of the longest path is the line to look at.
+        // Initially select the innermost call of the dominant path.
         self.selected = self.main_row();
     }
 

@@ -31,12 +31,10 @@ pub fn available_triage(report: &Report) -> Option<&Arc<Triage>> {
     report.triage.as_ref()?.as_ref()
 }
 
-/// Number of rows.
 pub fn row_count(triage: &Triage) -> usize {
     triage.findings.len() + triage.kernels.len().min(KERNELS)
 }
 
-/// Row at an index.
 pub fn row_at(triage: &Triage, at: usize) -> Option<OverviewRow<'_>> {
     if let Some(finding) = triage.findings.get(at) {
         return Some(OverviewRow::Finding(finding));

@@ -90,7 +90,6 @@ impl HintsView {
         })
     }
 
-    /// Rebuilds the lines.
     pub fn rebuild_lines(&mut self, subject: &Subject, details: Option<&Details>) {
         let before = self.lines.get(self.selected).cloned();
         self.lines = build_lines(subject, details, &self.toggled).into();

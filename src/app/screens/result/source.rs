@@ -29,7 +29,6 @@ impl SourceView {
         self.listing.as_ref().map_or(0, |l| if self.instructions { l.instructions.len() } else { l.lines.len() })
     }
 
-    /// Rebuilds the listing.
     pub fn rebuild_listing(&mut self, metrics: &Metrics, result: usize, details: Option<&Details>) {
         let (Some(code), Some(details)) = (self.code.get(), details) else { return };
         let first = self.listing.is_none();
