@@ -1,4 +1,4 @@
-//! Checklist of the session, over all its reports
+//! Checklist of the session, covering all its reports
 
 use super::jobs::{ChecklistReport, JobRequest, Work};
 use super::msg::Effect;
@@ -19,7 +19,7 @@ pub fn request_checklist(app: &mut App, asked: u64) -> Vec<Effect> {
             Some(ChecklistReport { profile: r.profile.clone()?, triage: r.whole_triage().cloned(), joined })
         })
         .collect();
-    // The request needs one report, but covers all of them: use any loaded report.
+    // The request has to name one report but covers all of them: use any loaded report.
     let about = session.reports.iter().enumerate().find_map(|(i, r)| Some((i, r.generation, r.profile.clone()?)));
     let Some((report, generation, profile)) = about else {
         return apply_response(app, asked, Response::open_overlay(Page::Checklist(Arc::default())));

@@ -35,7 +35,7 @@ pub fn ranges_menu() -> PickList {
     ])
 }
 
-/// Copy menu for the lines of the program.
+/// Copy menu for the source lines of the program.
 pub fn lines_menu() -> PickList {
     copy_menu(&[
         (CopyWhat::Name(NameForm::Function), 'n', "function", "with its file and line"),
@@ -55,13 +55,13 @@ pub fn timeline_menu() -> PickList {
 }
 
 /// Removes control characters from text for the clipboard, because a terminal would execute them on paste. Only rows
-/// and multi-line commands keep their line ends.
+/// and multi-line commands keep their line breaks.
 pub fn sanitize_copy(what: CopyWhat, text: &str) -> String {
     let one = matches!(what, CopyWhat::Name(_) | CopyWhat::MetricName | CopyWhat::MetricValue);
     if one { escape_unsafe(text).into_owned() } else { text.split('\n').map(escape_unsafe).collect::<Vec<_>>().join("\n") }
 }
 
-/// Status text for a number of copied rows.
+/// Status message after copying a number of rows.
 pub fn copied_label(what: CopyWhat, rows: usize) -> String {
     if what == CopyWhat::Row { "row".to_owned() } else { crate::model::units::format_count(rows, "row") }
 }

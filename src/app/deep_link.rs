@@ -26,14 +26,14 @@ fn result_view(show: KeyScope) -> Option<ResultView> {
 enum Step {
     /// Required data is not loaded yet.
     Wait,
-    /// Intermediate step: effects that must take place before the next attempt.
+    /// Intermediate step: these effects must run before the next attempt.
     Way(Vec<Effect>),
     There(Vec<Effect>),
     /// The location does not exist, for this reason.
     Lost(String),
 }
 
-/// Continues to the location named on the command line, as far as the loaded data allows.
+/// Continues toward the location named on the command line, to the extent that the loaded data allows.
 pub fn resume_deep_link(app: &mut App) -> Vec<Effect> {
     let Some(address) = app.session.address.clone() else { return Vec::new() };
     match resolve_address(app, &address) {
@@ -89,7 +89,7 @@ fn resolve_address(app: &mut App, address: &Location) -> Step {
         let Some(known) = report.groups.grouping.clone() else { return Step::Wait };
         let Some(kernels) = app.kernels_screen_mut(AT) else { return Step::Wait };
         if !kernels.select_by_name(name) {
-            // The table adopts a new grouping only with the next message.
+            // The table adopts a new grouping only on the next message.
             let listed = kernels.selected_name().is_some() || known.rows.is_empty();
             let find = app.session.key_link(ActionId::Filter);
             return if listed {
@@ -130,14 +130,14 @@ fn resolve_address(app: &mut App, address: &Location) -> Step {
     }
 }
 
-/// Returns true if the results of another report are not yet joined with the launches of this one.
+/// Returns true if the results of another report are not joined with the launches of this one yet.
 fn joins_are_pending(app: &App, at: usize) -> bool {
     let Some(report) = app.session.reports.get(at).filter(|r| r.is_timeline()) else { return false };
     (0..app.session.reports.len())
         .any(|other| other != at && app.session.metrics(other).is_some() && report.joins.iter().all(|(joined, _)| *joined != other))
 }
 
-/// Opens a result of the report, or of the report that contains its measurements.
+/// Opens a result of the report, or of the separate report that holds its measurements.
 fn go_to_result(app: &mut App, at: usize, number: usize, view: ResultView) -> Step {
     let part = app.session.reports.iter().position(|r| r.part_of == Some(at));
     let from = if app.session.metrics(at).is_some() { Some(at) } else { part };
@@ -170,7 +170,7 @@ fn go_to_timeline(app: &mut App, at: usize, address: &Location) -> Step {
     Step::There(open_screen(app, id))
 }
 
-/// Resolves a window with open ends (`i64::MIN`, `i64::MAX`) against the extent of the report, ns.
+/// Resolves a window with open ends (`i64::MIN`, `i64::MAX`) against the time span of the report, ns.
 fn resolve_window(profile: &Profile, (from, to): (i64, i64)) -> (i64, i64) {
     let launches = &profile.launches;
     let ends = (0..launches.len()).map(|l| launches.end(l)).chain(profile.memops.iter().map(|m| m.start.0.saturating_add(m.duration.0)));
@@ -179,7 +179,7 @@ fn resolve_window(profile: &Profile, (from, to): (i64, i64)) -> (i64, i64) {
     (from, if to == i64::MAX { last.max(from.saturating_add(1)) } else { to })
 }
 
-/// Opens a launch in the list of its group; with `rerun`, opens the re-run screen once the list is loaded.
+/// Opens a launch in the launch list of its group; with `rerun`, opens the re-run screen once the list is loaded.
 fn to_launch(app: &mut App, at: usize, address: &Location, rerun: bool) -> Step {
     let table = app.kernels_id(at);
     if app.session.reports[at].profile.as_ref().is_some_and(|p| p.launches.is_empty()) {
@@ -214,7 +214,7 @@ fn to_launch(app: &mut App, at: usize, address: &Location, rerun: bool) -> Step 
     if app.find_screen::<LaunchesScreen>(Some(at)).is_none() { Step::There(effects) } else { Step::Way(effects) }
 }
 
-/// Returns the command that reopens the current location; `None` if the screen belongs to no report.
+/// Returns the command that reopens the current location; `None` if the screen does not belong to a report.
 pub fn reopen_command(app: &App) -> Option<String> {
     let session = &app.session;
     let shown = session.report()?;

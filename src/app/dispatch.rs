@@ -1,4 +1,4 @@
-//! Dispatch of actions: the top screen handles its own actions, all others have a common implementation.
+//! Dispatch of actions: the top screen handles its own actions; all others have a common implementation
 
 use super::actions::table::Action;
 use super::actions::{ACTIONS, ActionId, KeyScope, find_action};
@@ -75,13 +75,13 @@ pub fn scroll_top(app: &mut App, by: isize) -> Vec<Effect> {
     ask_top(app, |screen, cx| screen.scroll(by, cx))
 }
 
-/// Calls a closure with the top screen, and applies the response.
+/// Calls a closure with the top screen and applies the response.
 pub fn ask_top(app: &mut App, ask: impl FnOnce(&mut dyn Screen, &mut ScreenContext<'_>) -> Response) -> Vec<Effect> {
     let Some(asked) = app.top_entry().map(|e| e.id) else { return Vec::new() };
     app.with_screen(asked, ask).map(|answer| apply_response(app, asked, answer)).unwrap_or_default()
 }
 
-/// Screen about the whole report that an action of the same name opens and closes.
+/// Screen about the whole report that an action with the same name opens and closes.
 fn toggled_screen(id: ActionId) -> Option<KeyScope> {
     let screen = KeyScope::from_link(find_action(id)?.name)?;
     Open::on_report(screen, 0).map(|_| screen)
@@ -162,8 +162,8 @@ fn run_common_action(app: &mut App, asked: u64, id: ActionId) -> Vec<Effect> {
     }
 }
 
-/// Measures the selected kernel with the built-in tracer: its next launches in the program that is being traced, or
-/// else this launch in a new run.
+/// Measures the selected kernel with the built-in tracer: the next launches in the program being traced, or otherwise
+/// this launch in a new run.
 fn measure_selection(app: &mut App, asked: u64) -> Vec<Effect> {
     let (at, selection) = (app.report_of(asked), app.selection(asked));
     let profile = app.session.reports.get(at).and_then(|r| r.profile.as_deref());
@@ -182,8 +182,8 @@ fn measure_selection(app: &mut App, asked: u64) -> Vec<Effect> {
     }
 }
 
-/// Clears the time filter of the report; without one, explains how to set it on the timeline.
-/// Narrows all screens of the report to the steady state, or widens them to the whole run.
+/// Clears the report's time filter if there is one; otherwise narrows all screens of the report to the steady state. If
+/// that is the whole run, explains how to narrow them on the timeline.
 fn toggle_steady_state(app: &mut App, asked: u64) -> Vec<Effect> {
     let report = app.session.reports.get(app.report_of(asked));
     if report.is_some_and(|r| r.window.is_some()) {
@@ -241,8 +241,8 @@ fn switch_report(app: &mut App, by: isize) -> Vec<Effect> {
 /// Width of the key column in the list of actions.
 const KEYS: usize = 9;
 
-/// All actions: those of this screen first, the most used of them at the top, then in footer order, with movement last,
-/// because its keys are well known; then those of other screens, with where they work.
+/// All actions: first those of this screen (most used first, then in footer order, and movement last because its keys
+/// are well known), then those of other screens, with the screens on which they work.
 fn list_actions(app: &App) -> PickList {
     let here = app.current_scope();
     let mut all: Vec<&Action> = ACTIONS.iter().filter(|a| a.id != ActionId::Palette).collect();
@@ -263,7 +263,7 @@ fn list_actions(app: &App) -> PickList {
     PickList::by_typing("actions", items.collect())
 }
 
-/// List of themes; each is previewed when it is selected.
+/// List of themes; selecting one previews it.
 fn list_themes(app: &App) -> PickList {
     let settings = &app.session.settings;
     let current = PickAction::Theme(settings.theme.clone());

@@ -9,7 +9,7 @@ use crate::config::First;
 /// Minimum terminal height for the overview.
 const LEAST_ROWS: u16 = 20;
 
-/// Opens the initial screen of a report that has just been read, unless that is the kernel table, or the user has
+/// Opens the initial screen of a report that has just been read, unless that screen is the kernel table or the user has
 /// already started to work with the report.
 pub fn show_initial_screen(app: &mut App, report: usize) -> Vec<Effect> {
     let overview = (app.session.settings.first == First::Overview || app.session.tour.is_some()) && app.session.size.1 >= LEAST_ROWS;

@@ -1,4 +1,4 @@
-//! Keyboard, paste and mouse input, common to all screens
+//! Keyboard, paste and mouse input common to all screens
 
 use super::actions::{ActionId, KeyScope};
 use super::dispatch::{ask_top, dispatch_action, scroll_top};
@@ -16,11 +16,11 @@ pub fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
         return Vec::new();
     }
     app.status = None;
-    // A key press cancels the navigation to the place named on the command line.
+    // A key press cancels navigation to the location named on the command line.
     app.session.address = None;
     let key = Key::from_event(&event);
     if event.code == KeyCode::Char('c') && event.modifiers.contains(KeyModifiers::CONTROL) {
-        // A second Ctrl-C while the question is open quits.
+        // Pressing Ctrl-C again while the quit prompt is open quits.
         return if asked_before_quit(app) { quit_now(app) } else { request_quit(app) };
     }
     let keymap = &app.session.settings.keymap;
@@ -36,7 +36,7 @@ pub fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
         return handle_filter_key(app, event);
     }
     match app.session.settings.keymap.find_action(key, app.current_scope()) {
-        // Esc has its own handler, because other keys bound to `Back` must not stop a run.
+        // Esc is handled separately, because other keys bound to `Back` must not stop a run.
         Some(ActionId::Back) if event.code == KeyCode::Esc && app.session.reading.is_none() => ask_top(app, |screen, cx| screen.escape(cx)),
         Some(id) => dispatch_action(app, id),
         // `g` works as in vi and less, unless the screen uses it.
@@ -48,7 +48,7 @@ pub fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     }
 }
 
-/// Returns true while the question about the run before quitting is open.
+/// Returns true while the prompt about quitting during a run is open.
 fn asked_before_quit(app: &App) -> bool {
     let quits = PickAction::Run(RunChoice::StopAndQuit);
     matches!(&app.over, Some(Overlay { what: OverlayKind::Pick(list), .. }) if list.items.iter().any(|i| i.choice == quits))
@@ -60,7 +60,7 @@ fn takes_text(app: &mut App) -> bool {
     app.with_screen(asked, |screen, _| screen.finder().is_some_and(|f| f.typing)).unwrap_or(false)
 }
 
-/// Handles a key while the filter has the focus.
+/// Handles a key while the filter has focus.
 fn handle_filter_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     let page = app.session.page_rows();
     ask_top(app, |screen, cx| match screen.finder().map_or(Typed::Nothing, |f| f.handle_key(event)) {
@@ -72,7 +72,7 @@ fn handle_filter_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     })
 }
 
-/// Inserts pasted text into the filter, and applies the filter once.
+/// Inserts pasted text into the filter and applies the filter once.
 pub fn on_paste(app: &mut App, text: &str) -> Vec<Effect> {
     if app.over.is_some() {
         overlay_input::paste_text(app, text);

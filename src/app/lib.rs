@@ -1,4 +1,4 @@
-//! State of the explorer, and its changes by input and results
+//! State of the explorer, updated by input and results
 
 #[path = "mod.rs"]
 pub mod app;

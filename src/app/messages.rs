@@ -1,4 +1,4 @@
-//! Messages between the state and the thread that runs profilers
+//! Messages between the explorer's state and the thread that runs profilers
 
 use crate::library::Run;
 use crate::rerun::Selects;
@@ -12,15 +12,15 @@ pub struct Start {
     /// The program and its arguments.
     pub program: Vec<String>,
     pub tool: String,
-    /// Recipe name, or a substitute such as `re-run`.
+    /// Recipe name, or a stand-in such as `re-run`.
     pub recipe: Option<String>,
     /// Working directory; a re-run uses the recorded one.
     pub directory: Option<PathBuf>,
-    /// True if the report goes into the run's own folder.
+    /// True if the report is written to the run's own folder.
     pub own: bool,
     /// Environment variables to set.
     pub env: Vec<(String, String)>,
-    /// Name of the report in the command, without suffix.
+    /// Report name as given in the command, without suffix.
     pub named: String,
     /// Report whose launches are profiled again.
     pub from: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! Messages to the state, and the effects that it requests
+//! Messages to the explorer's state, and the effects that it requests
 
 use super::actions::ActionId;
 use super::jobs::{JobResult, Work};
@@ -19,18 +19,18 @@ pub enum Msg {
     /// A key was pressed.
     Key(KeyEvent),
     Paste(String),
-    /// Mouse event, with its target on the screen.
+    /// Mouse event with its target on the screen.
     Mouse(Mouse),
     /// The terminal was resized to these columns and rows.
     Resize(u16, u16),
-    /// A report is being read.
+    /// Progress in reading a report.
     Progress(usize, Progress),
     /// A report was read.
     Loaded(usize, Result<Arc<Profile>, String>),
-    /// An analysis is done.
+    /// An analysis has finished.
     Done {
         report: usize,
-        /// Generation of the analysed report.
+        /// Generation of the analyzed report.
         generation: u64,
         /// Time filter of the report when the analysis was requested, ns.
         window: Option<(i64, i64)>,
@@ -44,7 +44,7 @@ pub enum Msg {
     Verified {
         report: usize,
         selects: Vec<Selects>,
-        /// Contents of the result, or why it could not be read.
+        /// The results in the file, or why they could not be read.
         found: Result<Vec<ProfiledResult>, String>,
     },
     /// The details of a result were read.
@@ -72,12 +72,12 @@ pub enum Msg {
         /// Report whose screen requested the file.
         report: usize,
         file: Arc<str>,
-        /// Its lines, or why they could not be read.
+        /// The lines of the file, or why they could not be read.
         outcome: Result<Arc<[String]>, String>,
     },
-    /// Problems that preflight found: a sentence each, and true if it prevents the run.
+    /// Problems found by preflight: one sentence per problem, and true if it prevents the run.
     Preflight(Vec<(String, bool)>),
-    /// A run has started, or could not.
+    /// A run has started or could not be started.
     Started(Result<Box<Run>, String>),
     /// Update about the watched run.
     Run(Box<News>),
@@ -87,7 +87,7 @@ pub enum Msg {
     Live(Option<i64>, Box<Live>),
     /// Outcome of saving the last seconds of a trace: the file, and true if it is new.
     Snapshot(Result<(PathBuf, bool), String>),
-    /// Update about a guided step during this run.
+    /// Update about a guided step of this run.
     Step(i64, StepNews),
     /// Runs of the library, and the current time in milliseconds since 1970.
     Library(Result<(Vec<Run>, i64), String>),
@@ -102,17 +102,17 @@ pub enum Msg {
 pub enum Mouse {
     /// Press on a row of the table: its index in the list.
     Row(usize),
-    /// Press on the header of a column that the table can be sorted by.
+    /// Press on the header of a sortable column.
     Head(Sort),
     /// Press on an item of the overlay's list.
     Item(usize),
     /// Press on the name of an action.
     Action(ActionId),
-    /// Hit area of a chart: row and column. It is translated to a [`Pointer`] event.
+    /// Hit area of a chart: row and column. It is translated into a [`Pointer`] event.
     Spot(usize, usize),
     /// Pointer event on a chart.
     Point(Pointer),
-    /// Press outside of all targets.
+    /// Press outside all targets.
     Elsewhere,
     /// Wheel turned; down is positive.
     Wheel(isize),
@@ -137,12 +137,12 @@ pub enum Effect {
     Demo,
     Cancel(usize),
     Work(Box<Work>),
-    /// Debounced analysis: starts once the cursor rests, and a newer request replaces an older one. Holding a key down
-    /// then causes little output on a slow connection.
+    /// Debounced analysis: starts once the cursor rests, and a newer request replaces an older one. This way, holding
+    /// down a key causes little output on a slow connection.
     Rest(Box<Work>),
-    /// Copy a text; the second string describes it.
+    /// Copy a string; the second string describes it.
     Copy(String, String),
-    /// Save a text as an executable file, which must not exist yet.
+    /// Save a string as an executable file, which must not exist yet.
     Save(PathBuf, String),
     /// Save the screen as a file; the extension selects the format.
     SaveView(PathBuf),
@@ -174,7 +174,7 @@ pub enum Effect {
         report: usize,
         file: Arc<str>,
     },
-    /// Use this report's file as the source of the report added last.
+    /// Use this report's file as the source of the most recently added report.
     Part(usize),
     /// Read reports that were added to the session.
     Open(Vec<PathBuf>),
@@ -190,11 +190,11 @@ pub enum Effect {
     Gate(bool),
     /// Measure counters of a kernel's next launches in the watched program.
     Measure(String),
-    /// Save the last seconds of the watched trace, or all of it.
+    /// Save the last seconds of the watched trace, or the whole trace.
     Snapshot {
         whole: bool,
     },
-    /// Ask the run that was started here to stop, or escalate a stop in progress.
+    /// Ask a run started by this program to stop, or escalate a stop in progress.
     StopRun,
     /// Detach the run from this program.
     DetachRun,
@@ -206,7 +206,7 @@ pub enum Effect {
     },
     /// End the current step.
     EndStep,
-    /// Record the number of finished steps of a run.
+    /// Record how many steps of a run are finished.
     Stepped {
         run: i64,
         /// Number of finished steps.
@@ -223,7 +223,7 @@ pub enum Effect {
     /// Set a run's note.
     Note(i64, String),
     Redraw,
-    /// Return the terminal to the shell until the program is continued.
+    /// Return the terminal to the shell until this program is resumed.
     Suspend,
     Quit,
 }

@@ -1,4 +1,4 @@
-//! Navigation: applies the responses of screens, and opens screens
+//! Navigation: applies the responses of screens and opens screens
 
 use super::actions::{ActionId, KeyScope};
 use super::jobs::JobRequest;
@@ -26,7 +26,7 @@ pub fn apply_response(app: &mut App, asked: u64, answer: Response) -> Vec<Effect
         app.status = say;
     }
     if let Some(what) = over {
-        // The scroll limit is known only after the page was drawn.
+        // The scroll limit is known only after the page has been drawn.
         app.session.most_scroll = usize::MAX;
         app.over = Some(Overlay { screen: asked, report: app.report_of(asked), what });
     }
@@ -62,7 +62,7 @@ fn broadcast_to(app: &mut App, audience: &[u64], news: ScreenEvent<'_>) -> Vec<E
     effects
 }
 
-/// Navigates from the screen with the number `asked`.
+/// Navigates from the screen with the id `asked`.
 pub fn navigate_to(app: &mut App, asked: u64, go: Navigate) -> Vec<Effect> {
     let at = app.report_of(asked);
     match go {
@@ -145,12 +145,12 @@ pub fn navigate_to(app: &mut App, asked: u64, go: Navigate) -> Vec<Effect> {
     }
 }
 
-/// Toggles a screen about the whole report, the tree of ranges also at a range: closes it if it is on top, goes back to
-/// it if it is below, or else opens it.
+/// Toggles a screen about the whole report: closes it if it is on top, returns to it if it is below, or otherwise opens
+/// it. The tree of ranges can open at a given range.
 fn toggle_screen(app: &mut App, report: usize, screen: KeyScope, range: Option<String>) -> Vec<Effect> {
     let there = app.find_on_report(report, screen);
     let on_top = there.is_some() && app.top_entry().map(|e| e.id) == there;
-    // Memory is the only content of some reports.
+    // Some reports contain nothing but memory data.
     let only = screen == KeyScope::Memory && app.stack_depth(report) > 1;
     if only && app.session.reports.get(report).is_some_and(|r| r.profile.is_some() && r.has_memory() && !r.has_device_work()) {
         return set_status(app, "nothing but memory is recorded in this report", false);
@@ -181,7 +181,7 @@ fn toggle_screen(app: &mut App, report: usize, screen: KeyScope, range: Option<S
     open_screen(app, id)
 }
 
-/// Opens the timeline at the place of the selection; from the timeline, goes back.
+/// Opens the timeline at the position of the selection; from the timeline, goes back.
 fn open_timeline(app: &mut App, asked: u64) -> Vec<Effect> {
     let at = app.report_of(asked);
     if app.entry(asked).is_some_and(|e| TimelineScreen::of(&e.open).is_some()) {
@@ -189,12 +189,12 @@ fn open_timeline(app: &mut App, asked: u64) -> Vec<Effect> {
         return app.with_screen(asked, |screen, cx| screen.back(cx)).map(|a| apply_response(app, asked, a)).unwrap_or_default();
     }
     let Some(report) = app.session.reports.get(at) else { return Vec::new() };
-    // The waves of a thread trace have a timeline, too.
+    // The waves of a thread trace also have a timeline.
     if !report.is_timeline() && report.profile.as_ref().is_none_or(|p| !p.ranges.is_hardware()) {
         return set_status(app, NO_TIMELINE, false);
     }
     let selection = app.selection(asked);
-    // Use a kernel's longest launch if it is known, else its first.
+    // Use a kernel's longest launch if it is known, otherwise its first.
     let of_group = || {
         let (grouping, row) = selection.group.as_ref()?;
         let kernel = grouping.rows.get(*row)?.kernel?;
@@ -245,13 +245,13 @@ pub fn launches_at(app: &mut App, at: usize, launch: u32) -> Vec<Effect> {
     open_screen(app, id)
 }
 
-/// Notifies a screen that it was opened, so that it can request its data.
+/// Notifies a screen that it has been opened, so that it can request its data.
 pub fn open_screen(app: &mut App, id: u64) -> Vec<Effect> {
     let answer = app.with_screen(id, |screen, cx| screen.opened(cx));
     answer.map(|a| apply_response(app, id, a)).unwrap_or_default()
 }
 
-/// Selects a kernel by name, and requests its details.
+/// Selects a kernel by name and requests its details.
 fn select_kernel(app: &mut App, report: usize, name: &str) -> Vec<Effect> {
     let Some(kernels) = app.kernels_screen_mut(report) else { return Vec::new() };
     if !kernels.select_by_name(name) {
@@ -318,7 +318,7 @@ pub fn no_metrics(app: &mut App) -> Vec<Effect> {
     set_status(app, format!("no metrics: {rerun} shows the command that profiles it{how}"), false)
 }
 
-/// Opens the re-run screen for the selected launch, or for a typical launch of each selected or marked group.
+/// Opens the re-run screen for the selected launch, or for a representative launch of each selected or marked group.
 fn open_rerun(app: &mut App, asked: u64, run: bool, in_place: bool) -> Vec<Effect> {
     let (at, selection) = (app.report_of(asked), app.selection(asked));
     let place = app.entry(asked).map(|e| e.open.screen().place());
@@ -370,7 +370,7 @@ fn open_rerun(app: &mut App, asked: u64, run: bool, in_place: bool) -> Vec<Effec
     open_screen(app, id)
 }
 
-/// Jumps from a result to its launch in another open timeline, and back.
+/// Jumps from a result to its launch in another open timeline and back.
 pub fn jump_to_pair(app: &mut App, asked: u64) -> Vec<Effect> {
     let (at, selection) = (app.report_of(asked), app.selection(asked));
     let Some((from, result, _)) = selection.result else { return no_metrics(app) };
@@ -407,7 +407,7 @@ fn to_launch(app: &mut App, timeline: usize, pair: Pair) -> Vec<Effect> {
     effects
 }
 
-/// Shows reports, and opens them if necessary.
+/// Shows reports, opening them if necessary.
 fn open_reports(app: &mut App, files: &[PathBuf]) -> Vec<Effect> {
     let new: Vec<PathBuf> = files.iter().filter(|f| app.session.find_report(f).is_none()).cloned().collect();
     let effects = add_reports(app, new);
@@ -443,7 +443,7 @@ pub fn show_watched_run(app: &mut App) {
     app.push_common(RunScreen);
 }
 
-/// Shows the output of a run of the library; follows the output of a live run.
+/// Shows the output of a run of the library; follows it if the run is live.
 fn follow_run(app: &mut App, run: &Run) -> Vec<Effect> {
     let id = run.id;
     let mut watched = Watched::new(shell::command_line(&run.argv), Some(Box::new(run.clone())), false);
@@ -461,14 +461,14 @@ pub fn open_library(app: &mut App) -> Vec<Effect> {
     open_screen(app, id)
 }
 
-/// Quits; asks first if a run would end with the program.
+/// Quits; asks first if quitting would end a run.
 pub fn request_quit(app: &mut App) -> Vec<Effect> {
     if !app.running.has_attached_run() {
         return quit_now(app);
     }
     let begun = app.running.watched.as_ref().is_some_and(|s| s.run.is_some());
     let mut items = vec![Item::new("stay", "", 'b', PickAction::Run(RunChoice::Nothing))];
-    // A run that has not started cannot be detached.
+    // A run that has not started yet cannot be detached.
     if begun {
         let hint = "the run continues; `warpscope attach` shows it again";
         items.push(Item::new("detach it and quit", hint, 'd', PickAction::Run(RunChoice::DetachAndQuit)));

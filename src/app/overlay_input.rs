@@ -97,7 +97,7 @@ pub fn handle_key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
     }
 }
 
-/// Starts the tour, or ends it.
+/// Starts or ends the tour.
 pub fn begin_tour(app: &mut App) -> Vec<Effect> {
     if app.session.tour.is_none() && !app.session.report().is_some_and(super::session::Report::is_timeline) {
         return set_status(app, "the tour needs a timeline: warpscope demo --tour", false);
@@ -109,7 +109,7 @@ pub fn begin_tour(app: &mut App) -> Vec<Effect> {
     }
 }
 
-/// Returns true for actions that close a page, which include the actions that open pages.
+/// Returns true for actions that close a page, including the actions that open pages.
 fn is_close_action(action: ActionId) -> bool {
     matches!(
         action,
@@ -214,7 +214,7 @@ pub fn paste_text(app: &mut App, text: &str) {
     }
 }
 
-/// Applies the choice on the screen that opened the list.
+/// Applies the choice to the screen that opened the list.
 fn apply_choice(app: &mut App, choice: PickAction) -> Vec<Effect> {
     let Some(over) = app.over.take() else { return Vec::new() };
     let asked = over.screen;

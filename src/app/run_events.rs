@@ -1,4 +1,4 @@
-//! Handlers of run events: start, output, end, and reports, which are opened beside the launches that they belong to
+//! Handlers of run events: start, output, end, and reports, which open next to the launches that they belong to
 
 use super::actions::ActionId;
 use super::messages::{News, StepNews};
@@ -15,12 +15,12 @@ use crate::model::text::escape_unsafe;
 use crate::rerun::{ProfiledResult, Verdict, shell, verify};
 use std::path::PathBuf;
 
-/// Handles preflight findings, which are true if they prevent the run: starts the run, or asks the user.
+/// Handles preflight findings (true if one prevents the run): starts the run or asks the user.
 pub fn handle_preflight(app: &mut App, found: &[(String, bool)]) -> Vec<Effect> {
     if app.running.starting.is_none() {
         return Vec::new();
     }
-    // Do not interrupt typing or another question: the next letter would answer this question.
+    // Do not interrupt typing or another prompt: the next letter typed would answer this one.
     if app.over.is_some() {
         app.running.checked = Some(found.to_vec());
         return Vec::new();
@@ -118,7 +118,7 @@ pub fn handle_news(app: &mut App, news: &News) -> Vec<Effect> {
         (_, Some(why)) => why,
     };
     match origin {
-        // Keep the launch's report on the screen until the result is joined.
+        // Keep the launch's report on screen until the result is joined.
         Some(origin) => app.running.awaited = Some((origin, first)),
         // An open overlay may refer to another report: do not switch.
         None if app.over.is_none() => app.session.active = first,
@@ -173,8 +173,8 @@ fn go_on(app: &mut App, run: &Run) -> Vec<Effect> {
 /// Beginning of the note that explains why a trace has no measurements.
 const NOTHING_MEASURED: &str = "Nothing was measured";
 
-/// Handles an awaited result that was read or joined: verifies that it belongs to the selected launch, and opens its
-/// hints. Does nothing while an overlay is open.
+/// Handles an awaited result that has been read or joined: verifies that it belongs to the selected launch and opens
+/// its hints. Does nothing while an overlay is open.
 pub fn check_awaited(app: &mut App) -> Vec<Effect> {
     if app.over.is_some() {
         return Vec::new();
@@ -187,7 +187,7 @@ pub fn check_awaited(app: &mut App) -> Vec<Effect> {
     if report.is_reading() {
         return Vec::new();
     }
-    // The built-in tracer's measurements are a separate report beside their timeline.
+    // The built-in tracer's measurements form a separate report alongside the timeline.
     let new = app.session.reports.iter().position(|r| r.part_of == Some(new)).unwrap_or(new);
     let Some(metrics) = app.session.metrics(new).cloned() else {
         app.running.awaited = None;
@@ -247,7 +247,7 @@ pub fn apply_run_choice(app: &mut App, asked: u64, choice: RunChoice) -> Vec<Eff
         }
         RunChoice::Nothing => Vec::new(),
         RunChoice::StopAndQuit => {
-            // A stop in progress continues by itself: another request would interrupt the writing of the report.
+            // A stop in progress needs no further signal; another one would interrupt the writing of the report.
             let running = app.running.stop_stage() == Some(Stage::Running);
             running.then_some(Effect::StopRun).into_iter().chain(quit_now(app)).collect()
         }
@@ -255,7 +255,7 @@ pub fn apply_run_choice(app: &mut App, asked: u64, choice: RunChoice) -> Vec<Eff
     }
 }
 
-/// Handles an update about a guided step during a run.
+/// Handles an update about a guided step of a run.
 pub fn handle_step_news(app: &mut App, run: i64, news: &StepNews) -> Vec<Effect> {
     let Some(watched) = app.running.watched.as_mut().filter(|s| s.run.as_ref().is_some_and(|r| r.id == run)) else { return Vec::new() };
     let role = watched.next_step().map(|s| s.role.clone()).unwrap_or_default();

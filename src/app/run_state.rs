@@ -1,4 +1,4 @@
-//! State of profiler runs: watched, starting, queued, and awaited ones
+//! State of profiler runs: watched, starting, queued and awaited
 
 use super::messages::{News, Origin, Start};
 use super::msg::Effect;
@@ -19,7 +19,7 @@ pub const MOST_LINES: usize = 5_000;
 #[derive(Clone, Debug, Default)]
 pub struct Traced {
     pub live: Option<Box<Live>>,
-    /// Selected kernel, kept as the order changes; `None` selects the kernel with the most time.
+    /// Selected kernel, kept when the order changes; `None` selects the kernel that accounts for most of the time.
     pub kernel: Option<Arc<str>>,
     /// Roofline with the selected kernel's result.
     pub plot: Option<Arc<Plot>>,
@@ -73,7 +73,7 @@ pub struct Watched {
     /// Incomplete last line.
     pub open: String,
     pub progress: Option<Progress>,
-    /// Lines below the last visible one; 0 follows the output.
+    /// Number of lines below the last visible one; 0 follows the output.
     pub back: usize,
     /// True if the run ends with this program.
     pub mine: bool,
@@ -81,15 +81,15 @@ pub struct Watched {
     pub ended: bool,
     /// Launches of a re-run, to which the result belongs.
     pub origin: Option<Origin>,
-    /// True if the run's reports are opened when the run ends.
+    /// True if the run's reports are to be opened when the run ends.
     pub opens: bool,
     /// Current time, milliseconds since 1970.
     pub now_ms: i64,
-    /// Number of steps finished in this program; the run may record more.
+    /// Number of steps finished during this session; the run's record may include more.
     pub step: usize,
     /// Start of the current step, milliseconds since 1970.
     pub doing: Option<i64>,
-    /// Utilization samples of each GPU, the latest last.
+    /// Utilization samples of each GPU, latest last.
     pub gpus: BTreeMap<u32, VecDeque<Busy>>,
     /// Live view of the program, if the built-in tracer records it.
     pub traced: Traced,
@@ -97,11 +97,11 @@ pub struct Watched {
     pub outside: Option<PathBuf>,
 }
 
-/// Maximum number of samples per GPU: ten minutes at one a second.
+/// Maximum number of samples per GPU: ten minutes at one per second.
 const MOST_SAMPLES: usize = 600;
 
 impl Watched {
-    /// Creates the state of a run that is about to start, or already exists.
+    /// Creates the state of a run that is about to start or already exists.
     pub fn new(command: String, run: Option<Box<Run>>, mine: bool) -> Self {
         Self {
             run,
@@ -130,7 +130,7 @@ impl Watched {
         Self { outside: Some(output), ..Self::new(command, None, false) }
     }
 
-    /// View of the program itself, unless its output is shown.
+    /// Live view of the program, unless its output is shown instead.
     pub fn live_view(&self) -> Option<&Live> {
         self.traced.live.as_deref().filter(|_| !self.traced.printing && (!self.ended || self.outside.is_some()))
     }
@@ -142,7 +142,7 @@ impl Watched {
 
     /// Updates the state of the traced program.
     fn update_live(&mut self, live: Box<Live>) {
-        // Traces without a run have ended when their processes have.
+        // Traces without a run end when their processes do.
         if self.outside.is_some() && live.has_ended() {
             self.ended = true;
         }
@@ -176,7 +176,7 @@ impl Watched {
         self.back = self.back.min(self.lines.len());
     }
 
-    /// Keeps a utilization sample of a GPU.
+    /// Stores a utilization sample of a GPU.
     pub fn push_sample(&mut self, busy: Busy) {
         let samples = self.gpus.entry(busy.index).or_default();
         samples.push_back(busy);
@@ -207,7 +207,7 @@ impl Watched {
         self.now_ms = news.now_ms;
     }
 
-    /// Steps of the run, and the index of the next.
+    /// Steps of the run, and the index of the next one.
     pub fn steps(&self) -> (&[GuidedStep], usize) {
         self.run.as_ref().map_or((&[], 0), |r| (&r.steps, self.step.max(r.step)))
     }
@@ -247,7 +247,7 @@ pub struct Queue {
     waiting: VecDeque<(Start, Option<Origin>)>,
     /// Total number of runs, including started ones.
     total: usize,
-    /// Current run of the queue.
+    /// Id of the current run of the queue.
     current: Option<i64>,
     /// Pending message that some runs were not started.
     given_up: Option<String>,
@@ -264,14 +264,14 @@ impl Queue {
         self.current = Some(run);
     }
 
-    /// Position of the current run, and the total, if there are several runs.
+    /// Position of the current run and the total, if there is more than one run.
     pub fn current_position(&self) -> Option<(usize, usize)> {
         (self.total > 1).then(|| (self.total - self.waiting.len(), self.total))
     }
 
     /// Records the end of a run; returns its position and the total if it was the queue's current run.
     pub fn finish_run(&mut self, run: i64) -> Option<(usize, usize)> {
-        // Runs outside of the queue may end, too, and a declined run never started.
+        // Runs outside the queue may end, too, and a declined run never started.
         let at = self.current_position().filter(|_| self.current == Some(run))?;
         self.current = None;
         Some(at)
@@ -281,12 +281,12 @@ impl Queue {
         self.waiting.pop_front()
     }
 
-    /// Drops the remaining runs; returns their number.
+    /// Drops the remaining runs and returns their number.
     pub fn give_up(&mut self) -> usize {
         std::mem::take(self).waiting.len()
     }
 
-    /// Keeps a message about dropped runs.
+    /// Stores a message about dropped runs.
     pub fn keep_message(&mut self, text: String) {
         self.given_up = Some(text);
     }
@@ -302,13 +302,13 @@ pub struct Running {
     pub watched: Option<Watched>,
     /// Run that is about to start, with the launches of a re-run.
     pub starting: Option<(Start, Option<Origin>)>,
-    /// Preflight findings, kept while an overlay is open.
+    /// Preflight findings that are held back while an overlay is open.
     pub checked: Option<Vec<(String, bool)>>,
-    /// Run with preflight problems, awaiting the user's confirmation.
+    /// Run with preflight problems, waiting for the user's confirmation.
     pub doubted: Option<(Start, Option<Origin>)>,
     /// Runs that start after the watched run.
     pub queue: Queue,
-    /// Re-run whose result is being read: its launches, and the index of the report.
+    /// Re-run whose result is being read: its launches, and the index of the new report.
     pub awaited: Option<(Origin, usize)>,
 }
 
@@ -323,12 +323,12 @@ impl Running {
         self.watched.as_ref().is_some_and(|r| r.is_live() && r.mine)
     }
 
-    /// Keeps a utilization sample of a GPU during a run.
+    /// Stores a utilization sample of a GPU during a run.
     pub fn record_gpu_sample(&mut self, run: Option<i64>, busy: Option<Busy>) {
         let Some(watched) = self.watched.as_mut().filter(|w| w.is_live() && w.run.as_ref().map(|r| r.id) == run) else { return };
         match busy {
             Some(busy) => watched.push_sample(busy),
-            // Stale samples would look like current ones.
+            // Stale samples would look current.
             None => watched.gpus.clear(),
         }
     }
@@ -340,7 +340,7 @@ impl Running {
         }
     }
 
-    /// Queues runs; returns the preflight check of the first.
+    /// Queues runs and returns the preflight check of the first one.
     pub fn enqueue_runs(&mut self, mut all: Vec<(Start, Option<Origin>)>) -> Option<Effect> {
         if all.is_empty() {
             return None;

@@ -30,7 +30,7 @@ pub struct ScreenContext<'a> {
     pub running: &'a mut Running,
     /// Index of the screen's report; the active report if the screen has none.
     pub report: usize,
-    /// Number of the screen.
+    /// Id of the screen.
     pub screen: u64,
 }
 
@@ -44,30 +44,30 @@ impl ScreenContext<'_> {
     }
 }
 
-/// A place in a timeline.
+/// A position in a timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct At {
     /// Start, ns.
     pub start: i64,
     /// End, ns.
     pub end: i64,
-    /// Event at this place.
+    /// Event at this position.
     pub event: Option<Event>,
 }
 
 /// Selection of a screen, for the common actions.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// A row of a grouping of the screen's report.
+    /// Grouping of the screen's report, and the selected row.
     pub group: Option<(Arc<Grouping>, usize)>,
-    /// A launch of the screen's report.
+    /// Launch of the screen's report.
     pub launch: Option<u32>,
     pub result: Option<Best>,
     /// Re-run options for this selection, if not the defaults.
     pub collect: Option<Options>,
     /// Range to which a re-run is limited.
     pub inside: Option<RangeName>,
-    /// Place in time.
+    /// Position in time.
     pub at: Option<At>,
 }
 
@@ -100,13 +100,13 @@ pub enum Navigate {
     },
     /// Toggle a screen about the whole report.
     Toggle(KeyScope),
-    /// Toggle the timeline, at the place of the selection.
+    /// Toggle the timeline at the position of the selection.
     Timeline,
     /// Narrow all screens of the report to a window, ns, or widen them to the whole run.
     Window(Option<(i64, i64)>),
     /// Go to a launch in the list of launches.
     Launch(u32),
-    /// Toggle the tree of ranges, at the range of that name.
+    /// Toggle the tree of ranges at the range with this name.
     RangesAt(String),
     /// Go to the table of kernels, and select one of them.
     Kernels(Option<String>),
@@ -115,14 +115,14 @@ pub enum Navigate {
         report: usize,
         name: String,
     },
-    /// Go to a place of a report's timeline.
+    /// Go to a position in a report's timeline.
     TimelineOf {
         report: usize,
         at: At,
     },
-    /// Toggle the ranks of the session's reports.
+    /// Toggle the ranks screen.
     Ranks,
-    /// Show reports, and open them if necessary.
+    /// Show reports, opening them if necessary.
     Reports(Vec<PathBuf>),
     /// Show the changes between two reports.
     Changes {
@@ -134,7 +134,7 @@ pub enum Navigate {
         before: PathBuf,
         after: PathBuf,
     },
-    /// Start these runs one after another; preflight checks the first.
+    /// Start these runs one after another; preflight checks the first one.
     Record(Vec<(Start, Option<Origin>)>),
     /// Run the command of this re-run screen, if it is still on top.
     RunHere,
@@ -158,7 +158,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// Response without any effect.
+    /// Response that does nothing.
     pub fn none() -> Self {
         Self::default()
     }
@@ -202,7 +202,7 @@ impl From<Navigate> for Response {
 /// Event that is broadcast to screens.
 #[derive(Clone, Copy, Debug)]
 pub enum ScreenEvent<'a> {
-    /// An analysis of the screen's report is done.
+    /// An analysis of the screen's report has finished.
     Done(&'a JobResult),
     /// A report was read, or reading it failed.
     Loaded,
@@ -222,21 +222,21 @@ pub enum ScreenEvent<'a> {
     Verified { selects: &'a [Selects], found: &'a Result<Vec<ProfiledResult>, String> },
     /// Runs of the library, and the current time in milliseconds since 1970.
     Library(&'a Result<(Vec<Run>, i64), String>),
-    /// Last lines printed by a run of the library, and the gains that its hints predicted, as titles and texts.
+    /// Last lines printed by a run of the library, and the gains that its hints predicted, as titles and descriptions.
     Printed(i64, &'a [String], &'a [(&'static str, String)]),
 }
 
-/// A screen: a list or a chart of one subject, with its actions.
+/// A screen: a list or chart of one subject, with its actions.
 pub trait Screen {
     /// Scope in which actions are looked up while the screen is on top.
     fn place(&self) -> KeyScope;
 
-    /// Reason why this screen has nothing to show of a report.
+    /// Reason why this screen has nothing to show for a report.
     fn refusal(&self, _report: &Report) -> Option<&'static str> {
         None
     }
 
-    /// Requests data after the screen was opened.
+    /// Requests data once the screen has been opened.
     fn opened(&mut self, _cx: &mut ScreenContext<'_>) -> Response {
         Response::none()
     }
@@ -245,7 +245,7 @@ pub trait Screen {
         Selection::default()
     }
 
-    /// Performs an action; `None` leaves it to the caller.
+    /// Performs an action; returns `None` to leave it to the caller.
     fn act(&mut self, id: ActionId, cx: &mut ScreenContext<'_>) -> Option<Response>;
 
     /// Moves the selection by a number of rows.
@@ -269,7 +269,7 @@ pub trait Screen {
         None
     }
 
-    /// Handles a change of the filter text; `first` selects the first row.
+    /// Handles a change in the filter text; selects the first row if `first` is true.
     fn found(&mut self, _first: bool, _cx: &mut ScreenContext<'_>) -> Response {
         Response::none()
     }
@@ -284,12 +284,12 @@ pub trait Screen {
         Response::none()
     }
 
-    /// Handles an event.
+    /// Handles an event that was broadcast to screens.
     fn take(&mut self, _news: ScreenEvent<'_>, _cx: &mut ScreenContext<'_>) -> Response {
         Response::none()
     }
 
-    /// Returns the text to copy, and its description.
+    /// Returns the text to copy and its description.
     fn copy(&self, _what: CopyWhat, _cx: &ScreenContext<'_>) -> Option<(String, String)> {
         None
     }

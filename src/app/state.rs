@@ -1,4 +1,4 @@
-//! State of the explorer: the session, a stack of screens for each report, and overlays
+//! State of the explorer: the session, one stack of screens per report, and overlays
 
 use super::actions::KeyScope;
 use super::msg::Effect;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// Minimum terminal size; on a smaller terminal, a single line asks for a larger one.
 pub const SMALLEST: (u16, u16) = (60, 16);
 
-/// Open screen with its number, which is never reused.
+/// Open screen with its id, which is never reused.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub id: u64,
@@ -26,9 +26,9 @@ pub struct Entry {
 pub struct App {
     pub session: Session,
     pub running: Running,
-    /// Screens of each report: the table of kernels, and the screens opened from it.
+    /// Screens of each report: the kernel table and the screens opened from it.
     stacks: Vec<Vec<Entry>>,
-    /// Screens without a report, above those of the reports.
+    /// Screens without a report, on top of those of the reports.
     common: Vec<Entry>,
     /// Closed screens, to be freed later: freeing the launches of one may take longer than a frame.
     closed: Vec<Entry>,
@@ -36,7 +36,7 @@ pub struct App {
     pub over: Option<Overlay>,
     /// Last message for the user.
     pub status: Option<Status>,
-    /// Number of the last opened screen.
+    /// Id of the most recently opened screen.
     last: u64,
     /// State of the ranks screen while it is closed.
     ranks: Option<RanksScreen>,
@@ -46,7 +46,7 @@ impl App {
     /// Creates a session of unread reports; the effects read the reports.
     pub fn new(files: Vec<PathBuf>, settings: Settings, size: (u16, u16)) -> (Self, Vec<Effect>) {
         let pins = settings.pins.iter().map(|p| p.as_str().into()).collect();
-        // Digests are only for the ranks screen.
+        // Digests are only used by the ranks screen.
         let digests = !files.is_empty() && files.iter().all(|f| f.extension().is_some_and(|e| e == "wsd"));
         let reports: Vec<Report> = files.into_iter().map(|f| Report::new(f, &settings)).collect();
         let effects = (0..reports.len()).map(Effect::Load).collect();
@@ -75,7 +75,7 @@ impl App {
         std::mem::take(&mut self.closed)
     }
 
-    /// Opens the table of kernels for each report that has none.
+    /// Opens the kernel table for each report that has none.
     pub fn ensure_root_screens(&mut self) {
         while self.stacks.len() < self.session.reports.len() {
             let kernels = KernelsScreen::new(self.session.settings.sort);
@@ -103,7 +103,7 @@ impl App {
         self.common.is_empty()
     }
 
-    /// Screen with a number, on any stack.
+    /// Returns the screen with this id, on any stack.
     pub fn entry(&self, id: u64) -> Option<&Entry> {
         self.entries().find(|e| e.id == id)
     }
@@ -113,13 +113,13 @@ impl App {
         self.stacks.iter().position(|s| s.iter().any(|e| e.id == id)).unwrap_or(self.session.active)
     }
 
-    /// Number of the first screen of a type, on the stack of a report or among those without a report.
+    /// Id of the first screen of a type, on a report's stack or among those without a report.
     pub fn find_screen<K: Kind>(&self, report: Option<usize>) -> Option<u64> {
         let stack = report.map_or(Some(&self.common), |r| self.stacks.get(r))?;
         stack.iter().find(|e| K::of(&e.open).is_some()).map(|e| e.id)
     }
 
-    /// Number of the first screen with a scope on a report's stack.
+    /// Id of the first screen with a scope on a report's stack.
     pub fn find_on_report(&self, report: usize, screen: KeyScope) -> Option<u64> {
         self.stacks.get(report)?.iter().find(|e| e.open.screen().place() == screen).map(|e| e.id)
     }
@@ -162,12 +162,12 @@ impl App {
         self.session.report()
     }
 
-    /// Returns true if the screen is of a report that could not be opened.
+    /// Returns true if the screen belongs to a report that could not be opened.
     pub fn shows_failure(&self) -> bool {
         self.on_report() && self.report().is_some_and(|r| matches!(r.stage, Stage::Failed(_)) && r.profile.is_none())
     }
 
-    /// The reason if the only report could not be opened, unless its user cancelled that.
+    /// Reason why the only report could not be opened, unless the user canceled it.
     pub fn only_failure(&self) -> Option<&str> {
         match self.session.reports.as_slice() {
             [Report { stage: Stage::Failed(why), profile: None, .. }] if self.shows_failure() && !why.ends_with("cancelled") => Some(why),
@@ -198,17 +198,17 @@ impl App {
         Some(ask(entry.open.screen_mut(), &mut cx))
     }
 
-    /// Numbers of a report's screens and of the screens without a report.
+    /// Ids of a report's screens and of the screens without a report.
     pub fn screen_ids_of(&self, report: usize) -> Vec<u64> {
         self.stacks.get(report).into_iter().flatten().chain(&self.common).map(|e| e.id).collect()
     }
 
-    /// Numbers of all screens.
+    /// Ids of all screens.
     pub fn all_screen_ids(&self) -> Vec<u64> {
         self.entries().map(|e| e.id).collect()
     }
 
-    /// Opens a screen on a report's stack; `make` receives its number.
+    /// Opens a screen on a report's stack; `make` receives its id.
     pub fn push<S: Into<Open>>(&mut self, report: usize, make: impl FnOnce(u64) -> S) -> u64 {
         let id = self.next_id();
         let open = make(id).into();
@@ -224,7 +224,7 @@ impl App {
         Some(Entry { id, open: Open::on_report(screen, id)? })
     }
 
-    /// Opens a screen that was created before.
+    /// Opens a screen that has already been created.
     pub fn push_made(&mut self, report: usize, entry: Entry) -> u64 {
         let id = entry.id;
         if let Some(stack) = self.stacks.get_mut(report) {
@@ -233,7 +233,7 @@ impl App {
         id
     }
 
-    /// A screen with a number, to change it.
+    /// Returns the screen with this id for modification.
     pub fn open_mut(&mut self, id: u64) -> Option<&mut Open> {
         self.common.iter_mut().chain(self.stacks.iter_mut().flatten()).find(|e| e.id == id).map(|e| &mut e.open)
     }
@@ -245,7 +245,7 @@ impl App {
         id
     }
 
-    /// Closes a screen and the screens opened from it; the table of kernels stays open.
+    /// Closes a screen and the screens opened from it; the kernel table stays open.
     pub fn close_screen(&mut self, id: u64) {
         if let Some(at) = self.common.iter().position(|e| e.id == id) {
             self.closed.extend(self.common.drain(at..));
@@ -257,7 +257,7 @@ impl App {
         }
     }
 
-    /// Returns true for the overview directly above the report's table: the screen on which a report opens.
+    /// Returns true for the overview directly above the report's kernel table: the screen with which a report opens.
     pub fn is_home(&self, id: u64) -> bool {
         let home = |stack: &Vec<Entry>| stack.get(1).is_some_and(|e| e.id == id && OverviewScreen::of(&e.open).is_some());
         self.stacks.iter().any(home)
@@ -272,7 +272,7 @@ impl App {
         }
     }
 
-    /// Number of a report's table of kernels.
+    /// Id of a report's kernel table.
     pub fn kernels_id(&self, report: usize) -> u64 {
         self.stacks.get(report).and_then(|s| s.first()).map_or(0, |e| e.id)
     }
@@ -294,12 +294,12 @@ impl App {
         self.common.clear();
     }
 
-    /// Takes the kept state of the ranks screen.
+    /// Takes the stored state of the ranks screen.
     pub fn kept_ranks(&mut self) -> RanksScreen {
         self.ranks.take().unwrap_or_default()
     }
 
-    /// Closes all screens of a report except its table of kernels.
+    /// Closes all screens of a report except its kernel table.
     pub fn close_all_of(&mut self, report: usize) {
         if let Some(stack) = self.stacks.get_mut(report) {
             self.closed.extend(stack.drain(1..));

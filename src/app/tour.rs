@@ -1,9 +1,9 @@
-//! Guided tour of the screens on any open timeline: each step ends when the user has followed its instruction
+//! Guided tour of the screens on any open timeline; each step ends when the user has followed its instruction
 
 use super::actions::{ACTIONS, ActionId, KeyScope};
 use super::state::App;
 
-/// A step: its screen, and its text with action names in braces, which are replaced by keys.
+/// A step: its screen, and its text, in which action names in braces are replaced with keys.
 struct Step {
     at: KeyScope,
     text: &'static str,
@@ -34,7 +34,7 @@ const STEPS: [Step; 5] = [
     },
 ];
 
-/// Starts or ends the tour; returns the action that opens its first screen, if that screen is not on top.
+/// Starts or ends the tour; returns the action that opens the tour's first screen, if that screen is not on top.
 pub fn toggle(app: &mut App) -> Option<ActionId> {
     if app.session.tour.take().is_some() {
         return None;
@@ -46,12 +46,13 @@ pub fn toggle(app: &mut App) -> Option<ActionId> {
 /// Follows the user: opening the screen of a later step begins that step; leaving the last screen ends the tour.
 pub fn update_step(app: &mut App) {
     let Some(at) = app.session.tour else { return };
-    // The first screen opens once the report is judged; until then the table below it is not the user's choice.
+    // The first screen opens once the report has been evaluated; until then, the user has not chosen the table below
+    // it.
     if !app.session.report().is_some_and(|r| r.greeted) {
         return;
     }
     let here = app.current_scope();
-    // After a shortcut, such as ⏎ on a finding, continue with the step of the new screen.
+    // After a shortcut, such as ⏎ on a finding, continue with the new screen's step.
     if let Some((next, _)) = STEPS.iter().enumerate().skip(at + 1).find(|(_, step)| step.at == here) {
         app.session.tour = Some(next);
     } else if at + 1 == STEPS.len() && here != STEPS[at].at {
@@ -59,7 +60,7 @@ pub fn update_step(app: &mut App) {
     }
 }
 
-/// Current text of the tour; on a screen that is not part of the step, the way back.
+/// Current text of the tour; on a screen outside the step, the way back.
 pub fn current_text(app: &App) -> Option<String> {
     let at = app.session.tour?;
     let step = STEPS.get(at)?;

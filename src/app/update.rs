@@ -13,7 +13,7 @@ use super::state::App;
 use super::tour;
 use std::sync::Arc;
 
-/// Updates the state with a message, and returns the effects.
+/// Updates the state according to a message and returns the effects.
 pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
     let effects = handle_message(app, msg);
     tour::update_step(app);
@@ -81,7 +81,7 @@ fn handle_message(app: &mut App, msg: Msg) -> Vec<Effect> {
 
 /// Handles a finished analysis: first in the report, then in the screens.
 fn handle_done(app: &mut App, report: usize, state: (u64, Option<(i64, i64)>), done: &JobResult) -> Vec<Effect> {
-    // A page is text for one screen and does not refer to rows, so it stays valid if the profile has changed.
+    // A page is text for one screen and does not refer to rows, so it stays valid even if the profile has changed.
     let page = matches!(done, JobResult::Advice(..) | JobResult::Checklist(..));
     let taken = app.session.reports.get_mut(report).and_then(|r| r.apply_result(report, state, done));
     let Some(mut effects) = taken.or(page.then(Vec::new)) else { return Vec::new() };
@@ -105,12 +105,12 @@ fn handle_done(app: &mut App, report: usize, state: (u64, Option<(i64, i64)>), d
     effects
 }
 
-/// Returns true if a screen is on top, without an overlay.
+/// Returns true if a screen is on top with no overlay over it.
 fn is_on_top(app: &App, screen: u64) -> bool {
     app.over.is_none() && app.top_entry().is_some_and(|e| e.id == screen)
 }
 
-/// Requests the floating-point work of the run, from results joined with its launches.
+/// Requests the floating-point work of the run, based on results joined with its launches.
 fn request_flops(app: &mut App, index: usize) -> Vec<Effect> {
     let session = &app.session;
     let Some(report) = session.reports.get(index) else { return Vec::new() };
@@ -120,7 +120,7 @@ fn request_flops(app: &mut App, index: usize) -> Vec<Effect> {
     if joined.is_empty() { Vec::new() } else { report.request_work(index, JobRequest::Work { window, joined }) }
 }
 
-/// Adds the counters in a timeline's file as a separate report, and joins it to the timeline.
+/// Adds the counters from a timeline's file as a separate report and joins it with the timeline.
 fn add_measurements(app: &mut App, of: usize) -> Vec<Effect> {
     let Some(profile) = app.session.reports.get(of).and_then(|r| r.profile.as_ref()).and_then(|p| p.measured.clone()) else {
         return Vec::new();
@@ -136,7 +136,7 @@ fn add_measurements(app: &mut App, of: usize) -> Vec<Effect> {
     effects
 }
 
-/// Requests the matches between the launches and results of a new report and of all others.
+/// Requests the matches between the launches and results of a new report and those of all others.
 fn request_joins(app: &App, new: usize) -> Vec<Effect> {
     let session = &app.session;
     let timeline = |i: usize| session.reports.get(i).filter(|_| session.is_complete_timeline(i));

@@ -12,13 +12,13 @@ pub struct AgentArgs {
     pub install: Option<Option<PathBuf>>,
 }
 
-/// Name of the skill, and of its folder.
+/// Name of the skill and its folder.
 const NAME: &str = "warpscope";
 
-/// When an agent should read the page.
+/// Tells an agent when to read the page.
 const ABOUT: &str = "Profile GPU programs (CUDA, PyTorch, vLLM, ROCm): find what limits a run, which kernel or line of code takes the time, and \
                      profile one kernel launch again. Use when a GPU program is slow, or when there is a profile of nsys, ncu, torch.profiler or rocprofv3.";
-/// Folder of skills in the home folder, used by default.
+/// Default folder for skills, inside the home folder.
 const FOLDER: &str = ".claude/skills";
 
 /// Prints the page, or installs it.

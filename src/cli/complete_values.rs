@@ -1,4 +1,4 @@
-//! Values that shells complete: kernels of the named report, recorded runs, themes, recipes and topics of help.
+//! Values that shells complete: kernels of the named report, recorded runs, themes, recipes and help topics.
 
 use super::{help, recipes};
 use crate::config::{self, Config};
@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-/// Values for the beginning of a word.
+/// Returns the values that start with a word typed so far.
 type Completer = fn(&OsStr) -> Vec<CompletionCandidate>;
 
-/// Maximum number of values that are offered.
+/// Maximum number of values to offer.
 const MOST: usize = 200;
 
 /// Adds completers to the arguments whose values depend on the machine or on a report.
@@ -49,7 +49,8 @@ fn offer(current: &OsStr, values: impl IntoIterator<Item = (String, String)>) ->
     fitting.take(MOST).map(|(value, about)| CompletionCandidate::new(value).help(Some(about.into()))).collect()
 }
 
-/// Kernels of the first file on the command line (after this program, `--` and the program of the line), those with the most time first.
+/// Kernels of the first file on the command line (skipping this program, `--`, and the program being completed),
+/// longest total time first.
 fn complete_kernel(current: &OsStr) -> Vec<CompletionCandidate> {
     let Some(file) = std::env::args_os().skip(3).map(PathBuf::from).find(|w| w.is_file()) else { return Vec::new() };
     let Ok(profile) = import::open_profile(&file, &Job::new(Wants::TABLE, &|_| {})) else { return Vec::new() };
@@ -79,7 +80,7 @@ fn complete_topic(current: &OsStr) -> Vec<CompletionCandidate> {
     offer(current, help::TOPICS.iter().map(|(name, _)| ((*name).to_owned(), String::new())))
 }
 
-/// Numbers of runs, the newest first.
+/// Numbers of runs, newest first.
 fn complete_run(current: &OsStr) -> Vec<CompletionCandidate> {
     let runs = Library::open().and_then(|library| library.runs()).unwrap_or_default();
     let now = store::now_ms();

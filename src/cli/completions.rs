@@ -8,7 +8,7 @@ use clap::{Command, CommandFactory};
 use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, Shell};
 
-/// Returns the command line definition without the internal commands.
+/// Returns the command-line definition without the internal commands.
 pub fn public_command() -> Command {
     let full = Args::command();
     let shown: Vec<Command> = full.get_subcommands().filter(|c| !c.is_hide_set()).cloned().collect();
@@ -20,17 +20,17 @@ pub fn public_command() -> Command {
         .subcommands(shown)
 }
 
-/// Variable with which the script of a shell asks for completions; its value is the shell.
+/// Variable with which a shell's script requests completions; its value is the shell.
 const ASKS: &str = "WARPSCOPE_COMPLETE";
 
-/// Answers a shell that asks for completions, and ends the process; returns if no shell asks.
+/// Answers a shell that requests completions and exits the process; otherwise returns.
 pub fn complete_if_asked() {
     if std::env::var_os(ASKS).is_some() {
         CompleteEnv::with_factory(|| add_completers(public_command())).var(ASKS).complete();
     }
 }
 
-/// Prints the completion script of a shell: it asks this program for the values.
+/// Prints a shell's completion script, which asks this program for the values.
 pub fn print_completions(shell: Shell) -> Result<(), Failure> {
     let script = completion_script(shell)?;
     print::to_stdout(|out| out.write_all(&script))

@@ -1,4 +1,4 @@
-//! Debounces analysis until the cursor has been still.
+//! Delays analysis until the cursor has stopped moving.
 
 use super::event_sources::Wake;
 use crate::app::jobs::Work;
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 /// Time without cursor movement before details are requested: longer than the key repeat interval.
 const REST: Duration = Duration::from_millis(160);
 
-/// Pending work in the order of its due time.
+/// Pending work, ordered by due time.
 #[derive(Default)]
 pub struct Resting(Vec<(Instant, Box<Work>)>);
 
 impl Resting {
-    /// Delays work; replaces pending work for the same report.
+    /// Delays work, replacing pending work for the same report.
     pub fn push_work(&mut self, work: Box<Work>) {
         self.0.retain(|(_, w)| w.report != work.report);
         self.0.push((Instant::now() + REST, work));
@@ -29,7 +29,7 @@ impl Resting {
         self.0.first().is_some_and(|w| w.0 <= now).then(|| self.0.remove(0).1)
     }
 
-    /// Waits for an event, at most until work is due or `latest`, which count as a timeout.
+    /// Waits for an event until work is due or until `latest`; both count as a timeout.
     pub fn wait_for_wake(&self, wakes: &Receiver<Wake>, latest: Option<Instant>) -> Result<Wake, RecvTimeoutError> {
         match self.0.first().map(|w| w.0).into_iter().chain(latest).min() {
             Some(until) => wakes.recv_deadline(until),

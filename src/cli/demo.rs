@@ -2,8 +2,8 @@
 
 use super::failure::Failure;
 
-/// Reports of `warpscope demo`: a timeline, ncu results of some of its launches, and kernels of known causes with
-/// rooflines and code.
+/// Reports of `warpscope demo`: a timeline, ncu results of some of its launches, and kernels with known bottlenecks,
+/// including rooflines and code.
 pub const DEMO: [(&str, &[u8]); 4] = [
     ("llm.sqlite (demo)", include_bytes!("../../fixtures/demo/llm.sqlite.zst")),
     ("llm_decode.ncu-rep (demo)", include_bytes!("../../fixtures/demo/llm_decode.ncu-rep.zst")),

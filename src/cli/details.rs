@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Opens the report of the metrics, and fails if the file has changed since the metrics were read.
+/// Opens the report that contains the metrics; fails if the file has changed since the metrics were read.
 fn open_unchanged(open: impl FnOnce() -> Result<Input, ImportError>, metrics: &Metrics) -> Result<Input, ImportError> {
     let input = open()?;
     if metrics.size > 0 && input.size != metrics.size {
@@ -27,7 +27,7 @@ fn catch_panic<T>(read: impl FnOnce() -> Result<T, ImportError>) -> Result<Arc<T
 /// Reads sections, rules and instances of a result.
 pub fn read_details(open: impl FnOnce() -> Result<Input, ImportError>, metrics: &Metrics, result: usize) -> Result<Arc<Details>, String> {
     let Some(of) = metrics.results.get(result) else { return Err("there is no such result".to_owned()) };
-    // Samples taken while the program ran are known without the file.
+    // Samples taken while the program ran are available without the file.
     if let Some(sampled) = &of.sampled {
         return Ok(Arc::new(sampled.details.clone()));
     }
@@ -37,7 +37,7 @@ pub fn read_details(open: impl FnOnce() -> Result<Input, ImportError>, metrics: 
     })
 }
 
-/// Reads binary, sources and instructions of a result.
+/// Reads the binary, sources and instructions of a result.
 pub fn read_code(
     open: impl FnOnce() -> Result<Input, ImportError>,
     metrics: &Metrics,
@@ -48,12 +48,12 @@ pub fn read_code(
     catch_panic(|| {
         let input = open_unchanged(open, metrics)?;
         let code = find_importer(&input)?.read_code(&input, metrics, result, None, disassemblers, cancel);
-        // Output of a cancelled disassembler is incomplete: discard it.
+        // Output of a canceled disassembler is incomplete: discard it.
         if cancel.is_cancelled() { Err(ImportError::Cancelled { path: input.path.clone() }) } else { code }
     })
 }
 
-/// Returns a job without progress reports for opening an input again; unpacked files are found in the cache.
+/// Returns a job without progress reports for reopening an input; unpacked files are found in the cache.
 pub fn quiet_job() -> Job<'static> {
     Job::new(crate::import::Wants::ALL, &|_| {})
 }

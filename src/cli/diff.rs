@@ -1,4 +1,4 @@
-//! `warpscope diff`.
+//! `warpscope diff`: compares two runs.
 
 use super::failure::Failure;
 use super::values::word_parser;
@@ -44,13 +44,14 @@ fn parse_percent(text: &str) -> Result<f64, String> {
     if number.is_finite() { Ok(number) } else { Err("write a percentage, such as 5%".to_owned()) }
 }
 
-/// Prints the changes between two runs, and fails if the run got slower than allowed.
+/// Prints the changes between two runs; fails if the run slowed down more than allowed.
 pub fn print_diff(args: &DiffArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let wants = Wants::TRIAGE;
     let before = interrupt::open_report(&args.before, nsys.clone(), wants)?;
     let after = interrupt::open_report(&args.after, nsys, wants)?;
     let found = diff::diff_profiles(&before, &after, args.by);
-    // Counters are measured with empty caches and locked clocks, one launch at a time: its sum is no run's time.
+    // Counters are measured with cold caches and locked clocks, one launch at a time: the total is not the time of any
+    // run.
     if args.fail_above.is_some() && found.one_isolated {
         return Err(Failure::wrong(
             "--fail-above compares the kernel time of two runs, and one of these reports has launches that were measured one by one: give two timelines, or two reports of counters",

@@ -1,4 +1,4 @@
-//! `warpscope doctor`.
+//! `warpscope doctor`: looks for obstacles to profiling on this machine.
 
 use super::failure::Failure;
 use super::values::word_parser;

@@ -1,5 +1,5 @@
 //! The explorer: takes over the terminal, runs the event loop, and executes the effects that the state requests.
-//! Files are read and analysed on other threads.
+//! Files are read and analyzed on other threads.
 
 use super::debounce::Resting;
 use super::event_sources::{Wake, start_listening};
@@ -30,7 +30,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time for a cancelled reader to stop its child process before the program exits anyway.
+/// Time for a canceled reader to stop its child process before the program exits anyway.
 const LAST_WAIT: Duration = Duration::from_secs(6);
 
 /// Source of a report.
@@ -40,7 +40,7 @@ enum From {
     BuiltIn(&'static str, &'static [u8]),
 }
 
-/// `warpscope FILE…`.
+/// `warpscope FILE…`: opens the explorer with these reports.
 pub fn explore_files(files: &[PathBuf], args: &GlobalArgs, config: &Config) -> Result<(), Failure> {
     if let Some(file) = files.iter().find(|f| std::fs::symlink_metadata(f).is_err()) {
         return Err(Failure::no_such_file(file));
@@ -48,14 +48,14 @@ pub fn explore_files(files: &[PathBuf], args: &GlobalArgs, config: &Config) -> R
     run_explorer(files.iter().cloned().map(From::File).collect(), args, &args.opening, config, Begin::Reports)
 }
 
-/// `warpscope demo`.
+/// `warpscope demo`: opens the explorer with the built-in captures.
 pub fn built_in(args: &GlobalArgs, opening: &Opening, tour: bool, config: &Config) -> Result<(), Failure> {
     let sources =
         demo::DEMO.iter().map(|(name, packed)| Ok(From::BuiltIn(name, demo::unpack_capture(packed)?))).collect::<Result<_, Failure>>()?;
     run_explorer(sources, args, opening, config, if tour { Begin::Tour } else { Begin::Reports })
 }
 
-/// Initial state of the explorer, besides reports.
+/// Initial state of the explorer, apart from reports.
 enum Begin {
     Reports,
     Run(Box<Started>),
@@ -144,14 +144,14 @@ struct Explorer {
     view: View,
     sources: Vec<From>,
     cancels: Vec<Cancel>,
-    /// Cancel handles of running code readers, by report.
+    /// Handles for canceling running code readers, by report.
     code: HashMap<usize, Cancel>,
     readers: Vec<std::thread::JoinHandle<()>>,
     workers: Workers,
     send: Sender<Wake>,
     library: theme::Library,
     mode: ColorMode,
-    /// True if the explorer was started to look at files.
+    /// True if the explorer was started to view files.
     from_files: bool,
     theme: Theme,
     themed: String,
@@ -171,7 +171,7 @@ impl Explorer {
             print::error(&said);
         }
         match outcome? {
-            // Exit code 128 + signal, as in shells, without a message.
+            // Exit with 128 + signal, as shells do, without a message.
             Some(signal) => Err(Failure {
                 text: String::new(),
                 code: 128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)),
@@ -254,7 +254,7 @@ impl Explorer {
         Ok(ended_by)
     }
 
-    /// Waits for readers that run a child process, so that no child is left behind.
+    /// Waits for readers that run a child process, so that no child is left running.
     fn stop_readers(&mut self) {
         self.cancels.iter().chain(self.code.values()).for_each(Cancel::cancel);
         self.readers.extend(self.recorder.end_step());
@@ -339,7 +339,7 @@ impl Explorer {
                     outcome: details::read_details(open, metrics, result),
                 }),
                 Effect::Code { report, from, result } => {
-                    // A request for another result's code cancels the running disassembler of this report.
+                    // A request for another result's code cancels the disassembler that is running for this report.
                     let cancel = Cancel::default();
                     if let Some(older) = self.code.insert(report, cancel.clone()) {
                         older.cancel();
@@ -359,7 +359,7 @@ impl Explorer {
                         let folders = source_file::source_folders(&profile.source.file, profile.capture.directory.as_deref());
                         let text = source_file::read_source(&file, &folders);
                         let outcome = text.map(|t| t.lines().map(str::to_owned).collect()).ok_or_else(|| "not shown".to_owned());
-                        // The receiver is gone if the program is ending.
+                        // The receiver is gone if the program is exiting.
                         let _ = send.send(Wake::Message(Msg::SourceText { report, file, outcome }));
                     }));
                 }
@@ -375,7 +375,7 @@ impl Explorer {
                 Effect::Redraw => self.screen.reset(self.app.session.size).map_err(|e| Failure::hung_up(&e))?,
                 Effect::Suspend => self.suspend()?,
                 Effect::Quit => return Ok(true),
-                // The recorder performs the remaining effects, which concern runs.
+                // The recorder performs the remaining effects, all of which concern runs.
                 effect => self.recorder.perform_effect(effect),
             }
         }
@@ -391,7 +391,7 @@ impl Explorer {
             let last = Mutex::new(("", 0));
             let tell = |progress: Progress| {
                 if let Progress::Stage { name, done, total } = progress {
-                    // A progress bar cannot display steps below one percent.
+                    // A progress bar cannot show steps smaller than one percent.
                     let now = (name, done.saturating_mul(100).checked_div(total).unwrap_or(0));
                     let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
                     if *last == now {
@@ -399,7 +399,7 @@ impl Explorer {
                     }
                     *last = now;
                 }
-                // The receiver is gone if the program is ending.
+                // The receiver is gone if the program is exiting.
                 let _ = send.send(Wake::Message(Msg::Progress(index, progress)));
             };
             let job = Job { cancel, staged: true, nsys, ..Job::new(Wants::EXPLORER, &tell) };
@@ -430,7 +430,7 @@ impl Explorer {
                 Ok(found) => found.map(|m| ProfiledResult::all_results(&m)).map_err(|e| e.to_string()),
                 Err(_) => Err("warpscope failed while reading this result; please report it as a bug".to_owned()),
             };
-            // The receiver is gone if the program is ending.
+            // The receiver is gone if the program is exiting.
             let _ = send.send(Wake::Message(Msg::Verified { report, selects, found }));
         });
     }
@@ -451,7 +451,7 @@ impl Explorer {
                 From::File(path) => import::open::open_input(path, &details::quiet_job()),
                 From::BuiltIn(name, bytes) => Ok(Input::built_in(name, bytes)),
             };
-            // The receiver is gone if the program is ending.
+            // The receiver is gone if the program is exiting.
             let _ = send.send(Wake::Message(read(&open, &metrics, &cancel)));
         }));
     }
@@ -475,7 +475,7 @@ impl Explorer {
         self.resume()
     }
 
-    /// Continues after a stop of the process: the shell has used the terminal in between.
+    /// Continues after the process was stopped; the shell has used the terminal in the meantime.
     fn resume(&mut self) -> Result<(), Failure> {
         self.screen.resume_terminal().map_err(|e| Failure::hung_up(&e))?;
         let size = crossterm::terminal::size().map_err(|e| Failure::hung_up(&e))?;

@@ -10,7 +10,7 @@ use crossbeam_channel::Sender;
 use crossterm::event::Event;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
 
-/// Event that wakes the loop.
+/// Event that wakes up the event loop.
 pub enum Wake {
     /// A terminal event.
     Terminal(Event),

@@ -48,7 +48,7 @@ pub struct ExportArgs {
     pub force: bool,
 }
 
-/// Escapes the value of a path partition as Hive does: characters special to file systems or readers.
+/// Escapes the value of a path partition as Hive does: characters that are special to file systems or readers.
 fn escape_partition(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ');
     let mut out = String::new();
@@ -69,7 +69,7 @@ fn report_name(file: &Path) -> String {
     name.split_once('.').map_or(name.clone(), |(stem, _)| stem.to_owned())
 }
 
-/// Returns a run name for several reports: the common prefix of their names, without the word before a rank's number.
+/// Returns a run name for several reports: the common prefix of their names, without the word before a rank number.
 fn common_name(files: &[PathBuf]) -> String {
     let names: Vec<String> = files.iter().map(|f| report_name(f)).collect();
     let first = names.first().cloned().unwrap_or_default();
@@ -85,7 +85,7 @@ fn common_name(files: &[PathBuf]) -> String {
     if text.is_empty() { "job".to_owned() } else { text.to_owned() }
 }
 
-/// Writes the tables or the trace of reports.
+/// Writes reports as tables or as a trace.
 pub fn export_reports(args: &ExportArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     let trace = args.format != ExportFormat::Parquet;
     if trace {
@@ -119,7 +119,7 @@ fn open_timeline(file: &Path, nsys: Option<&Path>, wants: Wants) -> Result<Profi
     Ok(profile)
 }
 
-/// Distance between the process ids of a job's reports; larger than any process id on Linux.
+/// Offset between the process ids of a job's reports; larger than any process id on Linux.
 const APART: u32 = 1 << 23;
 
 /// Writes one trace of all reports.
@@ -140,7 +140,7 @@ fn export_trace(args: &ExportArgs, nsys: Option<&Path>) -> Result<(), Failure> {
         };
         all.push((profile, found, name));
     }
-    // Use a common clock if all reports know theirs; shift the earliest time to 0 or later.
+    // Use a common clock if all reports record theirs; shift the earliest time to 0 or later.
     let epochs: Option<Vec<i64>> = all.iter().map(|a| a.0.clock.epoch_ns).collect();
     let epochs = epochs.filter(|_| all.len() > 1);
     if all.len() > 1 && epochs.is_none() {

@@ -4,15 +4,15 @@ use super::reason::Reason;
 use crate::analysis::fuzzy::nearest_match;
 use std::path::Path;
 
-/// Exit code if what the command was asked to fail on was found, or if a recorded program failed.
+/// Exit code if a condition to fail on was met, or if a recorded program failed.
 pub const FOUND: u8 = 1;
 /// Exit code for invalid arguments, or for something that is not in the report.
 pub const WRONG: u8 = 2;
 /// Exit code for an input file that cannot be read.
 pub const UNREADABLE: u8 = 3;
-/// Exit code if it could not be done: a tool or a permission is missing, a disk is full, a run has ended.
+/// Exit code if the command could not be carried out: a tool or permission is missing, a disk is full, a run has ended.
 pub const UNABLE: u8 = 4;
-/// Exit code after SIGINT, as shells report it.
+/// Exit code after SIGINT, as reported by shells.
 pub const INTERRUPTED: u8 = 130;
 
 /// An error for the user: one sentence and an exit code.
@@ -29,7 +29,7 @@ impl Failure {
         Self { text: text.into(), code: WRONG, reason: Reason::Request }
     }
 
-    /// Creates an error about values of options.
+    /// Creates an error about option values.
     pub fn usage(text: impl Into<String>) -> Self {
         Self { reason: Reason::Usage, ..Self::wrong(text) }
     }
@@ -39,12 +39,12 @@ impl Failure {
         Self { text: text.into(), code: UNABLE, reason: Reason::Failed }
     }
 
-    /// Reports what the command was asked to fail on; an empty text if the output says it already.
+    /// Reports that a condition to fail on was met; the text is empty if the output already says so.
     pub fn found(text: impl Into<String>) -> Self {
         Self { text: text.into(), code: FOUND, reason: Reason::Found }
     }
 
-    /// Creates an error about a missing file; suggests a command, because a mistyped command is parsed as a file.
+    /// Creates an error about a missing file; suggests a command, because a mistyped command is parsed as a file name.
     pub fn no_such_file(file: &Path) -> Self {
         let name = file.to_string_lossy();
         let failure = |text| Self { text, code: UNREADABLE, reason: Reason::NoSuchFile };

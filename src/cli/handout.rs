@@ -1,4 +1,4 @@
-//! `warpscope report`: a shareable report in one file.
+//! `warpscope report`: a shareable report in a single file.
 
 use super::failure::Failure;
 use super::{interrupt, print, save};

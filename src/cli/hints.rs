@@ -1,4 +1,4 @@
-//! `warpscope hints`.
+//! `warpscope hints`: hints on the kernels of a report.
 
 use super::failure::Failure;
 use super::values::word_parser;
@@ -30,10 +30,10 @@ pub struct HintsArgs {
     pub format: Option<Format>,
 }
 
-/// Prints the hints on the kernels of a report.
+/// Prints hints about the kernels of a report.
 pub fn print_hints(args: &HintsArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let profile = interrupt::open_report(&args.file, nsys, Wants::LAUNCHES.with(Parts::MEMOPS))?;
-    // Counters are more precise than the timeline in which they were measured; the timeline serves to estimate the
+    // Counters are more precise than the timeline in which they were measured; the timeline is used to estimate the
     // run's gain.
     let measured = profile.measured.clone().filter(|_| args.launch.is_none());
     let run = Run::from_profile(&profile);

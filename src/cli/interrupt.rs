@@ -1,5 +1,5 @@
 //! Signal handling while a report is read for printing: stops the reader, so that its child process ends and no
-//! partial files are left.
+//! partial files are left behind.
 
 use super::failure::Failure;
 use crate::import::{self, Cancel, ImportError, Job, Wants};
@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 /// Maximum time for a reader to clean up.
 pub const PATIENCE: Duration = Duration::from_secs(2);
-/// Time for a reader that has nothing to clean up: it then only takes time to notice the end.
+/// Time for a reader that has nothing to clean up: it only has to notice the cancellation.
 const NOTICE: Duration = Duration::from_millis(50);
 
-/// Filters signals to those that end the program. Signals that were ignored at start-up stay ignored: a shell script
-/// starts background programs with SIGINT ignored, and `nohup` ignores SIGHUP.
+/// Selects the signals that should end the program. Signals that were ignored at startup stay ignored: shell scripts
+/// start background programs with SIGINT ignored, and `nohup` ignores SIGHUP.
 pub fn active_signals(signals: &[i32]) -> Vec<i32> {
     let ignored = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored_mask(&status));
     signals.iter().copied().filter(|signal| ignored >> (signal - 1) & 1 == 0).collect()
@@ -33,13 +33,13 @@ pub fn open_report(file: &Path, nsys: Option<PathBuf>, wants: Wants) -> Result<P
     read_cancellable(file, |cancel| import::open_profile(file, &Job { cancel, nsys, ..Job::new(wants, &|_| {}) }))
 }
 
-/// Readers that a signal cancels, and the signal. One thread handles signals for the whole program, because a thread
-/// per file would end the program while the next file is read.
+/// Readers to cancel on a signal, and the signal. One thread handles signals for the whole program, because with a
+/// thread per file, a signal would end the program while the next file is being read.
 #[derive(Default)]
 struct Heard {
     reading: Mutex<Vec<Cancel>>,
     caught: AtomicI32,
-    /// Set while a pager runs, which obeys Ctrl-C itself.
+    /// Set while a pager runs, which handles Ctrl-C itself.
     paging: AtomicBool,
 }
 
@@ -48,7 +48,7 @@ impl Heard {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Cancels the active readers; ends the program if there are none, or on a repeated signal.
+    /// Cancels the active readers; ends the program if there are none or if the signal is repeated.
     fn cancel_readers(&self, signal: i32) {
         if signal == SIGINT && self.paging.load(Ordering::SeqCst) {
             return;
@@ -75,7 +75,7 @@ impl Heard {
 
 static HEARD: OnceLock<Arc<Heard>> = OnceLock::new();
 
-/// Returns the signal listener, which is started on first use.
+/// Returns the signal listener, starting it on first use.
 fn signal_listener() -> Result<Arc<Heard>, Failure> {
     if let Some(ears) = HEARD.get() {
         return Ok(Arc::clone(ears));
@@ -87,14 +87,14 @@ fn signal_listener() -> Result<Arc<Heard>, Failure> {
     Ok(ears)
 }
 
-/// Leaves Ctrl-C to a pager until the end of the program.
+/// Leaves Ctrl-C to a pager until the program exits.
 pub fn leave_interrupts_to_pager() -> Result<(), Failure> {
     signal_listener()?.paging.store(true, Ordering::SeqCst);
     Ok(())
 }
 
 /// Reads a file. A signal cancels the reader and then ends the program with the exit code that shells expect. Outside
-/// of this function, signals end the program as usual.
+/// this function, signals end the program as usual.
 pub fn read_cancellable<T>(file: &Path, read: impl FnOnce(Cancel) -> Result<T, ImportError>) -> Result<T, Failure> {
     let ears = signal_listener()?;
     let cancel = Cancel::default();

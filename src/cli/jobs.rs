@@ -1,4 +1,4 @@
-//! `warpscope recipes check`.
+//! `warpscope recipes check`: checks jobs in rocprofv3's input files.
 
 use super::failure::Failure;
 use super::{interrupt, print};
@@ -38,7 +38,7 @@ fn read_file(path: &Path) -> Result<(String, File), Failure> {
     Ok((name, checked))
 }
 
-/// Prints the launches selected by the jobs of input files, and their problems.
+/// Prints the launches that the jobs in input files select, and any problems with the jobs.
 pub fn check_jobs(args: &CheckJobsArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let read: Vec<(String, File)> = args.files.iter().map(|f| read_file(f)).collect::<Result<_, _>>()?;
     let profile = args.report.as_ref().map(|r| interrupt::open_report(r, nsys, Wants::LAUNCHES)).transpose()?;

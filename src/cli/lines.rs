@@ -1,4 +1,4 @@
-//! `warpscope lines`.
+//! `warpscope lines`: GPU idle time by program line.
 
 use super::failure::Failure;
 use super::triage::scope_windows;
@@ -41,10 +41,10 @@ pub struct LinesArgs {
     pub format: Option<Format>,
 }
 
-/// Share of the idle time below which `--tree` lists no calls.
+/// Minimum share of the idle time for `--tree` to list a call.
 const LEAST: f64 = 0.01;
 
-/// Prints the lines of the program at which the launching threads were while a GPU was idle.
+/// Prints the program lines that the launching threads were executing while a GPU was idle.
 pub fn print_lines(args: &LinesArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let (profile, found) = judge_run(args, &args.file, nsys.clone())?;
     if let Some(before) = &args.before {
@@ -62,7 +62,7 @@ pub fn print_lines(args: &LinesArgs, nsys: Option<PathBuf>) -> Result<(), Failur
     })
 }
 
-/// Reads and judges a run whose lines are known.
+/// Reads and triages a run that records program lines.
 fn judge_run(args: &LinesArgs, file: &Path, nsys: Option<PathBuf>) -> Result<(Profile, Triage), Failure> {
     let profile = interrupt::open_report(file, nsys, Wants::TRIAGE)?;
     print::warn(&profile);
@@ -81,7 +81,7 @@ fn judge_run(args: &LinesArgs, file: &Path, nsys: Option<PathBuf>) -> Result<(Pr
     Ok((profile, found))
 }
 
-/// Says why there are no lines, and how to get them.
+/// Explains why there are no lines and how to get them.
 fn no_lines(profile: &Profile) -> String {
     if profile.has_host_stacks() {
         "no sample falls into the GPU's idle time: it was hardly idle, or the time is too short for samples each 10 ms".to_owned()

@@ -1,4 +1,4 @@
-//! Follows a traced program: reads new trace data, aggregates it, and repeatedly analyses the last seconds.
+//! Follows a traced program: reads new trace data, aggregates it, and repeatedly analyzes the last seconds.
 
 use crate::analysis::live::{Judged, Live, Meter};
 use crate::analysis::live_results::Results;
@@ -16,15 +16,15 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Poll interval: the tracer writes once a second.
 const EVERY: Duration = Duration::from_secs(1);
-/// Poll interval until the first data arrive.
+/// Poll interval until the first data arrives.
 const FIRST: Duration = Duration::from_millis(200);
-/// Length of the analysed window, ns.
+/// Length of the analyzed window, ns.
 const WINDOW: i64 = 10_000_000_000;
-/// Interval of the summary of a server's metrics, ns.
+/// Period covered by the summary of a server's metrics, ns.
 const SERVER: i64 = 10_000_000_000;
-/// Maximum number of kernels in the analysed window.
+/// Maximum number of kernels in the analyzed window.
 const MOST: u64 = 200_000;
-/// The analysis pauses for at least this many times its own duration.
+/// After each analysis, the pause is at least this many times as long as the analysis.
 const RARELY: u32 = 80;
 /// Length of a snapshot, ns.
 pub const SNAPSHOT: i64 = 30_000_000_000;
@@ -44,9 +44,9 @@ pub enum Ask {
 #[derive(Debug)]
 pub enum Told {
     Live(Box<Live>),
-    /// Answer of the traced processes to a request.
+    /// Response of the traced processes to a request.
     Said(Result<String, String>),
-    /// Path of a snapshot; true if the file was created for it.
+    /// Path of a snapshot; true if the file was newly created.
     Saved(Result<(PathBuf, bool), String>),
 }
 
@@ -60,7 +60,7 @@ fn now_ns() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX))
 }
 
-/// Returns an error about the first process that did not answer.
+/// Returns an error about the first process that failed to answer.
 fn check_answers(answers: &[(u32, tracer::Answer)]) -> Result<(), String> {
     let none = answers.iter().find_map(|(pid, answer)| answer.as_ref().err().map(|why| (pid, why)));
     none.map_or(Ok(()), |(pid, why)| Err(format!("process {pid}: {why}")))
@@ -98,9 +98,9 @@ pub fn snapshot_path(output: &Path) -> PathBuf {
     (1..u32::MAX).map(path).find(|p| p.symlink_metadata().is_err()).unwrap_or_else(|| path(0))
 }
 
-/// Flushes completed records, and saves the last `ns` nanoseconds, or everything.
+/// Flushes completed records and saves the last `ns` nanoseconds, or everything.
 pub fn save_snapshot(follow: &mut Follow, output: &Path, ns: Option<i64>, to: &Path) -> Result<(), String> {
-    // A process that does not answer has ended or hangs, but its written data are still available.
+    // A process that does not answer has ended or hangs, but the data it has written is still available.
     let _ = tracer::send_command(output, "flush");
     let failed = |e: std::io::Error| match e.kind() {
         std::io::ErrorKind::AlreadyExists => format!("{} already exists; name another file", to.display()),
@@ -112,7 +112,7 @@ pub fn save_snapshot(follow: &mut Follow, output: &Path, ns: Option<i64>, to: &P
     Ok(())
 }
 
-/// Follows until cancelled, or until the receiver is gone.
+/// Follows the traces until canceled, or until the receiver is gone.
 pub fn follow_traces(output: &Path, asks: &Receiver<Ask>, mut tell: impl FnMut(Told) -> bool, enough: &Cancel) {
     let (mut follow, mut meter) = (Follow::new(output), Meter::default());
     let (mut judged, mut judge_at): (Option<Judged>, _) = (None, Instant::now());
@@ -124,7 +124,7 @@ pub fn follow_traces(output: &Path, asks: &Receiver<Ask>, mut tell: impl FnMut(T
                 if !tell(Told::Said(set_recording(output, open))) {
                     return;
                 }
-                // Show the effect at once.
+                // Show the effect immediately.
                 let _ = tracer::send_command(output, "flush");
                 next = Instant::now();
             }
@@ -189,7 +189,7 @@ fn measured_results(follow: &Follow) -> Option<Results> {
     Results::from_profile(&*follow.measured_profile(&job)?)
 }
 
-/// Analyses the last seconds of the program.
+/// Analyzes the last seconds of the program.
 fn judge_recent(follow: &Follow, output: &Path, at: i64, enough: &Cancel) -> Judged {
     let mut job = Job::new(Wants::TRIAGE, &|_| {});
     job.threads = 1;
@@ -198,7 +198,7 @@ fn judge_recent(follow: &Follow, output: &Path, at: i64, enough: &Cancel) -> Jud
         add_samples(profile, read_recent_samples(output, at, WINDOW * 2));
     }
     let triage = profile.and_then(|p| triage_profile(&p, &Scope::default(), enough));
-    // A short capture is expected here, so it is not a useful verdict.
+    // A short capture is expected here, so that verdict is not useful.
     let triage = triage.filter(|t| t.verdict().is_none_or(|f| f.id != Verdict::ShortCapture));
     Judged { triage: triage.map(Arc::new), at }
 }

@@ -1,4 +1,4 @@
-//! Profiling capabilities of this machine for the first screen, determined from files only. `warpscope doctor` checks
+//! Profiling capabilities of this machine for the first screen, determined only from files. `warpscope doctor` checks
 //! more.
 
 use crate::app::session::Fact;

@@ -1,4 +1,4 @@
-//! `warpscope memory`.
+//! `warpscope memory`: memory usage of a program.
 
 use super::failure::Failure;
 use super::values::word_parser;
@@ -13,7 +13,7 @@ use clap::builder::PossibleValuesParser;
 use std::path::Path;
 use std::path::PathBuf;
 
-/// Time for which `warpscope memory` lists the holders.
+/// Time at which `warpscope memory` lists the holders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryWhen {
     Peak,
@@ -65,7 +65,7 @@ fn read_usage(file: &Path, nsys: Option<&Path>) -> Result<(Profile, Usage), Fail
     Ok((profile, usage))
 }
 
-/// Prints the memory usage and its problems.
+/// Prints memory usage and problems with it.
 pub fn print_memory(args: &MemoryArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     let (profile, usage) = read_usage(&args.file, nsys)?;
     let before = args.before.as_deref().map(|file| read_usage(file, nsys)).transpose()?;

@@ -1,4 +1,4 @@
-//! `warpscope metrics`.
+//! `warpscope metrics`: metrics of measured kernels.
 
 use super::failure::Failure;
 use super::values::word_parser;
@@ -81,7 +81,7 @@ pub fn print_metrics(args: &MetricsArgs) -> Result<(), Failure> {
             n => format!("{file}: there is no result {launch}: results are numbered 0 to {}", n - 1),
         }));
     }
-    // Treat results as kernels: each has its names.
+    // Treat results as kernels, each with its names.
     let names: Vec<Kernel> = metrics.results.iter().map(|r| r.kernel.clone()).collect();
     let kernel = args.kernel.as_deref().map(|s| print::select_kernels(&names, &args.file, s, "warpscope metrics")).transpose()?;
     let of_kernel = |at: usize| kernel.as_ref().is_none_or(|k| u32::try_from(at).is_ok_and(|at| k.contains(&KernelId(at))));
@@ -104,7 +104,7 @@ pub fn print_metrics(args: &MetricsArgs) -> Result<(), Failure> {
     })
 }
 
-/// Reads the results of ncu or AMD's profilers.
+/// Reads results of ncu or AMD's profilers.
 fn read_metrics(args: &MetricsArgs, cancel: Cancel, decimal: Option<Decimal>) -> Result<model::Metrics, ImportError> {
     let job = Job { cancel, ..Job::new(Wants::LAUNCHES, &|_| {}) };
     let all = import::open::open_input(&args.file, &job);
@@ -137,7 +137,7 @@ fn read_metrics(args: &MetricsArgs, cancel: Cancel, decimal: Option<Decimal>) ->
     ncu::read_metrics(&args.file, &Job { wants: Wants::ALL, ..job }, decimal)
 }
 
-/// Prints sections, rules, or code of the report.
+/// Prints sections, rules or code from the report.
 fn print_details(args: &MetricsArgs, metrics: &model::Metrics, results: &[(usize, &model::ResultMetrics)]) -> Result<(), Failure> {
     let file = args.file.display();
     let has_data = |i: &Input| find_importer(i).is_ok_and(|importer| importer.kernel_data(i) != KernelData::Metrics);

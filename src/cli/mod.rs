@@ -1,4 +1,4 @@
-//! The command line: its definition, and the commands.
+//! The command line: its definition and the commands.
 
 pub mod agent;
 mod args;
@@ -66,7 +66,7 @@ pub fn main() -> ExitCode {
     let json = reason::asks_for_json(std::env::args_os());
     let args = Args::try_parse().unwrap_or_else(|e| {
         if !e.use_stderr() {
-            // Help and version are no errors, unless nobody gets to read them.
+            // Help and version are not errors unless they cannot be written.
             let printed = e.print().and_then(|()| std::io::stdout().flush());
             if let Err(failed) = crate::report::tolerate_broken_pipe(printed) {
                 print::error(&failed.to_string());
@@ -84,7 +84,7 @@ pub fn main() -> ExitCode {
         }
         if json && e.use_stderr() {
             let text = e.to_string();
-            // The error, and what clap knows better; the rest is for people.
+            // Keep the error and clap's suggestion; the rest is only useful to human readers.
             let said = text.lines().take_while(|l| !l.starts_with("Usage:")).map(str::trim).filter(|l| !l.is_empty());
             let said: Vec<&str> = said.take_while(|l| !l.starts_with("For more information")).collect();
             print_json_error(Reason::Usage, said.join(" ").trim_start_matches("error: "), WRONG);
@@ -100,7 +100,7 @@ pub fn main() -> ExitCode {
             if !failure.text.is_empty() {
                 print::error(&failure.text);
             }
-            // A second document on stdout would make the first unreadable: the exit code tells.
+            // A second document on stdout would make the first unreadable: the exit code has to suffice.
             if json && !print::has_begun() {
                 print_json_error(failure.reason, &failure.text, failure.code);
             }
@@ -109,7 +109,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The error about a first word that is neither a command nor a file: its options belong to the command that was meant.
+/// Returns the error for a first word that is neither a command nor a file. It takes precedence over errors about
+/// options, which belong to the intended command.
 fn mistyped_command() -> Option<Failure> {
     let word = std::env::args_os().nth(1).filter(|w| !w.as_encoded_bytes().starts_with(b"-"))?;
     let is_command = Args::command().get_subcommands().any(|c| c.get_name_and_visible_aliases().iter().any(|n| *n == word));
@@ -117,13 +118,13 @@ fn mistyped_command() -> Option<Failure> {
     (!is_command && !path.exists()).then(|| Failure::no_such_file(path))
 }
 
-/// Prints an error as JSON to stdout, for scripts that asked for JSON.
+/// Prints an error as JSON to stdout, for scripts that requested JSON.
 fn print_json_error(reason: Reason, message: &str, exit: u8) {
     // The reader may be gone, as with any other output.
     let _ = reason::write_error(&mut std::io::stdout(), reason, message, exit);
 }
 
-/// The words of a command line without its budget.
+/// Returns the words of a command line without the budget.
 fn without_budget(words: impl Iterator<Item = String>) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let mut value = false;
@@ -139,7 +140,7 @@ fn without_budget(words: impl Iterator<Item = String>) -> Vec<String> {
     out
 }
 
-/// Returns true if headings are in bold: on a terminal, or where `CLICOLOR_FORCE` says so; `--color none` and `NO_COLOR`
+/// Returns true if headings are bold: on a terminal, or if `CLICOLOR_FORCE` is set; `--color none` and `NO_COLOR`
 /// take precedence (<https://bixense.com/clicolors>).
 fn shows_bold(color: Option<ColorMode>, variable: impl Fn(&str) -> Option<String>) -> bool {
     let is_set = |name: &str| variable(name).is_some_and(|v| !v.is_empty() && v != "0");
@@ -181,7 +182,7 @@ fn run_command(args: &Args) -> Result<(), Failure> {
     }
     let config = Config::load(args.global.config.as_deref()).map_err(|e| Failure { reason: Reason::Config, ..Failure::wrong(e) })?;
     if let Some(theme) = &args.global.theme {
-        // A wrong name must not be found out only in the explorer.
+        // Report an unknown theme here, before the explorer starts.
         themes::check_theme(theme)?;
     }
     let ascii = ascii(args.global.ascii.or(config.ascii));

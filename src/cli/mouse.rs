@@ -8,7 +8,7 @@ const WHEEL: isize = 3;
 
 /// Converts a mouse event over the element `hit`.
 pub fn to_mouse_action(mouse: MouseEvent, hit: Mouse) -> Option<Mouse> {
-    // Many terminals reserve Shift with the mouse: the right button selects, too.
+    // Many terminals reserve Shift for their own mouse selection, so the right button also selects.
     let shift = mouse.modifiers.contains(KeyModifiers::SHIFT);
     let wheel = |by: isize| match hit {
         Mouse::Spot(_, column) => Mouse::Point(Pointer::Wheel(column, by)),

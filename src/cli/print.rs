@@ -1,4 +1,4 @@
-//! The commands `top` and `launches`, and output to stdout and stderr.
+//! The `top` and `launches` commands, and output to stdout and stderr.
 
 use super::failure::Failure;
 use super::interrupt;
@@ -75,7 +75,7 @@ pub struct LaunchesArgs {
     pub format: Option<Format>,
 }
 
-/// Prints a note or a warning to stderr, unless the user wants none.
+/// Prints a note or warning to stderr, unless the user has disabled them.
 pub fn note(text: &str) {
     if !output().quiet {
         error(text);
@@ -98,12 +98,12 @@ fn wants_for_grouping(by: GroupBy) -> Wants {
     }
 }
 
-/// Returns the requested format, by default a table on a terminal and CSV elsewhere.
+/// Returns the requested format, or by default a table on a terminal and CSV elsewhere.
 pub fn format_or_default(format: Option<Format>) -> Format {
     format_or(format, Format::Csv)
 }
 
-/// Returns the requested format, by default a table on a terminal and another format elsewhere.
+/// Returns the requested format, or by default a table on a terminal and the given format elsewhere.
 pub fn format_or(format: Option<Format>, elsewhere: Format) -> Format {
     format.unwrap_or(if std::io::stdout().is_terminal() { Format::Table } else { elsewhere })
 }
@@ -119,7 +119,7 @@ pub const LISTS_KERNELS: &str = "warpscope top";
 /// Maximum number of kernels listed for an ambiguous selector.
 const MOST_NAMED: usize = 8;
 
-/// Restricts terminal output to ASCII; files and pipes get the unchanged text.
+/// Restricts terminal output to ASCII; files and pipes get the text unchanged.
 static ASCII: AtomicBool = AtomicBool::new(false);
 
 /// Enables or disables ASCII-only output on a terminal.
@@ -127,7 +127,8 @@ pub fn set_ascii(only: bool) {
     ASCII.store(only, Ordering::Relaxed);
 }
 
-/// Line-buffered output: on a terminal without control sequences from the data, elsewhere unchanged but for bold headings.
+/// Line-buffered output. On a terminal, control sequences in the data are made visible; elsewhere, only bold headings
+/// are converted.
 struct Cleaned<W: Write> {
     to: W,
     line: Vec<u8>,
@@ -175,10 +176,10 @@ impl<W: Write> Write for Cleaned<W> {
     }
 }
 
-/// Set once a command has begun its output.
+/// Set once a command has begun to write its output.
 static BEGUN: AtomicBool = AtomicBool::new(false);
 
-/// Returns true if a command has written its output, complete or not.
+/// Returns true if a command has written output, complete or not.
 pub fn has_begun() -> bool {
     BEGUN.load(Ordering::Relaxed)
 }
@@ -203,7 +204,7 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> R
     write_stdout(write)
 }
 
-/// Cuts a text to the lines that fit. Documents of JSON are cut already; other texts begin with what matters most.
+/// Cuts text to the lines that fit. JSON documents have already been cut; other output starts with what matters most.
 fn cut_lines(text: &[u8], budget: usize) -> (&[u8], Option<String>) {
     if text.len() <= budget || text.starts_with(b"{") || text.starts_with(b"[") {
         return (text, None);
@@ -232,12 +233,12 @@ fn write_stdout(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Re
     Ok(report::tolerate_broken_pipe(result)?)
 }
 
-/// Writes to a pager, a command of the shell, and waits until the user leaves it.
+/// Writes to a pager, which is a shell command, and waits until the user quits it.
 fn write_to_pager(pager: &OsStr, write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), Failure> {
     let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(pager).stdin(Stdio::piped());
     if std::env::var_os("LESS").is_none() {
-        // End with what fits on the screen, show bold text, and leave the text on the screen.
+        // Exit if the text fits on the screen, show bold text, and leave the text on the screen.
         command.env("LESS", "FRX");
     }
     interrupt::leave_interrupts_to_pager()?;
@@ -251,7 +252,7 @@ fn write_to_pager(pager: &OsStr, write: impl FnOnce(&mut dyn Write) -> std::io::
     });
     let status = child.wait().map_err(failed)?;
     report::tolerate_broken_pipe(result)?;
-    // The shell of a pager that Ctrl-C has interrupted ends with that signal.
+    // When Ctrl-C interrupts a pager, its shell ends with that signal.
     if status.success() || status.signal() == Some(signal_hook::consts::SIGINT) {
         Ok(())
     } else {
@@ -263,7 +264,7 @@ pub fn lines(lines: &[String]) -> Result<(), Failure> {
     to_stdout(|out| lines.iter().try_for_each(|l| writeln!(out, "{l}")))
 }
 
-/// Prints notes that make the figures incomplete to stderr, since CSV does not contain notes.
+/// Prints notes about incomplete figures to stderr, since CSV does not contain notes.
 pub fn warn(profile: &crate::model::Profile) {
     use crate::model::{NoteKind, Severity};
     let matters = |n: &&crate::model::Note| {
@@ -272,7 +273,7 @@ pub fn warn(profile: &crate::model::Profile) {
     notes(&profile.file_name(), profile.notes.iter().filter(matters));
 }
 
-/// Returns the sentences of notes, deduplicated, most severe first.
+/// Returns the sentences of notes without duplicates, most severe first.
 fn unique_sentences<'a>(notes: impl Iterator<Item = &'a crate::model::Note>) -> Vec<String> {
     let mut notes: Vec<_> = notes.collect();
     notes.sort_by_key(|n| std::cmp::Reverse(n.severity));
@@ -280,14 +281,14 @@ fn unique_sentences<'a>(notes: impl Iterator<Item = &'a crate::model::Note>) -> 
     notes.into_iter().map(crate::model::Note::to_sentence).filter(|s| said.insert(s.clone())).collect()
 }
 
-/// Prints notes to stderr, deduplicated, most severe first.
+/// Prints notes to stderr without duplicates, most severe first.
 pub fn notes<'a>(file: &str, notes: impl Iterator<Item = &'a crate::model::Note>) {
     for sentence in unique_sentences(notes) {
         note(&format!("{file}: {sentence}"));
     }
 }
 
-/// `warpscope top`.
+/// `warpscope top`: prints groups of launches.
 pub fn top(args: &TopArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let between = args.between.to_window().map_err(Failure::usage)?;
     let parts = if between.is_some() { wants_for_grouping(args.by).with(Parts::STARTS) } else { wants_for_grouping(args.by) };
@@ -359,7 +360,7 @@ pub fn select_kernels(all: &[Kernel], file: &Path, selector: &str, lists: &str) 
     }
 }
 
-/// `warpscope launches`.
+/// `warpscope launches`: prints individual launches.
 pub fn launches(args: &LaunchesArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let profile = interrupt::open_report(&args.file, nsys, Wants::LAUNCHES)?;
     if !profile.totals.is_empty() {

@@ -1,4 +1,4 @@
-//! `warpscope ranges`.
+//! `warpscope ranges`: tree of ranges with device time.
 
 use super::failure::Failure;
 use super::values::word_parser;

@@ -52,13 +52,13 @@ pub struct DigestArgs {
     pub force: bool,
 }
 
-/// Maximum depth of folders: one per rank, or per host and process.
+/// Maximum depth of folders: one level per rank, or one per host and one per process.
 const DEEPEST: usize = 3;
 
 /// Maximum size of a digest file, bytes.
 const MOST: u64 = 64 << 20;
 
-/// Collects the reports in a folder and its subfolders. Follows links, and visits each folder once because links may
+/// Collects the reports in a folder and its subfolders. Follows links and visits each folder once, because links may
 /// form cycles.
 fn gather_reports(folder: &Path, left: usize, seen: &mut HashSet<(u64, u64)>, into: &mut Vec<PathBuf>) -> std::io::Result<()> {
     let meta = std::fs::metadata(folder)?;
@@ -67,7 +67,7 @@ fn gather_reports(folder: &Path, left: usize, seen: &mut HashSet<(u64, u64)>, in
     }
     let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)?.flatten().map(|e| e.path()).collect();
     entries.sort();
-    // Traces of all processes of a run form one report.
+    // Traces of all processes in a run form one report.
     if entries.iter().any(|e| e.extension().is_some_and(|x| x == "wstrace")) {
         into.push(folder.to_owned());
         return Ok(());
@@ -82,7 +82,7 @@ fn gather_reports(folder: &Path, left: usize, seen: &mut HashSet<(u64, u64)>, in
     Ok(())
 }
 
-/// Returns the named reports and those in named folders, choosing one of several forms of the same report.
+/// Returns the named reports and those in named folders, choosing one if the same report exists in several forms.
 fn expand_files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut out = Vec::new();
     for path in named {
@@ -130,13 +130,13 @@ fn decode_digests(files: &[PathBuf]) -> Vec<Option<Result<Vec<Digest>, Failure>>
         let one = |f: &PathBuf| is_digest(f).then(|| decode_digest(f).map(|d| vec![d]));
         let all: Vec<_> =
             files.chunks(piece).map(|part| (part.len(), scope.spawn(move || part.iter().map(one).collect::<Vec<_>>()))).collect();
-        // Files of a panicked thread are read later.
+        // If a thread panicked, its files are read later.
         let parts = all.into_iter().map(|(n, thread)| thread.join().unwrap_or_else(|_| (0..n).map(|_| None).collect()));
         parts.flatten().map(|d| d.map(|d| d.map_err(Failure::wrong))).collect()
     })
 }
 
-/// Returns the digests of a file: reads a digest file, or computes digests from a report.
+/// Returns the digests from a file: reads a digest file, or computes digests from a report.
 fn read_digests(file: &Path, nsys: Option<&Path>) -> Result<Vec<Digest>, Failure> {
     let shown = file.display().to_string();
     if is_digest(file) {
@@ -221,7 +221,7 @@ pub fn compare_ranks(args: &RanksArgs, nsys: Option<&Path>) -> Result<(), Failur
     if !fail.is_empty() {
         return Err(Failure::found(format!("found: {}", fail.join(", "))));
     }
-    // The other reports were printed, but the exit code must report the failure to scripts.
+    // The other reports were printed, but the exit code must tell scripts about the failure.
     if failed.is_empty() {
         Ok(())
     } else {
@@ -233,14 +233,14 @@ pub fn compare_ranks(args: &RanksArgs, nsys: Option<&Path>) -> Result<(), Failur
     }
 }
 
-/// Returns the rank that the launcher gave this process, and the number of ranks.
+/// Returns the rank that the launcher assigned to this process, and the number of ranks.
 fn launcher_rank() -> (Option<u32>, Option<u32>) {
     let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse().ok());
     LAUNCHERS.iter().find_map(|(rank, world)| Some((Some(number(rank)?), number(world)))).unwrap_or_default()
 }
 
-/// Returns the output path of a digest: the given name, by default next to the report. `{rank}` is replaced by the
-/// rank.
+/// Returns the output path of a digest: the given name, or by default a name next to the report. `{rank}` is replaced
+/// with the rank.
 fn goes_to(args: &DigestArgs, digest: &Digest, at: usize, several: bool) -> Result<PathBuf, Failure> {
     let known = digest.rank.map(|r| r.to_string());
     let asked = args.output.as_ref().is_some_and(|o| o.to_string_lossy().contains("{rank}"));
@@ -285,7 +285,7 @@ pub fn write_digests(args: &DigestArgs, nsys: Option<&Path>) -> Result<(), Failu
         one.world = one.world.or(world);
     }
     for (at, one) in all.iter_mut().enumerate() {
-        // Drop the private folder; the name identifies the original report.
+        // Drop the folder, which is private; the name identifies the original report.
         one.file = Path::new(&one.file).file_name().map_or_else(|| one.file.clone(), |n| n.to_string_lossy().into_owned());
         let path = goes_to(args, one, at, several)?;
         let bytes = one.to_bytes();
@@ -299,7 +299,7 @@ pub fn write_digests(args: &DigestArgs, nsys: Option<&Path>) -> Result<(), Failu
     Ok(())
 }
 
-/// Returns the ranks of reports to be analysed together; `None` if they have no collectives in common.
+/// Returns the ranks of reports to be analyzed together; `None` if they have no collectives in common.
 pub fn of_reports(judged: &[(&Profile, &triage::Triage)]) -> Option<(Vec<Digest>, Vec<usize>, ranks::Job)> {
     let (mut all, mut reports) = (Vec::new(), Vec::new());
     for (number, (profile, found)) in judged.iter().enumerate() {

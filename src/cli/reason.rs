@@ -1,4 +1,4 @@
-//! Reasons of errors, for scripts: an identifier never changes its meaning.
+//! Reasons for errors, for scripts: the meaning of an identifier never changes.
 
 use crate::import::ImportError;
 use crate::report::envelope::{Document, Envelope, NextJson};
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::Write;
 
-/// Why a command failed.
+/// Reason why a command failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     Usage,
@@ -89,7 +89,7 @@ impl Reason {
         REASONS.iter().find(|r| r.0 == self).map_or("failed", |r| r.1)
     }
 
-    /// Advice for errors whose message has none.
+    /// Advice for errors whose message contains none.
     fn fix(self) -> &'static str {
         REASONS.iter().find(|r| r.0 == self).map_or("", |r| r.3)
     }
@@ -131,7 +131,7 @@ impl Document for ErrorJson<'_> {
     const NAME: &'static str = "error";
 }
 
-/// The command on the same file that a message proposes: "FILE: …; `warpscope memory` says …".
+/// Command that a message proposes for the same file: "FILE: …; `warpscope memory` says …".
 fn proposed_command(message: &str) -> Option<NextJson> {
     let (file, text) = message.split_once(": ").filter(|(file, _)| std::path::Path::new(file).exists())?;
     let (command, about) = text.split_once("`warpscope ")?.1.split_once('`')?;
@@ -139,19 +139,19 @@ fn proposed_command(message: &str) -> Option<NextJson> {
     is_plain.then(|| NextJson::new(["warpscope", command, file, "--format", "json"], about.trim()))
 }
 
-/// Writes an error as JSON. The advice in a message of ours follows its last semicolon; other errors have the advice of
-/// their reason.
+/// Writes an error as JSON. In warpscope's own messages, the advice follows the last semicolon; other errors use the
+/// advice for their reason.
 pub fn write_error(out: &mut dyn Write, reason: Reason, message: &str, exit: u8) -> std::io::Result<()> {
-    // Those of files say what is there, and may have a semicolon in the file's name.
+    // Errors about files contain no advice, and the file name may contain a semicolon.
     let advises = !matches!(reason, Reason::NoSuchFile | Reason::Unreadable | Reason::UnknownFormat);
     let advice = message.rsplit_once("; ").filter(|_| advises).map_or_else(|| reason.fix(), |m| m.1);
     let error = ProblemJson { code: reason.id(), message, fix: advice, exit };
     Envelope::default().then(proposed_command(message)).write_whole_line(out, &ErrorJson { error })
 }
 
-/// Returns true if a command line asks for JSON.
+/// Returns true if a command line requests JSON.
 pub fn asks_for_json(words: impl Iterator<Item = std::ffi::OsString>) -> bool {
-    // Arguments after `--` are another program's.
+    // Arguments after `--` belong to another program.
     let words: Vec<String> = words.map(|w| w.to_string_lossy().into_owned()).take_while(|w| w != "--").collect();
     words.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json") || words.iter().any(|w| w == "--format=json")
 }

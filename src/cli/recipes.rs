@@ -1,4 +1,4 @@
-//! `warpscope recipes`.
+//! `warpscope recipes`: commands that record a program.
 
 use super::failure::Failure;
 use super::jobs::CheckJobsArgs;
@@ -56,7 +56,7 @@ pub struct RecipesArgs {
     pub program: Vec<String>,
 }
 
-/// Returns the user's own recipes, checked.
+/// Returns the user's own recipes after checking them.
 pub fn user_recipes(config: &Config) -> Result<Vec<User>, Failure> {
     let users: Vec<User> = config
         .recipes
@@ -79,7 +79,7 @@ pub fn user_recipes(config: &Config) -> Result<Vec<User>, Failure> {
     Ok(users)
 }
 
-/// Finds a recipe by its name; the error suggests the nearest one.
+/// Finds a recipe by name; the error suggests the closest match.
 pub fn find_recipe<'a>(id: &str, users: &'a [User]) -> Result<Recipe<'a>, Failure> {
     crate::rerun::recipes::find_recipe(id, users).ok_or_else(|| {
         let near = nearest_match(id, crate::rerun::recipes::all_recipes(users).map(|r| r.id));
@@ -90,7 +90,7 @@ pub fn find_recipe<'a>(id: &str, users: &'a [User]) -> Result<Recipe<'a>, Failur
     })
 }
 
-/// Converts the arguments to the input of a recipe.
+/// Converts the arguments into the input of a recipe.
 pub fn to_wanted(args: &RecipesArgs) -> Wanted {
     Wanted {
         program: args.program.clone(),
@@ -129,7 +129,7 @@ fn list_recipes(users: &[User]) -> Result<(), Failure> {
     print::lines(&lines)
 }
 
-/// `warpscope recipes`.
+/// `warpscope recipes`: prints a command, or lists all recipes.
 pub fn print_recipes(args: &RecipesArgs, config: &Config) -> Result<(), Failure> {
     let users = user_recipes(config)?;
     let Some(id) = &args.recipe else {

@@ -1,4 +1,4 @@
-//! Background work of the explorer for runs: starts and follows them, and updates the library.
+//! Background work for runs in the explorer: starts and follows runs, and updates the library.
 
 use super::event_sources::Wake;
 use super::failure::Failure;
@@ -78,7 +78,7 @@ impl Recorder {
         }
     }
 
-    /// Stops following runs at the end of the explorer; returns a final message.
+    /// Stops following runs when the explorer exits; returns a final message.
     pub fn last_word(&mut self) -> Option<String> {
         self.enough.cancel();
         let held = self.held.as_mut()?;
@@ -96,12 +96,12 @@ impl Recorder {
     fn spawn_work(&self, work: impl FnOnce() -> Msg + Send + 'static) {
         let send = self.send.clone();
         std::thread::spawn(move || {
-            // The receiver is gone if the program is ending.
+            // The receiver is gone if the program is exiting.
             let _ = send.send(Wake::Message(work()));
         });
     }
 
-    /// Changes the library and reloads it.
+    /// Modifies the library and reloads it.
     fn change_library(&self, change: impl FnOnce(&Library) -> Result<(), Failure> + Send + 'static) {
         self.spawn_work(move || {
             let done = || -> Result<_, Failure> {
@@ -166,7 +166,7 @@ impl Recorder {
                 self.step = Cancel::default();
                 let (send, cancel) = (self.send.clone(), self.step.clone());
                 self.stepping = Some(std::thread::spawn(move || {
-                    // The receiver is gone if the program is ending.
+                    // The receiver is gone if the program is exiting.
                     let tell = |news| drop(send.send(Wake::Message(Msg::Step(run, news))));
                     let hear = |line: &str| tell(StepNews::Line(line.to_owned()));
                     let done = match exec_command() {
@@ -212,11 +212,11 @@ impl Recorder {
     }
 
     fn send_request(&self, ask: Ask) {
-        // Sending fails if the thread has ended and follows nothing.
+        // Sending fails if the thread has ended, in which case nothing is being followed.
         let _ = self.asks.as_ref().map(|asks| asks.send(ask));
     }
 
-    /// Monitors the utilization of the GPUs.
+    /// Monitors GPU utilization.
     fn watch_gpus(&self, id: Option<i64>) {
         let (tell, done) = (self.send.clone(), self.enough.clone());
         std::thread::spawn(move || {
@@ -302,7 +302,7 @@ fn exec_command() -> std::io::Result<[OsString; 3]> {
     Ok([std::env::current_exe()?.into_os_string(), EXEC.into(), std::process::id().to_string().into()])
 }
 
-/// Requests a stop of a run that another process owns.
+/// Asks the process that owns a run to stop it.
 fn stop_run(id: i64) -> Result<(), Failure> {
     let run = Library::open()?.run(id)?;
     let Some((pid, started)) = run.holder.filter(|_| run.state.is_live()) else {

@@ -1,4 +1,4 @@
-//! `warpscope rerun`.
+//! `warpscope rerun`: the command that profiles launches again.
 
 use super::failure::Failure;
 use super::triage::phase_windows;
@@ -132,9 +132,9 @@ pub enum RerunFormat {
     Json,
 }
 
-/// `warpscope rerun`.
+/// `warpscope rerun`: prints the command, or verifies its results.
 pub fn print_rerun(args: &RerunArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    // A phase is found by the steps of the run, and launches of graphs that contain only copies by these copies.
+    // Finding a phase requires the steps of the run; graphs that contain only copies are found by these copies.
     let wants = if args.phase.is_some() { Wants::TRIAGE } else { Wants::LAUNCHES.with(Parts::MEMOPS) };
     let profile = interrupt::open_report(&args.file, nsys, wants)?;
     let mut options = parse_options(args, profile.is_amd())?;
@@ -145,7 +145,7 @@ pub fn print_rerun(args: &RerunArgs, nsys: Option<PathBuf>) -> Result<(), Failur
         options.within = Within::Range(find_range(&profile, label, None)?, args.instance);
     }
     let target = resolve_target(args, &profile, &options)?;
-    // For a range name used as push/pop and as start/end, choose the kind that encloses the launch.
+    // If a range name is used both as push/pop and as start/end, choose the kind that encloses the launch.
     if let (Some(label), Target::Launches(launches)) = (&args.within, &target)
         && let Some(first) = launches.first()
     {
@@ -212,7 +212,7 @@ fn parse_options(args: &RerunArgs, amd: bool) -> Result<Options, Failure> {
                 "`{name}` is a section of ncu; of AMD's GPUs `--section` names counters of rocprofv3, such as SQ_WAVES"
             )));
         }
-        // With an unknown set, ncu only prints a warning and profiles nothing.
+        // Given an unknown set, ncu only prints a warning and profiles nothing.
         if !amd && !known.contains(&name.as_str()) && !name.starts_with("regex:") {
             let near = nearest_match(&name, known.iter().copied());
             let hint = near.map_or_else(|| format!("ncu has {}", known.join(", ")), |n| format!("did you mean `{n}`?"));
@@ -250,7 +250,7 @@ fn named_collections(collect: &Collect) -> Vec<(&'static str, String, Vec<&'stat
     }
 }
 
-/// Finds a range by its label; if both kinds exist, the one that encloses the launch.
+/// Finds a range by its label; if both kinds exist, chooses the one that encloses the launch.
 fn find_range(profile: &Profile, label: &str, launch: Option<LaunchId>) -> Result<RangeName, Failure> {
     let named = nvtx::ranges_by_label(profile, label);
     let around = launch.map(|l| nvtx::enclosing_ranges(profile, l.0 as usize)).unwrap_or_default();

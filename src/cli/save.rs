@@ -1,4 +1,4 @@
-//! Writes files for the explorer: scripts named by the user, and texts that cannot be copied to the clipboard.
+//! Writes files for the explorer: scripts named by the user, and text that cannot be copied to the clipboard.
 
 use super::failure::Failure;
 use crate::app::App;
@@ -18,7 +18,7 @@ pub fn save_script(path: &Path, text: &str) -> Result<String, String> {
     }
 }
 
-/// Saves a screen in the format of its extension; appends a number if the name is taken.
+/// Saves a screen in the format given by the extension; appends a number if the name is taken.
 pub fn save_view(path: &Path, (app, view, theme): (&App, &mut View, &Theme)) -> Result<String, String> {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let Some(form) = Form::from_file_name(&name) else {
@@ -37,7 +37,7 @@ pub fn save_view(path: &Path, (app, view, theme): (&App, &mut View, &Theme)) -> 
     Err(format!("{} and the next {MOST_VIEWS} names are taken; choose another", path.display()))
 }
 
-/// Maximum number of screens with the same name.
+/// Maximum number of screens with the same base name.
 const MOST_VIEWS: u32 = 999;
 
 /// Refuses to overwrite an input file or a folder.
@@ -52,8 +52,8 @@ pub fn refuse_overwrite(path: &Path, read: &[PathBuf]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes a file atomically through a temporary file, and creates its folder. An existing file is replaced only if
-/// `replace` is set.
+/// Writes a file atomically through a temporary file, creating its folder if necessary. An existing file is replaced
+/// only if `replace` is set.
 pub fn write_atomically(
     path: &Path,
     replace: bool,
@@ -69,7 +69,7 @@ pub fn write_atomically(
     let file = tempfile::Builder::new().prefix(".warpscope").tempfile_in(folder).map_err(|e| failed(&e.kind()))?;
     let mut out = BufWriter::with_capacity(1 << 20, file.reopen().map_err(|e| failed(&e.kind()))?);
     fill(&mut out).and_then(|()| out.flush()).map_err(|e| failed(&e))?;
-    // Use the mode of ordinary files, not owner-only: other users may collect the files of a job.
+    // Use the mode of ordinary files rather than owner-only: other users may collect the files of a job.
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     file.as_file().set_permissions(mode).map_err(|e| failed(&e))?;
     if replace {
@@ -81,7 +81,7 @@ pub fn write_atomically(
     })
 }
 
-/// Saves a text in a folder and returns the path.
+/// Saves text in a folder and returns the path.
 pub fn save_text(text: &str, folder: &Path) -> std::io::Result<PathBuf> {
     crate::launch::private_files::write_private_file(folder, "copied.txt", text.as_bytes(), 0o600)
 }

@@ -1,4 +1,4 @@
-//! `warpscope schema`: JSON Schema of what the commands print.
+//! `warpscope schema`: JSON Schema of the commands' output.
 
 use super::failure::Failure;
 use super::values::word_parser;
@@ -19,7 +19,7 @@ pub struct SchemaArgs {
     pub format: Option<Format>,
 }
 
-/// All schemas: of reports and runs, and of what only the command line prints.
+/// All schemas: those of reports and runs, and those printed only by the command line.
 fn all_schemas() -> Vec<SchemaInfo> {
     let mut all = list_schemas();
     all.extend([schema_of::<doctor::DoctorJson<'static>>(), schema_of::<reason::ErrorJson<'static>>()]);

@@ -1,4 +1,4 @@
-//! Samples the metrics of a traced inference server in a separate process, without any change to the traced program.
+//! Samples the metrics of a traced inference server in a separate process, without changing the traced program.
 
 use super::failure::Failure;
 use super::print;
@@ -34,9 +34,9 @@ pub fn start_sampling(url: &str, output: &Path) {
     }
 }
 
-/// Starts the sampler with the file as its stdout. The sampler's parent exits at once, so that the program does not get
-/// an unexpected child. (If the program is the first process of a container, it still does, because orphans become its
-/// children.)
+/// Starts the sampler with the file as its stdout. The sampler's parent exits immediately, so that the program does not
+/// get an unexpected child. (If the program is the first process of a container, it does get one, because it adopts
+/// orphans.)
 fn spawn_sampler(url: &str, path: &Path) -> std::io::Result<()> {
     let mut file = open_locked_output(path)?;
     file.set_len(0)?;
@@ -59,10 +59,10 @@ pub fn sample_in_background(pid: u32, url: &str, started: u64) -> Result<(), Fai
     Ok(())
 }
 
-/// Writes a sample per second to stdout until the program ends. If the page does not answer, that sample is missing.
+/// Writes one sample per second to stdout until the program ends. If the page does not answer, the sample is skipped.
 pub fn sample_until_end(pid: u32, url: &str, started: u64) -> Result<(), Failure> {
-    // Succeeds because the sampler is not a group leader. Without a session, keys pressed in the terminal could end the
-    // sampler early.
+    // Succeeds because the sampler is not a group leader. Without a session of its own, the sampler could be ended
+    // early by keys pressed in the terminal.
     let _ = start_own_session();
     close_inherited_descriptors();
     let mut file = std::io::stdout();
@@ -77,7 +77,7 @@ pub fn sample_until_end(pid: u32, url: &str, started: u64) -> Result<(), Failure
         });
         match found {
             Some((sample, url)) => {
-                // Write each line at once, so that readers never get partial lines.
+                // Write each line as a whole, so that readers never get partial lines.
                 file.write_all(format!("{}\n", format_sample(&sample)).as_bytes())?;
                 file.flush()?;
                 (known, failures) = (Some(url), 0);
@@ -93,7 +93,7 @@ pub fn sample_until_end(pid: u32, url: &str, started: u64) -> Result<(), Failure
     Ok(())
 }
 
-/// Copies the samples of a traced program beside a snapshot of it.
+/// Copies the samples of a traced program next to a snapshot of it.
 pub fn copy_samples(output: &Path, snapshot: &Path) {
     let to = metrics_path(&metrics_prefix(snapshot));
     if let Ok(bytes) = crate::launch::open::read_regular(&metrics_path(output))

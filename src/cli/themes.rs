@@ -1,4 +1,4 @@
-//! `warpscope themes`.
+//! `warpscope themes`: names of all themes.
 
 use super::failure::Failure;
 use super::print;

@@ -1,4 +1,4 @@
-//! `--from` and `--to`: a window of time.
+//! `--from` and `--to`: a time window.
 
 /// A window of time.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]

@@ -1,4 +1,4 @@
-//! `warpscope timeline` and `warpscope events`.
+//! `warpscope timeline` and `warpscope events`: a time window as text or as a list of events.
 
 use super::failure::Failure;
 use super::time_window::Between;

@@ -108,10 +108,10 @@ fn range_gate(named: &str, nth: Option<u32>) -> Result<Gate, Failure> {
     Ok(Gate::Nvtx { domain, text, nth })
 }
 
-/// Minimum room for a trace, bytes.
+/// Minimum free space for a trace, bytes.
 const LEAST_ROOM: u64 = 64 << 20;
 
-/// Checks that files can be written to a folder, and warns if it is nearly full.
+/// Checks that files can be written to a folder, and warns if the disk is nearly full.
 fn check_writable(folder: &Path) -> Result<(), Failure> {
     let refused = |e| Failure::unable(format!("{}: nothing can be written there ({e}); name another place with -o", folder.display()));
     let room = try_to_write(folder).map_err(refused)?;
@@ -150,7 +150,7 @@ fn start_tracer(args: &TraceArgs) -> Result<std::convert::Infallible, Failure> {
     }
     let words: Vec<String> = args.program.iter().map(|w| w.to_string_lossy().into_owned()).collect();
     let first = words.first().map_or("", String::as_str);
-    // The program itself may not be allowed to write either, but then nothing can be said before.
+    // The traced program may still be unable to write there, but that cannot be reported in advance.
     check_writable(folder)?;
     let obstacle = find_obstacle(&words);
     if let Some(obstacle) = &obstacle {

@@ -1,4 +1,4 @@
-//! `warpscope triage`.
+//! `warpscope triage`: bottlenecks of a run.
 
 use super::failure::Failure;
 use super::time_window::Between;
@@ -52,7 +52,7 @@ fn parse_operations(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Returns the time windows in which the devices worked on ranges of that name.
+/// Returns the time windows in which the devices worked on ranges with that name.
 fn ranges_called(profile: &Profile, file: &str, name: &str) -> Result<Vec<(i64, i64)>, Failure> {
     let found = triage::range_windows(profile, name);
     if !found.is_empty() {
@@ -77,7 +77,7 @@ pub fn phase_windows(profile: &Profile, file: &str, phase: Phase, device: Option
     Ok(windows)
 }
 
-/// Returns the windows that a range, a phase or two times choose; none for the steady state.
+/// Returns the windows selected by a range, a phase or two times; empty for the steady state.
 pub fn scope_windows(
     profile: &Profile,
     file: &str,

@@ -18,16 +18,16 @@ pub fn parse_seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A type from another layer whose values have names on the command line.
+/// A type from another layer whose values have command-line names.
 pub trait Words: Clone + Send + Sync + 'static {
     /// Returns all values with their names, in the order of the help text.
     fn all() -> Vec<(Self, &'static str)>;
 
-    /// A second name of a value, which is not listed.
+    /// Alternative name of a value, which is not listed.
     const ALIAS: Option<(&'static str, &'static str)> = None;
 }
 
-/// Returns the parser of an option that takes one of these names.
+/// Returns the parser of an option that accepts one of these names.
 pub fn word_parser<T: Words>() -> impl TypedValueParser<Value = T> {
     let of = |alias: &str| T::ALIAS.filter(|a| a.0 == alias).map(|a| a.1);
     let value = |word: &'static str| match T::ALIAS.filter(|a| a.1 == word) {
@@ -58,7 +58,7 @@ impl Words for Format {
         vec![(Self::Table, "table"), (Self::Csv, "csv"), (Self::Json, "json"), (Self::Md, "md")]
     }
 
-    // As `rerun` calls it.
+    // `rerun` uses this name.
     const ALIAS: Option<(&'static str, &'static str)> = Some(("text", "table"));
 }
 
@@ -95,13 +95,13 @@ pub fn launch_sort_parser() -> impl TypedValueParser<Value = Sort> {
     sort_parser(sort_orders(&launches::columns()))
 }
 
-/// Parses a percentage of a run's time, above 0 and at most 100.
+/// Parses a percentage of a run's time, greater than 0 and at most 100.
 pub fn parse_percent(text: &str) -> Result<f64, String> {
     let value = text.strip_suffix('%').unwrap_or(text).parse::<f64>().ok().filter(|p| *p > 0.0 && *p <= 100.0);
     value.ok_or_else(|| "a number above 0 and at most 100".to_owned())
 }
 
-/// Converts a percentage above 0 to whole thousandths, at least one.
+/// Converts a percentage greater than 0 to whole thousandths, at least one.
 pub fn to_thousandths(percent: f64) -> u32 {
     (percent * 10.0).round().max(1.0) as u32
 }
@@ -113,7 +113,7 @@ pub fn parse_ranks(text: &str) -> Result<(u32, u32), String> {
     pair.filter(|(first, last)| first <= last).ok_or_else(|| "ranks such as 0,8,16 or 0-7".to_owned())
 }
 
-/// Splits the name of a range into domain and text; an `@` in the name is written `\@`.
+/// Splits the name of a range into domain and label; an `@` in the name is written `\@`.
 pub fn named_range(named: &str) -> Result<(Option<String>, String), String> {
     let at = named.char_indices().rev().find(|&(i, c)| c == '@' && !named[..i].ends_with('\\')).map(|(i, _)| i);
     let (text, domain) = at.map_or((named, None), |i| (&named[..i], Some(named[i + 1..].to_owned())));
@@ -141,16 +141,16 @@ pub fn parse_kernel(text: &str) -> Result<Chosen, String> {
     Ok(Chosen { kernel: kernel.to_owned(), nth, stalls: false })
 }
 
-/// Validates a kernel to measure, and returns the text unchanged.
+/// Validates a kernel to measure and returns the text unchanged.
 pub fn check_kernel(text: &str) -> Result<String, String> {
     parse_kernel(text).map(|_| text.to_owned())
 }
 
-/// Parses the URL of a metrics page, or `auto`. Only HTTP: a page on this machine, or inside of a cluster.
+/// Parses the URL of a metrics page, or `auto`. Only HTTP: the page is on this machine or inside a cluster.
 pub fn parse_metrics_url(text: &str) -> Result<String, String> {
     let named = |rest: &str| !rest.is_empty() && !rest.starts_with('/') && !rest.contains(char::is_whitespace);
     if text == "auto" || text.strip_prefix("http://").is_some_and(named) {
-        // Default to the page that Prometheus reads.
+        // Default to the path that Prometheus reads.
         let path = text.strip_prefix("http://").is_none_or(|rest| rest.trim_end_matches('/').contains('/'));
         Ok(if path { text.to_owned() } else { format!("{}/metrics", text.trim_end_matches('/')) })
     } else {

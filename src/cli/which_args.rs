@@ -1,4 +1,4 @@
-//! Launches that `run` and `trace` measure, and the metrics.
+//! Launches and metrics that `run` and `trace` measure.
 
 use super::values::named_range;
 use crate::launch::tracer::{NvtxRange, Only, question_names};
@@ -46,7 +46,7 @@ impl Which {
         Ok(Only { grid: self.only_grid, block: self.only_block, range })
     }
 
-    /// Returns the same as options of `warpscope trace`.
+    /// Returns the selection as options for `warpscope trace`.
     pub fn to_args(&self) -> Vec<[String; 2]> {
         let list = |size: Size| size.map(|n| n.to_string()).join(",");
         let all = [

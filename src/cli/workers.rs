@@ -1,5 +1,5 @@
-//! Threads that run analyses for the explorer's event loop. Work that the user waits for has priority. A newer
-//! request of the same kind for the same report replaces a waiting one, and cancels a running one.
+//! Threads that run analyses for the explorer's event loop. Work that the user is waiting for has priority. A newer
+//! request of the same kind for the same report replaces a waiting one and cancels a running one.
 
 use super::event_sources::Wake;
 use crate::app::{Msg, Work, jobs};
@@ -19,7 +19,7 @@ struct Queue {
     doing: Vec<(u64, Box<Work>, Cancel)>,
     /// Sequence number of the last request.
     last: u64,
-    /// Shutdown was requested.
+    /// True once shutdown was requested.
     over: bool,
 }
 
@@ -34,7 +34,7 @@ impl Queue {
         self.waiting.push((self.last, work));
     }
 
-    /// Returns the most urgent work; ties prefer the oldest.
+    /// Returns the most urgent work; among equally urgent work, the oldest comes first.
     fn next_work(&mut self) -> Option<(u64, Box<Work>, Cancel)> {
         let at = (0..self.waiting.len()).min_by_key(|&i| (self.waiting[i].1.urgency(), self.waiting[i].0))?;
         let (number, work) = self.waiting.remove(at);
@@ -50,12 +50,12 @@ pub struct Workers {
 }
 
 fn lock_queue(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
-    // Analyses cannot poison the lock: their panics are caught outside of it.
+    // Analyses cannot poison the lock: they run, and their panics are caught, outside it.
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Workers {
-    /// Starts threads that send their results: at least two, so that urgent work can overtake long work.
+    /// Starts threads that send their results: at least two, so that urgent work can overtake long-running work.
     pub fn new(send: &Sender<Wake>) -> Self {
         let shared = Arc::<(Mutex<Queue>, Condvar)>::default();
         let threads = std::thread::available_parallelism().map_or(2, NonZero::get).clamp(2, MOST);

@@ -1,4 +1,4 @@
-//! Cuts documents to a size: the rows that weigh least are left out first, then the ends of lists and texts.
+//! Cuts documents to a size: rows with the smallest weight are dropped first, then the ends of lists and strings.
 
 use super::output::TOKEN;
 use crate::analysis::table::Column;
@@ -39,25 +39,25 @@ impl LeftOutJson {
     }
 }
 
-/// Rows of a table of which a budget kept the heaviest.
+/// Outcome of applying a budget to the rows of a table, of which the heaviest were kept.
 #[derive(Clone, Copy, Debug, Default)]
 struct Kept {
     left_out: usize,
-    /// Field of the weight; without one, earlier rows weigh more.
+    /// Field that contains the weight; without one, earlier rows weigh more.
     weight: Option<&'static str>,
 }
 
 thread_local! {
-    /// The table of the document that is being written. A document has at most one.
+    /// Table of the document that is being written. A document has at most one.
     static KEPT: Cell<Kept> = const { Cell::new(Kept { left_out: 0, weight: None }) };
 }
 
-/// The column that says how much a row matters, if the rows are not in that order.
+/// Column that indicates how important a row is, if the rows are not in that order.
 fn weight_column<R>(columns: &[Column<R>]) -> Option<&Column<R>> {
     columns.iter().find(|c| c.weighs)
 }
 
-/// Weight of a row: changes weigh by their size, not by their sign.
+/// Weight of a row: changes are weighted by absolute value.
 fn weight_of<R>(column: &Column<R>, row: &R) -> i64 {
     match (column.value)(row) {
         crate::analysis::table::Value::Int(n) => n.saturating_abs(),
@@ -66,14 +66,14 @@ fn weight_of<R>(column: &Column<R>, row: &R) -> i64 {
     }
 }
 
-/// The heaviest `most` rows in their order, with their weights, and the number of those left out.
+/// The heaviest `most` rows in their original order, with their weights, and the number of rows dropped.
 fn keep_heaviest<R, B: Borrow<R>>(columns: &[Column<R>], rows: impl Iterator<Item = B>, most: usize) -> (Vec<(i64, B)>, usize) {
     let Some(column) = weight_column(columns) else {
         let mut rows = rows;
         let kept = (0..most).rev().zip(rows.by_ref()).map(|(weight, row)| (i64::try_from(weight).unwrap_or(i64::MAX), row)).collect();
         return (kept, rows.count());
     };
-    // Of rows that weigh the same, the first ones stay.
+    // Among rows of equal weight, the first ones are kept.
     let mut heap: BinaryHeap<Reverse<(i64, Reverse<usize>)>> = BinaryHeap::new();
     let mut held: BTreeMap<usize, (i64, B)> = BTreeMap::new();
     let mut left_out = 0;
@@ -91,18 +91,18 @@ fn keep_heaviest<R, B: Borrow<R>>(columns: &[Column<R>], rows: impl Iterator<Ite
     (held.into_values().collect(), left_out)
 }
 
-/// Minimum size of a row in any format, bytes: a budget cannot hold more rows.
+/// Minimum size of a row in any format, bytes; it limits the number of rows that a budget can hold.
 const LEAST_ROW: usize = 8;
 
-/// Keeps the rows of JSON that a budget may hold; notes what was left out for [`shrink`].
+/// Keeps the JSON rows that a budget can hold; records for [`shrink`] what was dropped.
 pub(super) fn keep_for_json<R, B: Borrow<R>>(columns: &[Column<R>], rows: impl Iterator<Item = B>, budget: usize) -> Vec<B> {
     let (kept, left_out) = keep_heaviest(columns, rows, (budget / LEAST_ROW).max(1));
     KEPT.set(Kept { left_out, weight: weight_column(columns).map(|c| c.id) });
     kept.into_iter().map(|k| k.1).collect()
 }
 
-/// The most heaviest rows whose text fits, in their order, and the number of those left out. `print` returns the size of
-/// some rows, given by their indices.
+/// As many of the heaviest rows as fit when printed, in their original order, and the number of rows dropped. `print`
+/// returns the printed size of some rows, given by their indices.
 pub(super) fn keep_for_text<R, B: Borrow<R>>(
     columns: &[Column<R>],
     rows: impl Iterator<Item = B>,
@@ -114,7 +114,7 @@ pub(super) fn keep_for_text<R, B: Borrow<R>>(
     order.sort_by_key(|&at| (Reverse(kept[at].0), at));
     let rank: BTreeMap<usize, usize> = order.into_iter().enumerate().map(|(rank, at)| (at, rank)).collect();
     let first = |most: usize| kept.iter().enumerate().filter(|(at, _)| rank[at] < most).map(|(_, k)| &k.1).collect::<Vec<_>>();
-    // The size grows with the number of rows, but for widths of columns.
+    // The size grows with the number of rows, except for the effect of column widths.
     let (mut fits, mut above) = (1.min(kept.len()), kept.len() + 1);
     while above - fits > 1 {
         let middle = fits.midpoint(above);
@@ -125,15 +125,15 @@ pub(super) fn keep_for_text<R, B: Borrow<R>>(
     (kept, left_out)
 }
 
-/// Fields of the frame: they matter less than the document's own.
+/// Fields of the frame, which matter less than the document's own fields.
 const FRAME: [&str; 5] = ["schema", "source", "coverage", "notes", "next"];
-/// Weight of a document's own field against one of the frame.
+/// Weight of a document's own field relative to a field of the frame.
 const OWN: usize = 4;
 /// Values up to this size are never cut, bytes.
 const SHORT: usize = 60;
-/// Objects with more fields are maps from names to values: no document declares so many.
+/// Objects with more fields are maps from names to values: no document declares that many.
 pub(super) const MOST_FIELDS: usize = 64;
-/// Room for `left_out` itself, bytes.
+/// Space reserved for `left_out` itself, bytes.
 const NOTICE: usize = 300;
 
 fn size_of(value: &Value) -> usize {
@@ -164,7 +164,7 @@ impl Cuts {
         *cut = (cut.0 + shown, cut.1 + of);
     }
 
-    /// Notes that the elements of a list that were still there are gone, too.
+    /// Records that the remaining elements of a list have been dropped, too.
     fn add_emptied(&mut self, path: &str, elements: usize) {
         match self.lists.get_mut(path) {
             Some(cut) => cut.0 = cut.0.saturating_sub(elements),
@@ -184,12 +184,12 @@ fn shrink_text(text: &mut String, most: usize, cuts: &mut Cuts) {
     }
 }
 
-/// Number of elements of a list that are rather shortened than left out, and the size below which nothing is gained by
-/// it, bytes.
+/// Number of elements of a list that are shortened rather than dropped, and the size below which shortening an element
+/// gains nothing, bytes.
 const SEVERAL: usize = 5;
 const LEAST_ELEMENT: usize = 400;
 
-/// Keeps the heaviest elements of a list that fit, in their order, and at least one.
+/// Keeps the heaviest elements of a list that fit, in their original order, and at least one.
 fn shrink_list(list: &mut Vec<Value>, most: usize, weight: Option<&str>, path: &str, cuts: &mut Cuts) {
     let before = list.len();
     let mut order: Vec<usize> = (0..before).collect();
@@ -197,7 +197,7 @@ fn shrink_list(list: &mut Vec<Value>, most: usize, weight: Option<&str>, path: &
         let of = |at: usize| list[at][field].as_f64().map_or(0.0, f64::abs);
         order.sort_by(|&a, &b| of(b).total_cmp(&of(a)).then(a.cmp(&b)));
     }
-    // Several large elements in short say more than one in full, as long as they fit: values have a least size.
+    // Several large elements in short form say more than a single full one, if they fit: values have a minimum size.
     let elements = format!("{path}[]");
     let mut several = before.min(SEVERAL).min(most / LEAST_ELEMENT).max(1);
     loop {
@@ -244,7 +244,7 @@ fn shrink_map(map: &mut Map<String, Value>, most: usize, path: &str, cuts: &mut 
     cuts.add_list(path, taken, before);
 }
 
-/// Divides the room among fields: what a small field does not need is left for the others.
+/// Divides the space among fields; space that a small field does not need is available to the others.
 fn shrink_object(map: &mut Map<String, Value>, most: usize, weight: Option<&str>, path: &str, cuts: &mut Cuts) {
     let share = |name: &str| if path.is_empty() && !FRAME.contains(&name) { OWN } else { 1 };
     let mut fields: Vec<(usize, String)> = map.iter().map(|(name, value)| (name.len() + 4 + size_of(value), name.clone())).collect();
@@ -254,7 +254,7 @@ fn shrink_object(map: &mut Map<String, Value>, most: usize, weight: Option<&str>
     for (size, name) in fields {
         let own = room * share(&name) / shares.max(1);
         shares -= share(&name);
-        // Nobody can use a document without its name, or half a command.
+        // A document without its name, or half a command, is useless.
         let whole = path.is_empty() && matches!(name.as_str(), "schema" | "source") || name == "argv";
         let Some(value) = map.get_mut(&name).filter(|_| size > own && !whole) else {
             room = room.saturating_sub(size);
@@ -267,7 +267,7 @@ fn shrink_object(map: &mut Map<String, Value>, most: usize, weight: Option<&str>
 }
 
 fn shrink_value(value: &mut Value, most: usize, weight: Option<&str>, path: &str, cuts: &mut Cuts) {
-    // A triple of extents, a name or an identifier is whole or missing.
+    // A triple of extents, a name or an identifier is either complete or missing.
     if size_of(value) <= most.max(SHORT) {
         return;
     }
@@ -280,15 +280,15 @@ fn shrink_value(value: &mut Value, most: usize, weight: Option<&str>, path: &str
     }
 }
 
-/// Lists of a document that may be empty, with their sizes in bytes: those of the frame, then those in other values. A
-/// document's own lists keep an element: without it, it says nothing.
+/// Lists of a document that may be emptied, with their sizes in bytes: those of the frame, then those in other values.
+/// A document's own lists keep at least one element, without which the document says nothing.
 fn list_sizes(document: &Value) -> BTreeMap<String, usize> {
     fn visit(value: &Value, path: &str, sizes: &mut BTreeMap<String, usize>) {
         match value {
             Value::Array(list) => {
                 let own = !path.contains(['.', '[']) && !FRAME.contains(&path);
                 let whole = path == "source" || path.rsplit('.').next() == Some("argv");
-                // A triple of extents is whole, too.
+                // A triple of extents is never cut either.
                 let numbers = list.iter().all(Value::is_number);
                 if !own && !whole && !numbers {
                     *sizes.entry(path.to_owned()).or_default() += size_of(value);
@@ -348,7 +348,8 @@ fn empty_until_fits(document: &mut Value, most: usize, cuts: &mut Cuts) {
     }
 }
 
-/// Shrinks a document to about `budget` bytes, and returns what was left out. `whole` is the command that prints all.
+/// Shrinks a document to about `budget` bytes and returns what was left out. `whole` is the command that prints
+/// everything.
 pub(super) fn shrink(document: &mut Value, budget: usize, whole: &[String]) -> Option<LeftOutJson> {
     let kept = KEPT.take();
     let mut cuts = Cuts::default();
@@ -358,7 +359,7 @@ pub(super) fn shrink(document: &mut Value, budget: usize, whole: &[String]) -> O
         empty_until_fits(document, most, &mut cuts);
     }
     if kept.left_out > 0 {
-        // The rows that were never made count, too.
+        // Rows that were never created count, too.
         let rows = ["rows", "events"].into_iter().find_map(|name| Some((name, document[name].as_array()?.len())));
         let (name, shown) = rows.unwrap_or(("rows", 0));
         let cut = cuts.lists.entry(name.to_owned()).or_insert((shown, shown));
@@ -371,7 +372,7 @@ pub(super) fn shrink(document: &mut Value, budget: usize, whole: &[String]) -> O
     (cut || left_out.tokens.is_some()).then_some(left_out)
 }
 
-/// The sentence that says that rows were left out of a table.
+/// Sentence saying that rows were left out of a table.
 pub(super) fn left_out_sentence(rows: usize, whole: &[String]) -> String {
     format!(
         "{} left out for the budget, those that matter least; all of it: {}",

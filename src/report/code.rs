@@ -15,20 +15,20 @@ use std::io::{self, Write};
 #[derive(Clone, Debug)]
 pub struct Hot {
     pub result: usize,
-    /// File name without folders; for an instruction, the file of its line.
+    /// File name without folders; for an instruction, the file of its source line.
     pub file: Option<String>,
     /// Line number, from 1.
     pub line: Option<u32>,
-    /// Address at profiling time; not for lines.
+    /// Address at profiling time; instructions only.
     pub address: Option<String>,
-    /// Function and offset, as `NAME+0x10`; not for lines.
+    /// Function and offset, as `NAME+0x10`; instructions only.
     pub place: Option<String>,
     pub samples: f64,
     /// Share of all samples in percent.
     pub share_percent: f64,
-    /// Executions by warps.
+    /// Number of executions by warps.
     pub executed: Option<f64>,
-    /// Executions by threads.
+    /// Number of executions by threads.
     pub threads: Option<f64>,
     /// The most frequent stall reason.
     pub stall: Option<String>,
@@ -38,7 +38,7 @@ pub struct Hot {
     pub excess_l2_sectors: Option<f64>,
     /// Wavefronts beyond what accesses without bank conflicts need.
     pub excess_shared_wavefronts: Option<f64>,
-    /// Text of the line or of the instruction.
+    /// Text of the line or instruction.
     pub text: Option<String>,
 }
 

@@ -26,7 +26,7 @@ fn infos<R>(columns: Vec<Column<R>>) -> Vec<ColumnInfo> {
 /// A command that prints a table.
 pub struct PrintedTable {
     pub command: &'static str,
-    /// Rows of JSON have these fields, too; otherwise JSON is a document of its own.
+    /// True if JSON rows have these fields, too; otherwise, the JSON is a separate kind of document.
     pub json_rows: bool,
     pub columns: Vec<ColumnInfo>,
 }

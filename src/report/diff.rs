@@ -17,7 +17,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Writes a line for each changed kernel with a predicted gain.
+/// Writes one line for each changed kernel with a predicted gain.
 pub fn write_predictions(out: &mut dyn Write, rows: &[&DiffRow]) -> io::Result<()> {
     let kept: Vec<_> = rows.iter().filter_map(|r| Some((r.name(), r.hint_outcome()?))).collect();
     if !kept.is_empty() {
@@ -32,7 +32,7 @@ pub fn write_predictions(out: &mut dyn Write, rows: &[&DiffRow]) -> io::Result<(
     }
 }
 
-/// Maximum number of lines on predictions in a table for people.
+/// Maximum number of lines about predictions in a human-readable table.
 const PROMISES: usize = 10;
 
 #[derive(Serialize, JsonSchema)]
@@ -46,16 +46,16 @@ fn finding_ids(t: &Triage) -> Vec<&'static str> {
     t.findings.iter().map(|f| f.id.id()).collect()
 }
 
-/// Minimum change of a listed time category, in percentage points of the window.
+/// Minimum change in a time category for it to be listed, in percentage points of the window.
 const POINTS: f64 = 1.0;
 
-/// Maximum number of functions whose idle time changed, and the least change of one, as a share of the idle time of the
-/// run that idles longer.
+/// Maximum number of listed functions whose idle time changed, and the minimum change for a function to be listed, as a
+/// share of the idle time of the run that idles longer.
 const LINES: usize = 3;
 const LEAST_LINE: f64 = 0.05;
 
-/// Writes the functions of the program at which the GPU waits longer or shorter than before; nothing if the threads that
-/// launch were not sampled in both runs.
+/// Writes the functions of the program at which the GPU waits longer or shorter than before; writes nothing if the
+/// launching threads were not sampled in both runs.
 fn write_lines(out: &mut dyn Write, was: &Triage, is: &Triage) -> io::Result<()> {
     let (before, after) = (&was.host_time, &is.host_time);
     if before.times.is_empty() || after.times.is_empty() {
@@ -75,7 +75,7 @@ fn write_lines(out: &mut dyn Write, was: &Triage, is: &Triage) -> io::Result<()>
     Ok(())
 }
 
-/// Writes the changes of the time breakdown and of the findings, for people: "launching went from 61% to 8%".
+/// Writes the changes in the time breakdown and in the findings as sentences: "launching went from 61% to 8%".
 pub fn write_attribution(out: &mut dyn Write, was: &Triage, is: &Triage) -> io::Result<()> {
     writeln!(out)?;
     let mut parts: Vec<(TimeCategory, f64, f64)> =
@@ -185,7 +185,7 @@ pub fn write_json(
     Envelope::of_profiles([before, after]).then(next).write(out, &all)
 }
 
-/// Prints the comparison in a format other than JSON; a table for people begins with the totals.
+/// Prints the comparison in a format other than JSON; a human-readable table begins with the totals.
 pub fn print_rows(out: &mut dyn Write, diff: &Diff, rows: &[&DiffRow], format: Format, width: Option<usize>) -> io::Result<()> {
     if format == Format::Table {
         writeln!(out, "{}", totals_sentence(diff))?;
@@ -194,7 +194,7 @@ pub fn print_rows(out: &mut dyn Write, diff: &Diff, rows: &[&DiffRow], format: F
     table::print_rows(changes::columns(), rows.iter().copied(), out, format, width)
 }
 
-/// One sentence with the totals.
+/// Sentence with the totals.
 pub fn totals_sentence(diff: &Diff) -> String {
     let change =
         diff.total_change_percent().filter(|_| !diff.one_isolated).map_or_else(String::new, |p| format!(" ({})", format_percent_change(p)));

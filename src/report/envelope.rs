@@ -1,4 +1,4 @@
-//! The frame that all JSON has in common: what it is, what it was read from, what is missing, and what to run next.
+//! The frame that all JSON documents share: type, source, missing data, and the command to run next.
 
 use super::budget::{LeftOutJson, shrink};
 use super::coverage::CoverageJson;
@@ -13,9 +13,9 @@ use std::io::{self, Write};
 
 /// A JSON document of a command, without its frame.
 pub trait Document: Serialize + JsonSchema {
-    /// Name of the schema: the command that prints it, with a word for an option that changes its content.
+    /// Name of the schema: the command that prints it, plus a word for any option that changes the content.
     const NAME: &'static str;
-    /// Major and minor version: the minor one grows with each field that is added, the major one with any other change.
+    /// Major and minor version: new fields increase the minor version, all other changes the major one.
     const VERSION: &'static str = "1.0";
 }
 
@@ -70,7 +70,7 @@ impl NextJson {
         Self { argv: argv.into_iter().map(Into::into).collect(), why: why.to_owned() }
     }
 
-    /// A command of warpscope on a report. The file is given as a path that no option can be confused with.
+    /// A warpscope command on a report. The file is given as a path that cannot be mistaken for an option.
     pub fn on_report<'w>(command: &'w str, source: &Source, rest: impl IntoIterator<Item = &'w str>, why: &str) -> Self {
         let file = source.file.display().to_string();
         let file = if file.starts_with('-') { format!("./{file}") } else { file };
@@ -105,7 +105,7 @@ struct Framed<'a, D> {
 }
 
 impl<'a> Envelope<'a> {
-    /// The frame of what was computed from some reports.
+    /// Frame of a document computed from profiles.
     pub fn of_profiles(profiles: impl IntoIterator<Item = &'a Profile>) -> Self {
         let mut out = Self::default();
         for profile in profiles {
@@ -120,13 +120,13 @@ impl<'a> Envelope<'a> {
         Self::of_profiles([profile])
     }
 
-    /// The frame of what was computed from the digests of some reports: names of the tool and of the file.
+    /// Frame of a document computed from digests, given the tool and file name of each report.
     pub fn of_files(files: impl IntoIterator<Item = (&'a str, String)>) -> Self {
         let source = |(tool, file)| SourceJson { tool, tool_version: None, file };
         Self { source: files.into_iter().map(source).collect(), ..Self::default() }
     }
 
-    /// The frame of what was read from a report that has no timeline.
+    /// Frame of a document read from a report that has no timeline.
     pub fn of_source(source: &'a Source, notes: &'a [Note]) -> Self {
         Self { source: vec![source.into()], notes: notes.iter().map(NoteJson::from).collect(), ..Self::default() }
     }
@@ -141,7 +141,8 @@ impl<'a> Envelope<'a> {
         self
     }
 
-    /// Writes a document as JSON: one line for each element of its lists, so that lines can be searched and compared.
+    /// Writes a document as JSON, with one line for each element of its lists, so that lines can be searched and
+    /// compared.
     pub fn write<D: Document>(&self, out: &mut dyn Write, document: &D) -> io::Result<()> {
         self.write_as(out, document, Layout::LinePerElement, output().budget)
     }
@@ -151,7 +152,7 @@ impl<'a> Envelope<'a> {
         self.write_as(out, document, Layout::OneLine, output().budget)
     }
 
-    /// Writes a document on one line, of which nothing may be left out.
+    /// Writes a document on one line without leaving anything out.
     pub fn write_whole_line<D: Document>(&self, out: &mut dyn Write, document: &D) -> io::Result<()> {
         self.write_as(out, document, Layout::OneLine, None)
     }
@@ -174,7 +175,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Schema of a document with its frame.
+/// Schema of a document including its frame.
 pub struct SchemaInfo {
     pub name: &'static str,
     pub version: &'static str,
@@ -182,7 +183,7 @@ pub struct SchemaInfo {
     pub schema: Value,
 }
 
-/// The schema of a document, from the declarations that print it.
+/// Returns the schema of a document, derived from the types that are serialized.
 pub fn schema_of<D: Document + 'static>() -> SchemaInfo {
     let mut schema =
         SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Framed<'static, D>>().to_value();

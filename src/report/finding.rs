@@ -65,7 +65,7 @@ pub struct FindingJson<'a> {
 }
 
 impl FindingJson<'_> {
-    /// The command that confirms the finding.
+    /// Command that confirms the finding.
     pub fn next_step(&self) -> Option<NextJson> {
         let confirm = self.confirm.as_ref()?;
         Some(NextJson::new(confirm.argv, &format!("{}: {}", self.id, confirm.why)))

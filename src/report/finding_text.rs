@@ -1,19 +1,19 @@
-//! A finding in words: one form for all findings on runs, kernels and memory, and its renderings as text and as
-//! Markdown. Texts are unescaped: renderers escape them.
+//! A finding in words: one form for all findings about runs, kernels and memory, rendered as text and as
+//! Markdown. Strings are unescaped: renderers escape them.
 
 use super::output::bold;
 use super::table::write_wrapped;
 use crate::model::text::escape_unsafe;
 use std::io::{self, Write};
 
-/// A number that led to a finding.
+/// A value that supports a finding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EvidenceText {
     pub name: String,
     pub value: String,
-    /// Threshold that the value met, with its source: `≥ 80 %: ncu's own rule`; empty without one.
+    /// Threshold that the value met, with its source: `≥ 80 %: ncu's own rule`; empty if there is none.
     pub threshold: String,
-    /// Name of the metric in the report; empty if the number is no single metric.
+    /// Name of the metric in the report; empty if the value is not a single metric.
     pub metric: String,
 }
 
@@ -35,11 +35,11 @@ pub struct FindingText {
     pub rating: String,
     /// True for a problem, false for a good result.
     pub is_problem: bool,
-    /// What else is said about its cost, each with a word before it.
+    /// Further remarks on the cost, each with a label.
     pub costs: Vec<(&'static str, String)>,
     pub evidence: Vec<EvidenceText>,
     pub places: Vec<String>,
-    /// Findings that it causes.
+    /// Findings caused by this one.
     pub consequences: Vec<String>,
     pub actions: Vec<String>,
     /// Reason to record more, and the command that does so, as a list of arguments; either may be empty.
@@ -47,7 +47,7 @@ pub struct FindingText {
 }
 
 impl FindingText {
-    /// The texts below the headline, each with the word before it, in their order.
+    /// Lines below the headline in order, each with a label.
     fn items(&self) -> impl Iterator<Item = (&'static str, String)> {
         let named = |word: &'static str, list: &[String]| list.iter().map(move |t| (word, t.clone())).collect::<Vec<_>>();
         let confirm = (!self.confirm.0.is_empty()).then(|| ("confirm", self.confirm.0.clone()));
@@ -62,7 +62,7 @@ impl FindingText {
             .chain(confirm)
     }
 
-    /// Command line that confirms the finding; `None` without one.
+    /// Command line that confirms the finding, if any.
     fn command(&self) -> Option<String> {
         Some(crate::rerun::shell::command_line(&self.confirm.1)).filter(|c| !c.is_empty())
     }
@@ -90,7 +90,7 @@ pub fn write_markdown(out: &mut dyn Write, f: &FindingText, text: &dyn Fn(&str) 
         writeln!(out, "- {word}{}", text(&item))?;
     }
     if let Some(command) = f.command() {
-        // A command with backticks cannot be code within a line.
+        // A command that contains backticks cannot be inline code.
         let command = escape_unsafe(&command);
         let shown = if command.contains('`') { text(&command) } else { format!("`{command}`") };
         writeln!(out, "- {shown}")?;

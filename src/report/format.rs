@@ -7,9 +7,9 @@ use std::io::{self, Write};
 /// Output format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Aligned columns with units, for people.
+    /// Aligned columns with units, human-readable.
     Table,
-    /// Comma-separated values, raw numbers.
+    /// Comma-separated raw numbers.
     Csv,
     /// JSON with stable field names, raw numbers.
     Json,
@@ -17,15 +17,15 @@ pub enum Format {
     Md,
 }
 
-/// Line breaks in JSON.
+/// Layout of line breaks in JSON output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     OneLine,
-    /// Each element of a list of the outermost object begins a line.
+    /// Each element of a list in the outermost object starts on a new line.
     LinePerElement,
 }
 
-/// Escapes characters with an effect on a terminal that JSON does not escape (C1 controls, marks that reorder text). Only
+/// Escapes characters that affect a terminal and that JSON does not escape (C1 controls, marks that reorder text). Only
 /// strings can contain such characters.
 struct Safe {
     layout: Layout,
@@ -33,7 +33,7 @@ struct Safe {
     depth: usize,
 }
 
-/// Depth of the elements of a list that the outermost object has.
+/// Depth of the elements of lists in the outermost object.
 const ELEMENT: usize = 2;
 
 impl Formatter for Safe {
@@ -44,7 +44,7 @@ impl Formatter for Safe {
                 || ('\u{2028}'..='\u{202e}').contains(&c)
                 || ('\u{2066}'..='\u{2069}').contains(&c)
         };
-        // Scanning bytes is much faster than decoding characters, and nearly all texts are ASCII.
+        // Scanning bytes is much faster than decoding characters, and nearly all strings are ASCII.
         if fragment.bytes().all(|b| b < 0x7f) {
             return out.write_all(fragment.as_bytes());
         }
@@ -87,17 +87,17 @@ fn serialize_into(out: impl Write, value: &impl Serialize, layout: Layout) -> io
     value.serialize(&mut Serializer::with_formatter(out, Safe { layout, depth: 0 })).map_err(io::Error::from)
 }
 
-/// Serializes a value to JSON that is safe to print on a terminal.
+/// Serializes a value as JSON that is safe to print on a terminal.
 pub fn json_text(value: &impl Serialize) -> io::Result<String> {
     let mut out = Vec::new();
     serialize_into(&mut out, value, Layout::OneLine)?;
     String::from_utf8(out).map_err(io::Error::other)
 }
 
-/// Writes a value as JSON that is safe to print on a terminal, and a line end. Lists that are iterated while they are
-/// serialized take no memory.
+/// Writes a value as JSON that is safe to print on a terminal, followed by a newline. Lists that are generated while
+/// they are serialized take no memory.
 pub fn write_json(out: &mut dyn Write, value: &impl Serialize, layout: Layout) -> io::Result<()> {
-    // Many small pieces: a buffer of a known type spares a virtual call for each.
+    // There are many small writes: a buffer of a known type avoids a virtual call for each of them.
     let mut buffer = io::BufWriter::with_capacity(1 << 15, out);
     serialize_into(&mut buffer, value, layout)?;
     buffer.write_all(b"\n")?;

@@ -120,16 +120,16 @@ struct RunJson {
 /// The recorded run, if there is one.
 pub type Timeline<'a> = Option<(&'a Profile, &'a Run)>;
 
-/// Effect on the run if the gain of the first hint above "healthy" were realised.
+/// Effect on the run if the gain predicted by the first hint above "healthy" were realized.
 fn run_worth(timeline: Timeline<'_>, at: usize, s: &Subject) -> Option<Worth> {
     let (profile, run) = timeline.filter(|(_, run)| run.can_afford(at))?;
     let hint = s.hints.first().filter(|h| h.severity > Severity::Healthy)?;
-    // Only counters allow an estimate of the gain.
+    // Only counters allow the gain to be estimated.
     let gain = (s.depth > Depth::Timeline).then(|| hint.gain_range());
     run.evaluate_gain(what_if_replay::kernel_of(profile, &s.kernel)?, gain)
 }
 
-/// Commands by launch and sections, since hints of one kernel often share a command.
+/// Commands by launch and sections, since the hints for a kernel often share a command.
 type Planned = HashMap<(u32, Vec<&'static str>, bool), Option<Rerun>>;
 
 fn planned_command<'p>(plans: &'p mut Planned, counted: &Counted<'_>, subject: &Subject, hint: &Hint) -> Option<&'p Rerun> {
@@ -174,7 +174,7 @@ fn hint_json<'a>(plans: &mut Planned, counted: &Counted<'_>, subject: &Subject, 
     }
 }
 
-/// Kernels that are judged one after another while they are written.
+/// Kernels that are diagnosed one at a time while they are written.
 struct Judged<'a> {
     counted: Counted<'a>,
     timeline: Timeline<'a>,
@@ -227,7 +227,7 @@ pub fn write_json<'a>(
 ) -> io::Result<()> {
     let counted = Counted::new(profile, timeline.map(|t| t.0));
     let mut subjects = subjects.peekable();
-    // The kernels are judged while they are written: only the first one is known now, which takes the most time.
+    // Kernels are diagnosed while they are written: so far only the first one, which takes the most time, is known.
     let next = subjects.peek().and_then(|s| {
         let hint = s.hints.first()?;
         let command = counted.confirm_command(s, &hint.confirm).ok().filter(|c| !c.argv().is_empty())?;
@@ -237,10 +237,10 @@ pub fn write_json<'a>(
     Envelope::of_profile(profile).then(next).write(out, &document)
 }
 
-/// A hint on a kernel, or the kernel without hints.
+/// A hint on a kernel, or a kernel without hints.
 pub struct HintRow {
     subject: Rc<Subject>,
-    /// Index among the hints of the kernel.
+    /// Index among the kernel's hints.
     at: Option<usize>,
 }
 
@@ -291,10 +291,10 @@ fn hint_rows(subject: Subject, most: usize) -> impl Iterator<Item = HintRow> {
     none.into_iter().chain((0..hints.min(most)).map(move |at| HintRow { subject: Rc::clone(&subject), at: Some(at) }))
 }
 
-/// Text for a kernel on an AMD GPU without any hint.
+/// Sentence for a kernel on an AMD GPU without any hints.
 pub const TOO_LITTLE: &str = "nothing stands out by the counters that were collected";
 
-/// Gain of a hint's change and its bound, in a sentence or two.
+/// Gain from following a hint, and what limits it, in one or two sentences.
 fn gain_text(h: &Hint) -> String {
     let most = format!("at most {:.0}%, since {}", whole_percent(h.details.gain.at_most), h.limit_text());
     match (h.severity, h.details.gain.expected) {
@@ -340,7 +340,7 @@ pub fn no_hints_reason(s: &Subject) -> String {
     }
 }
 
-/// Formats an evidence value with its unit, for people.
+/// Formats an evidence value with its unit.
 pub fn format_value(e: &Evidence) -> String {
     if matches!(&*e.unit, "sector" | "request" | "inst" | "warp" | "cycle" | "thread" | "block") && e.value >= 1e6 {
         return format_rounded(e.value, &e.unit);
@@ -349,7 +349,7 @@ pub fn format_value(e: &Evidence) -> String {
     format!("{number} {unit}").trim_end().to_owned()
 }
 
-/// Formats a threshold for people: `≥ 80 %`.
+/// Formats a threshold: `≥ 80 %`.
 pub fn format_threshold(e: &Evidence) -> Option<String> {
     let t = e.threshold?;
     let (number, unit) = human_number(t.value, &e.unit);
@@ -363,7 +363,7 @@ pub struct Advice {
     pub subject: Subject,
     /// The ncu command that confirms each hint, in the order of the hints; `None` if a hint needs no metrics.
     pub commands: Vec<Option<String>>,
-    /// Reasoning behind the hints, in sentences.
+    /// Reasoning behind the hints, as sentences.
     pub reasoning: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! `lines`: idle time of the devices by line of the program.
+//! `lines`: idle time of the devices by program line.
 
 use super::envelope::{Document, Envelope, NextJson};
 use super::rows::{Rows, TableRow};
@@ -14,14 +14,14 @@ use std::io::{self, Write};
 
 /// Functions of a run, or a tree of calls, by idle time of the devices.
 pub struct HostLines {
-    /// Each with its level in the tree, and the thread that held the interpreter lock.
+    /// Each row with its level in the tree and the thread that held the interpreter lock.
     rows: Vec<(LineTime, u32, Option<String>)>,
-    /// Idle time with samples and without, ns.
+    /// Idle time covered by samples and not covered, ns.
     known: i64,
     unknown: i64,
-    /// Number of samples; 0 where each call was recorded.
+    /// Number of samples; 0 if each call was recorded.
     samples: u64,
-    /// Name of the judged time, its start and end.
+    /// Name of the analyzed time span, its start and its end.
     base: &'static str,
     window: (i64, i64),
 }
@@ -69,7 +69,7 @@ impl TableRow for &LineChange {
     }
 }
 
-/// Name of a thread for sentences: `thread 4711 (loader)`.
+/// Label of a thread for use in sentences: `thread 4711 (loader)`.
 pub fn thread_label(profile: &Profile, thread: u32) -> String {
     match profile.threads.get(thread as usize) {
         Some(t) => t.name.as_ref().map_or_else(|| format!("thread {}", t.tid), |name| format!("thread {} ({name})", t.tid)),
@@ -95,7 +95,7 @@ impl HostLines {
         }
     }
 
-    /// The tree of calls, down to a depth, without nodes of less than a share of the idle time.
+    /// The tree of calls, down to a depth, without nodes below a minimum share of the idle time.
     pub fn of_tree(profile: &Profile, triage: &Triage, depth: Option<u32>, least: f64) -> Self {
         let time = &triage.host_time;
         let tree = CallTree::from_time(time, |thread| thread_label(profile, thread));
@@ -129,7 +129,7 @@ impl HostLines {
             "gil_holder" => self.rows.iter().any(|r| r.2.is_some()),
             _ => true,
         };
-        // Programs find each column; people only those with contents.
+        // Programs can pick columns by name; human readers only want those with contents.
         let shown = columns().into_iter().filter(|c| format == Format::Csv || has(c.id)).collect();
         if format == Format::Table {
             writeln!(out, "{}", self.describe_base())?;
@@ -137,7 +137,7 @@ impl HostLines {
         table::print_rows(shown, self.line_rows(), out, format, width)
     }
 
-    /// Time that the shares are of, in one line.
+    /// Time span to which the shares refer, in one line.
     fn describe_base(&self) -> String {
         let samples = (self.samples > 0).then(|| units::format_count(self.samples, "sample"));
         let rest = (self.unknown > 0).then(|| format!("{} more without", Nanos(self.unknown)));
@@ -151,11 +151,11 @@ fn count_samples(time: &HostTime) -> u64 {
     time.times.iter().map(|t| t.samples).sum()
 }
 
-/// Functions of two runs, by the change of the idle time at them.
+/// Functions of two runs, ordered by the change in idle time at them.
 pub struct LineChanges(Vec<LineChange>);
 
 impl LineChanges {
-    /// Compares two runs; idle time per step if both have steps.
+    /// Compares two runs, using idle time per step if both have steps.
     pub fn between(before: &Triage, after: &Triage) -> Self {
         let steps = |t: &Triage| t.step_stats().map(|s| s.count).filter(|&n| n > 0);
         let per_step = steps(before).zip(steps(after));

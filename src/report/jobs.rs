@@ -1,4 +1,4 @@
-//! `recipes check`: launches that the jobs of rocprofv3's input files select, and errors in the files.
+//! `recipes check`: launches selected by the jobs in rocprofv3's input files, and errors in the files.
 
 use super::envelope::{Document, Envelope};
 use super::table::write_wrapped;
@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Selection of each job in a report, or the reason why the selection is unknown; `None` for jobs that select nothing.
+/// Launches in a report that each job selects, or the reason why they are unknown; `None` for jobs that select nothing.
 pub type InReport = Vec<Option<Result<Selected, String>>>;
 
 #[derive(Serialize, JsonSchema)]
@@ -115,12 +115,12 @@ fn file_json((name, file, found): &(String, File, InReport)) -> FileJson<'_> {
     }
 }
 
-/// Writes files with their findings as JSON.
+/// Writes files and their findings as JSON.
 pub fn write_json(out: &mut dyn Write, files: &[(String, File, InReport)]) -> io::Result<()> {
     Envelope::default().write(out, &FilesJson { files: files.iter().map(file_json).collect() })
 }
 
-/// A finding with the file and the job that it is on.
+/// A finding with the file and job to which it applies.
 pub struct FindingRow<'a> {
     file: &'a str,
     job: Option<usize>,
@@ -165,7 +165,7 @@ fn people_findings(out: &mut dyn Write, list: &[JobProblem], width: usize) -> io
     Ok(())
 }
 
-/// Formats numbers as text, with neighbours joined to ranges.
+/// Formats numbers as text, joining neighbors into ranges.
 fn format_numbers(taken: &Taken) -> String {
     let mut pieces: Vec<String> = taken
         .numbers
@@ -238,7 +238,7 @@ fn write_job(out: &mut dyn Write, job: &Checked, width: usize) -> io::Result<()>
     people_findings(out, &job.findings, width)
 }
 
-/// Writes files with their findings, for people.
+/// Writes files and their findings as human-readable text.
 pub fn write_text(out: &mut dyn Write, files: &[(String, File, InReport)], report: &str, width: usize) -> io::Result<()> {
     for (i, (name, file, found)) in files.iter().enumerate() {
         if i > 0 {

@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-/// Launches of some kernels, or of all, each with its index among the launches of its function in its process.
+/// Launches of some or all kernels, each with its index among the launches of the same function in its process.
 pub fn numbered_launches<'a>(profile: &'a Profile, kernels: Option<&'a BTreeSet<KernelId>>) -> impl Iterator<Item = (u32, u32)> + use<'a> {
     invocation::all_launches(profile).filter(move |(row, _)| kernels.is_none_or(|k| k.contains(&profile.launches.kernel(*row as usize))))
 }
@@ -63,7 +63,7 @@ pub fn write_json<'a>(out: &mut dyn Write, profile: &'a Profile, rows: impl Iter
     Envelope::of_profile(profile).then(next).write(out, &document)
 }
 
-/// Prints the report in a format other than JSON, launch by launch: there may be millions.
+/// Prints the report in a format other than JSON, one launch at a time, because there may be millions.
 pub fn print_rows<'a>(
     out: &mut dyn Write,
     rows: impl Iterator<Item = LaunchRow<'a>>,

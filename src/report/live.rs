@@ -1,4 +1,4 @@
-//! State of a traced program, as a line for people or an object for scripts.
+//! State of a traced program, as a human-readable line or as an object for scripts.
 
 use super::envelope::{Document, Envelope};
 use crate::analysis::live::Live;
@@ -15,10 +15,10 @@ use std::io;
 /// Maximum number of kernels listed.
 const KERNELS: usize = 10;
 
-/// One line: GPU time, launches, verdict, and the kernel with the most time.
+/// One line: GPU time, launches, verdict, and the kernel that accounts for most of the time.
 pub fn status_line(live: &Live) -> String {
     let mut out = String::new();
-    // Writing into a String cannot fail.
+    // Writing to a `String` cannot fail.
     let _ = match (live.is_recording(), live.busy_share()) {
         (None, _) => {
             write!(

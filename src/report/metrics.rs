@@ -14,10 +14,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-/// Filter of a result's metrics: names that contain a text, ignoring case.
+/// Filter for a result's metrics: names that contain a string, ignoring case.
 pub struct Shown<'a> {
     pub metrics: &'a Metrics,
-    /// Part of a name, in lower case; empty for all.
+    /// Substring of the name, in lower case; empty to match all names.
     pub filter: String,
 }
 
@@ -94,7 +94,7 @@ struct ResultJson<'a> {
     metrics: MapJson<'a>,
 }
 
-/// Results that are made one after another while they are written.
+/// Results that are generated one at a time while they are written.
 struct Results<'a>(&'a Shown<'a>, RefCell<Box<dyn Iterator<Item = (usize, &'a ResultMetrics)> + 'a>>);
 
 impl Serialize for Results<'_> {
@@ -134,7 +134,7 @@ pub fn write_json<'a>(
     Envelope::of_source(&shown.metrics.source, &shown.metrics.notes).then([next]).write(out, &document)
 }
 
-/// Maximum columns of a value for people.
+/// Maximum width of a value in a human-readable table, in columns.
 const LONGEST: usize = 60;
 
 /// A metric of a result.
@@ -148,7 +148,7 @@ pub struct MetricRow<'a> {
 
 type MetricColumn<'a> = Column<MetricRow<'a>>;
 
-/// The columns, in order. `several`: there are several results, so that each row must have its result's number.
+/// The columns, in order. `several` is true if there are several results, so that each row needs its result's number.
 pub fn columns<'a>(several: bool) -> Vec<MetricColumn<'a>> {
     vec![
         MetricColumn::new("result", "result", Unit::Id, "number of the result", |r| Value::int(r.result)).priority(u8::from(!several)),
@@ -204,7 +204,7 @@ impl TableRow for Fact {
     }
 }
 
-/// Prints facts of a session.
+/// Prints facts about a session.
 pub fn print_session(out: &mut dyn Write, source: &Source, facts: &[Fact], format: Format, width: Option<usize>) -> io::Result<()> {
     if format == Format::Json {
         return Envelope::of_source(source, &[]).write(out, &SessionJson { session: Rows::new(facts.iter()) });
@@ -212,8 +212,8 @@ pub fn print_session(out: &mut dyn Write, source: &Source, facts: &[Fact], forma
     table::print_rows(Fact::columns(), facts.iter(), out, format, width)
 }
 
-/// Formats a number with two decimals and thousands separators, as ncu does; a whole number without decimals,
-/// a tiny one with three digits.
+/// Formats a number with two decimals and thousands separators, as ncu does; an integer without decimals,
+/// a tiny number with three digits.
 fn format_number(f: f64) -> String {
     let size = f.abs();
     if f.is_finite() && f.fract() == 0.0 && size < 1e15 {
@@ -222,7 +222,7 @@ fn format_number(f: f64) -> String {
         format!("{f:.2e}")
     } else if size >= 1_000.0 && f.is_finite() {
         let cents = format!("{:.2}", size.fract());
-        // For example, 0.999 becomes 1.00, a carry into the whole number.
+        // For example, 0.999 becomes 1.00, which carries into the integer part.
         let (whole, cents) = if cents.starts_with('1') { (size.trunc() + 1.0, "0.00") } else { (size.trunc(), &*cents) };
         format!("{}{}{}", if f < 0.0 { "-" } else { "" }, units::format_grouped(whole as i64), &cents[1..])
     } else {

@@ -1,6 +1,6 @@
-//! Prints what `analysis` computed: tables for people, CSV, JSON and Markdown for everything else.
+//! Prints the results of `analysis` as human-readable tables, CSV, JSON and Markdown.
 //!
-//! A table's columns are declared beside its rows ([`analysis::table`](crate::analysis::table)).
+//! A table's columns are declared next to its rows ([`analysis::table`](crate::analysis::table)).
 
 mod budget;
 pub mod code;
@@ -39,7 +39,7 @@ pub use format::{Format, Layout, json_text, write_json};
 
 use std::io;
 
-/// Name of each report (also the subcommand that prints it), and its content.
+/// Name of each report (also the subcommand that prints it) and its content.
 pub static REPORTS: &[(&str, &str)] = &[
     ("triage", "what limits the run, where the time went, and what to do"),
     ("timeline", "a window of time as text: what ran where, and why nothing did"),

@@ -1,13 +1,13 @@
-//! Options of the output that hold for all commands: a budget, headers, and notes.
+//! Output options that apply to all commands: a budget, headers and notes.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-/// Options of the output.
+/// Output options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
-    /// Maximum size of a document, bytes; what weighs least is left out.
+    /// Maximum size of a document, bytes; the content with the smallest weight is left out.
     pub budget: Option<usize>,
     /// Omit the header of tables.
     pub no_header: bool,
@@ -19,11 +19,11 @@ pub struct Output {
     pub whole: Vec<String>,
 }
 
-/// Stand-ins for the control sequences of bold text, since control characters are made visible on their way to a terminal.
-/// From a name in a report they could only make it bold.
+/// Placeholders for the control sequences of bold text, because control characters are made visible before they reach
+/// the terminal. If a name in a report contained them, it could only become bold.
 pub const BOLD: [(char, &str); 2] = [('\u{f0001}', "\u{1b}[1m"), ('\u{f0002}', "\u{1b}[0m")];
 
-/// Returns a heading, in bold where the output is for people who see it.
+/// Returns a heading, in bold if the options say so.
 pub fn bold(text: &str) -> Cow<'_, str> {
     if !output().bold {
         return Cow::Borrowed(text);
@@ -32,55 +32,55 @@ pub fn bold(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{}{text}{}", BOLD[0].0, BOLD[1].0))
 }
 
-/// Set once a heading is in bold. Data never is: in other output the stand-ins are characters of names.
+/// Set once a heading is in bold. Data never is: in other output, the placeholders are ordinary characters in names.
 static HAS_BOLD: AtomicBool = AtomicBool::new(false);
 
-/// Returns true if the output has stand-ins.
+/// Returns true if the output contains placeholders.
 pub fn has_bold() -> bool {
     HAS_BOLD.load(Ordering::Relaxed)
 }
 
-/// Number of characters of a text that take room.
+/// Number of characters of a string that take up space.
 pub(super) fn count_shown(text: &str) -> usize {
     text.chars().filter(|c| BOLD.iter().all(|b| b.0 != *c)).count()
 }
 
-/// Size of a token, bytes: an average of English text and code.
+/// Size of a token, bytes: an average for English text and code.
 pub const TOKEN: usize = 4;
 
 static OUTPUT: OnceLock<Output> = OnceLock::new();
 
-/// Sets the options, once for the process.
+/// Sets the options, once per process.
 pub fn set_output(output: Output) {
     // A second call has no effect: the options are those of the command line.
     let _ = OUTPUT.set(output);
 }
 
-/// The options; before they are set, the defaults.
+/// The options, or the defaults if none have been set.
 pub fn output() -> &'static Output {
     static DEFAULT: Output = Output { budget: None, no_header: false, quiet: false, bold: false, whole: Vec::new() };
     OUTPUT.get().unwrap_or(&DEFAULT)
 }
 
-/// Output that was cut already.
+/// Output that has already been cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// It has no form that is shorter, and says what it leaves out.
+    /// The output cannot be made shorter, and it already says what it leaves out.
     Said,
-    /// As above, but this has to be said after it.
+    /// The output cannot be made shorter, and this has to be printed after it.
     Unsaid(String),
 }
 
 static CUT: Mutex<Option<Cut>> = Mutex::new(None);
 
-/// Notes that the output was cut.
+/// Records that the output was cut.
 pub fn note_cut(cut: Cut) {
     if let Ok(mut noted) = CUT.lock() {
         *noted = Some(cut);
     }
 }
 
-/// Takes the note that the output was cut; nothing if it still has to be.
+/// Takes the record that the output was cut; `None` if it still has to be cut.
 pub fn take_cut() -> Option<Cut> {
     CUT.lock().ok()?.take()
 }

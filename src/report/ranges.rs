@@ -1,4 +1,4 @@
-//! `ranges`: tree of ranges, with the devices' time.
+//! `ranges`: tree of ranges with device time.
 
 use super::envelope::{Document, Envelope, NextJson};
 use super::rows::{Rows, TableRow};
@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Nodes in tree order, down to a depth; with a filter, only nodes whose name contains the filter, ignoring case.
+/// Nodes in tree order, down to a depth; with a filter, only nodes whose name contains it, ignoring case.
 pub fn listed_nodes(tree: &RangeTree, depth: Option<u32>, filter: &str) -> Vec<u32> {
     let needle = filter.to_lowercase();
     let mut out = Vec::new();

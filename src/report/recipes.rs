@@ -1,4 +1,4 @@
-//! `recipes`: the command that records a program, explained, for a shell, as a script or as JSON.
+//! `recipes`: the command that records a program, either explained, for a shell, as a script or as JSON.
 
 use super::envelope::{Document, Envelope, NextJson};
 use super::rerun::{PartJson, explain_parts, write_wrapped};
@@ -113,12 +113,12 @@ pub fn write_json(out: &mut dyn Write, recipe: &Recipe<'_>, prepared: &Prepared)
     )
 }
 
-/// Words that set variables for a command.
+/// Arguments that set variables for a command.
 fn variable_words(prepared: &Prepared) -> Vec<String> {
     prepared.env.iter().map(|(name, value)| format!("{name}={}", shell::quote(value))).collect()
 }
 
-/// The command with its variables, for a shell: on one line, or with one group of words per line.
+/// The command with its variables, for a shell: on a single line, or with one group of arguments per line.
 fn command_text(prepared: &Prepared, lines: bool) -> String {
     let groups: Vec<Vec<String>> = prepared.parts.iter().map(|p| p.words.clone()).collect();
     let command = if lines { shell::command_lines(&groups) } else { shell::command_line(&prepared.argv()) };
@@ -126,7 +126,7 @@ fn command_text(prepared: &Prepared, lines: bool) -> String {
     variable_words(prepared).into_iter().chain([command]).collect::<Vec<_>>().join(gap)
 }
 
-/// Shell commands to run before the command: create the folder, and write the files verbatim.
+/// Shell commands to run before the command: create the folder and write the files verbatim.
 fn setup_commands(prepared: &Prepared, folder: Option<&str>) -> String {
     let mut out = String::new();
     if let Some(folder) = folder.filter(|f| !f.is_empty()) {
@@ -134,7 +134,7 @@ fn setup_commands(prepared: &Prepared, folder: Option<&str>) -> String {
     }
     for (path, text) in &prepared.files {
         let path = folder.map_or_else(|| format!("./{path}"), |f| format!("{f}/{path}"));
-        // Choose an end marker that is not a line of the text.
+        // Choose an end marker that is not a line of the file.
         let mut end = "END_OF_FILE".to_owned();
         while text.lines().any(|l| l == end) {
             end.push('_');
@@ -148,7 +148,7 @@ fn print_text(out: &mut dyn Write, text: &str, for_terminal: bool) -> io::Result
     if for_terminal { text.lines().try_for_each(|l| writeln!(out, "{}", escape_unsafe(l))) } else { out.write_all(text.as_bytes()) }
 }
 
-/// Writes the command for a shell: its prerequisites, then the command on one line, then the steps of a
+/// Writes the command for a shell: its prerequisites, then the command on a single line, then the steps of a
 /// server as comments.
 pub fn write_shell(out: &mut dyn Write, prepared: &Prepared, folder: Option<&str>, for_terminal: bool) -> io::Result<()> {
     let folder = folder.filter(|_| !prepared.files.is_empty());
@@ -179,7 +179,7 @@ pub fn write_script(
         let _ = writeln!(text, "{exec}{}", command_text(prepared, true));
         return print_text(out, &text, for_terminal);
     }
-    // Send TERM, since a shell starts background processes with interrupts ignored. nsys forwards TERM and writes its
+    // Send TERM, because a shell starts background processes with interrupts ignored. nsys forwards TERM and writes its
     // report.
     let _ = write!(text, "{} &\nserver=$!\ntrap 'kill -TERM \"$server\" 2>/dev/null || :' EXIT\n", command_text(prepared, true));
     for step in &prepared.steps {
@@ -191,7 +191,7 @@ pub fn write_script(
     print_text(out, &text, for_terminal)
 }
 
-/// Writes a command for people: its parts with their purpose, its cost and output, and the steps.
+/// Writes a human-readable explanation of a command: its parts with their purpose, its cost and output, and the steps.
 pub fn write_text(out: &mut dyn Write, recipe: &Recipe<'_>, prepared: &Prepared, columns: usize) -> io::Result<()> {
     let columns = columns.clamp(60, 140);
     explain_parts(out, recipe.about, &with_variables(prepared), columns)?;
@@ -224,7 +224,7 @@ pub fn write_text(out: &mut dyn Write, recipe: &Recipe<'_>, prepared: &Prepared,
     Ok(())
 }
 
-/// Parts of the command, with the variables as the first one.
+/// Parts of the command, starting with the variables.
 fn with_variables(prepared: &Prepared) -> Vec<CommandPart> {
     let variables = (!prepared.env.is_empty()).then(|| CommandPart {
         id: crate::rerun::PartId::Tool,

@@ -1,4 +1,4 @@
-//! `rerun`: the command that profiles a launch again, explained, for a shell, as a script or as JSON.
+//! `rerun`: the command that profiles a launch again, either explained, for a shell, as a script or as JSON.
 
 use super::envelope::{Document, Envelope, NextJson};
 use crate::analysis::labels::display_width;
@@ -148,7 +148,7 @@ impl Document for PlanJson<'_> {
     const NAME: &'static str = "rerun";
 }
 
-/// Writes a plan as JSON: the first command's fields, and the other commands under `more`.
+/// Writes a plan as JSON: the fields of the first command, and the other commands under `more`.
 pub fn write_json(out: &mut dyn Write, profile: &Profile, plan: &Plan) -> io::Result<()> {
     let mut commands = plan.commands.iter().map(CommandJson::from);
     let document = PlanJson { first: commands.next(), more: commands.collect(), folder: plan.folder.as_deref() };
@@ -176,10 +176,10 @@ pub fn shell_lines(out: &mut dyn Write, plan: &Plan, for_terminal: bool) -> io::
     Ok(())
 }
 
-/// Maximum number of selected launches listed for people.
+/// Maximum number of selected launches in human-readable output.
 const MOST_SELECTED: usize = 12;
 
-/// Short statement about the exactness of a command's selection.
+/// Short statement of how exactly a command selects the launches.
 fn exactness_text(command: &Rerun) -> &'static str {
     if command.selects.is_empty() {
         "a range, not a launch"
@@ -190,7 +190,7 @@ fn exactness_text(command: &Rerun) -> &'static str {
     }
 }
 
-/// Describes a launch on one line.
+/// Describes a launch on a single line.
 pub fn describe_launch(s: &Selects) -> String {
     let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), config::format_dim3);
     let which = s
@@ -205,7 +205,7 @@ fn format_grouped(n: impl TryInto<i64>) -> String {
     units::format_grouped(n.try_into().unwrap_or(i64::MAX))
 }
 
-/// Cost of a command on one line; `None` if the cost is unknown.
+/// Cost of a command on a single line; `None` if the cost is unknown.
 pub fn cost_text(c: &Cost) -> Option<String> {
     let (passes, seconds, bytes) = (c.passes?, c.seconds?, c.bytes?);
     let most = if c.at_most { "at most " } else { "" };
@@ -218,7 +218,7 @@ pub fn cost_text(c: &Cost) -> Option<String> {
     ))
 }
 
-/// Writes text in lines of at most `columns`, broken at blanks.
+/// Writes text in lines of at most `columns`, broken at spaces.
 pub(super) fn write_wrapped(out: &mut dyn Write, head: &str, text: &str, columns: usize) -> io::Result<()> {
     let (mut line, indent) = (head.to_owned(), " ".repeat(display_width(head)));
     let mut empty = true;
@@ -243,7 +243,7 @@ pub fn explain_parts(out: &mut dyn Write, title: &str, parts: &[CommandPart], co
     if !title.is_empty() {
         writeln!(out, "{}\n", escape_unsafe(title))?;
     }
-    // A part may have an explanation but no words, such as the name inside --kernel-id.
+    // A part may have an explanation but no arguments, such as the name inside --kernel-id.
     let pieces: Vec<&CommandPart> = parts.iter().filter(|p| !p.words.is_empty()).collect();
     let last = pieces.len().saturating_sub(1);
     for (n, part) in pieces.iter().enumerate() {
@@ -259,7 +259,7 @@ pub fn explain_parts(out: &mut dyn Write, title: &str, parts: &[CommandPart], co
     Ok(())
 }
 
-/// Writes a plan for people: selected launches, parts of the command with their purpose, cost, warnings, and
+/// Writes a human-readable plan: selected launches, parts of the command with their purpose, cost, warnings, and
 /// other commands.
 pub fn explain_plan(out: &mut dyn Write, plan: &Plan, columns: usize) -> io::Result<()> {
     let columns = columns.clamp(60, 140);

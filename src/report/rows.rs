@@ -1,4 +1,4 @@
-//! Rows of a table as a list of JSON, and the schema of such a row.
+//! Rows of a table as a JSON list, and the schema of such a row.
 
 use super::budget::keep_for_json;
 use super::output::output;
@@ -14,8 +14,8 @@ pub trait TableRow: Sized {
     fn columns() -> Vec<Column<Self>>;
 }
 
-/// Rows of JSON that are made one after another while they are written, since there may be millions. They can be written
-/// once.
+/// JSON rows that are generated one at a time while they are written, since there may be millions. They can only be
+/// written once.
 pub struct Rows<'a, R, B = R> {
     columns: Vec<Column<R>>,
     rows: RefCell<Box<dyn Iterator<Item = B> + 'a>>,
@@ -62,7 +62,7 @@ impl<R: TableRow, B> JsonSchema for Rows<'_, R, B> {
     }
 }
 
-/// Schema of an object whose fields are all there, `null` if they were not recorded.
+/// Schema of an object that always contains all fields, which are `null` if they were not recorded.
 fn object_schema(fields: &[(&str, Unit, &str)], nullable: bool) -> Value {
     let properties: Map<String, Value> = fields.iter().map(|&(id, unit, meaning)| (id.to_owned(), field_schema(unit, meaning))).collect();
     let required: Vec<&str> = fields.iter().map(|f| f.0).collect();

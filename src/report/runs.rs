@@ -30,7 +30,7 @@ struct FindingJson<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Promised {
     pub kernel: String,
-    /// Method of measurement.
+    /// Method by which the kernel was measured.
     pub way: String,
     /// Mean time of a launch, ns.
     pub ns: f64,
@@ -38,7 +38,7 @@ pub struct Promised {
     pub promise: Promise,
 }
 
-/// Outcome of an earlier run's prediction.
+/// Outcome of a prediction made for an earlier run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Came {
     /// Number of the earlier run.
@@ -51,7 +51,7 @@ pub struct Came {
 }
 
 impl Came {
-    /// Share of the time that was saved; negative if the kernel takes longer.
+    /// Share of the time that was saved; negative if the kernel has become slower.
     pub fn saved_share(&self) -> f64 {
         1.0 - self.after_ns / self.before_ns
     }
@@ -190,7 +190,7 @@ pub fn format_moment(ms: i64) -> String {
     at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// Formats a duration in milliseconds for people.
+/// Formats a duration in milliseconds with units.
 pub fn format_length(ms: i64) -> String {
     match ms / 1000 {
         s if s >= 3600 => format!("{} h {:02} min", s / 3600, s / 60 % 60),
@@ -199,7 +199,7 @@ pub fn format_length(ms: i64) -> String {
     }
 }
 
-/// Formats a running duration in whole seconds: `42 s`.
+/// Formats an elapsed time in whole seconds: `42 s`.
 pub fn format_clock(ms: i64) -> String {
     if ms < 60_000 { format!("{} s", ms / 1000) } else { format_length(ms) }
 }
@@ -301,7 +301,7 @@ pub fn print_rows(out: &mut dyn Write, runs: &[Run], now_ms: i64, format: Format
     table::print_rows(columns(), runs.iter().map(|run| RunRow { run, now_ms }), out, format, width)
 }
 
-/// Facts of a run, as title and text; unknown ones are omitted.
+/// Facts about a run, as title and text; unknown ones are omitted.
 pub fn run_facts(run: &Run, command: &str, now_ms: i64) -> Vec<(&'static str, String)> {
     let mut out: Vec<(&'static str, String)> = Vec::new();
     let mut add = |title, text: Option<String>| out.extend(text.filter(|t| !t.is_empty()).map(|t| (title, t)));
@@ -377,7 +377,7 @@ pub fn print_facts(
     table::print_rows(fact_columns(), facts, out, format, None)
 }
 
-/// Outcomes of earlier predictions and predictions of this run, as title and text; kernels with the largest savings
+/// Outcomes of earlier predictions, and predictions for this run, as title and text; kernels with the largest savings
 /// come first.
 pub fn outcome_facts(promised: &[Promised], came: &[Came]) -> Vec<(&'static str, String)> {
     let saved = |c: &Came| (c.before_ns - c.after_ns).abs();

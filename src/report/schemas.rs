@@ -1,4 +1,4 @@
-//! JSON Schema of every document, and its fields as a list for people.
+//! JSON Schema of every document, and its fields as a readable list.
 
 use super::envelope::{SchemaInfo, schema_of};
 use super::{
@@ -7,7 +7,7 @@ use super::{
 };
 use serde_json::Value;
 
-/// Schemas of the documents that reports and runs are printed as.
+/// Schemas of the documents in which reports and runs are printed.
 pub fn list_schemas() -> Vec<SchemaInfo> {
     vec![
         schema_of::<triage::json::TriageJson<'static>>(),
@@ -41,7 +41,7 @@ pub fn list_schemas() -> Vec<SchemaInfo> {
 pub struct FieldInfo {
     /// Names from the document down to the field; `[]` stands for each element of a list, `*` for any name.
     pub path: String,
-    /// Types that the value may have: `integer or null`.
+    /// Possible types of the value: `integer or null`.
     pub kind: String,
     pub meaning: String,
 }
@@ -57,7 +57,7 @@ impl FieldInfo {
     }
 }
 
-/// Fields of a schema, those of an object after it; fields that every document has come last.
+/// Fields of a schema, each followed by its own fields if it is an object; fields that every document has come last.
 pub fn list_fields(schema: &Value) -> Vec<FieldInfo> {
     let mut out = Vec::new();
     push_fields(schema, schema, "", &mut out);
@@ -65,7 +65,7 @@ pub fn list_fields(schema: &Value) -> Vec<FieldInfo> {
     out
 }
 
-/// Follows a reference to a definition, and finds the part of a choice that is not `null`.
+/// Follows a reference to a definition, and picks the alternative that is not `null`.
 fn resolve<'s>(root: &'s Value, schema: &'s Value) -> (&'s Value, bool) {
     if let Some(name) = schema["$ref"].as_str().and_then(|r| r.strip_prefix("#/$defs/")) {
         return resolve(root, &root["$defs"][name]);

@@ -23,9 +23,9 @@ pub struct Shown {
     pub section: String,
     /// Title of the section.
     pub section_name: String,
-    /// Title of the table or chart; empty at the section's top.
+    /// Title of the table or chart; empty for metrics directly below the section's title.
     pub table: String,
-    /// Label of the metric for people.
+    /// Human-readable label of the metric.
     pub label: String,
     pub metric: String,
     /// Value of the metric; `None` if it was not collected.
@@ -33,7 +33,7 @@ pub struct Shown {
     pub unit: String,
 }
 
-/// Message of a rule.
+/// Message from a rule.
 #[derive(Clone, Debug)]
 pub struct Ruled {
     pub result: usize,
@@ -44,11 +44,11 @@ pub struct Ruled {
     /// `INF`, `WRN`, `ERR` or `OPT`, as ncu prints them.
     pub kind: &'static str,
     pub title: String,
-    /// Text without links.
+    /// Message text without links.
     pub text: String,
     /// `local` or `global`.
     pub speedup_type: Option<&'static str>,
-    /// Estimated speedup in percent, by NVIDIA's formula: an upper bound.
+    /// Estimated speedup in percent, from NVIDIA's formula: an upper bound.
     pub speedup_percent: Option<f64>,
     /// Sections and pages that the message links to.
     pub links: Vec<String>,
@@ -133,7 +133,7 @@ pub fn rule_messages(result: usize, details: &Details) -> Vec<Ruled> {
 
 type SectionColumn = Column<Shown>;
 
-/// Columns of metrics in sections, in order.
+/// Columns of section metrics, in order.
 pub fn section_columns() -> Vec<SectionColumn> {
     vec![
         SectionColumn::new("result", "result", Unit::Id, "number of the result", |r| Value::int(r.result)).priority(2),
@@ -155,7 +155,7 @@ pub fn section_columns() -> Vec<SectionColumn> {
 
 type RuleColumn = Column<Ruled>;
 
-/// Columns of messages of rules, in order.
+/// Columns of rule messages, in order.
 pub fn rule_columns() -> Vec<RuleColumn> {
     vec![
         RuleColumn::new("result", "result", Unit::Id, "number of the result", |r| Value::int(r.result)),
@@ -221,7 +221,7 @@ pub fn print_rules(out: &mut dyn Write, source: &Source, rows: &[Ruled], format:
     if format == Format::Json {
         return Envelope::of_source(source, &[]).write(out, &RulesJson { rows: Rows::new(rows.iter()) });
     }
-    // Tables for people begin with the largest estimate; formats for machines keep the report's order.
+    // Human-readable tables begin with the largest estimate; machine-readable formats keep the report's order.
     let mut rows: Vec<&Ruled> = rows.iter().collect();
     if format == Format::Table {
         let key = |r: &Ruled| (r.speedup_type == Some("local"), r.speedup_percent.unwrap_or(-1.0));

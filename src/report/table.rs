@@ -1,4 +1,4 @@
-//! Prints tables from the declarations of their columns.
+//! Prints tables as declared by their columns.
 
 use super::budget::{keep_for_text, left_out_sentence};
 use super::output::{Cut, bold, count_shown, note_cut, output};
@@ -10,7 +10,7 @@ use std::borrow::{Borrow, Cow};
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
 
-/// Prints rows in a format other than JSON, one after another, since there may be millions. `width` is the terminal's
+/// Prints rows in a format other than JSON, one at a time, since there may be millions. `width` is the terminal's
 /// width, if there is a terminal: the first text column shrinks, and columns are dropped.
 pub fn print_rows<R, B: Borrow<R>>(
     columns: Vec<Column<R>>,
@@ -21,7 +21,7 @@ pub fn print_rows<R, B: Borrow<R>>(
 ) -> io::Result<()> {
     let options = output();
     let Some(budget) = options.budget else { return print_all(columns, rows, out, format, width) };
-    // Nothing fails to be written to memory.
+    // Writing to memory cannot fail.
     let print = |rows: &[&B]| {
         let mut text = Vec::new();
         let _ = print_all(columns.clone(), rows.iter().map(|&r| r.borrow()), &mut text, format, width);
@@ -35,7 +35,7 @@ pub fn print_rows<R, B: Borrow<R>>(
     }
     let sentence = left_out_sentence(left_out, &options.whole);
     match format {
-        // A line that is no row would end a parser: the end of the output says it on stderr.
+        // A line that is not a row would break parsers, so a message on stderr reports the cut after the output.
         Format::Csv | Format::Json => note_cut(Cut::Unsaid(sentence)),
         Format::Md | Format::Table => {
             writeln!(out, "\n{sentence}")?;
@@ -64,17 +64,17 @@ fn print_all<R, B: Borrow<R>>(
     }
 }
 
-/// Writes a table of texts as Markdown; columns with `true` are aligned to the right.
+/// Writes a table of strings as Markdown; columns with `true` are right-aligned.
 pub fn write_markdown_texts(heads: &[(&str, bool)], rows: impl Iterator<Item = Vec<String>>, out: &mut dyn Write) -> io::Result<()> {
     let heads: Vec<Head<'_>> = heads.iter().map(|&(title, right)| Head { title, right, priority: 0 }).collect();
     write_markdown(&heads, rows, &|row: &Vec<String>, at| row.get(at).cloned().unwrap_or_default(), out)
 }
 
-/// Head of a printed column.
+/// Header of a printed column.
 struct Head<'a> {
     title: &'a str,
     right: bool,
-    /// Drop order in a narrow terminal: the highest first, 0 never.
+    /// Drop order in a narrow terminal: the highest is dropped first, 0 never.
     priority: u8,
 }
 
@@ -84,11 +84,11 @@ impl<R> From<&Column<R>> for Head<'static> {
     }
 }
 
-/// Text of a cell for people.
+/// Function that returns the human-readable text of a cell.
 type Shown<'a, R> = &'a dyn Fn(&R, usize) -> String;
 
-/// Prevents CSV injection (OWASP): a text that a spreadsheet would interpret as a formula gets a leading `'`, the
-/// spreadsheets' own escape, unless the text is a number.
+/// Prevents CSV injection (OWASP): a string that a spreadsheet would interpret as a formula gets a leading `'`, the
+/// spreadsheets' own escape, unless the string is a number.
 pub fn no_formula(text: &str) -> Cow<'_, str> {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err() {
         Cow::Owned(format!("'{text}"))
@@ -97,8 +97,8 @@ pub fn no_formula(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Makes a text safe to print on a terminal later: replaces control characters with visible ones, except for tabs and
-/// line ends, which CSV quotes.
+/// Makes a string safe to print on a terminal later: replaces control characters with visible ones, except for tabs
+/// and newlines, which CSV quotes.
 fn obeyed_by_no_terminal(text: &str) -> Cow<'_, str> {
     let obeyed = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r');
     if !text.contains(obeyed) {
@@ -135,7 +135,7 @@ fn write_csv<R, B: Borrow<R>>(columns: &[Column<R>], rows: impl Iterator<Item = 
     csv.flush()
 }
 
-/// Rows under a header as CSV for the clipboard, safe for spreadsheets and terminals.
+/// Formats rows under a header as CSV for the clipboard, safe for spreadsheets and terminals.
 pub fn to_paste(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut csv = csv::Writer::from_writer(Vec::new());
     // Writing to a `Vec` cannot fail.
@@ -153,7 +153,7 @@ pub fn escape_markdown(text: &str) -> String {
         .fold(escape_unsafe(text).into_owned(), |t, c| t.replace(*c, &format!("\\{c}")))
 }
 
-/// Writes a text over several lines, broken at blanks: the first line begins with `first`, the others with `rest`.
+/// Writes text on several lines, broken at spaces: the first line begins with `first`, the others with `rest`.
 pub fn write_wrapped(out: &mut dyn Write, first: &str, rest: &str, text: &str, width: usize) -> io::Result<()> {
     let room = width.saturating_sub(count_shown(first)).max(20);
     let mut line = String::new();
@@ -201,7 +201,7 @@ fn write_aligned<R>(
     let texts_of = |row: R| -> Vec<String> { (0..heads.len()).map(|at| escape_unsafe(&cell(&row, at)).into_owned()).collect() };
     let sample: Vec<Vec<String>> = rows.by_ref().take(SAMPLE).map(texts_of).collect();
     let mut shown: Vec<usize> = (0..heads.len()).collect();
-    // A single huge text must not pad all other rows: such a text overflows its column instead.
+    // A single huge string must not pad all other rows: it overflows its column instead.
     let longest = |i: usize| sample.iter().map(|r| labels::display_width(&r[i])).max().unwrap_or(0).min(MOST_NAME);
     let flexible = shown.iter().copied().find(|&i| !heads[i].right);
     let mut widths: Vec<usize> = (0..heads.len()).map(|i| longest(i).max(labels::display_width(heads[i].title))).collect();

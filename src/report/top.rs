@@ -65,7 +65,7 @@ impl TableRow for KernelRow<'_> {
     }
 }
 
-/// Results beyond the launches themselves.
+/// Results that go beyond the launches themselves.
 #[derive(Default)]
 pub struct Beyond {
     /// Effects of the groups on the run, by name.
@@ -76,7 +76,7 @@ pub struct Beyond {
     pub diagnoses: HashMap<u32, Diagnosis>,
 }
 
-/// Rows of the table: `rows` are indices into the grouping's rows, in listed order.
+/// Rows of the table; `rows` are indices into the grouping's rows, in listed order.
 fn kernel_rows<'a>(
     profile: &'a Profile,
     grouping: &'a Grouping,
@@ -98,7 +98,7 @@ fn kernel_rows<'a>(
     })
 }
 
-/// Commands on a kernel. A report of totals has no launches.
+/// Commands for a kernel. If a report contains only totals, it has no launches.
 pub fn kernel_steps(profile: &Profile, kernel: &str) -> Vec<NextJson> {
     if profile.launches.is_empty() {
         return Vec::new();

@@ -22,7 +22,7 @@ pub fn lines(advice: &Advice, columns: usize, theme: &Theme) -> Vec<Line<'static
     for (at, hint) in subject.hints.iter().enumerate() {
         out.push(Line::default());
         out.extend(hint_lines(hint, columns, theme));
-        // Hints of one launch often share a command: print it only once.
+        // Several hints on a launch often share a command: print it only once.
         if let Some(command) = advice.commands.get(at).and_then(Option::as_deref).filter(|c| !is_already_shown(advice, at, c)) {
             let words = [("confirm", hint.confirm.why.as_str())];
             out.extend(key_value_lines(words, (WORD, columns), theme.style(Role::Dim), theme.style(Role::Text)));

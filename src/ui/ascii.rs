@@ -1,8 +1,8 @@
-//! ASCII-only rendering for locales that are not UTF-8: replaces every other character on the screen with a lookalike.
+//! ASCII-only rendering for non-UTF-8 locales: replaces every other character on the screen with a lookalike.
 
 use ratatui::buffer::Buffer;
 
-/// Replaces key symbols without an ASCII lookalike by words.
+/// Replaces key symbols that have no ASCII lookalike with words.
 pub fn spell_out_keys(text: &str) -> String {
     text.replace('⏎', "enter").replace("↑↓", "up/down").replace('←', "left").replace('→', "right")
 }
@@ -98,7 +98,7 @@ fn ascii_lookalike(symbol: &str) -> &str {
         return plain;
     }
     match symbol.chars().next().map(|c| c as u32) {
-        // Braille: the more dots, the darker the character.
+        // Braille: the more dots, the darker the replacement.
         Some(c @ 0x2800..=0x28ff) => match (c & 0xff).count_ones() {
             0 => " ",
             1 | 2 => ".",
@@ -118,7 +118,7 @@ pub fn to_ascii(text: &str) -> String {
 
 /// Replaces all non-ASCII characters in the buffer.
 pub fn asciify_buffer(buffer: &mut Buffer) {
-    // Replace `≥ 80` by `>=80`: the `=` occupies the following blank, since `>` alone would change the meaning.
+    // Replace `≥ 80` with `>=80`: the `=` takes the place of the space, since `>` alone would change the meaning.
     for at in 0..buffer.content.len().saturating_sub(1) {
         let first = match buffer.content[at].symbol() {
             "≥" => ">",

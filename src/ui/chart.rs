@@ -1,6 +1,6 @@
 //! Text charts: columns of eighth blocks, and points in braille.
 
-/// A histogram of `columns` × `rows` characters, top row first. Neighbouring values are summed to fit the width.
+/// A histogram of `columns` × `rows` characters, top row first. Neighboring values are summed to fit the width.
 pub fn histogram_lines(values: &[u64], columns: usize, rows: usize) -> Vec<String> {
     const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let joined = sum_neighbours(values, columns);
@@ -22,7 +22,7 @@ pub fn histogram_lines(values: &[u64], columns: usize, rows: usize) -> Vec<Strin
         .collect()
 }
 
-/// Sums neighbouring values, so that at most `n` remain.
+/// Sums neighboring values, so that at most `n` remain.
 fn sum_neighbours(values: &[u64], n: usize) -> Vec<u64> {
     if n == 0 || values.is_empty() {
         return Vec::new();
@@ -35,7 +35,7 @@ fn sum_neighbours(values: &[u64], n: usize) -> Vec<u64> {
     out
 }
 
-/// Vertical extents in braille, top row first: each slice of `extents` becomes a dot column from its minimum to its
+/// Vertical extents in braille, top row first: each slice in `extents` becomes a column of dots from its minimum to its
 /// maximum on a logarithmic scale between `low` and `high`.
 pub fn extent_lines(extents: &[Option<(i64, i64)>], columns: usize, rows: usize, (low, high): (i64, i64)) -> Vec<String> {
     // Dots of a braille character, by column and by row from the top.
@@ -53,7 +53,7 @@ pub fn extent_lines(extents: &[Option<(i64, i64)>], columns: usize, rows: usize,
             let Some((least, greatest)) = *extent else {
                 continue;
             };
-            // With fewer slices than dots there are gaps; with more, slices overlap.
+            // With fewer slices than dot columns, there are gaps; with more, slices overlap.
             let x = (i * wide / extents.len()).min(wide - 1);
             for y in height(least)..=height(greatest) {
                 let from_top = dots - 1 - y;
@@ -67,7 +67,7 @@ pub fn extent_lines(extents: &[Option<(i64, i64)>], columns: usize, rows: usize,
         .collect()
 }
 
-/// Values in order as a line of eighth blocks; neighbours are averaged to fit.
+/// Values in order as a line of eighth blocks; neighbors are averaged to fit.
 pub fn spark_line(values: &[f64], columns: usize) -> String {
     const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let n = columns.min(values.len());
@@ -81,7 +81,7 @@ pub fn spark_line(values: &[f64], columns: usize) -> String {
         .collect()
 }
 
-/// Heights as filled columns of eighths, top row first, scaled to `most`.
+/// Heights as filled columns in eighths, top row first, scaled to `most`.
 pub fn step_lines(heights: &[f64], most: f64, rows: usize) -> Vec<String> {
     const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     (0..rows)
@@ -114,7 +114,7 @@ impl<S: Copy> Canvas<S> {
         (self.columns * 2, self.rows * 4)
     }
 
-    /// Sets a dot; (0, 0) is the top left, and dots outside the canvas are ignored.
+    /// Sets a dot; (0, 0) is at the top left, and dots outside the canvas are ignored.
     pub fn set_dot(&mut self, x: usize, y: usize, style: S) {
         let (wide, tall) = self.size();
         if x < wide && y < tall {
@@ -124,7 +124,7 @@ impl<S: Copy> Canvas<S> {
         }
     }
 
-    /// Characters of a row, with their styles.
+    /// Characters of a row with their styles.
     pub fn row_cells(&self, row: usize) -> impl Iterator<Item = (char, Option<S>)> + '_ {
         let cells = self.cells.get(row * self.columns..(row + 1) * self.columns).unwrap_or_default();
         cells.iter().map(|&(dots, style)| (if dots == 0 { ' ' } else { char::from_u32(0x2800 + dots).unwrap_or(' ') }, style))

@@ -1,4 +1,4 @@
-//! Makes key names clickable: finds text on the screen in the style of keys that names a key.
+//! Makes key names clickable: finds text on the screen that is styled as a key and names one.
 
 use super::view::View;
 use super::{Role, Theme};
@@ -7,7 +7,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
-/// Back arrow before the name of a screen's subject.
+/// Back arrow in front of the name of a screen's subject.
 const BACK: &str = "‹";
 
 /// Finds the drawn key names. Other click targets at the same position take precedence.
@@ -52,24 +52,24 @@ pub fn find_keys(buffer: &Buffer, app: &App, view: &mut View, theme: &Theme) {
             phrases.extend(find_words(buffer, y, |id| ACTIONS.iter().any(|a| a.id == id && a.on.applies_to(here))));
         }
     }
-    // Later targets take precedence: a key over the words around it, and both over nothing else.
+    // Later targets take precedence: keys over the words around them, and all other targets over both.
     phrases.append(&mut found);
     phrases.append(&mut view.hits);
     view.hits = phrases;
 }
 
-/// Rows of the header, and rows at the top that contain the words of `WORDS`.
+/// Number of header rows, and number of rows at the top in which `WORDS` may occur.
 const HEADER: u16 = 2;
 const HEADINGS: u16 = 5;
-/// Words that name a setting before its value, and the action that changes it.
+/// Words that precede the value of a setting, and the action that changes the setting.
 const WORDS: [(&str, ActionId); 2] = [("group ", ActionId::Group), ("sort ", ActionId::Sort)];
 
 fn symbol(buffer: &Buffer, x: u16, y: u16) -> &str {
     buffer.cell((x, y)).map_or(" ", ratatui::buffer::Cell::symbol)
 }
 
-/// Finds the columns of the words that a key in parentheses belongs to, `4 notes (n)`, or of the key alone. Words of one
-/// phrase have one blank between them; other keys and `·` end it.
+/// Finds the columns of the words to which a key in parentheses belongs, as in `4 notes (n)`, or of the key alone.
+/// Words of one phrase are separated by a single space; other keys and `·` end it.
 fn find_phrase(buffer: &Buffer, y: u16, (from, to): (u16, u16), key: Style) -> (u16, u16) {
     if from == 0 || symbol(buffer, from - 1, y) != "(" || symbol(buffer, to, y) != ")" {
         return (from, to);
@@ -86,14 +86,14 @@ fn find_phrase(buffer: &Buffer, y: u16, (from, to): (u16, u16), key: Style) -> (
     (if symbol(buffer, left, y) == " " { left + 1 } else { left }, to + 1)
 }
 
-/// Settings with their values, and the number of the report (`1 of 4`), which lead to their actions.
+/// Finds clickable settings with their values, and the index of the report (`1 of 4`).
 fn find_words(buffer: &Buffer, y: u16, works: impl Fn(ActionId) -> bool) -> Vec<(Rect, Mouse)> {
     let columns = buffer.area.left()..buffer.area.right();
     let cells: Vec<&str> = columns.map(|x| symbol(buffer, x, y)).collect();
     let starts = |at: usize, word: &str| {
         at > 0 && cells[at - 1] == " " && word.chars().zip(&cells[at..]).filter(|(c, cell)| cell.chars().eq([*c])).count() == word.len()
     };
-    // A value ends at two blanks.
+    // A value ends at two spaces.
     let end = |at: usize| (at..cells.len()).find(|&x| cells[x] == " " && cells.get(x + 1).is_none_or(|next| [" ", "─"].contains(next)));
     let mut out = Vec::new();
     let mut put = |from: usize, to: usize, action: ActionId| {
@@ -118,7 +118,7 @@ fn find_words(buffer: &Buffer, y: u16, works: impl Fn(ActionId) -> bool) -> Vec<
     out
 }
 
-/// Returns true if a cell has the colour and the boldness of the style.
+/// Returns true if a cell has the color and boldness of the style.
 fn has_style(cell: Style, style: Style) -> bool {
     let bold = |s: Style| s.add_modifier.contains(Modifier::BOLD);
     cell.fg.filter(|c| *c != ratatui::style::Color::Reset) == style.fg && bold(cell) == bold(style)

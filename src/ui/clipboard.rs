@@ -35,7 +35,7 @@ fn without_clipboard(term: &str) -> bool {
     term.is_empty() || term == "dumb" || term == "linux" || term.starts_with("vt1") || term.starts_with("vt2")
 }
 
-/// Method of copying a text.
+/// Method of copying text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Plan {
     /// Send these bytes to the terminal.
@@ -44,7 +44,7 @@ pub enum Plan {
     Save(&'static str),
 }
 
-/// Decides if a text can be sent to the terminal, or must be saved to a file.
+/// Decides whether text can be sent to the terminal or must be saved to a file.
 pub fn plan_copy(text: &str, term: &str, between: Between) -> Plan {
     if without_clipboard(term) {
         return Plan::Save("this terminal has no clipboard access");
@@ -57,8 +57,8 @@ pub fn plan_copy(text: &str, term: &str, between: Between) -> Plan {
     match between {
         Between::Nothing => out.extend(sequence.bytes()),
         Between::Tmux => {
-            // tmux passes the wrapped sequence through to the outer terminal if that is allowed, and handles the plain
-            // sequence itself if `set-clipboard` is on.
+            // tmux passes the wrapped sequence through to the outer terminal if allowed, and handles the plain sequence
+            // itself if `set-clipboard` is on.
             out.extend(b"\x1bPtmux;");
             out.extend(sequence.replace('\x1b', "\x1b\x1b").bytes());
             out.extend(b"\x1b\\");

@@ -1,4 +1,4 @@
-//! Compact ratatui backend for slow connections: groups cells by style across the whole screen, and sends only the
+//! Compact ratatui backend for slow connections: groups cells by style across the whole screen and sends only the
 //! differences between styles.
 
 use crate::analysis::labels::display_width;
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// Longest gap, in cells, between two pieces of the same style that is resent instead of skipped: a cursor move costs
+/// Maximum gap, in cells, between two runs of the same style that is resent instead of skipped: a cursor move costs
 /// as many bytes.
 const NEAR: u16 = 5;
 
@@ -78,7 +78,7 @@ impl Pen {
     }
 }
 
-/// SGR parameters of a foreground colour, or of a background colour if `ground` is 10.
+/// SGR parameters of a foreground color, or of a background color if `ground` is 10.
 fn color_parameters(color: Color, ground: u8) -> String {
     let basic = |code: u8| (code + ground).to_string();
     match color {
@@ -128,7 +128,7 @@ impl<W: Write> CompactBackend<W> {
         self.shown.get(from..from + usize::from(self.size.0)).unwrap_or_default()
     }
 
-    /// Returns the text between two columns of a row if every cell there matches the pen; `None` otherwise.
+    /// Returns the text between two columns of a row if every cell there matches the pen; otherwise `None`.
     fn text_between(&self, (from, to): (u16, u16), y: u16, pen: Pen) -> Option<String> {
         let mut out = String::new();
         for x in from..to {
@@ -197,7 +197,7 @@ fn plain_blank(cell: &Cell) -> bool {
     cell.symbol() == " " && is_invisible_on_blank(cell.modifier)
 }
 
-/// Returns true if a blank looks the same with these modifiers as without.
+/// Returns true if a space looks the same with and without these modifiers.
 fn is_invisible_on_blank(modifier: Modifier) -> bool {
     !modifier.intersects(Modifier::REVERSED | Modifier::UNDERLINED | Modifier::CROSSED_OUT | Modifier::SLOW_BLINK)
 }
@@ -217,7 +217,8 @@ impl<W: Write> Backend for CompactBackend<W> {
 
     fn draw<'a, I: Iterator<Item = (u16, u16, &'a Cell)>>(&mut self, content: I) -> io::Result<()> {
         let content: Vec<(u16, u16, &Cell)> = content.collect();
-        // Overwriting half of a wide character erases the other half: clear and resend rows with wide characters.
+        // Overwriting half of a wide character erases the other half: clear and resend rows that contain wide
+        // characters.
         let mut wide: BTreeSet<u16> = content.iter().filter(|c| is_wide(c.2)).map(|c| c.1).collect();
         let rows: BTreeSet<u16> = content.iter().map(|c| c.1).collect();
         wide.extend(rows.into_iter().filter(|y| self.shown_row(*y).iter().any(is_wide)));
@@ -248,7 +249,7 @@ impl<W: Write> Backend for CompactBackend<W> {
             }
         }
         let mut pen = Pen::PLAIN;
-        // Position after the last write; unknown at first, and after the last column.
+        // Position after the last write; unknown at first and after the last column.
         let mut cursor: Option<(u16, u16)> = None;
         for (next, cells) in pens {
             out.push_str(&pen.switch_to(next));
@@ -282,7 +283,7 @@ impl<W: Write> Backend for CompactBackend<W> {
                 }
                 rest = &rest[1..];
                 out.push_str(cell.symbol());
-                // Terminals disagree on the width of characters that are not one column wide: the cursor is then
+                // Terminals disagree on the width of characters that are not one column wide, after which the cursor is
                 // unknown.
                 let one = cell.symbol().len() == 1 || display_width(cell.symbol()) == 1;
                 cursor = (one && x + 1 < self.size.0).then_some((x + 1, y));
@@ -364,7 +365,7 @@ mod tests {
         }
     }
 
-    /// Text or a blank at a position, in one of a few styles.
+    /// Text or a space at a position, in one of a few styles.
     fn pieces() -> impl Strategy<Value = Vec<(u16, u16, String, usize)>> {
         prop::collection::vec((0..SIZE.0, 0..SIZE.1, "[a-c ]{1,9}| {10,16}|│|█|漢", 0_usize..STYLES.len()), 0..14)
     }

@@ -18,10 +18,10 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders};
 
-/// Maximum number of configurations and ranges listed; the others are only counted.
+/// Maximum number of configurations and ranges listed; the rest are only counted.
 const LISTED: usize = 6;
 
-/// Draws the pane to the right of the table, with charts, or below it in two columns.
+/// Draws the pane, either to the right of the table with charts, or below it in two columns.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, (below, bordered): (bool, bool), app: &App, view: &mut View, theme: &Theme) {
     let (Some(report), Some(screen)) = (app.report(), app.top_entry().map(|e| e.id)) else { return };
     let whole = pane_title(app, report, screen).map(|t| escape_unsafe(&t).into_owned()).unwrap_or_default();
@@ -29,7 +29,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (below, bordered): (bool, bool), 
     let uncut = name == whole;
     let reading = app.session.reading;
     let inner = if bordered {
-        // Draw the panel's border later, when the number of lines is known.
+        // The panel's border is drawn later, when the number of lines is known.
         Rect { x: area.x + 2, y: area.y + 1, width: area.width.saturating_sub(4), height: area.height.saturating_sub(2) }
     } else {
         let border = theme.style(if reading.is_some() { Role::Key } else { Role::Border });
@@ -91,7 +91,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (below, bordered): (bool, bool), 
     }
 }
 
-/// Row of the pane. While the cursor moves, the pane keeps the row and the name of the last rest.
+/// Row shown in the pane. While the cursor moves, the pane keeps the row and name from where the cursor last rested.
 fn shown_row(app: &App, report: &Report, screen: u64) -> Option<usize> {
     let (grouping, selected) = app.selection(screen).group?;
     Some(report.detail.as_ref().filter(|(by, ..)| *by == grouping.by).map_or(selected, |d| d.1))
@@ -106,7 +106,7 @@ fn pane_title(app: &App, report: &Report, screen: u64) -> Option<String> {
     report.groups.labels.get(row).cloned()
 }
 
-/// Kernel of the selection on a screen.
+/// Kernel selected on a screen.
 fn selected_kernel(report: &Report, selection: &Selection) -> Option<KernelId> {
     if let Some(launch) = selection.launch {
         return Some(report.profile.as_ref()?.launches.kernel(launch as usize));
@@ -115,7 +115,7 @@ fn selected_kernel(report: &Report, selection: &Selection) -> Option<KernelId> {
     grouping.rows.get(*row)?.kernel
 }
 
-/// The three names of the selected kernel on a screen, one per line.
+/// The three names of the kernel selected on a screen, one per line.
 pub fn name_lines(app: &App, report: &Report, screen: u64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     let selection = app.selection(screen);
@@ -139,14 +139,15 @@ pub fn name_lines(app: &App, report: &Report, screen: u64, columns: usize, theme
     out
 }
 
-/// Detail lines of the selection on a screen.
+/// Detail lines for the selection on a screen.
 pub fn lines(app: &App, report: &Report, screen: u64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(profile) = report.profile.as_deref() else { return Vec::new() };
     let mut out = Lines { out: Vec::new(), columns, theme };
     let launches = app.entry(screen).and_then(|e| LaunchesScreen::of(&e.open));
     let selection = app.selection(screen);
     let Some((grouping, selected)) = &selection.group else { return Vec::new() };
-    // While the cursor moves, the pane keeps the row of its last rest; the overlay shows the selected row.
+    // While the cursor moves, the pane keeps the row on which the cursor last rested; the overlay shows the selected
+    // row.
     let on_top = app.over.as_ref().is_some_and(|o| matches!(o.what, OverlayKind::Page(Page::Details, _)));
     let rested = report.detail.as_ref().filter(|(by, ..)| *by == grouping.by && launches.is_none() && !on_top).map(|d| d.1);
     let row = rested.unwrap_or(*selected);
@@ -218,7 +219,7 @@ impl Lines<'_> {
         self.push_pair(word, value, self.theme.style(Role::Text));
     }
 
-    /// Adds a value with the number of launches that have it.
+    /// Adds a value and the number of launches that have it.
     fn push_counted(&mut self, value: &str, n: u64) {
         let n = units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX));
         let room = self.columns.saturating_sub(n.len() + 2);

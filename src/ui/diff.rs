@@ -1,5 +1,5 @@
-//! Comparison of two runs: time breakdown of both, and the kernels table with the differences, largest change first.
-//! Colours mark better or worse only if the durations of single launches differ by more than chance.
+//! Comparison of two runs: time breakdown of both, and the kernel table with the differences, largest change first.
+//! Colors mark better or worse only if the durations of individual launches differ by more than chance.
 
 use super::diff_sides;
 use super::panel::{Panel, fits_borders, split_top};
@@ -27,19 +27,19 @@ fn format_percent(p: Option<f64>) -> String {
 
 /// Width of the change bar: maximum, and divisor of the table's width.
 const BAR: (usize, usize) = (25, 7);
-/// Width of the selected kernel's panel, and minimum screen width to show it beside the table.
+/// Width of the selected kernel's panel, and minimum screen width to show it next to the table.
 const SIDE: u16 = 58;
 const WIDE: u16 = 160;
-/// Minimum rows of the selected kernel's panel below a short table.
+/// Minimum number of rows for the selected kernel's panel below a short table.
 const SELECTED: u16 = 14;
-/// Minimum rows of the table below the time breakdown.
+/// Minimum number of rows for the table below the time breakdown.
 const TABLE: u16 = 16;
 const GAP: usize = 2;
 const FATE: usize = 8;
 const NAME: usize = 24;
 /// Threshold in percent below which an insignificant change is dimmed: the usual variation between runs.
 const QUIET: f64 = 1.0;
-/// Maximum difference of launch counts, in percent, between two runs of the same work.
+/// Maximum difference in launch counts, in percent, between two runs of the same work.
 const AS_MANY: f64 = 1.0;
 
 fn report_file_name(app: &App, report: usize) -> String {
@@ -130,8 +130,8 @@ fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -
     [fit_parts(first, &Span::styled(" · ", theme.style(Role::Faint)), columns), fit_parts(second, &Span::raw("   "), columns)]
 }
 
-/// Colour of a change: better or worse only if the launches prove the change. A change of the total also requires equal
-/// launch counts: less work is not an improvement.
+/// Color of a change: better or worse only if the launches prove the change. A change in the total also requires equal
+/// launch counts, because less work is not an improvement.
 fn change_role(row: &DiffRow, whole: bool) -> Role {
     let count = |s: &Option<crate::analysis::diff::Side>| s.as_ref().map_or(0, |s| s.count) as f64;
     let (a, b) = (count(&row.before), count(&row.after));
@@ -199,7 +199,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, view:
     draw_kernels(frame, rest, diff, (screen.selected, words), view, theme);
 }
 
-/// First finding of both runs, for a terminal without room for the time breakdown.
+/// First finding of both runs, for a terminal without enough room for the time breakdown.
 fn limits_line(app: &App, screen: &DiffScreen, words: (&str, &str), theme: &Theme, columns: usize) -> Option<Line<'static>> {
     let limit = |at: usize| {
         let triage = app.session.reports.get(at)?.whole_triage()?;

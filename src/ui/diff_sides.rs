@@ -1,4 +1,4 @@
-//! Panels around the kernels table of a comparison: time breakdown of both runs, and the selected kernel in both.
+//! Panels around the kernel table of a comparison: time breakdown of both runs, and the selected kernel in both.
 
 use super::panel::{Panel, draw_lines};
 use super::preview::paired_histograms;
@@ -16,21 +16,21 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-/// Width of the labels before the bars.
+/// Width of the labels in front of the bars.
 const WORD: usize = 9;
 /// Width of a time category, with its shares in both runs.
 const PART: usize = 40;
-/// Minimum share of a time category to be listed, in percent of the window.
+/// Minimum share of a time category for it to be listed, in percent of the window.
 const LEAST: f64 = 0.5;
 
 /// Formats a figure.
 type Figure = fn(&Side) -> String;
 
-/// Width of the figures, and minimum panel width to show charts beside them.
+/// Width of the figures, and minimum panel width to show charts next to them.
 const FIGURES: usize = 44;
 const BESIDE: usize = 96;
 
-/// Labels of the first and the second run.
+/// Labels of the first and second run.
 type Words = (&'static str, &'static str);
 
 fn both_triages<'a>(app: &'a App, screen: &DiffScreen) -> Option<(&'a Triage, &'a Triage)> {
@@ -38,8 +38,8 @@ fn both_triages<'a>(app: &'a App, screen: &DiffScreen) -> Option<(&'a Triage, &'
     Some((of(screen.before)?, of(screen.after)?))
 }
 
-/// Step times of both runs, ns, and what they are: the time from step to step where time between steps matters, else the
-/// median length.
+/// Step times of both runs, ns, and their description: the time from step to step if the time between steps matters,
+/// otherwise the median length.
 pub fn step_times(app: &App, screen: &DiffScreen) -> Option<(&'static str, i64, i64)> {
     let (was, is) = both_triages(app, screen)?;
     let (was, is) = (was.step_stats()?, is.step_stats()?);
@@ -61,7 +61,7 @@ fn parts_per_row(columns: u16) -> usize {
     (usize::from(columns.saturating_sub(4)) / PART).max(1)
 }
 
-/// Number of rows of the time breakdown; 0 if one of the runs was not analysed.
+/// Number of rows of the time breakdown; 0 if one of the runs has not been analyzed.
 pub fn times_height(app: &App, screen: &DiffScreen, columns: u16) -> u16 {
     both_triages(app, screen)
         .map_or(0, |(was, is)| u16::try_from(changed_parts(was, is).len().div_ceil(parts_per_row(columns))).unwrap_or(0) + 6)
@@ -78,7 +78,7 @@ pub fn draw_times(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScr
     let Some((was, is)) = both_triages(app, screen) else { return };
     let side = |t: &Triage, report: usize| {
         let steps = t.step_stats().map_or_else(String::new, |s| format!(" ({})", units::format_count(s.count, "step")));
-        // The judged time may begin with a range, before the first operation.
+        // The analyzed time may begin with a range, before the first operation.
         let part = if t.outside.is_some() { format!(" of {}", run_length(app, report)) } else { String::new() };
         format!("{}{part}{steps}", Nanos(t.length()))
     };
@@ -186,7 +186,7 @@ pub fn draw_selected(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &Diff
     draw_lines(frame, inner, out);
 }
 
-/// Row of a report's kernels table, by name.
+/// Row of a report's kernel table, by name.
 fn find_group_row<'a>(app: &'a App, report: usize, name: &str) -> Option<&'a GroupRow> {
     let grouping = app.session.reports.get(report)?.groups.grouping.as_ref()?;
     grouping.rows.iter().find(|r| grouping.by.is_kernel() && r.name == name)

@@ -52,7 +52,7 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
             let mut parts: Vec<_> = ACTIONS
                 .iter()
                 .filter(|a| a.on.applies_to(here))
-                // A report that could not be opened leaves nothing to act on.
+                // There is nothing to act on in a report that could not be opened.
                 .filter(|a| !failed || matches!(a.id, ActionId::Library | ActionId::Help | ActionId::Quit | ActionId::Palette | ActionId::Notes))
                 .filter(|a| match (a.id, here) {
                     // These actions require ncu results.

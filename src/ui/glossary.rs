@@ -1,4 +1,4 @@
-//! Glossary of signs and terms on the screens, for `?` and the README.
+//! Glossary of the signs and terms used on the screens, for `?` and the README.
 
 /// Signs and terms with their meanings; a test compares the entries with the README.
 pub const GLOSSARY: &[(&str, &str)] = &[

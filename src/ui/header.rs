@@ -37,7 +37,7 @@ fn format_count(n: u64) -> String {
     units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
-/// Names and counts of the devices with work, or of all devices if there was none: `1× H200`, `2× A100, 1× L4`.
+/// Names and counts of the devices that did work, or of all devices if none did: `1× H200`, `2× A100, 1× L4`.
 fn device_names(profile: &Profile) -> String {
     let used: Vec<&Device> =
         profile.devices.iter().zip(0..).filter(|(_, i)| profile.places.iter().any(|p| p.device == Some(*i))).map(|(d, _)| d).collect();
@@ -96,12 +96,12 @@ fn first_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line
     fit_parts(parts, &Span::styled(" · ", theme.style(Role::Faint)), columns)
 }
 
-/// Returns true if a report contains memory events, but no GPU activity.
+/// Returns true if a report contains memory events but no GPU activity.
 fn only_memory(report: &Report) -> bool {
     report.has_memory() && !report.has_device_work()
 }
 
-/// Numbers of allocations, frees, and refused allocations.
+/// Numbers of allocations, frees and failed allocations.
 fn memory_counts(profile: &Profile, theme: &Theme) -> Vec<Span<'static>> {
     let memory = &profile.memory;
     let own = |more: bool| memory.events.iter().filter(|e| e.level != MemoryLevel::Reusable && (e.bytes > 0) == more).count();
@@ -120,8 +120,8 @@ fn short_version(version: &str) -> String {
     version.split('.').take(3).collect::<Vec<_>>().join(".")
 }
 
-/// Time that the figures are of, and the key that changes it. The overview judges the steady state, so that figures of the
-/// whole report would otherwise seem to contradict it.
+/// Time span to which the figures refer, and the key that changes it. The overview evaluates the steady state, which
+/// figures for the whole report would otherwise seem to contradict.
 fn base_chip(app: &App, report: &Report, on_overview: bool, theme: &Theme) -> Option<LinePart> {
     let dim = theme.style(Role::Dim);
     let key = || Span::styled(app.session.key_label(ActionId::Narrow), theme.style(Role::Key));
@@ -165,7 +165,7 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
     let on_overview = matches!(app.top_entry().map(|e| &e.open), Some(Open::Overview(_)));
     parts.extend(base_chip(app, report, on_overview, theme));
     if let Some(overview) = &report.overview {
-        // Any operation counts, as for the ranges and the parts of the time.
+        // Any operation counts, as it does for the ranges and the time breakdown.
         if let Some(busy) = overview.idle_percent.map(|idle| 100.0 - idle) {
             let mut spans =
                 vec![Span::styled("GPU busy ", dim), Span::styled(format!("{} ", units::format_percent(busy)), theme.style(Role::Title))];
@@ -200,7 +200,7 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
         let matters: Vec<Severity> = profile.notes.iter().map(|n| n.severity).collect();
         let worst = matters.iter().max().copied();
         if let Some(worst) = worst {
-            // Most notes are information: only those that matter have a colour.
+            // Most notes are informational: only those that matter are colored.
             let matter = matters.iter().filter(|&&s| s > Severity::Info).count();
             let dim = theme.style(Role::Dim);
             let mut spans = Vec::new();

@@ -47,7 +47,7 @@ fn push_entry(out: &mut Vec<Line<'static>>, word: &str, meaning: &str, columns: 
     }
 }
 
-/// Explanation of signs, terms and colours.
+/// Explanation of signs, terms and colors.
 fn glossary_lines(columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = vec![Line::styled("Signs and words", theme.style(Role::Title))];
     for (word, meaning) in GLOSSARY {
@@ -81,7 +81,7 @@ fn glossary_lines(columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     out
 }
 
-/// Joins two lists side by side.
+/// Places two lists side by side.
 fn join_columns(a: Vec<Line<'static>>, b: Vec<Line<'static>>, columns: usize) -> Vec<Line<'static>> {
     let rows = a.len().max(b.len());
     let (mut a, mut b) = (a.into_iter(), b.into_iter());

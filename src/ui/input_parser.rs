@@ -1,14 +1,14 @@
-//! Parser from terminal input bytes to events.
+//! Parser that turns terminal input bytes into events.
 //!
 //! crossterm's own reader waits indefinitely for the rest of an incomplete sequence (`ESC [ ?`, a truncated mouse
-//! report, a paste without its end), and swallows every key until then. This parser drops a broken sequence, and ends
+//! report, a paste without its end) and swallows every key until then. This parser drops a broken sequence, and ends
 //! an unfinished one if nothing follows for a while ([`Input::idle`]).
 
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use std::time::Duration;
 
-/// Timeout for the rest of a key sequence: terminals send a sequence at once, networks split it at most into two
-/// packets.
+/// Timeout for the rest of a key sequence: terminals send a sequence at once, and networks split it into two packets at
+/// most.
 const KEY: Duration = Duration::from_millis(50);
 /// Timeout after a lone Escape, which is also a key: less than a frame.
 const ESCAPE: Duration = Duration::from_millis(10);
@@ -18,7 +18,8 @@ const PASTE: Duration = Duration::from_secs(3);
 const LONGEST: usize = 64;
 /// Maximum length of a terminal response, in bytes.
 const LONGEST_ANSWER: usize = 4096;
-/// Minimum length in bytes of input that is regarded as the rest of an abandoned paste: faster than any user types.
+/// Minimum length, in bytes, for input to be treated as the rest of an abandoned paste: more than any user types at
+/// once.
 const BURST: usize = 12;
 
 const CTRL_C: &[u8] = b"\x03";
@@ -31,7 +32,7 @@ pub struct Input {
     bytes: Vec<u8>,
     /// Text of an unfinished paste.
     paste: Option<Vec<u8>>,
-    /// True if a timeout has ended a paste.
+    /// True if a paste was ended by a timeout.
     given_up: bool,
 }
 
@@ -55,7 +56,7 @@ impl Input {
         if self.paste.is_some() && bytes == CTRL_C {
             return self.idle();
         }
-        // Skip the rest of the end marker of a paste that was abandoned after the marker's first byte.
+        // If a paste was abandoned after the first byte of the end marker, skip the rest of the marker.
         let bytes = bytes.strip_prefix(&PASTE_END[1..]).filter(|_| self.given_up).unwrap_or(bytes);
         if self.given_up && self.bytes.is_empty() {
             // A single sequence, such as a mouse report, is not part of a paste.
@@ -70,7 +71,7 @@ impl Input {
         loop {
             if let Some(text) = &mut self.paste {
                 let Some(at) = self.bytes.windows(PASTE_END.len()).position(|w| w == PASTE_END) else {
-                    // The end marker may have arrived partially.
+                    // Only part of the end marker may have arrived.
                     let keep = (1..PASTE_END.len()).rev().find(|&n| self.bytes.ends_with(&PASTE_END[..n])).unwrap_or(0);
                     text.extend(self.bytes.drain(..self.bytes.len() - keep));
                     return out;
@@ -101,7 +102,7 @@ impl Input {
         }
     }
 
-    /// Timeout before [`Input::idle`]; `None` if there is no unfinished input.
+    /// Timeout before [`Input::idle`] is due; `None` if there is no unfinished input.
     pub fn idle_timeout(&self) -> Option<Duration> {
         match self.paste {
             // A lone ESC is the Escape key, which also ends a paste.
@@ -126,7 +127,7 @@ impl Input {
         let bytes = std::mem::take(&mut self.bytes);
         match bytes[..] {
             [0x1b] => vec![key_event(KeyCode::Esc, KeyModifiers::NONE)],
-            // Alt with a key that can also begin a sequence.
+            // Alt plus a key that can also begin a sequence.
             [0x1b, c @ (b'[' | b'O' | b']' | b'P' | b'_' | b'^' | b'X')] => {
                 vec![key_event(KeyCode::Char(char::from(c)), KeyModifiers::ALT)]
             }
@@ -141,9 +142,9 @@ fn next(bytes: &[u8]) -> Next {
         [0x1b, b'[', rest @ ..] => parse_csi(bytes, rest),
         [0x1b, b'O', b'M', ..] => Next::Event(Some(key_event(KeyCode::Enter, KeyModifiers::NONE)), 3),
         [0x1b, b'O', last, ..] => Next::Event(function_key(*last).map(|code| key_event(code, KeyModifiers::NONE)), 3),
-        // Escape key, followed by another sequence.
+        // The Escape key, followed by another sequence.
         [0x1b, 0x1b, ..] => Next::Event(Some(key_event(KeyCode::Esc, KeyModifiers::NONE)), 1),
-        // Late responses of the terminal, such as colours or its name, which the user did not type.
+        // Late responses of the terminal, such as colors or its name, which the user did not type.
         [0x1b, b']' | b'P' | b'_' | b'^' | b'X', rest @ ..] => match response_length(rest) {
             Some(length) => Next::Event(None, 2 + length),
             None if rest.len() > LONGEST_ANSWER => Next::Event(None, bytes.len()),
@@ -219,7 +220,7 @@ fn parse_csi(bytes: &[u8], rest: &[u8]) -> Next {
     let (parameters, last) = (&rest[..at], rest[at]);
     let taken = 2 + at + 1;
     if at > LONGEST || !(0x40..=0x7e).contains(&last) {
-        // The sequence is broken off: resume parsing with the unexpected byte.
+        // The sequence is incomplete: resume parsing with the unexpected byte.
         return Next::Event(None, 2 + at);
     }
     if bytes.starts_with(PASTE_BEGIN) {
@@ -241,7 +242,7 @@ fn parse_csi(bytes: &[u8], rest: &[u8]) -> Next {
         let report = if parameters[0] == b'<' && matches!(last, b'M' | b'm') { number(0).zip(number(1)).zip(number(2)) } else { None };
         return Next::Event(report.and_then(|((b, x), y)| mouse_event(b, x, y, last == b'm')), taken);
     }
-    // Some terminals write mouse reports in decimal, but without the `<` marker.
+    // Some terminals write mouse reports in decimal but omit the `<` marker.
     if let (b'M', Some(button), Some(column), Some(row)) = (last, number(0), number(1), number(2)) {
         let button = button.saturating_sub(32);
         return Next::Event(mouse_event(button, column, row, button & 0b110_0011 == 3), taken);
@@ -273,7 +274,7 @@ fn decode_modifiers(n: u16) -> KeyModifiers {
         .fold(KeyModifiers::NONE, |all, (_, m)| all | m)
 }
 
-/// Function or cursor key of a sequence, by its final letter.
+/// Function or cursor key of a sequence, by the final letter.
 fn function_key(last: u8) -> Option<KeyCode> {
     Some(match last {
         b'A' => KeyCode::Up,
@@ -304,7 +305,7 @@ fn editing_key(number: u16) -> Option<KeyCode> {
     }
 }
 
-/// Creates a mouse event. Columns and rows of the report are 1-based.
+/// Creates a mouse event. Columns and rows in the report are 1-based.
 fn mouse_event(button: u16, column: u16, row: u16, released: bool) -> Option<Event> {
     let which = match button & 3 {
         0 => MouseButton::Left,
@@ -334,7 +335,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Formats keys as `ctrl-c`, and other events by their kind.
+    /// Formats keys as `ctrl-c`, and other events by kind.
     fn shown(events: Vec<Event>) -> Vec<String> {
         let one = |e: Event| match e {
             Event::Key(k) => {
@@ -403,12 +404,12 @@ mod tests {
 
     #[test]
     fn nothing_that_is_broken_off_swallows_the_keys_after_it() {
-        // The next key ends a sequence without an end of its own.
+        // The next key ends a sequence that has no terminator.
         assert_eq!(all(b"\x1b[?jj"), ["j"]);
         assert_eq!(all(b"\x1b[<1;1jj"), ["j"]);
         assert_eq!(all(b"\x1b[1;\x1b[Aj"), ["up", "j"]);
         assert_eq!(all(&[b"\x1b[".as_slice(), &[b'1'; 200], b"q"].concat()).last().map(String::as_str), Some("q"));
-        // Otherwise the timeout ends it.
+        // Otherwise, the timeout ends it.
         for begun in [&b"\x1b[?"[..], b"\x1b[<1;1", b"\x1b[1;5", b"\xe2\x86", b"\x1b[M a"] {
             let mut input = Input::default();
             assert_eq!(shown(input.feed(begun)), [""; 0]);
@@ -424,7 +425,7 @@ mod tests {
         assert_eq!(shown(input.feed(b"\x1b[200~abc")), [""; 0]);
         assert_eq!(input.idle_timeout(), Some(PASTE));
         assert_eq!(shown(input.idle()), ["paste abc"]);
-        // The rest of the paste, much later, must not be parsed as `R` and Enter.
+        // Much later, the rest of the paste must not be parsed as `R` and Enter.
         assert_eq!(shown(input.feed(b"R\rmore of the text\x1b[201~j")), ["j"]);
         let mut input = Input::default();
         input.feed(b"\x1b[200~abc");

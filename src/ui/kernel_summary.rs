@@ -1,4 +1,4 @@
-//! Summary panels below a short kernels table: time breakdown, diagnoses of the kernels, and limits of the run.
+//! Summary panels below a short kernel table: time breakdown, diagnoses of the kernels, and limits of the run.
 
 use super::overview::severity_mark;
 use super::panel::{Panel, draw_lines, split_top};
@@ -56,7 +56,7 @@ fn panel_contents(app: &App, report: &Report, columns: usize, ascii: bool, theme
     let triage = report.triage.as_ref().and_then(Option::as_ref);
     if let Some(triage) = triage {
         let key = app.session.key_label(ActionId::Overview);
-        // The table beside it may be of the whole run: the base of these parts stays, if only as a word.
+        // The table next to it may cover the whole run, so always name the time span, if only in a word.
         let room = columns.saturating_sub(WHERE.len() + key.len() + 19);
         let base = Some(judged_line(triage)).filter(|line| display_width(line) <= room).unwrap_or_else(|| format!("of {}", triage.base));
         let note = vec![

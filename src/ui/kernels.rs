@@ -1,4 +1,4 @@
-//! Table of kernels, or of other groups of launches.
+//! Table of kernels or other groups of launches.
 
 use super::panel::{Panel, split_top};
 use super::screens::{Place, ScreenView};
@@ -26,24 +26,24 @@ use ratatui::text::{Line, Span};
 const HISTOGRAM_PRIORITY: u8 = 4;
 const HISTOGRAM_WIDTH: usize = BINS;
 const NUMBER: usize = 4;
-/// Width of the mark and the family's swatch.
+/// Width of the mark and the kernel family's swatch.
 const MARKS: usize = 2;
 const SHARE_TEXT: usize = 6;
 const WHOLE_SHARE_TEXT: usize = 4;
-/// Minimum rows of the table if there are panels below it.
+/// Minimum number of rows for the table if there are panels below it.
 const LEAST_TABLE: u16 = 12;
 const GAP: usize = 1;
 
-/// Visible columns, and the widths of number, name and bar.
+/// Visible columns, and the widths of the number, name and bar.
 struct Layout<'p> {
-    /// Width of the row number; 0 without it.
+    /// Width of the row number; 0 if there is none.
     number: usize,
     name: usize,
-    /// Width of the bar; 0 without it, and shares are whole percentages then.
+    /// Width of the bar; 0 if there is none, in which case shares are whole percentages.
     bar: usize,
     shown: Vec<Column<KernelRow<'p>>>,
     histogram: bool,
-    /// Width of the first hint of each kernel; 0 without hints.
+    /// Width of the first hint on each kernel; 0 if there are no hints.
     diagnosis: usize,
 }
 
@@ -54,11 +54,11 @@ const NARROW_DIAGNOSIS: usize = 22;
 const SHORT_DIAGNOSIS: usize = 20;
 /// Width of the name in a narrow table with count and average.
 const SHORT_NAME: usize = 20;
-/// Widths from which a narrow table shows count and average of launches, in place of number and bar.
+/// Widths at which a narrow table shows count and average of launches instead of number and bar.
 const COMPACT: std::ops::Range<usize> = 72..100;
 
 impl Layout<'_> {
-    /// Width of the share with the bar before it.
+    /// Width of the share and the bar in front of it.
     fn share_width(&self) -> usize {
         if self.bar == 0 { WHOLE_SHARE_TEXT } else { self.bar + 1 + SHARE_TEXT }
     }
@@ -80,8 +80,8 @@ struct Widths {
     names: usize,
 }
 
-/// Layout of a narrow table with diagnoses: total, count and average of the launches say more of a kernel than its rank and
-/// a bar.
+/// Layout of a narrow table with diagnoses: total, count and average of the launches say more about a kernel than its
+/// rank and a bar.
 fn fit_compact<'p>(by: GroupBy, width: usize, Widths { counts, names }: Widths) -> Layout<'p> {
     let mut columns = columns_of(kernels::columns(by), Outputs::SCREEN);
     columns.iter_mut().filter(|c| c.id == "count").for_each(|c| c.width = counts.max(c.title.len()));
@@ -89,14 +89,14 @@ fn fit_compact<'p>(by: GroupBy, width: usize, Widths { counts, names }: Widths) 
     let first: Vec<_> = columns.into_iter().filter(|c| c.priority <= 2).collect();
     let shown = table::fit_columns(first, left, GAP);
     left -= table::total_width(&shown, GAP);
-    // Short names leave room for whole diagnoses; else both share it.
+    // Short names leave room for whole diagnoses; otherwise, both share the room.
     let room = SHORT_NAME + left + SHORT_DIAGNOSIS;
     let most = DIAGNOSIS.min(SHORT_DIAGNOSIS + left / 2).max(DIAGNOSIS.min(room.saturating_sub(names)));
     let diagnosis = most.max(SHORT_DIAGNOSIS);
     Layout { number: 0, name: room - diagnosis, bar: 0, shown, histogram: false, diagnosis }
 }
 
-/// Fits the columns; `diagnosed` is of a table with diagnoses.
+/// Fits the columns; `diagnosed` is set for a table with diagnoses.
 fn fit_layout<'p>(by: GroupBy, width: usize, diagnosed: Option<Widths>) -> Layout<'p> {
     if let Some(widths) = diagnosed.filter(|_| COMPACT.contains(&width)) {
         return fit_compact(by, width, widths);
@@ -124,7 +124,7 @@ fn fit_layout<'p>(by: GroupBy, width: usize, diagnosed: Option<Widths>) -> Layou
     if diagnosis > 0 {
         left = left.saturating_sub(diagnosis + GAP);
     }
-    // The most important columns that fit, and the histogram if it is among them.
+    // The most important columns that fit, and the histogram if it is one of them.
     let columns = columns_of(kernels::columns(by), Outputs::SCREEN);
     let (first, last): (Vec<_>, Vec<_>) = columns.iter().copied().partition(|c| c.priority <= HISTOGRAM_PRIORITY);
     let room = left.checked_sub(table::total_width(&first, GAP) + HISTOGRAM_WIDTH + 2 * GAP);
@@ -155,10 +155,10 @@ impl ScreenView for KernelsScreen {
     }
 }
 
-/// Kernels table: an action for the selected row, then the limit of the run.
+/// Kernel table: an action for the selected row, then the limit of the run.
 fn next(app: &App, screen: &KernelsScreen) -> Option<String> {
     let report = app.report()?;
-    // An empty table contains its own message.
+    // An empty table shows a message of its own.
     let grouping = report.groups.grouping.as_ref().filter(|g| !g.rows.is_empty());
     let run = grouping.and(report.next.as_deref()).map(|next| app.session.settings.keymap.spell_links(next));
     let kernel = grouping.is_some_and(|g| g.by.is_kernel());
@@ -173,7 +173,7 @@ fn next(app: &App, screen: &KernelsScreen) -> Option<String> {
     }
 }
 
-/// Draws the table; its title contains filter, grouping and order.
+/// Draws the table; its title contains the filter, grouping and order.
 fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &KernelsScreen, view: &mut View, theme: &Theme) {
     let Some(report) = app.report() else { return };
     let mut title = control_line(report, screen, theme, usize::from(area.width.saturating_sub(6))).spans;
@@ -181,14 +181,15 @@ fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &K
         let word = if report.groups.by.is_kernel() { "Kernels" } else { "Groups" };
         title.splice(0..0, [Span::styled(word, theme.style(Role::Title)), Span::raw("  ")]);
     }
-    // A short table leaves room below. Ignore the filter here, so that the layout does not jump while typing.
+    // A short table leaves room below it. Ignore the filter here, so that the layout does not jump while the user
+    // types.
     let all = report.groups.grouping.as_ref().map_or(usize::MAX, |g| g.rows.len());
     let wanted = u16::try_from(all.saturating_add(3)).unwrap_or(u16::MAX).max(LEAST_TABLE);
     let mut rest = area;
     let area = if bordered && wanted < area.height { split_top(&mut rest, wanted) } else { split_top(&mut rest, area.height) };
     super::kernel_summary::draw(frame, rest, app, report, view.ascii, theme);
     let inner = Panel::new(title).with_focus(app.session.reading.is_none()).draw(frame, area, bordered, theme);
-    // Groups of several kernels have no diagnosis of their own: the diagnosis of one launch would mislead.
+    // Groups of several kernels have no diagnosis of their own: the diagnosis of a single launch would be misleading.
     let grouping = report.groups.grouping.as_ref().filter(|g| g.by.is_kernel() && !report.diagnosed.is_empty());
     let diagnosed = grouping.map(|g| {
         let most = g.rows.iter().map(|r| r.stats.count).max().unwrap_or(0);
@@ -208,7 +209,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &K
     }
 }
 
-/// Filter, grouping, order, and number of rows, in one line.
+/// Filter, grouping, order and number of rows, in one line.
 fn control_line(report: &Report, screen: &KernelsScreen, theme: &Theme, columns: usize) -> Line<'static> {
     let groups = &report.groups;
     let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
@@ -311,10 +312,10 @@ fn rows_of<'p>(
     });
 }
 
-/// Colour swatch of a kernel's family, to the left of the name.
+/// Color swatch of a kernel's family, to the left of the name.
 fn family_swatch(family: Option<Family>, theme: &Theme) -> Span<'static> {
     match family.map(|f| theme.family_style(f)) {
-        // The swatch is meaningless without colours.
+        // The swatch is meaningless without colors.
         Some(style) if style.fg.is_some() => Span::styled("▌", style),
         _ => Span::raw(" "),
     }
@@ -334,7 +335,7 @@ struct Shown<'a> {
     fuzzy: Option<&'a Fuzzy>,
     /// Mark of a kernel with ncu results, one column wide.
     profiled: &'static str,
-    /// First hint of the kernel's longest result.
+    /// First hint on the kernel's longest result.
     verdict: Option<&'a FirstHint>,
 }
 
@@ -409,7 +410,7 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, (report, screen): (&Report, &Ke
     );
 }
 
-/// Draws the table while the report is being read: names, totals and counts so far.
+/// Draws the table while the report is being read, with the names, totals and counts read so far.
 fn draw_preview_rows(frame: &mut Frame<'_>, area: Rect, preview: &Preview, layout: &Layout<'_>, theme: &Theme) {
     let total: i64 = preview.rows.iter().map(|r| r.2).fold(0, i64::saturating_add);
     let longest = preview.rows.first().map_or(1, |r| r.2).max(1);

@@ -1,4 +1,4 @@
-//! Launches of one group: distribution of durations, durations over time, and a row for each launch.
+//! Launches of one group: distribution of durations, durations over time, and one row per launch.
 
 use super::panel::Panel;
 use super::screens::{Place, ScreenView};
@@ -19,9 +19,9 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// Minimum width of a kernel's name if the list contains several kernels.
+/// Minimum width of a kernel name if the list contains several kernels.
 const KERNEL_LEAST: usize = 24;
-/// Minimum width of a column for the NVTX path.
+/// Minimum width of the NVTX path column.
 const PATH_LEAST: usize = 14;
 
 impl ScreenView for LaunchesScreen {
@@ -38,7 +38,7 @@ impl ScreenView for LaunchesScreen {
     }
 }
 
-/// Launches screen: ratio of the slowest launch to the median, and the key that selects the slowest one.
+/// Launches screen: ratio of the slowest launch to the median, and the key that selects the slowest launch.
 fn next(app: &App, screen: &LaunchesScreen) -> Option<String> {
     let profile = app.report()?.profile.as_deref()?;
     let list = screen.list.as_ref()?;
@@ -118,7 +118,7 @@ fn heading_line(report: &Report, screen: &LaunchesScreen, back: &str, theme: &Th
             ],
         ));
     }
-    // A list keeps its initial time filter, even if the report's filter is cleared.
+    // A list keeps its initial time filter even if the report's filter is cleared.
     if let Some(window) = screen.grouping.window.filter(|w| report.window != Some(*w)) {
         tail.push(part(0, vec![Span::styled(format!("only {}", describe::format_window(window)), theme.style(Role::Mark))]));
     } else if screen.grouping.window.is_none() && report.window.is_some() {
@@ -164,7 +164,7 @@ fn summary_line(profile: &Profile, screen: &LaunchesScreen, list: &LaunchList, t
     fit_parts(parts, &Span::raw("  "), columns)
 }
 
-/// Draws a histogram on the left, and durations over time on the right, with axes below. Marks the selected launch
+/// Draws a histogram on the left and durations over time on the right, with axes below them. Marks the selected launch
 /// (start and duration, ns) in both.
 fn draw_plots(frame: &mut Frame<'_>, area: Rect, list: &LaunchList, chosen: Option<(i64, i64)>, theme: &Theme) {
     let [bars, _, points] = Layout::horizontal([Constraint::Ratio(1, 3), Constraint::Length(3), Constraint::Min(10)]).areas(area);
@@ -220,7 +220,7 @@ fn rows_of(frame: &mut Frame<'_>, (head, area): (Rect, Rect), shown: &Shown<'_>,
     let group = screen.grouping.rows.get(screen.row);
     let mixed = !screen.grouped_by().is_kernel() || group.is_some_and(|g| g.kernels > 1);
     let applies = |c: &Column<LaunchRow<'_>>| match c.id {
-        // Omit columns with the same value for every launch.
+        // Omit columns that have the same value for every launch.
         "device" => profile.devices.len() > 1,
         "pid" => profile.processes.len() > 1,
         "versus_median" => !mixed,
@@ -232,7 +232,7 @@ fn rows_of(frame: &mut Frame<'_>, (head, area): (Rect, Rect), shown: &Shown<'_>,
     let columns = columns_of(launches::columns(), Outputs::SCREEN).into_iter().filter(applies).collect();
     let columns = table::fit_columns(columns, room, 1);
     let room = room.saturating_sub(table::total_width(&columns, 1));
-    // The remaining room is for the kernel's name first, then for the path.
+    // The remaining room is used first for the kernel name, then for the path.
     let kernel = mixed.then(|| if room >= PATH_LEAST + 20 { KERNEL_LEAST + 20 } else { KERNEL_LEAST + room });
     let room = kernel.map_or(room, |k| (room + KERNEL_LEAST).saturating_sub(k));
     let with_path =

@@ -24,7 +24,7 @@ use ratatui::text::{Line, Span, Text};
 const NUMBER: usize = 5;
 const STATE: usize = 9;
 const GAP: usize = 2;
-/// Minimum width of the program.
+/// Minimum width of the program column.
 const PROGRAM: usize = 24;
 
 impl ScreenView for LibraryScreen {
@@ -80,10 +80,11 @@ fn header_lines(screen: &LibraryScreen, theme: &Theme, columns: usize) -> [Line<
     [fit_parts(parts, &Span::styled(" · ", theme.style(Role::Faint)), columns), fit_parts(second, &Span::raw("   "), columns)]
 }
 
-/// Maximum rows of the list above the facts of the selected run, and minimum width to show the facts beside the list.
+/// Maximum number of list rows above the facts of the selected run, and minimum width to show the facts next to the
+/// list.
 const LIST: u16 = 10;
 const BESIDE: u16 = 170;
-/// Width of the facts beside the list.
+/// Width of the facts next to the list.
 const SIDE: u16 = 76;
 
 fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, view: &mut View, theme: &Theme) {
@@ -112,7 +113,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, vi
     let known = run_facts(run, &shell::command_line(&run.argv), screen.now_ms);
     // The title already contains the run's number and state.
     let known = known.into_iter().filter(|f| !matches!(f.0, "run" | "state"));
-    // List outcomes of earlier predictions first, current predictions last.
+    // List outcomes of earlier predictions first and current predictions last.
     let (came, promised): (Vec<_>, Vec<_>) = screen.outcomes_of(run).iter().cloned().partition(|k| k.0 == "outcome");
     let mut known: Vec<_> = came.into_iter().take(OUTCOMES).chain(known).chain(promised).collect();
     let titles: Vec<&str> = known.iter().map(|k| k.0).collect();
@@ -139,7 +140,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, vi
 /// Maximum number of outcomes above the other facts of a run.
 const OUTCOMES: usize = 3;
 
-/// Draws the last output lines of the selected run; `None` while they are being read.
+/// Draws the last output lines of the selected run; `printed` is `None` while they are being read.
 fn draw_output(frame: &mut Frame<'_>, area: Rect, app: &App, printed: Option<&[String]>, theme: &Theme) {
     let key = app.session.key_label(ActionId::RunLog);
     let title = vec![Span::styled("Output", theme.style(Role::Title)), Span::styled("  its last lines", theme.style(Role::Dim))];
@@ -205,7 +206,7 @@ fn draw_list(frame: &mut Frame<'_>, inner: Rect, screen: &LibraryScreen, view: &
     });
 }
 
-/// Draws a message with the reason for an empty list.
+/// Draws a message that explains why the list is empty.
 fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, theme: &Theme) {
     let columns = usize::from(area.width).min(100);
     let mut lines = vec![Line::default()];

@@ -23,14 +23,14 @@ use ratatui::text::{Line, Span, Text};
 
 const GAP: usize = 1;
 const BAR: usize = 16;
-/// Minimum width of the functions.
+/// Minimum width of the function column.
 const NAME: usize = 34;
-/// Rows of the panels below the tree, and the least rows of the tree above them.
+/// Number of rows of the panels below the tree, and minimum number of rows of the tree above them.
 const PANEL: u16 = 10;
 const LEAST_TREE: u16 = 8;
-/// Rows of what is known of the selected call.
+/// Number of rows for the facts about the selected call.
 const FACTS: u16 = 9;
-/// Width from which both panels are shown.
+/// Minimum width to show both panels.
 const BOTH: u16 = 110;
 
 impl ScreenView for LinesScreen {
@@ -61,7 +61,7 @@ impl ScreenView for LinesScreen {
     }
 }
 
-/// Columns besides the function: title, width, and value of a node.
+/// Column other than the function: title, width, and value of a node.
 type Figure = (&'static str, usize, fn(&CallNode, f64) -> String);
 /// In the order in which they are dropped if there is no room, the last first.
 const FIGURES: [Figure; 8] = [
@@ -147,13 +147,13 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScreen, view
     }
 }
 
-/// Function, and file with line behind it, padded to a width; a long file loses its beginning.
+/// Function, followed by file and line, padded to a width; a long file name is cut at the beginning.
 fn function_spans(node: &CallNode, room: usize, theme: &Theme) -> Vec<Span<'static>> {
     let function = cut_end(&escape_unsafe(function_name(&node.frame.function)), room);
     let used = display_width(&function);
     let line = node.frame.line.map_or_else(String::new, |l| format!(":{l}"));
     let file = node.frame.file.as_deref().map(|f| format!("{}{line}", escape_unsafe(short_path(f)))).unwrap_or_default();
-    // A blank and two parentheses.
+    // Reserve room for a space and two parentheses.
     let left = room.saturating_sub(used + 3);
     let place = if file.is_empty() || left < 4 { String::new() } else { format!(" ({})", cut_start(&file, left)) };
     vec![
@@ -162,7 +162,7 @@ fn function_spans(node: &CallNode, room: usize, theme: &Theme) -> Vec<Span<'stat
     ]
 }
 
-/// The end of a text, so that it fits into a width.
+/// The end of a string, cut to fit a width.
 fn cut_start(text: &str, columns: usize) -> String {
     let width = display_width(text);
     if width <= columns {
@@ -195,7 +195,7 @@ fn control_line(screen: &LinesScreen, base: &str, theme: &Theme, columns: usize)
     fit_parts(parts, &Span::raw("   "), columns)
 }
 
-/// Panels with the facts of the selected call and the functions with the most idle time.
+/// Panels with facts about the selected call, and the functions with the most idle time.
 fn draw_panels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScreen, node: &CallNode, theme: &Theme) {
     let [left, right] =
         if area.width >= BOTH { Layout::horizontal([Constraint::Percentage(50); 2]).areas(area) } else { [area, Rect::default()] };
@@ -204,7 +204,7 @@ fn draw_panels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScree
     let mut functions = right;
     if source.is_some() {
         functions = Rect::default();
-        // Below what is known of the call there is room for the other lines.
+        // Below the facts about the call, there is room for the other lines.
         if left.height >= FACTS + 4 {
             let facts = split_top(&mut left, FACTS);
             functions = std::mem::replace(&mut left, facts);
@@ -256,7 +256,7 @@ fn draw_panels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScree
     }
 }
 
-/// Source around the line with most of the time, as the file is now.
+/// Source around the line that accounts for most of the time, as currently in the file.
 fn draw_source(frame: &mut Frame<'_>, area: Rect, node: &CallNode, text: &[String], theme: &Theme) {
     let title = vec![Span::styled("Source", theme.style(Role::Title)), Span::styled("  as the file is now", theme.style(Role::Dim))];
     let inner = Panel::new(title).draw(frame, area, true, theme);
@@ -296,7 +296,7 @@ fn draw_functions(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     draw_lines(frame, inner, lines.collect());
 }
 
-/// Draws a message in place of a missing tree.
+/// Draws a message if there is no tree.
 fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let sampled = app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.has_host_stacks());
     let back = app.session.key_label(ActionId::Back);

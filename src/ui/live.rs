@@ -1,4 +1,4 @@
-//! Live view of a traced program: GPU utilisation, limits, kernels with the most time, and overhead of the tracer.
+//! Live view of a traced program: GPU utilization, limits, longest-running kernels, and overhead of the tracer.
 
 use super::live_measured;
 use super::overview::severity_mark;
@@ -20,16 +20,17 @@ use ratatui::text::{Line, Span};
 
 /// Maximum number of GPUs with a chart.
 const GPUS: usize = 4;
-/// Width of the label before a chart, and of the figure after it.
+/// Width of the label in front of a chart, and of the figure after it.
 const NAME: usize = 11;
 const FIGURE: usize = 9;
 /// Minimum terminal width, in columns, to show the verdict to the right of the charts.
 const BESIDE: u16 = 100;
-/// Maximum rows of a chart.
+/// Maximum number of rows of a chart.
 const HIGH: usize = 4;
-/// Minimum delay, ns, between the start of the recording and the start of the sums, for their time range to be shown.
+/// Minimum delay, ns, from the start of the recording to the start of the totals for the latter's time span to be
+/// shown.
 const LATE: i64 = 3_000_000_000;
-/// Rows of the verdict: headline, bar, legend.
+/// Number of rows for the verdict: headline, bar, legend.
 const VERDICT: u16 = 6;
 
 /// Draws the screen before the first process appears.
@@ -97,7 +98,7 @@ fn recent_interval(live: &Live) -> String {
     if live.seconds == 1 { "second".to_owned() } else { format!("{} s", live.seconds) }
 }
 
-/// Utilisation of each GPU and launches over time, as tall as there is room, and the memory use that nvidia-smi
+/// Utilization of each GPU and launches over time, using all available rows, and the memory use that nvidia-smi
 /// reports.
 fn over_time(watched: &Watched, live: &Live, (columns, rows): (usize, usize), theme: &Theme) -> Vec<Line<'static>> {
     if live.devices.is_empty() {
@@ -138,14 +139,14 @@ fn over_time(watched: &Watched, live: &Live, (columns, rows): (usize, usize), th
     out
 }
 
-/// Shares over time, the latest on the right, in rows of eighth blocks from top to bottom.
+/// Shares over time, latest on the right, as rows of eighth blocks from top to bottom.
 fn area_rows(shares: impl DoubleEndedIterator<Item = Option<f64>>, columns: usize, rows: usize) -> Vec<String> {
     let mut all: Vec<Option<f64>> = shares.rev().take(columns).collect();
     all.resize(columns, None);
     all.reverse();
     let piece = |row: usize| {
         let part = move |share: f64| (share * rows as f64 - (rows - 1 - row) as f64).clamp(0.0, 1.0);
-        // Only the lowest row distinguishes zero, a small share, and a missing one.
+        // Only the bottom row distinguishes zero, a small share, and a missing one.
         let lowest = row + 1 == rows;
         share_sparkline(all.iter().map(|s| s.map(part).filter(|p| lowest || *p > 0.0)), columns)
     };
@@ -163,7 +164,7 @@ fn format_rate(n: f64) -> String {
     }
 }
 
-/// Metrics of the server, and memory, power and clocks of the GPUs, if available.
+/// Metrics of the server, and the GPUs' memory, power and clocks, if available.
 fn memory_lines(watched: &Watched, live: &Live, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let of = |(index, samples): (&u32, &std::collections::VecDeque<crate::launch::doctor::smi::Busy>)| {
         let last = samples.back()?;
@@ -187,7 +188,7 @@ fn memory_lines(watched: &Watched, live: &Live, columns: usize, theme: &Theme) -
     rows.into_iter().filter_map(line).collect()
 }
 
-/// Draws the verdict on the last seconds, and the time breakdown.
+/// Draws the verdict on the last seconds and the time breakdown.
 fn draw_verdict(frame: &mut Frame<'_>, area: Rect, live: &Live, bordered: bool, theme: &Theme) {
     let judged = live.judged.as_ref();
     let Some(triage) = judged.and_then(|j| j.triage.as_deref()) else {
@@ -240,8 +241,8 @@ fn time_shares(triage: &Triage, theme: &Theme) -> Vec<Share> {
     TimeCategory::ALL.into_iter().map(share).filter(|s| s.share >= 0.005).collect()
 }
 
-/// Titles and widths of a kernel's figures: recent share, launches per second, mean time, share and time since the
-/// start.
+/// Titles and widths of a kernel's figures: recent share, launches per second, mean time, share and total time since
+/// the start.
 const COLUMNS: [(&str, usize); 5] = [("now", 6), ("launches/s", 12), ("mean", 10), ("all", 7), ("time", 10)];
 const BAR: usize = 12;
 /// Minimum width of a name.
@@ -278,7 +279,7 @@ fn draw_kernels(frame: &mut Frame<'_>, area: Rect, watched: &Watched, live: &Liv
         head.push_str("   measured: first hint");
     }
     let mut out = vec![Line::styled(head, theme.style(Role::Head))];
-    // If there was no recent kernel, compare rows by the time since the start.
+    // If no kernel ran recently, compare rows by the time since the start.
     let time = |k: &KernelNow| if live.recent_ns == 0 { k.all.1 } else { k.recent.1 };
     let most = live.kernels.first().map_or(1, time).max(1);
     let rows = usize::from(area.height).saturating_sub(1);
@@ -375,7 +376,7 @@ fn remark_lines(live: &Live, columns: usize, theme: &Theme) -> Vec<Line<'static>
                 None => format!("a measured launch of {name} has been running for {seconds} s: does it wait for another kernel?"),
             });
         }
-        // The tracer measures only the first of several ranks.
+        // If there are several ranks, the tracer measures only the first.
         if let Some(why) = r.not_measured.as_ref().filter(|_| r.rank.is_none_or(|rank| rank == 0)) {
             let what = if r.measured > 0 { "no longer measured" } else { "not measured" };
             doubt(format!("process {} is {what}: {}", r.pid, escape_unsafe(why)));

@@ -1,4 +1,4 @@
-//! Live measurement of the selected kernel of a running program: first hint, unit utilisation, and roofline.
+//! Live measurement of the selected kernel of a running program: first hint, unit utilization, and roofline.
 
 use super::panel::{draw_lines, draw_panel};
 use super::result::roofline_chart;
@@ -16,17 +16,17 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// Minimum rows of the table to show the panel below it, and the panel's fraction of these rows.
+/// Minimum number of table rows to show the panel below the table, and the panel's fraction of these rows.
 const LEAST: u16 = 20;
 const PART: (u16, u16) = (11, 24);
-/// Maximum rows of the panel.
+/// Maximum number of rows of the panel.
 const MOST: u16 = 15;
 /// Maximum width of the gauges.
 const GAUGES: usize = 100;
-/// Minimum width to show the roofline beside the hint.
+/// Minimum width to show the roofline next to the hint.
 const WIDE: u16 = 90;
 
-/// Number of rows of the panel; 0 if there is no room, or nothing was measured.
+/// Number of rows of the panel; 0 if there is no room or nothing was measured.
 pub fn panel_rows(live: &Live, area: Rect) -> u16 {
     if live.measured.is_none() || area.height < LEAST { 0 } else { (area.height * PART.0 / PART.1).min(MOST) }
 }
@@ -87,7 +87,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (watched, results): (&Watched, &R
     draw_lines(frame, left, said);
 }
 
-/// Lines of the first hint with its headline, and of the unit utilisation.
+/// Lines with the first hint and its headline, and with the unit utilization.
 fn hint_lines(of: &MeasuredNow, results: &Results, (columns, rows): (usize, usize), theme: &Theme) -> Vec<Line<'static>> {
     let Some(result) = results.metrics.results.get(of.result) else { return Vec::new() };
     let measures = gauge_lines(&results.metrics, result, columns.min(GAUGES), theme);

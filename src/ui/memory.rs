@@ -1,5 +1,5 @@
-//! Memory screen: use over time with the allocator's reserve above it, the owners at a chosen time, their stack, and
-//! the allocator's segments.
+//! Memory screen: use over time with the allocator's reserve above it, the owners at a chosen time, the stack of the
+//! selected owner, and the allocator's segments.
 
 use super::panel::{Panel, draw_panel, fits_borders, split_top};
 use super::screens::{Place, ScreenView};
@@ -22,13 +22,13 @@ use ratatui::text::{Line, Span};
 
 /// Width of the scale to the left of the curve.
 const SCALE: usize = 9;
-/// Minimum and maximum rows of the curve.
+/// Minimum and maximum number of rows of the curve.
 const CURVE: (u16, u16) = (5, 14);
-/// Widths of a size, of the bar of a share, and of a category.
+/// Widths of a size, of the bar that shows a share, and of a category.
 const SIZE: usize = 9;
 const BAR: usize = 8;
 const FOR: usize = 16;
-/// Minimum width to show the segments beside the table.
+/// Minimum width to show the segments next to the table.
 pub const WIDE: u16 = 100;
 
 /// Time since the start of the curve, or the event number if the report has no times.
@@ -40,7 +40,7 @@ fn format_size(bytes: u64) -> String {
     Bytes(bytes).to_string()
 }
 
-/// Colour of a category.
+/// Color of a category.
 fn category_role(category: Category) -> Role {
     match category {
         Category::Parameters | Category::Earlier => Role::Family(crate::analysis::Family::Gemm),
@@ -78,7 +78,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &MemoryScreen, vie
     let framed = fits_borders(area);
     let mut rest = area;
     let found = finding_lines(device, usize::from(inner.width.saturating_sub(2)), if area.height >= 30 { 6 } else { 2 }, theme);
-    // A title without a border needs one row.
+    // A title without a border takes up one row.
     let border = if framed { 2 } else { 1 };
     let top = split_top(&mut rest, u16::try_from(found.len()).unwrap_or(2) + border);
     let title = vec![
@@ -126,7 +126,7 @@ fn other_devices(known: &MemoryView, app: &App) -> String {
     }
 }
 
-/// Findings as sentences, with the advice of the first.
+/// Findings as sentences, with advice for the first one.
 fn finding_lines(device: &DeviceUsage, columns: usize, most: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     let role = match (device.findings.is_empty(), device.ledger.times.is_empty()) {
@@ -235,13 +235,13 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, device: 
     }
     let mut marks = vec![if ascii { '-' } else { '─' }; columns];
     for &step in &steps {
-        // Steps less than two columns apart on average are indistinguishable.
+        // Steps that are less than two columns apart on average are indistinguishable.
         if steps.len() * 2 <= columns {
             marks[step] = if ascii { '+' } else { '┴' };
         }
     }
     let first = screen.whole_curve().map_or(begin, |c| c.span.0);
-    // The axis ends with its time, and names the mark of the peak where there is room.
+    // The axis ends with the last time, and labels the peak if there is room.
     let mut put = |at: usize, text: &str| {
         for (mark, letter) in marks.iter_mut().skip(at).zip(text.chars()) {
             *mark = letter;
@@ -276,7 +276,7 @@ fn format_signed(bytes: i64) -> String {
     }
 }
 
-/// Difference in allocated memory from the other report, as text.
+/// Difference in allocated memory compared with the other report, as text.
 fn comparison_text(screen: &MemoryScreen) -> String {
     let Some((_, Some(beside))) = &screen.beside else { return String::new() };
     let there = if screen.at_end() { beside.end.1 } else { beside.peak.1 };
@@ -284,7 +284,7 @@ fn comparison_text(screen: &MemoryScreen) -> String {
     format!(", {} against {}", format_signed(more), escape_unsafe(&beside.name))
 }
 
-/// Memory of the other report that is missing in the rows.
+/// Memory of the other report that is not in the rows.
 fn only_there(app: &App, screen: &MemoryScreen) -> Option<String> {
     let (Some((_, Some(beside))), Some((_, gone))) = (&screen.beside, &screen.changes) else { return None };
     let (bytes, when) = if screen.at_end() { (beside.end.1, "end") } else { (beside.peak.1, "peak") };
@@ -437,7 +437,7 @@ fn segment_blocks<'a>(profile: &'a Profile, segment: &Segment) -> &'a [Block] {
     profile.memory.state.as_ref().and_then(|s| s.blocks.get(segment.blocks.0..segment.blocks.1)).unwrap_or_default()
 }
 
-/// Strip of the blocks in a segment; the glyph of a cell is the state of its larger part.
+/// Strip of the blocks in a segment; each cell shows the state that takes up most of it.
 fn block_strip(blocks: &[Block], segment: &Segment, columns: usize, ascii: bool, theme: &Theme) -> Vec<Span<'static>> {
     let mut used = vec![0.0_f64; columns];
     let cell = segment.size.max(1) as f64 / columns.max(1) as f64;

@@ -1,4 +1,4 @@
-//! Drawing of the application state. Drawing is read-only, except for the [`View`], which keeps scroll positions and
+//! Drawing of the application state. Drawing is read-only, except for the [`View`], which stores scroll positions and
 //! click targets.
 
 pub mod advice;
@@ -128,7 +128,7 @@ fn draw_layout(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, th
     overlay::draw(frame, area, app, view, theme);
 }
 
-/// Number of rows of the details below the table: the rows that the table does not need, but at least a third (up to
+/// Number of rows for the details below the table: the rows that the table does not need, but at least a third (up to
 /// 13) and at most half (up to 22) of the body.
 fn below_height(rows: Option<usize>, body: u16) -> u16 {
     let table = u16::try_from(rows.unwrap_or(usize::MAX).saturating_add(3)).unwrap_or(u16::MAX);

@@ -1,4 +1,4 @@
-//! Launches before and after one, in launch order.
+//! Launches before and after a given launch, in launch order.
 
 use super::panel::Panel;
 use super::text::{align_left, align_right};
@@ -16,9 +16,9 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-/// Minimum rows of the panel.
+/// Minimum number of rows of the panel.
 pub const LEAST: u16 = 7;
-/// Minimum width of a kernel's name.
+/// Minimum width of a kernel name.
 const NAME: usize = 24;
 /// Minimum width of the ranges around a launch.
 const PATH: usize = 16;

@@ -16,17 +16,17 @@ fn next_step_text(app: &App) -> Option<String> {
     }
     let open = &app.top_entry()?.open;
     let report = app.report();
-    // The report is incomplete, for this reason.
+    // The reason why the report is incomplete.
     if let (true, Some((Stage::Failed(why), true))) = (app.on_report(), report.map(|r| (&r.stage, r.profile.is_some()))) {
         return Some(why.clone());
     }
     view_of(open).next_step(app)
 }
 
-/// Number of lines of the next step: one, or two if there is room.
+/// Number of lines for the next step: one, or two if there is room.
 pub fn next_height(app: &App, width: u16) -> u16 {
     let columns = usize::from(width.saturating_sub(8)).max(20);
-    // A message must not change the height, so that the screen does not move.
+    // A message must not change the height, so that the screen does not jump.
     let lines = next_step_text(app).map_or(1, |s| wrap_text(&s, columns).len());
     if app.session.size.1 >= 22 { u16::try_from(lines.clamp(1, 2)).unwrap_or(1) } else { 1 }
 }
@@ -84,7 +84,7 @@ pub fn draw_failure(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme)
     };
     let columns = usize::from(area.width.saturating_sub(8)).clamp(20, 100);
     let mut lines = vec![Drawn::styled("This report could not be opened.", theme.style(Role::Bad)), Drawn::default()];
-    // The sentence ends with the next step: put it on its own line.
+    // The sentence ends with the next step: put that on its own line.
     let why = escape_unsafe(why);
     let (what, next) = why.rsplit_once("; ").unwrap_or((&why, ""));
     lines.extend(wrap_text(what, columns).into_iter().map(|l| Drawn::styled(l, theme.style(Role::Text))));

@@ -76,7 +76,7 @@ fn draw_input(frame: &mut Frame<'_>, area: Rect, what: LineOf, input: &Input, th
     frame.render_widget(line, Rect { height: inner.height.min(1), ..inner });
 }
 
-/// Draws a centred frame; returns its inner area.
+/// Draws a centered frame and returns its inner area.
 fn draw_popup(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize), title: &str, theme: &Theme) -> Rect {
     let w = u16::try_from(columns + 4).unwrap_or(u16::MAX).min(area.width);
     let h = u16::try_from(rows + 2).unwrap_or(u16::MAX).min(area.height.saturating_sub(2));
@@ -95,7 +95,7 @@ fn draw_popup(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize)
     Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
 }
 
-/// Draws lines in a centred frame, and returns the maximum scroll offset.
+/// Draws lines in a centered frame and returns the maximum scroll offset.
 fn draw_page(frame: &mut Frame<'_>, area: Rect, title: &str, lines: &[Line<'static>], at: usize, theme: &Theme) -> usize {
     let columns = lines.iter().map(Line::width).max().unwrap_or(0).max(display_width(title) + 2).max(24);
     let inner = draw_popup(frame, area, (columns, lines.len()), title, theme);

@@ -1,4 +1,4 @@
-//! Overview screen: verdict, time breakdown, findings, and the kernels with the most time.
+//! Overview screen: verdict, time breakdown, findings, and the longest-running kernels.
 
 use super::panel::{BORDERED, draw_lines, draw_panel, split_top};
 use super::screens::{Place, ScreenView};
@@ -20,11 +20,11 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span, Text};
 
-/// Minimum width to show the selected finding beside the list.
+/// Minimum width to show the selected finding next to the list.
 const BESIDE: u16 = 110;
-/// Minimum width of a useful truncated sentence.
+/// Minimum width for a truncated sentence to be useful.
 const SENTENCE: usize = 32;
-/// Maximum lines of the headline.
+/// Maximum number of headline lines.
 const HEADLINE: usize = 3;
 
 /// Glyph and role of a severity.
@@ -37,9 +37,9 @@ pub fn severity_mark(severity: Severity) -> (&'static str, Role) {
     }
 }
 
-/// Minimum width of a kernel's name.
+/// Minimum width of a kernel name.
 const NAME: usize = 20;
-/// Number of lines of the program.
+/// Number of program lines to show.
 const LINES: usize = 3;
 
 impl ScreenView for OverviewScreen {
@@ -80,12 +80,12 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
     } else {
         (rest, None)
     };
-    // Reserve rows for the kernels at the bottom; the findings get the rest.
+    // Reserve rows at the bottom for the kernels; the findings get the rest.
     let kernel_rows = if kernels > 0 { kernels + edge } else { 0 };
     let lines = if bordered { triage.host_time.main_lines(LINES) } else { Vec::new() };
     let line_rows = if lines.is_empty() { 0 } else { u16::try_from(lines.len()).unwrap_or(0) + edge };
     let room = list.height.saturating_sub(kernel_rows + line_rows).max(edge + 1);
-    // With the details beside the list, there is room for notes on missing data.
+    // With the details next to the list, there is room for notes on missing data.
     let remarks = if bordered {
         missing_lines(report, triage, usize::from(list.width.saturating_sub(6)), theme)
     } else {
@@ -130,7 +130,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
             Span::styled(sum, theme.style(Role::Dim)),
             family_shares(triage, usize::from(list.width), theme),
         ];
-        // With the details beside the list, the kernels get the rest of the column; without borders, at most three
+        // With the details next to the list, the kernels get the rest of the column; without borders, at most three
         // rows.
         let all = u16::try_from(triage.kernels.len().min(KERNELS)).unwrap_or(0) + edge;
         let wanted = if beside {
@@ -157,12 +157,12 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
         let title = vec![Span::styled(format!("{glyph} {}", finding.id.id()), theme.style(role))];
         let inner = draw_panel(frame, area, title, bordered, theme);
         let mut text = detail_lines(finding, triage.window.0, usize::from(inner.width), theme);
-        // The verdict's sentence stands at the top of the screen.
+        // The verdict's sentence is already at the top of the screen.
         if triage.verdict() == Some(finding) {
             let sentence = wrap_text(&escape_unsafe(&finding.headline), usize::from(inner.width).max(20)).len();
             text.drain(..sentence.min(text.len()));
         }
-        // Name the key that shows the full text if the text is truncated. A heading alone at the end says nothing.
+        // If the text is truncated, name the key that shows all of it. A heading alone at the end is useless.
         let height = usize::from(inner.height);
         if text.len() > height && height > 2 {
             let heading = text.get(height - 2).is_some_and(|l| l.style == theme.style(Role::Head));
@@ -173,7 +173,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
     }
 }
 
-/// Lines of the program with the most idle time of the GPU.
+/// Draws the program lines with the most GPU idle time.
 fn draw_host_lines(frame: &mut Frame<'_>, area: Rect, app: &App, triage: &Triage, lines: &[LineTime], theme: &Theme) {
     let title = vec![
         Span::styled("Lines that the GPU waits for", theme.style(Role::Title)),
@@ -321,7 +321,7 @@ fn missing_lines(report: &Report, triage: &Triage, columns: usize, theme: &Theme
     out
 }
 
-/// Shares of kernel time by family; collectives are a part of the time of their own.
+/// Shares of kernel time by family; collectives are a separate category of the time breakdown.
 fn family_shares(triage: &Triage, columns: usize, theme: &Theme) -> Span<'static> {
     let computing = || triage.families.iter().filter(|f| f.0 != Family::Nccl);
     let total: i64 = computing().map(|f| f.1).sum();
@@ -341,7 +341,7 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
     let shown = triage.kernels.len().min(KERNELS);
     let at = selected.saturating_sub(triage.findings.len()).min(shown.saturating_sub(1));
     let top = view.scroll_to("overview kernels", at, shown, area.height.into());
-    // First hint of the kernel's longest result, if there is one.
+    // First hint on the kernel's longest result, if there is one.
     let hint = |name: &str| {
         let row = report.groups.grouping.as_ref()?.rows.iter().position(|r| r.name == name)?;
         report.diagnosed.get(&row).map(|h| h.id.id())
@@ -349,7 +349,7 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
     let function = |kernel: u32| profile.kernels.get(kernel as usize);
     let listed = || triage.kernels.iter().take(KERNELS).filter_map(|k| Some((k, function(k.0)?)));
     let hinted = listed().filter_map(|(_, k)| hint(&readable_name(k))).map(display_width).max().map_or(0, |w| w + 2);
-    // Drop less important columns first if there is no room for the names.
+    // If there is no room for the names, drop less important columns first.
     let room = wide.saturating_sub(3 + 9 + 6);
     let columns = [(9, 9, hinted), (0, 9, hinted), (0, 0, hinted), (0, 0, 0)];
     let (counts, times, hints) = columns.into_iter().find(|c| room >= NAME + c.0 + c.1 + c.2).unwrap_or_default();
@@ -374,7 +374,7 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
     }
 }
 
-/// Complete description of a finding: numbers, places, remedies, and a way to confirm it.
+/// Complete description of a finding: values, places, remedies, and how to confirm it.
 pub fn detail_lines(finding: &Finding, begin: i64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let f = say::finding_text(finding, "", begin);
     let mut out: Vec<Line<'static>> = Vec::new();
@@ -432,8 +432,8 @@ pub fn detail_lines(finding: &Finding, begin: i64, columns: usize, theme: &Theme
     out
 }
 
-/// Returns true if the remedies of the selected finding are beside the list. Header, next step and footer take at most five
-/// rows.
+/// Returns true if the remedies for the selected finding are shown next to the list. The header, next step and footer
+/// take up at most five rows.
 fn shows_remedies((columns, rows): (u16, u16)) -> bool {
     columns >= BESIDE && rows >= BORDERED + 5
 }

@@ -1,4 +1,4 @@
-//! Panels with borders or headings, and helpers to divide an area.
+//! Panels with borders or headings, and helpers for dividing an area.
 
 use super::{Role, Theme};
 use ratatui::Frame;
@@ -7,10 +7,10 @@ use ratatui::style::{Color, Modifier, Stylize};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, BorderType};
 
-/// Minimum rows of a body for panels with borders.
+/// Minimum number of rows of a body for panels to have borders.
 pub const BORDERED: u16 = 28;
 
-/// Minimum columns of a body for panels with borders.
+/// Minimum number of columns of a body for panels to have borders.
 const BORDERED_COLUMNS: u16 = 100;
 
 /// Returns true if a body of this size has room for borders. In a smaller body, a single panel fills the screen,
@@ -39,12 +39,10 @@ impl Panel {
         Self { note, ..self }
     }
 
-    /// Marks the panel as focused.
     pub fn focused(self) -> Self {
         Self { focused: true, ..self }
     }
 
-    /// Sets the focus.
     pub fn with_focus(self, focused: bool) -> Self {
         Self { focused, ..self }
     }
@@ -53,7 +51,7 @@ impl Panel {
     pub fn draw(self, frame: &mut Frame<'_>, area: Rect, bordered: bool, theme: &Theme) -> Rect {
         let padded = |spans: Vec<Span<'static>>| {
             let mut all = vec![Span::raw(" ")];
-            // Unstyled spans would inherit the border's colour.
+            // Unstyled spans would inherit the border's color.
             all.extend(spans.into_iter().map(|s| if s.style.fg.is_none() { s.fg(Color::Reset) } else { s }));
             all.push(Span::raw(" "));
             Line::from(all)
@@ -82,7 +80,7 @@ pub fn draw_panel(frame: &mut Frame<'_>, area: Rect, title: Vec<Span<'static>>, 
     Panel::new(title).draw(frame, area, bordered, theme)
 }
 
-/// Splits rows off the top of an area, and returns them.
+/// Splits rows off the top of an area and returns them.
 pub fn split_top(area: &mut Rect, rows: u16) -> Rect {
     let rows = rows.min(area.height);
     let out = Rect { height: rows, ..*area };

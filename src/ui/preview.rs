@@ -1,4 +1,4 @@
-//! Charts of the selected kernel: limits, unit utilisation, distribution of durations, and durations over the run.
+//! Charts of the selected kernel: limits, unit utilization, distribution of durations, and durations over the run.
 
 use super::text::{align_left, align_right, bar, wrap_text};
 use super::widgets::{gauge_lines, hint_badge, severity_glyph};
@@ -13,14 +13,14 @@ use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, units};
 use ratatui::text::{Line, Span};
 
-/// Rows of the histogram, and of the chart of durations over time.
+/// Number of rows of the histogram and of the chart of durations over time.
 const ROWS: usize = 3;
 /// Maximum number of listed kernels and diagnoses of a group.
 const LISTED: usize = 5;
-/// Maximum lines of a headline.
+/// Maximum number of headline lines.
 const HEADLINE: usize = 3;
 
-/// Lines of the first hint with its headline.
+/// Lines with the first hint and its headline.
 fn verdict_lines(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(hint) = report.diagnosed.get(&row) else { return Vec::new() };
     let (mark, role) = severity_glyph(hint.severity);
@@ -43,7 +43,7 @@ fn of_run(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Lin
         return Vec::new();
     };
     let Some(kernel) = group.kernel.and_then(|k| profile.kernels.get(k.0 as usize)) else { return Vec::new() };
-    // A curve covers all kernels with the same readable name; a row may cover only some of them, or more.
+    // A curve covers all kernels with the same readable name; a row may cover only some of them, or others as well.
     let name = if grouping.by == GroupBy::Kernel { group.name.as_str().into() } else { readable_name(kernel) };
     let alike = || profile.kernels.iter().filter(|k| k.function() == kernel.function() && readable_name(k) == name).count();
     let whole = grouping.by == GroupBy::Kernel || alike() == group.kernels as usize;
@@ -54,7 +54,7 @@ fn of_run(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Lin
     wrap_text(&effect, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect()
 }
 
-/// ncu measurements of a launch: first hint and unit utilisation. Empty if ncu did not profile the launch.
+/// ncu measurements of a launch: first hint and unit utilization. Empty if ncu did not profile the launch.
 pub fn of_launch(app: &App, report: &Report, launch: u32, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some((other, pair)) = report.find_pair(launch) else { return Vec::new() };
     let mut out = Vec::new();
@@ -68,20 +68,20 @@ pub fn of_launch(app: &App, report: &Report, launch: u32, columns: usize, theme:
     out
 }
 
-/// Unit utilisation measured by ncu, relative to the peaks.
+/// Unit utilization measured by ncu, relative to the peaks.
 fn measured_gauges(app: &App, (from, result): (usize, usize), columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some((metrics, result)) = app.session.metrics(from).and_then(|m| Some((m, m.results.get(result)?))) else { return Vec::new() };
     gauge_lines(metrics, result, columns, theme)
 }
 
-/// Marker of a duration below the histogram.
+/// Line that marks a duration below the histogram.
 pub fn duration_marker(group: &GroupRow, duration: i64, columns: usize, theme: &Theme) -> Option<Line<'static>> {
     let ln = |v: i64| (v.max(1) as f64).ln();
     let (low, high) = (ln(group.stats.min), ln(group.stats.max));
     let share = (high > low).then(|| (ln(duration) - low) / (high - low))?;
     let text = Nanos(duration).to_string();
     let at = ((share * columns as f64) as usize).min(columns.saturating_sub(1));
-    // Put the figure on the side that has room.
+    // Put the label on the side that has room.
     let right_side = at + 2 + labels::display_width(&text) <= columns;
     let line = if right_side {
         format!("{}▲ {text}", " ".repeat(at))
@@ -91,11 +91,11 @@ pub fn duration_marker(group: &GroupRow, duration: i64, columns: usize, theme: &
     Some(Line::styled(line, theme.style(Role::Key)))
 }
 
-/// Distribution of the durations.
+/// Distribution of durations.
 pub fn duration_histogram(group: &GroupRow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let stats = &group.stats;
     let Some(histogram) = stats.histogram.filter(|_| stats.count > 1 && stats.max > stats.min) else { return Vec::new() };
-    // Stretch the histogram over the full width.
+    // Stretch the histogram across the full width.
     let wide: Vec<u64> = (0..columns).map(|x| u64::from(histogram[x * histogram.len() / columns])).collect();
     let mut out = vec![heading_line("durations, log scale", &units::format_count(stats.count, "launch"), columns, theme)];
     out.extend(chart::histogram_lines(&wide, columns, ROWS).into_iter().map(|l| Line::styled(l, theme.style(Role::Bar))));
@@ -104,8 +104,8 @@ pub fn duration_histogram(group: &GroupRow, columns: usize, theme: &Theme) -> Ve
     out
 }
 
-/// Launches by duration in `columns` of equal ratio from `low` to `high` ns, in thousandths of a launch; each bin of the
-/// statistics is spread evenly.
+/// Launches by duration in `columns` of equal ratio from `low` to `high` ns, in thousandths of a launch; each bin of
+/// the statistics is spread evenly.
 fn project_bins(stats: &Stats, (low, high): (f64, f64), columns: usize) -> Vec<u64> {
     let Some(histogram) = stats.histogram else { return Vec::new() };
     let position = |ns: f64| (ns.max(low) / low).ln() / (high / low).ln() * columns as f64;
@@ -113,7 +113,7 @@ fn project_bins(stats: &Stats, (low, high): (f64, f64), columns: usize) -> Vec<u
     let wide = ((last - first) / histogram.len() as f64).max(1e-9);
     let mut out = vec![0_u64; columns];
     for (bin, &count) in histogram.iter().enumerate().filter(|(_, count)| **count > 0) {
-        // All launches of equal duration are in one bin: at their place.
+        // If all launches have the same duration, their only bin is placed at that duration.
         let from = if stats.min == stats.max { first } else { first + bin as f64 * wide };
         for (at, column) in out.iter_mut().enumerate() {
             let (left, right) = (at as f64, at as f64 + 1.0);
@@ -128,7 +128,7 @@ fn project_bins(stats: &Stats, (low, high): (f64, f64), columns: usize) -> Vec<u
     out
 }
 
-/// Histograms of the same kernel in two runs on one axis, each with its word and median.
+/// Histograms of the same kernel in two runs on one axis, each with its label and median.
 pub fn paired_histograms(pair: &[(&str, &GroupRow)], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let drawn: Vec<_> = pair.iter().filter(|(_, g)| g.stats.histogram.is_some() && g.stats.count > 0).collect();
     let low = drawn.iter().map(|(_, g)| g.stats.min.max(1)).min().unwrap_or(1);
@@ -148,7 +148,7 @@ pub fn paired_histograms(pair: &[(&str, &GroupRow)], columns: usize, theme: &The
     out
 }
 
-/// Durations over the run.
+/// Durations over the course of the run.
 fn over_time(detail: &Detail, group: &GroupRow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     if detail.over_time.is_empty() || group.stats.count < 2 {
         return Vec::new();
@@ -161,7 +161,7 @@ fn over_time(detail: &Detail, group: &GroupRow, columns: usize, theme: &Theme) -
     out
 }
 
-/// Kernels of a group and their diagnoses, sorted by time: a single launch does not represent several kernels.
+/// Kernels of a group and their diagnoses, sorted by time, because a single launch does not represent several kernels.
 fn group_lines(report: &Report, detail: &Detail, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(profile) = &report.profile else { return Vec::new() };
     let total = detail.kernels.iter().map(|k| k.1).fold(0, i64::saturating_add).max(1) as f64;
@@ -203,7 +203,7 @@ fn group_lines(report: &Report, detail: &Detail, columns: usize, theme: &Theme) 
     out
 }
 
-/// Heading with a figure on the right.
+/// Heading with a value on the right.
 fn heading_line(word: &str, figure: &str, columns: usize, theme: &Theme) -> Line<'static> {
     let room = columns.saturating_sub(labels::display_width(word));
     Line::from(vec![
@@ -226,12 +226,12 @@ fn axis_labels(low: &str, middle: &str, high: &str, columns: usize, theme: &Them
     ])
 }
 
-/// Charts of a table row, one below another.
+/// Charts of a table row, one below the other.
 pub fn lines(app: &App, report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(grouping) = &report.groups.grouping else { return Vec::new() };
     let Some(group) = grouping.rows.get(row) else { return Vec::new() };
     let detail = report.detail.as_ref().filter(|(by, r, _)| *by == grouping.by && *r == row).map(|d| &d.2);
-    // For a row of several kernels, list all of them.
+    // If the row covers several kernels, list all of them.
     let group_of = detail.filter(|d| !d.kernels.is_empty() && !grouping.by.is_kernel());
     let single = grouping.by.is_kernel();
     let blocks = [
@@ -266,7 +266,7 @@ mod tests {
         }
         let bins = project_bins(&stats, (100.0, 1e6), 40);
         assert!(bins[..9].iter().any(|n| *n > 0) && bins[11..].iter().all(|n| *n == 0), "{bins:?}");
-        // All of one duration, also at the ends of the axis.
+        // All launches have the same duration, including at the ends of the axis.
         for (value, at) in [(100_i64, 0), (1_000, 15), (10_000, 29)] {
             let one = Stats::from_values(&mut [value, value, value]).unwrap();
             let bins = project_bins(&one, (100.0, 10_000.0), 30);

@@ -15,13 +15,13 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// Minimum rows of the panels.
+/// Minimum number of rows of the panels.
 pub const LEAST: u16 = 8;
-/// Minimum width for both panels.
+/// Minimum width to show both panels.
 const BOTH: u16 = 120;
-/// Width of the range's figures without their meanings, and maximum width with them.
+/// Width of the range's figures without explanations, and maximum width with them.
 const FIGURES: (u16, u16) = (28, 76);
-/// Minimum width of both panels for the meanings of the figures.
+/// Minimum total width of both panels to explain the figures.
 const EXPLAINED: u16 = 150;
 /// Widths of the figures of a kernel.
 const TOTAL: usize = 9;
@@ -74,7 +74,7 @@ fn draw_kernels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScr
         align_right("avg", MEAN)
     );
     let mut lines = vec![Line::styled(head, theme.style(Role::Head))];
-    // The last line says how many kernels are not listed.
+    // The last line shows how many kernels are not listed.
     let listed = if kernels.len() > room { room.saturating_sub(1) } else { kernels.len() };
     for &(kernel, ns, count) in kernels.iter().take(listed) {
         let of = profile.kernels.get(kernel.0 as usize);
@@ -96,7 +96,7 @@ fn draw_kernels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScr
     draw_lines(frame, inner, lines);
 }
 
-/// All figures of the range, with their meanings.
+/// All figures of the range with explanations.
 fn draw_figures(frame: &mut Frame<'_>, area: Rect, row: &RangeRow<'_>, theme: &Theme) {
     const TITLE: usize = 10;
     const VALUE: usize = 12;
@@ -109,7 +109,7 @@ fn draw_figures(frame: &mut Frame<'_>, area: Rect, row: &RangeRow<'_>, theme: &T
         .map(|c| (c.title, c.shown(row), c.meaning))
         .filter(|f| !f.1.is_empty())
         .collect();
-    // Whole sentences if there is room for all figures.
+    // Use whole sentences if there is room for all figures.
     let wrapped: Vec<Vec<String>> = figures.iter().map(|f| if explained { wrap_text(f.2, room) } else { vec![String::new()] }).collect();
     let fits = wrapped.iter().map(Vec::len).sum::<usize>() <= usize::from(inner.height);
     let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! Tree of ranges, with device times.
+//! Tree of ranges with device times.
 
 use super::panel::split_top;
 use super::range_panel;
@@ -25,7 +25,7 @@ use ratatui::text::{Line, Span, Text};
 const GAP: usize = 1;
 const BAR: usize = 8;
 const NAME: usize = 30;
-/// Minimum rows of the tree if there are panels below it.
+/// Minimum number of rows of the tree if there are panels below it.
 const LEAST_TREE: u16 = 7;
 
 impl ScreenView for RangesScreen {
@@ -145,7 +145,7 @@ fn control_line(app: &App, screen: &RangesScreen, theme: &Theme, columns: usize)
     fit_parts(parts, &Span::raw("   "), columns)
 }
 
-/// Draws a message in place of a missing tree.
+/// Draws a message if there is no tree.
 fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, theme: &Theme) {
     let reading = app.report().is_some_and(crate::app::Report::is_reading);
     let text = if reading || screen.tree.is_none() {

@@ -1,4 +1,4 @@
-//! Ranks screen: a row per rank with its time breakdown, its waiting time, the time that others wait for it, and a
+//! Ranks screen: one row per rank with its time breakdown, its waiting time, the time that others wait for it, and a
 //! chart of both by step.
 
 use super::panel::{Panel, fits_borders, split_top};
@@ -20,19 +20,19 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// Widths of a rank's number with its mark, of a host, and of a time.
+/// Widths of a rank's number with its mark, of a host name, and of a time.
 const NUMBER: usize = 6;
 const HOST: usize = 12;
 const TIME: usize = 9;
 /// Width of the bar: minimum, and divisor of the screen's width.
 const BAR: (usize, usize) = (16, 5);
-/// Minimum width of the chart by step, which is omitted otherwise.
+/// Minimum width of the chart by step, which is omitted if there is less room.
 const STEPS: usize = 12;
 /// Maximum width of a step.
 const CELL: usize = 4;
-/// Rows of the panels below the table.
+/// Number of rows of the panels below the table.
 const BELOW: u16 = 15;
-/// Shades of a share from none to full; the second set is ASCII.
+/// Shades for a share, from none to full; the second set is ASCII.
 const SHADES: [&str; 5] = [" ", "░", "▒", "▓", "█"];
 const PLAIN: [&str; 5] = [" ", ".", ":", "+", "#"];
 
@@ -155,7 +155,7 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ra
     let room = columns.saturating_sub(fixed);
     let heat = if room >= STEPS && !ranks.steps.is_empty() { room } else { 0 };
     let shown = heat.min(ranks.steps.len().max(1));
-    // If there are few steps, the cells are wide.
+    // If there are only a few steps, the cells are wide.
     let cell = (heat / shown.max(1)).clamp(1, CELL);
     let at = screen.step.and_then(|s| (0..shown).find(|&c| step_bucket(c, shown, ranks.steps.len()).contains(&s)));
     let mut title = format!("{}{}{}  ", align_left("  rank", NUMBER), align_left("host", host), align_left("", bar));
@@ -187,7 +187,7 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ra
     };
     let most = (0..ranks.job.ranks.len()).flat_map(|r| (0..shown).map(move |c| (r, c))).map(|(r, c)| late(r, c)).fold(0.0, f64::max);
     let usual = ranks.job.ranks.iter().filter_map(|m| m.step).max().unwrap_or(0) as f64;
-    // The scale is at least 2 % of a step: smaller delays get light shades.
+    // The scale covers at least 2 % of a step, so that smaller delays get light shades.
     let scale = most.max(usual * 0.02).max(1.0);
     let ascii = view.ascii;
     let of = Rows { list: "ranks", count: ranks.job.ranks.len(), selected: screen.selected };
@@ -259,7 +259,7 @@ const PAIRS: usize = 5;
 /// Width of a key.
 const KEY: usize = 12;
 
-/// Lines of a key and its value, at most three.
+/// Lines with a key and its value, at most three.
 fn pair_lines(key: &str, value: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let line = |(at, text): (usize, String)| {
         let key = if at == 0 { key } else { "" };

@@ -1,5 +1,5 @@
-//! Collectives of all ranks on the common clock: a row per rank with a bar for each collective. For the selected
-//! collective, vertical lines mark the times when all ranks have entered and left it.
+//! Collectives of all ranks on the common clock: one row per rank with a bar for each collective. For the selected
+//! collective, vertical lines mark the times at which all ranks have entered and left it.
 
 use super::panel::{Panel, draw_lines, draw_panel, fits_borders, split_top};
 use super::table::{self, Head, Rows};
@@ -20,11 +20,11 @@ use ratatui::text::{Line, Span};
 /// Widths of a rank's number and of a time.
 const NUMBER: usize = 6;
 const TIME: usize = 9;
-/// Rows of the panel below the chart.
+/// Number of rows of the panel below the chart.
 const BELOW: u16 = 5;
-/// Minimum rows for the list of the longest waits.
+/// Minimum number of rows to list the longest waits.
 const LONGEST: u16 = 6;
-/// Waiting, transfer, guide line, blank; the second set is ASCII.
+/// Glyphs for waiting, transfer, guide line and blank; the second set is ASCII.
 const GLYPHS: [char; 4] = ['░', '█', '│', ' '];
 const PLAIN: [char; 4] = ['.', '#', '|', ' '];
 
@@ -291,14 +291,14 @@ mod tests {
         rank_cells(&bars, &moments, 0, &Scale { from: 0, to: 100, columns: 10 }).iter().map(|c| PLAIN[c.kind]).collect()
     }
 
-    /// A waiting rank, the last rank, and a rank of another group: vertical lines mark the times when all had arrived
-    /// and when they left.
+    /// A waiting rank, the last rank, and a rank of another group: vertical lines mark the times at which all had
+    /// arrived and at which they left.
     #[test]
     fn bars_and_lines() {
         assert_eq!(drawn(&[(0, 60, 0), (70, 90, 1)]), "....###.##");
         assert_eq!(drawn(&[(40, 60, 0)]), "    ###   ");
         assert_eq!(drawn(&[]), "    | |   ");
-        // A bar shorter than a column, and a bar outside the range.
+        // A bar narrower than a column, and a bar outside the range.
         assert_eq!(drawn(&[(39, 41, 0), (-50, -10, 1)]), "   .# |   ");
     }
 }

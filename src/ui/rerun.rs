@@ -1,5 +1,5 @@
-//! Re-run screen: the selected launches, the command with the words of the selected field highlighted, an explanation
-//! of the field, and all fields.
+//! Re-run screen: the selected launches, the command with the arguments of the selected field highlighted, an
+//! explanation of the field, and all fields.
 
 use super::neighbours;
 use super::panel::{self, Panel};
@@ -19,7 +19,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span, Text};
 
-/// Minimum width to show the fields beside the command.
+/// Minimum width to show the fields next to the command.
 pub const WIDE: u16 = 118;
 
 impl ScreenView for RerunScreen {
@@ -41,7 +41,7 @@ fn next(app: &App, screen: &RerunScreen) -> String {
     if let Some((text, good)) = &screen.verdict {
         return if *good { "the result matches this launch's kernel, grid and block".to_owned() } else { text.clone() };
     }
-    // A wide screen contains the full warnings: repeat them only if they prevent the run.
+    // A wide screen shows the full warnings: repeat them only if they prevent the run.
     let wide = app.session.size.0 >= WIDE;
     let least = if wide { Severity::Error } else { Severity::Warning };
     if let Some(w) = rerun.warnings.iter().filter(|w| w.severity >= least).max_by_key(|w| w.severity) {
@@ -102,7 +102,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, view
         let rows = screen.rows().len().max(1);
         let height = usize::from(body.height);
         // Reserve at least five lines for the rows and three for the explanation of the selected row; the text of a
-        // warning or an alternative command may have up to eight.
+        // warning or an alternative command may take up to eight.
         let whole = !matches!(screen.selected_row(), Some(RerunRow::Field(_)));
         let why_rows = if whole { why.len().clamp(3, 8) } else { 3 }.min(height.saturating_sub(8).max(1));
         let command_rows = lines.len().min(height.saturating_sub(why_rows + 1 + rows.min(5)).max(3));
@@ -126,10 +126,10 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, view
     }
 }
 
-/// Minimum rows of a useful chart.
+/// Minimum number of rows for a useful chart.
 const LEAST_PICTURE: u16 = 7;
 
-/// Draws the selected launch's duration in the distribution of its kernel's durations.
+/// Draws the position of the selected launch in the distribution of its kernel's durations.
 fn draw_distribution(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, profile: &Profile, theme: &Theme) {
     let Some(launch) = screen.picked.as_ref().and_then(|p| p.launches.first()).map(|l| l.0 as usize) else { return };
     if launch >= profile.launches.len() || !profile.launches.has_start_times() {
@@ -148,7 +148,7 @@ fn draw_distribution(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, pr
     frame.render_widget(Text::from(all), inner);
 }
 
-/// Truncates lines, and marks the truncation.
+/// Truncates lines and marks the truncation.
 fn truncate_lines(mut lines: Vec<Line<'static>>, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
     if lines.len() > rows {
         lines.truncate(rows);
@@ -226,7 +226,7 @@ fn heading_lines(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Lin
     out
 }
 
-/// The command over several lines, with the words of the selected field highlighted.
+/// The command on several lines, with the arguments of the selected field highlighted.
 fn command_lines(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let rerun = match &screen.plan {
         None => return vec![Line::styled("counting launches …", theme.style(Role::Dim))],
@@ -256,7 +256,7 @@ fn command_lines(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Lin
         let ends = pieces.len().saturating_sub(1);
         for (i, (text, whole)) in pieces.into_iter().enumerate() {
             let mut spans = vec![Span::raw(" ".repeat(indent)), Span::styled(text, theme.style(role))];
-            // Lines copied from the screen are one command; a word broken only to fit the screen cannot be continued.
+            // Lines copied from the screen form one command; a word broken only to fit the screen cannot be continued.
             if whole && (i != ends || n != last) {
                 spans.push(Span::styled(" \\", theme.style(Role::Faint)));
             }
@@ -266,7 +266,7 @@ fn command_lines(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Lin
     out
 }
 
-/// Wraps the words of a command, and tells for each line whether it ends with a whole word.
+/// Wraps the words of a command; each line is returned with true if it ends with a whole word.
 fn wrap_words(words: &[String], columns: usize) -> Vec<(String, bool)> {
     let mut out: Vec<(String, bool)> = Vec::new();
     for word in words {
@@ -286,7 +286,7 @@ fn wrap_words(words: &[String], columns: usize) -> Vec<(String, bool)> {
     out
 }
 
-/// Wraps code at blanks if possible; keeps leading blanks.
+/// Wraps code at spaces if possible; keeps leading spaces.
 fn hard_wrap(text: &str, columns: usize) -> Vec<String> {
     let lead: String = text.chars().take_while(|c| *c == ' ').collect();
     if display_width(text) <= columns {
@@ -299,7 +299,7 @@ fn hard_wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Full text of the selected row.
+/// Full text about the selected row.
 fn explanation_lines(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let lines = |text: &str, role| {
         wrap_text(&escape_unsafe(text), columns).into_iter().map(move |l| Line::styled(l, theme.style(role))).collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! Run screen: progress, output, and outcome.
+//! Run screen: progress, output and outcome.
 
 use super::panel::{Panel, draw_lines, draw_panel, fits_borders};
 use super::screens::{Place, ScreenView};
@@ -17,7 +17,7 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// Colour of a state.
+/// Color of a state.
 pub fn state_role(state: State) -> Role {
     match state {
         State::Done => Role::Good,
@@ -193,7 +193,7 @@ fn progress_line(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> 
     fit_parts(spans.into_iter().map(|s| part(0, vec![s])).collect(), &Span::raw(""), columns)
 }
 
-/// Formats the run time of a program.
+/// Formats how long a program has been running.
 fn run_time(live: &Live) -> String {
     if live.has_ended() { format_length(live.running_time() / 1_000_000) } else { format_clock(live.running_time() / 1_000_000) }
 }
@@ -215,7 +215,7 @@ fn recording_spans(screen: &Watched, theme: &Theme) -> Vec<Span<'static>> {
     out
 }
 
-/// Width of the GPUs' panel, and minimum screen width to show it beside the command.
+/// Width of the GPU panel, and minimum screen width to show it next to the command.
 const GPUS: u16 = 58;
 const BESIDE: u16 = 110;
 
@@ -223,7 +223,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, screen: &Watched, stop: &str, theme: 
     let framed = fits_borders(area);
     let gpus = framed && area.width >= BESIDE && !screen.gpus.is_empty();
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
-    // A border needs one column and one blank on each side.
+    // A border takes one column on each side, plus one space.
     let columns = usize::from(if framed { area.width.saturating_sub(4) } else { inner.width });
     let beside = if gpus { columns.saturating_sub(usize::from(GPUS)) } else { columns };
     let mut top = command_lines(screen, beside, usize::from(area.height / 5).max(1), theme);
@@ -287,7 +287,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, screen: &Watched, stop: &str, theme: 
     }
 }
 
-/// Command, truncated to `most` lines.
+/// The command, truncated to `most` lines.
 fn command_lines(screen: &Watched, columns: usize, most: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut lines = wrap_text(&one_line(&screen.command), columns);
     if lines.len() > most {
@@ -298,14 +298,14 @@ fn command_lines(screen: &Watched, columns: usize, most: usize, theme: &Theme) -
     lines.into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect()
 }
 
-/// Visible lines in `height` rows: first, last (exclusive), and the total number.
+/// Visible lines in `height` rows: first, last (exclusive), and total number.
 fn visible_range(screen: &Watched, height: usize) -> (usize, usize, usize) {
     let total = screen.lines.len() + usize::from(!screen.open.is_empty());
     let end = total.saturating_sub(screen.back.min(total.saturating_sub(height)));
     (end.saturating_sub(height), end, total)
 }
 
-/// Title of the output, and the note on its right.
+/// Title of the output, and the note to the right of it.
 fn output_title(screen: &Watched, height: usize) -> (String, String) {
     let (start, end, total) = visible_range(screen, height);
     let title = if screen.back > 0 { format!("Output, lines {}–{} of {total}", start + 1, end) } else { "Output".to_owned() };
@@ -325,7 +325,7 @@ fn draw_output(frame: &mut Frame<'_>, area: Rect, screen: &Watched, theme: &Them
     }
 }
 
-/// Maximum lines of notes.
+/// Maximum number of lines for notes.
 const NOTES: usize = 3;
 
 /// Notes about a run in progress.
@@ -335,7 +335,7 @@ fn note_lines(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'stat
     lines.map(|l| Line::styled(cut_end(&escape_unsafe(l), columns), theme.style(Role::Warn))).collect()
 }
 
-/// Line of the output; `None` is a mark for dropped lines.
+/// Line of output; `None` marks dropped lines.
 pub fn output_line(line: Option<String>, columns: usize, theme: &Theme) -> Line<'static> {
     let Some(line) = line else {
         return Line::styled("… lines dropped: the output is too fast to show in full", theme.style(Role::Warn));

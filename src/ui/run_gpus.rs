@@ -1,4 +1,4 @@
-//! GPU utilisation during a run.
+//! GPU utilization during a run.
 
 use super::text::{align_left, align_right};
 use super::widgets::{gauge, share_sparkline};
@@ -8,9 +8,9 @@ use crate::launch::doctor::smi::Busy;
 use ratatui::text::{Line, Span};
 use std::collections::VecDeque;
 
-/// Maximum number of GPUs drawn.
+/// Maximum number of GPUs to draw.
 const GPUS: usize = 8;
-/// Widths of `GPU 12`, and of a figure.
+/// Widths of `GPU 12` and of a figure.
 const NAME: usize = 7;
 const FIGURE: usize = 5;
 
@@ -18,7 +18,7 @@ fn format_percent(value: Option<f32>) -> String {
     value.map_or_else(|| "–".to_owned(), |v| format!("{v:.0}%"))
 }
 
-/// Memory, power and clock in the last sample.
+/// Memory, power and clock from the last sample.
 fn device_figures(busy: &Busy) -> String {
     let mut out = Vec::new();
     out.extend(busy.used.map(|mib| format!("{:.1} GiB", mib as f64 / 1024.0)));
@@ -27,7 +27,7 @@ fn device_figures(busy: &Busy) -> String {
     out.join("  ")
 }
 
-/// Line per GPU: utilisation over time, latest value, memory; if there is room, a second line with other figures.
+/// One line per GPU: utilization over time, latest value, memory; if there is room, a second line with other figures.
 pub fn lines(watched: &Watched, columns: usize, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
     let each = if rows >= watched.gpus.len().min(GPUS) * 2 { 2 } else { 1 };
     let mut out = Vec::new();
@@ -54,7 +54,7 @@ pub fn lines(watched: &Watched, columns: usize, rows: usize, theme: &Theme) -> V
     out
 }
 
-/// Name, samples, and latest value of one GPU.
+/// Name, samples and latest value of one GPU.
 fn over_time(index: u32, samples: &VecDeque<Busy>, wide: usize, theme: &Theme) -> Vec<Span<'static>> {
     let now = samples.back().and_then(|b| b.percent);
     let picture = share_sparkline(samples.iter().map(|b| b.percent.map(|p| f64::from(p) / 100.0)), wide);

@@ -9,10 +9,10 @@ use crate::report::runs::format_clock;
 use crate::rerun::shell;
 use ratatui::text::{Line, Span};
 
-/// Maximum lines of the next step's command.
+/// Maximum number of lines for the next step's command.
 const COMMAND: usize = 2;
 
-/// Lines of the steps, with the key that ends a step; empty if the run has no steps or has ended.
+/// Lines with the steps and the key that ends a step; empty if the run has no steps or has ended.
 pub fn lines(screen: &Watched, stop: &str, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let (steps, next) = screen.steps();
     if steps.is_empty() || !screen.is_live() {

@@ -1,4 +1,4 @@
-//! Exports the screen as a text, HTML or SVG file with the appearance of the terminal.
+//! Exports the screen as a text, HTML or SVG file that looks like the terminal.
 
 use super::theme::Theme;
 use super::view::View;
@@ -19,7 +19,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Format of a file name's extension; `None` if it is unknown.
+    /// Format that matches a file name's extension; `None` if the extension is unknown.
     pub fn from_file_name(name: &str) -> Option<Self> {
         match name.rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
             "txt" | "text" => Some(Self::Text),
@@ -30,9 +30,9 @@ impl Form {
     }
 }
 
-/// Size of a cell of a 14-pixel monospaced font, in pixels.
+/// Size of a cell in a 14-pixel monospaced font, in pixels.
 const CELL: (f64, f64) = (8.4, 17.0);
-/// Default text and background colours for dark and light themes, which leave them to the terminal.
+/// Default text and background colors for dark and light themes, which leave them to the terminal.
 const DARK: [&str; 2] = ["#d7d7d7", "#111418"];
 const LIGHT: [&str; 2] = ["#24292f", "#ffffff"];
 const FONTS: &str = "'DejaVu Sans Mono','Menlo','Consolas',monospace";
@@ -71,13 +71,13 @@ fn to_text(buffer: &Buffer) -> String {
     lines.join("\n") + "\n"
 }
 
-/// The sixteen colours of a terminal, with xterm's values.
+/// The sixteen colors of a terminal, with xterm's values.
 const SIXTEEN: [u32; 16] = [
     0x00_00_00, 0xcd_00_00, 0x00_cd_00, 0xcd_cd_00, 0x1e_90_ff, 0xcd_00_cd, 0x00_cd_cd, 0xe5_e5_e5, 0x7f_7f_7f, 0xff_00_00, 0x00_ff_00,
     0xff_ff_00, 0x5c_5c_ff, 0xff_00_ff, 0x00_ff_ff, 0xff_ff_ff,
 ];
 
-/// Converts a colour to `#rrggbb`; `None` if it is the terminal's default.
+/// Converts a color to `#rrggbb`; `None` if it is the terminal's default.
 fn to_hex(of: Color) -> Option<String> {
     let numbered = |n: u8| match n {
         0..=15 => SIXTEEN[usize::from(n)],
@@ -112,7 +112,7 @@ fn to_hex(of: Color) -> Option<String> {
     Some(format!("#{value:06x}"))
 }
 
-/// Style of a piece of a row: text colour, background, and modifiers.
+/// Style of a piece of a row: text color, background and modifiers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Look {
     text: String,
@@ -129,7 +129,7 @@ fn cell_look(cell: &Cell, own: [&str; 2]) -> Look {
     Look { text, ground, modifier }
 }
 
-/// Pieces of a row, each with one style: first column, width, text, style.
+/// Pieces of a row, each with a single style: first column, width, text, style.
 fn styled_pieces(buffer: &Buffer, y: u16, own: [&str; 2]) -> Vec<(u16, u16, String, Look)> {
     let mut out: Vec<(u16, u16, String, Look)> = Vec::new();
     for (x, cell) in row_cells(buffer, y) {
@@ -186,7 +186,7 @@ fn to_html(buffer: &Buffer, light: bool) -> String {
     out + "</pre>\n"
 }
 
-/// Splits text at runs of blanks, because not all viewers preserve blanks; each piece has its first column.
+/// Splits text at runs of spaces, because not all viewers preserve spaces; each piece has its first column.
 fn split_words(text: &str) -> Vec<(usize, &str)> {
     let mut out = Vec::new();
     let (mut column, mut rest) = (0, text);
@@ -230,7 +230,7 @@ fn to_svg(buffer: &Buffer, light: bool) -> String {
                 }
             }
             for (skipped, words) in split_words(&text) {
-                // Positions of all characters keep the columns aligned in any font and viewer.
+                // Positioning every character keeps the columns aligned in any font and viewer.
                 let mut at = left + skipped as f64 * CELL.0;
                 let mut places = String::new();
                 for c in words.chars() {

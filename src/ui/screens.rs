@@ -15,14 +15,14 @@ pub struct Place {
     pub bordered: bool,
 }
 
-/// Drawing of a screen.
+/// Functions that draw a screen.
 pub trait ScreenView {
     fn draw(&self, frame: &mut Frame<'_>, at: Place, app: &App, view: &mut View, theme: &Theme);
 
     /// Text of the `next:` line.
     fn next_step(&self, app: &App) -> Option<String>;
 
-    /// Header lines in place of the report's.
+    /// Header lines that replace the report's.
     fn header(&self, _app: &App, _theme: &Theme, _columns: usize) -> Option<[Line<'static>; 2]> {
         None
     }
@@ -32,7 +32,8 @@ pub trait ScreenView {
         None
     }
 
-    /// Rows that the screen needs if details of its selection stand beside or below it; `None` if there are none.
+    /// Rows that the screen needs if details of its selection are shown next to or below it; `None` if it has no
+    /// details.
     fn rows_beside_details(&self) -> Option<usize> {
         None
     }
@@ -40,7 +41,7 @@ pub trait ScreenView {
 
 macro_rules! views {
     ($($name:ident),+ $(,)?) => {
-        /// Drawing of an open screen.
+        /// Returns the drawing functions of an open screen.
         pub fn view_of(open: &Open) -> &dyn ScreenView {
             match open {
                 $(Open::$name(screen) => screen),+

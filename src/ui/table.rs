@@ -22,12 +22,12 @@ pub fn fit_columns<R>(columns: Vec<Column<R>>, mut room: usize, gap: usize) -> V
     columns.into_iter().zip(shown).filter_map(|(c, shown)| shown.then_some(c)).collect()
 }
 
-/// Total width of columns, gaps included.
+/// Total width of columns including gaps.
 pub fn total_width<R>(columns: &[Column<R>], gap: usize) -> usize {
     columns.iter().map(|c| c.width + gap).sum()
 }
 
-/// Column header: padded text, sort order that a click selects, and true if the table is sorted by this column.
+/// Column header: padded text, the sort order selected by a click, and true if the table is sorted by this column.
 pub struct Head {
     pub text: String,
     pub sort: Option<Sort>,
@@ -40,7 +40,7 @@ impl Head {
         Self { text: text.into(), sort: None, sorted: false }
     }
 
-    /// Creates the header of a column of a table that is sorted by `by`.
+    /// Creates the header of a column in a table that is sorted by `by`.
     pub fn of_column<R>(column: &Column<R>, text: String, by: Sort) -> Self {
         Self { text, sort: column.sort, sorted: column.sort == Some(by) }
     }
@@ -55,7 +55,7 @@ pub fn draw_heads(frame: &mut Frame<'_>, area: Rect, heads: Vec<Head>, view: &mu
             view.hits.push((Rect { x, width, ..area }, Mouse::Head(sort)));
         }
         x = x.saturating_add(width);
-        // Underline only the word, without its padding.
+        // Underline only the word, not its padding.
         let word = head.text.trim_start();
         spans.push(Span::raw(head.text[..head.text.len() - word.len()].to_owned()));
         let tail = word.len() - word.trim_end().len();
@@ -65,7 +65,7 @@ pub fn draw_heads(frame: &mut Frame<'_>, area: Rect, heads: Vec<Head>, view: &mu
     frame.render_widget(Line::from(spans), area);
 }
 
-/// Size and selection of a list. Its name identifies the scroll position.
+/// Size and selection of a list. The name identifies the scroll position.
 #[derive(Clone, Copy)]
 pub struct Rows {
     pub list: &'static str,

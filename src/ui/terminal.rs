@@ -1,4 +1,4 @@
-//! Terminal screen: entered at the start, and restored on every exit path.
+//! Terminal screen: entered at startup and restored on every exit path.
 
 use super::View;
 use super::compact_backend::CompactBackend;
@@ -15,10 +15,10 @@ use std::mem::ManuallyDrop;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Buffer size: a frame of some kilobytes needs a single write.
+/// Buffer size: a frame of several kilobytes needs only a single write.
 const BUFFER: usize = 64 << 10;
 
-/// True while the terminal is in use by this program.
+/// True while this program uses the terminal.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 /// Guard that restores the terminal if this process is killed.
 static GUARD: Mutex<Option<Guard>> = Mutex::new(None);
@@ -70,7 +70,7 @@ impl Screen {
 
     /// Clears the screen and sets a new size; the next frame draws everything.
     pub fn reset(&mut self, size: (u16, u16)) -> io::Result<()> {
-        // Do not use `Terminal::clear`: it queries the cursor, and waits seconds if the terminal does not answer.
+        // Do not use `Terminal::clear`: it queries the cursor and waits for seconds if the terminal does not answer.
         execute!(self.terminal.backend_mut(), Clear(ClearType::All))?;
         drop(ManuallyDrop::into_inner(std::mem::replace(&mut self.terminal, ManuallyDrop::new(create_terminal(size)?))));
         Ok(())
@@ -84,13 +84,13 @@ impl Screen {
 
     /// Enters the terminal again after a stop.
     pub fn resume_terminal(&mut self) -> io::Result<()> {
-        // SIGSTOP gives no chance to restore the terminal: the shell has then set its own modes, while crossterm still
+        // SIGSTOP leaves no chance to restore the terminal: the shell has then set its own modes, while crossterm still
         // assumes its own.
         let _ = crossterm::terminal::disable_raw_mode();
         enter_terminal()
     }
 
-    /// Writes raw bytes to the terminal (the clipboard's escape sequence).
+    /// Writes raw bytes to the terminal (the clipboard escape sequence).
     pub fn write_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
         let out = self.terminal.backend_mut();
         out.write_all(bytes)?;
@@ -104,7 +104,7 @@ impl Drop for Screen {
     }
 }
 
-/// Creates a terminal with a fixed area, which ratatui never resizes by itself.
+/// Creates a terminal with a fixed area, which ratatui never resizes on its own.
 fn create_terminal((width, height): (u16, u16)) -> io::Result<Terminal<CompactBackend<BufWriter<Stdout>>>> {
     let backend = CompactBackend::new(BufWriter::with_capacity(BUFFER, io::stdout()), (width, height));
     Terminal::with_options(backend, TerminalOptions { viewport: Viewport::Fixed(Rect::new(0, 0, width, height)) })
@@ -117,10 +117,10 @@ fn enter_terminal() -> io::Result<()> {
     execute!(io::stdout(), EnterAlternateScreen, EnableMouseCapture, EnableBracketedPaste, cursor::Hide, Clear(ClearType::All))
 }
 
-/// Restores the terminal if it is in use; may be called repeatedly, and from a panic.
+/// Restores the terminal if it is in use; may be called repeatedly and during a panic.
 pub fn restore() {
     if TAKEN.swap(false, Ordering::SeqCst) {
-        // Errors are ignored: the terminal may be gone.
+        // Ignore errors: the terminal may be gone.
         let mut out = io::stdout();
         let _ = out.write_all(&restore_sequence()).and_then(|()| out.flush());
         let _ = crossterm::terminal::disable_raw_mode();
@@ -129,7 +129,7 @@ pub fn restore() {
 }
 
 /// Restores the terminal before a panic of the main thread is reported. Panics of other threads are caught where the
-/// thread was spawned, and appear on the screen; printing them would only garble it.
+/// thread was spawned and appear on the screen; printing them would only garble it.
 pub fn restore_on_panic() {
     let report = std::panic::take_hook();
     let main = std::thread::current().id();

@@ -17,7 +17,7 @@ pub fn bar(share: f64, columns: usize, style: Style, theme: &Theme) -> Vec<Span<
     vec![Span::styled(filled, style), Span::styled(" ".repeat(rest), theme.style(Role::BarEmpty))]
 }
 
-/// Counts as eighth blocks, one column each, relative to the largest; non-zero counts are always visible.
+/// Counts as eighth blocks, one column each, relative to the largest count; non-zero counts are always visible.
 pub fn sparkline(counts: &[u32]) -> String {
     const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let most = counts.iter().copied().max().unwrap_or(0);
@@ -27,15 +27,15 @@ pub fn sparkline(counts: &[u32]) -> String {
         .collect()
 }
 
-/// Part of a line; if room is short, the parts of the highest rank are dropped first.
+/// Part of a line; if room is short, the parts with the highest rank are dropped first.
 #[derive(Clone, Debug)]
 pub struct LinePart {
-    /// Drop order; a part of rank 0 is never dropped.
+    /// Drop order; a part with rank 0 is never dropped.
     pub rank: u8,
     pub spans: Vec<Span<'static>>,
 }
 
-/// Creates a part of styled texts.
+/// Creates a part from styled spans.
 pub fn part(rank: u8, spans: Vec<Span<'static>>) -> LinePart {
     LinePart { rank, spans }
 }
@@ -44,7 +44,7 @@ fn part_width(part: &LinePart) -> usize {
     part.spans.iter().map(|s| display_width(&s.content)).sum()
 }
 
-/// Joins parts like [`fit_parts`]; also returns the start and the width of each remaining part.
+/// Joins parts like [`fit_parts`]; also returns the start and width of each remaining part.
 pub fn fit_placed<T>(parts: Vec<(T, LinePart)>, separator: &Span<'static>, columns: usize) -> (Line<'static>, Vec<(T, usize, usize)>) {
     let gap = display_width(&separator.content);
     let mut kept = parts;
@@ -114,7 +114,7 @@ pub fn align_left(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(pad))
 }
 
-/// Highlights some characters of a text; `at` contains their indices in ascending order.
+/// Highlights some characters of a string; `at` contains their indices in ascending order.
 pub fn highlight_chars(text: &str, at: &[usize], plain: Style, lit: Style) -> Vec<Span<'static>> {
     let mut out: Vec<Span<'static>> = Vec::new();
     let mut run = String::new();
@@ -133,7 +133,7 @@ pub fn highlight_chars(text: &str, at: &[usize], plain: Style, lit: Style) -> Ve
     out
 }
 
-/// Splits a C++ name where it may be wrapped: after a blank, a comma, an opening bracket or `::`.
+/// Splits a C++ name where it may be wrapped: after a space, a comma, an opening bracket or `::`.
 fn split_at_breaks(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -150,7 +150,7 @@ fn split_at_breaks(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Wraps text at blanks. A word longer than a line is broken at commas, brackets and `::`, or anywhere if there are
+/// Wraps text at spaces. A word longer than a line is broken at commas, brackets and `::`, or anywhere if there are
 /// none.
 pub fn wrap_text(text: &str, columns: usize) -> Vec<String> {
     use unicode_segmentation::UnicodeSegmentation;

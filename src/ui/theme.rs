@@ -1,5 +1,5 @@
 //! Themes: TOML files that define the style of each role, with a palette and a parent theme. Code uses roles, never
-//! colours.
+//! colors.
 
 use crate::analysis::Family;
 use crate::analysis::fuzzy::nearest_match;
@@ -109,7 +109,7 @@ pub struct Theme {
     styles: BTreeMap<Role, Style>,
 }
 
-/// Theme files by name: built-in ones and the user's.
+/// Theme files by name: built-in themes and the user's own.
 #[derive(Clone, Debug, Default)]
 pub struct Library {
     files: Vec<(String, String)>,
@@ -122,8 +122,8 @@ struct Parsed {
 }
 
 impl Library {
-    /// Creates a library of the built-in themes and the user's own (name and text), which override built-in ones of the
-    /// same name.
+    /// Creates a library of the built-in themes and the user's own (name and text), which override built-in ones with
+    /// the same name.
     pub fn new(own: Vec<(String, String)>) -> Self {
         let mut files: Vec<(String, String)> = THEMES.iter().map(|(n, t)| ((*n).to_owned(), (*t).to_owned())).collect();
         for (name, text) in own {
@@ -137,7 +137,7 @@ impl Library {
         self.files.iter().map(|(n, _)| n.clone()).collect()
     }
 
-    /// Returns a theme by name, reduced to the terminal's colours.
+    /// Returns a theme by name, reduced to the terminal's colors.
     pub fn theme(&self, name: &str, mode: ColorMode) -> Result<Theme, String> {
         let file = self.load_file(name, 0)?;
         let mut styles = BTreeMap::new();
@@ -146,7 +146,7 @@ impl Library {
             let style = parse_style(text, &file.palette).map_err(|e| format!("theme {name}: {key}: {e}"))?;
             styles.insert(role, reduce_style(style, mode));
         }
-        // A selection with only a background colour would be invisible without colours.
+        // A selection with only a background color would be invisible without colors.
         if let Some(selected) = styles.get_mut(&Role::Selected)
             && selected.bg.is_none()
             && selected.fg.is_none()
@@ -224,7 +224,7 @@ const ANSI: [(&str, Color); 16] = [
     ("bright-white", Color::White),
 ];
 
-/// Parses `COLOUR on COLOUR bold underline`; every part is optional, and `none` is the default style.
+/// Parses `COLOR on COLOR bold underline`; every part is optional, and `none` is the default style.
 fn parse_style(text: &str, palette: &BTreeMap<String, String>) -> Result<Style, String> {
     let mut style = Style::default();
     let mut background = false;
@@ -256,12 +256,12 @@ fn parse_color(word: &str) -> Result<Color, String> {
     if let Some((_, color)) = ANSI.iter().find(|(n, _)| *n == word) {
         return Ok(*color);
     }
-    // ratatui's colour names have other meanings: its white is the bright one.
+    // ratatui's color names have other meanings: its white is the bright one.
     let own = word.parse::<Color>().ok().filter(|c| matches!(c, Color::Rgb(..) | Color::Indexed(_)));
     own.ok_or_else(|| format!("unknown colour `{word}`: write #rrggbb, 0–255, a palette name or one of black … bright-white"))
 }
 
-/// Reduces a style to the terminal's colours.
+/// Reduces a style to the terminal's colors.
 fn reduce_style(style: Style, mode: ColorMode) -> Style {
     let color = |c: Option<Color>| c.and_then(|c| reduce_color(c, mode));
     Style { fg: color(style.fg), bg: color(style.bg), ..style }
@@ -287,7 +287,7 @@ fn color_distance(a: (u8, u8, u8), b: (u8, u8, u8)) -> i32 {
 
 const CUBE: [u8; 6] = [0, 95, 135, 175, 215, 255];
 
-/// Nearest colour of xterm's 256: colour cube and grey ramp.
+/// Nearest of xterm's 256 colors: color cube and gray ramp.
 fn to_256(r: u8, g: u8, b: u8) -> u8 {
     (16..=255).min_by_key(|&i| color_distance(from_256(i), (r, g, b))).unwrap_or(15)
 }
@@ -325,10 +325,10 @@ const XTERM_16: [(u8, u8, u8); 16] = [
     (255, 255, 255),
 ];
 
-/// Minimum saturation of a colour that does not count as grey.
+/// Minimum saturation for a color not to count as gray.
 const GREY: f64 = 0.25;
 
-/// Maps a colour by hue, since hue carries the meaning: the nearest of sixteen colours to a soft green would be a grey.
+/// Maps a color by hue, since hue carries the meaning: the nearest of sixteen colors to a soft green would be a gray.
 fn to_16(r: u8, g: u8, b: u8) -> Color {
     let (most, least) = (r.max(g).max(b), r.min(g).min(b));
     if f64::from(most - least) < GREY * f64::from(most.max(100)) {
@@ -363,7 +363,7 @@ impl Theme {
         self.styles.get(&role).copied().unwrap_or_default()
     }
 
-    /// Description of the emphasis of better and worse, for legends.
+    /// Describes how better and worse are emphasized, for legends.
     pub fn accent(&self) -> &'static str {
         if self.style(Role::Bad).fg.is_some() { "in colour" } else { "in bold" }
     }

@@ -1,4 +1,4 @@
-//! Time breakdown of a run: stacked bars with a legend, and utilisation over time.
+//! Time breakdown of a run: stacked bars with a legend, and utilization over time.
 
 use super::text::{align_left, align_right};
 use super::{Role, Theme};
@@ -8,10 +8,10 @@ use crate::model::{Nanos, units};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
-/// Maximum number of devices drawn separately.
+/// Maximum number of devices to draw separately.
 const DEVICES: usize = 4;
 
-/// Bars of the devices with their legend, and the utilisation over time.
+/// Bars of the devices with their legend, and the utilization over time.
 pub fn lines(triage: &Triage, columns: usize, room: u16, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
     let several = triage.devices.len() > 1;
     let length = triage.length().max(1) as f64;
@@ -58,7 +58,7 @@ pub fn share_bar(triage: &Triage, columns: usize, theme: &Theme) -> Vec<Span<'st
     stacked_spans(&shares, columns, theme)
 }
 
-/// Stacked bar: the width of a part is its share, with its name inside if there is room.
+/// Stacked bar: the width of a part is its share, and its name is inside if there is room.
 fn stacked_spans(shares: &[(TimeCategory, f64)], columns: usize, theme: &Theme) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
     let (mut done, mut sum) = (0, 0.0);
@@ -79,12 +79,12 @@ fn stacked_spans(shares: &[(TimeCategory, f64)], columns: usize, theme: &Theme) 
     spans
 }
 
-/// Text on a coloured background; without colours, the backgrounds alternate.
+/// Text on a colored background; without colors, the backgrounds alternate.
 fn filled_spans(text: String, columns: usize, style: Style, at: usize) -> Vec<Span<'static>> {
     let blank = columns - display_width(&text).min(columns);
     let plain = style.fg.is_none();
     if plain && at % 2 == 1 {
-        // Draw a shade to distinguish the part from its reversed neighbours.
+        // Draw a shade to distinguish the part from its reversed neighbors.
         return vec![Span::styled(text, style), Span::styled("░".repeat(blank), style)];
     }
     vec![Span::styled(format!("{text}{}", " ".repeat(blank)), style.add_modifier(Modifier::REVERSED))]
@@ -92,7 +92,7 @@ fn filled_spans(text: String, columns: usize, style: Style, at: usize) -> Vec<Sp
 
 const LEGEND: usize = 37;
 
-/// All categories with time, each with its time and share over all devices.
+/// All categories that have time, each with its time and share over all devices.
 fn legend_lines(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
     let devices = triage.devices.len().max(1) as f64;
     let there: Vec<(TimeCategory, f64, f64)> = TimeCategory::ALL
@@ -127,7 +127,7 @@ fn legend_lines(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> 
         .collect()
 }
 
-/// Glyph of a category: a block in its colour, or its letter without colours or blocks.
+/// Glyph of a category: a block in its color, or its letter if there are no colors or blocks.
 pub fn part_glyph(part: TimeCategory, block: &'static str, ascii: bool, theme: &Theme) -> &'static str {
     if ascii || theme.style(Role::Part(part)).fg.is_none() { part.letter() } else { block }
 }
@@ -135,7 +135,7 @@ pub fn part_glyph(part: TimeCategory, block: &'static str, ascii: bool, theme: &
 /// Blocks of a column, by height in eighths.
 const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Slices of the strip, averaged over each of `wide` columns; the idle category is the most frequent one.
+/// Slices of the strip, averaged to `wide` columns; the idle category of a column is the most frequent one.
 fn strip_columns(slices: &[Slice], wide: usize) -> Vec<Slice> {
     let column = |x: usize| {
         let from = (x * slices.len() / wide).min(slices.len() - 1);
@@ -155,12 +155,12 @@ fn height_of(share: f32, most: usize) -> usize {
     if share > 0.0 { ((share * most as f32).round() as usize).clamp(1, most) } else { 0 }
 }
 
-/// The running category with the most time in a column.
+/// The non-idle category that accounts for most of the time in a column.
 fn main_running(slice: &Slice) -> Option<(TimeCategory, f32)> {
     RUNNING.into_iter().zip(slice.running).filter(|s| s.1 > 0.0).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// Shares over time as eighth blocks, each column in the colour of what ran most in it.
+/// Shares over time as eighth blocks, each column in the color of the category that ran most in it.
 fn level_spans(columns: &[Slice], theme: &Theme) -> Vec<Span<'static>> {
     let span = |slice: &Slice| {
         let part = main_running(slice).map_or(TimeCategory::Kernels, |s| s.0);
@@ -169,8 +169,8 @@ fn level_spans(columns: &[Slice], theme: &Theme) -> Vec<Span<'static>> {
     columns.iter().map(span).collect()
 }
 
-/// Parts of a column from below, with the height of their upper ends in steps of `1 / most`: all that ran, then the
-/// idle category.
+/// Parts of a column from the bottom up, with the height of their upper ends in steps of `1 / most`: everything that
+/// ran, then the idle category.
 fn column_parts(slice: &Slice, most: usize) -> Vec<(Option<TimeCategory>, usize)> {
     let top = height_of(slice.busy(), most);
     let total = slice.running.iter().sum::<f32>();
@@ -189,8 +189,8 @@ fn column_parts(slice: &Slice, most: usize) -> Vec<(Option<TimeCategory>, usize)
     out
 }
 
-/// Rows of columns, the uppermost first: what ran, stacked from below, and above it the colour of the main idle cause. A
-/// cell has two colours, so that it shows the two parts with the most time in it.
+/// Rows of columns, top row first: categories that ran, stacked from the bottom, and above them the color of the main
+/// idle cause. A cell has two colors, so it shows the two parts that take up most of it.
 fn stacked_strip(columns: &[Slice], rows: usize, theme: &Theme) -> Vec<Vec<Span<'static>>> {
     let mut out = vec![Vec::new(); rows];
     for slice in columns {
@@ -227,7 +227,7 @@ fn stacked_strip(columns: &[Slice], rows: usize, theme: &Theme) -> Vec<Vec<Span<
     out
 }
 
-/// Category with the most time in a column, running or idle.
+/// Category that accounts for most of the time in a column, running or idle.
 fn main_part(slice: &Slice) -> Option<TimeCategory> {
     let running = main_running(slice);
     match (slice.idle, running) {
@@ -236,7 +236,7 @@ fn main_part(slice: &Slice) -> Option<TimeCategory> {
     }
 }
 
-/// Activity of the devices over the window, with steps as ticks below it.
+/// Activity of the devices over the window, with steps as ticks below.
 fn strip_lines(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
     const LABEL: usize = 6;
     let wide = columns.saturating_sub(LABEL).max(1);
@@ -253,7 +253,7 @@ fn strip_lines(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> V
         out.extend(stacked_strip(&strip, names.len(), theme).into_iter().zip(names).map(|(spans, name)| line(name, spans)));
     } else {
         out.push(line("busy", level_spans(&strip, theme)));
-        // One row of letters tells the parts apart; if only kernels ran, it would repeat one letter.
+        // One row of letters tells the parts apart; if only kernels ran, it would just repeat one letter.
         if strip.iter().filter_map(main_part).any(|p| p != TimeCategory::Kernels) {
             let letter = |slice: &Slice| match main_part(slice) {
                 Some(part) => Span::styled(part.letter(), theme.style(Role::Part(part))),
@@ -262,7 +262,7 @@ fn strip_lines(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> V
             out.push(line("most", strip.iter().map(letter).collect()));
         }
     }
-    // Omit ticks that would be closer than every third column.
+    // Omit the ticks if they would be closer than every third column.
     if !triage.steps.is_empty() && triage.steps.len() * 3 <= wide {
         let length = triage.length().max(1) as f64;
         let mut ticks = vec![' '; wide];
@@ -278,12 +278,12 @@ fn strip_lines(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> V
     out
 }
 
-/// Columns of the strip in the header.
+/// Number of columns of the strip in the header.
 const SMALL: usize = 24;
 /// Maximum number of idle causes in the header.
 const NAMED: usize = 2;
 
-/// Utilisation of the devices over the window, in a few columns.
+/// Utilization of the devices over the window, in a few columns.
 pub fn small_strip(triage: &Triage, theme: &Theme) -> Vec<Span<'static>> {
     level_spans(&strip_columns(&triage.strip, SMALL), theme)
 }

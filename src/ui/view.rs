@@ -7,7 +7,7 @@ use ratatui::layout::{Position, Rect};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Names fitted to a width, and their source.
+/// Names fitted to a width, and the names from which they were made.
 #[derive(Debug, Default)]
 struct Fitted {
     of: Option<Arc<Vec<String>>>,
@@ -17,19 +17,18 @@ struct Fitted {
 
 #[derive(Debug, Default)]
 pub struct View {
-    /// First visible row of each scrolled list, by name.
+    /// First visible row of each scrolled list, by list name.
     tops: HashMap<&'static str, usize>,
     /// Maximum scroll offset of the open page.
     pub most_scroll: usize,
     /// True to draw only ASCII characters.
     pub ascii: bool,
-    /// Click targets of the last frame, with their actions; later ones are on top.
+    /// Click targets of the last frame with their actions; later ones are on top.
     pub hits: Vec<(Rect, Mouse)>,
     fitted: Fitted,
 }
 
 impl View {
-    /// Creates an empty view.
     pub fn new(ascii: bool) -> Self {
         Self { ascii, ..Self::default() }
     }
@@ -48,15 +47,15 @@ impl View {
         self.tops.entry(list).or_default()
     }
 
-    /// Scrolls a list to its selected row, as little as possible; returns the first visible row.
+    /// Scrolls a list to its selected row, as little as possible, and returns the first visible row.
     pub fn scroll_to(&mut self, list: &'static str, selected: usize, rows: usize, height: usize) -> usize {
         let top = self.scroll_offset(list);
         *top = scrolled_top(*top, selected, rows, height);
         *top
     }
 
-    /// Fits a name to a width, distinct from the other names. All names are fitted again only after a change of names
-    /// or width; if the table has too many rows for that, each name is fitted by itself.
+    /// Fits a name to a width, distinct from the other names. All names are refitted only when the names or the width
+    /// change; if the table has too many rows for that, each name is fitted individually.
     pub fn fit_name(&mut self, names: &Arc<Vec<String>>, width: usize, row: usize) -> String {
         if names.len() > MOST_COMPARED {
             return names.get(row).map_or_else(String::new, |n| labels::cut_middle(n, width));

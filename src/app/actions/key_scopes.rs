@@ -1,4 +1,4 @@
-//! Scopes of actions: single screens, and groups of them
+//! Scopes of actions: single screens and groups of screens
 
 macro_rules! scopes {
     (
@@ -61,15 +61,15 @@ scopes! {
         Diff "changes" [],
     }
     groups {
-        /// All screens about an entire run.
+        /// Screens about an entire run.
         Whole "overview, timeline, ranges, lines, tables",
-        /// Screens whose selection has a time.
+        /// Screens whose selection has a position in time.
         Timed "overview, timeline, ranges, lines, tables",
         /// Screens whose rows fold.
         Trees "ranges, lines, timeline",
-        /// Trees that fold at once.
+        /// Trees that can be folded all at once.
         Forest "ranges, lines",
-        /// Screens about the run other than the kernel table, from which one goes there.
+        /// Screens about the run, other than the kernel table, that lead to it.
         Aside "overview, timeline, ranges, lines, launches",
         /// Screens whose rows have details.
         Detailed "overview, kernels, launches",
@@ -89,12 +89,12 @@ scopes! {
 }
 
 impl KeyScope {
-    /// Name of the screen on the command line, if it has one.
+    /// Command-line name of the screen, if it has one.
     pub fn link_name(self) -> Option<&'static str> {
         Self::LINKS.iter().find(|l| l.1 == self).map(|l| l.0)
     }
 
-    /// Screen with a name on the command line.
+    /// Returns the screen with this command-line name.
     pub fn from_link(name: &str) -> Option<Self> {
         Self::LINKS.iter().find(|l| l.0 == name).map(|l| l.1)
     }

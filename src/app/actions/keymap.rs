@@ -7,11 +7,11 @@ use crate::analysis::next_step::{KEY_BEGIN, KEY_END};
 use crate::config::keys::Key;
 use std::collections::{BTreeMap, HashMap};
 
-/// Delimits a key in a sentence. Text read from reports never contains it (see
+/// Encloses a key in a sentence. Text read from reports never contains it (see
 /// [`escape_unsafe`](crate::model::text::escape_unsafe)).
 pub const LINK: char = '\u{2063}';
 
-/// Key bindings in both directions.
+/// Key bindings, for lookup by key and by action.
 #[derive(Clone, Debug)]
 pub struct Keymap {
     keys: BTreeMap<ActionId, Vec<Key>>,
@@ -20,14 +20,14 @@ pub struct Keymap {
 
 impl Default for Keymap {
     fn default() -> Self {
-        // The default keys always parse: a test checks this.
+        // The default keys always parse; a test checks this.
         Self::with_user_keys(&BTreeMap::new()).unwrap_or_else(|_| Self { keys: BTreeMap::new(), actions: HashMap::new() })
     }
 }
 
 impl Keymap {
-    /// Returns the default bindings with the user's overrides by action name. Two actions may share a key only if no
-    /// screen has both.
+    /// Returns the default bindings, overridden by the user's keys for named actions. Two actions may share a key only
+    /// if no screen has both.
     pub fn with_user_keys(user: &BTreeMap<String, Vec<String>>) -> Result<Self, String> {
         for name in user.keys() {
             if !ACTIONS.iter().any(|a| a.name == name) {
@@ -82,11 +82,11 @@ impl Keymap {
         let works = |id: &&ActionId| find_action(**id).is_some_and(|a| a.on.applies_to(on));
         let own = |id: &&ActionId| works(id) && find_action(**id).is_some_and(|a| a.on != KeyScope::Everywhere);
         let bound = self.actions.get(&key).and_then(|ids| ids.iter().find(own).or_else(|| ids.iter().find(works)).copied());
-        // An arrow with Shift acts as the plain arrow, unless it is bound.
+        // Shift plus an arrow acts like the plain arrow, unless it is bound.
         bound.or_else(|| self.find_action(key.without_shift()?, on))
     }
 
-    /// Says where a key works, for a screen on which it has no action.
+    /// Explains where a key works, for a screen on which it does nothing.
     pub fn elsewhere(&self, key: Key) -> String {
         let label = key.label();
         let bound = |key: Key| self.actions.get(&key).map(Vec::as_slice).unwrap_or_default();
@@ -94,7 +94,7 @@ impl Keymap {
             [] => key.without_shift().map(bound).unwrap_or_default(),
             ids => ids,
         };
-        // Names of actions begin with their screen where several screens have such an action.
+        // If several screens have the same action, its names start with the screen.
         let word = |a: &Action| {
             let screens = [("run-", KeyScope::Library), ("memory-", KeyScope::Memory), ("ranks-", KeyScope::Ranks)];
             let prefix = screens.iter().find(|s| s.1 == a.on).and_then(|s| a.name.strip_prefix(s.0));
@@ -114,18 +114,18 @@ impl Keymap {
         self.keys.get(&id).map_or(&[], Vec::as_slice)
     }
 
-    /// First key of an action, enclosed in [`LINK`]s: a sentence then shows the key highlighted and clickable.
+    /// First key of an action, enclosed in [`LINK`]s so that it appears highlighted and clickable in a sentence.
     pub fn link(&self, id: ActionId) -> String {
         format!("{LINK}{}{LINK}", self.key_label(id))
     }
 
-    /// Replaces the key placeholders of a sentence (see [`key_of`](crate::analysis::next_step::key_of)) by the bound
+    /// Replaces the key placeholders in a sentence (see [`key_of`](crate::analysis::next_step::key_of)) with the bound
     /// keys.
     pub fn spell(&self, sentence: &str) -> String {
         self.replace_keys(sentence, |id| self.key_label(id))
     }
 
-    /// Like [`Self::spell`], with keys in the form of [`Self::link`].
+    /// Like [`Self::spell`], but formats keys like [`Self::link`].
     pub fn spell_links(&self, sentence: &str) -> String {
         self.replace_keys(sentence, |id| self.link(id))
     }

@@ -1,5 +1,5 @@
-//! Table of all actions, from which the footer, the help, the palette, the configuration file and the README's table
-//! are generated
+//! Table of all actions; the footer, the help, the palette, the configuration file and the README's table are generated
+//! from it
 
 use super::key_scopes::KeyScope;
 
@@ -11,7 +11,7 @@ pub struct Action {
     /// Default keys.
     pub keys: &'static [&'static str],
     pub on: KeyScope,
-    /// One sentence without a full stop.
+    /// One sentence without a period.
     pub help: &'static str,
     /// Priority and label in the footer; a narrow terminal drops actions with larger numbers first.
     pub footer: Option<(u8, &'static str)>,
@@ -24,7 +24,7 @@ macro_rules! actions {
             $($id,)+
         }
 
-        /// All actions, in the order of the help.
+        /// All actions, in the order of the help page.
         pub static ACTIONS: &[Action] =
             &[$(Action { id: ActionId::$id, name: $name, keys: $keys, on: $on, help: $help, footer: $footer },)+];
     };

@@ -1,11 +1,11 @@
-//! Memory use of a report's program, prepared for a screen
+//! Memory use of a report's program, prepared for display
 
 use crate::analysis::memory::{DeviceUsage, HeldMemory, Usage, analyze_usage as memory_usage, held_rows};
 use crate::model::{Cancel, Profile};
 use crate::report::memory::{Memory, When, site_name};
 use std::collections::HashMap;
 
-/// Number of parts of a stored curve: more than the columns of any terminal.
+/// Number of intervals in a stored curve: more than the columns of any terminal.
 const COLUMNS: usize = 1024;
 
 /// Memory use of a program, with curves over time.
@@ -16,14 +16,14 @@ pub struct MemoryView {
     pub curves: Vec<Curve>,
 }
 
-/// Bytes by allocation site (as one line of text) and category.
+/// Bytes by allocation site (as a single line) and category.
 pub type Held = HashMap<(String, &'static str), u64>;
 
 /// Memory held by another report's program.
 #[derive(Clone, Debug)]
 pub struct Beside {
     pub name: String,
-    /// Memory at the peak, with the total.
+    /// Memory at the peak, and the total.
     pub peak: (Held, u64),
     pub end: (Held, u64),
 }
@@ -46,14 +46,14 @@ impl Beside {
     }
 }
 
-/// Memory over time, in equal parts of the span.
+/// Memory over time, in equal intervals of the span.
 #[derive(Clone, Debug, Default)]
 pub struct Curve {
-    /// First and last event, ns.
+    /// Times of the first and last event, ns.
     pub span: (i64, i64),
-    /// Maximum allocated bytes in each part.
+    /// Maximum allocated bytes in each interval.
     pub allocated: Vec<u64>,
-    /// Maximum bytes reserved by the allocator in each part; empty if unknown.
+    /// Maximum bytes reserved by the allocator in each interval; empty if unknown.
     pub reserved: Vec<u64>,
 }
 
@@ -65,7 +65,7 @@ impl MemoryView {
         Some(Self { usage, curves })
     }
 
-    /// Owners of a device's memory after a ledger event; `None` is the time before the first event.
+    /// Owners of a device's memory after a ledger event; `None` means before the first event.
     pub fn owners_at(&self, device: usize, at: Option<u32>) -> Vec<HeldMemory> {
         self.usage.devices.get(device).map(|d| held_rows(d, &self.usage.sites, at)).unwrap_or_default()
     }
@@ -100,7 +100,7 @@ impl Curve {
         Self { span: (begin, end), allocated, reserved }
     }
 
-    /// Reduces values to a number of columns, by maximum.
+    /// Reduces values to a number of columns, keeping the maximum of each.
     pub fn fit_to_columns(values: &[u64], columns: usize) -> Vec<u64> {
         let n = values.len();
         (0..columns)
@@ -112,7 +112,7 @@ impl Curve {
     }
 }
 
-/// Maximum in each part of a span; each value holds until the next point.
+/// Maximum in each interval of a span; each value holds until the next point.
 fn max_per_part(points: impl Iterator<Item = (i64, u64)>, before: u64, (begin, end): (i64, i64)) -> Vec<u64> {
     let length = i128::from(end - begin).max(1);
     let mut out = vec![None; COLUMNS];
@@ -121,7 +121,7 @@ fn max_per_part(points: impl Iterator<Item = (i64, u64)>, before: u64, (begin, e
         let at = (i128::from(time - begin) * (COLUMNS as i128) / length).clamp(0, COLUMNS as i128 - 1);
         let at = usize::try_from(at).unwrap_or(0);
         for part in &mut out[last.0..=at.max(last.0)] {
-            // The previous value holds until this point, so it counts in this part, too.
+            // The previous value holds until this point, so it also counts toward this interval.
             *part = (*part).max(Some(last.1));
         }
         out[at] = out[at].max(Some(bytes));

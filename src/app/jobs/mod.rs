@@ -31,18 +31,18 @@ use std::sync::Arc;
 pub enum JobRequest {
     /// Header figures and the next step.
     Overview,
-    /// Triage: what limits the run.
+    /// Triage: the limits of the run.
     Triage,
     /// Tree of ranges.
     Tree,
     /// Kernels launched inside a node of the tree.
     Inside {
-        /// Number of the screen that receives the result.
+        /// Id of the screen that receives the result.
         screen: u64,
         tree: Arc<RangeTree>,
         node: u32,
     },
-    /// A part of the timeline.
+    /// Part of the timeline.
     Timeline(timeline::TimelinePart),
     /// Idle times of the devices, with causes.
     Gaps,
@@ -50,14 +50,14 @@ pub enum JobRequest {
     Worths,
     /// Timeline events whose names match `text`.
     Matches {
-        /// Number of the screen that receives the result.
+        /// Id of the screen that receives the result.
         screen: u64,
         timeline: Arc<Timeline>,
         text: String,
     },
     /// Triage of a window, ns.
     Judge {
-        /// Number of the screen that receives the result.
+        /// Id of the screen that receives the result.
         screen: u64,
         window: (i64, i64),
     },
@@ -68,32 +68,32 @@ pub enum JobRequest {
     Detail {
         grouping: Arc<Grouping>,
         row: usize,
-        /// Number of the request: only the latest result is used.
+        /// Sequence number of the request; only the latest result is used.
         serial: u64,
     },
     /// Launches of one group, filtered and sorted.
     Launches {
         grouping: Arc<Grouping>,
         row: usize,
-        /// Filter, order, and screen of the list.
+        /// Filter, order and screen of the list.
         key: ListKey,
-        /// Current list; if only the order changes, its other data is reused.
+        /// Current list; if only the order changes, the rest of its data is reused.
         before: Option<Arc<LaunchList>>,
         /// Launch to select in the list.
         keep: Option<u32>,
     },
     /// Position of a launch in a list.
     Jump {
-        /// Number of the screen that receives the result.
+        /// Id of the screen that receives the result.
         screen: u64,
         list: Arc<LaunchList>,
         to: JumpTo,
         /// Selected row.
         from: usize,
-        /// Matches that determine the launches with results; `None` if all launches have results.
+        /// Matches that determine which launches have results; `None` if all launches have results.
         joins: Option<Vec<Arc<Join>>>,
     },
-    /// First hints of the results.
+    /// First hint on each result.
     Verdicts,
     /// Matches between launches and the results of another report.
     Join {
@@ -113,17 +113,17 @@ pub enum JobRequest {
         pair: (usize, usize),
     },
     Memory {
-        /// Number of the screen that receives the result.
+        /// Id of the screen that receives the result.
         screen: u64,
     },
     /// Memory held by another report's program.
     Beside {
-        /// Number of the screen that receives the result.
+        /// Id of the screen that receives the result.
         screen: u64,
         before: Arc<Profile>,
         name: String,
     },
-    /// Memory of a device over a part of the time, ns.
+    /// Memory of a device within a time window, ns.
     MemoryWindow {
         screen: u64,
         view: Arc<MemoryView>,
@@ -132,7 +132,7 @@ pub enum JobRequest {
     },
     /// Owners of memory after an event.
     Held {
-        /// Number of the screen that receives the result.
+        /// Id of the screen that receives the result.
         screen: u64,
         view: Arc<MemoryView>,
         device: usize,
@@ -145,18 +145,18 @@ pub enum JobRequest {
         grouping: Arc<Grouping>,
         rows: Vec<usize>,
         request: Request,
-        /// Number of the screen that receives the result.
+        /// Id of the screen that receives the result.
         screen: u64,
     },
     /// Advice based on a launch alone, without metrics.
     Advice {
-        /// Number of the screen that receives the result.
+        /// Id of the screen that receives the result.
         screen: u64,
         launch: u32,
     },
     /// Analysis steps covered by the session.
     Checklist {
-        /// Number of the screen that receives the result.
+        /// Id of the screen that receives the result.
         screen: u64,
         parts: Vec<ChecklistReport>,
     },
@@ -168,7 +168,7 @@ pub struct ChecklistReport {
     pub profile: Arc<Profile>,
     /// Triage of the run, once known.
     pub triage: Option<Arc<Triage>>,
-    /// Results of other reports that match its launches.
+    /// Results of other reports, matched with the launches of this report.
     pub joined: Vec<(Arc<Metrics>, Arc<Join>)>,
 }
 
@@ -177,7 +177,7 @@ pub struct ChecklistReport {
 pub struct Work {
     /// Index of the report in the session.
     pub report: usize,
-    /// Generation of the report; results for an older one are dropped.
+    /// Generation of the report; results for an older generation are dropped.
     pub generation: u64,
     pub profile: Arc<Profile>,
     /// NVTX paths, once known.
@@ -198,7 +198,7 @@ impl Work {
         (self.report, std::mem::discriminant(&self.ask), other)
     }
 
-    /// Priority, smallest first: requests that the user waits for precede those that only fill the header.
+    /// Priority, lowest value first: requests that the user waits for precede those that only fill the header.
     pub fn urgency(&self) -> u8 {
         match self.ask {
             JobRequest::Launches { .. }
@@ -235,7 +235,7 @@ pub enum JobResult {
     Triage(Option<Arc<Triage>>),
     Tree(Arc<RangeTree>),
     /// Kernels inside a tree node: screen, node, kernels with time and number of launches (longest first), and a
-    /// typical launch of the first kernel with the node's range around it, if ncu can see that range.
+    /// representative launch of the first kernel with the node's enclosing range, if ncu can see that range.
     Inside(u64, u32, Arc<[KernelTime]>, Option<Typical>),
     Timeline(Box<Built>),
     Gaps(Arc<Gaps>),
@@ -246,24 +246,24 @@ pub enum JobResult {
     Judged(u64, (i64, i64), Option<Arc<Triage>>),
     Paths(Arc<Paths>),
     Group(Arc<Grouping>),
-    /// First hints of the report's own results.
+    /// First hints on the report's own results.
     Verdicts(Arc<HashMap<usize, FirstHint>>),
     /// Matches with another report's results, ncu's durations of these results, and their first hints.
     Joined(usize, Arc<Join>, Arc<Vec<(usize, Nanos)>>, Arc<HashMap<usize, FirstHint>>),
-    /// Floating-point rate of the run; `None` if no result counts it.
+    /// Floating-point rate of the run; `None` if no result counts floating-point operations.
     Work(Option<Rate>),
     /// Changes between two reports.
     Diff((usize, usize), Arc<Diff>),
     Ranks(Arc<Ranks>),
-    /// Memory use: screen, and the analysis if the report has memory data.
+    /// Memory use: screen, and the analysis, or `None` if the report has no memory data.
     Memory(u64, Option<Arc<MemoryView>>),
     /// Owners of memory: screen, device, last event before the requested time, rows.
     Held(u64, usize, Option<u32>, Arc<[HeldMemory]>),
-    /// Memory over a part of the time: screen, device, curve.
+    /// Memory within a time window: screen, device, curve.
     MemoryWindow(u64, usize, Arc<Curve>),
-    /// Memory held by another report's program: screen, and the memory if that report has memory data.
+    /// Memory held by another report's program: screen, and the memory, or `None` if that report has no memory data.
     Beside(u64, Option<Arc<Beside>>),
-    /// Details of a group: number of the request, grouping, row.
+    /// Details of a group: sequence number of the request, grouping, row.
     Detail(u64, GroupBy, usize, Arc<Detail>),
     /// Launches, and the row to select.
     Launches(ListKey, Arc<LaunchList>, usize),
@@ -287,7 +287,7 @@ impl JobResult {
     }
 }
 
-/// Performs an analysis; returns `None` if it was cancelled.
+/// Performs an analysis; returns `None` if it was canceled.
 pub fn perform_work(work: &Work, cancel: &Cancel) -> Option<JobResult> {
     let profile = &*work.profile;
     let paths = work.paths.as_deref();
@@ -340,7 +340,7 @@ pub fn perform_work(work: &Work, cancel: &Cancel) -> Option<JobResult> {
         JobRequest::Ranks(members) => JobResult::Ranks(Arc::new(Ranks::from_members(members))),
         JobRequest::Triage => {
             let mut found = triage_profile(profile, &Scope { windows: work.window.into_iter().collect(), ..Scope::default() }, cancel);
-            // Memory findings cover the whole run: omit them for a window.
+            // Memory findings apply to the whole run: omit them for a window.
             if let Some(found) = found.as_mut().filter(|_| work.window.is_none()) {
                 found.take_memory(crate::analysis::memory::summarize_findings(profile, None, cancel));
             }
@@ -408,7 +408,7 @@ fn joined_pairs((metrics, join): &(Arc<Metrics>, Arc<Join>)) -> Vec<Joined> {
     join.pairs.iter().map(|p| (p.launch, Arc::clone(metrics), p.result)).collect()
 }
 
-/// Range around a launch that has the name of a tree node.
+/// Range around a launch with the same name as a tree node.
 fn enclosing_range(profile: &Profile, tree: &RangeTree, node: u32, launch: u32) -> Option<RangeName> {
     let name = name_pattern(&tree.nodes.get(node as usize)?.name);
     nvtx::enclosing_ranges(profile, launch as usize)

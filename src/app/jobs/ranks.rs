@@ -1,4 +1,4 @@
-//! Ranks of the session's reports, analysed together
+//! Ranks among the session's reports, analyzed together
 
 use crate::analysis::ranks::{Job, StepCell, build_digests, build_job, without_doubles};
 use crate::analysis::triage::Triage;
@@ -13,7 +13,7 @@ pub struct Member {
     pub report: usize,
     pub name: String,
     pub profile: Arc<Profile>,
-    /// Triage of the run; not needed for a digest, which contains the data.
+    /// Triage of the run; not needed for a digest, which already contains it.
     pub triage: Option<Arc<Triage>>,
 }
 

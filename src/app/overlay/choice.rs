@@ -1,4 +1,4 @@
-//! Actions that list items trigger
+//! Actions triggered by list items
 
 use super::line::LineOf;
 use crate::analysis::GroupBy;
@@ -35,7 +35,7 @@ pub enum CopyWhat {
     Command,
     /// The command over several lines.
     CommandLines,
-    /// The command with a `cd` to the program's directory before it.
+    /// The command, preceded by a `cd` to the program's directory.
     CommandThere,
     Script,
     /// The plan as JSON.
@@ -55,7 +55,7 @@ pub enum PickAction {
     Copy(CopyWhat),
     /// Go to a launch.
     Jump(JumpTo),
-    /// Ask for a number and go to that launch.
+    /// Ask for a launch number and go to that launch.
     AskNth,
     /// Choose a value of a facet.
     Facet(Facet),
@@ -68,7 +68,7 @@ pub enum PickAction {
     Run(RunChoice),
     /// Delete a run of the library.
     Forget(i64),
-    /// Show the changes between two reports, before and after.
+    /// Show the changes from the first report to the second.
     Changes(usize, usize),
 }
 
@@ -76,7 +76,7 @@ pub enum PickAction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunChoice {
     Start,
-    /// Run the program named in this report, which the user has confirmed.
+    /// Run the program named in this report, which the user has now confirmed.
     Trust(usize),
     Stop,
     Nothing,

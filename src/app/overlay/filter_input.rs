@@ -1,4 +1,4 @@
-//! Filter text of a screen's list
+//! Text that filters a screen's list
 
 use crossterm::event::{Event, KeyCode, KeyEvent};
 use tui_input::backend::crossterm::EventHandler;
@@ -17,9 +17,9 @@ pub struct FilterInput {
 /// Effect of a key on the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Typed {
-    /// Text changed: rebuild the list and select its first row.
+    /// The text changed: rebuild the list and select its first row.
     Changed,
-    /// Text cleared: rebuild the list and keep the selected row.
+    /// The text was cleared: rebuild the list and keep the selected row.
     Cleared,
     /// Move the selection by rows.
     Rows(isize),
@@ -44,7 +44,7 @@ impl FilterInput {
         had
     }
 
-    /// Handles a key while the filter has the focus: ⏎ keeps the text, esc clears it, arrows move the selection.
+    /// Handles a key while the filter has focus: ⏎ keeps the text, esc clears it, arrows move the selection.
     pub fn handle_key(&mut self, event: KeyEvent) -> Typed {
         match event.code {
             KeyCode::Enter => {
@@ -66,7 +66,7 @@ impl FilterInput {
     }
 }
 
-/// Inserts pasted text into an input line, without control characters.
+/// Inserts pasted text into an input line, dropping control characters.
 pub fn insert(input: &mut Input, text: &str, ok: fn(char) -> bool) {
     for c in text.chars().filter(|&c| !c.is_control() && ok(c)).take(MOST_PASTED) {
         input.handle(InputRequest::InsertChar(c));

@@ -7,11 +7,11 @@ pub enum LineOf {
     /// The program and its arguments, in shell syntax.
     Program,
     Directory,
-    /// Sections, separated by blanks.
+    /// Sections, separated by spaces.
     Sections,
     /// Rank of the process.
     Rank,
-    /// Index of a graph.
+    /// Index of a graph launch.
     Graph,
     /// Path to save the script to.
     Save,

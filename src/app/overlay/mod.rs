@@ -1,4 +1,4 @@
-//! Overlays: text pages, pick lists and text inputs. The answer of an overlay goes to the screen that opened it, even
+//! Overlays: text pages, pick lists and text inputs. The answer from an overlay goes to the screen that opened it, even
 //! if another screen is on top by then.
 
 pub mod choice;
@@ -25,7 +25,7 @@ pub enum Page {
     Notes,
     /// The selected row's name in all forms.
     Names,
-    /// Details of the selected row, if the terminal has no room for them beside the table.
+    /// Details of the selected row, if the terminal has no room for them next to the table.
     Details,
     /// Explanation of the selected metric, rule or point.
     Explain,
@@ -33,7 +33,7 @@ pub enum Page {
     Checklist(Arc<[checklist::Item]>),
     /// Advice derived from a timeline launch alone, without metrics.
     Advice(Arc<Advice>),
-    /// A finding's numbers, places and remedies.
+    /// A finding's values, locations and remedies.
     Finding(Arc<Finding>, i64),
     /// Details of a run.
     RunFacts(Arc<[(&'static str, String)]>),
@@ -44,7 +44,7 @@ pub enum OverlayKind {
     /// Page with its scroll offset in lines.
     Page(Page, usize),
     Pick(PickList),
-    /// Input of a launch number.
+    /// Input for a launch number.
     Number(Input),
     /// Text input.
     Line(LineOf, Input),
@@ -62,10 +62,10 @@ impl From<PickList> for OverlayKind {
     }
 }
 
-/// Open overlay, and its screen.
+/// Open overlay and its screen.
 #[derive(Clone, Debug)]
 pub struct Overlay {
-    /// Number of the screen that opened the overlay.
+    /// Id of the screen that opened the overlay.
     pub screen: u64,
     /// Index of the report that was active when the overlay opened.
     pub report: usize,

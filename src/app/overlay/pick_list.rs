@@ -1,4 +1,4 @@
-//! Pick list over any screen: groupings, orders, themes, copy formats, jump targets, and all actions
+//! Pick list over any screen: groupings, sort orders, themes, copy formats, jump targets, and all actions
 
 use super::choice::PickAction;
 use crate::analysis::fuzzy::Fuzzy;
@@ -8,9 +8,9 @@ use tui_input::Input;
 #[derive(Clone, Debug)]
 pub struct Item {
     pub label: String,
-    /// Text beside the label.
+    /// Text next to the label.
     pub hint: String,
-    /// Letter that chooses the item at once.
+    /// Letter that chooses the item immediately.
     pub letter: Option<char>,
     pub choice: PickAction,
 }
@@ -25,7 +25,7 @@ pub struct PickList {
     pub shown: Vec<usize>,
     /// Index of the selected item in `shown`.
     pub selected: usize,
-    /// Choice to restore if the list is cancelled (themes are previewed as the selection moves).
+    /// Choice to restore if the list is canceled (themes are previewed as the selection moves).
     pub before: Option<PickAction>,
 }
 
@@ -68,7 +68,7 @@ impl PickList {
                 .iter()
                 .enumerate()
                 .filter_map(|(i, item)| {
-                    // In the hint, words must match literally: scattered letters occur in every sentence.
+                    // In the hint, words must match literally: a fuzzy match would be found in every sentence.
                     let hint = item.hint.to_lowercase();
                     let in_hint = || words.iter().all(|w| hint.contains(w)).then_some(i64::MIN / 2);
                     fuzzy.match_positions(&item.label).map(|(s, _)| s).or_else(in_hint).map(|s| (-s, i))

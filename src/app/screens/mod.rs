@@ -1,5 +1,5 @@
 //! All screens. A new one needs a module here, a row in `screens!` below, a row in `scopes!` (`actions/key_scopes.rs`),
-//! and a row for its drawing (`src/ui/screens.rs`).
+//! and a row for its drawing function (`src/ui/screens.rs`).
 
 pub mod diff;
 pub mod kernels;
@@ -32,7 +32,7 @@ pub use timeline::TimelineScreen;
 use super::actions::KeyScope;
 use super::screen::Screen;
 
-/// Type of a screen, to find an open screen by its type.
+/// Type of a screen, used to find an open screen.
 pub trait Kind: Sized {
     fn of(open: &Open) -> Option<&Self>;
     fn of_mut(open: &mut Open) -> Option<&mut Self>;
@@ -58,7 +58,7 @@ macro_rules! screens {
                 }
             }
 
-            /// Creates a screen about a whole report, with its number; `None` for other screens.
+            /// Creates a screen about a whole report with this id; `None` for other screens.
             pub fn on_report(screen: KeyScope, id: u64) -> Option<Self> {
                 match screen {
                     $($(KeyScope::$name => { let make: fn(u64) -> $screen = $make; Some(make(id).into()) })?)+

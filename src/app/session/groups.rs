@@ -14,7 +14,7 @@ pub const MOST_COMPARED: usize = 5_000;
 pub struct Groups {
     /// Requested grouping.
     pub by: GroupBy,
-    /// The groups, once computed; after a change of grouping, the previous groups until then.
+    /// The groups, once computed; after the grouping has changed, the previous groups until the new ones are computed.
     pub grouping: Option<Arc<Grouping>>,
     /// Displayed form of kernel names.
     pub form: NameForm,
@@ -37,7 +37,7 @@ impl Groups {
         self.rebuild_labels(profile);
     }
 
-    /// Returns true if the groups are of the previous grouping.
+    /// Returns true if the groups still belong to the previous grouping.
     pub fn is_pending(&self) -> bool {
         self.grouping.as_ref().is_some_and(|g| g.by != self.by)
     }
@@ -46,7 +46,7 @@ impl Groups {
         self.grouping.as_ref()?.rows.get(row).map(|r| r.name.as_str())
     }
 
-    /// Rebuilds the labels after a change of the groups or of the form of names.
+    /// Rebuilds the labels after the groups or the form of names changed.
     pub fn rebuild_labels(&mut self, profile: &Profile) {
         let Some(grouping) = &self.grouping else {
             return;
@@ -66,8 +66,8 @@ impl Groups {
                     labels::label_kernels(&rows)
                 }
                 NameForm::Function => plain(),
-                // Several kernels can share a function name: a row of several kernels must not have the name of one of
-                // them.
+                // Several kernels can share a function name: a row that covers several kernels must not have the name
+                // of one of them.
                 form => grouping
                     .rows
                     .iter()

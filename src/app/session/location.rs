@@ -5,13 +5,13 @@ use crate::app::actions::KeyScope;
 /// Location in the first report of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Location {
-    /// Screen that has a name on the command line.
+    /// Screen, if it has a name on the command line.
     pub show: Option<KeyScope>,
-    /// Name of a group, as in the table of kernels.
+    /// Name of a group, as in the kernel table.
     pub kernel: Option<String>,
-    /// Number of a launch, from 0.
+    /// Index of a launch.
     pub launch: Option<u32>,
-    /// Number of a result, from 0.
+    /// Index of a result.
     pub result: Option<usize>,
     /// Name of a range.
     pub range: Option<String>,
@@ -32,7 +32,7 @@ impl Location {
             ("--to", self.window.map(|w| format!("{}ns", w.1))),
         ];
         let words = |(name, value): (&str, Option<String>)| match value {
-            // Otherwise, a value with a leading dash would be parsed as an option.
+            // Without `=`, a value with a leading dash would be parsed as an option.
             Some(value) if value.starts_with('-') => vec![format!("{name}={value}")],
             Some(value) => vec![name.to_owned(), value],
             None => Vec::new(),

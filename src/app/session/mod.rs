@@ -1,4 +1,4 @@
-//! Session: its reports, and the state that they share
+//! Session: its reports and the state that they share
 
 pub mod groups;
 pub mod location;
@@ -27,11 +27,11 @@ pub struct Session {
     pub pins: Vec<Arc<str>>,
     /// Size of the terminal in columns and rows.
     pub size: (u16, u16),
-    /// True if details are shown beside the tables.
+    /// True if details are shown next to the tables.
     pub details: bool,
     /// Scroll offset of the details while they have the focus.
     pub reading: Option<usize>,
-    /// Maximum scroll offset of the page or details, from the last drawing.
+    /// Maximum scroll offset of the page or details, as of the last draw.
     pub most_scroll: usize,
     /// Number of uses of each action.
     pub used: BTreeMap<ActionId, u32>,
@@ -39,7 +39,7 @@ pub struct Session {
     pub tour: Option<usize>,
     /// Location named on the command line, until the session has reached it.
     pub address: Option<Location>,
-    /// Profiling capabilities of this machine; empty if they are unknown.
+    /// Profiling capabilities of this machine; empty if unknown.
     pub machine: Vec<Fact>,
 }
 
@@ -73,12 +73,12 @@ impl Session {
         self.reports.get(report)?.profile.as_ref()?.metrics.as_ref()
     }
 
-    /// Index of the report with this file.
+    /// Index of the report read from this file.
     pub fn find_report(&self, file: &Path) -> Option<usize> {
         self.reports.iter().position(|r| r.file == file)
     }
 
-    /// Returns true if the report is a timeline that was read completely.
+    /// Returns true if the report is a timeline that has been read completely.
     pub fn is_complete_timeline(&self, report: usize) -> bool {
         self.reports.get(report).is_some_and(|r| r.profile.as_ref().is_some_and(|p| p.metrics.is_none() && p.complete))
     }
@@ -92,7 +92,7 @@ impl Session {
         }
     }
 
-    /// Adds a second report for the measurements in a report's file; returns its index.
+    /// Adds a second report for the measurements in a report's file and returns its index.
     pub fn add_part(&mut self, of: usize) -> usize {
         let mut report = Report::new(PathBuf::new(), &self.settings);
         if let Some(whole) = self.reports.get(of) {
@@ -110,7 +110,7 @@ impl Session {
         self.reports.push(report);
     }
 
-    /// Returns true if the details are drawn beside a table.
+    /// Returns true if the details are drawn next to a table.
     pub fn details_beside(&self) -> bool {
         self.details && self.details_room() != DetailsRoom::Over
     }
@@ -133,7 +133,7 @@ impl Session {
 /// Placement of the details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DetailsRoom {
-    /// Right of the table.
+    /// To the right of the table.
     Right,
     Below,
     /// Over the table, on request.

@@ -1,4 +1,4 @@
-//! One report of the session: state of reading, and results of analyses
+//! One report of the session: loading state and analysis results
 
 use super::groups::Groups;
 use super::settings::Settings;
@@ -24,30 +24,30 @@ use std::sync::Arc;
 /// Message about a report without launch times.
 pub const NO_TIMELINE: &str = "this report has no timeline: its launches have no times";
 
-/// Reading state of a report.
+/// Loading state of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Being read: name of the stage, amount done, total.
+    /// Being read: name of the loading stage, amount done, total.
     Reading(&'static str, u64, u64),
     Ready,
-    /// Could not be read, for this reason.
+    /// The report could not be read, for this reason.
     Failed(String),
 }
 
 #[derive(Clone, Debug)]
 pub struct Report {
     pub file: PathBuf,
-    /// True if its program may run without confirmation: the report is from the user's own run, or the user has
+    /// True if its program may run without confirmation, because the report is from the user's own run or the user has
     /// confirmed the program.
     pub trusted: bool,
     /// True for the demo's reports, which are built into the program.
     pub built_in: bool,
-    /// Index of the timeline's report, if this report contains the counters of the same file.
+    /// Index of the timeline's report, if this report contains the counters from the same file.
     pub part_of: Option<usize>,
     pub stage: Stage,
-    /// The profile: first only the columns for the kernels table, later complete.
+    /// The profile: at first only the columns for the kernel table, later complete.
     pub profile: Option<Arc<Profile>>,
-    /// Counter of profiles, to detect results of an older one.
+    /// Generation of the profile, used to detect results computed for an older one.
     pub generation: u64,
     /// Table to show while the profile is being read.
     pub preview: Option<Preview>,
@@ -62,7 +62,7 @@ pub struct Report {
     pub work: Option<Rate>,
     /// Tree of ranges, computed on request.
     pub tree: Option<Arc<RangeTree>>,
-    /// Timeline, as far as it has been built; empty until it is requested.
+    /// The part of the timeline built so far; empty until it is requested.
     pub lanes: Arc<Timeline>,
     /// Generation of the profile for which the timeline was requested.
     lanes_asked: Option<u64>,
@@ -77,9 +77,9 @@ pub struct Report {
     paths_asked: Option<u64>,
     /// Details of a group, with its grouping and row.
     pub detail: Option<(GroupBy, usize, Arc<Detail>)>,
-    /// Grouping and row of the last request for details, and the number of the request.
+    /// Grouping and row of the last request for details, and the sequence number of the request.
     asked: Option<(GroupBy, usize, u64)>,
-    /// Counter for request and screen numbers.
+    /// Counter for request and screen ids.
     serial: u64,
     pub groups: Groups,
     /// Time filter of launches and ranges, ns: start and end (exclusive).
@@ -90,24 +90,24 @@ pub struct Report {
     pub joins: Vec<(usize, Arc<Join>)>,
     /// Durations that ncu measured for joined results, by report and result.
     pub ncu_durations: HashMap<(usize, usize), Nanos>,
-    /// First hints by result, of this report (`None`) or of another.
+    /// First hints by result, in this report (`None`) or another one.
     pub verdicts: HashMap<(Option<usize>, usize), FirstHint>,
-    /// First hint of the longest result, by row of the kernels table; results in the window precede all others.
+    /// First hint on the longest result, by row of the kernel table; results in the window precede all others.
     pub diagnosed: HashMap<usize, FirstHint>,
-    /// First hint of the longest result, by kernel.
+    /// First hint on the longest result, by kernel.
     pub hinted: HashMap<u32, FirstHint>,
-    /// Rows of the grouping with joined results; true if a match is certain for at least one of them.
+    /// Rows of the grouping that have joined results; true if at least one of the matches is certain.
     pub profiled: HashMap<usize, bool>,
     /// Representative result of each row of the grouping that has results.
     best: HashMap<usize, Best>,
 }
 
-/// Analysis that a time filter replaces.
+/// Analysis set aside while a time filter is active.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
     pub(super) overview: Option<Arc<Overview>>,
     pub(super) next: Option<String>,
-    /// True if triage was computed.
+    /// True if triage has been computed.
     pub(super) judged: bool,
     pub(super) triage: Option<Arc<Triage>>,
     pub(super) work: Option<Rate>,
@@ -120,7 +120,7 @@ pub(super) struct Known {
 pub type Best = (usize, usize, Option<Sure>);
 
 impl Report {
-    /// Creates a report that has not been read.
+    /// Creates a report that has not been read yet.
     pub fn new(file: PathBuf, settings: &Settings) -> Self {
         Self {
             file,
@@ -160,7 +160,7 @@ impl Report {
         }
     }
 
-    /// Start of the report's clock, ns since 1970; `None` if the report does not contain it.
+    /// Start of the report's clock, ns since 1970; `None` if the report does not record it.
     pub fn clock_start(&self) -> Option<i64> {
         self.profile.as_ref()?.clock.epoch_ns
     }
@@ -178,7 +178,7 @@ impl Report {
         vec![Effect::Work(Box::new(Work { report, generation, profile, paths, window, ask }))]
     }
 
-    /// Handles progress of reading.
+    /// Handles progress in reading.
     pub fn apply_progress(&mut self, index: usize, progress: Progress) -> Vec<Effect> {
         if !self.is_reading() {
             return Vec::new();
@@ -201,7 +201,7 @@ impl Report {
         }
     }
 
-    /// Returns true if the report is a timeline, which triage can analyse.
+    /// Returns true if the report is a timeline, which triage can analyze.
     pub fn is_timeline(&self) -> bool {
         self.profile.as_ref().is_some_and(|p| p.metrics.is_none() && p.totals.is_empty())
     }
@@ -221,7 +221,7 @@ impl Report {
         self.profile.as_ref().is_some_and(|p| !p.memory.is_empty())
     }
 
-    /// Sentence on the limit of the run; `None` if the kernels are the limit.
+    /// Sentence about the limit of the run; `None` if the kernels are the limit.
     fn verdict_sentence(&self) -> Option<String> {
         let first = self.triage.as_ref()?.as_ref()?.verdict().filter(|f| f.id != Verdict::GpuBound || f.severity > Severity::Low)?;
         Some(format!("{} ({}): {}", first.id, key_of("overview"), first.headline))
@@ -237,7 +237,7 @@ impl Report {
         (self.lanes, self.gaps, self.worths) = (Arc::default(), None, Arc::default());
     }
 
-    /// Handles the complete profile, or the error of reading.
+    /// Handles the complete profile, or the error from reading it.
     pub fn finish_loading(&mut self, index: usize, outcome: Result<Arc<Profile>, String>) -> Vec<Effect> {
         match outcome {
             Ok(profile) => {
@@ -329,7 +329,7 @@ impl Report {
             JobResult::Detail(serial, by, row, detail) if self.asked.is_some_and(|a| a.2 == *serial) => {
                 self.detail = Some((*by, *row, Arc::clone(detail)));
             }
-            // Only screens use the other results.
+            // All other results are used only by screens.
             _ => {}
         }
         Some(effects)
@@ -340,7 +340,7 @@ impl Report {
         self.asked = None;
     }
 
-    /// Requests the details of a group once the cursor rests, unless they are available or already requested.
+    /// Requests the details of a group once the cursor rests, unless they are already available or requested.
     pub fn want_detail(&mut self, index: usize, row: Option<usize>) -> Vec<Effect> {
         let rest = |effect| match effect {
             Effect::Work(work) => Effect::Rest(work),
@@ -349,7 +349,7 @@ impl Report {
         self.want_detail_now(index, row).into_iter().map(rest).collect()
     }
 
-    /// Requests the details at once, because the groups are new and the cursor did not move.
+    /// Requests the details immediately: the groups are new, and the cursor did not move.
     pub fn want_detail_now(&mut self, index: usize, row: Option<usize>) -> Vec<Effect> {
         let (Some(grouping), Some(row)) = (self.groups.grouping.clone(), row) else { return Vec::new() };
         if self.asked.is_some_and(|(by, r, _)| (by, r) == (grouping.by, row)) {
@@ -380,8 +380,8 @@ impl Report {
         self.joins.iter().find(|(o, _)| *o == other)?.1.of_result(result).copied()
     }
 
-    /// Representative result of a row: the longest result of this report; from other reports, the longest one that
-    /// certainly belongs to its launch, or else the longest one.
+    /// Representative result of a row: the longest result of this report; among other reports, the longest one that
+    /// certainly belongs to its launch, or otherwise the longest one.
     pub fn best_result(&self, row: usize) -> Option<Best> {
         self.best.get(&row).copied()
     }
@@ -389,7 +389,8 @@ impl Report {
     pub(super) fn mark_profiled(&mut self, index: usize) {
         (self.profiled, self.diagnosed, self.best) = Default::default();
         let (Some(profile), Some(grouping)) = (&self.profile, &self.groups.grouping) else { return };
-        // A window rarely has the very launches that were measured: results of the same kernels outside it are shown, too.
+        // A window rarely contains the very launches that were measured: also show results of the same kernels outside
+        // it.
         let row_of = |launch: usize| grouping.row_of_group(profile, self.paths.as_deref(), launch);
         let inside = |launch: usize| grouping.row_of(profile, self.paths.as_deref(), launch).is_some();
         for pair in self.joins.iter().flat_map(|(_, j)| &j.pairs) {

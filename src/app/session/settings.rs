@@ -14,7 +14,7 @@ pub struct Settings {
     pub keymap: Keymap,
     /// Initial grouping of a report.
     pub group: GroupBy,
-    /// Initial order of a report.
+    /// Initial sort order of a report.
     pub sort: Sort,
     /// Metrics that are pinned initially.
     pub pins: Vec<String>,

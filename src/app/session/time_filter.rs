@@ -1,4 +1,4 @@
-//! Time filter of a report; it keeps the analysis of the whole run
+//! Time filter of a report; the analysis of the whole run is kept
 
 use super::report::{Known, Report};
 use crate::analysis::triage::Triage;
@@ -7,25 +7,25 @@ use crate::app::msg::Effect;
 use std::sync::Arc;
 
 impl Report {
-    /// Triage of the whole run, regardless of a time filter.
+    /// Triage of the whole run, regardless of any time filter.
     pub fn whole_triage(&self) -> Option<&Arc<Triage>> {
         self.whole.as_ref().map_or(self.triage.as_ref().and_then(Option::as_ref), |w| w.triage.as_ref())
     }
 
-    /// Window of the steady state, ns, that the run is judged by; `None` if that is the whole run.
+    /// Steady-state window by which the run is evaluated, ns; `None` if that is the whole run.
     pub fn steady_window(&self) -> Option<(i64, i64)> {
         self.whole_triage().filter(|t| t.outside.is_some()).map(|t| t.window)
     }
 
-    /// The part of a window in which the devices were in use, from the first operation of the run to the last, ns: shares
-    /// of a part of the run count the same time as those of the run. `None` if the window lies outside.
+    /// The part of a window in which the devices were in use, from the first operation of the run to the last, ns, so
+    /// that shares of a window relate to the same time as shares of the run. `None` if the window lies outside.
     pub fn part_in_use(&self, (from, to): (i64, i64)) -> Option<(i64, i64)> {
         let Some(span) = self.whole_triage().map(|t| t.span) else { return Some((from, to)) };
         let (from, to) = (from.max(span.0), to.min(span.1));
         (from < to).then_some((from, to))
     }
 
-    /// Sets the time filter of the report, ns, or clears it, which restores the analysis of the whole run at once.
+    /// Sets the time filter of the report, ns, or clears it, which restores the analysis of the whole run immediately.
     pub fn set_window(&mut self, index: usize, window: Option<(i64, i64)>) -> Vec<Effect> {
         if window == self.window || self.is_reading() || self.profile.is_none() {
             return Vec::new();
@@ -41,7 +41,7 @@ impl Report {
             tree: self.tree.take(),
             grouping: self.groups.grouping.clone(),
         };
-        // The steady state is judged already.
+        // The steady state has already been evaluated.
         let whole = self.whole.take();
         let judged_whole = whole.as_ref().map_or(known.triage.as_ref(), |w| w.triage.as_ref());
         let steady = judged_whole.filter(|t| t.outside.is_some() && window == Some(t.window)).cloned();
@@ -51,7 +51,7 @@ impl Report {
         match window {
             Some(_) => {
                 self.whole = whole.or(Some(Box::new(known)));
-                // The steady state has been judged already.
+                // The steady state has already been evaluated.
                 self.triage = steady.map(Some);
             }
             None => {

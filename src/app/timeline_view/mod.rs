@@ -6,7 +6,7 @@ pub mod viewport;
 pub use rows::{Arrangement, LineKey, RowRef};
 pub use viewport::Viewport;
 
-/// View of a closed timeline, to restore it.
+/// View of a closed timeline, for restoring it.
 #[derive(Clone, Debug, Default)]
 pub struct SavedView {
     pub place: Viewport,

@@ -29,7 +29,7 @@ impl RowRef {
     }
 }
 
-/// Identity of a line, which stays the same when rows come and go.
+/// Identity of a line, which stays the same as rows are added and removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineKey {
     Group(GroupKey),
@@ -40,7 +40,7 @@ pub enum LineKey {
 const UNFOLDED: usize = 2;
 /// Number of lanes listed for a folded row.
 const FOLDED_LANES: usize = 3;
-/// Maximum number of a device's metrics that are listed initially.
+/// Maximum number of metrics per device that are listed initially.
 const FEW_METRICS: usize = 6;
 
 /// The user's arrangement of rows.
@@ -74,7 +74,7 @@ impl Arrangement {
         }
     }
 
-    /// Returns true if some lanes of a row are left out.
+    /// Returns true if some lanes of a row are not listed.
     pub fn is_truncated(&self, row: &TimelineRow) -> bool {
         row.lanes().len() > FOLDED_LANES && !self.deep.contains(&row.key)
     }
@@ -133,7 +133,7 @@ impl Arrangement {
         }
     }
 
-    /// Folds or unfolds the row of a line if it has many lanes, else the group.
+    /// Folds or unfolds a line's row if it has many lanes, otherwise its group.
     pub fn toggle_fold(&mut self, timeline: &Timeline, line: RowRef) {
         let Some(g) = timeline.groups.get(line.group()) else { return };
         if let Some(row) = line.row().and_then(|r| g.rows.get(r)).filter(|r| r.lanes().len() > FOLDED_LANES) {
@@ -181,7 +181,7 @@ impl Arrangement {
         self.hidden_groups.clear();
     }
 
-    /// Pins the row of a line to the top, or unpins it; for a group, its most informative row.
+    /// Pins a line's row to the top, or unpins it; for a group, pins its most informative row.
     pub fn toggle_pin(&mut self, timeline: &Timeline, line: RowRef) {
         let Some(g) = timeline.groups.get(line.group()) else { return };
         let Some(row) = g.rows.get(line.row().or_else(|| g.main_lane().map(|t| t.0)).unwrap_or(0)) else { return };
@@ -192,7 +192,7 @@ impl Arrangement {
         }
     }
 
-    /// Moves the pinned row of a line, else its group, one place up or down.
+    /// Moves a line's pinned row, or otherwise its group, one place up or down.
     pub fn move_line(&mut self, timeline: &Timeline, line: RowRef, up: bool) {
         let Some(g) = timeline.groups.get(line.group()) else { return };
         let pinned = line.row().and_then(|r| g.rows.get(r)).and_then(|r| self.pinned.iter().position(|p| *p == r.key));
@@ -217,7 +217,6 @@ fn swap_adjacent<T>(list: &mut [T], at: usize, up: bool) {
     }
 }
 
-/// Identity of a line.
 pub fn line_key(timeline: &Timeline, line: RowRef) -> Option<LineKey> {
     let group = timeline.groups.get(line.group())?;
     Some(match line {
@@ -227,7 +226,7 @@ pub fn line_key(timeline: &Timeline, line: RowRef) -> Option<LineKey> {
     })
 }
 
-/// Device whose idle times belong to a line: the line's own device, else the first one.
+/// Device whose idle times belong to a line: the line's own device, or otherwise the first one.
 pub fn find_device(timeline: &Timeline, line: Option<RowRef>) -> Option<u32> {
     let of = |g: &Group| match g.key {
         GroupKey::Device(d) | GroupKey::Metrics(d) => Some(d),

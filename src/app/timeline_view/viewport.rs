@@ -10,11 +10,11 @@ pub struct Viewport {
     pub cursor: i64,
 }
 
-/// Margin on both sides of a zoom target, as a fraction (1/n) of its length.
+/// Margin on each side of a zoom target, as a fraction (1/n) of the target's length.
 const MARGIN: i64 = 20;
 
 impl Viewport {
-    /// Window over a whole span.
+    /// Window that covers a whole span.
     pub fn whole_span((start, end): (i64, i64)) -> Self {
         Self { start, end: end.max(start.saturating_add(1)), cursor: start }
     }
@@ -27,13 +27,13 @@ impl Viewport {
         self.end - self.start
     }
 
-    /// Shows a time range with a margin, and moves the cursor to its start.
+    /// Shows a time range with a margin and moves the cursor to its start.
     pub fn zoom_to_range(self, start: i64, end: i64, span: (i64, i64), columns: usize) -> Self {
         let margin = ((end - start) / MARGIN).max(1);
         Self { start: start.saturating_sub(margin), end: end.saturating_add(margin), cursor: start }.clamp_to_span(span, columns)
     }
 
-    /// Clamps the window to the span, and to at least 1 ns per column.
+    /// Clamps the window to the span and to at least 1 ns per column.
     pub fn clamp_to_span(self, (from, to): (i64, i64), columns: usize) -> Self {
         let whole = (to - from).max(1);
         let least = i64::try_from(columns).unwrap_or(1).min(whole).max(1);
@@ -42,7 +42,7 @@ impl Viewport {
         Self { start, end: start + length, cursor: self.cursor.clamp(from, to) }
     }
 
-    /// Scrolls the window to the cursor, no further than necessary, but with some room beyond the cursor.
+    /// Scrolls the window to the cursor, no further than necessary but with some room beyond the cursor.
     pub fn scroll_to_cursor(self, span: (i64, i64), columns: usize) -> Self {
         let room = self.length() / 8;
         let start = if self.cursor < self.start {
@@ -83,7 +83,7 @@ impl Viewport {
             return self;
         }
         let to = Self { start: at - scaled(at - self.start), end: at + scaled(self.end - at), ..self }.clamp_to_span(span, columns);
-        // Compensates for rounding while zooming in, so that zooming out reaches the whole span.
+        // Compensates for rounding during earlier zooms, so that zooming out reaches the whole span.
         let whole = span.1 - span.0;
         if by > of && whole - to.length() <= whole / 1_000 { Self { start: span.0, end: span.1, ..to } } else { to }
     }

@@ -1,4 +1,4 @@
-//! `warpscope help`: long explanations by topic. Tables in the code fill the placeholders.
+//! `warpscope help`: long explanations by topic. Placeholders are filled from tables in the code.
 
 use super::failure::Failure;
 use super::print;
@@ -17,7 +17,7 @@ use crate::ui::glossary::GLOSSARY;
 use crate::ui::text::wrap_text;
 use clap::Command;
 
-/// Topics: name, and Markdown text whose first line is its title. A new topic needs a file and a row here.
+/// Topics: name, and Markdown text whose first line is the title. A new topic needs a file and a row here.
 pub static TOPICS: &[(&str, &str)] = &[
     ("run", include_str!("run.md")),
     ("recipes", include_str!("recipes.md")),
@@ -45,9 +45,9 @@ pub static TOPICS: &[(&str, &str)] = &[
     ("keys", "# Keys: all of them, and where they work\n\n{{keys}}\n"),
 ];
 
-/// Default width of a page, columns.
+/// Default page width, in columns.
 const COLUMNS: usize = 100;
-/// Maximum width of a term with its meaning on the same line, columns.
+/// Maximum width of a term that has its meaning on the same line, in columns.
 const TERM: usize = 28;
 
 /// A term and its meaning.
@@ -74,7 +74,7 @@ fn find_table(name: &str) -> Option<Vec<Entry>> {
     })
 }
 
-/// Entries for the fields that every JSON document has.
+/// Entries for the fields that all JSON documents have.
 fn frame_entries() -> Vec<Entry> {
     let Some(any) = list_schemas().into_iter().next() else { return Vec::new() };
     let fields = list_fields(&any.schema).into_iter().filter(|f| f.is_framing() && !f.path.starts_with("coverage[]."));
@@ -87,7 +87,7 @@ fn column_entries(command: &str) -> Option<Vec<Entry>> {
     let machine = table.columns.iter().filter(|c| c.outputs.has(Outputs::CSV) || table.json_rows && c.outputs.has(Outputs::JSON));
     let entry = |c: &ColumnInfo| {
         let unit = c.unit.symbol();
-        // The names of most fields end in their unit.
+        // The names of most fields end with the unit.
         let unit = if unit.is_empty() || c.id.contains('_') || c.id == "bytes" { String::new() } else { format!(", {unit}") };
         let only = match (c.outputs.has(Outputs::CSV), c.outputs.has(Outputs::JSON)) {
             (true, false) if table.json_rows => " (not in JSON)",

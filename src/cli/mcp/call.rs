@@ -1,4 +1,4 @@
-//! Calls in progress: a child process each.
+//! Calls in progress, each in its own child process.
 
 use super::message::{Event, tool_result};
 use crate::launch::child::start_own_command;
@@ -8,16 +8,16 @@ use std::process::Child;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A call and its process, which the thread that waits for it and the server share.
+/// A call and its process, shared by the server and the thread that waits for the call.
 struct Call {
     id: Value,
     child: Arc<Mutex<Option<Child>>>,
 }
 
-/// Maximum number of calls at the same time: each reads a report into memory.
+/// Maximum number of concurrent calls: each one reads a report into memory.
 const AT_ONCE: usize = 4;
 
-/// Calls in progress, and those that wait for one of them to end. All end with the server.
+/// Calls in progress, and calls waiting for one of those to end. All end with the server.
 pub struct Calls {
     running: Vec<Call>,
     waiting: VecDeque<(Value, Vec<String>)>,
@@ -34,7 +34,7 @@ impl Drop for Calls {
 
 fn stop(child: &Mutex<Option<Child>>) {
     if let Some(child) = child.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
-        // It may have ended.
+        // The process may already have ended.
         let _ = child.kill();
     }
 }
@@ -53,7 +53,7 @@ impl Calls {
         self.running.iter().any(|c| c.id == *id) || self.waiting.iter().any(|w| w.0 == *id)
     }
 
-    /// Starts a command of this program, or lets it wait.
+    /// Starts a command of this program, or queues it.
     pub fn start(&mut self, id: &Value, args: Vec<String>) {
         self.waiting.push_back((id.clone(), args));
         self.start_waiting();
@@ -69,13 +69,13 @@ impl Calls {
             std::thread::spawn(move || {
                 let failed = |e| tool_result(&format!("warpscope could not be started: {e}"), true);
                 let answer = run_command(&args, &child).unwrap_or_else(failed);
-                // The server may have ended.
+                // The server may have exited.
                 let _ = done.send(Event::Done(id, answer));
             });
         }
     }
 
-    /// Forgets a call that has ended; returns false if it was cancelled before.
+    /// Removes a call that has ended; returns false if it was canceled before.
     pub fn end(&mut self, id: &Value) -> bool {
         let before = self.running.len();
         self.running.retain(|c| c.id != *id);
@@ -84,7 +84,7 @@ impl Calls {
         ended
     }
 
-    /// Stops a call; the protocol wants no answer then.
+    /// Stops a call; the protocol requires that it is not answered.
     pub fn cancel(&mut self, id: &Value) {
         for call in self.running.iter().filter(|c| c.id == *id) {
             stop(&call.child);
@@ -95,9 +95,9 @@ impl Calls {
     }
 }
 
-/// Runs a command and returns its document as the result of a tool.
+/// Runs a command and returns its document as a tool result.
 fn run_command(args: &[String], held: &Mutex<Option<Child>>) -> std::io::Result<Value> {
-    // Notes and errors are in the document, too.
+    // The document also contains notes and errors.
     let mut child = start_own_command(args)?;
     let output = child.stdout.take();
     *held.lock().unwrap_or_else(PoisonError::into_inner) = Some(child);

@@ -1,20 +1,20 @@
-//! Folders that the server reads from.
+//! Folders from which the server reads.
 
 use crate::analysis::labels::cut_middle;
 use crate::import::open::is_openable;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Maximum length of a path in an error: it may be anything that a client sends.
+/// Maximum length of a path in an error message: a client may send anything.
 const LONGEST_SHOWN: usize = 200;
 /// Maximum depth of listed folders below a given one.
 const DEEPEST: usize = 4;
 
-/// Folders given on start: nothing outside them is read.
+/// Folders given at startup; nothing outside them is read.
 pub struct Folders(Vec<PathBuf>);
 
 impl Folders {
-    /// Resolves the folders; by default the current one.
+    /// Resolves the folders; the default is the current one.
     pub fn new(named: &[PathBuf]) -> Result<Self, String> {
         let named = if named.is_empty() { vec![PathBuf::from(".")] } else { named.to_vec() };
         let resolve = |path: &PathBuf| match path.canonicalize() {
@@ -25,8 +25,8 @@ impl Folders {
         named.iter().map(resolve).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Resolves a path with all its links, relative to the first folder that has it. Paths outside of the folders are
-    /// refused with the same words as missing ones: what exists elsewhere is nobody's business.
+    /// Resolves a path and all its links, relative to the first folder that contains it. Paths outside the folders are
+    /// refused with the same message as missing ones, so as not to reveal what exists elsewhere.
     pub fn resolve(&self, path: &str) -> Result<PathBuf, String> {
         let inside = |real: &PathBuf| self.0.iter().any(|f| real.starts_with(f));
         let real = self.0.iter().filter_map(|f| f.join(path).canonicalize().ok()).find(inside);
@@ -37,7 +37,7 @@ impl Folders {
         self.0.iter().map(|f| f.display().to_string()).collect::<Vec<_>>().join(", ")
     }
 
-    /// Lists reports in a folder and those below it, or in all folders: newest first, as many as fit into `budget` bytes.
+    /// Lists reports in a folder (or all folders) and below: newest first, as many as fit into `budget` bytes.
     pub fn list_reports(&self, folder: Option<&Path>, budget: usize) -> Value {
         let mut found = Vec::new();
         let mut left: Vec<(PathBuf, usize)> = match folder {
@@ -47,12 +47,12 @@ impl Folders {
         while let Some((folder, depth)) = left.pop() {
             for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
                 let path = entry.path();
-                // Links may lead out of the folders, or in circles.
+                // Links may lead outside the folders, or form cycles.
                 let Ok(meta) = entry.metadata() else { continue };
                 if meta.is_dir() && depth > 0 {
                     left.push((path, depth - 1));
                 } else if meta.is_file() && is_openable(&path) && path.to_str().is_some() {
-                    // A name that is no text cannot be given in JSON.
+                    // A name that is not valid UTF-8 cannot be given in JSON.
                     found.push((meta.modified().ok(), path, meta.len()));
                 }
             }

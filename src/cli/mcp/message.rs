@@ -10,13 +10,13 @@ pub const INVALID_PARAMS: i32 = -32602;
 /// Event of the server's loop.
 pub enum Event {
     Message(Incoming),
-    /// End of a call: its request and the answer.
+    /// A call ended: its request id and the answer.
     Done(Value, Value),
     /// The client closed its end.
     Closed,
 }
 
-/// A message of the client.
+/// Message from the client.
 #[derive(Debug, PartialEq)]
 pub enum Incoming {
     Request {
@@ -28,18 +28,18 @@ pub enum Incoming {
         method: String,
         params: Value,
     },
-    /// No message of the protocol, with its answer.
+    /// Not a valid message of the protocol, with the answer to it.
     Wrong(Value),
 }
 
 impl Incoming {
-    /// A line that cannot be read.
+    /// Creates the answer to an unreadable line.
     pub fn refuse(why: &str) -> Self {
         Self::Wrong(error_reply(&Value::Null, PARSE_ERROR, why))
     }
 
     pub fn parse(line: &[u8]) -> Self {
-        // Some clients begin with a byte order mark.
+        // Some clients send a byte order mark first.
         let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
         let mut message: Value = match serde_json::from_slice(line) {
             Ok(message) => message,

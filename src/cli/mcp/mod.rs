@@ -1,7 +1,7 @@
 //! `warpscope mcp`: a Model Context Protocol server over stdin and stdout, for agents that do not use a shell.
 //!
-//! Each call of a tool is a command of warpscope in a process of its own, whose JSON is the answer: a damaged report, or
-//! one that takes long, ends with its process.
+//! Each tool call runs a warpscope command in its own process and returns the resulting JSON, so a damaged or slow
+//! report only affects that process.
 
 /// `warpscope mcp`.
 #[derive(Debug, clap::Args)]
@@ -26,7 +26,7 @@ use std::io::{BufRead, IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Versions of the protocol that the messages of this server conform to, the newest first.
+/// Protocol versions to which this server's messages conform, newest first.
 const VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// Serves requests until the client closes stdin.
@@ -40,7 +40,7 @@ pub fn serve(args: &McpArgs) -> Result<(), Failure> {
     std::thread::spawn(move || read_messages(&lines));
     let result = answer_events(&folders, &events, send);
     match result {
-        // The client is gone, as with a closed pipe.
+        // A broken pipe means that the client is gone.
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => Ok(other?),
     }
@@ -55,7 +55,7 @@ fn read_messages(send: &Sender<Event>) {
         let mut line = Vec::new();
         let Ok(1..) = input.by_ref().take(LONGEST).read_until(b'\n', &mut line) else { break };
         let message = if line.last() != Some(&b'\n') && line.len() as u64 == LONGEST {
-            // The rest of the line is no message either.
+            // The rest of the line is not a message either.
             if input.skip_until(b'\n').is_err() {
                 break;
             }
@@ -80,7 +80,7 @@ fn answer_events(folders: &Folders, events: &Receiver<Event>, done: Sender<Event
     };
     let mut calls = Calls::new(done);
     let mut closed = false;
-    // Requests from before the client closed its end are still answered.
+    // Requests sent before the client closed its end are still answered.
     while !(closed && calls.is_empty())
         && let Ok(event) = events.recv()
     {
@@ -107,7 +107,7 @@ fn answer_events(folders: &Folders, events: &Receiver<Event>, done: Sender<Event
     Ok(())
 }
 
-/// Answers a request, or starts the call whose end answers it.
+/// Answers a request, or starts the call that will answer it.
 fn answer_request(folders: &Folders, calls: &mut Calls, id: &Value, method: &str, params: &Value) -> Option<Value> {
     let result = match method {
         "initialize" => json!({
@@ -135,7 +135,7 @@ fn answer_request(folders: &Folders, calls: &mut Calls, id: &Value, method: &str
     Some(reply(id, &result))
 }
 
-/// The client's version of the protocol if the server knows it, otherwise the newest that the server knows.
+/// The client's protocol version if the server supports it, otherwise the newest version that the server supports.
 fn negotiate(wanted: Option<&str>) -> &'static str {
     VERSIONS.into_iter().find(|v| Some(*v) == wanted).unwrap_or(VERSIONS[0])
 }

@@ -1,4 +1,4 @@
-//! The tools: their declarations, and the command that each one is.
+//! The tools: their declarations, and the command behind each of them.
 
 use super::folders::Folders;
 use crate::analysis::GroupBy;
@@ -8,13 +8,13 @@ use crate::rerun::collect::QUESTIONS;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// Advice for an agent that has found the server.
+/// Instructions for an agent that has connected to the server.
 pub const INSTRUCTIONS: &str = "Profiles of GPU programs (nsys, ncu, torch.profiler, rocprofv3, warpscope). Begin with `open` to find reports, then \
      `verdict` on a timeline or `explain_kernel` on a result of ncu. A field that is null was not recorded. Findings are `certain` only where what \
      decides was recorded: do what `confirm` says before you change a program at `likely` or `possible`. A share is the most that a change could \
      save of the judged time. Do not compare totals of runs that do different work. `next` has the commands that answer the next questions.";
 
-/// Default and largest size of an answer, tokens.
+/// Default and maximum size of an answer, in tokens.
 const BUDGET: u64 = 2_000;
 const MOST: u64 = 20_000;
 const LEAST: u64 = 200;
@@ -26,16 +26,16 @@ struct Argument {
     about: &'static str,
     required: bool,
     use_as: Use,
-    /// Values that exist, if they are known before a report is read.
+    /// Allowed values, if they are known before a report is read.
     values: fn() -> Vec<&'static str>,
 }
 
-/// Place of an argument in the command.
+/// Use of an argument in the command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
-    /// A report: a path in the folders.
+    /// A report: a path inside the folders.
     Report,
-    /// Value of an option of this name.
+    /// Value of the option with this name.
     Option(&'static str),
 }
 
@@ -51,12 +51,11 @@ const fn choice(name: &'static str, flag: &'static str, values: fn() -> Vec<&'st
     Argument { values, ..option(name, "string", flag, about) }
 }
 
-/// A tool.
 struct Tool {
     name: &'static str,
     title: &'static str,
     about: &'static str,
-    /// The command that answers; none for `open`.
+    /// Command that produces the answer; empty for `open`.
     command: &'static str,
     arguments: &'static [Argument],
 }
@@ -168,24 +167,24 @@ pub fn list_tools() -> Vec<Value> {
     TOOLS.iter().map(declare).collect()
 }
 
-/// A call whose arguments are right.
+/// A call with valid arguments.
 #[derive(Debug, PartialEq)]
 pub enum Planned {
-    /// Arguments of the command that answers.
+    /// Arguments of the command that produces the answer.
     Run(Vec<String>),
     Known(Value),
 }
 
-/// Reason why a call was not made.
+/// Reason why a call was refused.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// No such tool: an error of the protocol.
+    /// Unknown tool: a protocol error.
     Unknown(String),
-    /// An argument that the agent can correct: an error of the tool.
+    /// Invalid argument that the agent can correct: a tool error.
     Argument(String),
 }
 
-/// Text of an argument of the declared type.
+/// Formats an argument of the declared type.
 fn argument_text(argument: &Argument, value: &Value) -> Result<String, Refused> {
     let wrong = || Refused::Argument(format!("{}: {value} is not of type {}", argument.name, argument.kind));
     let values = (argument.values)();
@@ -198,7 +197,7 @@ fn argument_text(argument: &Argument, value: &Value) -> Result<String, Refused> 
     }
 }
 
-/// Returns true for a folder that is one report: the traces of a run's processes.
+/// Returns true if the folder is a single report: the traces of a run's processes.
 fn is_report(folder: &Path) -> bool {
     let is_trace = |e: std::io::Result<std::fs::DirEntry>| e.is_ok_and(|e| e.path().extension().is_some_and(|x| x == "wstrace"));
     std::fs::read_dir(folder).is_ok_and(|mut entries| entries.any(is_trace))
@@ -243,10 +242,10 @@ pub fn plan_call(folders: &Folders, name: &str, given: &Value) -> Result<Planned
                 if tool.name == "open" && path.is_dir() && !is_report(&path) {
                     return Ok(Planned::Known(folders.list_reports(Some(&path), room)));
                 }
-                // An absolute path is never an option.
+                // An absolute path cannot be mistaken for an option.
                 command.push(path.display().to_string());
             }
-            // One word, so that the value is never an option of its own.
+            // A single word, so that the value cannot be mistaken for an option.
             Use::Option(flag) => command.push(format!("{flag}={text}")),
         }
     }

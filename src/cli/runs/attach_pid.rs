@@ -18,10 +18,10 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Time for the tracer to answer after it was loaded: it loads CUPTI first.
+/// Time for the tracer to answer after it has been loaded: it loads CUPTI first.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
-/// Time for the tracer to leave CUPTI: half a second after the recording has closed, it tries for three seconds.
+/// Time for the tracer to detach from CUPTI: half a second after the recording has closed, it tries for three seconds.
 const LEAVING: Duration = Duration::from_secs(6);
 
 fn failed(e: impl std::fmt::Display) -> Failure {
@@ -46,13 +46,13 @@ pub fn print_candidates() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Words and variables of a running process.
+/// Reads the arguments or environment variables of a running process.
 fn read_words(pid: i32, file: &str) -> Vec<String> {
     let bytes = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
     bytes.split(|&b| b == 0).filter(|w| !w.is_empty()).map(|w| String::from_utf8_lossy(w).into_owned()).collect()
 }
 
-/// Candidates for CUPTI, as for a program that this shell starts in the process's environment.
+/// Candidates for CUPTI, as if this shell started the program in the process's environment.
 fn libraries_for(pid: i32) -> Vec<Library> {
     let variables = read_words(pid, "environ");
     let variable = |name: &str| {
@@ -64,7 +64,7 @@ fn libraries_for(pid: i32) -> Vec<Library> {
     find_libraries(Path::new("/"), &words, variable)
 }
 
-/// Records a program to traces named `output`, shows it meanwhile, and leaves it.
+/// Records a program to traces named `output`, shows it while it is being recorded, and then detaches.
 pub fn attach_to_process(all: &GlobalArgs, output: Option<&Path>, watch: &WatchArgs, pid: i32, config: &Config) -> Result<(), Failure> {
     let target = Target::find(pid).map_err(failed)?;
     let output = match target.trace_prefix() {
@@ -82,7 +82,7 @@ pub fn attach_to_process(all: &GlobalArgs, output: Option<&Path>, watch: &WatchA
         None => load_tracer(output, &target)?,
     };
     await_open(&target, &output)?;
-    // The open recording is shown first.
+    // The first data to show comes from the recording in progress.
     let _ = tracer::send_command(&output, "flush");
     let trace = format!("{}.{pid}.{}", output.display(), crate::import::wstrace::SUFFIX);
     let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
@@ -92,7 +92,7 @@ pub fn attach_to_process(all: &GlobalArgs, output: Option<&Path>, watch: &WatchA
     } else {
         watch::as_lines(&Traced::Traces(output.clone()), watch, &*headless::count_signals()?)
     };
-    // The program goes on without being recorded, unless it has ended.
+    // The program continues without being recorded, unless it has ended.
     let closed = tracer::send_command(&output, "close").unwrap_or_default();
     if target.check_alive().is_ok() && !closed.iter().any(|(_, answer)| answer.is_ok()) {
         print::error(&format!("process {pid} did not answer and may still be recorded; `warpscope attach --close {}`", output.display()));
@@ -105,7 +105,7 @@ pub fn attach_to_process(all: &GlobalArgs, output: Option<&Path>, watch: &WatchA
     print::lines(&[trace])
 }
 
-/// Waits until the tracer has left CUPTI; says what the program goes on with.
+/// Waits until the tracer has detached from CUPTI; describes the state in which the program continues.
 fn describe_leaving(target: &Target, output: &Path) -> Option<String> {
     let (pid, until) = (target.pid, Instant::now() + LEAVING);
     loop {
@@ -138,7 +138,7 @@ fn load_tracer(named: Option<&Path>, target: &Target) -> Result<PathBuf, Failure
     Ok(record.output)
 }
 
-/// Opens the recording as soon as the tracer listens.
+/// Opens the recording as soon as the tracer listens for commands.
 fn await_open(target: &Target, output: &Path) -> Result<(), Failure> {
     let until = Instant::now() + PATIENCE;
     loop {

@@ -1,4 +1,4 @@
-//! File names in a profiler's command: path of the tool, output path, and report names.
+//! File names in a profiler's command: tool path, output path, and report names.
 
 use crate::launch::locate_tools;
 use crate::launch::runs::options;
@@ -7,11 +7,11 @@ use crate::library::{LibraryError, Report, Run, export};
 use crate::rerun::shell;
 use std::path::{Path, PathBuf};
 
-/// Replaces the tool with its full path if it is not on PATH, or if the user chose another one.
+/// Replaces the tool with its full path if it is not on PATH, or if the user chose a different one.
 pub fn find_tool(argv: &mut [String], nsys: Option<&Path>) {
     let Some(first) = argv.first_mut() else { return };
     if first == "warpscope" {
-        // The tracer is part of this program, at its current path.
+        // The tracer is part of this program: use the program's current path.
         *first = std::env::current_exe().map_or_else(|_| first.clone(), |p| p.display().to_string());
         return;
     }
@@ -28,8 +28,9 @@ pub fn find_tool(argv: &mut [String], nsys: Option<&Path>) {
     }
 }
 
-/// Removes options that the installed profiler does not support, and returns a sentence for each. Fails if essential
-/// options are missing, unless `forced`. Commands that begin with another program (a launcher) are left unchanged.
+/// Removes options that the installed profiler does not support, and returns one sentence per removed option. Fails if
+/// essential options are not supported, unless `forced`. Commands that begin with another program (a launcher) are not
+/// changed.
 pub fn drop_unsupported(argv: &mut Vec<String>, program: usize, tool: &str, forced: bool) -> Result<Vec<String>, LibraryError> {
     let first = argv.first().map_or("", String::as_str);
     if Path::new(first).file_name().is_none_or(|n| n != tool) {
@@ -47,7 +48,7 @@ pub fn drop_unsupported(argv: &mut Vec<String>, program: usize, tool: &str, forc
     Ok(fitted.dropped.iter().map(|option| format!("skipped {option}, which this {tool} does not support")).collect())
 }
 
-/// Redirects the report to a folder and keeps the last part of its name. Returns the new path; `None` if the command
+/// Redirects the report to a folder, keeping the last part of its name. Returns the new path; `None` if the command
 /// contains no report name.
 pub fn redirect_report(argv: &mut [String], program: usize, tool: &str, folder: &Path) -> Option<String> {
     let at = options::report_name_index(argv, program, tool)?;
@@ -59,7 +60,7 @@ pub fn redirect_report(argv: &mut [String], program: usize, tool: &str, folder: 
     Some(format!("{folder}/{name}"))
 }
 
-/// Joins the traces of a run's processes into one report.
+/// Combines the traces of a run's processes into one report.
 pub fn join_traces(run: &Run, reports: &mut Vec<Report>, folder: &Path) -> std::io::Result<()> {
     let whole = run.patterns.first().filter(|p| run.tool == "trace" && !p.contains('*')).map(PathBuf::from);
     let Some(whole) = whole.filter(|w| !reports.is_empty() && reports.iter().all(|r| r.path != *w)) else { return Ok(()) };

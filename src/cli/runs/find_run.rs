@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Returns the run with this number, by default the newest run.
+/// Returns the run with this number, or by default the newest run.
 pub fn find_run(library: &Library, number: Option<i64>, live: bool) -> Result<Run, Failure> {
     if let Some(number) = number {
         return Ok(library.run(number)?);
@@ -16,7 +16,7 @@ pub fn find_run(library: &Library, number: Option<i64>, live: bool) -> Result<Ru
     newest.ok_or_else(|| Failure::wrong("no run is in progress; `warpscope runs` lists those that have ended"))
 }
 
-/// Returns the trace prefix of a traced process of this user, from its environment.
+/// Returns the trace prefix of this user's traced process, from its environment.
 pub fn of_process(pid: &str) -> Option<PathBuf> {
     let owner = |process: &str| Some(std::fs::metadata(format!("/proc/{process}")).ok()?.uid());
     if owner(pid)? != owner("self")? {
@@ -27,8 +27,8 @@ pub fn of_process(pid: &str) -> Option<PathBuf> {
     Some(PathBuf::from(OsStr::from_bytes(value))).filter(|p| p.is_absolute())
 }
 
-/// Returns the run that the user named as for `watch`: by number, by one of its processes while it is in progress, or by
-/// a report, its folder, or the common name of several.
+/// Returns the run that the user named in the same way as for `watch`: by number, by one of its processes while it is
+/// in progress, or by a report, its folder, or the common name of several reports.
 pub fn find_named_run(library: &Library, named: &Path) -> Result<Run, Failure> {
     let number = named.to_str().and_then(|n| n.parse::<i64>().ok()).filter(|_| !named.exists());
     let path = match number.map(|n| library.run(n)) {

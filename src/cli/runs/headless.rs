@@ -1,4 +1,4 @@
-//! Runs without the explorer: prints the output to stderr, and the report names to stdout.
+//! Runs without the explorer: prints the output to stderr and the report names to stdout.
 
 use super::super::failure::{FOUND, Failure};
 use super::super::{interrupt, print};
@@ -22,7 +22,7 @@ pub enum Holder {
     Other,
 }
 
-/// Counts termination requests by signals. Call this before starting a run, so that no signal is lost.
+/// Counts signals that request termination. Call this before starting a run, so that no signal is missed.
 pub fn count_signals() -> Result<Arc<AtomicUsize>, Failure> {
     let asked = Arc::new(AtomicUsize::new(0));
     let mut signals = signal_hook::iterator::Signals::new(interrupt::active_signals(&[SIGINT, SIGTERM, SIGHUP]))?;
@@ -35,7 +35,8 @@ pub fn count_signals() -> Result<Arc<AtomicUsize>, Failure> {
     Ok(asked)
 }
 
-/// Follows a run to its end. INT and TERM stop the run; if another process owns the run, they only stop following.
+/// Follows a run to its end. INT and TERM stop the run; if another process owns it, this program only stops following
+/// it.
 pub fn follow_to_end(library: Library, run: &Run, mut holder: Holder, asked: &AtomicUsize) -> Result<Run, Failure> {
     let mut follow = Follow::patient(library, run.id);
     let mut done = 0;
@@ -45,7 +46,7 @@ pub fn follow_to_end(library: Library, run: &Run, mut holder: Holder, asked: &At
         let update = follow.poll_update()?;
         let mut err = std::io::stderr().lock();
         for line in update.news.lines.iter().filter(|l| is_worth_printing(l.as_deref(), &mut percent)) {
-            // A closed stderr does not end the run.
+            // A closed stderr must not end the run.
             let _ = match line {
                 Some(line) => writeln!(err, "{line}"),
                 None => writeln!(err, "… lines dropped: the log keeps the first and the last few MB of a long output"),
@@ -78,7 +79,7 @@ pub fn follow_to_end(library: Library, run: &Run, mut holder: Holder, asked: &At
     }
 }
 
-/// Reduces nsys' frequent progress lines to one line per quarter.
+/// Thins out the frequent progress lines of nsys to one line per quarter.
 fn is_worth_printing(line: Option<&str>, last: &mut Option<u8>) -> bool {
     let Some(Progress::Report(now)) = line.and_then(progress::parse_progress).filter(|_| line.is_some_and(|l| l.starts_with('['))) else {
         return true;

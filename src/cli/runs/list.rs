@@ -179,7 +179,7 @@ fn show_run(library: &Library, named: Option<&Path>, format: Option<Format>) -> 
     })
 }
 
-/// Asks on the terminal; without a terminal only `--yes` confirms.
+/// Asks for confirmation on the terminal; without a terminal, only `--yes` confirms.
 fn confirm_action(what: &str, yes: bool) -> Result<bool, Failure> {
     if yes {
         return Ok(true);
@@ -199,7 +199,7 @@ fn owned_bytes(run: &Run) -> u64 {
     run.reports.iter().filter(|r| r.owned).map(|r| r.bytes).sum()
 }
 
-/// Deletes a run; prints the files that remain.
+/// Deletes a run and prints the files that remain.
 pub fn delete_run(library: &Library, run: &Run) -> Result<u64, Failure> {
     let (free, left) = gc::remove_run(library, run)?;
     for path in left {

@@ -1,4 +1,4 @@
-//! `warpscope run`, `attach` and `runs`: records programs, and manages recorded runs.
+//! `warpscope run`, `attach` and `runs`: records programs and manages recorded runs.
 
 pub mod attach;
 pub mod attach_pid;

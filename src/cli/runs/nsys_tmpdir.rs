@@ -1,9 +1,9 @@
-//! A private folder for nsys' temporary files. nsys' raw data (`nsys-report-*.qdstrm`, world-readable) contain the
-//! whole environment, and remain when nsys is killed or the disk is full.
+//! A private folder for the temporary files of nsys. Its raw data (`nsys-report-*.qdstrm`, world-readable) contains the
+//! whole environment and is left behind when nsys is killed or the disk is full.
 //!
 //! Only nsys itself uses the folder: the program keeps its own `TMPDIR`, since a long path breaks sockets in it. Guided
 //! runs do not use the folder, because their steps control the collection from outside, and nsys finds the collection
-//! by files in the usual folder.
+//! through files in the usual folder.
 
 use crate::launch::runs::ExitProblem;
 use crate::library::gc::TEMPORARY;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Temporary {
     pub argv: Vec<String>,
-    /// Environment variables added to the existing ones.
+    /// Environment variables to add to the existing ones.
     pub env: Vec<(String, String)>,
     folder: Option<PathBuf>,
 }
@@ -54,8 +54,8 @@ impl Temporary {
     }
 }
 
-/// Removes a run's temporary folder, except reports that nsys wrote there because it could not write elsewhere. Without
-/// any report, keeps the raw data (readable only by this user) and returns their path.
+/// Removes a run's temporary folder, except for reports that nsys wrote there because it could not write elsewhere. If
+/// there is no report at all, keeps the raw data (readable only by this user) and returns its path.
 pub fn clear_run_folder(folder: &Path, reports: &[Report]) -> Option<PathBuf> {
     let files = || std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path());
     let collected = files().find(|p| p.extension().is_some_and(|e| e == "qdstrm"));
@@ -71,7 +71,7 @@ pub fn clear_run_folder(folder: &Path, reports: &[Report]) -> Option<PathBuf> {
     keep
 }
 
-/// Returns the finding about raw data that were kept.
+/// Returns the finding about raw data that was kept.
 pub fn kept_finding(collected: &Path) -> ExitProblem {
     ExitProblem {
         what: format!("what nsys collected is kept: {}", collected.display()),
@@ -105,7 +105,7 @@ mod tests {
         let report = Report { path: folder.join("nsys/report.nsys-rep"), bytes: 1, owned: true };
         assert_eq!(made.clear_folder(&[report]), None);
         assert!(!folder.join("tmp").exists());
-        // Without a report the raw data are kept.
+        // Without a report, the raw data is kept.
         let made = Temporary::create_for_run(&run, &folder).unwrap();
         let collected = folder.join("tmp/nsys-report-1.qdstrm");
         std::fs::write(&collected, "events").unwrap();

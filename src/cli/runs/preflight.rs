@@ -6,14 +6,14 @@ use crate::library::store;
 use crate::rerun::recipes::expected_bytes;
 use std::path::Path;
 
-/// Formats a check in one line.
+/// Formats a check as a single line.
 pub fn format_check(check: &Check) -> String {
     let means = if check.means.is_empty() { String::new() } else { format!("; {}", check.means) };
     let fix = check.fix.as_ref().map_or_else(String::new, |f| format!(" → {f}"));
     format!("{}: {}{means}{fix}", check.what, check.found)
 }
 
-/// Returns potential obstacles to a command, most severe first. Reports go to `folder`, or to the library.
+/// Returns potential obstacles to a command, most severe first. Reports go to `folder`, or otherwise to the library.
 pub fn preflight_checks(tool: &str, argv: &[String], folder: Option<&Path>, nsys: Option<&Path>) -> Vec<Check> {
     let samples = argv.iter().any(|w| w == "--sample=process-tree");
     // The tracer's options end at the report name, which precedes the program.

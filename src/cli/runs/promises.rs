@@ -1,4 +1,4 @@
-//! Gains that hints predicted for a run's kernels: stored in the run library and compared with later runs.
+//! Gains that hints predicted for a run's kernels, stored in the run library and compared with later runs.
 
 use super::super::failure::Failure;
 use crate::analysis::hint_outcome::{Promise, measured_kernels};
@@ -8,7 +8,7 @@ use crate::library::{Library, Measured, PredictedGain, Report, Run};
 use crate::report::runs::{Came, Promised};
 use std::path::Path;
 
-/// Maximum size of a report that is read again at the end of its run, bytes.
+/// Maximum size of a report that is reread at the end of its run, bytes.
 const LARGEST: u64 = 2 << 30;
 
 /// Stores kernel times and predicted gains from the reports of a finished run.
@@ -34,12 +34,12 @@ pub fn keep_promises(library: &Library, run: i64, reports: &[Report]) -> Result<
 
 fn to_promise(of: &Measured) -> Option<Promise> {
     let PredictedGain { id, at_most, expected } = of.hint.as_ref()?;
-    // Skip unknown hints of other versions.
+    // Skip unknown hints from other versions.
     let id = Diagnosis::from_id(id)?;
     Some(Promise { id, gain: Gain { at_most: *at_most, expected: *expected, left: String::new() } })
 }
 
-/// Returns the gains predicted for a run, and the outcome of predictions for earlier runs of the program.
+/// Returns the gains predicted for a run, and the outcome of the predictions for earlier runs of the program.
 pub fn load_promises(library: &Library, run: &Run) -> Result<(Vec<Promised>, Vec<Came>), Failure> {
     let kernels = library.load_kernels(run.id)?;
     let promised = kernels
@@ -51,7 +51,7 @@ pub fn load_promises(library: &Library, run: &Run) -> Result<(Vec<Promised>, Vec
     let mut came = Vec::new();
     for (earlier, before) in library.promised_before(run, &kernels)? {
         let Some(now) = kernels.iter().find(|k| k.kernel == before.kernel && k.way == before.way) else { continue };
-        // A different number of launches is different work.
+        // A different number of launches means different work.
         let (Some(promise), true) = (to_promise(&before), now.launches == before.launches && before.ns > 0.0) else { continue };
         came.push(Came { run: earlier, kernel: before.kernel, before_ns: before.ns, after_ns: now.ns, promise });
     }

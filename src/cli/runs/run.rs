@@ -1,4 +1,4 @@
-//! `warpscope run`: chooses profiler and recipe, checks the machine, and starts the run.
+//! `warpscope run`: chooses a profiler and a recipe, checks the machine, and starts the run.
 
 use super::super::failure::{Failure, UNABLE};
 use super::super::global_args::GlobalArgs;
@@ -92,8 +92,8 @@ pub struct RunArgs {
 /// choose the tracer explicitly.
 const TRACER: &str = "WARPSCOPE_TRACER";
 
-/// Returns true if a profiler is available. PyTorch's profiler is part of the program's own Python: if it is missing,
-/// the run reports that.
+/// Returns true if a profiler is available. PyTorch's profiler belongs to the program's own Python installation: if it
+/// is missing, the run reports that.
 fn has_tool(tool: &str, nsys: Option<&Path>) -> bool {
     match tool {
         // The given path may not exist.
@@ -104,7 +104,7 @@ fn has_tool(tool: &str, nsys: Option<&Path>) -> bool {
     }
 }
 
-/// Returns the requested recipe, by default the best for this machine, and a message about the choice.
+/// Returns the requested recipe, or by default the best one for this machine, and a message about the choice.
 fn choose_recipe<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> Result<(Recipe<'a>, Option<String>), Failure> {
     if args.survey.is_some() {
         return Ok((recipes::find_recipe("trace-survey", users)?, None));
@@ -132,7 +132,7 @@ fn choose_recipe<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> 
             None,
         ));
     }
-    // Device nodes of the kernel drivers identify the vendor of the GPUs.
+    // The kernel drivers' device nodes identify the GPU vendor.
     if Path::new("/dev/kfd").exists() && !Path::new("/dev/nvidiactl").exists() {
         if has_tool("rocprofv3", None) {
             return Ok((recipes::find_recipe("rocprof", users)?, None));
@@ -165,7 +165,7 @@ fn choose_recipe<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> 
     Err(Failure::unable(text.to_owned()))
 }
 
-/// Facts about the run that are known before the run has a number.
+/// Facts about the run that are known before it has a number.
 struct Chosen<'a> {
     recipe: Recipe<'a>,
     args: &'a RunArgs,
@@ -209,7 +209,7 @@ impl Chosen<'_> {
             move |source| LibraryError::File { path, source }
         };
         let output = match &self.args.output {
-            // Remove the extension, because the profiler would append another.
+            // Remove the extension, because the profiler would append another one.
             Some(path) => {
                 let whole = path.extension().is_some_and(|e| e == "nsys-rep" || e == "ncu-rep");
                 self.directory.join(if whole { path.with_extension("") } else { path.clone() })
@@ -226,7 +226,7 @@ impl Chosen<'_> {
         let prepared = self.prepare_recipe(name).map_err(|e| refused(e.text))?;
         let inside = |name: &str| place.join(name);
         let patterns: Vec<String> = prepared.reports.iter().map(|p| inside(&p.to_string()).display().to_string()).collect();
-        // If the file exists, nsys writes to another path and ncu does not write at all.
+        // If the file exists, nsys writes to another path, and ncu does not write at all.
         if let Some(taken) =
             prepared.reports.iter().filter(|p| p.tail.is_none()).map(|p| inside(&p.head)).find(|p| p.symlink_metadata().is_ok())
         {
@@ -263,7 +263,7 @@ impl Chosen<'_> {
     }
 }
 
-/// Returns the steps for the user while the server runs.
+/// Returns the steps for the user to perform while the server runs.
 fn user_steps(prepared: &Prepared) -> Vec<GuidedStep> {
     let todo = prepared.steps.iter().filter(|s| s.role != Role::Start);
     todo.map(|s| GuidedStep {
@@ -276,7 +276,7 @@ fn user_steps(prepared: &Prepared) -> Vec<GuidedStep> {
     .collect()
 }
 
-/// Prints the steps for a run without the explorer.
+/// Prints the user's steps for a run without the explorer.
 fn tell_steps(steps: &[GuidedStep]) {
     for (i, s) in steps.iter().enumerate() {
         let command = if s.argv.is_empty() { String::new() } else { format!(" {}", shell::command_line(&s.argv)) };

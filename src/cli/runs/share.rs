@@ -1,4 +1,4 @@
-//! `warpscope runs export`: copies a run's files for sharing, and lists private data in them first.
+//! `warpscope runs export`: copies a run's files for sharing, after listing the private data in them.
 
 use super::super::failure::Failure;
 use super::super::{interrupt, print};
@@ -20,7 +20,7 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
         let path = path.display().to_string();
         move |source| LibraryError::File { path, source }
     };
-    // Keep the permissions as private as in the library.
+    // Keep the permissions as restrictive as in the library.
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(wrong(folder))?;
     let scratch = store::library_folder()?;
     if let Some(odd) = run.reports.iter().find(|r| r.path.exists() && !gc::is_sound(&library.run_folder(id), r)) {
@@ -110,7 +110,7 @@ fn private_contents(name: &str) -> &'static str {
     }
 }
 
-/// Returns the name of a report's copy; prefixes the folder's name if two reports share a name.
+/// Returns the name of a report's copy; prepends the folder's name if two reports have the same name.
 fn own_name(all: &[Report], report: &Report) -> String {
     let name = |p: &Path| p.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let own = name(&report.path);

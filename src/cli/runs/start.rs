@@ -42,16 +42,16 @@ impl Started {
 
     fn send_byte(&mut self, byte: u8) {
         if let Some(line) = &mut self.lifeline {
-            // Ignore errors: the supervisor may just have ended.
+            // Ignore errors: the supervisor may have just ended.
             let _ = line.write_all(&[byte]);
         }
     }
 
-    /// Releases a run that has ended or was detached; waits for its supervisor on another thread.
+    /// Releases a run that has ended or was detached; another thread waits for its supervisor.
     pub fn release_supervisor(mut self: Box<Self>) {
         self.lifeline = None;
         std::thread::spawn(move || {
-            // Nothing can be done if the wait fails.
+            // If waiting fails, nothing can be done about it.
             let _ = self.supervisor.wait();
         });
     }
@@ -75,7 +75,7 @@ pub fn start_run(
     let spawned = spawn::spawn_supervisor(&program, &words, !detached);
     match spawned {
         Ok(mut supervisor) => {
-            // After this byte the supervisor owns the run: this process and the terminal may end.
+            // After this byte, the supervisor owns the run: this process and the terminal may end.
             let mut word = [0];
             let held = supervisor.stdout.take().is_some_and(|mut o| o.read_exact(&mut word).is_ok());
             if held {

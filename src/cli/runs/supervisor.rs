@@ -1,4 +1,4 @@
-//! The hidden commands behind a run: its supervisor, and the exec step before the profiler.
+//! The hidden commands behind a run: its supervisor, and the exec step that precedes the profiler.
 
 use super::super::failure::Failure;
 use super::nsys_tmpdir::{self, Temporary};
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// Name of the supervisor command.
 pub const SUPERVISE: &str = "__supervise";
-/// Option that runs the supervisor itself instead of its keeper process.
+/// Option that starts the supervisor itself instead of its keeper process.
 const KEPT: &str = "--kept";
 /// Name of the exec command.
 pub const EXEC: &str = "__exec";
@@ -27,7 +27,7 @@ const NOT_FOUND: u8 = 127;
 /// Exit code of the exec step if the program exists but cannot be executed.
 const NOT_RUN: u8 = 126;
 
-/// `__exec SUPERVISOR WORD…`.
+/// `__exec SUPERVISOR WORD…`: replaces this process with the profiler. Returns only on failure.
 pub fn last_step(supervisor: i32, argv: &[OsString]) -> Failure {
     let error = exec_profiler(argv, supervisor);
     let code = if error.kind() == std::io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN };
@@ -35,36 +35,36 @@ pub fn last_step(supervisor: i32, argv: &[OsString]) -> Failure {
     Failure { text: format!("cannot start {program}: {error}"), code, reason: crate::cli::reason::Reason::Failed }
 }
 
-/// Time for a profiler to write its report after its supervisor died, at which the kernel sends TERM to the profiler.
+/// Time for a profiler to write its report after its supervisor has died and the kernel has sent TERM to the profiler.
 const LAST_REPORT: Duration = Duration::from_secs(5);
 
-/// `__supervise RUN`: keeps a supervisor in a child process. If the child is killed, its orphans in all sessions become
-/// children of this process, which ends them and marks the run as ended in the library.
+/// `__supervise RUN`: runs the supervisor in a child process. If the child is killed, its orphans in all sessions
+/// become children of this process, which then ends them and marks the run as ended in the library.
 pub fn keep_supervisor(id: i64, detached: bool) -> Result<(), Failure> {
-    // A separate session keeps the terminal's keys and hangup away from the profiler.
+    // A separate session shields the profiler from the terminal's keys and hangup.
     let _ = process::start_own_session();
-    // Ignore these signals: the supervisor receives and handles them, too.
+    // Ignore these signals here: the supervisor also receives them and handles them.
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::default())?;
     }
     let mut words = vec![SUPERVISE.to_owned(), id.to_string(), KEPT.to_owned()];
     words.extend(detached.then(|| "--detached".to_owned()));
     let mut supervisor = spawn::spawn_kept_supervisor(&std::env::current_exe()?, &words)?;
-    // Only the supervisor reports to the process that started the run.
+    // Only the supervisor communicates with the process that started the run.
     let ended = supervisor.wait()?;
     let killed = !ended.success();
     let library = Library::open();
     if killed && let Ok(library) = &library {
-        // Own the run, because followers wait for its end.
+        // Hold the run until then, because followers wait for its end.
         let _ = library.hold_run(id);
     }
     if killed {
-        // End the processes even if the library failed.
+        // End the processes even if the library fails.
         supervise::end_leftovers(LAST_REPORT);
     }
     let library = library?;
     let run = library.run(id)?;
-    // A run that no process owns is lost, even if it is in progress according to the library.
+    // A run that no process owns is lost, even if the library lists it as in progress.
     if run.ended_ms.is_some() || !matches!(run.state, State::Lost | State::Starting | State::Running) {
         return Ok(());
     }
@@ -78,9 +78,9 @@ pub fn keep_supervisor(id: i64, detached: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `__supervise RUN --kept`: no process reads stdout, so all output goes into the library and the log.
+/// `__supervise RUN --kept`: no process reads stdout, so all output goes to the library and the log.
 pub fn supervise_run(id: i64, detached: bool) -> Result<(), Failure> {
-    // The session id identifies all processes of the run, in case this process and its keeper are killed.
+    // The session id identifies all processes of the run in case this process and its keeper are killed.
     let _ = process::start_own_session();
     let signals = Arc::new(AtomicUsize::new(0));
     count_signals(&signals)?;
@@ -99,10 +99,10 @@ pub fn supervise_run(id: i64, detached: bool) -> Result<(), Failure> {
     }
 }
 
-/// Notifies the waiting starter that the supervisor owns the run. The starter does not read later output.
+/// Notifies the waiting starter that the supervisor owns the run. The starter reads nothing after that.
 fn tell_starter() {
     let mut out = std::io::stdout();
-    // If the starter is gone, the lifeline reports it.
+    // If the starter is gone, the lifeline reveals it.
     let _ = out.write_all(b"h").and_then(|()| out.flush());
 }
 
@@ -111,7 +111,7 @@ fn count_signals(count: &Arc<AtomicUsize>) -> Result<(), Failure> {
     let count = Arc::clone(count);
     std::thread::spawn(move || {
         for signal in signals.forever() {
-            // A hangup does not request a stop: the lifeline indicates whether the run is still wanted.
+            // A hangup is not a request to stop: the lifeline indicates whether the run is still wanted.
             if signal != SIGHUP {
                 count.fetch_add(1, Ordering::SeqCst);
             }
@@ -154,7 +154,7 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
     }
     let mut reports = export::find_reports(&run.patterns, &folder, store::adjusted_start(run.started_ms, began));
     for path in &outcome.watch.generated {
-        // The profiler may have written to another path than requested.
+        // The profiler may have written to a different path than requested.
         if path.is_file() && reports.iter().all(|r| !is_same_file(&r.path, path)) {
             reports.push(export::describe_report(path.clone(), &folder));
         }
@@ -175,7 +175,7 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
     Ok(())
 }
 
-/// Determines the final state of a run and its findings.
+/// Determines the final state of a run and the problems to report.
 pub fn judge_outcome(tool: &str, exit: Exit, watch: &crate::launch::runs::Watch, reports: &[Report]) -> (State, Vec<ExitProblem>) {
     let findings = explain_exit(tool, exit, watch, reports.len());
     let state = match exit {
@@ -190,7 +190,7 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
     a == b || std::fs::canonicalize(a).is_ok_and(|a| std::fs::canonicalize(b).is_ok_and(|b| a == b))
 }
 
-/// Records facts about the machine and the code while the profiler already runs.
+/// Records facts about the machine and the code while the profiler is already running.
 pub fn look_around(run: &Run) -> JoinHandle<()> {
     let (id, directory, tool) = (run.id, run.directory.clone(), run.argv.first().cloned());
     std::thread::spawn(move || {

@@ -14,14 +14,14 @@ pub struct Follow {
     library: Library,
     id: i64,
     tail: Tail,
-    /// Time at which the run was first seen as lost.
+    /// Time at which the run was first seen to be lost.
     lost: Option<Instant>,
 }
 
 /// Time for a supervisor's keeper process to take over.
 const TAKE_OVER: Duration = Duration::from_secs(1);
 
-/// Changes of a run since the last poll.
+/// Changes to a run since the last poll.
 #[derive(Debug)]
 pub struct Update {
     pub news: News,
@@ -81,7 +81,7 @@ pub fn last_lines(folder: &Path, most: usize) -> Vec<String> {
     }
 }
 
-/// Strips colours and cursor movements from a line of a program's output, to make the line safe for this terminal.
+/// Strips colors and cursor movements from a line of a program's output, to make it safe for this terminal.
 pub fn strip_escapes(line: &str) -> String {
     let stripped = anstream::adapter::strip_str(line).to_string();
     escape_unsafe(&stripped.replace('\t', "    ")).into_owned()

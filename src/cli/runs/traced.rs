@@ -13,8 +13,9 @@ pub enum Traced {
     Traces(PathBuf),
 }
 
-/// Resolves the program named by the user: a run number, the id of a traced process, a trace file, a folder with
-/// traces of one program, or their path without process id and suffix. The default is the newest run in progress.
+/// Resolves the program named by the user: a run number, the id of a traced process, a trace file, a folder that
+/// contains the traces of one program, or their path without process id and suffix. The default is the newest run in
+/// progress.
 pub fn resolve_traced(named: Option<&Path>) -> Result<Traced, Failure> {
     let Some(named) = named else {
         return Ok(Traced::Run(Box::new(find_run(&Library::open()?, None, true)?)));
@@ -22,7 +23,7 @@ pub fn resolve_traced(named: Option<&Path>) -> Result<Traced, Failure> {
     if let Some((text, number)) = named.to_str().and_then(|n| Some((n, n.parse().ok()?))).filter(|_| !named.exists()) {
         let run = Library::open().map_err(Failure::from).and_then(|library| find_run(&library, Some(number), false));
         return match (run, of_process(text)) {
-            // The number of an ended run may equal a process id.
+            // The number of a run that has ended may equal a process id.
             (Ok(run), None) => Ok(Traced::Run(Box::new(run))),
             (Ok(run), Some(_)) if run.state.is_live() => Ok(Traced::Run(Box::new(run))),
             (_, Some(output)) => Ok(Traced::Traces(output)),
@@ -38,7 +39,7 @@ pub fn resolve_traced(named: Option<&Path>) -> Result<Traced, Failure> {
         let mut found: Vec<PathBuf> = std::fs::read_dir(&path)?.flatten().filter_map(|e| prefix_of_trace(&e.path())).collect();
         found.sort();
         found.dedup();
-        // Prefer the only program with a control socket, because that program is still running.
+        // If exactly one program has a control socket, prefer it, because it is still running.
         let listens = |p: &PathBuf| {
             let stem = p.file_name().map(|n| format!("{}.", n.to_string_lossy())).unwrap_or_default();
             let sock = |name: &str| name.strip_prefix(&stem).is_some_and(|n| n.strip_suffix(".sock").is_some());

@@ -1,7 +1,7 @@
 //! Runs that own the terminal: for programs that prompt, draw or debug. Their output is not recorded.
 //!
-//! As in other runs, a separate process runs between the explorer and the profiler, here in the terminal's session.
-//! That process ends the profiler and leftover processes if the explorer is killed or the terminal disappears.
+//! As in other runs, there is a separate process between the explorer and the profiler, here in the terminal's session.
+//! That process ends the profiler and any leftover processes if the explorer is killed or the terminal disappears.
 
 use super::super::event_loop;
 use super::super::failure::Failure;
@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 /// Name of the command that owns the terminal.
 pub const FOREGROUND: &str = "__foreground";
 
-/// Ignores the terminal's key signals in this process: the profiler receives these signals, too, and this process waits
-/// until the profiler ends.
+/// Ignores the terminal's key signals in this process: the profiler also receives them, and this process waits until
+/// the profiler has ended.
 fn leave_keys_to_the_profiler() -> std::io::Result<()> {
     for signal in [SIGINT, SIGQUIT] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
@@ -54,7 +54,7 @@ pub fn run_in_terminal(library: &mut Library, make: impl FnOnce(i64, &Path) -> R
     Ok(ended)
 }
 
-/// `__foreground RUN EXPLORER`.
+/// `__foreground RUN EXPLORER`: runs the profiler in the terminal.
 pub fn run_foreground(id: i64, explorer: i32) -> Result<(), Failure> {
     leave_keys_to_the_profiler()?;
     let stop = Arc::new(AtomicUsize::new(0));
@@ -79,7 +79,7 @@ pub fn run_foreground(id: i64, explorer: i32) -> Result<(), Failure> {
         let _ = library.set_fact(run.id, "clocks_end", &gpus.clocks);
     }
     let reports = export::find_reports(&run.patterns, &library.run_folder(run.id), store::adjusted_start(run.started_ms, began));
-    // Ctrl-C in the terminal stops such a run; shells report exit code 130.
+    // Ctrl-C in the terminal stops such a run, which shells report as exit code 130.
     let interrupted = status.signal() == Some(SIGINT) || status.code() == Some(128 + SIGINT);
     let exit = Exit { code: status.code(), signal: status.signal(), stopped: stopped || interrupted };
     let (state, mut findings) = judge_outcome(&run.tool, exit, &Watch::default(), &reports);

@@ -54,7 +54,7 @@ pub fn watch_program(all: &GlobalArgs, args: &WatchArgs, config: &Config) -> Res
     as_lines(&what, args, &asked)
 }
 
-/// Prints a line each second until the program ends, the time is up, or a signal arrives.
+/// Prints one line per second until the program ends, the time is up, or a signal arrives.
 pub fn as_lines(what: &Traced, args: &WatchArgs, asked: &AtomicUsize) -> Result<(), Failure> {
     let output = match what {
         Traced::Run(run) => live::trace_prefix(run),
@@ -76,7 +76,7 @@ pub fn as_lines(what: &Traced, args: &WatchArgs, asked: &AtomicUsize) -> Result<
     let (_keep, asks) = crossbeam_channel::unbounded();
     let followed = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // Poll for the end, since the first message arrives only after a process initialises CUDA.
+        // Poll for the end, since the first message arrives only after a process has initialized CUDA.
         scope.spawn(|| {
             while !enough.is_cancelled() && !over() && !ended() {
                 std::thread::park_timeout(Duration::from_millis(200));

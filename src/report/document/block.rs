@@ -1,18 +1,18 @@
-//! Block model of a shareable report. Texts are unescaped: renderers escape them.
+//! Block model of a shareable report. Strings are unescaped: renderers escape them.
 
 use crate::report::finding_text::FindingText;
 
-/// An SVG image with escaped texts, and its description.
+/// An SVG image whose strings are escaped, and its description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Picture {
     pub svg: String,
     pub words: String,
 }
 
-/// A table; columns with numbers are aligned to the right.
+/// A table; columns with numbers are right-aligned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// Column titles, and true for alignment to the right.
+    /// Column titles, and true for right alignment.
     pub head: Vec<(&'static str, bool)>,
     pub rows: Vec<Vec<String>>,
 }

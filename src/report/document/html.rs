@@ -1,4 +1,4 @@
-//! Self-contained HTML page: no network, no scripts; for light and dark mode, and for print.
+//! Self-contained HTML page without network access or scripts, for light mode, dark mode, and print.
 
 use super::block::{Block, Handout, Table};
 use super::paths::{command_line, strip_paths};
@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 const STYLE: &str = include_str!("style.css");
 
-/// Writes the report; `paths` keeps full paths in texts.
+/// Writes the report; `paths` keeps full paths.
 pub fn write_html(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Result<()> {
     let text = |t: &str| if paths { escape_xml(t) } else { escape_xml(&strip_paths(t)) };
     writeln!(

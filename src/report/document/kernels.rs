@@ -1,4 +1,4 @@
-//! Kernels of a report: the most expensive ones, limits of the measured ones, and commands that measure kernels again.
+//! Kernels of a report: the most expensive ones, limits of the measured ones, and commands to measure kernels again.
 
 use super::block::{Block, Picture, Table};
 use super::svg::{Svg, WIDTH};
@@ -13,11 +13,11 @@ use crate::rerun::confirm::Counted;
 use crate::rerun::{Collect, Options, Target, plan};
 use std::sync::Arc;
 
-/// Maximum numbers of kernels listed, of results explained, and of kernels with a re-run command.
+/// Maximum numbers of listed kernels, of explained results, and of kernels with a re-run command.
 const KERNELS: usize = 20;
 const RESULTS: usize = 12;
 const AGAIN: usize = 3;
-/// Maximum length of a kernel's name, in characters.
+/// Maximum length of a kernel name, in characters.
 const NAME: usize = 70;
 
 /// The kernels of a timeline.
@@ -55,7 +55,7 @@ pub fn of_launches(profile: &Profile) -> Vec<Block> {
     out
 }
 
-/// The launch of median duration of a kernel.
+/// The launch of a kernel that has the median duration.
 fn median_launch(profile: &Profile, kernel: Option<u32>) -> Option<u32> {
     let launches = &profile.launches;
     let mut all: Vec<u32> = (0_u32..).take(launches.len()).filter(|&r| Some(launches.kernel(r as usize).0) == kernel).collect();
@@ -90,7 +90,7 @@ pub fn verdict_text(profile: &Profile, metrics: &Metrics) -> Option<String> {
     Some(format!("{} ({}): {}: {}", cut_end(first.kernel.function(), NAME), Nanos(duration(metrics, first)), hint.id.id(), hint.headline))
 }
 
-/// Results of single kernels, as measured by a profiler.
+/// Results of individual kernels, as measured by a profiler.
 pub fn of_results(profile: &Profile, metrics: &Arc<Metrics>, timeline: Option<&Profile>) -> Vec<Block> {
     let counted = Counted::new(profile, timeline);
     let subjects = measured_subjects(profile, metrics);
@@ -122,7 +122,7 @@ pub fn of_results(profile: &Profile, metrics: &Arc<Metrics>, timeline: Option<&P
     out
 }
 
-/// Roofline: work per second over work per byte, with the roofs of the first result's chip.
+/// Roofline: work per second against work per byte, with the roofs of the first result's chip.
 fn roofline_picture(metrics: &Arc<Metrics>, result: usize) -> Option<Picture> {
     let plot = Plot::from_result(metrics, result, &[]);
     let points: Vec<_> = plot.points.iter().filter(|p| p.intensity.is_finite() && p.intensity > 0.0 && p.achieved > 0.0).collect();

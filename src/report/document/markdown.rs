@@ -1,11 +1,11 @@
-//! Markdown form of a shareable report, for tickets and chats: descriptions replace the images.
+//! Markdown version of a shareable report, for tickets and chats: descriptions replace the images.
 
 use super::block::{Block, Handout};
 use super::paths::{command_line, strip_paths};
 use crate::report::{finding_text, table};
 use std::io::{self, Write};
 
-/// Writes the report; `paths` keeps full paths in texts.
+/// Writes the report; `paths` keeps full paths.
 pub fn write_markdown(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Result<()> {
     let raw = |t: &str| if paths { t.to_owned() } else { strip_paths(t) };
     let text = |t: &str| table::escape_markdown(&raw(t));

@@ -7,7 +7,7 @@ use crate::model::{Bytes, Profile, units};
 use crate::report::memory::{device_name, finding_text, verdict_text};
 
 const ROWS: usize = 12;
-/// Columns of the curve.
+/// Number of columns of the curve.
 const COLUMNS: usize = 500;
 
 pub fn blocks(profile: &Profile, usage: &Usage) -> Vec<Block> {

@@ -1,12 +1,12 @@
-//! Removal of private data from a shareable report: reduces paths to file names, and drops secrets.
+//! Removal of private data from a shareable report: reduces paths to file names and drops secrets.
 
 use crate::rerun::shell;
 
-/// Characters that may precede a path in a text.
+/// Characters that may precede a path in a string.
 const BEFORE: &str = "\"'`=(,:[|;{@";
 /// ncu options whose values are names of kernels and ranges, never paths.
 const NAMES: [&str; 5] = ["--kernel-name", "--nvtx-include", "--nvtx-exclude", "--kernel-id", "--kernel-include-regex"];
-/// Words in names of options whose values are secret.
+/// Words in option names that indicate a secret value.
 const SECRETS: [&str; 5] = ["token", "secret", "password", "passwd", "api-key"];
 
 /// The last part of a path.
@@ -14,7 +14,7 @@ fn last_part(path: &str) -> &str {
     path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or_default()
 }
 
-/// Returns true if the text begins with a local path: absolute, in a home folder, in a parent folder, or a
+/// Returns true if the string begins with a local path: an absolute path, a path in a home or parent folder, or a
 /// Windows path.
 fn starts_with_path(text: &str) -> bool {
     let bytes = text.as_bytes();
@@ -25,7 +25,7 @@ fn starts_with_path(text: &str) -> bool {
     windows || home || root
 }
 
-/// Returns the text with every path reduced to its last part. URLs are kept.
+/// Returns the string with every path reduced to its last part. URLs are kept.
 pub fn strip_paths(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -51,7 +51,7 @@ pub fn strip_paths(text: &str) -> String {
     out
 }
 
-/// Removes the path or the secret from a word of a command.
+/// Removes a path or secret from an argument of a command.
 fn redact_word(word: &str, named: bool) -> String {
     if named {
         return word.to_owned();
@@ -63,7 +63,7 @@ fn redact_word(word: &str, named: bool) -> String {
         }
         return if starts_with_path(value) { format!("{option}={}", last_part(value)) } else { word.to_owned() };
     }
-    // -I/usr/include
+    // For example, `-I/usr/include`.
     let (option, value) = match word.as_bytes() {
         [b'-', letter, ..] if letter.is_ascii_alphabetic() => word.split_at(2),
         _ => ("", word),
@@ -77,7 +77,7 @@ fn redact_word(word: &str, named: bool) -> String {
     }
 }
 
-/// A command on one line; `paths` keeps it unchanged.
+/// A command on a single line; `paths` keeps it unchanged.
 pub fn command_line(argv: &[String], paths: bool) -> String {
     if paths {
         return shell::command_line(argv);

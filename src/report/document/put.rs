@@ -8,7 +8,7 @@ use crate::analysis::triage::Triage;
 use crate::model::{Bytes, Nanos, Profile};
 use crate::report::ranks::{Together, finding_text};
 
-/// A report with its analysis.
+/// A report and its analysis.
 #[derive(Clone, Copy)]
 pub struct Given<'a> {
     pub profile: &'a Profile,
@@ -16,7 +16,7 @@ pub struct Given<'a> {
     pub usage: Option<&'a Usage>,
 }
 
-/// Capitalises the first letter.
+/// Capitalizes the first letter.
 fn capitalize_first(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
@@ -87,7 +87,7 @@ fn append_report(of: &Given<'_>, blocks: &mut Vec<Block>) {
     }
 }
 
-/// Table of ranks: time breakdown, and waits.
+/// Table of ranks: time breakdown and waits.
 fn rank_table(of: &Together<'_>) -> Table {
     let ns = |n: i64| Nanos(n).to_string();
     let row = |m: &Member| {
@@ -108,7 +108,7 @@ fn rank_table(of: &Together<'_>) -> Table {
     Table { head, rows: of.job.ranks.iter().map(row).collect() }
 }
 
-/// Describes the tool, the GPUs and the program.
+/// Describes the tool, GPUs and program.
 fn machine_facts(profile: &Profile) -> Vec<String> {
     let source = &profile.source;
     let version = source.version.as_ref().map_or_else(String::new, |v| format!(" {v}"));

@@ -1,4 +1,4 @@
-//! Run section: time breakdown, timeline, and findings.
+//! Run section: time breakdown, timeline and findings.
 
 use super::block::{Block, Picture, Table};
 use super::svg::{Svg, WIDTH};
@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 
 /// Maximum number of places listed per finding.
 const PLACES: usize = 4;
-/// Maximum rows of the timeline: queues first, then threads.
+/// Maximum number of timeline rows: queues first, then threads.
 const QUEUES: usize = 8;
 /// Width of the names to the left of the timeline.
 const NAMES: f64 = 150.0;
-/// Width below which events are merged with their neighbours.
+/// Minimum width for an event to be drawn separately from its neighbors.
 const NARROW: f64 = 0.8;
 
 pub fn blocks(profile: &Profile, triage: &Triage) -> Vec<Block> {
@@ -45,7 +45,7 @@ pub fn blocks(profile: &Profile, triage: &Triage) -> Vec<Block> {
     out
 }
 
-/// Number of lines of the program in the report.
+/// Maximum number of program lines in the report.
 const LINES: usize = 10;
 
 fn lines_table(triage: &Triage, lines: &[LineTime]) -> Table {
@@ -106,7 +106,7 @@ fn parts_table(triage: &Triage) -> Table {
     Table { head: vec![("part", false), (each, true), ("share", true)], rows }
 }
 
-/// Utilisation of the devices over the window, with idle causes.
+/// Utilization of the devices over the window, with causes of idle time.
 fn strip_picture(triage: &Triage) -> Picture {
     let height = 64.0;
     let mut svg = Svg::new(height);
@@ -132,7 +132,7 @@ fn strip_picture(triage: &Triage) -> Picture {
     svg.into_picture(format!("The GPU is busy for {:.0}% of {}", mean * 100.0, triage.base))
 }
 
-/// Time range of the timeline picture: around the first finding, otherwise a step in the middle.
+/// Time range of the timeline picture: around the first finding, or otherwise a step in the middle.
 fn shown_window(triage: &Triage) -> (i64, i64) {
     let middle = triage.steps.get(triage.steps.len() / 2).map(|s| (s.start, s.end));
     let place = triage.findings.first().and_then(|f| f.places.iter().find(|p| p.end > p.start && p.end - p.start < triage.length() / 2));
@@ -226,7 +226,7 @@ fn timeline_picture(profile: &Profile, triage: &Triage) -> Option<Picture> {
         for (start, stop, class, name) in items {
             let (from, to) = (x(start), x(stop));
             match &mut drawn {
-                // Merge events that are too narrow to be distinguished.
+                // Merge events that are too narrow to be told apart.
                 Some((_, last, same, _, count)) if *same == class && from - *last < NARROW && to - from < NARROW * 4.0 => {
                     *last = last.max(to);
                     *count += 1;
@@ -254,7 +254,7 @@ fn draw_event(svg: &mut Svg, (from, to, class, name, count): (f64, f64, &'static
     svg.add_rect((from, y, (to - from).max(0.6), height), class, &about);
 }
 
-/// The commands of all findings are at the end of the report.
+/// Omits the command: the commands of all findings are at the end of the report.
 fn finding_block(f: &Finding, triage: &Triage) -> FindingText {
     let mut text = finding_text(f, triage.base, triage.window.0);
     text.places.truncate(PLACES);

@@ -1,4 +1,4 @@
-//! SVG images: colours are classes, which the page's style sheet defines for light and dark mode.
+//! SVG images. Colors are classes, which the page's style sheet defines for light and dark mode.
 
 use super::block::Picture;
 use super::paths::strip_paths;

@@ -1,16 +1,16 @@
-//! Memory of a report, and its listed rows.
+//! Memory of a report and its listed rows.
 
 use crate::analysis::memory::{Category, DeviceUsage, HeldMemory, Site, Usage, held_rows};
 use crate::model::{Frame, Profile};
 
-/// Time for which the holders of memory are listed.
+/// Time at which the holders of memory are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum When {
     /// Time of the highest allocation.
     #[default]
     Peak,
     End,
-    /// ns.
+    /// This time, ns.
     At(i64),
 }
 
@@ -21,7 +21,7 @@ pub struct Memory<'a> {
     pub usage: &'a Usage,
 }
 
-/// Selection of the listed rows.
+/// Options that select the listed rows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted {
     pub when: When,
@@ -30,7 +30,7 @@ pub struct Wanted {
 }
 
 impl When {
-    /// Returns the last event up to this time, and the time, ns.
+    /// Returns the last event up to this time, and the time itself, ns.
     pub fn resolve_event(self, device: &DeviceUsage) -> (Option<u32>, Option<i64>) {
         let ledger = &device.ledger;
         let at = match self {
@@ -45,11 +45,11 @@ impl When {
 /// A row of held memory, with the bytes that the same code held in another report.
 pub struct Compared {
     pub row: HeldMemory,
-    /// Bytes in the earlier report; `None` without one.
+    /// Bytes in the earlier report; `None` if there is none.
     pub before: Option<u64>,
 }
 
-/// Rows of a device at a given time, matched by name with the rows of another report's device.
+/// Rows of a device at a given time, matched by name with the rows of a device in another report.
 pub fn compared_rows(of: &Memory<'_>, device: &DeviceUsage, when: When, before: Option<&Memory<'_>>) -> Vec<Compared> {
     let list = held_rows(device, &of.usage.sites, when.resolve_event(device).0);
     let Some(before) = before else { return list.into_iter().map(|row| Compared { row, before: None }).collect() };
@@ -70,7 +70,7 @@ pub fn compared_rows(of: &Memory<'_>, device: &DeviceUsage, when: When, before: 
     out
 }
 
-/// Name of an allocation site, on one line.
+/// Name of an allocation site, on a single line.
 pub fn site_name(of: &Memory<'_>, row: &HeldMemory) -> String {
     let unknown = if row.category == Category::Earlier { "(before the report begins)" } else { "(no stack)" };
     of.usage.sites.get(row.site).map_or_else(|| unknown.to_owned(), Site::summary_line)

@@ -118,7 +118,7 @@ impl Document for MemoryJson<'_> {
     const NAME: &'static str = "memory";
 }
 
-/// Default number of listed rows, and maximum number of frames of a stack.
+/// Default number of listed rows, and maximum number of frames per stack.
 const ROWS: usize = 100;
 const FRAMES: usize = 64;
 
@@ -207,7 +207,7 @@ fn device_json<'a>(of: &Memory<'a>, d: &'a DeviceUsage, wanted: Wanted, before: 
     }
 }
 
-/// Writes one object for the device with the highest peak, and `devices` with each one if there are several.
+/// Writes one object for the device with the highest peak, plus `devices` with every device if there are several.
 pub fn write_memory_json(out: &mut dyn Write, of: &Memory<'_>, wanted: Wanted, before: Option<&Memory<'_>>) -> io::Result<()> {
     let Some(main) = of.usage.main() else { return Ok(()) };
     let several = of.usage.devices.len() > 1;

@@ -1,4 +1,4 @@
-//! Memory usage as a page for people, as Markdown, and as rows.
+//! Memory usage as a readable page, as Markdown, and as rows.
 
 use super::held_rows::{Compared, Memory, Wanted, When, compared_rows, device_name, site_name};
 use crate::analysis::memory::{DeviceUsage, MemoryFinding, Site, StepBasis, Usage};
@@ -11,7 +11,7 @@ use crate::report::table::{self, write_wrapped};
 use crate::report::triage::evidence_text;
 use std::io::{self, Write};
 
-/// Default number of rows of a page.
+/// Default number of rows on a page.
 const ROWS: usize = 12;
 /// Maximum number of sites listed per finding.
 const SITES: usize = 3;
@@ -28,7 +28,7 @@ pub struct HeldRow<'a> {
 
 type HeldColumn<'a> = Column<HeldRow<'a>>;
 
-/// The columns, in order; a comparison has other ones than a single report.
+/// The columns, in order; a comparison has different columns than a single report.
 pub fn held_columns<'a>(compared: bool) -> Vec<HeldColumn<'a>> {
     const TEXTS: Outputs = Outputs::TEXT.with(Outputs::CSV);
     let (single, both) = if compared { (Outputs::NONE, TEXTS) } else { (TEXTS, Outputs::NONE) };
@@ -67,7 +67,7 @@ pub fn held_columns<'a>(compared: bool) -> Vec<HeldColumn<'a>> {
     ]
 }
 
-/// The first finding in one line, or a statement that none was found.
+/// The first finding in one line, or a statement that there are no findings.
 pub fn verdict_text(d: &DeviceUsage) -> String {
     match d.findings.first() {
         Some(f) => format!("{}: {}", f.id.id(), f.headline),
@@ -135,7 +135,7 @@ pub fn finding_text(usage: &Usage, f: &MemoryFinding) -> FindingText {
     }
 }
 
-/// Bytes that are held at a time.
+/// Bytes held at a given time.
 fn held_bytes(d: &DeviceUsage, when: When) -> u64 {
     when.resolve_event(d).0.map_or(d.ledger.before, |at| d.ledger.bytes[at as usize])
 }

@@ -1,7 +1,7 @@
 //! Exports launches, calls, memcpys, ranges, collectives and findings of a report as Parquet, for engines
 //! that query many reports at once.
 //!
-//! A new table is a function in `tables.rs` and a row in [`TABLES`].
+//! A new table needs a function in `tables.rs` and a row in [`TABLES`].
 
 mod table;
 mod tables;
@@ -12,7 +12,7 @@ pub use table::{Of, Table};
 /// Builder of a table.
 type Make = for<'a> fn(Of<'a>) -> Table<'a>;
 
-/// All tables: name, meaning of a row, and builder.
+/// All tables: name, description of a row, and builder.
 pub static TABLES: &[(&str, &str, Make)] = &[
     ("launches", "a kernel launch", tables::launches),
     ("calls", "a call of CUDA or HIP that launched no kernel", tables::calls),

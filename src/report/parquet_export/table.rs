@@ -1,4 +1,4 @@
-//! A table of the export, whose columns are declared like those of all tables.
+//! A table of the export, whose columns are declared like those of all other tables.
 
 use super::write::{Facts, write_rows};
 use crate::analysis::table::{Column, Outputs, columns_of};
@@ -17,7 +17,7 @@ pub struct Of<'a> {
     pub digests: &'a [Digest],
 }
 
-/// Writes a table with these facts.
+/// Writes a table with these facts as metadata.
 type WriteTable<'a> = dyn Fn(&mut (dyn Write + Send), &Facts<'_>) -> io::Result<()> + 'a;
 
 /// A table that can be written.
@@ -27,7 +27,7 @@ pub struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// A table of `rows` rows; `row` returns one of them.
+    /// Creates a table of `rows` rows; `row` returns one of them.
     pub fn new<R: 'a>(columns: Vec<Column<R>>, rows: usize, row: impl Fn(usize) -> Option<R> + 'a) -> Self {
         let columns = columns_of(columns, Outputs::PARQUET);
         Self { rows, write: Box::new(move |out, facts| write_rows(out, &columns, rows, &row, facts)) }

@@ -1,4 +1,4 @@
-//! The tables with their columns. Columns of launches are those of all tables of launches.
+//! The tables and their columns. Tables of launches share the columns of all other launch tables.
 
 use super::table::{Of, Table};
 use crate::analysis::table::launches::{self, LaunchRow};
@@ -14,7 +14,7 @@ pub fn launches(of: Of<'_>) -> Table<'_> {
     Table::new(launches::columns(), of.profile.launches.len(), row)
 }
 
-/// A row of a table of a profile: the profile, and the row's number.
+/// Row of a profile's table: the profile and the row's index.
 type At<'a> = (&'a Profile, usize);
 
 fn call_name((p, at): At<'_>) -> Option<&str> {
@@ -35,7 +35,7 @@ pub fn calls(of: Of<'_>) -> Table<'_> {
     Table::new(all_parquet(columns), of.profile.calls.len(), move |at| Some((of.profile, at)))
 }
 
-/// A copy or set of a profile.
+/// A memory copy or memory set of a profile.
 type MemOpRow<'a> = (&'a Profile, MemOp);
 
 fn memop_place<'a>((p, op): &MemOpRow<'a>) -> Option<&'a LaunchSite> {
@@ -147,7 +147,7 @@ pub fn findings(of: Of<'_>) -> Table<'_> {
     Table::new(all_parquet(columns), list.len(), move |at| list.get(at).map(|f| (at, f)))
 }
 
-/// Columns that only this export has.
+/// Columns that are only in this export.
 fn all_parquet<R>(columns: Vec<Column<R>>) -> Vec<Column<R>> {
     columns.into_iter().map(Column::and_parquet).collect()
 }

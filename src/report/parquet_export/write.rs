@@ -1,4 +1,4 @@
-//! Writes a table by row group and column, so that only a chunk of one column is in memory.
+//! Writes a table by row group and column, so that only a chunk of one column is in memory at a time.
 
 use crate::analysis::table::{Column, Unit, Value};
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
@@ -16,9 +16,9 @@ use std::sync::Arc;
 /// Keys and values of a file's metadata.
 pub type Facts<'a> = [(&'a str, String)];
 
-/// Rows per row group.
+/// Number of rows per row group.
 const GROUP: usize = 1 << 20;
-/// Rows of a column in memory at once.
+/// Number of rows of a column that are in memory at once.
 const PIECE: usize = 1 << 16;
 
 /// Physical type of a column's values.
@@ -41,7 +41,7 @@ fn schema<R>(columns: &[Column<R>]) -> Result<Type, ParquetError> {
     Type::group_type_builder("schema").with_fields(fields).build()
 }
 
-/// Passes values and definition levels to `put`, chunk by chunk.
+/// Passes values and definition levels to `put` chunk by chunk.
 fn write_pieces<T>(
     rows: std::ops::Range<usize>,
     mut get: impl FnMut(usize) -> Option<T>,
@@ -61,17 +61,17 @@ fn write_pieces<T>(
     Ok(())
 }
 
-/// Texts that rows borrow from the report, by address: copied once, however many rows share them.
+/// Strings that rows borrow from the report, by address: each is copied once, no matter how many rows share it.
 #[derive(Default)]
 struct SharedTexts(FxHashMap<(usize, usize), ByteArray>);
 
 impl SharedTexts {
-    /// Bytes of a text.
+    /// Bytes of a string.
     fn bytes(&mut self, value: Value<'_>) -> Option<ByteArray> {
         match value {
             Value::Text(Cow::Borrowed(text)) => {
                 let of = || ByteArray::from(text);
-                // The report outlives the export, so that an address stands for the same text until the end.
+                // The report outlives the export, so an address refers to the same string until the end.
                 Some(self.0.entry((text.as_ptr() as usize, text.len())).or_insert_with(of).clone())
             }
             Value::Text(Cow::Owned(text)) => Some(ByteArray::from(text.into_bytes())),
@@ -134,7 +134,7 @@ fn writer_properties<R>(columns: &[Column<R>], facts: &Facts<'_>) -> Result<Writ
     Ok(made.set_key_value_metadata(Some(keys)).build())
 }
 
-/// Writes rows as one Parquet file; `facts` go into its metadata.
+/// Writes rows as one Parquet file; `facts` become its metadata.
 ///
 /// # Errors
 /// Returns an error if the rows cannot be written.

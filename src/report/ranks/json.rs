@@ -8,12 +8,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// A job with the digests of its ranks.
+/// A job and the digests of its ranks.
 #[derive(Clone, Copy)]
 pub struct Together<'a> {
     pub job: &'a Job,
     pub digests: &'a [Digest],
-    /// Index of each digest's report, among the reports that were opened.
+    /// Index of each digest's report among the opened reports.
     pub reports: &'a [usize],
 }
 

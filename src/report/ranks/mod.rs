@@ -1,4 +1,4 @@
-//! `ranks`: comparison of the ranks of a job, as a page for people, as Markdown, or for scripts.
+//! `ranks`: comparison of the ranks of a job, as a readable page, as Markdown, or for scripts.
 
 pub(super) mod json;
 mod page;

@@ -1,4 +1,4 @@
-//! A job as a page for people, as Markdown, and as rows.
+//! A job as a readable page, as Markdown, and as rows.
 
 use super::json::Together;
 use crate::analysis::labels::cut_end;
@@ -14,11 +14,11 @@ use crate::report::table::{self, write_wrapped};
 use crate::report::triage;
 use std::io::{self, Write};
 
-/// Maximum number of ranks on a page; a larger job lists the latest ranks.
+/// Maximum number of ranks on a page; for a larger job, the latest ranks are listed.
 const LISTED: usize = 64;
 /// Maximum number of rank pairs on a page.
 const PAIRS: usize = 8;
-/// Width of a bar.
+/// Width of a bar, in columns.
 const BAR: usize = 24;
 
 fn format_ns(n: i64) -> String {
@@ -61,7 +61,7 @@ fn time_bar(m: &Member) -> String {
     text
 }
 
-/// Ranks to list, and the number of omitted ones.
+/// Ranks to list, and the number of ranks omitted.
 fn listed_ranks(job: &Job) -> (Vec<&Member>, usize) {
     let mut list: Vec<&Member> = job.ranks.iter().collect();
     if list.len() > LISTED {
@@ -80,12 +80,12 @@ fn link_words(l: &Link) -> [String; 6] {
     [units::format_grouped(i64::try_from(l.count).unwrap_or(i64::MAX)), bytes, format_ns(l.time), bus, of, format_ns(l.waited)]
 }
 
-/// Puts a finding into words. Its places are on the clock of one rank.
+/// Puts a finding into words. Its times are on the clock of one rank.
 pub fn finding_text(f: &Finding) -> FindingText {
     FindingText { places: Vec::new(), ..triage::finding_text(f, "a rank's judged time", 0) }
 }
 
-/// Prints the page for people.
+/// Prints the readable page.
 pub fn print_page(out: &mut dyn Write, of: &Together<'_>, width: usize) -> io::Result<()> {
     let (job, width) = (of.job, width.clamp(60, 140));
     writeln!(out, "{}", summary_line(of))?;
@@ -214,7 +214,7 @@ fn print_ranks(out: &mut dyn Write, of: &Together<'_>, format: Format, width: Op
     table::print_rows(rank_columns(), of.job.ranks.iter().map(|member| RankRow { of, member }), out, format, width)
 }
 
-/// Prints a CSV row per rank.
+/// Prints one CSV row per rank.
 pub fn print_csv(out: &mut dyn Write, of: &Together<'_>, width: Option<usize>) -> io::Result<()> {
     print_ranks(out, of, Format::Csv, width)
 }

@@ -1,4 +1,4 @@
-//! Details of one event, as labelled values.
+//! Details of one event, as labeled values.
 
 use crate::analysis::host_frames::{attributed_frame, frame_label};
 use crate::analysis::timeline::{Category, Event, Events, Timeline, link};
@@ -10,13 +10,13 @@ use std::fmt::Write as _;
 /// A label and its value.
 pub type Fact = (&'static str, String);
 
-/// Formats the start and the end of a window for people.
+/// Formats the start and end of a window.
 pub fn format_window((from, to): (i64, i64)) -> String {
     let step = to.saturating_sub(from) / 100;
     format!("{} to {}", format_time(from, step), format_time(to, step))
 }
 
-/// Formats a session time for people: seconds with the digits that a `step` in ns needs.
+/// Formats a session time in seconds, with as many digits as a `step` in ns requires.
 pub fn format_time(ns: i64, step: i64) -> String {
     let digits = match step {
         ..=9 => 9,
@@ -41,7 +41,7 @@ fn memory_kind_word(kind: MemoryKind) -> &'static str {
     }
 }
 
-/// Formats a rate for people; 1 GB/s is 10⁹ bytes per second, as in data sheets.
+/// Formats a rate; 1 GB/s is 10⁹ bytes per second, as in data sheets.
 pub fn format_rate(bytes: u64, ns: i64) -> Option<String> {
     (ns > 0 && bytes > 0).then(|| {
         let rate = bytes as f64 / ns as f64;
@@ -83,7 +83,7 @@ fn place_text(profile: &Profile, place: Option<u32>) -> String {
     device.into_iter().chain(stream).chain(pid).collect::<Vec<_>>().join(" · ")
 }
 
-/// Adds the call behind a device operation, and the delay from the end of the call.
+/// Adds the call that started a device operation, and the delay from the end of the call.
 fn push_call_facts(out: &mut Vec<Fact>, of: &Events<'_>, event: Event) {
     let Some(call) = link::originating_call(of.profile, event) else { return };
     let ((start, _), (from, to)) = (of.span(event), of.span(call));
@@ -105,18 +105,18 @@ fn push_call_facts(out: &mut Vec<Fact>, of: &Events<'_>, event: Event) {
     );
 }
 
-/// Line of the program at which a graph node was captured or added.
+/// Program line at which a graph node was captured or added.
 fn captured_at(profile: &Profile, row: usize, node: u64) -> Option<String> {
     let pid = profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize))?.pid.unwrap_or_default();
     let origin = profile.graph_nodes.origin(pid, node)?;
     attributed_frame(&profile.samples, origin.stack?).map(frame_label)
 }
 
-/// Longest time from a sample for which it says what the thread did, ns.
+/// Maximum distance from a sample, ns, at which the sample still indicates what the thread was doing.
 const NEAR_NS: i64 = 20_000_000;
 
-/// Facts about the threads that were sampled nearest to a time, at most two of them; only samples between two other times
-/// count.
+/// Facts about the threads that were sampled closest to a time, at most two threads; only samples between two given
+/// times count.
 pub fn sampled_activities(profile: &Profile, time: i64, (start, end): (i64, i64)) -> Vec<String> {
     let samples = &profile.samples.samples;
     let from = samples.partition_point(|s| s.time < start.max(time.saturating_sub(NEAR_NS)));
@@ -130,7 +130,7 @@ pub fn sampled_activities(profile: &Profile, time: i64, (start, end): (i64, i64)
             true
         }
     });
-    // A thread with a stack says more.
+    // A thread with a stack is more informative.
     near.sort_by_key(|s| s.stack.is_none());
     near.into_iter()
         .take(2)
@@ -151,7 +151,7 @@ fn graph_launch(of: &Events<'_>, row: u32) -> Option<String> {
     Some(if of.is_first_of_graph(row) { format!("{kernels}; {first}") } else { kernels })
 }
 
-/// All data of the report about an event, except its name.
+/// All data in the report about an event, except its name.
 pub fn event_facts(timeline: &Timeline, of: &Events<'_>, event: Event, step: i64) -> Vec<Fact> {
     let p = of.profile;
     let mut out = Vec::new();
@@ -208,7 +208,7 @@ pub fn event_facts(timeline: &Timeline, of: &Events<'_>, event: Event, step: i64
         }
         Event::Os(_) | Event::Overhead(_) => push(&mut out, "kind", of.category(event).display_name().to_owned()),
     }
-    // For a device operation, take the range around its call.
+    // For a device operation, use the range around its call.
     let at = link::originating_call(p, event).unwrap_or(event);
     if let Some(thread) = link::event_thread(p, at) {
         let path = link::open_ranges(timeline, of, thread, of.span(at).0);

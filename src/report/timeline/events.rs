@@ -17,7 +17,7 @@ use std::collections::BinaryHeap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// Throughputs of ncu's Speed of Light section, and utilisation of the tensor pipe.
+/// Throughputs from ncu's Speed of Light section, and utilization of the tensor pipe.
 const SM: &[&str] = &["sm__throughput.avg.pct_of_peak_sustained_elapsed"];
 const MEMORY: &[&str] = &["gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"];
 const TENSOR: &[&str] = &[
@@ -26,14 +26,14 @@ const TENSOR: &[&str] = &[
     "sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active",
 ];
 
-/// Selection of the listed events.
+/// Options that select the listed events.
 pub struct Chosen<'a> {
-    /// Start and end (exclusive), ns; events that are running at the start are listed, too.
+    /// Start and end (exclusive), ns; events in progress at the start are listed, too.
     pub from: i64,
     pub to: i64,
-    /// Only rows of these kinds; all if empty.
+    /// Only rows of these kinds; all rows if empty.
     pub kinds: &'a [RowKind],
-    /// Only names that match.
+    /// Only names that match this pattern.
     pub pattern: Option<Pattern>,
     pub limit: usize,
     /// Joined results of ncu.
@@ -47,7 +47,7 @@ pub struct EventRow {
     row: String,
     kind: &'static str,
     name: String,
-    /// Number of the launch, as in `launches`.
+    /// Index of the launch, as in `launches`.
     launch: Option<u32>,
     bytes: Option<u64>,
     sm_percent: Option<f64>,
@@ -55,7 +55,7 @@ pub struct EventRow {
     tensor_percent: Option<f64>,
 }
 
-/// The next event of a lane: start and end, ns, the longer first; the lane, and the index in it.
+/// Next event of a lane: start and end, ns, longer events first; the lane, and the index in it.
 type Next = (i64, Reverse<i64>, usize, usize);
 
 /// Events of a window, sorted by start.
@@ -129,7 +129,7 @@ fn event_row(
 
 type EventColumn = Column<EventRow>;
 
-/// The columns, in order. `results`: some launches have results of ncu.
+/// The columns, in order. `results` is true if some launches have ncu results.
 pub fn columns(results: bool) -> Vec<EventColumn> {
     let measured = if results { Outputs::PRINTED } else { Outputs::JSON };
     vec![

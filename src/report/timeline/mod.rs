@@ -1,4 +1,4 @@
-//! `timeline` and `events`: a window of time as text, its events in order, and details of one event.
+//! `timeline` and `events`: a time window as text, its events in order, and details of one event.
 
 pub mod describe;
 pub mod events;

@@ -1,4 +1,4 @@
-//! A window of a timeline as text.
+//! Time window of a timeline as text.
 
 use super::describe::format_time;
 use super::paint::{self, to_text};
@@ -14,7 +14,7 @@ pub const LABEL: usize = 22;
 /// Maximum number of lanes printed per row.
 const LANES: usize = 16;
 
-/// Label of a lane: the first lane of a row has the row's name.
+/// Label of a lane; the first lane of a row is labeled with the row's name.
 pub fn lane_label(name: &str, lane: usize) -> String {
     if lane == 0 { format!("  {}", escape_unsafe(name)) } else { String::new() }
 }
@@ -25,7 +25,7 @@ fn write_line(out: &mut dyn Write, label: &str, line: &str) -> io::Result<()> {
     writeln!(out, "{}", line.trim_end())
 }
 
-/// Idle cause of a group in each column.
+/// Cause of a group's idle time in each column.
 pub fn idle_shades(gaps: Option<&Gaps>, group: &Group, window: Window) -> Vec<Option<crate::analysis::triage::TimeCategory>> {
     match (gaps, group.key) {
         (Some(gaps), GroupKey::Device(device)) => gaps.dominant_parts(device, window),
@@ -37,12 +37,12 @@ pub fn idle_shades(gaps: Option<&Gaps>, group: &Group, window: Window) -> Vec<Op
 pub struct Shown<'a> {
     pub timeline: &'a Timeline,
     pub gaps: Option<&'a Gaps>,
-    /// Only rows of these kinds; all if empty.
+    /// Only rows of these kinds; all rows if empty.
     pub kinds: &'a [RowKind],
 }
 
 /// Prints a window: devices and threads with their rows. Blocks are in brackets; lower-case letters on a device's own
-/// line indicate the idle cause.
+/// line indicate the cause of idle time.
 pub fn print_page(out: &mut dyn Write, profile: &Profile, shown: &Shown<'_>, window: Window) -> io::Result<()> {
     let of = shown.timeline.event_reader(profile);
     let step = window.column_width();
@@ -74,7 +74,7 @@ pub fn print_page(out: &mut dyn Write, profile: &Profile, shown: &Shown<'_>, win
                     let mut empty = 0;
                     for (number, lane) in lanes.iter().enumerate().take(LANES) {
                         let line = to_text(&paint::lane_glyphs(lane, &of, window));
-                        // Omit lanes after the first without events in the window.
+                        // Omit lanes without events in the window, except for the first.
                         if number > 0 && line.trim().is_empty() {
                             empty += 1;
                             continue;
@@ -89,7 +89,7 @@ pub fn print_page(out: &mut dyn Write, profile: &Profile, shown: &Shown<'_>, win
                 Content::Plot(plot) => {
                     let full = crate::analysis::metric::human_number(paint::full_value(plot), metric_unit(&plot.unit));
                     let full = format!("{} {}", full.0, full.1);
-                    // Truncate the name rather than the value that fills the row.
+                    // Truncate the name rather than the full-scale value.
                     let room = (LABEL - 4).saturating_sub(display_width(&full));
                     write_line(
                         out,
@@ -107,7 +107,7 @@ pub fn print_page(out: &mut dyn Write, profile: &Profile, shown: &Shown<'_>, win
     Ok(())
 }
 
-/// Unit of a counter, in the notation of metrics.
+/// Unit of a counter, in the notation used for metrics.
 pub fn metric_unit(unit: &str) -> &str {
     match unit {
         "B" => "byte",

@@ -1,4 +1,4 @@
-//! Lane of a timeline as glyphs, one per column, for both the screen and pipes.
+//! Lane of a timeline as glyphs, one per column, used both on the screen and in pipes.
 
 use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::timeline::{Block, Category, Cell, Events, Lane, Level, Plot, Window, compute_cells, visible_blocks};
@@ -10,7 +10,7 @@ use unicode_segmentation::UnicodeSegmentation;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fill {
     Blank,
-    /// Busy part of the column, in eighths: 1 to 8.
+    /// Busy share of the column, in eighths: 1 to 8.
     Level(u8),
     /// The first column of an event that is at least two columns wide.
     Begin,
@@ -21,14 +21,14 @@ pub enum Fill {
     /// Interior of an event.
     Inside,
     End,
-    /// Idle, with the cause.
+    /// Idle time, with the cause.
     Idle(TimeCategory),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glyph {
     pub fill: Fill,
-    /// Category that takes most of the column.
+    /// Category that accounts for most of the column.
     pub category: Option<Category>,
     /// Index of the event in the lane, if the event is wide enough to be visible.
     pub event: Option<usize>,
@@ -40,7 +40,7 @@ impl Glyph {
 
 const LEVELS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 
-/// Character of a level, 1 to 8.
+/// Character for a level, 1 to 8.
 pub fn level_char(eighths: u8) -> &'static str {
     LEVELS[usize::from(eighths.clamp(1, 8)) - 1]
 }
@@ -50,20 +50,20 @@ pub fn to_eighths(share: f64) -> u8 {
     (share.clamp(0.0, 1.0) * 8.0).round().clamp(1.0, 8.0) as u8
 }
 
-/// Columns with their busy part.
+/// Columns with their busy share.
 fn density_glyphs(cells: &[Cell], of: &Events<'_>, lane: Option<&Lane>) -> Vec<Glyph> {
     let glyph = |cell: &Cell| {
         if cell.share <= 0.0 && cell.events == 0 {
             return Glyph::BLANK;
         }
-        // A column with only zero-length events has the colour of the first one.
+        // A column that contains only zero-length events has the color of the first one.
         let first = || lane.and_then(|l| l.get(cell.first)).map(|id| of.category(id.to_event()));
         Glyph { fill: Fill::Level(to_eighths(cell.share)), category: cell.top.or_else(first), event: None }
     };
     cells.iter().map(glyph).collect()
 }
 
-/// A lane with the names of events that are wide enough.
+/// A lane with the names of those events that are wide enough.
 pub fn lane_glyphs(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Glyph> {
     let cells = compute_cells(lane, of, window);
     let mut out = density_glyphs(&cells, of, Some(lane));
@@ -72,7 +72,7 @@ pub fn lane_glyphs(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Glyph> {
         let Some(id) = lane.get(block.at) else { continue };
         let category = Some(of.category(id.to_event()));
         if wide < 2 {
-            // A single event in the column can be identified.
+            // If there is a single event in the column, it can be identified.
             if let Some(glyph) = out.get_mut(block.from).filter(|_| cells[block.from].events <= 1) {
                 glyph.event = Some(block.at);
             }
@@ -81,7 +81,7 @@ pub fn lane_glyphs(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Glyph> {
         for glyph in &mut out[block.from..block.to] {
             *glyph = Glyph { fill: Fill::Inside, category, event: Some(block.at) };
         }
-        // An event that the window cuts off has no mark on that side.
+        // An event that extends beyond the window has no mark on that side.
         let (start, end) = of.span(id.to_event());
         let (begins, ends) = (start >= window.start, end <= window.end);
         if begins {
@@ -95,7 +95,7 @@ pub fn lane_glyphs(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Glyph> {
     out
 }
 
-/// Minimum columns of a truncated name.
+/// Minimum width of a truncated name, in columns.
 const LEAST_NAME: usize = 5;
 
 /// Writes the name of an event into its columns, and its duration if there is room.
@@ -127,7 +127,7 @@ fn write_name(out: &mut [Glyph], of: &Events<'_>, block: Block, (begins, ends): 
     }
 }
 
-/// Glyphs of a device or thread as a whole; idle columns contain the idle cause.
+/// Glyphs of a device or thread as a whole; idle columns show the cause of idle time.
 pub fn summary_glyphs(cells: &[Cell], shades: &[Option<TimeCategory>], of: &Events<'_>, lane: Option<&Lane>) -> Vec<Glyph> {
     let mut out = density_glyphs(cells, of, lane);
     for (glyph, shade) in out.iter_mut().zip(shades) {
@@ -138,7 +138,7 @@ pub fn summary_glyphs(cells: &[Cell], shades: &[Option<TimeCategory>], of: &Even
     out
 }
 
-/// Value that fills a column: 100 for percentages, the largest value for everything else.
+/// Value that fills a column: 100 for percentages, otherwise the largest value.
 pub fn full_value(plot: &Plot) -> f64 {
     if plot.unit.contains('%') { plot.most.max(100.0) } else { plot.most }
 }
@@ -153,7 +153,7 @@ pub fn area_glyphs(plot: &Plot, profile: &Profile, window: Window) -> Vec<Glyph>
     plot.column_levels(profile, window).into_iter().map(glyph).collect()
 }
 
-/// Glyphs without colour: blocks in brackets, idle time as the lower-case letter of its cause.
+/// Glyphs without color: blocks in brackets, idle time as the lower-case letter of its cause.
 pub fn to_text(glyphs: &[Glyph]) -> String {
     let mut out = String::with_capacity(glyphs.len() * 2);
     for glyph in glyphs {

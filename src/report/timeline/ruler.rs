@@ -4,17 +4,17 @@ use super::describe::format_time;
 use crate::analysis::labels::display_width;
 use crate::analysis::timeline::Window;
 
-/// Minimum columns between labels.
+/// Minimum number of columns between labels.
 const APART: usize = 14;
 
-/// A tick: its column and its time.
+/// A tick: its column and time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tick {
     pub column: usize,
     pub label: String,
 }
 
-/// Distance between ticks in ns: 1, 2 or 5 times a power of ten, so that labels have room.
+/// Distance between ticks in ns: 1, 2 or 5 times a power of ten, large enough for the labels.
 pub fn tick_distance(window: Window) -> i64 {
     let ticks = i64::try_from((window.columns / APART).max(1)).unwrap_or(1);
     let least = (window.length() / ticks).max(1);
@@ -30,7 +30,7 @@ pub fn tick_distance(window: Window) -> i64 {
     }
 }
 
-/// Ticks at round times, with labels that fit.
+/// Ticks at round times whose labels fit.
 pub fn ticks(window: Window) -> Vec<Tick> {
     let step = tick_distance(window);
     let first = window.start.div_euclid(step).saturating_mul(step);

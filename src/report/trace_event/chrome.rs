@@ -1,17 +1,17 @@
-//! JSON of Chrome's trace viewer ("Trace Event Format"): complete events, flows, counters, instants and names.
+//! Chrome's trace viewer JSON ("Trace Event Format"): complete events, flows, counters, instants and names.
 
 use super::trace_writer::{Arg, Event, Flow, Sink, Under};
 use crate::report::format::json_text;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// First id of tracks that are not threads, above Linux's thread ids.
+/// First id for tracks that are not threads, above Linux's thread ids.
 const OTHERS: u32 = 1 << 22;
 
 /// Writes Chrome's JSON.
 pub struct Chrome<W> {
     out: W,
-    /// Texts, encoded as JSON.
+    /// Strings, encoded as JSON.
     texts: Vec<String>,
     known: HashMap<String, u32>,
     /// Process and thread of each track; for a counter, also its name as JSON.
@@ -20,7 +20,7 @@ pub struct Chrome<W> {
     begun: bool,
 }
 
-/// Formats a time in microseconds, to the nanosecond.
+/// Formats a time in microseconds with nanosecond resolution.
 fn format_us(ns: i64) -> String {
     format!("{}.{:03}", ns.max(0) / 1000, ns.max(0) % 1000)
 }
@@ -82,7 +82,7 @@ impl<W: Write> Sink for Chrome<W> {
     fn track(&mut self, pid: u32, under: Under, name: &str) -> io::Result<u32> {
         let track = u32::try_from(self.tracks.len()).unwrap_or(u32::MAX);
         let tid = if let Under::Thread(tid) = under { tid } else { OTHERS.saturating_add(track) };
-        // Tracks cannot be nested in this format: the name of a stream includes its GPU.
+        // Tracks cannot be nested in this format, so the name of a stream includes its GPU.
         let above = if let Under::Track(above) = under { self.names.get(above as usize) } else { None };
         let name = above.map_or_else(|| name.to_owned(), |a| format!("{a} · {name}"));
         self.tracks.push((pid, tid, String::new()));
@@ -96,7 +96,7 @@ impl<W: Write> Sink for Chrome<W> {
     fn counter(&mut self, pid: u32, under: Under, name: &str, unit: &str) -> io::Result<u32> {
         let track = u32::try_from(self.tracks.len()).unwrap_or(u32::MAX);
         let above = if let Under::Track(above) = under { self.names.get(above as usize) } else { None };
-        // A counter of the machine does not belong to a GPU.
+        // A machine-wide counter does not belong to a GPU.
         let name = above.filter(|a| a.starts_with("GPU ")).map_or_else(|| name.to_owned(), |a| format!("{a} · {name}"));
         let name = if unit.is_empty() { name } else { format!("{name} [{unit}]") };
         self.tracks.push((pid, 0, json_text(&name)?));
@@ -107,7 +107,7 @@ impl<W: Write> Sink for Chrome<W> {
         let (head, args) = (self.event_fields(event), self.args_json(event.args));
         let long = end.saturating_sub(event.start).max(0);
         self.write_line(&format!("{{\"ph\":\"X\",{head},\"dur\":{},\"args\":{args}}}", format_us(long)))?;
-        // Both ends of a flow have one name and category.
+        // Both ends of a flow have the same name and category.
         let Some(flow) = event.flow else { return Ok(()) };
         let (pid, tid) = self.tracks.get(event.track as usize).map_or((0, 0), |t| (t.0, t.1));
         let (kind, id) = match flow {

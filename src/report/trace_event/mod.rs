@@ -1,6 +1,6 @@
 //! Exports a report for trace viewers: Perfetto's protobuf, and the older JSON of Chrome's viewer.
 //!
-//! A new format needs a file with a [`Sink`], and a branch in the code that selects the format.
+//! A new format needs a file with a [`Sink`] and a branch in the code that selects the format.
 
 mod chrome;
 mod perfetto;

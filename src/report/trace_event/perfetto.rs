@@ -1,11 +1,11 @@
-//! Perfetto's protobuf. Field numbers and meanings are from the published `perfetto_trace.proto`.
+//! Perfetto's protobuf format. Field numbers and meanings come from the published `perfetto_trace.proto`.
 
 use super::trace_writer::{Arg, Event, Flow, Sink, Under};
 use crate::model::text::escape_unsafe;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// Kinds of interned texts (`InternedData`), each with its own ids.
+/// Kinds of interned strings (`InternedData`), each with its own ids.
 const CATEGORY: u32 = 1;
 const NAME: u32 = 2;
 const KEY: u32 = 3;
@@ -20,7 +20,7 @@ const COUNTER: u64 = 4;
 /// `SEQ_INCREMENTAL_STATE_CLEARED` and `SEQ_NEEDS_INCREMENTAL_STATE`.
 const CLEARED: u64 = 1;
 const NEEDS: u64 = 2;
-/// Bytes that are buffered before they are written.
+/// Number of bytes that are buffered before they are written.
 const CHUNK: usize = 1 << 18;
 /// Sequence id of all packets.
 const SEQUENCE: u64 = 1;
@@ -53,7 +53,7 @@ fn push_bytes(out: &mut Vec<u8>, field: u32, of: &[u8]) {
 #[derive(Default)]
 struct Text {
     text: String,
-    /// Bit set of the kinds as which the text has been interned.
+    /// Bit set of the kinds under which the string has been interned.
     told: u32,
 }
 
@@ -73,7 +73,7 @@ pub struct Perfetto<W> {
     begun: bool,
 }
 
-/// Uuid of a process's track.
+/// UUID of a process's track.
 fn process_uuid(pid: u32) -> u64 {
     1 << 40 | u64::from(pid)
 }
@@ -97,7 +97,7 @@ impl<W: Write> Perfetto<W> {
         }
     }
 
-    /// Finishes the packet whose fields are in `packet`.
+    /// Completes the packet whose fields are in `packet`.
     fn flush_packet(&mut self) -> io::Result<()> {
         push_number(&mut self.packet, 10, SEQUENCE);
         let flags = if self.begun { NEEDS } else { NEEDS | CLEARED };
@@ -114,7 +114,7 @@ impl<W: Write> Perfetto<W> {
         Ok(())
     }
 
-    /// Interns a text before its first use as a given kind, and returns its id.
+    /// Interns a string before its first use as a given kind and returns its id.
     fn intern_text(&mut self, text: u32, kind: u32) -> io::Result<u64> {
         let Some(known) = self.texts.get_mut(text as usize) else { return Ok(0) };
         let iid = u64::from(text) + 1;
@@ -132,7 +132,7 @@ impl<W: Write> Perfetto<W> {
         Ok(iid)
     }
 
-    /// Writes an event of type `kind`, with its body from the buffer `event`.
+    /// Writes an event of type `kind`, whose body is in the buffer `event`.
     fn write_event(&mut self, track: u32, time: i64, kind: u64) -> io::Result<()> {
         push_number(&mut self.event, 9, kind);
         push_number(&mut self.event, 11, track_uuid(track));
@@ -142,7 +142,7 @@ impl<W: Write> Perfetto<W> {
         self.flush_packet()
     }
 
-    /// Ends the open slices of a track that end at or before `until`.
+    /// Ends a track's open slices that end at or before `until`.
     fn end_slices(&mut self, track: u32, until: i64) -> io::Result<()> {
         while let Some(end) = self.open.get_mut(track as usize).and_then(|o| o.pop_if(|end| *end <= until)) {
             self.write_event(track, end, END)?;
@@ -150,7 +150,7 @@ impl<W: Write> Perfetto<W> {
         Ok(())
     }
 
-    /// Adds name, category, flow and values of an event.
+    /// Adds the name, category, flow and values of an event.
     fn push_body(&mut self, event: &Event<'_>) -> io::Result<()> {
         let (category, name) = (self.intern_text(event.category, CATEGORY)?, self.intern_text(event.name, NAME)?);
         push_number(&mut self.event, 3, category);
@@ -208,7 +208,7 @@ impl<W: Write> Perfetto<W> {
         }
         if let Some(unit) = counter {
             let mut data = Vec::new();
-            // UNIT_SIZE_BYTES
+            // 3 is `UNIT_SIZE_BYTES`.
             if unit == "B" {
                 push_number(&mut data, 3, 3);
             } else {

@@ -1,4 +1,4 @@
-//! Walks through a report, track by track, and passes its events to a sink.
+//! Walks through a report track by track and passes its events to a sink.
 
 use super::trace_writer::{Arg, Event, Flow, Sink, Under};
 use crate::analysis::memory::Ledger;
@@ -11,23 +11,23 @@ use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::io;
 
-/// A report to export, alone or with reports of other ranks.
+/// A report to export, alone or together with reports of other ranks.
 #[derive(Clone, Copy)]
 pub struct ExportedReport<'a> {
     pub profile: &'a Profile,
     /// Triage of the run, if anything ran.
     pub triage: Option<&'a Triage>,
-    /// Offset of the report's times, ns, so that all reports use one clock, and no time is negative.
+    /// Offset of the report's times, ns, so that all reports use one clock and no time is negative.
     pub shift: i64,
     /// Prefix of the report's process names: `rank 3`.
     pub name: &'a str,
-    /// Offset of the report's process ids, so that ids are unique among all reports.
+    /// Offset of the report's process ids, so that ids are unique across all reports.
     pub pids: u32,
     /// Offset of the report's flow ids.
     pub flows: u64,
 }
 
-/// A process and the GPU that it uses; for streams also context and stream.
+/// A process and the GPU that it uses; for streams, also the context and stream.
 type QueueKey = (u32, Option<u32>, Option<u32>, Option<u32>);
 
 /// An event on a track, before its lane is known: start, end, and kind.
@@ -49,19 +49,19 @@ struct Walk<'a, S> {
     part: ExportedReport<'a>,
     window: (i64, i64),
     keys: Keys,
-    /// Text ids of kernels, configurations, calls and ranges, by their index.
+    /// String ids of kernels, configurations, calls and ranges, by their index.
     kernels: Vec<u32>,
     demangled: Vec<u32>,
     configs: Vec<Option<u32>>,
     calls: Vec<u32>,
     ranges: Vec<u32>,
-    /// Calls that started a memcpy or memset of the window.
+    /// Calls that started a memcpy or memset in the window.
     starting: FxHashSet<u32>,
     /// Number of events written.
     written: u64,
 }
 
-/// Text ids that all events share.
+/// String ids that all events share.
 struct Keys {
     kernel: u32,
     copy: u32,
@@ -146,7 +146,7 @@ impl<S: Sink> Walk<'_, S> {
             self.sink.process(self.shifted_pid(pid), &name)?;
         }
         self.write_findings(pids[0])?;
-        // Track of each GPU under each process, the parent of its streams.
+        // Track of each GPU under each process, which is the parent of its streams.
         let mut gpus: BTreeMap<(u32, Option<u32>), u32> = BTreeMap::new();
         for (key, items) in queues {
             let (pid, device, context, stream) = key;
@@ -234,7 +234,7 @@ impl<S: Sink> Walk<'_, S> {
             let (start, long) = (p.calls.start[row], p.calls.duration[row]);
             put(p.calls.thread_of(row), start, start.saturating_add(long), What::Call(u32::try_from(row).unwrap_or(NONE)));
         }
-        // Launches of one call, such as a graph launch, share one event.
+        // Launches from the same call, such as a graph launch, share one event.
         let mut last = None;
         for row in 0..p.launches.len() {
             let Some((start, long)) = p.launches.call(row) else { continue };
@@ -259,12 +259,12 @@ impl<S: Sink> Walk<'_, S> {
         out
     }
 
-    /// Writes the events of a track; events that overlap without nesting go to further tracks.
+    /// Writes the events of a track; events that overlap without nesting go to additional tracks.
     fn write_lanes(&mut self, pid: u32, under: Under, name: &str, mut items: Vec<Item>) -> io::Result<()> {
         items.sort_by_key(|i| (i.0, std::cmp::Reverse(i.1)));
-        // Track of each lane, and the ends of its open events.
+        // Track of each lane, and the ends of the lane's open events.
         let mut lanes: Vec<(u32, Vec<i64>)> = Vec::new();
-        // A range that was still open ends with the window, or with the last known event.
+        // A range that is still open ends with the window or with the last known event.
         let last = items.iter().map(|i| i.1).filter(|&e| e != i64::MAX).max().unwrap_or(0).min(self.window.1);
         for (start, end, what) in items {
             let end = if end == i64::MAX { last.max(start) } else { end.max(start) };
@@ -315,7 +315,7 @@ impl<S: Sink> Walk<'_, S> {
                 if let Some(config) = config {
                     put(Arg::Text(keys.config, config));
                 }
-                // A flow needs both of its ends.
+                // A flow needs both ends.
                 let call = p.launches.call(row as usize).filter(|(at, long)| self.is_within(*at, at.saturating_add(*long)));
                 event.flow = call.filter(|_| self.has_thread(row)).map(|_| Flow::To(flow(self.first_of_call(row))));
             }
@@ -370,7 +370,7 @@ impl<S: Sink> Walk<'_, S> {
         self.sink.slice(&event, end)
     }
 
-    /// Returns true if the launching thread is known: only then the call is on a track.
+    /// Returns true if the launching thread is known; only then is the call on a track.
     fn has_thread(&self, row: u32) -> bool {
         let p = self.part.profile;
         p.launches.place(row as usize).and_then(|o| p.places.get(o.0 as usize)).is_some_and(|o| o.thread.is_some())
@@ -382,7 +382,7 @@ impl<S: Sink> Walk<'_, S> {
         calls.start.get(at).zip(calls.duration.get(at)).is_some_and(|(start, long)| self.is_within(*start, start.saturating_add(*long)))
     }
 
-    /// First launch of the same call: launches of one call are consecutive.
+    /// First launch of the same call; launches of one call are consecutive.
     fn first_of_call(&self, row: u32) -> u32 {
         let launches = &self.part.profile.launches;
         let call = launches.call(row as usize).map(|c| c.0);

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// A value attached to an event: text id of its name, and the value; for a text, its text id.
+/// A value attached to an event: the string id of its name, and the value (for strings, a string id).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arg {
     Int(u32, i64),
@@ -10,7 +10,7 @@ pub enum Arg {
     Text(u32, u32),
 }
 
-/// Link between a call and the work that it started.
+/// End of a link between a call and the work that it started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// The call.
@@ -22,7 +22,7 @@ pub enum Flow {
 /// Parent of a track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Under {
-    /// A thread of a process, by its id.
+    /// A thread of a process, by thread id.
     Thread(u32),
     /// Another track.
     Track(u32),
@@ -35,15 +35,15 @@ pub struct Event<'a> {
     pub track: u32,
     /// ns, not negative.
     pub start: i64,
-    /// Text id of the category.
+    /// String id of the category.
     pub category: u32,
-    /// Text id of the name.
+    /// String id of the name.
     pub name: u32,
     pub args: &'a [Arg],
     pub flow: Option<Flow>,
 }
 
-/// Writer of a trace. The writer assigns the ids of texts and tracks. The slices of a track are properly nested and
+/// Writer of a trace. The writer assigns the ids of strings and tracks. The slices of a track are properly nested and
 /// sorted by start.
 pub trait Sink {
     fn text(&mut self, text: &str) -> u32;
@@ -54,7 +54,7 @@ pub trait Sink {
     /// Adds a track of slices.
     fn track(&mut self, pid: u32, under: Under, name: &str) -> io::Result<u32>;
 
-    /// Adds a track of values; `unit` is for people, `B` for bytes.
+    /// Adds a track of values; `unit` is a readable unit, `B` for bytes.
     fn counter(&mut self, pid: u32, under: Under, name: &str, unit: &str) -> io::Result<u32>;
 
     /// Adds a slice that ends at `end`, ns.
@@ -64,7 +64,7 @@ pub trait Sink {
 
     fn value(&mut self, track: u32, time: i64, value: f64) -> io::Result<()>;
 
-    /// Ends a track.
+    /// Closes a track.
     fn close(&mut self, track: u32) -> io::Result<()>;
 
     /// Ends the trace.

@@ -267,7 +267,7 @@ fn triage_json<'a>(&(_, t): &Judged<'a>) -> TriageJson<'a> {
     }
 }
 
-/// Commands after a triage: those that confirm its findings, and those that show what the verdict is about.
+/// Commands to run after a triage: those that confirm its findings, and those that show the subject of the verdict.
 fn next_steps(&(profile, t): &Judged<'_>) -> Vec<NextJson> {
     let of = |command, rest: &[&str], why| NextJson::on_report(command, &profile.source, rest.iter().copied(), why);
     let mut next = Vec::new();
@@ -279,7 +279,7 @@ fn next_steps(&(profile, t): &Judged<'_>) -> Vec<NextJson> {
     next
 }
 
-/// Writes triages as JSON: one object for one report, or for the ranks of a job; otherwise one line per report.
+/// Writes triages as JSON: one object for a single report or for the ranks of a job, otherwise one line per report.
 pub fn write_triage_json(out: &mut dyn Write, judged: &[Judged<'_>], ranks: Option<&Together<'_>>) -> io::Result<()> {
     let (Some(ranks), Some(first)) = (ranks, judged.first()) else {
         return judged.iter().try_for_each(|j| Envelope::of_profile(j.0).then(next_steps(j)).write_line(out, &triage_json(j)));
@@ -303,7 +303,8 @@ pub fn write_triage_json(out: &mut dyn Write, judged: &[Judged<'_>], ranks: Opti
     Envelope::of_profiles(judged.iter().map(|j| j.0)).then(confirmed).write(out, &all)
 }
 
-/// Findings of all ranks, each once, from the rank that loses the most time; findings of the whole job come first.
+/// Findings of all ranks without duplicates, each from the rank that loses the most time; findings about the whole job
+/// come first.
 fn merged_findings<'a>(judged: &[Judged<'a>], ranks: &Together<'a>) -> Vec<(&'a Finding, Option<u32>)> {
     let mut out: Vec<(&Finding, Option<u32>)> = Vec::new();
     for (at, (_, t)) in judged.iter().enumerate() {
@@ -317,7 +318,7 @@ fn merged_findings<'a>(judged: &[Judged<'a>], ranks: &Together<'a>) -> Vec<(&'a 
         }
     }
     out.sort_by(|a, b| b.0.stake.total_cmp(&a.0.stake).then(a.0.id.cmp(&b.0.id)));
-    // The kernels limit a job only if no rank has another limit.
+    // The kernels are the limit of a job only if no rank has another limit.
     if out.iter().any(|(f, _)| f.id != Verdict::GpuBound && f.severity >= Severity::Medium) || !ranks.job.findings.is_empty() {
         out.retain(|(f, _)| f.id != Verdict::GpuBound);
     }

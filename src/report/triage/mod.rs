@@ -1,4 +1,4 @@
-//! `triage`: limits of a run, as a page for people, as Markdown, or for scripts.
+//! `triage`: limits of a run, as a readable page, as Markdown, or for scripts.
 
 pub(super) mod json;
 mod page;

@@ -1,4 +1,4 @@
-//! Triage as a page for people, as Markdown, and as rows.
+//! Triage as a readable page, as Markdown, and as rows.
 
 use super::text::{Judged, finding_text, judged_line, name_of, part_name, remarks, round_percent};
 use crate::analysis::table::{Column, Unit, Value};
@@ -22,7 +22,7 @@ fn share_bar(share: f64) -> String {
     out
 }
 
-/// Prints the page for people.
+/// Prints the readable page.
 pub fn print_page(out: &mut dyn Write, judged: &[Judged<'_>], width: usize) -> io::Result<()> {
     for (at, (profile, t)) in judged.iter().enumerate() {
         if at > 0 {
@@ -66,7 +66,7 @@ fn one_page(out: &mut dyn Write, profile: &Profile, t: &Triage, width: usize) ->
     remarks.iter().try_for_each(|line| write_wrapped(out, "", "  ", line, width))
 }
 
-/// Number of lines of the program on a page.
+/// Number of program lines on a page.
 const LINES: usize = 5;
 
 /// `: about 1,200 launches, 34 ms of the host's time`; empty for a line without launches, or with too few samples.
@@ -149,7 +149,7 @@ pub fn write_markdown(out: &mut dyn Write, judged: &[Judged<'_>]) -> io::Result<
 /// A finding of a run with the data of its cells.
 pub struct FindingRow<'a> {
     profile: &'a Profile,
-    /// Place in the list, from 1.
+    /// Position in the list, from 1.
     rank: usize,
     finding: &'a Finding,
 }
@@ -172,7 +172,7 @@ pub fn finding_columns<'a>() -> Vec<Column<FindingRow<'a>>> {
     ]
 }
 
-/// Prints a CSV row per finding.
+/// Prints one CSV row per finding.
 pub fn print_csv(out: &mut dyn Write, judged: &[Judged<'_>], width: Option<usize>) -> io::Result<()> {
     let rows =
         judged.iter().flat_map(|(profile, t)| t.findings.iter().zip(1..).map(move |(finding, rank)| FindingRow { profile, rank, finding }));

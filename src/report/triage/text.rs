@@ -11,7 +11,7 @@ use crate::model::units::format_scaled;
 use crate::model::{Bytes, Nanos, Profile, units};
 use crate::report::finding_text::{EvidenceText, FindingText};
 
-/// A report with its triage.
+/// A report and its triage.
 pub type Judged<'a> = (&'a Profile, &'a Triage);
 
 /// Rounds a percentage for JSON.
@@ -19,7 +19,7 @@ pub fn round_percent(percent: f64) -> f64 {
     (percent * 10_000.0).round() / 10_000.0
 }
 
-/// Describes the detection of steps, for people.
+/// Describes how steps were detected.
 pub fn steps_by(found: &StepSource) -> String {
     match found {
         StepSource::Ranges(name) => format!("ranges \"{name}\""),
@@ -29,7 +29,7 @@ pub fn steps_by(found: &StepSource) -> String {
     }
 }
 
-/// Formats an evidence value for people.
+/// Formats an evidence value with its unit.
 pub fn format_value(value: f64, unit: &str) -> String {
     match unit {
         "ns" => Nanos::format_ns(value),
@@ -42,7 +42,7 @@ pub fn format_value(value: f64, unit: &str) -> String {
     }
 }
 
-/// Puts the evidence of findings on runs and on memory into words.
+/// Puts the evidence for findings about runs and memory into words.
 pub fn evidence_text(e: &Evidence) -> EvidenceText {
     EvidenceText {
         name: e.name.clone(),
@@ -52,8 +52,8 @@ pub fn evidence_text(e: &Evidence) -> EvidenceText {
     }
 }
 
-/// Puts a finding into words.
-/// `base` names the time of which it takes a share, and `begin` is the start of the window, ns.
+/// Puts a finding into words. `base` names the time span of which the finding takes a share, and `begin` is the start
+/// of the window, ns.
 pub fn finding_text(f: &Finding, base: &str, begin: i64) -> FindingText {
     FindingText {
         id: f.id.id(),
@@ -69,7 +69,7 @@ pub fn finding_text(f: &Finding, base: &str, begin: i64) -> FindingText {
     }
 }
 
-/// Describes a place, with its time both as accepted by `--from` and relative to the beginning of the window.
+/// Describes a place, with its time both as accepted by `--from` and relative to the start of the window.
 pub fn format_place(p: &Place, begin: i64) -> String {
     let name = match p.kind {
         PlaceKind::Window | PlaceKind::Step | PlaceKind::Call | PlaceKind::Line => escape_unsafe(&p.name).into_owned(),
@@ -77,7 +77,7 @@ pub fn format_place(p: &Place, begin: i64) -> String {
     };
     let at = format!("{:.4} s ({} into the window)", p.start as f64 / 1e9, Nanos(p.start - begin));
     match (p.ns, p.kind) {
-        // A sum over the window has no single time.
+        // A total over the window has no single time.
         (Some(ns), PlaceKind::Kernel | PlaceKind::Call) => format!("{name}: {}", Nanos(ns)),
         (Some(ns), PlaceKind::Window | PlaceKind::Step) => format!("{name}: {} at {at}", Nanos(ns)),
         (Some(ns), _) => format!("{name}: {} in all, the longest at {at}", Nanos(ns)),
@@ -85,9 +85,9 @@ pub fn format_place(p: &Place, begin: i64) -> String {
     }
 }
 
-/// Describes the analysed window in one line.
+/// Describes the analyzed window in one line.
 pub fn judged_line(t: &Triage) -> String {
-    // Repetitions that were detected only by the sequence of kernels may be parts of a step.
+    // Repetitions detected only from the sequence of kernels may be parts of a step.
     let noun = if matches!(t.found, Some(StepSource::Period(_))) { "repetition" } else { "step" };
     let steps =
         t.step_stats().map_or_else(String::new, |s| format!(", {}, median {}", units::format_count(s.count, noun), Nanos(s.median)));
@@ -114,7 +114,7 @@ pub fn warnings(t: &Triage) -> Vec<String> {
     t.doubt.iter().cloned().chain(memory).collect()
 }
 
-/// Warnings, detection of steps, omitted parts, and missing data.
+/// Warnings, detection of steps, omitted phases, and missing data.
 pub fn remarks(t: &Triage) -> Vec<String> {
     let mut out = warnings(t);
     out.extend(t.whole_run.as_ref().map(RunEstimate::to_sentence));
@@ -129,7 +129,7 @@ pub fn remarks(t: &Triage) -> Vec<String> {
     out
 }
 
-/// Kinds of steps, one line each.
+/// Kinds of steps, one line per kind.
 fn step_kinds(t: &Triage) -> Vec<String> {
     let each = |k: &StepKind| {
         let idle = k
@@ -154,10 +154,10 @@ fn step_kinds(t: &Triage) -> Vec<String> {
     out
 }
 
-/// Minimum share of idle time that is printed.
+/// Minimum share of idle time for it to be printed.
 const SHOWN_IDLE: f64 = 0.01;
 
-/// Launches of a step: `a graph of 193 kernels + 12 kernels`.
+/// Number of launches in a step: `a graph of 193 kernels + 12 kernels`.
 fn launched(l: Launched) -> String {
     let single = units::format_count(l.single_kernels as usize, "kernel");
     let graphs = match l.graphs {
@@ -174,7 +174,7 @@ pub fn format_flops(per_second: f64) -> String {
     format!("{value} {unit}")
 }
 
-/// Describes the floating-point work over the window in a sentence.
+/// Describes the floating-point work in the window in a sentence.
 pub fn work_sentence(r: &Rate) -> String {
     let (least, from) = match r.counted {
         Counted::Given => ("", "as given".to_owned()),
@@ -196,13 +196,13 @@ pub fn work_sentence(r: &Rate) -> String {
     format!("FLOPs: {least}{} over the window ({from}){share}", format_flops(r.per_second))
 }
 
-/// Possible gain of a finding, for people.
+/// Possible gain from fixing a finding.
 fn gain_text(f: &Finding, base: &str) -> String {
     let healthy = f.severity == Severity::Healthy || f.stake == 0.0 || f.id == Verdict::GpuBound;
     if healthy { String::new() } else { format!(", up to {:.0}% of {base}", f.gain_percent()) }
 }
 
-/// Name of a time category, with the main cause if the name alone is vague.
+/// Name of a time category, plus the main cause if the name alone is vague.
 pub(super) fn part_name(d: &JudgedDevice, part: TimeCategory) -> String {
     let of = d.causes.iter().filter(|c| c.0.part() == part).max_by_key(|c| c.1);
     match (part, of) {

@@ -1,4 +1,4 @@
-//! Comparison of two results: durations, unit utilisation, warp stall reasons, and all metrics. Colours mark better or
+//! Comparison of two results: durations, unit utilization, warp stall reasons, and all metrics. Colors mark better or
 //! worse only if enough launches were measured to rule out chance.
 
 use super::super::panel::{Panel, draw_lines, draw_panel, fits_borders, split_top};
@@ -26,30 +26,30 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// Minimum width to show the charts beside the table.
+/// Minimum width to show the charts next to the table.
 const BESIDE: u16 = 160;
-/// Minimum rows to show the charts above the table.
+/// Minimum number of rows to show the charts above the table.
 const ABOVE: u16 = 30;
-/// Maximum number of units and of stall reasons drawn.
+/// Maximum numbers of units and of stall reasons to draw.
 const LISTED: usize = 10;
-/// Widths of the unit names and of the names of stall reasons.
+/// Widths of unit names and of stall reasons.
 const UNIT: usize = 12;
 const REASON: usize = 20;
-/// Width of a change in words.
+/// Width of a formatted change.
 const CHANGE: usize = 12;
-/// Width of a value: minimum, and maximum in a narrow and in a wide table.
+/// Width of a value: minimum, and maximum in a narrow table and in a wide one.
 const VALUE: (usize, usize, usize) = (10, 15, 18);
-/// Minimum columns of a wide table.
+/// Minimum number of columns for a wide table.
 const WIDE: usize = 100;
 /// Minimum width of a label.
 const LABEL: usize = 18;
 /// Width of the change bar: maximum, which is odd, and divisor of the table's width.
 const BAR: (usize, usize) = (21, 7);
-/// Changes that fill one half of the bar: of a percentage, in points, and as a factor.
+/// Changes that fill one half of the bar: in points for percentages, as a factor for other values.
 const FULL_POINTS: f64 = 100.0;
 const FULL_FACTOR: f64 = 8.0;
 
-/// Minimum similarity of the names of two versions of one kernel.
+/// Minimum similarity between the names of two versions of the same kernel.
 const RELATED: f64 = 0.5;
 
 /// One of the two results, for the header.
@@ -59,7 +59,7 @@ struct Side<'a> {
     result: &'a ResultMetrics,
     at: usize,
     subject: &'a Subject,
-    /// File name, if the result is from another report; else empty.
+    /// File name if the result is from another report, otherwise empty.
     file: String,
     /// Number of launches with the same kernel, grid and block.
     launches: usize,
@@ -159,13 +159,13 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     draw_metrics(frame, inner, screen, view, theme);
 }
 
-/// Legend of the table's colours and bars.
+/// Legend of the table's colors and bars.
 fn table_legend(screen: &ResultScreen, theme: &Theme) -> String {
     let scale = format!("bars: up to {FULL_FACTOR}×, log scale");
     if screen.compare.rows.iter().any(|r| r.p.is_some()) { format!("{}: more than chance  {scale}", theme.accent()) } else { scale }
 }
 
-/// Lines of both results with their durations as bars, and of the conclusion.
+/// Lines with both results, their durations as bars, and the conclusion.
 fn header_lines(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let most = sides.iter().filter_map(Side::duration_ns).fold(0.0, f64::max);
     let narrow = columns < 84;
@@ -187,7 +187,7 @@ fn header_lines(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, th
     });
     let taken = tails.iter().map(|t| t.iter().map(|s| display_width(&s.content)).sum::<usize>()).max().unwrap_or(0);
     let room = columns.saturating_sub(6 + taken + 2);
-    // Put the names first, so that their difference stays visible.
+    // Put the names first, so that the difference between them stays visible.
     let names = cut_pair(&sides[0].kernel_name(), &sides[1].kernel_name(), room);
     let longest = display_width(&names.0).max(display_width(&names.1));
     let mut out: Vec<Line<'static>> = Vec::new();
@@ -272,7 +272,7 @@ fn not_collected(frame: &mut Frame<'_>, area: Rect, word: &'static str, theme: &
     draw_lines(frame, inner, vec![Line::styled("Not collected for either of them.", theme.style(Role::Dim))]);
 }
 
-/// Units of both results, the busiest first.
+/// Units of both results, busiest first.
 fn ranked_units(cases: &[Case<'_>; 2]) -> Vec<Busy> {
     let mut all: Vec<Busy> = cases.iter().flat_map(|c| c.demand.ranked_units()).collect();
     all.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -298,7 +298,7 @@ fn draw_units(frame: &mut Frame<'_>, area: Rect, units: &[Busy], cases: &[Case<'
     draw_lines(frame, inner, units.iter().take(inner.height.into()).map(line).collect());
 }
 
-/// Stall reasons of both results, the largest first.
+/// Stall reasons of both results, largest share first.
 fn ranked_stalls(cases: &[Case<'_>; 2]) -> Vec<&'static str> {
     let mut all: Vec<(&'static str, f64)> = cases.iter().filter_map(|c| c.stalls.as_ref()).flat_map(Stalls::ranked_reasons).collect();
     all.retain(|r| r.1 >= 0.005);
@@ -323,13 +323,13 @@ fn draw_stalls(frame: &mut Frame<'_>, area: Rect, reasons: &[&'static str], case
     let line = |reason: &&'static str| {
         let word = if *reason == "selected" { "issuing".to_owned() } else { reason.replace('_', " ") };
         let values = (share(&cases[0], reason), share(&cases[1], reason));
-        // A share of stall time has no peak.
+        // There is no peak for a share of stall time.
         Line::from(mirror_bar(&word, values, inner.width.into(), REASON, f64::INFINITY, theme))
     };
     draw_lines(frame, inner, reasons.iter().take(inner.height.into()).map(line).collect());
 }
 
-/// Gain predicted by the hint on the slower result, and the gain measured in the faster one; `None` for unrelated
+/// Gain predicted by the hint on the slower result, and gain measured in the faster one; `None` for unrelated
 /// kernels.
 fn predicted_gain(side: &Side<'_>, sides: &[Side<'_>; 2], hint: &Hint) -> Option<(String, Role)> {
     let other = sides.iter().find(|s| s.word != side.word)?;
@@ -430,7 +430,7 @@ fn draw_metrics(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: 
     });
 }
 
-/// Fill of the change bar, -1 to 1; factors are on a logarithmic scale.
+/// Signed fill of the change bar, -1 to 1; factors are on a logarithmic scale.
 fn bar_fill(row: &ComparedMetric) -> f64 {
     match (row.delta, row.change) {
         (_, Change::Same | Change::Alone) | (None, _) => 0.0,

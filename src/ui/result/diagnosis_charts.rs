@@ -1,4 +1,4 @@
-//! Diagnosis charts: possible savings, unit utilisation, warp stalls, and the kernel's point under the roofline.
+//! Diagnosis charts: possible savings, unit utilization, warp stalls, and the kernel's point under the roofline.
 
 use super::super::panel::{Panel, draw_lines, split_top};
 use super::super::text::{align_left, align_right, bar, wrap_text};
@@ -20,18 +20,18 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// Minimum rows of a body to show the charts above the list.
+/// Minimum number of rows of a body to show the charts above the list.
 pub const ABOVE: u16 = 27;
-/// Minimum width to show the charts beside the list.
+/// Minimum width to show the charts next to the list.
 pub const BESIDE: u16 = 160;
-/// Maximum number of units drawn.
+/// Maximum number of units to draw.
 const UNITS: usize = 7;
-/// Rows of two charts side by side.
+/// Number of rows for two charts side by side.
 const ROWS: u16 = 9;
-/// Rows of the memory chart, and of a panel that reports missing data.
+/// Number of rows for the memory chart, and for a panel that reports missing data.
 const MEMORY: u16 = 8;
 const LEAST: u16 = 3;
-/// Width of the labels before bars.
+/// Width of the labels in front of bars.
 const WORD: usize = 12;
 
 /// Draws the charts at the top of a narrow area, or in the left column of a wide one; returns the remaining area.
@@ -84,7 +84,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     rest
 }
 
-/// Draws the charts above the metrics: unit utilisation and memory.
+/// Draws the charts above the metrics: unit utilization and memory.
 pub fn above_metrics(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, theme: &Theme) -> Rect {
     let [top, rest] = Layout::vertical([Constraint::Length(MEMORY), Constraint::Min(4)]).areas(area);
     let [left, right] = Layout::horizontal([Constraint::Min(36), Constraint::Length((area.width * 2 / 3).max(80))]).areas(top);
@@ -94,7 +94,7 @@ pub fn above_metrics(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &Resu
     rest
 }
 
-/// Draws the memory chart: rates, hit rates, and share of the peak of each part.
+/// Draws the memory chart: rates, hit rates, and the share of the peak that each part reaches.
 fn draw_memory(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, theme: &Theme) {
     let result = screen.metrics.results.get(screen.result);
     let Some(flow) = result.and_then(|r| Flow::from_lookup(&Lookup::new(&screen.metrics, r))) else {
@@ -117,13 +117,13 @@ fn verdict_height(hint: &Hint, width: u16) -> u16 {
     u16::try_from(lines + bars).unwrap_or(4) + 2
 }
 
-/// Returns true if the hint has no best time to draw: the kernel is healthy, or the hint saves launches rather than a
-/// part of this launch.
+/// Returns true if the hint has no best possible time to draw: the kernel is healthy, or the hint saves launches rather
+/// than part of this launch.
 fn without_bars(hint: &Hint) -> bool {
     hint.severity == Severity::Healthy || hint.id == Diagnosis::LaunchOverhead
 }
 
-/// Draws the hint: duration of the kernel, best possible duration, and reason.
+/// Draws the hint: duration of the kernel, best possible duration, and the reason for it.
 fn draw_verdict(frame: &mut Frame<'_>, area: Rect, hint: &Hint, case: &Case<'_>, theme: &Theme) {
     let (mark, role) = severity_glyph(hint.severity);
     let title = vec![
@@ -169,10 +169,10 @@ fn draw_verdict(frame: &mut Frame<'_>, area: Rect, hint: &Hint, case: &Case<'_>,
     draw_lines(frame, inner, out);
 }
 
-/// Draws the utilisation of each unit, the busiest first.
+/// Draws the utilization of each unit, busiest first.
 fn draw_units(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, case: &Case<'_>, theme: &Theme) {
     let mut ranked: Vec<Busy> = case.demand.ranked_units();
-    // The rules leave L2 out for a plain stream from device memory; the chart includes it, as ncu does.
+    // The rules ignore L2 for a plain stream from device memory; the chart includes it, as ncu does.
     if case.demand.get(Unit::L2).is_none()
         && let Some(share) = case.facts.share("l2_throughput")
     {
@@ -205,10 +205,10 @@ fn draw_units(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScree
     draw_lines(frame, inner, ranked.iter().take(rows).map(line).collect());
 }
 
-/// Brightness of the parts, from the largest to the smallest.
+/// Brightness of the parts, from largest to smallest.
 const SHADES: [Role; 6] = [Role::Peak, Role::Bar, Role::Dim, Role::Faint, Role::Border, Role::BarEmpty];
 
-/// Draws the warp stall reasons between two instructions; for an AMD GPU, the cycles of waves.
+/// Draws the warp stall reasons between two instructions, or the wave cycles on an AMD GPU.
 fn draw_stalls(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, case: &Case<'_>, theme: &Theme) {
     if screen.subject.is_amd() {
         return draw_waves(frame, area, &screen.subject.waves, theme);
@@ -227,7 +227,7 @@ fn draw_stalls(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScre
     draw_parts(frame, area, Panel::new(title).note(note), &waits, theme);
 }
 
-/// Draws the cycles of waves on an AMD GPU by activity.
+/// Draws the wave cycles on an AMD GPU by activity.
 fn draw_waves(frame: &mut Frame<'_>, area: Rect, spent: &[(&'static str, f64)], theme: &Theme) {
     if spent.is_empty() {
         let text = "Not collected: SQ_WAVE_CYCLES with SQ_WAIT_ANY, SQ_WAIT_INST_ANY and SQ_ACTIVE_INST_ANY.";
@@ -240,7 +240,7 @@ fn draw_waves(frame: &mut Frame<'_>, area: Rect, spent: &[(&'static str, f64)], 
     draw_parts(frame, area, Panel::new(title).note(note), &waits, theme);
 }
 
-/// Draws parts of a whole as one bar with a legend, the largest first.
+/// Draws parts of a whole as one bar with a legend, largest first.
 fn draw_parts(frame: &mut Frame<'_>, area: Rect, panel: Panel, ranked: &[(String, f64)], theme: &Theme) {
     let mut shares: Vec<Share> = Vec::new();
     let mut waits = ranked.iter();
@@ -256,7 +256,7 @@ fn draw_parts(frame: &mut Frame<'_>, area: Rect, panel: Panel, ranked: &[(String
     let inner = panel.draw(frame, area, true, theme);
     let columns = usize::from(inner.width);
     let mut out = vec![stacked_bar(&shares, columns), stacked_bar(&shares, columns)];
-    // The bar is two rows tall; only one of the rows contains the figures.
+    // The bar is two rows tall; only one of them contains the figures.
     if let Some(first) = out.first_mut() {
         for span in &mut first.spans {
             span.content = " ".repeat(crate::analysis::labels::display_width(&span.content)).into();

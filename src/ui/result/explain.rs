@@ -1,4 +1,4 @@
-//! Explanation of the selected metric, rule or point: full name, exact value, meaning, computation, thresholds with
+//! Explanation of the selected metric, rule or point: full name, exact value, meaning, computation, thresholds and
 //! their sources, and advice.
 
 use super::super::text::wrap_text;

@@ -1,5 +1,5 @@
-//! Hints screen: problems and good results with the numbers behind them, line by line; below them NVIDIA's own rules
-//! for comparison.
+//! Hints screen: problems and good results with the values that support them, line by line; below them, NVIDIA's own
+//! rules for comparison.
 
 use super::super::panel::Panel;
 use super::super::text::{align_left, align_right, wrap_text};
@@ -20,12 +20,12 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span, Text};
 
-/// Width of the label before a sentence of the reasoning.
+/// Width of the label in front of a sentence of the reasoning.
 const REASON: usize = 12;
 
-/// Workflow steps from a hot kernel to a comparison; completed steps are ticked.
+/// Workflow steps from a hot kernel to a comparison; completed steps are ticked off.
 pub fn step_line(app: &App, screen: &ResultScreen, columns: usize, theme: &Theme) -> Line<'static> {
-    // A comparison with another report implies a change between the two.
+    // A comparison with another report implies that something changed between the two.
     let compared = screen.compare.other.as_ref().is_some_and(|o| o.0 != screen.report);
     let steps = path::workflow_steps(&screen.subject, compared, app.session.reports.len() > 1);
     let mut spans = Vec::new();
@@ -75,7 +75,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     draw_scrolled(frame, body, &blocks, screen.hints.selected, view, theme);
 }
 
-/// Draws blocks of lines; highlights the selected block and keeps it visible.
+/// Draws blocks of lines, highlighting the selected block and keeping it visible.
 fn draw_scrolled(frame: &mut Frame<'_>, area: Rect, blocks: &[Vec<Line<'static>>], selected: usize, view: &mut View, theme: &Theme) {
     let top = view.scroll_offset("hints");
     let height = usize::from(area.height);
@@ -122,7 +122,7 @@ impl Draw<'_> {
         sections == ["SourceCounters"] && self.screen.has_code()
     }
 
-    /// A text after a label, both indented.
+    /// Text after a label, both indented.
     fn labelled_lines(&self, word: &str, text: &str, role: Role) -> Vec<Line<'static>> {
         const WORD: usize = 10;
         let room = self.columns.saturating_sub(4 + WORD).max(20);
@@ -151,7 +151,7 @@ impl Draw<'_> {
                 if hint.severity == Severity::Healthy || hint.limit_text() == hint.bound {
                     return if hint.bound.is_empty() { Vec::new() } else { self.labelled_lines("at best", &hint.bound, Role::Dim) };
                 }
-                // Without an estimate, the heading has the same bound: only its reason is new.
+                // Without an estimate, the heading shows the same bound: only the reason for it is new.
                 let mut out = match hint.details.gain.expected {
                     Some(_) => self.labelled_lines(
                         "at most",
@@ -160,7 +160,7 @@ impl Draw<'_> {
                     ),
                     None => self.labelled_lines("since", hint.limit_text(), Role::Dim),
                 };
-                // The cost of the cause by itself; a change that removes it may save more.
+                // Cost of the cause on its own; a change that removes it may save more.
                 if !hint.bound.is_empty() {
                     out.extend(self.labelled_lines("by itself", &format!("{:.0}%: {}", hint.gain_percent(), hint.bound), Role::Dim));
                 }
@@ -236,7 +236,7 @@ impl Draw<'_> {
         out
     }
 
-    /// Glyph, id and gain of a hint; its headline below.
+    /// Glyph, id and gain of a hint, with the headline below.
     fn heading_lines(&self, hint: &Hint, open: bool) -> Vec<Line<'static>> {
         let theme = self.theme;
         let (mark, role) = severity_glyph(hint.severity);
@@ -250,7 +250,7 @@ impl Draw<'_> {
         let stake = hint.gain_text();
         let sure = hint.sure.as_str();
         let bars = if self.columns >= 100 { 14 } else { 8 };
-        // If room is short, drop the bar first, then the confidence.
+        // If room is short, drop first the bar, then the confidence.
         let room = self.columns.saturating_sub(4 + id.len() + 2);
         let (least, most) = hint.gain_range();
         let tail: Vec<Span<'static>> = if display_width(&stake) + 2 + bars + 2 + sure.len() <= room {
@@ -275,13 +275,13 @@ impl Draw<'_> {
         out
     }
 
-    /// Label, value, threshold with its source and, if there is room, the metric's name.
+    /// Label, value, threshold with its source, and the metric's name if there is room.
     fn evidence_line(&self, e: &Evidence) -> Line<'static> {
         const VALUE: usize = 14;
         const THAN: usize = 10;
         let theme = self.theme;
-        // In a narrow terminal, the label gets the room; the line below the screen contains the source for the selected
-        // number.
+        // In a narrow terminal, the label gets the room; the line below the screen shows the source for the selected
+        // value.
         let wide = self.columns >= 100;
         let label = if wide { (self.columns * 2 / 5).clamp(24, 52) } else { self.columns.saturating_sub(6 + VALUE + THAN + 1).max(20) };
         let mut spans = vec![
@@ -298,7 +298,7 @@ impl Draw<'_> {
         Line::from(spans)
     }
 
-    /// One of NVIDIA's rules: its estimate and its title.
+    /// One of NVIDIA's rules: its estimate and title.
     fn ncu_rule_line(&self, rule: usize, message: usize) -> Line<'static> {
         let theme = self.theme;
         let found = self.screen.details.get().and_then(|d| d.rules.get(rule));
@@ -314,7 +314,7 @@ impl Draw<'_> {
     }
 }
 
-/// Draws the first hints in a narrow column beside the metrics.
+/// Draws the first hints in a narrow column next to the metrics.
 pub fn draw_pane(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, theme: &Theme) {
     let columns = usize::from(area.width);
     let mut out: Vec<Line<'static>> = Vec::new();

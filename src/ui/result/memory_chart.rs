@@ -1,4 +1,4 @@
-//! Chart of the memory system in text: units with hit rates, and links with rate and share of the peak; the busiest
+//! Text chart of the memory system: units with hit rates, and links with rate and share of the peak; the busiest
 //! link is highlighted.
 
 use super::super::{Role, Theme};

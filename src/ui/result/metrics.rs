@@ -1,4 +1,4 @@
-//! Metrics screen: sections with metrics, bars, tables, charts and rules; on a wide screen also a list of sections.
+//! Metrics screen: sections with metrics, bars, tables, charts and rules; on a wide screen, also a list of sections.
 
 use super::super::panel::Panel;
 use super::super::text::{align_left, align_right, bar, wrap_text};
@@ -17,15 +17,15 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// Minimum width to show the list of sections beside the rows.
+/// Minimum width to show the list of sections next to the rows.
 const WIDE: u16 = 116;
 /// Width of the list of sections.
 const RAIL: u16 = 34;
-/// Minimum width to show the hints beside the rows, too.
+/// Minimum width to also show the hints next to the rows.
 const WIDEST: u16 = 160;
 /// Width of the hints.
 const PANE: u16 = 46;
-/// Rows of a curve.
+/// Number of rows of a curve.
 const CURVE: usize = 4;
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, view: &mut View, theme: &Theme) {
@@ -103,7 +103,7 @@ fn verdict_glyph(verdict: Verdict) -> (&'static str, Role) {
     }
 }
 
-/// Draws the list of sections, with the selected one highlighted.
+/// Draws the list of sections, highlighting the selected one.
 fn draw_section_list(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let heads: Vec<(usize, &str, Option<Verdict>)> = screen
         .sections
@@ -152,12 +152,12 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mu
     let mut top = (*view.scroll_offset("sections")).min(total.saturating_sub(height));
     let is_section = matches!(screen.sections.rows.get(screen.sections.selected), Some(MetricsRow::Section { .. }));
     if first < top || first + rows > top + height {
-        // Scroll to the title of a section, or to the beginning of a long rule.
+        // Scroll to a section's title or to the beginning of a long rule.
         top = if first < top || is_section || rows > height { first } else { first + rows - height };
     } else if is_section && first > top + height * 2 / 3 {
         top = first;
     }
-    // Selecting the first selectable row also shows the rows above it.
+    // Selecting the first selectable row also reveals the rows above it.
     if screen.sections.rows.iter().position(MetricsRow::is_selectable) == Some(screen.sections.selected) && first < height {
         top = 0;
     }
@@ -188,9 +188,9 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mu
             y += 1;
         }
     }
-    // During a search, the line above the rows already counts the matches.
+    // During a search, the line above the rows already shows the number of matches.
     if total > height && screen.sections.finder.text().is_empty() {
-        // Show a line range: a percentage would look like a metric.
+        // Show a range of lines: a percentage would look like a metric.
         let text = format!(" {}–{} of {total} ", top + 1, (top + height).min(total));
         let w = u16::try_from(display_width(&text)).unwrap_or(0);
         // Leave room for a section's mark at the end of the line.
@@ -267,7 +267,7 @@ impl Draw<'_> {
         }
     }
 
-    /// Label, number, unit, and bar of a metric.
+    /// Label, number, unit and bar of a metric.
     fn metric_line(&self, cell: &Cell, share: Option<(f64, ratatui::style::Style)>) -> Line<'static> {
         const NUMBER: usize = 13;
         const UNIT: usize = 9;
@@ -280,7 +280,7 @@ impl Draw<'_> {
             spans.push(Span::styled(align_right("not collected", NUMBER), theme.style(Role::Faint)));
             return Line::from(spans);
         }
-        // A text value may also use the room of bar and unit.
+        // A text value may also use the room for bar and unit.
         if cell.unit.is_empty() && cell.number.chars().any(char::is_alphabetic) && cell.number.len() > NUMBER {
             let room = self.columns.saturating_sub(label_room + 4);
             spans.push(Span::styled(format!(" {}", cut_end(&escape_unsafe(&cell.number), room)), theme.style(Role::Title)));
@@ -321,7 +321,7 @@ impl Draw<'_> {
         ])
     }
 
-    /// Mark, title, and estimated speedup of a rule.
+    /// Mark, title and estimated speedup of a rule.
     fn rule_head(&self, message: &Message) -> Line<'static> {
         let theme = self.theme;
         let (mark, role) = verdict_glyph(message.verdict);
@@ -389,7 +389,7 @@ impl Draw<'_> {
                 let mut heights = vec![0.0_f64; columns];
                 let mut next = 0;
                 for (c, h) in heights.iter_mut().enumerate() {
-                    // Find the step of this column: the last point at or before it.
+                    // Find the step for this column: the last point at or before it.
                     while next + 1 < points.len() && at(points[next + 1].0) <= c {
                         next += 1;
                     }

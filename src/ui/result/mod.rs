@@ -1,4 +1,4 @@
-//! Screens about one result: their common header, and drawing of the current view.
+//! Screens about one result: common header, and drawing of the current view.
 
 mod compare;
 pub mod diagnosis_charts;
@@ -69,7 +69,7 @@ fn heading_line(app: &App, screen: &ResultScreen, theme: &Theme, columns: usize)
     if let Some(d) = screen.metrics.duration(result) {
         let clocks = match result.clocks_locked {
             _ if screen.metrics.source.tool == IN_PLACE => "in place",
-            // AMD results name the tool that wrote the report, with its version.
+            // AMD results show the tool that wrote the report, with its version.
             _ if screen.subject.is_amd() => &screen.metrics.source.tool,
             Some(true) => "ncu, locked clocks",
             _ => "ncu",
@@ -160,8 +160,8 @@ fn shade_track(mut bar: Vec<Span<'static>>) -> Vec<Span<'static>> {
     bar
 }
 
-/// Brightness of a percentage of a peak: from 80 on, the unit is at its limit, according to NVIDIA's speed-of-light
-/// rule. This is not a problem by itself, so it has no warning colour.
+/// Brightness of a percentage of a peak: at 80 and above, the unit is at its limit, according to NVIDIA's
+/// speed-of-light rule. This is not a problem in itself, so it has no warning color.
 fn level_role(percent: f64) -> Role {
     if percent >= AT_LIMIT.value { Role::Peak } else { Role::Bar }
 }

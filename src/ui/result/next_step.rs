@@ -6,7 +6,7 @@ use crate::app::screens::result::hints::Line;
 use crate::app::{ActionId, App, ResultScreen, ResultView};
 use crate::report::hints::{format_threshold, format_value};
 
-/// Result screens: the reason for matching this launch, and the available actions.
+/// Result screens: the reason why this launch was matched, and the available actions.
 pub fn next(app: &App, screen: &ResultScreen) -> String {
     let key = |id| app.session.key_link(id);
     let joined = screen.sure.filter(|_| screen.view == ResultView::Metrics).map(|s| {
@@ -94,7 +94,7 @@ fn of_hints(app: &App, screen: &ResultScreen) -> String {
     let Some(hint) = screen.hints.selected_hint().or(Some(0)).and_then(|i| screen.subject.hints.get(i)) else {
         return format!("{rerun} collects what is missing; open the result alongside this report");
     };
-    // Repeat the threshold and metric of the selected number here: a narrow screen has no room for them in the list.
+    // Repeat the threshold and metric of the selected value here: a narrow screen has no room for them in the list.
     if let Some(Line::Evidence(i, e)) = screen.hints.lines.get(screen.hints.selected)
         && let Some(e) = screen.subject.hints.get(*i).and_then(|h| h.evidence.get(*e))
     {
@@ -124,16 +124,16 @@ fn of_hints(app: &App, screen: &ResultScreen) -> String {
     }
 }
 
-/// Percent of every roof below which no roof limits a kernel: NVIDIA's speed-of-light rule calls such a kernel
-/// latency-bound.
+/// If a kernel is below this percentage of every roof, no roof limits it: NVIDIA's speed-of-light rule calls such a
+/// kernel latency-bound.
 const UNDER_ALL: f64 = 60.0;
 
-/// Distance of a point from its roof, and the nearest roof for the same work.
+/// Distance between a point and its roof, and the nearest roof for the same work.
 fn of_point(plot: &roofline::Plot, p: &roofline::Point, screen: &ResultScreen, open: &str) -> String {
     let share = |p: &roofline::Point| p.achieved / p.attainable * 100.0;
     let roof = |p: &roofline::Point| if p.memory_bound { plot.placed.level_name(p.level) } else { "the compute peak" };
     let nearest = plot.points.iter().filter(|o| o.own && o.work == p.work).max_by(|a, b| share(a).total_cmp(&share(b))).unwrap_or(p);
-    // The chart's two roofs do not cover all units, but the diagnosis does: the two must agree.
+    // The chart's two roofs do not cover all units, but the diagnosis does, and the two must agree.
     let more = if share(nearest) < UNDER_ALL {
         match screen.subject.hints.first() {
             Some(hint) => format!("no roof of this chart is the limit; {}: {}", hint.id.id(), hint.headline),

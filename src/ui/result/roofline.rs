@@ -1,5 +1,5 @@
-//! Roofline screen: work over intensity, both on logarithmic scales, with the roofs at this clock, and the points of
-//! this kernel and of others.
+//! Roofline screen: work against intensity on logarithmic scales, with the roofs at this clock, and the points of
+//! this kernel and others.
 
 pub use super::roofline_chart::draw_mini_chart;
 
@@ -20,13 +20,13 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-/// Minimum width to show the list beside the plot.
+/// Minimum width to show the list next to the plot.
 const WIDE: u16 = 150;
-/// Minimum width of the list with its border.
+/// Minimum width of the list including its border.
 const SIDE: u16 = 76;
-/// Minimum rows for panels with borders.
+/// Minimum number of rows for panels to have borders.
 const FRAMED: u16 = 26;
-/// Legend for the size of other results' points.
+/// Legend for the sizes of other results' points.
 const POINTS: &str = "  ● long • short duration, this result's ";
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
@@ -67,7 +67,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
         vec![Span::styled("Points", theme.style(Role::Title)), Span::styled(format!("{POINTS}{}", theme.accent()), theme.style(Role::Dim))];
     let mut inner = Panel::new(title).focused().draw(frame, list, true, theme);
     if area.width < WIDE {
-        // Put both into one panel, since another border does not fit.
+        // Put both into one panel, since there is no room for another border.
         let tall = u16::try_from(notes.len()).unwrap_or(0).min(inner.height.saturating_sub(3));
         let text = Rect { y: inner.bottom().saturating_sub(tall), height: tall, ..inner };
         inner.height -= tall;
@@ -114,12 +114,12 @@ fn draw_narrow(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &
     draw_lines(frame, text, truncate_lines(notes, n.into(), area.width.into()));
 }
 
-/// Returns true if work was counted, and is zero in every known precision.
+/// Returns true if work was counted and is zero in every known precision.
 fn no_work(plot: &Plot) -> bool {
     !plot.placed.work.is_empty() && plot.placed.work.iter().all(|w| w.achieved == Some(0.0))
 }
 
-/// Measured rates if nothing can be plotted: traffic of each level and work, relative to their peaks.
+/// Measured rates, for use if nothing can be plotted: traffic of each level and work, relative to the peaks.
 fn rate_lines(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     let rate = |v: f64, unit: &str| {
@@ -165,7 +165,7 @@ fn rate_lines(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> 
     all
 }
 
-/// SM clock for which the roofs are drawn.
+/// SM clock at which the roofs are drawn.
 fn clock_note(plot: &Plot) -> String {
     plot.placed.clock.map_or_else(String::new, |c| {
         let (number, unit) = human_number(c, "cycle/second");

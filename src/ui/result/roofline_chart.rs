@@ -1,4 +1,4 @@
-//! Roofline chart: roofs by precision, memory levels as slopes, points; labels are drawn only over blank cells.
+//! Roofline chart: roofs by precision, memory levels as slopes, and points; labels are drawn only over blank cells.
 
 use super::super::chart::Canvas;
 use super::super::text::align_right;
@@ -12,12 +12,12 @@ use ratatui::text::{Line, Span};
 
 /// Width of the numbers to the left of the chart.
 const SCALE: usize = 13;
-/// Maximum distance of a slope's name, in columns.
+/// Maximum distance between a slope and its name, in columns.
 const FAR: usize = 16;
-/// Dot spacing of roofs for work that this result does not contain.
+/// Spacing of the dots in roofs for work that this result does not contain.
 const DOTTED: usize = 6;
 
-/// Colour of a memory level's slope: the farther from the SM, the brighter.
+/// Color of a memory level's slope: the farther from the SM, the brighter.
 fn slope_role(level: Level) -> Role {
     match level {
         Level::Dram => Role::Text,
@@ -26,7 +26,7 @@ fn slope_role(level: Level) -> Role {
     }
 }
 
-/// Glyph of a memory level's points.
+/// Glyph for a memory level's points.
 pub fn level_mark(level: Level) -> &'static str {
     match level {
         Level::Dram => "●",
@@ -35,7 +35,7 @@ pub fn level_mark(level: Level) -> &'static str {
     }
 }
 
-/// Ranges of both axes, as powers of ten.
+/// Ranges of both axes, in powers of ten.
 struct Axes {
     x: (f64, f64),
     y: (f64, f64),
@@ -51,7 +51,7 @@ fn fit_axes(plot: &Plot) -> Option<Axes> {
     if top <= 0.0 || slopes.is_empty() {
         return None;
     }
-    // Include the ridge points of all used roofs and slopes, with a part of the slopes to their left.
+    // Include the ridge points of all used roofs and slopes, and part of the slopes to the left of them.
     let used: Vec<f64> = roofs.iter().filter(|r| r.used).map(|r| r.peak).collect();
     let peaks = if used.is_empty() { vec![top] } else { used };
     let ridges = || peaks.iter().chain([&top]).flat_map(|p| slopes.iter().map(move |s| p / s));
@@ -61,7 +61,7 @@ fn fit_axes(plot: &Plot) -> Option<Axes> {
     let high_x = ridges().chain(intensities()).fold(0.0, f64::max) * 4.0;
     let low_y = own().map(|p| p.achieved).fold(peaks.iter().copied().fold(top, f64::min) / 300.0, f64::min);
     let (x, y) = ((low_x.log10(), high_x.log10()), ((low_y / 3.0).log10(), (top * 2.5).log10()));
-    // Own points are always inside, unless they are extremely far away: an arrow at the edge marks such points.
+    // Own points are always inside, unless they are extremely far away, in which case an arrow at the edge marks them.
     Some(Axes { x: (x.0.max(x.1 - MOST_DECADES), x.1), y: (y.0.max(y.1 - MOST_DECADES), y.1) })
 }
 
@@ -108,14 +108,14 @@ impl Taken {
         }
     }
 
-    /// Returns true if these cells and their direct neighbours in the row are free.
+    /// Returns true if these cells and their direct neighbors in the row are free.
     fn is_free(&self, x: usize, y: usize, wide: usize) -> bool {
         let (from, to) = (x.saturating_sub(1), (x + wide + 1).min(self.columns));
         x + wide <= self.columns && self.cells.get(y * self.columns + from..y * self.columns + to).is_some_and(|c| !c.contains(&true))
     }
 }
 
-/// A point on the chart: column, row, glyph, colour.
+/// A point on the chart: column, row, glyph, color.
 type Placed = (usize, usize, &'static str, Role);
 
 /// Draws roofs and points; if the width of the scale is not 0, also numbers and names.
@@ -172,7 +172,7 @@ fn draw_chart(frame: &mut Frame<'_>, area: Rect, (selected, plot, axes): (usize,
     }
 }
 
-/// Places other points first, own points over them, and the selected point last. Points outside of the chart become
+/// Places other points first, own points over them, and the selected point last. Points outside the chart become
 /// arrows at its edge.
 fn place_points(selected: usize, plot: &Plot, (columns, rows): (usize, usize), (to_x, to_y): To<'_>) -> Vec<Placed> {
     let selected = plot.points.get(selected);
@@ -194,7 +194,7 @@ fn place_points(selected: usize, plot: &Plot, (columns, rows): (usize, usize), (
             p if p.marked => Role::Mark,
             _ => Role::Faint,
         };
-        // Without traffic, the intensity is infinite: the point is beyond the right edge.
+        // Without traffic, the intensity is infinite, so the point is beyond the right edge.
         let x = if point.intensity.is_finite() { (to_x(point.intensity) / 2.0).round() } else { f64::INFINITY };
         let y = (to_y(point.achieved) / 4.0).floor();
         let glyph = match (x, y) {
@@ -221,10 +221,10 @@ fn draw_scales(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize
     for power in decades(axes.y).rev() {
         let (number, unit) = human_number(10_f64.powi(power), "flop/second");
         let number = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { &number };
-        // From 1,000 TFLOP/s on, use PFLOP/s to save room.
+        // From 1,000 TFLOP/s, use PFLOP/s to save room.
         let text = if power < 16 { format!("{number} {unit}") } else { format!("{:.0} PFLOP/s", 10_f64.powi(power - 15)) };
         let y = ((axes.y.1 - f64::from(power)) / (axes.y.1 - axes.y.0) * (rows - 1) as f64).round() as u16;
-        // With many powers of ten in few rows, some remain without a number.
+        // With many powers of ten in few rows, some remain unlabeled.
         if y >= free {
             let text = align_right(&text, SCALE - 1);
             frame.render_widget(Line::styled(text, faint), Rect { x: area.x, y: area.y + y, width: SCALE as u16, height: 1 });
@@ -255,7 +255,7 @@ fn draw_scales(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize
 
 type To<'a> = (&'a dyn Fn(f64) -> f64, &'a dyn Fn(f64) -> f64);
 
-/// Draws the names of roofs and slopes over blank cells; names without room are only in the legend.
+/// Draws the names of roofs and slopes over blank cells; names that do not fit are only in the legend.
 fn draw_labels(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -304,7 +304,7 @@ fn draw_labels(
         let Some(peak) = t.peak.filter(|p| *p > 0.0) else { continue };
         let (number, unit) = human_number(peak, "byte/second");
         let text = format!("{} {number} {unit}", plot.placed.level_name(t.level));
-        // Put the name beside its slope, searching from the middle of the chart down, then up; never above the highest
+        // Put the name next to its slope, searching from the middle of the chart down, then up; never above the highest
         // roof, where the slope ends.
         let (first, middle) = (row_of(to_y(top)), rows / 2);
         let down = (middle.max(first)..rows).chain((first..middle).rev());
@@ -313,7 +313,7 @@ fn draw_labels(
             (to_x(value / peak) / 2.0).round()
         };
         let wide = display_width(&text);
-        // Try the nearest free cell, then ones farther out: a flat slope covers many columns of a single row.
+        // Try the nearest free cell, then cells farther out: a flat slope covers many columns of a single row.
         let beside = |(x, y): (usize, usize)| {
             (2..FAR).flat_map(move |d| [Some(x + d), x.checked_sub(wide + d)].into_iter().flatten().map(move |x| (x, y)))
         };
@@ -325,14 +325,14 @@ fn draw_labels(
     }
 }
 
-/// Legend of glyphs and colours.
+/// Legend of glyphs and colors.
 pub fn legend_spans(plot: &Plot, theme: &Theme) -> Vec<Span<'static>> {
     let mut out = Vec::new();
     for level in Level::ALL.into_iter().filter(|l| plot.points.iter().any(|p| p.level == *l)) {
         out.push(Span::styled(format!("{} {}  ", level_mark(level), plot.placed.level_name(level)), theme.style(Role::Dim)));
     }
     let there = |p: Precision| plot.known_roofs().iter().any(|r| r.work.precision == p);
-    // Identical lines explain nothing: without colours, the names on the chart are enough.
+    // Identical lines explain nothing: without colors, the names on the chart are enough.
     let coloured = |p: &Precision| theme.style(Role::Work(*p)).fg.is_some();
     for precision in Precision::ALL.into_iter().filter(|p| there(*p)).filter(coloured) {
         out.push(Span::styled("━ ", theme.style(Role::Work(precision))));

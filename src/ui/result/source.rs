@@ -54,7 +54,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
         Span::styled(format!(", {order}   {} {}", format_count(listing.samples), listing.unit), theme.style(Role::Dim)),
     ];
     if bordered {
-        // Draw details of the selected row beside the list on a wide terminal, else below it.
+        // Draw details of the selected row next to the list on a wide terminal, otherwise below it.
         let split = if area.width >= BESIDE {
             let [a, b] = Layout::horizontal([Constraint::Min(90), Constraint::Length(area.width * 2 / 5)]).areas(main);
             let [stalls, sass] = Layout::vertical([Constraint::Length(WAITS), Constraint::Min(3)]).areas(b);
@@ -100,7 +100,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     }
 }
 
-/// Says what the result lacks, and the command that collects it.
+/// Explains which data the result lacks, and the command that collects it.
 fn draw_missing(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &Listing, theme: &Theme) {
     let columns = usize::from(area.width.saturating_sub(6)).clamp(20, 90);
     let command = if screen.subject.is_amd() {
@@ -118,15 +118,15 @@ fn draw_missing(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listin
     frame.render_widget(Text::from(out), at);
 }
 
-/// Minimum rows of a body for panels with borders.
+/// Minimum number of rows of a body for panels to have borders.
 const BORDERED: u16 = 24;
-/// Minimum width to show the selected line's instructions beside the list.
+/// Minimum width to show the selected line's instructions next to the list.
 const BESIDE: u16 = 150;
-/// Rows of the panel with the stalls of the selected row.
+/// Number of rows of the panel with the stalls of the selected row.
 const WAITS: u16 = 8;
-/// Minimum rows of the panel with the selected line's instructions.
+/// Minimum number of rows of the panel with the selected line's instructions.
 const SASS: u16 = 6;
-/// Brightness of the stall reasons with their own part of the bar.
+/// Brightness of the stall reasons that have their own part of the bar.
 const REASONS: [Role; 5] = [Role::Peak, Role::Bar, Role::Dim, Role::Faint, Role::Border];
 
 /// Counters of the selected row.
@@ -138,7 +138,7 @@ fn selected_counts<'a>(screen: &ResultScreen, listing: &'a Listing) -> Option<&'
     }
 }
 
-/// Draws the stall reasons of the selected row as a bar, and its counters.
+/// Draws the stall reasons of the selected row as a bar, plus the row's counters.
 fn draw_stalls(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &Listing, theme: &Theme) {
     let inner = Panel::new(vec![Span::styled("Selected", theme.style(Role::Title))]).draw(frame, area, true, theme);
     let columns = usize::from(inner.width);
@@ -153,7 +153,7 @@ fn draw_stalls(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing
         if rest > 0.005 {
             shares.push(Share { name: "other".to_owned(), share: rest, style: theme.style(Role::BarEmpty), letter: None });
         }
-        // Replace the line of stalls by a bar and its legend.
+        // Replace the line of stalls with a bar and its legend.
         text.remove(1);
         let mut picture = vec![stacked_bar(&shares, columns)];
         picture.extend(share_legend(&shares, columns, 3, theme.style(Role::Text), theme));
@@ -212,7 +212,7 @@ struct Columns {
     place: usize,
 }
 
-/// Minimum width to show counters beside code in program order; the panel of the selected line also contains them.
+/// Minimum width to show counters next to code in program order; the panel of the selected line also contains them.
 const ROOMY: usize = 140;
 
 fn fit_layout(columns: usize, screen: &ResultScreen, listing: &Listing) -> Columns {

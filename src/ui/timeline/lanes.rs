@@ -1,4 +1,4 @@
-//! Lanes as coloured cells.
+//! Lanes as colored cells.
 
 use crate::analysis::timeline::Category;
 use crate::analysis::triage::TimeCategory;
@@ -8,7 +8,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 
-/// Colour of a category: device operations have the colours of the time breakdown; calls have the colour of the idle
+/// Color of a category: device operations have the colors of the time breakdown; calls have the color of the idle
 /// time that they cause.
 pub fn category_role(category: Category) -> Role {
     match category {
@@ -33,14 +33,14 @@ pub fn category_role(category: Category) -> Role {
 pub struct Lit {
     /// The event at the cursor.
     pub selected: Option<usize>,
-    /// The event linked with the selected one.
+    /// The event linked to the selected one.
     pub other: Option<usize>,
 }
 
-/// Draws glyphs into the rows of a lane; text is in the first row. `matched` is true for the columns of search matches.
+/// Draws glyphs into the rows of a lane; text is in the first row. `matched` is true for columns with search matches.
 pub fn draw(buffer: &mut Buffer, area: Rect, glyphs: &[Glyph], lit: Lit, matched: &[bool], ascii: bool, theme: &Theme) {
     let mono = theme.style(Role::Part(TimeCategory::Kernels)).fg.is_none();
-    // Without blocks of colour, events are text, which does not repeat.
+    // Without colored blocks, events are drawn as text, which is not repeated in every row.
     let rows = if ascii || mono { 1 } else { area.height };
     for row in 0..rows {
         draw_row(buffer, area, (row, rows), glyphs, lit, matched, (ascii, mono), theme);
@@ -69,12 +69,12 @@ fn draw_row(
         } else if other {
             own.add_modifier(Modifier::REVERSED | Modifier::BOLD | Modifier::UNDERLINED)
         } else if !mono && glyph.category.is_some_and(Category::is_enclosing) {
-            // Ranges enclose the activities, and must not outshine them.
+            // Ranges enclose the activities and must not outshine them.
             theme.style(Role::Text).bg(theme.style(Role::Border).fg.unwrap_or_default())
         } else {
             own.add_modifier(Modifier::REVERSED)
         };
-        // Plain text has no blocks of colour: brackets mark both ends of an event.
+        // Plain text has no colored blocks: brackets mark both ends of an event.
         let bare = ascii && mono;
         let (symbol, style): (&str, Style) = match &glyph.fill {
             Fill::Blank => continue,

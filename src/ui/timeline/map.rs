@@ -1,4 +1,4 @@
-//! Map of the whole run in two lines: utilisation of the devices, idle causes, steps, and the visible window.
+//! Map of the whole run in two lines: utilization of the devices, idle causes, steps, and the visible window.
 
 use super::lanes::{self, Lit};
 use crate::analysis::timeline::{GroupKey, Window};
@@ -10,13 +10,13 @@ use crate::ui::{Role, Theme};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-/// Steps with a tick, unless the ticks would be closer than every third column.
+/// Steps to mark with ticks; `None` if there are none, or if the ticks would be closer than every third column.
 fn marked_steps(report: &Report, columns: usize) -> Option<&[Step]> {
     let steps = &report.whole_triage()?.steps;
     (!steps.is_empty() && steps.len() * 3 <= columns).then_some(steps)
 }
 
-/// Columns of the phases that the verdict leaves out, with their names, if there is room for them.
+/// Columns of the phases excluded from the verdict, with their names, if there is room for them.
 fn named_phases(report: &Report, whole: Window) -> impl Iterator<Item = (usize, &'static str)> {
     let phases = report.whole_triage().map_or(&[][..], |t| &t.left_out).iter();
     phases.filter_map(move |left| {
@@ -27,7 +27,7 @@ fn named_phases(report: &Report, whole: Window) -> impl Iterator<Item = (usize, 
     })
 }
 
-/// Says what the second line marks: `view, phases, steps`.
+/// Names the marks on the second line: `view, phases, steps`.
 pub fn label(report: &Report, look: &Look<'_>, columns: usize) -> String {
     let whole = Window::new(look.timeline.span.0, look.timeline.span.1, columns.max(1));
     let phases = named_phases(report, whole).next().is_some();
@@ -35,7 +35,7 @@ pub fn label(report: &Report, look: &Look<'_>, columns: usize) -> String {
     words.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// Draws the map, and marks the window from `shown.start` to `shown.end`.
+/// Draws the map and marks the window from `shown.start` to `shown.end`.
 pub fn draw(buffer: &mut Buffer, area: Rect, report: &Report, look: &Look<'_>, shown: Window, ascii: bool, theme: &Theme) {
     let columns = usize::from(area.width);
     if columns == 0 || area.height == 0 {

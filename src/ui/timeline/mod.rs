@@ -27,7 +27,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span, Text};
 
-/// Minimum width to show the window's figures beside the details.
+/// Minimum width to show the window's figures next to the details.
 const BESIDE: u16 = 120;
 
 /// Number of rows of the pane below: the rows that the timeline does not need, within bounds.
@@ -48,19 +48,19 @@ fn blank_rows(screen: &TimelineScreen, height: u16) -> usize {
     if screen.lines.len() + groups <= room { groups } else { 0 }
 }
 
-/// Most rows of a lane.
+/// Maximum number of rows per lane.
 const TALLEST: u16 = 3;
 
 /// Heights in the list of rows.
 #[derive(Clone, Copy)]
 struct Spacing {
-    /// A blank row before each device and thread.
+    /// True if a blank row precedes each device and thread.
     blank: bool,
-    /// Rows of a lane.
+    /// Number of rows per lane.
     lane: u16,
 }
 
-/// Rows of a lane, so that a few lanes fill the room.
+/// Number of rows per lane with which a few lanes fill the room.
 fn lane_height(room: u16, lines: usize, blank: usize) -> u16 {
     let each = usize::from(room).saturating_sub(blank) / lines.max(1);
     u16::try_from(each).unwrap_or(TALLEST).clamp(1, TALLEST)
@@ -114,7 +114,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &TimelineScreen, v
     let pane = pane_rows(rest.height, screen.lines.len() + blank).min(rest.height / 2 + 1);
     let room = rest.height.saturating_sub(pane);
     let rows = split_top(&mut rest, room);
-    // Without blocks of colour, a lane is one row of text.
+    // Without colored blocks, a lane is a single row of text.
     let plain = view.ascii || theme.style(Role::Part(TimeCategory::Kernels)).fg.is_none();
     let spacing = Spacing { blank: blank > 0, lane: if plain { 1 } else { lane_height(room, screen.lines.len(), blank) } };
     draw_rows(frame, rows, body(rows), (&look, screen, window), spacing, view, theme);
@@ -184,7 +184,7 @@ fn map_labels(look: &Look<'_>, marks: &str, columns: usize, theme: &Theme) -> Ve
     vec![Line::styled(cut_end(&format!("{device}, all"), columns), dim), Line::styled(cut_end(marks, columns), dim)]
 }
 
-/// Draws the axis, with the cursor and the mark.
+/// Draws the axis with the cursor and the mark.
 fn draw_axis(frame: &mut Frame<'_>, area: Rect, lanes: Rect, (report, screen, window): (&Report, &TimelineScreen, Window), theme: &Theme) {
     let cursor = screen.place.map_or(0, |p| p.cursor);
     // Omit labels that the cursor or the mark would overlap.
@@ -204,7 +204,7 @@ fn draw_axis(frame: &mut Frame<'_>, area: Rect, lanes: Rect, (report, screen, wi
         theme.style(Role::Key),
     );
     frame.render_widget(Line::from(label), Rect { x: area.x + 2, width: lanes.x - area.x - 2, height: 1, ..area });
-    // Omit steps that would be closer than every third column.
+    // Omit the steps if they would be closer than every third column.
     let all = report.whole_triage().map_or(&[][..], |t| &t.steps);
     let steps: Vec<i64> = all.iter().map(|s| s.start).filter(|&s| window.contains(s)).collect();
     for &start in steps.iter().filter(|_| steps.len() * 3 <= window.columns) {
@@ -327,7 +327,7 @@ fn draw_rows(
     }
 }
 
-/// Glyphs of a row, and true for each column with a search match.
+/// Glyphs of a row, and true for each column that contains a search match.
 fn row_glyphs(look: &Look<'_>, screen: &TimelineScreen, row: Row, window: Window) -> (Vec<paint::Glyph>, Vec<bool>) {
     let Some(group) = look.group(row) else { return (Vec::new(), Vec::new()) };
     let search = screen.search.as_ref().filter(|s| s.matches.total > 0);

@@ -1,4 +1,4 @@
-//! Details at the cursor, and figures of the marked time.
+//! Details at the cursor, and figures for the marked time span.
 
 use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::metric::human_number;
@@ -72,8 +72,8 @@ pub fn cursor_pane(
     match look.content_at(line, place.cursor, window) {
         CursorContent::Event(_, event) => {
             let category = look.events.category(event);
-            // The kind already says that the event is a launch call: show the name of the kernel, unless the call
-            // launched a graph.
+            // The kind already indicates a launch call: show the name of the kernel, unless the call launched a
+            // graph.
             let named = match event {
                 Event::LaunchCall(row) if look.events.graph_kernels(row).is_none() => Event::Launch(row),
                 other => other,
@@ -95,7 +95,7 @@ pub fn cursor_pane(
             }
             // Put long values last, where they may be truncated.
             let full = escape_unsafe(&describe::full_name(&look.events, named)).into_owned();
-            // If the column contains several events, report their number.
+            // If the column contains several events, show their number.
             let (start, end) =
                 (window.column_start(window.column_at(place.cursor)), window.column_start(window.column_at(place.cursor) + 1));
             let many: usize =
@@ -155,7 +155,7 @@ pub fn cursor_pane(
     }
 }
 
-/// First hint of a launch, if ncu measured it.
+/// First hint on a launch, if ncu measured it.
 fn launch_diagnosis(report: &Report, event: Event) -> Option<String> {
     let Event::Launch(launch) = event else { return None };
     let (other, pair) = report.find_pair(launch)?;
@@ -163,7 +163,7 @@ fn launch_diagnosis(report: &Report, event: Event) -> Option<String> {
     Some(format!("{}: {}", hint.id.id(), hint.headline))
 }
 
-/// Labelled pieces of text, wrapped into lines.
+/// Labeled pieces of text, wrapped into lines.
 fn flow_pieces(label: &str, pieces: Vec<(String, Role)>, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out: Vec<Line<'static>> = Vec::new();
     let mut used = usize::MAX;
@@ -183,13 +183,13 @@ fn flow_pieces(label: &str, pieces: Vec<(String, Role)>, columns: usize, theme: 
     out
 }
 
-/// Name of an idle category; without colours, its letter in the rows comes first.
+/// Name of an idle category; without colors, preceded by the letter that represents it in the rows.
 fn idle_label(part: TimeCategory, theme: &Theme) -> String {
     let letter = if theme.style(Role::Part(part)).fg.is_none() { format!("{} ", part.letter().to_lowercase()) } else { String::new() };
     format!("{letter}{}", part.short_label())
 }
 
-/// Activity of the devices in a window, computed only from their lanes, so that it is available at once.
+/// Activity of the devices in a window, computed from their lanes alone, so that it is available immediately.
 fn activity_lines(look: &Look<'_>, from: i64, to: i64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     const WORDS: [(Category, &str); 4] =
         [(Category::Kernel, "kernels"), (Category::Collective, "collectives"), (Category::Copy, "memcpys"), (Category::Set, "memsets")];
@@ -212,11 +212,11 @@ fn activity_lines(look: &Look<'_>, from: i64, to: i64, columns: usize, theme: &T
             let mut pieces: Vec<(String, Role)> = shown
                 .map(|(part, ns)| (format!("{} {}", idle_label(part, theme), format_percent(percent(ns))), Role::Part(part)))
                 .collect();
-            // Only the longest gaps are kept with their causes, and gaps that were not recorded have none.
+            // Causes are kept only for the longest gaps, and gaps that were not recorded have no cause.
             if rest >= 0.5 {
                 pieces.push((format!("no cause known {}", format_percent(rest)), Role::Dim));
             }
-            // A device without any gap with a cause needs no row of causes.
+            // If a device has no gap with a known cause, it needs no row of causes.
             if pieces.iter().any(|p| p.1 != Role::Dim) {
                 out.extend(flow_pieces("  idle", pieces, columns, theme));
             }
@@ -258,7 +258,7 @@ pub fn window_pane(report: &Report, look: &Look<'_>, screen: &TimelineScreen, wi
     // The waves of a kernel are not a run, so triage does not apply.
     let run = !look.events.profile.ranges.is_hardware();
     let judged = screen.judged.as_ref().filter(|j| run && (marked.is_none() || j.window == (from, to)));
-    // Part of a step says nothing of what limits the run.
+    // Part of a step says nothing about what limits the run.
     let step = report.whole_triage().and_then(|t| t.step_stats()).map(|s| s.median);
     let short = run && step.is_some_and(|step| to - from < step);
     if short {
@@ -268,7 +268,8 @@ pub fn window_pane(report: &Report, look: &Look<'_>, screen: &TimelineScreen, wi
     match judged.map(|j| (&j.triage, j.window)) {
         Some((Some(Some(triage)), of)) if of == (from, to) => {
             if !short {
-                // With the steady state in view, its verdict is that of the overview: the warm-up around it is no reason for another.
+                // With the steady state in view, use the overview's verdict: the warm-up around it is no reason for a
+                // different one.
                 let steady = report.whole_triage().filter(|t| marked.is_none() && t.outside.is_some());
                 let steady = steady.filter(|t| from <= t.window.0 && t.window.1 <= to);
                 lines.extend(limit_lines(steady.map_or(triage, |t| t), if steady.is_some() { 1 } else { 2 }, columns, theme));
@@ -282,7 +283,7 @@ pub fn window_pane(report: &Report, look: &Look<'_>, screen: &TimelineScreen, wi
     Pane { title, lines }
 }
 
-/// Lines of the first findings.
+/// Lines with the first findings.
 fn limit_lines(triage: &Triage, most: usize, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     for finding in triage.findings.iter().filter(|f| f.id != Verdict::ShortCapture && f.gain_percent() >= 1.0).take(most) {
@@ -298,7 +299,7 @@ fn limit_lines(triage: &Triage, most: usize, columns: usize, theme: &Theme) -> V
     out
 }
 
-/// Lines of the first kernels.
+/// Lines with the first kernels.
 fn kernel_lines(look: &Look<'_>, triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     for (at, (kernel, ns, count)) in triage.kernels.iter().take(4).enumerate() {

@@ -1,11 +1,11 @@
-//! Badges of severities and diagnoses; the glyphs are distinct even without colours.
+//! Badges for severities and diagnoses; the glyphs are distinct even without colors.
 
 use super::super::{Role, Theme};
 use crate::analysis::hints::{Diagnosis, FirstHint, Severity};
 use crate::ui::text::align_left;
 use ratatui::text::Span;
 
-/// Glyph and colour of a severity.
+/// Glyph and color of a severity.
 pub fn severity_glyph(severity: Severity) -> (&'static str, Role) {
     match severity {
         Severity::Healthy => ("✓", Role::Good),
@@ -15,7 +15,7 @@ pub fn severity_glyph(severity: Severity) -> (&'static str, Role) {
     }
 }
 
-/// Share of all kernels' time at stake from which a hint is in the colours of a high or medium severity.
+/// Minimum share of all kernels' time at stake for a hint to have the color of high or medium severity.
 const STAKES: [(f64, Role); 2] = [(0.05, Role::Bad), (0.01, Role::Warn)];
 
 /// Badge of a first hint in a table: glyph and id.
@@ -23,8 +23,8 @@ pub fn hint_badge(id: Diagnosis, severity: Severity, columns: usize, theme: &The
     badge(id, severity, severity_glyph(severity).1, columns, theme)
 }
 
-/// Badge of a kernel's first hint beside other kernels: the glyph has the severity for the kernel, and the colour is no
-/// stronger than what is at stake of the time of all kernels, of which the kernel takes `share`, 0 to 1.
+/// Badge of a kernel's first hint in a list of kernels. The glyph shows the severity for the kernel itself; the color
+/// is limited by the time at stake relative to all kernels, of whose time the kernel takes `share`, 0 to 1.
 pub fn staked_badge(hint: &FirstHint, share: f64, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
     let own = severity_glyph(hint.severity).1;
     let role = match hint.gain {

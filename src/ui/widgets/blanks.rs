@@ -1,12 +1,12 @@
-//! Removes the invisible part of the style of blanks, to send fewer bytes over slow connections.
+//! Removes the invisible part of the style of spaces, to send fewer bytes over slow connections.
 
 use ratatui::buffer::Buffer;
 use ratatui::style::{Color, Modifier};
 
-/// Modifiers that are visible on a blank.
+/// Modifiers that are visible on a space.
 const SEEN: Modifier = Modifier::REVERSED.union(Modifier::UNDERLINED).union(Modifier::CROSSED_OUT);
 
-/// Clears the invisible style of each blank: otherwise, blanks of different styles would be resent.
+/// Clears the invisible style of each space; otherwise, spaces with different styles would be resent.
 pub fn normalize_blanks(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         if cell.symbol() == " " && !cell.modifier.intersects(SEEN) {

@@ -1,4 +1,4 @@
-//! Change bar: a decrease grows to the left of the middle, an increase to the right.
+//! Change bar: a decrease grows to the left from the middle, an increase to the right.
 
 use super::super::{Role, Theme};
 use crate::ui::text::bar;

@@ -1,11 +1,11 @@
-//! Filter of a list in the line above it.
+//! Filter of a list, shown in the line above it.
 
 use super::super::{Role, Theme};
 use crate::app::overlay::FilterInput;
 use crate::ui::text::{LinePart, part};
 use ratatui::text::Span;
 
-/// The pattern, with a cursor while it is typed; `None` without a filter.
+/// The pattern, with a cursor while the user is typing; `None` if there is no filter.
 pub fn filter_part(filter: &FilterInput, theme: &Theme) -> Option<LinePart> {
     let pattern = filter.text();
     if !filter.typing && pattern.is_empty() {

@@ -6,8 +6,8 @@ use ratatui::style::Modifier;
 use ratatui::text::Span;
 
 /// Bar of `columns` columns, filled to `share` (0 to 1), with a visible empty part and a tick at a threshold (0 to 1).
-/// A bar that reaches the threshold is brighter, but has no warning colour: reaching a threshold is not a problem by
-/// itself.
+/// A bar that reaches the threshold is brighter but has no warning color, because reaching a threshold is not a problem
+/// in itself.
 pub fn gauge(share: f64, columns: usize, threshold: Option<f64>, theme: &Theme) -> Vec<Span<'static>> {
     let reached = threshold.is_some_and(|t| share >= t);
     let style = theme.style(if reached { Role::Peak } else { Role::Bar });

@@ -1,4 +1,4 @@
-//! Gauges of unit utilisation for a result.
+//! Gauges of unit utilization for a result.
 
 use super::super::{Role, Theme};
 use super::gauge;
@@ -8,7 +8,7 @@ use crate::model::{Metrics, ResultMetrics};
 use crate::ui::text::{align_left, align_right};
 use ratatui::text::{Line, Span};
 
-/// Labels of the four main figures, and their metrics.
+/// Labels of the four main figures, and the metrics for them.
 pub const FIGURES: [(&str, &[&str]); 4] = [
     ("compute", &["sm__throughput.avg.pct_of_peak_sustained_elapsed", "GPU Speed Of Light Throughput: Compute (SM) Throughput"]),
     ("memory", &["gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "GPU Speed Of Light Throughput: Memory Throughput"]),
@@ -23,10 +23,10 @@ pub const FIGURES: [(&str, &[&str]); 4] = [
     ("occupancy", &["sm__warps_active.avg.pct_of_peak_sustained_active", "Occupancy: Achieved Occupancy"]),
 ];
 
-/// Width of the labels before the bars.
+/// Width of the labels in front of the bars.
 const WORD: usize = 10;
 
-/// Gauge of each measured figure.
+/// One gauge per measured figure.
 pub fn gauge_lines(metrics: &Metrics, result: &ResultMetrics, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let lookup = Lookup::new(metrics, result);
     let bar = columns.saturating_sub(WORD + 5);

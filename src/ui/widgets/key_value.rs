@@ -5,7 +5,7 @@ use crate::ui::text::{align_left, wrap_text};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-/// One line per pair, more if wrapped; keys in `dim`, values in `text`.
+/// One line per pair, or more if wrapped; keys in `dim`, values in `text`.
 pub fn key_value_lines<'a>(
     all: impl IntoIterator<Item = (&'a str, &'a str)>,
     (word, columns): (usize, usize),

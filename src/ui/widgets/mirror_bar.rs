@@ -9,7 +9,7 @@ use ratatui::text::Span;
 /// Width of a percentage.
 const FIGURE: usize = 4;
 
-/// Draws the first value (0 to 1) to the left of the name and the second to the right, each as a bar with its
+/// Draws the first value (0 to 1) to the left of the name and the second to the right, each as a bar with a
 /// percentage. Bars of values at or above the threshold are brighter.
 pub fn mirror_bar(
     name: &str,

@@ -1,10 +1,10 @@
-//! Range bar: full up to the lower end, shaded up to the upper end.
+//! Range bar: solid up to the lower end, shaded up to the upper end.
 
 use super::super::{Role, Theme};
 use ratatui::style::Style;
 use ratatui::text::Span;
 
-/// Bar of `columns` columns for a value between `least` and `most` (both 0 to 1): full up to `least`, shaded up to
+/// Bar of `columns` columns for a value between `least` and `most` (both 0 to 1): solid up to `least`, shaded up to
 /// `most`, the rest empty.
 pub fn range_bar(least: f64, most: f64, columns: usize, style: Style, theme: &Theme) -> Vec<Span<'static>> {
     let at = |share: f64| ((share.clamp(0.0, 1.0) * columns as f64).round() as usize).min(columns);

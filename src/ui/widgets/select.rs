@@ -1,4 +1,4 @@
-//! Highlight of the selected row that keeps the colours of its content.
+//! Highlight of the selected row that preserves the colors of its content.
 
 use super::super::{Role, Theme};
 use ratatui::buffer::Buffer;
@@ -8,8 +8,8 @@ use ratatui::style::Modifier;
 /// Block elements: parts of charts rather than text.
 const BLOCKS: std::ops::RangeInclusive<char> = '▀'..='▟';
 
-/// Highlights a row that is already drawn. Severities keep their colours, even if the selection has its own text
-/// colour; dimmed text becomes normal, because the background is brighter.
+/// Highlights a row that has already been drawn. Severities keep their colors even if the selection has its own text
+/// color; dimmed text becomes normal, because the background is brighter.
 pub fn highlight_row(buffer: &mut Buffer, area: Rect, theme: &Theme) {
     let selected = theme.style(Role::Selected);
     let colour = |role| theme.style(role).fg;
@@ -22,7 +22,7 @@ pub fn highlight_row(buffer: &mut Buffer, area: Rect, theme: &Theme) {
         let severity = own.is_some() && severities.contains(&own);
         let drawn = cell.symbol().chars().next().is_some_and(|c| BLOCKS.contains(&c));
         match (selected.fg, severity) {
-            // A bar in the selection's text colour would look like a hole.
+            // A bar in the selection's text color would look like a hole.
             (Some(_), _) if drawn => {
                 cell.set_style(selected);
                 if let Some(own) = own {
@@ -30,7 +30,7 @@ pub fn highlight_row(buffer: &mut Buffer, area: Rect, theme: &Theme) {
                 }
             }
             (Some(fg), true) => {
-                // Its own colour as the background makes it visible in the row.
+                // Used as the background, the cell's own color makes it visible in the row.
                 let ground = own.unwrap_or(fg);
                 cell.set_style(selected.bg(ground));
             }

@@ -1,7 +1,7 @@
-//! Sparkline: a value over time in one row, the latest on the right.
+//! Sparkline: a value over time in one row, latest on the right.
 
-/// The last `columns` shares (0 to 1) as eighth blocks, one column each; missing values are blank, non-zero values are
-/// always visible.
+/// The last `columns` shares (0 to 1) as eighth blocks, one column each; missing values are blank, and non-zero values
+/// are always visible.
 pub fn share_sparkline(shares: impl DoubleEndedIterator<Item = Option<f64>>, columns: usize) -> String {
     const LEVELS: [char; 9] = ['▁', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let mut out: Vec<char> = shares

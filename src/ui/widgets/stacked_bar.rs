@@ -1,4 +1,4 @@
-//! Stacked bar of shares, and its legend.
+//! Stacked bar of shares and its legend.
 
 use super::super::{Role, Theme};
 use crate::analysis::labels::{cut_end, display_width};
@@ -12,11 +12,11 @@ pub struct Share {
     pub name: String,
     pub share: f64,
     pub style: Style,
-    /// Letter that stands for the part without colours, in all bars of a screen.
+    /// Letter that represents the part in all bars of a screen if there are no colors.
     pub letter: Option<&'static str>,
 }
 
-/// Glyphs that distinguish parts without letters and colours.
+/// Glyphs that distinguish parts without letters and colors.
 const SHADES: [&str; 8] = ["█", "▓", "▒", "░", "+", "=", ":", "·"];
 
 impl Share {
@@ -30,7 +30,7 @@ impl Share {
     }
 }
 
-/// Stacked bar: the width of a part is its share, with its percentage inside if there is room. The rest stays empty.
+/// Stacked bar: the width of a part is its share, and its percentage is inside if there is room. The rest stays empty.
 pub fn stacked_bar(parts: &[Share], columns: usize) -> Line<'static> {
     let mut spans = Vec::new();
     let (mut done, mut sum) = (0, 0.0);
@@ -54,7 +54,7 @@ pub fn stacked_bar(parts: &[Share], columns: usize) -> Line<'static> {
     Line::from(spans)
 }
 
-/// Legend of the parts in up to `rows` lines; each part has a swatch of its colour or shade.
+/// Legend of the parts in up to `rows` lines; each part has a swatch of its color or shade.
 pub fn share_legend(parts: &[Share], columns: usize, rows: usize, dim: Style, theme: &Theme) -> Vec<Line<'static>> {
     let mut out: Vec<Line<'static>> = Vec::new();
     let mut used = usize::MAX;
@@ -106,7 +106,7 @@ mod tests {
     fn without_colours_neighbours_have_different_shades() {
         let parts = [0.5, 0.5].map(|share| Share { name: String::new(), share, style: Style::default(), letter: None });
         assert_eq!(stacked_bar(&parts, 8).to_string(), "████▓▓▓▓");
-        // A category has the same letter in each bar, also where a category before it is missing.
+        // A category has the same letter in every bar, even if a category before it is missing.
         let plain = Library::new(Vec::new()).theme("dark", ColorMode::None).unwrap();
         let bar = |parts: &[(TimeCategory, f64)]| {
             let parts: Vec<Share> = parts.iter().map(|(c, share)| Share::of_category(*c, String::new(), *share, &plain)).collect();

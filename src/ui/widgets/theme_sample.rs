@@ -9,7 +9,7 @@ use crate::analysis::roofline::Precision;
 use crate::analysis::triage::TimeCategory;
 use ratatui::text::{Line, Span};
 
-/// Rows and columns of the sample.
+/// Number of rows and columns of the sample.
 pub const SIZE: (u16, usize) = (9, 46);
 
 pub fn sample_lines(theme: &Theme) -> Vec<Line<'static>> {

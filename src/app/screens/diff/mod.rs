@@ -32,8 +32,8 @@ impl DiffScreen {
         Self { before, after, diff: None, selected: 0, asked: None }
     }
 
-    /// Compares two reports in the order of the session, as `diff` compares files in the order of its arguments. Says if
-    /// they were recorded the other way round.
+    /// Compares two reports in session order, as `diff` compares files in argument order. Tells the user if they were
+    /// recorded in the opposite order.
     pub fn in_order(session: &Session, a: usize, b: usize) -> Response {
         let (before, after) = (a.min(b), a.max(b));
         let began = |i: usize| session.reports.get(i).and_then(Report::clock_start);
@@ -47,7 +47,7 @@ impl DiffScreen {
         }
     }
 
-    /// Lets the user choose the other report to compare with, if there are several.
+    /// Lets the user choose a report to compare with, if there are several others.
     pub fn ask_baseline(session: &Session) -> Response {
         let active = session.active;
         let others: Vec<usize> = (0..session.reports.len()).filter(|&i| i != active).collect();
@@ -70,7 +70,7 @@ impl DiffScreen {
         }
     }
 
-    /// Requests the comparison, once both reports are read.
+    /// Requests the comparison once both reports have been read.
     fn request_diff(&mut self, session: &Session) -> Vec<Effect> {
         if self.diff.is_some() {
             return Vec::new();

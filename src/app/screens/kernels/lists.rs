@@ -1,10 +1,10 @@
-//! Lists of groupings and orders
+//! Lists of groupings and sort orders
 
 use crate::analysis::GroupBy;
 use crate::app::actions::ActionId;
 use crate::app::overlay::{Item, PickAction, PickList};
 
-/// Groupings; `lines`: the report has lines at which graphs were captured.
+/// Groupings; `lines` is true if the report records the source lines at which graphs were captured.
 pub fn groupings(current: GroupBy, lines: bool) -> PickList {
     let rows = [
         (GroupBy::Kernel, 'k', "function, and the operation that it is instantiated for"),

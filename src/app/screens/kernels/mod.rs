@@ -16,7 +16,7 @@ use crate::app::session::{Groups, Report, Session};
 use crate::report;
 use std::sync::Arc;
 
-/// Limit of total name length × pattern length, beyond which the filter matches literal words only: fuzzy matching
+/// Limit on total name length × pattern length, above which the filter only matches words literally: fuzzy matching
 /// takes about 5 ns per pair of letters, and a key press must take effect within 16 ms.
 const MOST_FUZZY: usize = 2_000_000;
 /// Maximum length of a filter, in characters.
@@ -45,10 +45,10 @@ fn is_same_grouping(a: Option<&Arc<Grouping>>, b: Option<&Arc<Grouping>>) -> boo
     }
 }
 
-/// Text that the filter searches: the row's name, and the exact name and the family of its kernel.
+/// Text that the filter searches: the row's name, and its kernel's exact name and family.
 fn search_text(row: &kernel_groups::GroupRow) -> String {
     let exact = row.exact.as_deref().unwrap_or_default();
-    // RCCL's kernels are found by both names.
+    // RCCL's kernels can be found by both names.
     let [family, other] = if row.kernel.is_some() { [false, true].map(|amd| row.family.vendor_name(amd)) } else { ["", ""] };
     format!("{} {exact} {family} {other}", row.name).to_lowercase()
 }
@@ -81,7 +81,7 @@ impl KernelsScreen {
         self.of.as_ref()?.rows.get(self.selected_row()?).map(|r| r.name.as_str())
     }
 
-    /// Filters and sorts again; keeps the selected group if it is still listed.
+    /// Filters and sorts again, keeping the selected group if it is still listed.
     fn rebuild_rows(&mut self, groups: &Groups) {
         let selected = self.selected_name().map(str::to_owned);
         if !is_same_grouping(self.of.as_ref(), groups.grouping.as_ref()) {
@@ -100,7 +100,7 @@ impl KernelsScreen {
             let words: Vec<String> = pattern.split_whitespace().map(str::to_lowercase).collect();
             let passes = |&row: &u32| {
                 let label = groups.labels.get(row as usize).map_or("", String::as_str);
-                // The full name must contain the words literally: scattered letters occur in nearly every long name.
+                // The full name must contain the words literally: nearly every long name would match fuzzily.
                 (fuzzy_cost <= MOST_FUZZY && fuzzy.matches(label)) || {
                     let name = lower.get(row as usize).map_or("", String::as_str);
                     words.iter().all(|w| name.contains(w))
@@ -113,7 +113,7 @@ impl KernelsScreen {
         self.selected = found.unwrap_or(0).min(self.shown.len().saturating_sub(1));
     }
 
-    /// Sorts by another key; the same key again reverses the order.
+    /// Sorts by another key; choosing the same key again reverses the order.
     fn sort_by(&mut self, sort: Sort, groups: &Groups) {
         if self.sort == sort {
             self.ascending = !self.ascending;
@@ -142,7 +142,7 @@ impl KernelsScreen {
         let (Some(grouping), Some(row), Some(profile)) = (self.of.clone(), self.selected_row(), &report.profile) else {
             return Response::none();
         };
-        // A list of one result is not useful.
+        // A list of a single result is not useful.
         if profile.metrics.is_some() && grouping.rows.get(row).is_some_and(|g| g.stats.count == 1) {
             return Navigate::Result(ResultView::Metrics).into();
         }
@@ -164,7 +164,7 @@ impl KernelsScreen {
             _ => self.shown.iter().copied().take(MOST_COPIED).collect(),
         };
         let mut out = Vec::new();
-        // The screen shows the diagnoses of kernels only.
+        // The screen shows diagnoses of kernels only.
         let known = report.diagnosed.iter().filter(|_| grouping.by.is_kernel());
         let diagnoses = known.filter_map(|(&row, hint)| Some((u32::try_from(row).ok()?, hint.id))).collect();
         let beyond = report::top::Beyond { diagnoses, ..report::top::Beyond::default() };
@@ -263,7 +263,7 @@ impl Screen for KernelsScreen {
                 self.rebuild_rows(&report.groups);
             }
             ScreenEvent::Done(JobResult::Paths(_)) => {}
-            // The form of names affects the rows only if there is a filter.
+            // The form of names affects the row list only if there is a filter.
             ScreenEvent::Names if !self.finder.is_empty() => {
                 let Some(report) = cx.report() else { return Response::none() };
                 self.rebuild_rows(&report.groups);
@@ -283,8 +283,8 @@ impl Screen for KernelsScreen {
         Some((kernel.map_or(row.name.as_str(), |k| k.name(form)).to_owned(), format!("{} name", form.as_str())))
     }
 
-    /// Clears the filter, unfocuses the details, or clears the time filter. Otherwise goes to the overview, or explains
-    /// how to quit if there is none.
+    /// Clears the filter, returns the focus from the details, or clears the time filter. Otherwise, goes to the
+    /// overview, or explains how to quit if there is none.
     fn back(&mut self, cx: &mut ScreenContext<'_>) -> Response {
         if self.finder.clear() {
             return self.found(false, cx);

@@ -1,4 +1,4 @@
-//! Lists of orders, jump targets and filter values of launches
+//! Lists of sort orders, jump targets and filter values of launches
 
 use crate::analysis::kernel_group_detail::Counted;
 use crate::analysis::launch_list::{Facets, JumpTo, LaunchList};
@@ -7,7 +7,7 @@ use crate::app::session::Report;
 use crate::model::text::escape_unsafe;
 use crate::model::units::{format_count, format_grouped};
 
-/// Jump targets among the launches.
+/// Jump targets in the launch list.
 pub fn jump_targets() -> PickList {
     let rows = [
         (PickAction::Jump(JumpTo::Slowest), 's', "slowest", "longest duration"),

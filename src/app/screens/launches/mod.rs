@@ -32,9 +32,9 @@ pub struct LaunchesScreen {
     pub selected: usize,
     /// Launch to select in the first list.
     pub wanted: Option<u32>,
-    /// Selected launch at the time of the request for the list.
+    /// Launch that was selected when the list was requested.
     stood: Option<u32>,
-    /// Number of this screen.
+    /// Id of this screen.
     serial: u64,
     /// Parameters of `list`.
     list_key: ListKey,
@@ -82,7 +82,6 @@ impl LaunchesScreen {
         self.list_key != self.wanted_key()
     }
 
-    /// Name of the group.
     pub fn group_name(&self) -> &str {
         self.grouping.rows.get(self.row).map_or("", |r| &r.name)
     }
@@ -91,7 +90,7 @@ impl LaunchesScreen {
         self.grouping.by
     }
 
-    /// Requests the list, with this launch selected.
+    /// Requests the list with this launch selected.
     fn request_list(&mut self, cx: &ScreenContext<'_>, keep: Option<u32>) -> Response {
         self.stood = self.selected_launch();
         let (grouping, before) = (self.grouping.clone(), self.list.clone());
@@ -99,7 +98,7 @@ impl LaunchesScreen {
         cx.report().map(|r| r.request_work(cx.report, ask)).unwrap_or_default().into()
     }
 
-    /// Sorts by another key, and selects the first launch; the same key again reverses the order if `turn` is set.
+    /// Sorts by another key and selects the first launch; with `turn`, choosing the same key again reverses the order.
     fn change_order(&mut self, by: Sort, turn: bool, cx: &ScreenContext<'_>) -> Response {
         if self.sort != by {
             (self.sort, self.ascending) = (by, by.ascending);
@@ -111,7 +110,7 @@ impl LaunchesScreen {
         self.request_list(cx, None)
     }
 
-    /// Requests a jump to a launch: the search runs in the background, because there may be millions of launches.
+    /// Requests a jump to a launch; the search runs in the background, because there may be millions of launches.
     fn request_jump(&self, to: JumpTo, cx: &ScreenContext<'_>) -> Response {
         let (Some(report), Some(list)) = (cx.report(), &self.list) else { return Response::error_message("no launches are listed") };
         let own = report.profile.as_ref().is_some_and(|p| p.metrics.is_some());
@@ -217,7 +216,7 @@ impl Screen for LaunchesScreen {
                 self.list = Some(Arc::clone(list));
                 Response::none()
             }
-            // Paths are available now: launches can be filtered by range.
+            // Paths are now available, so launches can be filtered by range.
             ScreenEvent::Done(JobResult::Paths(_)) => self.request_list(cx, self.selected_launch().or(self.wanted)),
             ScreenEvent::Done(JobResult::Jumped(serial, list, to, at)) if *serial == self.serial => {
                 // The list may have been rebuilt since the request, in another order or with ranges.

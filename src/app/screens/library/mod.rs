@@ -1,4 +1,4 @@
-//! Run library: recorded runs and their actions. Home screen if no report is open.
+//! Run library: recorded runs and their actions. Home screen if no report is open
 
 use crate::app::actions::{ActionId, KeyScope};
 use crate::app::messages::Start;
@@ -14,7 +14,7 @@ use tui_input::Input;
 
 #[derive(Clone, Debug, Default)]
 pub struct LibraryScreen {
-    /// All runs, the newest first; `None` until they are loaded.
+    /// All runs, newest first; `None` until they are loaded.
     pub runs: Option<Vec<Run>>,
     /// Error of the last attempt to read the runs.
     pub trouble: Option<String>,
@@ -27,9 +27,9 @@ pub struct LibraryScreen {
     pub marked: Option<i64>,
     /// Current time, milliseconds since 1970.
     pub now_ms: i64,
-    /// Last output of a run: its number and lines; `None` while they are read.
+    /// Last output of a run: the run's number and the lines; `None` while they are being read.
     pub printed: Option<(i64, Option<Vec<String>>)>,
-    /// Predicted and measured gains of the hints on a run's kernels: the run's number, titles and texts.
+    /// Predicted and measured gains of the hints on a run's kernels: the run's number, titles and descriptions.
     pub kept: Option<(i64, Vec<(&'static str, String)>)>,
 }
 
@@ -54,7 +54,7 @@ impl LibraryScreen {
         self.selected = move_selection(self.selected, 0, self.shown.len());
     }
 
-    /// Requests the tail of the selected run's log; live runs are re-read on every selection.
+    /// Requests the tail of the selected run's log; the log of a live run is read again on every selection.
     fn request_log(&mut self) -> Response {
         let Some((id, live)) = self.selected_run().map(|r| (r.id, r.state.is_live())) else { return Response::none() };
         if self.printed.as_ref().is_some_and(|p| p.0 == id) && !live {
@@ -77,7 +77,7 @@ impl LibraryScreen {
         let before = self.selected_run().map(|r| r.id);
         (self.runs, self.trouble, self.now_ms) = (Some(runs.clone()), None, *now);
         self.apply_filter();
-        // New runs are added above: keep the selected run.
+        // New runs are added at the top: keep the selected run.
         let id = |i: usize| runs.get(i).map(|r| r.id);
         self.selected = self.shown.iter().position(|&i| id(i) == before).unwrap_or(self.selected);
     }
@@ -114,13 +114,13 @@ impl LibraryScreen {
         Navigate::Reports(files).into()
     }
 
-    /// Runs the selected run's command once more.
+    /// Runs the selected run's command again.
     fn run_again(&self, cx: &ScreenContext<'_>) -> Response {
         let Some(run) = self.selected_run() else { return Response::error_message(NO_RUN) };
         if cx.running.is_live() {
             return Response::error_message("a run is in progress; wait for it or stop it first");
         }
-        // The command contains the name of the report; a new run writes its report to its own folder.
+        // The command names the report; a new run writes its report to its own folder.
         if options::report_name_index(&run.argv, run.program.len(), &run.tool).is_none() {
             return Response::error_message("cannot tell where this command writes its report; start it again with `warpscope run`");
         }
@@ -191,7 +191,7 @@ impl LibraryScreen {
         Response::say(format!("run {id} is a re-run of run {parent}"))
     }
 
-    /// Asks the user to confirm the deletion of a run.
+    /// Asks the user to confirm that a run should be deleted.
     fn ask_delete(&self) -> Response {
         let Some(run) = self.selected_run() else { return Response::error_message(NO_RUN) };
         if run.state.is_live() {
@@ -314,7 +314,7 @@ impl Screen for LibraryScreen {
         Some((shell::command_line(&self.selected_run()?.argv), "command".to_owned()))
     }
 
-    /// Clears the filter. Without a filter, returns to the reports, if there are any.
+    /// Clears the filter. If there is none, returns to the reports, if any.
     fn back(&mut self, cx: &mut ScreenContext<'_>) -> Response {
         if self.finder.clear() {
             self.apply_filter();

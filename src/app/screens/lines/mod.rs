@@ -1,4 +1,4 @@
-//! Tree of the program's calls, by the idle time of the devices meanwhile
+//! Tree of the program's calls, by device idle time during each call
 
 use crate::analysis::call_tree::{CallNode, CallTree};
 use crate::app::actions::{ActionId, KeyScope};
@@ -14,7 +14,7 @@ use crate::report::host_lines::{HostLines, thread_label};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Share of its caller's time from which a call is unfolded initially: the path to what takes the time is open.
+/// Minimum share of its caller's time for a call to be unfolded initially, so that the dominant path is open.
 const MAIN: f64 = 0.5;
 
 /// Lines of a source file, or why they are not shown.
@@ -35,7 +35,7 @@ pub struct LinesScreen {
 }
 
 impl LinesScreen {
-    /// Source file of the selected function, once it was read.
+    /// Source file of the selected function, once it has been read.
     pub fn source(&self) -> Option<&SourceLines> {
         self.sources.get(self.selected_node()?.frame.file.as_ref()?)?.as_ref()
     }
@@ -78,18 +78,18 @@ impl LinesScreen {
         self.unfolded = unfolded;
         self.tree = Arc::new(tree);
         self.rebuild_rows();
-        // The deepest call of the longest path is the line to look at.
+        // Initially select the innermost call of the dominant path.
         self.selected = self.main_row();
     }
 
-    /// Row of the innermost call that has most of the time.
+    /// Row of the innermost call that accounts for most of the time.
     fn main_row(&self) -> usize {
         let all = self.tree.known as f64;
         let is_main = |&(_, &id): &(usize, &u32)| self.tree.nodes.get(id as usize).is_some_and(|n| n.ns as f64 > MAIN * all);
         self.shown.iter().enumerate().rfind(is_main).map_or(0, |(row, _)| row)
     }
 
-    /// Lists the unfolded calls in order; with a filter, all whose function or file matches.
+    /// Lists the unfolded calls in order; with a filter, lists all calls whose function or file matches.
     fn rebuild_rows(&mut self) {
         let selected = self.shown.get(self.selected).copied();
         let pattern = self.finder.text().to_lowercase();
@@ -131,7 +131,7 @@ impl LinesScreen {
 
     fn fold_all(&mut self) -> Response {
         let inner: HashSet<u32> = (0..).zip(&self.tree.nodes).filter(|(_, n)| !n.children.is_empty()).map(|(i, _)| i).collect();
-        // If everything is unfolded already, fold everything.
+        // If everything is already unfolded, fold everything.
         self.unfolded = if inner.is_subset(&self.unfolded) { HashSet::new() } else { inner };
         self.rebuild_rows();
         Response::none()

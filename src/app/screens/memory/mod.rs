@@ -1,4 +1,4 @@
-//! GPU memory: use over time, owners, and problems
+//! GPU memory: use over time, owners and problems
 
 use crate::analysis::memory::{DeviceUsage, HeldMemory};
 use crate::app::actions::{ActionId, KeyScope};
@@ -15,17 +15,17 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug, Default)]
 pub struct MemoryScreen {
-    /// Number of this screen.
+    /// Id of this screen.
     pub serial: u64,
     /// Analysis: `None` until it is computed, `Some(None)` if the report has no memory data.
     pub view: Option<Option<Arc<MemoryView>>>,
-    /// Index of the device on the screen.
+    /// Index of the displayed device.
     pub device: usize,
     /// Time of the cursor, ns; `None` for the peak.
     pub cursor: Option<i64>,
-    /// Device and curve of the visible time window; `None` shows the whole time.
+    /// Device and curve of the visible time window; `None` shows the whole time span.
     pub zoom: Option<(usize, Arc<Curve>)>,
-    /// Time window of the last request, ns.
+    /// Last requested time window, ns.
     wanted: Option<(i64, i64)>,
     /// Owners of memory at the cursor: device, event and rows.
     pub rows: Option<(usize, Option<u32>, Arc<[HeldMemory]>)>,
@@ -34,15 +34,15 @@ pub struct MemoryScreen {
     pub segments: bool,
     /// Index of the report to compare with, and its memory once it is computed.
     pub beside: Option<(usize, Option<Arc<Beside>>)>,
-    /// Difference of each row from that report, in bytes, and the bytes that only that report holds.
+    /// Difference between each row and that report, in bytes, and the bytes that only that report holds.
     pub changes: Option<(Vec<i64>, u64)>,
     /// Generation of the report for which the analysis was requested.
     asked: Option<u64>,
 }
 
-/// Minimum length of the visible time, ns.
+/// Minimum length of the visible time window, ns.
 const SHORTEST: i64 = 1_000;
-/// Columns around the curve: borders, margins and the scale.
+/// Number of columns around the curve: borders, margins and the scale.
 pub const BESIDE: u16 = 14;
 
 impl MemoryScreen {
@@ -62,7 +62,7 @@ impl MemoryScreen {
         self.memory_view()?.curves.get(self.device)
     }
 
-    /// Curve to draw: the zoomed one of the device, or else the whole one.
+    /// Curve to draw: the device's zoomed curve, or otherwise the whole one.
     pub fn visible_curve(&self) -> Option<&Curve> {
         self.zoom.as_ref().filter(|z| z.0 == self.device).map(|z| &*z.1).or_else(|| self.whole_curve())
     }
@@ -83,7 +83,7 @@ impl MemoryScreen {
         report.request_work(cx.report, JobRequest::MemoryWindow { screen: self.serial, view, device: self.device, window }).into()
     }
 
-    /// Scales the visible time by a factor, around the cursor.
+    /// Scales the visible time window by a factor around the cursor.
     fn zoom_by(&mut self, factor: f64, cx: &ScreenContext<'_>) -> Response {
         let (Some((from, to)), (_, Some(now))) = (self.visible_curve().map(|c| c.span), self.cursor_position()) else {
             return Response::none();
@@ -147,7 +147,8 @@ impl MemoryScreen {
         report.request_work(cx.report, JobRequest::Beside { screen: self.serial, name: before.file_name(), before }).into()
     }
 
-    /// Computes the differences from the other report: from its end if the cursor is at the end, else from its peak.
+    /// Computes the differences from the other report: from its end if the cursor is at the end, otherwise from its
+    /// peak.
     fn compute_changes(&mut self, cx: &ScreenContext<'_>) {
         self.changes = None;
         let (Some(profile), Some(view), Some((_, Some(beside)))) =
@@ -185,14 +186,14 @@ impl MemoryScreen {
         self.cursor_moved(cx)
     }
 
-    /// Requests rows and curve after a move of the cursor.
+    /// Requests rows and curve after the cursor has moved.
     fn cursor_moved(&mut self, cx: &ScreenContext<'_>) -> Response {
         let mut answer = self.want_rows(cx);
         answer.effects.extend(self.follow_cursor(cx).effects);
         answer
     }
 
-    /// Scrolls the visible time to the cursor if the cursor is outside.
+    /// Scrolls the visible time window to the cursor if the cursor is outside it.
     fn follow_cursor(&mut self, cx: &ScreenContext<'_>) -> Response {
         let (Some((begin, end)), (_, Some(now))) = (self.visible_curve().map(|c| c.span), self.cursor_position()) else {
             return Response::none();

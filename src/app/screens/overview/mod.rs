@@ -1,4 +1,4 @@
-//! Overview of the run: findings on its limits, and the kernels with the most time
+//! Overview of the run: findings about its limits, and the longest-running kernels
 
 use crate::analysis::readable::readable_name;
 use crate::analysis::triage::{Finding, Place, PlaceKind, Triage};
@@ -26,17 +26,15 @@ pub enum OverviewRow<'a> {
     Kernel(usize),
 }
 
-/// Triage of a report, if it is computed and anything ran on a device.
+/// Triage of a report, if it has been computed and anything ran on a device.
 pub fn available_triage(report: &Report) -> Option<&Arc<Triage>> {
     report.triage.as_ref()?.as_ref()
 }
 
-/// Number of rows.
 pub fn row_count(triage: &Triage) -> usize {
     triage.findings.len() + triage.kernels.len().min(KERNELS)
 }
 
-/// Row at an index.
 pub fn row_at(triage: &Triage, at: usize) -> Option<OverviewRow<'_>> {
     if let Some(finding) = triage.findings.get(at) {
         return Some(OverviewRow::Finding(finding));
@@ -45,7 +43,7 @@ pub fn row_at(triage: &Triage, at: usize) -> Option<OverviewRow<'_>> {
     (kernel < triage.kernels.len().min(KERNELS)).then_some(OverviewRow::Kernel(kernel))
 }
 
-/// The longest occurrence of a finding, ns. A place that spans most of the window shows nothing.
+/// The longest occurrence of a finding, ns. One that spans half of the window or more is a last resort.
 fn longest_occurrence(finding: &Finding, window: (i64, i64)) -> Option<(i64, i64)> {
     let short = |p: &&Place| p.end > p.start && (p.end - p.start) * 2 < window.1 - window.0;
     let longest = finding.places.iter().filter(short).find(|p| p.kind == PlaceKind::Window);
@@ -53,13 +51,13 @@ fn longest_occurrence(finding: &Finding, window: (i64, i64)) -> Option<(i64, i64
     place.map(|p| (p.start, p.end))
 }
 
-/// Returns true if a finding is shown on the timeline; findings on kernels are shown in their table.
+/// Returns true if a finding is shown on the timeline; findings about kernels are shown in the kernel table.
 pub fn opens_timeline(report: &Report, finding: &Finding) -> bool {
     !finding.id.is_of_kernels() && report.profile.as_ref().is_some_and(|p| p.launches.has_start_times())
 }
 
 impl OverviewScreen {
-    /// Goes to the selected row's place: the timeline at the longest occurrence of a finding, or a kernel.
+    /// Opens the selected row: a finding on the timeline at its longest occurrence, or a kernel.
     fn open_selected(&self, cx: &ScreenContext<'_>) -> Response {
         let Some(report) = cx.report() else { return Response::none() };
         let Some(triage) = available_triage(report) else { return Navigate::Kernels(None).into() };
@@ -117,7 +115,7 @@ impl Screen for OverviewScreen {
             Some(OverviewRow::Finding(finding)) => {
                 let place = longest_occurrence(finding, triage.window).map(|(start, end)| At { start, end, event: None });
                 let whole = At { start: triage.window.0, end: triage.window.1, event: None };
-                // Re-runs take the kernel that the finding names, or else the first.
+                // Re-runs use the kernel named by the finding, or otherwise the first kernel.
                 let named = finding.places.iter().find(|p| p.kind == PlaceKind::Kernel).map(|p| p.name.as_str().into());
                 let first = || triage.kernels.first().and_then(|k| profile.kernels.get(k.0 as usize)).map(readable_name);
                 let name = named.or_else(first);

@@ -1,4 +1,4 @@
-//! Lists of orders and of kernels to choose from.
+//! Lists of sort orders and of kernels to choose from
 
 use crate::analysis::range_tree::KernelTime;
 use crate::analysis::readable::readable_name;

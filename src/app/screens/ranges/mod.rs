@@ -39,14 +39,14 @@ pub struct RangesScreen {
     wanted: Option<String>,
     /// Kernels inside a node, longest first.
     pub inside: Option<(u32, Arc<[KernelTime]>)>,
-    /// Representative launch of these kernels: the launch of median duration of the first kernel.
+    /// Representative launch of these kernels: the launch with the median duration among those of the first kernel.
     typical: Option<Typical>,
-    /// Number of this screen.
+    /// Id of this screen.
     serial: u64,
 }
 
 impl RangesScreen {
-    /// Selects a range by name, as soon as the tree is there.
+    /// Selects a range by name as soon as the tree is available.
     pub fn go_to_range(&mut self, name: String) {
         self.wanted = Some(name);
     }
@@ -95,7 +95,7 @@ impl RangesScreen {
         self.rebuild_rows();
     }
 
-    /// Lists the unfolded nodes in order; with a filter, all nodes whose names match.
+    /// Lists the unfolded nodes in order; with a filter, lists all nodes whose names match.
     fn rebuild_rows(&mut self) {
         let Some(tree) = self.tree.clone() else { return };
         let selected = self.shown.get(self.selected).copied();
@@ -145,7 +145,7 @@ impl RangesScreen {
 
     fn fold_all(&mut self) -> Response {
         let Some(tree) = self.tree.clone() else { return Response::none() };
-        // If everything is unfolded already, fold everything.
+        // If everything is already unfolded, fold everything.
         let inner: HashSet<u32> = (0..).zip(&tree.nodes).filter(|(_, n)| !n.children.is_empty()).map(|(i, _)| i).collect();
         self.unfolded = if inner.is_subset(&self.unfolded) { HashSet::new() } else { inner };
         self.rebuild_rows();
@@ -191,7 +191,7 @@ impl RangesScreen {
     }
 }
 
-/// Returns the first range of a node. With a time filter, the range may begin before the window.
+/// Returns the first instance of a node's range. With a time filter, it may begin before the window.
 fn first_of(profile: &Profile, node: &Node, window: Option<(i64, i64)>) -> Option<At> {
     let ranges = &profile.ranges;
     let named = |row: usize| name_pattern(&ranges.label(ranges.get(row).name)) == name_pattern(&node.name);

@@ -1,4 +1,4 @@
-//! Collectives of a job on the common clock: the selected collective, and the visible time around it
+//! Collectives of a job on the common clock: the selected collective and the time window around it
 
 use crate::analysis::ranks::{Aligned, Moment};
 
@@ -7,20 +7,20 @@ pub struct Collectives {
     pub aligned: Aligned,
     /// Index of the selected collective.
     pub selected: usize,
-    /// Minimum visible time, ns.
+    /// Minimum length of the visible time window, ns.
     window: i64,
 }
 
 impl Collectives {
-    /// Selects the collective closest to a time; without a time, the one with the longest wait. Returns `None` without
-    /// matched collectives.
+    /// Selects the collective closest to a time, or, without a time, the one with the longest wait. Returns `None` if
+    /// there are no matched collectives.
     pub fn from_aligned(aligned: Aligned, near: Option<i64>) -> Option<Self> {
         let selected = near.and_then(|time| aligned.nearest_index(time)).or_else(|| aligned.longest_waits(1).first().copied())?;
         let window = aligned.usual_window();
         Some(Self { aligned, selected, window })
     }
 
-    /// Replaces the collectives; keeps the selection.
+    /// Replaces the collectives and keeps the selection.
     pub fn replace_aligned(&mut self, aligned: Aligned) {
         self.aligned = aligned;
         self.move_selection(0);
@@ -30,7 +30,7 @@ impl Collectives {
         self.aligned.list.get(self.selected)
     }
 
-    /// Visible time, ns: the entire selected collective and its surroundings.
+    /// Visible time window, ns: the entire selected collective and its surroundings.
     pub fn visible_span(&self) -> (i64, i64) {
         let Some(m) = self.selected_moment() else { return (0, 1) };
         let length = self.window.max(m.length().saturating_add(m.length() / 4)).max(10);
@@ -47,10 +47,10 @@ impl Collectives {
         self.selected = self.aligned.longest_waits(1).first().copied().unwrap_or(self.selected);
     }
 
-    /// Halves or doubles the visible time.
+    /// Halves or doubles the visible time window.
     pub fn zoom_window(&mut self, closer: bool) {
         let all = self.aligned.list.first().zip(self.aligned.list.last()).map_or(i64::MAX, |(a, b)| b.end.saturating_sub(a.first));
-        // Less than a microsecond has no details, and more collectives than columns are indistinguishable.
+        // Below a microsecond there is no detail, and more collectives than columns cannot be told apart.
         let most = self.aligned.usual_window().saturating_mul(16).min(all).max(1_000);
         self.window = if closer { self.window / 2 } else { self.window.saturating_mul(2) }.clamp(1_000, most);
     }

@@ -1,4 +1,4 @@
-//! Ranks of a job side by side: which rank makes the others wait, step by step
+//! Ranks of a job side by side: the rank that makes the others wait, step by step
 
 mod collectives;
 
@@ -24,7 +24,7 @@ pub struct RanksScreen {
     pub selected: usize,
     /// Index of the selected step; `None` if no step is selected.
     pub step: Option<usize>,
-    /// Collectives on the common clock, while they are on the screen.
+    /// Collectives on the common clock, while they are displayed.
     pub collectives: Option<Collectives>,
     /// Generations of the reports for which the analysis was requested.
     asked: Vec<(usize, u64)>,
@@ -36,7 +36,7 @@ fn is_digest(report: &Report) -> bool {
 }
 
 impl RanksScreen {
-    /// Requests the analysis, once all reports are read and triaged.
+    /// Requests the analysis once all reports have been read and triaged.
     fn request_analysis(&mut self, session: &Session) -> Vec<Effect> {
         let timelines = || session.reports.iter().enumerate().filter(|(_, r)| r.is_reading() || r.is_timeline() || is_digest(r));
         if timelines().any(|(_, r)| r.is_reading() || (r.triage.is_none() && !is_digest(r))) {
@@ -68,7 +68,7 @@ impl RanksScreen {
         *self.ranks.as_ref()?.steps.get(self.step?)?.1.get(self.selected)?
     }
 
-    /// Opens the selected rank's timeline, at the selected step or collective.
+    /// Opens the selected rank's timeline at the selected step or collective.
     fn open_timeline(&self, session: &Session) -> Response {
         let (Some(ranks), Some(member)) = (&self.ranks, self.selected_member()) else { return Response::none() };
         let Some(&report) = ranks.reports.get(member.digest) else { return Response::none() };
@@ -78,7 +78,7 @@ impl RanksScreen {
             return Response::error_message(format!("a digest has no launches: open {file} for its timeline"));
         }
         let moment = self.collectives.as_ref().and_then(Collectives::selected_moment).map(|m| {
-            // Time on the rank's own clock, with half of the collective's length on both sides.
+            // Time on the rank's own clock, padded on both sides by half the collective's length.
             let around = m.length() / 2;
             (member.clock.own_time(m.first.saturating_sub(around)), member.clock.own_time(m.end.saturating_add(around)))
         });
@@ -102,7 +102,7 @@ impl RanksScreen {
         }
     }
 
-    /// Moves the selected step; a move before the first step deselects it.
+    /// Moves the step selection; moving above the first step deselects it.
     fn move_step(&mut self, by: isize) -> Response {
         if let Some(collectives) = &mut self.collectives {
             collectives.move_selection(by);
@@ -199,7 +199,7 @@ impl Screen for RanksScreen {
     fn take(&mut self, news: ScreenEvent<'_>, cx: &mut ScreenContext<'_>) -> Response {
         match news {
             ScreenEvent::Done(JobResult::Ranks(ranks)) => {
-                // Initially select the rank that the others wait for the most.
+                // Initially select the rank that the others wait for the longest.
                 let worst = ranks.job.ranks.iter().enumerate().max_by_key(|(_, m)| m.late).map_or(0, |(row, _)| row);
                 if self.ranks.replace(Arc::clone(ranks)).is_none() {
                     self.selected = worst;

@@ -13,7 +13,7 @@ pub enum Edit {
     Nothing(&'static str),
     /// The field changes the request to this one.
     Ask(Box<Request>),
-    /// The user must choose from a list, or type a text.
+    /// The user must choose from a list or type a value.
     Over(Box<OverlayKind>),
 }
 
@@ -42,7 +42,7 @@ pub(super) fn edit_line(what: LineOf, text: String) -> Edit {
     Edit::Over(Box::new(OverlayKind::Line(what, Input::new(text))))
 }
 
-/// Builder of a list of complete requests.
+/// Builds a list of complete requests.
 pub(super) struct Choices<'a> {
     now: &'a Request,
     items: Vec<Item>,
@@ -86,7 +86,8 @@ pub(super) fn edit_launches(s: &RerunScreen, p: &Profile) -> Edit {
         c.add_request("10 slowest", "", '0', to(Choose::Slowest(10)));
         c.add_request("first", "first in launch order: often cold", 'f', to(Choose::First));
         let Some(picked) = &s.picked else { return };
-        // ncu and the tracer can count launches inside a range; rocprofv3 cannot, so it gets launch numbers instead.
+        // ncu and the tracer can count launches inside a range; rocprofv3 cannot, so it receives launch numbers
+        // instead.
         let counted = !is_rocprof(s);
         for (e, letter) in picked.around.iter().take(4).zip('w'..) {
             let label = escape_unsafe(&p.ranges.label(e.range.name)).into_owned();

@@ -156,7 +156,7 @@ impl RerunScreen {
     }
 }
 
-/// Asks the user to confirm the program, once per report: the report that names it may be from someone else.
+/// Asks the user to confirm the program, once per report, because the report that names it may come from someone else.
 fn ask_trust(report: usize, program: &[String]) -> Response {
     let items = vec![
         Item::new("back", "do not run it", 'b', PickAction::Run(RunChoice::Nothing)),

@@ -1,4 +1,4 @@
-//! Fields of the re-run screen, a row of [`FIELDS`] each: its value in words, and its choices
+//! Fields of the re-run screen, one row of [`FIELDS`] each: the displayed value and its choices
 
 use super::choices::{
     Edit, edit_base, edit_collect, edit_launches, edit_line, edit_opened_by, edit_output, edit_replay, edit_within, is_ncu, is_rocprof,
@@ -18,7 +18,7 @@ pub struct Field {
     pub title: &'static str,
     /// Parts of the command that the field controls.
     pub parts: &'static [PartId],
-    /// Explanation of a field that adds no words to the command.
+    /// Explanation of a field that adds no arguments to the command.
     pub about: &'static str,
     /// Returns true if the field is meaningful for this command.
     pub applies: fn(&RerunScreen) -> bool,
@@ -43,7 +43,7 @@ fn rocprof_counters(s: &RerunScreen) -> Option<String> {
     Some(part.words.get(1..)?.join(" "))
 }
 
-/// All fields, in the order of the screen.
+/// All fields, in display order.
 pub static FIELDS: &[Field] = &[
     Field {
         title: "profiler",
@@ -307,7 +307,7 @@ fn as_range(s: &RerunScreen) -> bool {
     s.current_rerun().is_some_and(|r| r.selects.is_empty())
 }
 
-/// Initial text of an input.
+/// Initial text of an input line.
 pub fn line_text(screen: &RerunScreen, what: LineOf) -> String {
     match what {
         LineOf::Output => screen

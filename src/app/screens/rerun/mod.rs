@@ -21,9 +21,9 @@ use tui_input::Input;
 
 #[derive(Clone, Copy, Debug)]
 pub enum RerunRow {
-    /// Warning, by its index.
+    /// Index of a warning.
     Warning(usize),
-    /// Alternative command, by its index.
+    /// Index of an alternative command.
     Alternative(usize),
     Field(&'static Field),
 }
@@ -46,7 +46,7 @@ impl RerunScreen {
         self.rows().get(self.selected).copied()
     }
 
-    /// Selects the field with this title, or else the first field.
+    /// Selects the field with this title, or otherwise the first field.
     fn select_field(&mut self, title: Option<&str>) {
         let rows = self.rows();
         let is = |row: &RerunRow, title: Option<&str>| matches!(row, RerunRow::Field(f) if title.is_none_or(|t| t == f.title));
@@ -59,7 +59,7 @@ impl RerunScreen {
         if serial != self.serial || *request != self.request {
             return;
         }
-        // The rows change with the command: keep the selected field.
+        // The rows depend on the command: keep the same field selected.
         let title = match self.selected_row() {
             Some(RerunRow::Field(field)) if self.plan.is_some() => Some(field.title),
             _ => None,
@@ -108,7 +108,7 @@ impl RerunScreen {
         }
     }
 
-    /// Shows the next of several commands.
+    /// Shows the next command, if there are several.
     fn next_command(&mut self) -> Response {
         let n = self.plan().map_or(0, |p| p.commands.len());
         if n < 2 {
@@ -124,7 +124,7 @@ impl RerunScreen {
         Response::none()
     }
 
-    /// Tells the user if a result belongs to the selected launches.
+    /// Tells the user whether a result belongs to the selected launches.
     fn apply_verification(&mut self, selects: &[Selects], found: &Result<Vec<ProfiledResult>, String>) -> Response {
         let (text, good) = match found {
             Ok(found) => {

@@ -9,7 +9,7 @@ pub struct RerunScreen {
     /// Grouping that contains `groups`.
     pub grouping: Arc<Grouping>,
     pub groups: Vec<usize>,
-    /// Selection of launches with which the screen was opened.
+    /// Choice of launches with which the screen was opened.
     pub origin: Choose,
     /// Current request.
     pub request: Request,
@@ -21,14 +21,14 @@ pub struct RerunScreen {
     pub picked: Option<Arc<Picked>>,
     /// Request from which `plan` was made.
     pub(super) planned: Option<Request>,
-    /// Index of the shown command.
+    /// Index of the displayed command.
     pub command: usize,
     pub selected: usize,
-    /// True to run the command as soon as it is ready.
+    /// True if the command is to run as soon as it is ready.
     pub run_when_ready: bool,
-    /// Text of the last comparison; true if all results matched the selected launches.
+    /// Outcome of the last comparison; true if all results matched the selected launches.
     pub verdict: Option<(String, bool)>,
-    /// Number of this screen.
+    /// Id of this screen.
     pub(super) serial: u64,
 }
 
@@ -59,7 +59,7 @@ impl RerunScreen {
         self.plan.as_ref()?.as_ref().ok().map(|p| &**p)
     }
 
-    /// The command that is shown.
+    /// The displayed command.
     pub fn current_rerun(&self) -> Option<&Rerun> {
         self.plan()?.commands.get(self.command)
     }

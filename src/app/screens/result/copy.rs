@@ -1,4 +1,4 @@
-//! Copy menu of a result, and the texts to copy
+//! Copy menu of a result, and the text to copy
 
 use super::hints::Line;
 use super::state::ResultScreen;
@@ -33,7 +33,7 @@ pub fn copy_menu(view: View) -> PickList {
     clipboard::copy_menu(&rows)
 }
 
-/// Returns the text to copy, and its description.
+/// Returns the text to copy and its description.
 pub fn copy_text(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)> {
     let result = screen.metrics.results.get(screen.result)?;
     if let CopyWhat::Name(form) = what {
@@ -47,7 +47,7 @@ pub fn copy_text(screen: &ResultScreen, what: CopyWhat) -> Option<(String, Strin
     }
 }
 
-/// Formats rows as CSV; returns the text and its description.
+/// Formats rows as CSV; returns the CSV and its description.
 fn format_rows(head: &[&str], rows: Vec<Vec<String>>) -> (String, String) {
     let said = if rows.len() == 1 { "row".to_owned() } else { format_count(rows.len(), "row") };
     (to_paste(head, rows), said)
@@ -107,7 +107,7 @@ fn of_sections(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)
     })
 }
 
-/// Text to copy from the hints: the selected number, the hint's headline, or all headlines.
+/// Text to copy from the hints: the selected value, the hint's headline, or all headlines.
 fn of_hints(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)> {
     let hints = &screen.subject.hints;
     if what == CopyWhat::Section {

@@ -7,7 +7,7 @@ use crate::model::Details;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A line of the screen.
+/// Line of the screen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Line {
     /// Index of a hint, and true if the hint is expanded.
@@ -16,7 +16,7 @@ pub enum Line {
     Bound(usize),
     /// Metric value that supports the hint.
     Evidence(usize, usize),
-    /// Effect of the hint.
+    /// Effect of following the hint.
     Effect(usize, usize),
     Action(usize, usize),
     /// Measurement that can confirm the hint.
@@ -24,7 +24,7 @@ pub enum Line {
     Title(&'static str),
     /// Sentence of the reasoning.
     Reason(String),
-    /// NVIDIA's rule that estimates a speedup: indices of rule and message.
+    /// Speedup estimate from one of NVIDIA's rules: indices of the rule and its message.
     Theirs(usize, usize),
     /// Placeholder for an empty list of hints.
     Nothing,
@@ -37,10 +37,11 @@ impl Line {
     }
 }
 
-/// Maximum number of NVIDIA rules.
+/// Maximum number of NVIDIA rules to list.
 const MOST_THEIRS: usize = 5;
 
-/// Builds the lines. The first hint is expanded unless it is in `toggled`; other hints are expanded only if they are.
+/// Builds the lines. `toggled` contains the hints that are not in their initial state: the first hint is initially
+/// expanded, the others collapsed.
 pub fn build_lines(subject: &Subject, details: Option<&Details>, toggled: &BTreeSet<usize>) -> Vec<Line> {
     let mut out = Vec::new();
     for (i, hint) in subject.hints.iter().enumerate() {
@@ -76,7 +77,7 @@ pub struct HintsView {
     pub lines: Arc<[Line]>,
     /// Index of the selected line.
     pub selected: usize,
-    /// Hints that the user expanded; the first hint is collapsed instead.
+    /// Hints that the user toggled: the first hint is then collapsed, any other hint expanded.
     pub toggled: BTreeSet<usize>,
 }
 
@@ -89,7 +90,6 @@ impl HintsView {
         })
     }
 
-    /// Rebuilds the lines.
     pub fn rebuild_lines(&mut self, subject: &Subject, details: Option<&Details>) {
         let before = self.lines.get(self.selected).cloned();
         self.lines = build_lines(subject, details, &self.toggled).into();

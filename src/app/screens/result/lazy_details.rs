@@ -9,12 +9,12 @@ pub enum Asked<T> {
     No,
     Waiting,
     Is(Arc<T>),
-    /// Could not be read, for this reason.
+    /// The data could not be read, for this reason.
     Failed(String),
 }
 
 impl<T> Asked<T> {
-    /// Converts the outcome of reading.
+    /// Converts the outcome of a read.
     pub fn from_outcome(outcome: &Result<Arc<T>, String>) -> Self {
         match outcome {
             Ok(t) => Self::Is(Arc::clone(t)),

@@ -29,7 +29,7 @@ pub struct Of<'a> {
 }
 
 impl MetricsView {
-    /// Rebuilds the rows; keeps the selected row if it still exists.
+    /// Rebuilds the rows, keeping the selected row if it still exists.
     pub fn rebuild_rows(&mut self, of: &Of<'_>) {
         let before = self.rows.get(self.selected).cloned();
         let none = Details::default();
@@ -40,13 +40,13 @@ impl MetricsView {
             (Some(b), row) => b == row,
             (None, _) => false,
         };
-        // A metric may be in several sections: select the nearest of its rows.
+        // A metric may appear in several sections: select the nearest of its rows.
         let all = self.rows.iter().enumerate().filter(|(_, r)| same(r)).map(|(i, _)| i);
         let at = all.min_by_key(|i| i.abs_diff(self.selected)).unwrap_or(0);
         self.select_near(at);
     }
 
-    /// Selects the row at an index, else the next selectable row, else the nearest one above.
+    /// Selects the row at an index, or else the next selectable row, or else the nearest one above.
     pub fn select_near(&mut self, at: usize) {
         let ok = |i: &usize| self.rows.get(*i).is_some_and(MetricsRow::is_selectable);
         let last = self.rows.len().saturating_sub(1);

@@ -95,7 +95,7 @@ impl ResultScreen {
         Response::none()
     }
 
-    /// Switches to a view; if it is the current view, returns from it.
+    /// Switches to a view, or leaves it if it is already the current view.
     fn toggle_view(&mut self, view: View, cx: &ScreenContext<'_>) -> Response {
         if !self.has_view(view) {
             return Response::say(match view {
@@ -146,7 +146,7 @@ impl ResultScreen {
 
     /// Finds the matching result in the compared report: the same launch of the same kernel.
     fn matching_result(&self, (report, metrics, other): (usize, Arc<Metrics>, usize)) -> (usize, Arc<Metrics>, usize) {
-        // This key survives a rebuild of the program; mangled symbols may contain a hash.
+        // This key survives a rebuild of the program, whereas mangled symbols may contain a hash.
         let key = |r: &ResultMetrics| (r.kernel.function().to_owned(), r.grid, r.block);
         let own = self.metrics.results.get(self.result).map(key);
         let nth = self.metrics.results.iter().take(self.result).filter(|r| Some(key(r)) == own).count();
@@ -155,7 +155,7 @@ impl ResultScreen {
         (report, metrics, at)
     }
 
-    /// Lists results to compare with, from this report and all others of the session.
+    /// Lists results to compare with, from this report and all other reports of the session.
     fn ask_other(&self, session: &Session) -> Response {
         let Some(own) = self.metrics.results.get(self.result) else { return Response::none() };
         let mut items: Vec<(u32, Item)> = Vec::new();
@@ -209,7 +209,7 @@ impl ResultScreen {
             View::Hints => return self.open_line(cx),
             View::Compare => return Response::open_overlay(Page::Explain),
             View::Roofline => {
-                // A point of another kernel opens the result of that kernel.
+                // Opening a point of another kernel opens the result of that kernel.
                 let plot = self.roofline.plot.as_ref();
                 let other = plot.and_then(|p| p.points.get(self.roofline.selected)).filter(|p| !p.own).map(|p| p.result);
                 let Some(other) = other else { return Response::open_overlay(Page::Explain) };
@@ -221,8 +221,8 @@ impl ResultScreen {
         Response::none()
     }
 
-    /// Acts on the selected line of the hints: expands or collapses a hint, or goes to the metric, to NVIDIA's rule, or
-    /// to the command that confirms the hint.
+    /// Acts on the selected line of the hints: expands or collapses a hint, or goes to the metric, NVIDIA's rule, or
+    /// the command that confirms the hint.
     fn open_line(&mut self, cx: &ScreenContext<'_>) -> Response {
         match self.hints.lines.get(self.hints.selected).cloned() {
             Some(Line::Hint(i, _)) => {

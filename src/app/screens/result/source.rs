@@ -11,7 +11,7 @@ pub struct SourceView {
     pub listing: Option<Arc<Listing>>,
     /// True if instructions are shown instead of lines.
     pub instructions: bool,
-    /// True if rows are ordered by address or line instead of by samples.
+    /// True if rows are sorted by address or line instead of by samples.
     pub in_order: bool,
     /// Index of the selected row.
     pub selected: usize,
@@ -24,12 +24,11 @@ impl Default for SourceView {
 }
 
 impl SourceView {
-    /// Number of rows of the visible listing.
+    /// Number of rows in the visible listing.
     pub fn row_count(&self) -> usize {
         self.listing.as_ref().map_or(0, |l| if self.instructions { l.instructions.len() } else { l.lines.len() })
     }
 
-    /// Rebuilds the listing.
     pub fn rebuild_listing(&mut self, metrics: &Metrics, result: usize, details: Option<&Details>) {
         let (Some(code), Some(details)) = (self.code.get(), details) else { return };
         let first = self.listing.is_none();
@@ -54,7 +53,7 @@ impl SourceView {
         } else {
             listing.lines.iter().map(|l| l.counts.samples).collect()
         };
-        // Select the first of equal rows.
+        // On a tie, select the first row.
         samples.iter().enumerate().rev().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |m| m.0)
     }
 

@@ -102,7 +102,7 @@ impl ResultScreen {
             || (view == ResultView::Source && self.is_thread_trace())
     }
 
-    /// Returns true if the result is of a thread trace, which has code but no rates.
+    /// Returns true if the result comes from a thread trace, which has code but no rates.
     pub fn is_thread_trace(&self) -> bool {
         crate::analysis::code::has_thread_trace(&self.metrics)
     }
@@ -112,13 +112,13 @@ impl ResultScreen {
         self.details.get().is_some_and(|d| !d.sources.is_empty())
     }
 
-    /// Measurement that confirms the selected hint, or else the one that would decide between diagnoses.
+    /// Measurement that confirms the selected hint, or otherwise the one that would decide between diagnoses.
     pub fn selected_confirm(&self) -> Option<Confirm> {
         let hint = self.hints.selected_hint().or(Some(0)).and_then(|i| self.subject.hints.get(i));
         hint.map(|h| h.confirm.clone()).filter(|c| !c.sections.is_empty()).or_else(|| self.subject.sections_to_collect())
     }
 
-    /// Options of a re-run: in the hints view, those that confirm the selected hint, else the defaults.
+    /// Re-run options: in the hints view, those that confirm the selected hint; otherwise, the defaults.
     pub fn rerun_options(&self) -> Options {
         if self.view != ResultView::Hints {
             return Options::first_look();

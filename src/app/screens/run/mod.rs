@@ -1,5 +1,5 @@
-//! The watched run: output of its profiler, progress, and the steps that the user performs during the run. The session
-//! owns its state ([`Watched`]), because a run continues while other screens are on top.
+//! The watched run: profiler output, progress, and the steps that the user performs during the run. The session owns
+//! the state ([`Watched`]), because a run continues while other screens are on top.
 
 mod steps;
 
@@ -15,10 +15,10 @@ use crate::rerun::shell;
 #[derive(Clone, Debug, Default)]
 pub struct RunScreen;
 
-/// Message while the run has no number yet.
+/// Message shown while the run has no number yet.
 const STARTING: &str = "the run is starting; try again in a moment";
 
-/// Sends the next signal of a stop.
+/// Sends the next signal for stopping the run.
 fn stop_now(watched: &Watched, key: &str) -> Response {
     Response::effect(Effect::StopRun).and_say(watched.stop_message(key), false)
 }
@@ -71,7 +71,7 @@ fn detach_run(cx: &mut ScreenContext<'_>) -> Response {
     Response::effect(Effect::DetachRun).and_say(text, false)
 }
 
-/// Handles the actions on a program that is being traced.
+/// Handles actions on a program that is being traced.
 fn act_on_traced(id: ActionId, watched: &mut Watched) -> Response {
     if watched.ended {
         return Response::say("the run has ended");
@@ -106,7 +106,7 @@ fn act_on_traced(id: ActionId, watched: &mut Watched) -> Response {
     }
 }
 
-/// Opens the traces of an ended program that another process started.
+/// Opens the traces of a program that another process started and that has ended.
 fn open_outside(watched: &Watched) -> Response {
     match &watched.outside {
         Some(_) if watched.ended => Response::effect(Effect::Snapshot { whole: true }),

@@ -5,7 +5,7 @@ use crate::app::run_state::Watched;
 use crate::app::screen::Response;
 use crate::launch::runs::Stage;
 
-/// Message while a step is in progress; `stop` is the key that ends it.
+/// Message shown while a step is in progress; `stop` is the key that ends it.
 fn under_way(stop: &str) -> Response {
     Response::say(format!("the step is in progress; {stop} ends it"))
 }
@@ -30,7 +30,7 @@ pub fn do_next_step(watched: &mut Watched, stop: &str) -> Option<Response> {
     Some(Response::effect(Effect::Step { run: id, argv: step.argv, directory }))
 }
 
-/// Skips the next step: the user did it elsewhere, or does not want it.
+/// Skips the next step, because the user did it elsewhere or does not want it.
 pub fn skip_step(watched: &mut Watched, stop: &str) -> Response {
     if watched.doing.is_some() {
         return under_way(stop);

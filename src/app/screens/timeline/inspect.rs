@@ -55,7 +55,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Event of a line at a given time: the running event, or else the first one that begins in the column.
+    /// Event of a line at a given time: the event in progress, or otherwise the first one that begins in the column.
     pub fn event_at(&self, line: RowRef, time: i64, window: Window) -> Option<(Spot, Event)> {
         let lanes = self.lanes(line);
         let running = |(spot, lane): &(Spot, &Lane)| lane.running_at(&self.events, time).map(|at| Spot { at, ..*spot });
@@ -80,7 +80,7 @@ impl<'a> Look<'a> {
             let number = find_device(self.timeline, Some(line))?;
             let of_device = self.row(line).map_or(matches!(line, RowRef::Group(_)), is_queue);
             of_device.then_some(())?;
-            // Only lines of devices have idle times.
+            // Only lines that belong to devices have idle times.
             matches!(self.group(line)?.key, crate::analysis::timeline::GroupKey::Device(_)).then_some(())?;
             Some(CursorContent::Idle(gaps.gap_at(number, time)?, gaps.piece_at(number, time)?))
         };

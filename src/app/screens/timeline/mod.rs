@@ -1,4 +1,4 @@
-//! Timeline of the run: visible window, cursor, and rows
+//! Timeline of the run: visible window, cursor and rows
 
 pub mod inspect;
 mod navigate;
@@ -32,38 +32,39 @@ pub struct Search {
 #[derive(Clone, Debug)]
 pub struct Judged {
     pub window: (i64, i64),
-    /// `None` while it is computed, `Some(None)` if nothing ran in the window.
+    /// Triage of the window; `None` while it is computed, `Some(None)` if nothing ran in the window.
     pub triage: Option<Option<Arc<Triage>>>,
 }
 
 #[derive(Clone, Debug)]
 pub struct TimelineScreen {
-    /// `None` until the timeline has data.
+    /// Visible window and cursor; `None` until the timeline has data.
     pub place: Option<Viewport>,
     pub arrangement: Arrangement,
     pub lines: Vec<RowRef>,
     /// Index of the selected line.
     pub selected: usize,
-    /// Mark, from which spans are measured, ns.
+    /// Mark from which time spans are measured, ns.
     pub mark: Option<i64>,
     pub judged: Option<Judged>,
     pub finder: FilterInput,
     pub search: Option<Search>,
-    /// Places to return to, and places to go forward to.
+    /// Places to go back to, and places to go forward to.
     earlier: Vec<(Viewport, Option<LineKey>)>,
     later: Vec<(Viewport, Option<LineKey>)>,
     /// Place to show once its data is loaded.
     wanted: Option<At>,
-    /// True to show `wanted` without its surroundings.
+    /// True if `wanted` is shown without its surroundings.
     exact: bool,
-    /// First event of a sequence of followed links.
+    /// First event in a chain of followed links.
     origin: Option<Event>,
     /// Column at which the user grabbed the timeline.
     grabbed: Option<usize>,
     serial: u64,
 }
 
-/// Maximum number of launches and calls for the analysis of a window without a mark; it takes less than half a second.
+/// Maximum number of launches and calls for analyzing a window without a mark; the analysis takes less than half a
+/// second.
 const MOST_JUDGED: usize = 1_000_000;
 /// Maximum number of remembered places.
 const MOST_PLACES: usize = 100;
@@ -143,7 +144,7 @@ impl TimelineScreen {
         look.event_at(self.current_line()?, place.cursor, place.window(columns)).map(|e| e.1)
     }
 
-    /// Handles new parts of the timeline: lists their rows, and goes to the wanted place.
+    /// Handles new parts of the timeline: lists their rows and goes to the wanted place.
     fn handle_new_parts(&mut self, cx: &ScreenContext<'_>) -> Response {
         let Some(report) = cx.report() else { return Response::none() };
         let timeline = Arc::clone(&report.lanes);
@@ -158,7 +159,7 @@ impl TimelineScreen {
         } else if let Some(place) =
             self.place.as_mut().filter(|_| self.earlier.is_empty() && report.kept.is_none() && self.wanted.is_none())
         {
-            // The user has not moved yet: show all loaded data.
+            // The user has not moved yet: show all data loaded so far.
             *place = if place.cursor == place.start { Viewport::whole_span(timeline.span) } else { *place };
         }
         if let Some(at) = self.wanted
@@ -194,8 +195,8 @@ impl TimelineScreen {
         (mark != cursor).then(|| (mark.min(cursor), mark.max(cursor)))
     }
 
-    /// Requests triage of the marked window once the cursor rests. Without a mark, requests it for the visible window
-    /// if that is fast.
+    /// Requests triage of the marked window once the cursor rests. Without a mark, requests triage of the visible
+    /// window if that is fast.
     fn request_triage(&mut self, cx: &ScreenContext<'_>) -> Response {
         let few = |r: &Report| r.profile.as_ref().is_some_and(|p| p.launches.len() + p.calls.len() <= MOST_JUDGED);
         let view = self.place.filter(|_| cx.report().is_some_and(few)).map(|p| (p.start, p.end));
@@ -214,8 +215,8 @@ impl TimelineScreen {
         effects.into_iter().map(rest).collect::<Vec<_>>().into()
     }
 
-    /// Narrows all screens to the marked window, or else to the visible one; if that window is already set, shows the
-    /// whole run again.
+    /// Narrows all screens to the marked window, or otherwise to the visible one; if that window is already set, shows
+    /// the whole run again.
     fn toggle_time_filter(&self, cx: &ScreenContext<'_>) -> Response {
         let (Some(report), Some(place)) = (cx.report(), self.place) else { return Response::none() };
         match (self.marked_window(), report.window) {

@@ -19,7 +19,7 @@ const ZOOM: (i64, i64) = (1, 2);
 const WHEEL: (i64, i64) = (3, 4);
 /// Distance of a pan, in eighths of the window.
 const PAN: i64 = 4;
-/// After a jump to an event that was too small to see, the window is about this many times as long as the event.
+/// Ratio of the window to the event, roughly, after a jump to an event that was too small to see.
 const AROUND: i64 = 8;
 
 fn zoom_ratio((by, of): (i64, i64), inwards: bool) -> (i64, i64) {
@@ -27,7 +27,7 @@ fn zoom_ratio((by, of): (i64, i64), inwards: bool) -> (i64, i64) {
 }
 
 impl TimelineScreen {
-    /// Moves through time; `None` for other actions.
+    /// Moves through time; returns `None` for other actions.
     pub(super) fn move_in_time(&mut self, id: ActionId, cx: &ScreenContext<'_>) -> Option<Response> {
         let (Some(place), Some(report)) = (self.place, cx.report()) else { return None };
         let timeline = Arc::clone(&report.lanes);
@@ -46,7 +46,7 @@ impl TimelineScreen {
             ActionId::ZoomIn => Some(place.zoom_at(place.cursor, zoom_ratio(ZOOM, true), span, columns)),
             ActionId::ZoomOut => Some(place.zoom_at(place.cursor, zoom_ratio(ZOOM, false), span, columns)),
             ActionId::ZoomAll => {
-                // On the second press, include the activity of threads before and after the run.
+                // On the second press, include thread activity before and after the run.
                 let shown = (place.start, place.end) == timeline.span;
                 let all = Viewport::whole_span(if shown { timeline.reach } else { timeline.span });
                 jump(self, Viewport { cursor: place.cursor, ..all }.clamp_to_span(timeline.reach, columns))
@@ -67,7 +67,7 @@ impl TimelineScreen {
                 return None;
             }
         };
-        // A move by the user ends the sequence of followed links.
+        // A move by the user ends the chain of followed links.
         self.origin = None;
         self.place = moved;
         Some(Response::none())
@@ -106,7 +106,7 @@ impl TimelineScreen {
         Response::say(format!("marked; move the cursor to measure, {zoom} zooms to what is between, {narrow} narrows all screens to it"))
     }
 
-    /// Marks the next phase of the run after the current mark, or else the phase at the cursor, and shows it.
+    /// Marks the next phase of the run after the current mark, or otherwise the phase at the cursor, and shows it.
     pub(super) fn mark_phase(&mut self, cx: &ScreenContext<'_>) -> Response {
         let (Some(look), Some(place)) = (Self::look(cx), self.place) else { return Response::none() };
         let Some(triage) = cx.report().and_then(|r| r.whole_triage()) else {
@@ -128,7 +128,7 @@ impl TimelineScreen {
         Response::say(format!("{}, {}: {narrow} narrows all screens to it", phase.word(), Nanos(end - start)))
     }
 
-    /// Goes to the next or previous event of the row; with a search, to the next or previous match.
+    /// Goes to the next or previous event of the row; during a search, to the next or previous match.
     fn next(&mut self, cx: &ScreenContext<'_>, forward: bool) -> Response {
         if self.search.as_ref().is_some_and(|s| s.matches.total > 0) {
             return self.next_match(cx, forward);
@@ -153,7 +153,7 @@ impl TimelineScreen {
         Response::none()
     }
 
-    /// Goes to the next or previous match in time, over all rows.
+    /// Goes to the next or previous match in time, across all rows.
     fn next_match(&mut self, cx: &ScreenContext<'_>, forward: bool) -> Response {
         let (Some(look), Some(place), Some(search)) = (Self::look(cx), self.place, &self.search) else { return Response::none() };
         // Several matches may begin at the same time: order them by row.
@@ -182,7 +182,7 @@ impl TimelineScreen {
         Response::none()
     }
 
-    /// Goes to the first match at or after the cursor, or else to the first match.
+    /// Goes to the first match at or after the cursor, or, if there is none, to the first match of all.
     pub(super) fn seek_match(&mut self, cx: &ScreenContext<'_>) -> Response {
         let (Some(place), Some(search)) = (self.place, &self.search) else { return Response::none() };
         if search.matches.total == 0 {
@@ -234,7 +234,7 @@ impl TimelineScreen {
         Response::none()
     }
 
-    /// Selects the line of a device, unless one of its lines is selected; ends the sequence of followed links.
+    /// Selects the line of a device, unless one of its lines is already selected; ends the chain of followed links.
     fn select_device(&mut self, timeline: &Timeline, number: u32) {
         let group = timeline.groups.iter().find(|g| g.key == crate::analysis::timeline::GroupKey::Device(number)).map(|g| g.key);
         self.origin = None;
@@ -245,7 +245,7 @@ impl TimelineScreen {
         }
     }
 
-    /// Goes to the event linked with the event at the cursor.
+    /// Goes to the event linked to the event at the cursor.
     fn follow_link(&mut self, cx: &ScreenContext<'_>, columns: usize) -> Response {
         let Some(look) = Self::look(cx) else { return Response::none() };
         let Some(event) = self.event_at_cursor(&look, columns) else { return Response::say("no event is at the cursor") };
@@ -291,7 +291,7 @@ impl TimelineScreen {
         self.rebuild_lines(timeline, row.map(|r| LineKey::Row(r.key, spot.lane)));
     }
 
-    /// Goes to a place; returns false while the data for it is incomplete.
+    /// Goes to a place; returns false if its data is still incomplete.
     pub(super) fn go_to(&mut self, at: &At, cx: &ScreenContext<'_>, columns: usize) -> bool {
         let Some(report) = cx.report() else { return false };
         let (Some(profile), timeline) = (&report.profile, Arc::clone(&report.lanes)) else { return false };
@@ -317,7 +317,7 @@ impl TimelineScreen {
                 self.select_key(&timeline, group);
             }
         }
-        // Data of threads may still be loading, and may extend the timeline in both directions.
+        // Thread data may still be loading and may extend the timeline in both directions.
         timeline.is_complete() || (spot.is_some() && timeline.span.0 <= at.start - room && at.end + room <= timeline.span.1)
     }
 
