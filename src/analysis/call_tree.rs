@@ -1,35 +1,35 @@
-//! Calls of the host's code as a tree, with the idle time of the devices under each.
+//! Call tree of the host's code, with the devices' idle time under each call.
 
 use super::triage::{Cause, HostTime, LineTime, TimeCategory, frame_label};
 use crate::model::{Activity, StackFrame};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A function, called along one path.
+/// A function as called along one path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallNode {
-    /// The function, at the line with most of its time. A node without a function holds the interpreter lock on
-    /// another thread.
+    /// The function, with the line that accounts for most of its time. A node without a function is a wait for the
+    /// interpreter lock that another thread holds.
     pub frame: StackFrame,
     pub depth: u32,
     pub parent: Option<u32>,
-    /// The longest first.
+    /// Longest first.
     pub children: Vec<u32>,
-    /// Idle time in it and in what it calls, and in itself alone, ns.
+    /// Idle time including callees, and excluding them, ns.
     pub ns: i64,
     pub own_ns: i64,
-    /// Part of it at the line, ns.
+    /// Portion of `ns` at the line of `frame`.
     pub line_ns: i64,
     pub samples: u64,
-    /// Main cause of the idle time, and commonest activity of the thread.
+    /// Main cause of the idle time, and the thread's most common activity.
     pub cause: Cause,
     pub activity: Activity,
-    /// The longest idle time in it, ns.
+    /// Longest idle interval, ns.
     pub longest: (i64, i64),
 }
 
 impl CallNode {
-    /// `collate (dataset.py:88)`.
+    /// Formats the node, e.g. `collate (dataset.py:88)`.
     pub fn label(&self) -> String {
         frame_label(&self.frame)
     }
@@ -38,7 +38,7 @@ impl CallNode {
         self.cause.part()
     }
 
-    /// The node as a row of a table of lines.
+    /// Converts the node to a row of a table of lines.
     pub fn to_line(&self) -> LineTime {
         LineTime {
             frame: self.frame.clone(),
@@ -58,17 +58,17 @@ impl CallNode {
 pub struct CallTree {
     /// Parents precede their children.
     pub nodes: Vec<CallNode>,
-    /// The longest first.
+    /// Longest first.
     pub roots: Vec<u32>,
     /// Idle time of all roots, and idle time without samples, ns.
     pub known: i64,
     pub unknown: i64,
 }
 
-/// Function, file, and frame.
+/// Function, file, and frame index.
 type Call = (Arc<str>, Option<Arc<str>>, Option<u32>);
 
-/// A node that is being summed up.
+/// Running sums for a node.
 struct Sum {
     name: (Arc<str>, Option<Arc<str>>),
     parent: Option<u32>,
@@ -82,7 +82,7 @@ struct Sum {
     longest: (i64, i64),
 }
 
-/// The key with the largest sum; of equals the smallest, so that the result does not depend on the order of the map.
+/// Returns the key with the largest sum. Ties go to the smallest key, so that the result does not depend on map order.
 fn largest<K: Copy + Ord>(of: impl Iterator<Item = (K, f64)>) -> Option<K> {
     of.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map(|e| e.0)
 }
@@ -105,7 +105,7 @@ impl CallTree {
             });
             let mut path: Vec<Call> = Vec::new();
             for call in holder.into_iter().chain(named) {
-                // A function that calls itself is one node, at its innermost line.
+                // A directly recursive function is one node, at its innermost line.
                 match path.last_mut() {
                     Some(last) if (&last.0, &last.1) == (&call.0, &call.1) => *last = call,
                     _ => path.push(call),
@@ -175,7 +175,7 @@ impl CallTree {
         out
     }
 
-    /// Fills the lists of children.
+    /// Fills in the lists of children.
     fn link(&mut self) {
         let key = |nodes: &[CallNode], id: u32| {
             let node = nodes.get(id as usize);
@@ -197,7 +197,7 @@ impl CallTree {
         self.roots = roots;
     }
 
-    /// Nodes in the order of the tree, down to a depth, without those of less than a share of all idle time.
+    /// Returns nodes in depth-first order down to a depth, omitting those below a minimum share of all idle time.
     pub fn listed_nodes(&self, depth: Option<u32>, least: f64) -> Vec<u32> {
         let mut out = Vec::new();
         let mut open: Vec<u32> = self.roots.iter().rev().copied().collect();
