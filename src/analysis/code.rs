@@ -65,14 +65,14 @@ pub struct Instruction {
     pub place: Option<(Arc<str>, u64)>,
     /// Disassembly, if available.
     pub text: Option<Arc<str>>,
-    /// File (index into [`Code::files`]) and line number.
+    /// File number (index into [`Code::files`] plus one) and line number.
     pub line: Option<(u32, u32)>,
     pub counts: Counts,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// File, from 1: its position in [`Code::files`] plus one.
+    /// File number: index into [`Code::files`] plus one.
     pub file: u32,
     /// Line, from 1.
     pub line: u32,

@@ -1,4 +1,4 @@
-//! Idle time by stack where each call of a Python function was recorded, as by PyTorch with `with_stack=True`: exact,
+//! Idle time by stack if each call of a Python function was recorded, as by PyTorch with `with_stack=True`: exact,
 //! without samples.
 
 use super::host::Host;
@@ -9,7 +9,8 @@ use crate::analysis::name_pattern::normalize_label;
 use crate::model::{Activity, CallStack, Profile, RangeOrigin, StackFrame};
 use rustc_hash::FxHashMap;
 
-/// Splits a name as PyTorch writes it, `dataset.py(88): collate`: the file and the line of the function's definition.
+/// Splits a name as written by PyTorch, `dataset.py(88): collate`, into the function and the file and line of its
+/// definition.
 fn parse_function(name: &str) -> StackFrame {
     let split = name.split_once("): ").and_then(|(place, function)| {
         let (file, line) = place.rsplit_once('(')?;
@@ -21,7 +22,7 @@ fn parse_function(name: &str) -> StackFrame {
     }
 }
 
-/// Divides the pieces of idle time among the functions that were open on their threads.
+/// Distributes the pieces of idle time among the functions that were open on their threads.
 pub fn time_of_functions(profile: &Profile, host: &Host<'_>, pieces: &FxHashMap<Cause, Vec<Piece>>) -> HostTime {
     let ranges = &profile.ranges;
     let mut by_thread: FxHashMap<(u32, u32), Vec<Piece>> = FxHashMap::default();
@@ -72,7 +73,7 @@ impl Building {
         })
     }
 
-    /// Walks through the functions and the pieces of a thread, both in order.
+    /// Walks the functions and the pieces of a thread, both in order.
     fn add_thread(&mut self, profile: &Profile, rows: &[u32], pieces: &[Piece]) {
         let mut open: Vec<(i64, u32)> = Vec::new();
         let mut next = rows.iter().map(|&row| profile.ranges.get(row as usize)).peekable();
