@@ -55,7 +55,7 @@ pub fn common_kind(name: &str) -> &'static str {
     if point_to_point(kind) { "send_recv" } else { kind }
 }
 
-/// Bus bandwidth over algorithm bandwidth, for `n` ranks: bytes that a link carries per byte of the message
+/// Ratio of bus bandwidth to algorithm bandwidth for `n` ranks: bytes that a link carries per byte of the message
 /// (nccl-tests, `PERFORMANCE.md`).
 pub fn bus_factor(kind: &str, n: usize) -> Option<f64> {
     let n = n.max(1) as f64;

@@ -52,15 +52,15 @@ fn at_the_start(case: &RunContext<'_>, id: V) -> bool {
 
 /// Lowers the confidence of findings that the record does not fully support:
 /// * with fewer than three repetitions, a finding is only possible;
-/// * idle time in one or two gaps is not regular behaviour of the program;
+/// * idle time in one or two gaps is not regular behavior of the program;
 /// * if more idle time is unexplained (cause unknown, or next operation already queued) than this finding explains,
 ///   another cause may be larger;
 /// * idle time that is mostly in one of several steps, or in fewer than half of them, may not be regular;
 /// * a cost before the kernels begin in earnest may be start-up;
-/// * a finding is at most likely if the devices worked more outside of the judged part than in it;
+/// * a finding is at most likely if the devices worked more outside the analyzed part than inside it;
 /// * a run is not healthy if kernels leave a seventh of the window to other activity;
 /// * kernels are not the only limit of a run if such idle time is worth a finding;
-/// * kernels limit only the judged part, not the run, if the devices are idle in the rest;
+/// * kernels limit only the analyzed part, not the run, if the devices are idle in the rest;
 /// * a small part of a run that was not marked by the user may not be representative.
 pub fn lower_confidence(case: &RunContext<'_>, findings: &mut [Finding]) {
     let queued = case.share((case.idle.get(Cause::Queued) - case.pauses).max(0));

@@ -80,8 +80,8 @@ impl Where {
     }
 }
 
-/// Locates the longest idle times of these causes: ranges of similar names merged, most time first, then the
-/// longest idle time.
+/// Locates the longest idle times with these causes. Ranges with similar names are merged; the places with the most
+/// time come first, then those with the longest single interval.
 pub fn locate_places(case: &RunContext<'_>, causes: &[Cause]) -> Vec<Place> {
     locate_idle(case, causes).places
 }
