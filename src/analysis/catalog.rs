@@ -22,7 +22,6 @@ pub enum Bound {
     Text(String),
 }
 
-/// A threshold with its source.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Threshold {
     /// Comparison: `<`, `>`, `>=`, or one of the special operators described in the file.
@@ -95,7 +94,6 @@ pub struct Catalog {
     by_id: HashMap<String, usize>,
 }
 
-/// Returns the built-in catalog.
 pub fn builtin_catalog() -> &'static Catalog {
     static CATALOG: OnceLock<Catalog> = OnceLock::new();
     CATALOG.get_or_init(|| {
@@ -114,12 +112,11 @@ pub fn builtin_catalog() -> &'static Catalog {
 }
 
 impl Catalog {
-    /// Returns the concept of a metric.
+    /// Returns the concept to which a metric belongs.
     pub fn of_metric(&self, name: &str) -> Option<&Concept> {
         self.by_name.get(name).and_then(|&at| self.concepts.get(at))
     }
 
-    /// Finds a concept by its identifier.
     pub fn find_concept(&self, id: &str) -> Option<&Concept> {
         self.by_id.get(id).and_then(|&at| self.concepts.get(at))
     }

@@ -1,6 +1,6 @@
 //! Peak rates of AMD GPUs: memory bandwidth by product, arithmetic and caches by architecture.
 
-/// Memory of a product.
+/// A product, with its memory bandwidth.
 pub struct Product {
     /// Substring of the device name that the driver reports.
     name: &'static str,

@@ -14,7 +14,7 @@ pub struct Promise {
     pub gain: Gain,
 }
 
-/// Outcome of a prediction.
+/// Comparison of a prediction with the time actually saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// As predicted or, if the hint gave only a bound, within the bound.

@@ -58,7 +58,6 @@ pub enum JumpTo {
     Median,
     /// Shortest duration.
     Fastest,
-    /// First launch.
     First,
     /// The nth launch of its function in its process, from 0.
     Nth(u32),
@@ -139,7 +138,6 @@ impl LaunchList {
         (!cancel.is_cancelled()).then_some(out)
     }
 
-    /// Returns the row of a launch.
     pub fn row_of_launch(&self, launch: u32) -> Option<usize> {
         self.rows.iter().position(|r| r.0 == launch)
     }

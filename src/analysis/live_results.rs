@@ -5,7 +5,6 @@ use crate::model::metrics::MEASURED_LAUNCHES;
 use crate::model::{Metrics, Profile, Value};
 use std::sync::Arc;
 
-/// A measured kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredNow {
     /// Function name.

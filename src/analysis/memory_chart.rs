@@ -50,7 +50,6 @@ pub struct Flow {
     pub l1_while_active: bool,
 }
 
-/// A kind of request from the SM.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestKind {
     /// Label, such as `global loads`.

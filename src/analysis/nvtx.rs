@@ -99,7 +99,7 @@ impl Paths {
         Self { nodes: interner.nodes, of_launch: Arc::new(of_launch), lines }
     }
 
-    /// Path of a launch.
+    /// Path of a launch; `None` outside of all ranges.
     pub fn launch_path(&self, row: usize) -> Option<u32> {
         self.of_launch.get(row).copied().filter(|&p| p != NO_PATH)
     }

@@ -142,7 +142,6 @@ impl Overview {
         }
     }
 
-    /// Length of the span in ns.
     pub fn span_length(&self) -> Option<i64> {
         self.span.map(|(a, b)| b.saturating_sub(a))
     }

@@ -16,7 +16,6 @@ use std::sync::Arc;
 /// One point of the plot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Index of the result.
     pub result: usize,
     pub kernel: String,
     pub work: String,
@@ -204,7 +203,6 @@ fn at_most(lookup: &Lookup<'_>, precision: Precision) -> Option<f64> {
     }
 }
 
-/// Points of a placed result.
 fn result_points(metrics: &Metrics, at: usize, result: &ResultMetrics, placed: &Placed, own: bool, marked: bool) -> Vec<Point> {
     let mut out = Vec::new();
     for work in &placed.work {

@@ -43,11 +43,10 @@ pub struct Estimate {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RowEstimate {
     pub count: Estimate,
-    /// ns.
+    /// In ns.
     pub total: Estimate,
 }
 
-/// Estimates for the whole run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunEstimate {
     pub moments: usize,

@@ -1,6 +1,5 @@
 //! Places in the program and on the time axis to which findings refer.
 
-/// Kind of a [`Place`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PlaceKind {
     Range,

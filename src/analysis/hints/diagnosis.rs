@@ -190,7 +190,6 @@ impl Diagnosis {
         self.info().map_or("", |d| d.id)
     }
 
-    /// Parses an id.
     pub fn from_id(id: &str) -> Option<Self> {
         DIAGNOSES.iter().find(|d| d.id == id).map(|d| d.diagnosis)
     }

@@ -4,7 +4,6 @@
 
 use super::metric_values::Facts;
 
-/// A unit of the GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     Dram,

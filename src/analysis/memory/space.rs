@@ -59,7 +59,7 @@ pub fn free_pieces(profile: &Profile, device: Option<u32>, after: Option<usize>)
 }
 
 impl Space {
-    /// Reverts an event.
+    /// Undoes an event, to reconstruct an earlier state.
     fn revert_event(&mut self, level: MemoryLevel, address: u64, bytes: i64, former: &FxHashMap<u64, Owner>) {
         let size = bytes.unsigned_abs();
         match (level, bytes > 0) {

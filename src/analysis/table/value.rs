@@ -18,7 +18,6 @@ pub enum Unit {
     Count,
     /// A hardware counter or a number of samples: rounded when human-readable, and empty if 0.
     Counter,
-    /// A duration in ns.
     Ns,
     Seconds,
     /// A time in ns on the report's clock; in seconds when human-readable.

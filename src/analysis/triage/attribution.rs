@@ -33,9 +33,9 @@ impl Busy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     pub unit: usize,
-    /// ns.
+    /// In ns.
     pub start: i64,
-    /// ns.
+    /// In ns.
     pub end: i64,
     /// Operation that ends the gap, if any.
     pub next: Option<DeviceOp>,

@@ -24,9 +24,9 @@ pub enum OperationRow {
 /// One operation of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceOp {
-    /// ns.
+    /// In ns.
     pub start: i64,
-    /// ns.
+    /// In ns.
     pub end: i64,
     /// Index into [`DeviceOps::units`].
     pub unit: usize,

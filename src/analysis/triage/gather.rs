@@ -33,9 +33,9 @@ pub struct StepTime {
     pub idle: ByCause,
     /// Time of exposed copies.
     pub copies: i64,
-    /// Kernels of the step.
+    /// Kernels in the step.
     pub kernels: Sketch,
-    /// Kernels of the step with their launch configurations.
+    /// Kernels in the step, with their launch configurations.
     pub launches: Sketch,
     /// Graph launches, kernels in graphs, and kernels launched individually. A graph recorded as a whole counts as one
     /// kernel.

@@ -140,9 +140,9 @@ pub struct Known {
 /// A thread's outermost call, not nested in another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outer {
-    /// ns.
+    /// In ns.
     pub start: i64,
-    /// ns.
+    /// In ns.
     pub end: i64,
     pub kind: CallKind,
     /// True if the call blocked the thread until work on the device was done.

@@ -29,7 +29,7 @@ pub struct StackTime {
     /// Thread that held the interpreter lock if the launching thread waited for it, in which case the stack is that
     /// thread's.
     pub held_by: Option<u32>,
-    /// ns.
+    /// Idle time, ns.
     pub ns: f64,
     /// Number of samples of this stack.
     pub samples: u64,

@@ -6,9 +6,9 @@ use rustc_hash::FxHashMap;
 /// A host call in which a thread was sampled.
 #[derive(Clone, Copy, Debug)]
 pub struct SampledCall {
-    /// ns.
+    /// In ns.
     pub start: i64,
-    /// ns.
+    /// In ns.
     pub end: i64,
     /// Last sample in the call, as an index into [`Samples::samples`](crate::model::Samples::samples).
     pub sample: u32,

@@ -13,9 +13,9 @@ use crate::model::{Cancel, Profile};
 pub struct Idle {
     /// Device number shown to the user.
     pub device: u32,
-    /// ns.
+    /// In ns.
     pub start: i64,
-    /// ns.
+    /// In ns.
     pub end: i64,
     pub cause: Cause,
 }

@@ -31,9 +31,9 @@ impl Phase {
 pub struct LeftOut {
     pub phase: Phase,
     pub what: String,
-    /// ns.
+    /// In ns.
     pub start: i64,
-    /// ns.
+    /// In ns.
     pub end: i64,
 }
 

@@ -5,9 +5,9 @@ use super::time_category::Cause;
 /// A piece of a gap with a single cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// ns.
+    /// In ns.
     pub start: i64,
-    /// ns.
+    /// In ns.
     pub end: i64,
     pub cause: Cause,
     /// Time at which to look up the host's activity, ns; inside the host call behind the piece, if there is one.

@@ -26,9 +26,9 @@ pub enum StepSource {
 /// step marked by a range starts with the range, but not before the devices have finished the preceding work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// ns.
+    /// In ns.
     pub start: i64,
-    /// ns.
+    /// In ns.
     pub end: i64,
     /// Index among all steps of the run, from 0.
     pub number: u32,

@@ -5,11 +5,10 @@ use super::step::{Step, lower_median};
 use super::step_sketch::{Sketch, group_steps};
 use super::time_category::{ByCause, TimeCategory};
 
-/// Steps of one kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepKind {
     pub count: usize,
-    /// ns.
+    /// Median length, ns.
     pub median: i64,
     /// Share of these steps in the total time of all steps.
     pub share: f64,

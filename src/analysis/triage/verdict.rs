@@ -184,7 +184,6 @@ impl Verdict {
         self.info().and_then(|v| v.recipe)
     }
 
-    /// Returns the verdict with an id.
     pub fn from_id(id: &str) -> Option<Self> {
         VERDICTS.iter().find(|v| v.id == id).map(|v| v.verdict)
     }
