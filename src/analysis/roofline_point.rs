@@ -81,7 +81,7 @@ pub struct Work {
     pub amount: Amount,
     /// Peak of the chip at the measured clock, operations per second.
     pub peak: Option<f64>,
-    /// Formulas of `achieved` and `peak`.
+    /// Formulas for `achieved` and `peak`.
     pub formula: String,
 }
 
@@ -89,7 +89,7 @@ pub struct Work {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Traffic {
     pub level: Level,
-    /// Formulas of `achieved` and `peak`.
+    /// Formulas for `achieved` and `peak`.
     pub formula: &'static str,
     /// Bytes per second; `None` if they were not counted.
     pub achieved: Option<f64>,

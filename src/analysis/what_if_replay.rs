@@ -393,7 +393,7 @@ fn compute_launch_costs(steps: &mut [Step], units: usize, mut calls: Vec<(u32, u
     let mut ended = vec![i64::MIN; units];
     for step in steps.iter_mut() {
         let before = std::mem::replace(&mut ended[step.unit as usize], i64::MIN);
-        // The idle device waited for the call, so there was no pause before the launch.
+        // Only a queued launch has a pause before it; otherwise, the idle device waited for the call.
         if before >= step.call {
             step.cost += PAUSE_NS;
         }

@@ -11,7 +11,7 @@ const ENOUGH: f64 = 0.7;
 /// Sorts findings, costliest first. Among neighbors of equal cost, causes come first.
 pub fn sort_by_cost<I: FindingId>(findings: &mut [Finding<I>]) {
     findings.sort_by(|a, b| b.stake.total_cmp(&a.stake).then(a.id.sort_position().cmp(&b.id.sort_position())));
-    // One pass from the front keeps the order total.
+    // A separate pass, because a comparison with a tolerance would not be a total order.
     for i in 1..findings.len() {
         let mut at = i;
         while at > 0

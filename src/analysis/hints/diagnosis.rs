@@ -67,7 +67,7 @@ use Diagnosis as D;
 /// Role of a diagnosis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiagnosisKind {
-    /// A unit at its limit, not a waste.
+    /// A unit at its limit rather than waste.
     Bound,
     /// A cause of idle issue slots.
     IdleSlots,
@@ -203,7 +203,7 @@ impl Diagnosis {
         self.place().map_or(usize::MAX, |(at, _)| at)
     }
 
-    /// Returns true if the diagnosis names a unit at its limit rather than a waste.
+    /// Returns true if the diagnosis names a unit at its limit rather than waste.
     pub fn is_bound(self) -> bool {
         self.info().is_some_and(|d| d.kind == DiagnosisKind::Bound)
     }

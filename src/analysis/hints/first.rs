@@ -1,4 +1,4 @@
-//! The first hint of each result, for tables.
+//! The first hint on each result, for tables.
 
 use super::amd::{self, Amd};
 use super::diagnosed_kernel::of_amd;

@@ -46,7 +46,7 @@ impl FindingId for Diagnosis {
         Self::effects(self)
     }
 
-    /// A guess does not explain a more certain hint, and a small waste does not explain a unit at its limit.
+    /// A guess does not explain a more certain hint, and a little waste does not explain a unit at its limit.
     fn may_explain(cause: &Hint, effect: &Hint) -> bool {
         cause.sure <= effect.sure.max(Sure::Likely) && (cause.stake >= OUTRANKS_HEALTHY || !effect.id.is_bound())
     }

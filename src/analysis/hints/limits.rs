@@ -13,7 +13,7 @@ const fn below(value: f64, source: &'static str) -> Threshold {
 /// Percentage of its peak at which a unit is at its limit. NVIDIA's rules SpeedOfLight.py and HighPipeUtilization.py.
 pub const AT_LIMIT: Threshold = at_least(80.0, "NVIDIA's SpeedOfLight rule");
 
-/// The same for device memory if a quarter to three quarters of the traffic are writes: switching between reads and
+/// The same for device memory if a quarter to three quarters of its traffic is writes: switching between reads and
 /// writes costs time. Copies, transposes and row softmaxes on an H200 reach 75 to 82 %, kernels that mostly read reach
 /// 88 to 91 %.
 pub const MIXED: Threshold = at_least(75.0, "mixed reads and writes top out at 75 to 82%");

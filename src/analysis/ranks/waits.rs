@@ -88,7 +88,7 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
             judged[i] = false;
         }
     }
-    // Per group, because groups with few collectives have the longest waits in each.
+    // Per group: in groups with few collectives, each wait is longer, and would look like an accident.
     let mut by_wait: Vec<Vec<(i64, usize)>> = vec![Vec::new(); matches.groups.len()];
     for i in (0..judged.len()).filter(|&i| judged[i]) {
         by_wait[matches.list[i].group as usize].push((mean_wait(&matches.list[i]), i));
@@ -197,7 +197,7 @@ fn share_blame(wait: f64, last: u32, delayed: &Delays) -> Blame {
     if wait <= 0.0 || before <= 0.0 {
         return vec![(last, 1.0)];
     }
-    // Earlier delays explain at most an equal part of the wait.
+    // Earlier delays explain at most as much of the wait as their own length.
     let passed = (before / wait).min(1.0);
     let mut out: BTreeMap<u32, f64> = BTreeMap::new();
     for &(rank, ns) in delayed {
