@@ -1,27 +1,27 @@
-//! Calls of the host's code as a tree, with the idle time of the devices under each.
+//! Call tree of the host's code, with the devices' idle time under each call.
 
 use super::triage::{Cause, FunctionKey, HostTime, LaunchSum, LineTime, TimeCategory, frame_label};
 use crate::model::{Activity, StackFrame};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A function, called along one path.
+/// A function as called along one path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallNode {
-    /// The function, at the line with most of its time. A node without a function holds the interpreter lock on
-    /// another thread.
+    /// The function, with the line that accounts for most of its time. A node without a function is a wait for the
+    /// interpreter lock that another thread holds.
     pub frame: StackFrame,
     pub depth: u32,
     pub parent: Option<u32>,
-    /// The longest first.
+    /// Longest first.
     pub children: Vec<u32>,
-    /// Idle time in it and in what it calls, and in itself alone, ns.
+    /// Idle time including callees, and excluding them, ns.
     pub ns: i64,
     pub own_ns: i64,
-    /// Part of it at the line, ns.
+    /// Portion of `ns` at the line of `frame`.
     pub line_ns: i64,
     pub samples: u64,
-    /// Main cause of the idle time, and commonest activity of the thread.
+    /// Main cause of the idle time, and the thread's most common activity.
     pub cause: Cause,
     pub activity: Activity,
     /// The longest idle time in it, ns; a moment in it if there is none.
@@ -31,7 +31,7 @@ pub struct CallNode {
 }
 
 impl CallNode {
-    /// `collate (dataset.py:88)`.
+    /// Formats the node, e.g. `collate (dataset.py:88)`.
     pub fn label(&self) -> String {
         frame_label(&self.frame)
     }
@@ -40,7 +40,7 @@ impl CallNode {
         self.cause.part()
     }
 
-    /// The node as a row of a table of lines.
+    /// Converts the node to a row of a table of lines.
     pub fn to_line(&self) -> LineTime {
         LineTime {
             frame: self.frame.clone(),
@@ -61,7 +61,7 @@ impl CallNode {
 pub struct CallTree {
     /// Parents precede their children.
     pub nodes: Vec<CallNode>,
-    /// The longest first.
+    /// Longest first.
     pub roots: Vec<u32>,
     /// Idle time of all roots, and idle time without samples, ns.
     pub known: i64,
@@ -71,7 +71,7 @@ pub struct CallTree {
 /// A function, and its frame.
 type Call = (FunctionKey, Option<u32>);
 
-/// A node that is being summed up.
+/// Running sums for a node.
 struct Sum {
     name: FunctionKey,
     parent: Option<u32>,
@@ -153,7 +153,7 @@ impl Sums {
     }
 }
 
-/// The key with the largest sum; of equals the smallest, so that the result does not depend on the order of the map.
+/// Returns the key with the largest sum. Ties go to the smallest key, so that the result does not depend on map order.
 fn largest<K: Copy + Ord>(of: impl Iterator<Item = (K, f64)>) -> Option<K> {
     of.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map(|e| e.0)
 }
@@ -219,7 +219,7 @@ impl CallTree {
         out
     }
 
-    /// Fills the lists of children.
+    /// Fills in the lists of children.
     fn link(&mut self) {
         let key = |nodes: &[CallNode], id: u32| {
             let node = nodes.get(id as usize);
@@ -241,7 +241,7 @@ impl CallTree {
         self.roots = roots;
     }
 
-    /// Nodes in the order of the tree, down to a depth, without those of less than a share of all idle time.
+    /// Returns nodes in depth-first order down to a depth, omitting those below a minimum share of all idle time.
     pub fn listed_nodes(&self, depth: Option<u32>, least: f64) -> Vec<u32> {
         let mut out = Vec::new();
         let mut open: Vec<u32> = self.roots.iter().rev().copied().collect();

@@ -22,13 +22,12 @@ pub enum Bound {
     Text(String),
 }
 
-/// A threshold with its source.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Threshold {
-    /// Comparison: `<`, `>`, `>=`, or one of the special ones that the file explains.
+    /// Comparison: `<`, `>`, `>=`, or one of the special operators described in the file.
     pub op: String,
     pub value: Bound,
-    /// Level of a value for which the comparison holds.
+    /// Level assigned to a value that satisfies the comparison.
     pub level: String,
     #[serde(default)]
     pub text: String,
@@ -41,14 +40,14 @@ pub struct Concept {
     pub id: String,
     /// Display name.
     pub title: String,
-    /// Group that the concept is listed under.
+    /// Group under which the concept is listed.
     pub group: String,
     /// Base unit in ncu's spelling.
     pub unit: String,
-    /// Names in order of preference.
+    /// Metric names in order of preference.
     pub names: Vec<String>,
-    /// `first` takes the first name that is present; `sum` adds up all names if all are present, `any` those that are
-    /// present; `max` takes the greatest.
+    /// `first` takes the first name that is present; `sum` adds up all names, provided all are present; `any` adds up
+    /// those present; `max` takes the largest.
     pub combine: String,
     /// Names that replace `names` on specific chips.
     #[serde(default)]
@@ -56,10 +55,10 @@ pub struct Concept {
     /// Formula over `vars`, for values that no metric reports.
     #[serde(default)]
     pub expr: Option<String>,
-    /// Metrics of the formula.
+    /// Metrics used in the formula.
     #[serde(default)]
     pub vars: BTreeMap<String, String>,
-    /// Section of ncu that contains it.
+    /// The ncu section that contains the metric.
     #[serde(default)]
     pub section: Option<String>,
     #[serde(default)]
@@ -75,7 +74,7 @@ pub struct Concept {
     /// Caveats on the interpretation.
     #[serde(default)]
     pub note: Option<String>,
-    /// Better direction; `None` if neither is better.
+    /// Direction of improvement; `None` if neither direction is better.
     #[serde(default)]
     pub better: Option<Better>,
     #[serde(default, rename = "threshold")]
@@ -95,11 +94,10 @@ pub struct Catalog {
     by_id: HashMap<String, usize>,
 }
 
-/// Returns the built-in catalog.
 pub fn builtin_catalog() -> &'static Catalog {
     static CATALOG: OnceLock<Catalog> = OnceLock::new();
     CATALOG.get_or_init(|| {
-        // A test verifies that the file parses.
+        // A test checks that the file parses.
         let concepts = toml::from_str::<File>(include_str!("metrics.toml")).map(|f| f.metric).unwrap_or_default();
         let mut out = Catalog::default();
         for (at, c) in concepts.iter().enumerate() {
@@ -114,19 +112,18 @@ pub fn builtin_catalog() -> &'static Catalog {
 }
 
 impl Catalog {
-    /// Returns the concept of a metric.
+    /// Returns the concept to which a metric belongs.
     pub fn of_metric(&self, name: &str) -> Option<&Concept> {
         self.by_name.get(name).and_then(|&at| self.concepts.get(at))
     }
 
-    /// Finds a concept by its identifier.
     pub fn find_concept(&self, id: &str) -> Option<&Concept> {
         self.by_id.get(id).and_then(|&at| self.concepts.get(at))
     }
 }
 
-/// Returns the better direction of a metric: the concept's direction, or else a guess from the name. `None` if neither
-/// is better.
+/// Returns the better direction of a metric: that of its concept, or else a guess from the name. `None` if neither
+/// direction is better.
 pub fn better_direction(name: &str) -> Option<Better> {
     if let Some(concept) = builtin_catalog().of_metric(name) {
         return concept.better;

@@ -24,13 +24,13 @@ pub struct Item {
     /// Title of the item.
     pub what: &'static str,
     pub tick: Tick,
-    /// Data of the session for this item.
+    /// Data in the session that covers this item.
     pub have: String,
     /// Next step, unless the item is done.
     pub next: String,
 }
 
-/// A report of the session: its profile and, for a timeline, results of other reports joined to its launches.
+/// A report in the session: its profile and, for a timeline, results from other reports joined to its launches.
 pub struct ReportFacts<'a> {
     pub profile: &'a Profile,
     /// Bottleneck analysis of the run, once available.
@@ -39,10 +39,10 @@ pub struct ReportFacts<'a> {
     pub joined: Vec<(u32, Arc<Metrics>, usize)>,
 }
 
-/// Number of kernels with the most time that count as hot.
+/// Number of longest-running kernels that count as hot.
 const HOT: usize = 3;
 
-/// A hot kernel's name, its share of the time, and its results.
+/// A hot kernel's name, share of the time, and results.
 type Hot<'a> = (String, f64, Vec<(&'a Metrics, usize)>);
 
 /// Returns the hot kernels of the first timeline, or else of the first ncu report.
@@ -182,7 +182,7 @@ fn devices_item(timelines: &[&Profile]) -> Item {
     }
 }
 
-/// Key that matches results from before and after a change: name, grid, block.
+/// Key for matching results from before and after a change: name, grid, block.
 type Key<'a> = (&'a str, Option<[u32; 3]>, Option<[u32; 3]>);
 
 /// Counts the kernels that occur in more than one ncu report with the same grid and block.
@@ -196,7 +196,7 @@ fn before_after(reports: &[&Arc<Metrics>]) -> usize {
     seen.values().filter(|s| s.len() > 1).count()
 }
 
-/// Lists the APIs with which a program can mark ranges.
+/// Lists the APIs that a program can use to mark ranges.
 pub fn range_apis(amd: bool) -> &'static str {
     if amd {
         "roctxRangePush, torch.cuda.nvtx.range, record_function of PyTorch's profiler; record with `rocprofv3 --marker-trace`"

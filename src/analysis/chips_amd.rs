@@ -1,12 +1,12 @@
 //! Peak rates of AMD GPUs: memory bandwidth by product, arithmetic and caches by architecture.
 
-/// A product's memory.
+/// A product, with its memory bandwidth.
 pub struct Product {
     /// Substring of the device name that the driver reports.
     name: &'static str,
     /// Published memory bandwidth, bytes/s.
     pub memory: f64,
-    /// Fraction of the published bandwidth that AMD's own benchmark reaches, if measured.
+    /// Fraction of the published bandwidth achieved by AMD's own benchmark, if measured.
     pub reached: Option<f64>,
 }
 
@@ -24,8 +24,8 @@ const PRODUCTS: [Product; 9] = [
     Product { name: "7900 XTX", memory: 9.6e11, reached: None },
 ];
 
-/// Returns the product whose name occurs in `name`; the longest match wins. `None` for a partition (`… of 8 XCDs`): what
-/// it reaches of the memory's bandwidth depends on the others and on the memory's partition, which reports do not have.
+/// Returns the product whose name occurs in `name`; the longest match wins. `None` for a partition (`… of 8 XCDs`): its
+/// share of the bandwidth depends on the other partitions and on the memory partitioning, which reports do not record.
 pub fn find_product(name: &str) -> Option<&'static Product> {
     if name.ends_with(" XCDs)") {
         return None;

@@ -19,7 +19,7 @@ pub struct Counts {
     pub excess_l2: Option<f64>,
     /// Shared-memory wavefronts beyond what conflict-free accesses need.
     pub excess_shared: Option<f64>,
-    /// Samples by stall reason, most first.
+    /// Samples by stall reason, largest first.
     pub stalls: Vec<(Arc<str>, f64)>,
 }
 
@@ -50,7 +50,7 @@ impl Counts {
         self.stalls.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     }
 
-    /// Returns the most frequent stall reason other than being issued, and its share of these samples in percent.
+    /// Returns the most frequent stall reason, ignoring issued warps, and its share of these samples in percent.
     pub fn top_stall(&self) -> Option<(&Arc<str>, f64)> {
         let (reason, n) = self.stalls.iter().find(|s| !matches!(&*s.0, "selected" | ISSUING))?;
         (self.samples > 0.0).then(|| (reason, n / self.samples * 100.0))
@@ -59,28 +59,28 @@ impl Counts {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instruction {
-    /// Address at the time of profiling.
+    /// Address during profiling.
     pub address: u64,
-    /// Enclosing function, and the offset from its start.
+    /// Enclosing function and offset from its start.
     pub place: Option<(Arc<str>, u64)>,
-    /// Disassembled text, if available.
+    /// Disassembly, if available.
     pub text: Option<Arc<str>>,
-    /// File (index into [`Code::files`]) and line.
+    /// File number (index into [`Code::files`] plus one) and line number.
     pub line: Option<(u32, u32)>,
     pub counts: Counts,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// File (from 1, as in [`Code::files`]).
+    /// File number: index into [`Code::files`] plus one.
     pub file: u32,
     /// Line, from 1.
     pub line: u32,
-    /// The file's name without folders.
+    /// File name without its folder.
     pub name: String,
-    /// The line's text, when the file's text is known.
+    /// Text of the line, if the source is available.
     pub text: Option<String>,
-    /// Sums over the line's instructions.
+    /// Totals over the line's instructions.
     pub counts: Counts,
     pub instructions: usize,
 }
@@ -92,20 +92,20 @@ pub struct Listing {
     pub samples: f64,
     /// Unit of the samples.
     pub unit: &'static str,
-    /// Notes on missing data, with reasons.
+    /// Notes on missing data, with the reasons.
     pub remarks: Vec<String>,
 }
 
-/// Destination of a metric's value.
+/// Field that receives a metric's value.
 enum Counter<'a> {
     Samples(&'a mut f64),
     Other(&'a mut Option<f64>),
 }
 
-/// Pseudo stall reason of a wave that does not wait, in AMD's thread traces.
+/// Pseudo stall reason for a wave that is not waiting, in AMD thread traces.
 const ISSUING: &str = "issuing";
 const STALL: &str = "smsp__pcsamp_warps_issue_stalled_";
-/// Start of the names of metrics that count AMD's PC samples by stall reason.
+/// Prefix of the metrics that count AMD's PC samples by stall reason.
 const PC_STALLED: &str = "PC_Stalled: ";
 
 /// Returns true if the results contain instructions of an AMD thread trace.
@@ -113,7 +113,7 @@ pub fn has_thread_trace(metrics: &Metrics) -> bool {
     metrics.names.iter().any(|n| matches!(&**n, "Hitcount" | "PC_Issued" | "PC_Samples"))
 }
 
-/// Builds the listing, sorted by samples or, with `in_order`, by location.
+/// Builds the listing, sorted by samples or, if `in_order`, by location.
 pub fn build_listing(metrics: &Metrics, result: usize, details: &Details, code: &Code, in_order: bool) -> Listing {
     let mut by_address: BTreeMap<u64, Counts> = BTreeMap::new();
     let mut out = Listing { remarks: code.remarks.clone(), ..Listing::default() };
@@ -125,10 +125,10 @@ pub fn build_listing(metrics: &Metrics, result: usize, details: &Details, code: 
         let Some(name) = metrics.names.get(*id as usize) else { continue };
         let stall = name.strip_prefix(STALL).filter(|s| !s.ends_with("_not_issued")).or_else(|| name.strip_prefix(PC_STALLED));
         let field: fn(&mut Counts) -> Counter<'_> = match &**name {
-            // Older versions have `group` metrics instead of a count: their reasons add up to the count.
+            // Older versions have `group` metrics instead of a count: the reasons add up to the count.
             "smsp__pcsamp_sample_count" | "group:smsp__pcsamp_warp_stall_reasons" => |c| Counter::Samples(&mut c.samples),
             "inst_executed" | "Hitcount" => |c| Counter::Other(&mut c.executed),
-            // AMD thread traces: wave cycles before the instruction and at it, and the stalled part of the latter.
+            // AMD thread traces: wave cycles before an instruction and at it, and the stalled portion of the latter.
             "Latency" | "Stall" | "Idle" | "PC_Samples" | "PC_Issued" | "PC_Stalled" => |c| Counter::Samples(&mut c.samples),
             "thread_inst_executed" => |c| Counter::Other(&mut c.threads),
             "memory_l2_theoretical_sectors_global_excessive" | "derived__memory_l2_theoretical_sectors_global_excessive" => {
@@ -150,13 +150,13 @@ pub fn build_listing(metrics: &Metrics, result: usize, details: &Details, code: 
                     }
                 }
                 None if matches!(&**name, "Latency" | "Idle" | "PC_Issued" | "PC_Stalled") => {
-                    // The parts of all samples.
+                    // These metrics add up to the total number of samples.
                     if !counted {
                         counts.samples += n;
                     }
                     let reason = match &**name {
                         "Idle" => "idle",
-                        // Its reasons stand for it.
+                        // The individual stall reasons replace it.
                         "PC_Stalled" if reasons => continue,
                         "PC_Stalled" => "stalled",
                         _ => ISSUING,
@@ -191,7 +191,7 @@ pub fn build_listing(metrics: &Metrics, result: usize, details: &Details, code: 
     let mut by_line: HashMap<(u32, u32), (Counts, usize)> = HashMap::new();
     for (address, mut counts) in by_address {
         if counts.samples == 0.0 {
-            // An empty sum is -0.
+            // An empty sum is -0.0.
             counts.samples = counts.stalls.iter().fold(0.0, |sum, s| sum + s.1);
         }
         // `Latency` includes the stalled cycles.
@@ -242,8 +242,8 @@ pub fn build_listing(metrics: &Metrics, result: usize, details: &Details, code: 
     out
 }
 
-/// In code order: context lines shown around a line with instructions (`CONTEXT`), and the largest gap between two such
-/// lines that is filled (`GAP`).
+/// In code order: number of context lines shown around a line with instructions (`CONTEXT`), and the largest gap
+/// between two such lines to fill (`GAP`).
 const CONTEXT: u32 = 20;
 const GAP: u32 = 40;
 

@@ -7,12 +7,12 @@ use super::metric::{self, Lookup, Shown, is_list};
 use crate::model::{Metrics, ResultMetrics, Value};
 use std::sync::Arc;
 
-/// Change of the second value relative to the first.
+/// Change in the second value relative to the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     Better,
     Worse,
-    /// Different, but neither direction is better, or there were too few launches to rule out chance.
+    /// Different, but neither direction is better, or there are too few launches to rule out chance.
     Different,
     /// Within measurement noise.
     Same,
@@ -20,7 +20,7 @@ pub enum Change {
     Alone,
 }
 
-/// A metric of both results.
+/// A metric that occurs in either result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparedMetric {
     pub name: Arc<str>,
@@ -28,34 +28,34 @@ pub struct ComparedMetric {
     /// First value with its unit; empty if missing.
     pub first: String,
     pub second: String,
-    /// Second over first, minus one, in percent; for percentages the difference in points.
+    /// Second value over first, minus one, in percent; for percentages, the difference in points.
     pub delta: Option<f64>,
     /// True if `delta` is in percentage points.
     pub points: bool,
     pub change: Change,
-    /// Probability that repeated launches differ as much by chance; `None` if too few were measured.
+    /// Probability that repeated launches differ this much by chance; `None` if there are too few of them.
     pub p: Option<f64>,
 }
 
-/// Differences below this are measurement noise: one percent, or a tenth of a point.
+/// Differences below these are measurement noise: one percent, or a tenth of a point.
 const SAME_PERCENT: f64 = 1.0;
 const SAME_POINTS: f64 = 0.1;
 
-/// Probability from which a difference may be chance: in a comparison of 200 metrics, we expect two below it by
+/// Significance level: above it, a difference may be due to chance. With 200 metrics, we expect two to fall below it by
 /// accident.
 const CHANCE: f64 = 0.01;
 /// Maximum number of repeated results to read per side.
 const MOST_LIKE: usize = 64;
-/// Name similarity from which one kernel may be a rewrite of the other.
+/// Minimum name similarity for one kernel to be a possible rewrite of the other.
 const ALIKE: f64 = 0.5;
 
-/// Identity of a kernel that stays the same after a rebuild; symbols may contain a hash.
+/// Identity of a kernel that survives a rebuild; symbols may contain a hash.
 fn kernel_identity(result: &ResultMetrics) -> (&str, Option<[u32; 3]>, Option<[u32; 3]>) {
     (result.kernel.function(), result.grid, result.block)
 }
 
-/// Returns the results of a report with the same kernel, grid and block, including the given one. Differences between
-/// them are chance.
+/// Returns the results in a report with the same kernel, grid and block as the given one, which is included. They
+/// differ only by chance.
 pub fn repeated_results(metrics: &Metrics, at: usize) -> Vec<usize> {
     let Some(own) = metrics.results.get(at) else { return Vec::new() };
     let same = |r: &ResultMetrics| kernel_identity(r) == kernel_identity(own) && !r.failed;
@@ -65,15 +65,15 @@ pub fn repeated_results(metrics: &Metrics, at: usize) -> Vec<usize> {
     out
 }
 
-/// Returns the results to compare on each side: all repetitions, or only the two given results if both belong to one
-/// group of launches, which we cannot test against itself.
+/// Returns the results to compare on each side: all repetitions, or only the two given results if both belong to the
+/// same group of launches, which cannot be tested against itself.
 pub fn comparable_results(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize) -> (Vec<usize>, Vec<usize>) {
     let (like_a, like_b) = (repeated_results(a, at_a), repeated_results(b, at_b));
     if std::ptr::eq(a, b) && like_a.contains(&at_b) { (vec![at_a], vec![at_b]) } else { (like_a, like_b) }
 }
 
-/// Distance between two results for sorting, smallest first: the same kernel, then the same grid and block, then
-/// another report before the same one (to compare before and after a change). Other kernels follow by name similarity.
+/// Sort distance between two results, smallest first: the same kernel, then the same grid and block, then a different
+/// report before the same one (for before/after comparisons). Other kernels follow by name similarity.
 pub fn result_distance(own: &ResultMetrics, other: &ResultMetrics, same_report: bool) -> u32 {
     let (a, b) = (own.kernel.function(), other.kernel.function());
     if a == b {
@@ -83,7 +83,7 @@ pub fn result_distance(own: &ResultMetrics, other: &ResultMetrics, same_report: 
     if alike >= ALIKE { 10 + ((1.0 - alike) * 100.0) as u32 } else { 1_000 + u32::from(!same_report) }
 }
 
-/// Returns all metrics of both results: those with a known direction first, then by size of the change.
+/// Returns all metrics of both results: metrics with a known direction first, then by size of the change.
 pub fn compare_metrics(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filter: &str) -> Vec<ComparedMetric> {
     let (Some(first), Some(second)) = (a.results.get(at_a), b.results.get(at_b)) else { return Vec::new() };
     let (of_a, of_b) = comparable_results(a, at_a, b, at_b);
@@ -104,8 +104,8 @@ pub fn compare_metrics(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filte
         }
     }
     let fuzzy = (!filter.trim().is_empty()).then(|| Fuzzy::new(filter));
-    // A stall of a hundredth of a cycle that grows fiftyfold matters less than one of twenty that shrinks by half: stalls
-    // are ordered by cycles, in percent of the longest.
+    // A stall that grows fiftyfold from a hundredth of a cycle matters less than a stall of twenty cycles that shrinks
+    // by half, so stalls are ordered by cycles, as a percentage of the longest.
     let cycles = |name: &str| -> Option<[f64; 2]> {
         let unit = if first.value(name).is_some() { first.unit(name) } else { second.unit(name) };
         let stall = name.contains("issue_stalled_") && metric::unit_of(name, unit) == "cycle";
@@ -130,7 +130,7 @@ pub fn compare_metrics(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filte
         let rank = match row.change {
             Change::Better | Change::Worse if builtin_catalog().of_metric(&row.name).is_some() => 0,
             Change::Better | Change::Worse => 1,
-            // Samples are few, and more samples only mean that the kernel took longer.
+            // Sample counts are small, and a higher count only means that the kernel took longer.
             Change::Different if row.name.starts_with("smsp__pcsamp_") => 3,
             Change::Different if builtin_catalog().of_metric(&row.name).is_some() => {
                 if comparison_direction(&row.name).is_some() {
@@ -143,7 +143,7 @@ pub fn compare_metrics(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filte
             Change::Same => 4,
             Change::Alone => 5,
         };
-        // Users look at the duration first.
+        // The duration comes first.
         let rank = if &*row.name == "gpu__time_duration.sum" { 0 } else { rank + 1 };
         out.push((rank, -size, row));
     }
@@ -151,7 +151,7 @@ pub fn compare_metrics(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filte
     out.into_iter().map(|(_, _, row)| row).collect()
 }
 
-/// Lookups for the sample's results, except the one at `at`.
+/// Lookups for the results in the sample, except the one at `at`.
 fn sample_lookups<'a>(metrics: &'a Metrics, at: usize, sample: &[usize]) -> Vec<Lookup<'a>> {
     sample.iter().filter(|i| **i != at).filter_map(|i| Some(Lookup::new(metrics, metrics.results.get(*i)?))).collect()
 }
@@ -162,9 +162,9 @@ fn are_equal(x: Option<&Value>, y: Option<&Value>) -> bool {
     x == y || nan(x) && nan(y)
 }
 
-/// Better direction of a metric between two results; `None` for utilization and sample counts. Utilization indicates
-/// the limiting unit, not the quality of a kernel: a kernel that does the same work with less traffic is better. Sample
-/// counts grow with the duration.
+/// Better direction of a metric when comparing two results; `None` for utilization and sample counts. Utilization
+/// indicates the limiting unit, not the quality of a kernel: a kernel that does the same work with less traffic is
+/// better. Sample counts grow with duration.
 fn comparison_direction(name: &str) -> Option<Better> {
     let busy = name.contains(".pct_of_peak_sustained") && !name.contains("warps_active");
     if busy || name.starts_with("smsp__pcsamp_") { None } else { better_direction(name) }
@@ -199,7 +199,7 @@ fn build_row((first, like_a): Side<'_>, (second, like_b): Side<'_>, name: Arc<st
         (Some(_), Some(_)) => {
             let least = if points { SAME_POINTS } else { SAME_PERCENT };
             let grows = match (delta, numbers) {
-                // A twentieth of a cycle between two instructions is negligible, however large its share.
+                // A twentieth of a cycle between two instructions is negligible, however large in relative terms.
                 (_, Some((a, b))) if shown_unit == "cycle" && name.contains("issue_stalled_") && (b - a).abs() < 0.05 => None,
                 (Some(d), _) if d.abs() < least => None,
                 (Some(d), _) => Some(d > 0.0),
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
     use crate::model::Kernel;
 
-    /// Results of one kernel with the given durations and registers.
+    /// A report with results of one kernel, with the given durations and registers.
     fn report(durations: &[f64], registers: f64) -> Metrics {
         let names = ["gpu__time_duration.sum", "launch__registers_per_thread", "smsp__inst_executed.sum"].map(Arc::from).to_vec();
         let result = |d: &f64| ResultMetrics {
@@ -266,12 +266,12 @@ mod tests {
         assert_eq!(verdict, Change::Better);
         assert!((p.unwrap() - 2.0 / 252.0).abs() < 1e-12);
         assert_eq!(change(&fast, &slow, name).0, Change::Worse);
-        // One launch of each: the variation is unknown.
+        // One launch each: the variation is unknown.
         assert_eq!(change(&report(&[100.0], 40.0), &report(&[80.0], 32.0), name), (Change::Different, None));
         // Overlapping samples may differ by chance.
         let overlapping = report(&[80.0, 82.0, 79.0, 81.0, 100.5], 32.0);
         assert_eq!(change(&slow, &overlapping, name).0, Change::Different);
-        // A counter that is constant over several launches needs fewer of them.
+        // A counter that is constant across launches needs fewer of them.
         let (a, b) = (report(&[100.0, 102.0], 40.0), report(&[80.0, 82.0], 32.0));
         assert_eq!(change(&a, &b, "smsp__inst_executed.sum"), (Change::Better, Some(0.0)));
         assert_eq!(change(&a, &b, name).0, Change::Different);
@@ -289,7 +289,7 @@ mod tests {
                 ..Metrics::default()
             }
         };
-        // 90 times as much of next to nothing, 16 cycles less, and 2 more.
+        // 90 times a negligible value, 16 cycles less, and 2 cycles more.
         let rows = compare_metrics(&of([0.01, 20.0, 1.0]), 0, &of([0.91, 4.0, 3.0]), 0, "");
         let names: Vec<&str> = rows.iter().map(|r| &*r.name).collect();
         assert!(names[0].contains("long_scoreboard") && names[1].contains("barrier") && names[2].contains("membar"), "{names:?}");

@@ -7,7 +7,7 @@ use super::{GroupBy, GroupRow, Grouping, Paths};
 use crate::model::Profile;
 use std::collections::BTreeMap;
 
-/// Presence of a kernel in two runs.
+/// Presence of a kernel in the two runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// In both runs.
@@ -37,7 +37,7 @@ pub struct Side {
     /// Name in this run.
     pub name: String,
     pub count: u64,
-    /// Summed duration in ns.
+    /// Total duration in ns.
     pub total: i64,
     /// Mean duration in ns.
     pub avg: f64,
@@ -51,7 +51,7 @@ impl From<&GroupRow> for Side {
     }
 }
 
-/// A kernel, or another group, with its data in both runs.
+/// A kernel, or another kind of group, with its data from both runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiffRow {
     pub fate: Fate,
@@ -59,14 +59,14 @@ pub struct DiffRow {
     pub before: Option<Side>,
     /// Data of the second run.
     pub after: Option<Side>,
-    /// Probability that the durations of single launches differ as much by chance (Mann–Whitney); `None` without enough
-    /// launches.
+    /// Probability that the durations of individual launches differ this much by chance (Mann–Whitney); `None` if there
+    /// are too few launches.
     pub p: Option<f64>,
-    /// Launches that `p` and `each` refer to.
+    /// Launches covered by `p` and `each`.
     pub work: Work,
-    /// Change of the median duration of these launches in percent.
+    /// Change in the median duration of these launches, in percent.
     pub each: Option<f64>,
-    /// Gain that the first run's hint on the kernel predicted.
+    /// Gain predicted by the first run's hint on this kernel.
     pub promise: Option<Promise>,
 }
 
@@ -76,24 +76,24 @@ impl DiffRow {
         self.after.as_ref().or(self.before.as_ref()).map_or("", |s| &s.name)
     }
 
-    /// Change of the summed duration, ns.
+    /// Change in total duration, ns.
     pub fn total_change(&self) -> i64 {
         let total = |s: &Option<Side>| s.as_ref().map_or(0, |s| s.total);
         total(&self.after).saturating_sub(total(&self.before))
     }
 
-    /// Change of the summed duration, in percent of the first run; `None` if the kernel is missing there.
+    /// Change in total duration, in percent of the first run; `None` if the kernel is missing there.
     pub fn total_change_percent(&self) -> Option<f64> {
         let before = self.before.as_ref().filter(|b| b.total > 0)?;
         Some(self.total_change() as f64 / before.total as f64 * 100.0)
     }
 
-    /// Change of the median launch duration in percent, over comparable launches.
+    /// Change in the median launch duration, in percent, over comparable launches.
     pub fn each_percent(&self) -> Option<f64> {
         self.each
     }
 
-    /// Fraction of time saved: of the summed duration if the number and the work of the launches match, else of the
+    /// Fraction of time saved: of the total duration if the number and the work of the launches match, otherwise of the
     /// median. `None` if the kernel is not in both runs.
     pub fn saved_fraction(&self) -> Option<f64> {
         let (a, b) = (self.before.as_ref()?, self.after.as_ref()?);
@@ -110,38 +110,39 @@ impl DiffRow {
         (saved.abs() * 100.0 >= MATTERS && self.p.is_none_or(|p| p < CHANCE)).then_some((promise, saved))
     }
 
-    /// Returns true if the change of the launch durations is significant and large enough to matter.
+    /// Returns true if the change in launch durations is significant and large enough to matter.
     pub fn is_significant(&self) -> bool {
         self.p.is_some_and(|p| p < CHANCE) && self.each_percent().is_some_and(|c| c.abs() >= MATTERS)
     }
 }
 
-/// Probability below which a difference is significant. 1 in 1,000, since a table compares hundreds of kernels at once.
+/// Probability below which a difference is significant: 1 in 1,000, since a table compares hundreds of kernels at once.
 pub const CHANCE: f64 = 0.001;
-/// Change of the median in percent below which a difference does not matter, even if significant: clocks alone vary as
+/// Minimum change in the median for a difference to matter, percent, even if it is significant: clocks alone vary by as
 /// much.
 pub const MATTERS: f64 = 1.0;
-/// Similarity of names, and of launch counts, from which a kernel counts as renamed.
+/// Minimum similarity of names, and of launch counts, for a kernel to count as renamed.
 const ALIKE: f64 = 0.75;
-/// Maximum number of unmatched kernels per run that are compared: the cost is quadratic.
+/// Maximum number of unmatched kernels to compare per run, because the cost is quadratic.
 const MOST_COMPARED: usize = 300;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Diff {
-    /// Rows, the largest change of time first.
+    /// Rows, largest change in time first.
     pub rows: Vec<DiffRow>,
-    /// Summed durations of all launches, before and after, in ns.
+    /// Total duration of all launches, before and after, in ns.
     pub totals: (i64, i64),
-    /// Launches before and after.
+    /// Number of launches, before and after.
     pub launches: (u64, u64),
-    /// True if one run is from ncu, which measures a few launches, and the other is a timeline: totals say nothing then.
+    /// True if one run is from ncu, which measures a few launches, and the other is a timeline: the totals mean nothing
+    /// then.
     pub one_isolated: bool,
-    /// Reasons why the runs are hardly comparable.
+    /// Reasons why the two runs are hard to compare.
     pub caveats: Vec<String>,
 }
 
 impl Diff {
-    /// Change of the summed durations in percent; `None` when nothing ran before.
+    /// Change in total duration, in percent; `None` if nothing ran before.
     pub fn total_change_percent(&self) -> Option<f64> {
         (self.totals.0 > 0).then(|| (self.totals.1 - self.totals.0) as f64 / self.totals.0 as f64 * 100.0)
     }
@@ -152,7 +153,7 @@ fn build_row(fate: Fate, before: Option<&GroupRow>, after: Option<&GroupRow>, fo
     DiffRow { fate, before, after, p: found.p, work: found.work, each: found.each, promise: None }
 }
 
-/// Compares two runs under the same grouping.
+/// Compares two runs, grouped by the same criterion.
 pub fn diff_profiles(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
     let paths = |p: &Profile| by.needs_paths().then(|| Paths::from_profile(p));
     let (paths_a, paths_b) = (paths(before), paths(after));
@@ -160,7 +161,7 @@ pub fn diff_profiles(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
     let single_a = launch_durations(before, by.is_kernel(), |l| a.row_of(before, paths_a.as_ref(), l));
     let single_b = launch_durations(after, by.is_kernel(), |l| b.row_of(after, paths_b.as_ref(), l));
     let none = Durations::new();
-    // Without launches (tables of sums), only medians are available.
+    // Without individual launches (tables of totals), only medians are available.
     let test = |i: usize, j: usize| match (single_a.get(&i), single_b.get(&j)) {
         (None, None) => {
             let change = |a: f64, b: f64| (a > 0.0).then(|| (b - a) / a * 100.0);
@@ -181,7 +182,7 @@ pub fn diff_profiles(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
         }
     }
     let mut new: Vec<usize> = (0..b.rows.len()).filter(|j| !used[*j]).collect();
-    // Most similar pairs first; if there are very many kernels, only the largest are compared.
+    // Most similar pairs first; if there are too many kernels, only the longest-running are compared.
     let mut pairs: Vec<(f64, usize, usize)> = Vec::new();
     if by.is_kernel() {
         for &i in gone.iter().take(MOST_COMPARED) {

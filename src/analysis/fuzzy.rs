@@ -3,14 +3,14 @@
 use fuzzy_matcher::FuzzyMatcher;
 use fuzzy_matcher::skim::SkimMatcherV2;
 
-/// A pattern that is matched against many names. Lower case matches both cases.
+/// A pattern to match against many names. Lowercase letters match both cases.
 pub struct Fuzzy {
     matcher: SkimMatcherV2,
     words: Vec<String>,
 }
 
 impl Fuzzy {
-    /// Creates a matcher for a pattern; blanks separate words that must all match.
+    /// Creates a matcher for a pattern; spaces separate words, all of which must match.
     pub fn new(pattern: &str) -> Self {
         Self { matcher: SkimMatcherV2::default().smart_case(), words: pattern.split_whitespace().map(str::to_owned).collect() }
     }
@@ -35,8 +35,8 @@ impl Fuzzy {
     }
 }
 
-/// Matches spread over more than this many times the word's length are chance: the letters of `softmax` are in most C++
-/// names.
+/// Matches spread over more than this many times the word's length are coincidental: most C++ names contain the letters
+/// of `softmax`.
 const LOOSEST: usize = 4;
 
 fn is_tight(positions: &[usize]) -> bool {
@@ -46,14 +46,14 @@ fn is_tight(positions: &[usize]) -> bool {
     }
 }
 
-/// Returns the candidate nearest to a misspelt word, by edit distance; `None` if none is near.
+/// Returns the candidate closest to a misspelled word by edit distance; `None` if none is close.
 pub fn nearest_match<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = word.chars().count().div_ceil(2).max(2);
     candidates.into_iter().map(|c| (edit_distance(word, c), c)).filter(|(d, _)| *d <= limit).min_by_key(|(d, _)| *d).map(|(_, c)| c)
 }
 
-/// Similarity of two names, 0 to 1: the unchanged part of the longer one (Levenshtein). Only the beginning of very long
-/// names is compared.
+/// Similarity of two names, 0 to 1: the unchanged fraction of the longer one (Levenshtein). For very long names, only
+/// the beginning is compared.
 pub fn name_similarity(a: &str, b: &str) -> f64 {
     const MOST: usize = 300;
     let cut = |t: &str| t.chars().take(MOST).collect::<String>();

@@ -1,4 +1,5 @@
-//! Outcome of a hint: the gain predicted by the first hint on a kernel in one run, and the kernel's time in another.
+//! Outcome of a hint: the gain predicted by the first hint on a kernel in one run, and the kernel's actual time in
+//! another.
 
 use super::hints::diagnosed_kernel::diagnose_all;
 use super::hints::{Diagnosis, Gain, Severity};
@@ -6,17 +7,17 @@ use crate::model::metrics::IN_PLACE;
 use crate::model::{Profile, ResultKind};
 use std::collections::HashMap;
 
-/// The first hint on a kernel whose counters were collected.
+/// Gain predicted by the first hint on a kernel whose counters were collected.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Promise {
     pub id: Diagnosis,
     pub gain: Gain,
 }
 
-/// Outcome of a prediction.
+/// Comparison of a prediction with the time actually saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// As predicted or, if only a bound was given, within the bound.
+    /// As predicted or, if the hint gave only a bound, within the bound.
     Kept,
     /// Less than predicted.
     Less,
@@ -27,7 +28,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Identifier for scripts.
+    /// Stable identifier for scripts.
     pub fn id(self) -> &'static str {
         match self {
             Self::Kept => "kept",
@@ -38,11 +39,11 @@ impl Outcome {
     }
 }
 
-/// Tolerance of a predicted gain, as a share of the kernel's time: clocks and replay passes vary by as much.
+/// Tolerance for a predicted gain, as a share of the kernel's time: clocks and replay passes cause as much variation.
 const SLACK: f64 = 0.02;
 
 impl Promise {
-    /// Returns the outcome if this share of the kernel's time was saved.
+    /// Classifies the outcome, given the share of the kernel's time that was saved.
     pub fn classify_outcome(&self, got: f64) -> Outcome {
         let (least, most) = self.gain.expected.unwrap_or((0.0, self.gain.at_most));
         if got > self.gain.at_most + SLACK {
@@ -67,8 +68,8 @@ impl Promise {
     }
 }
 
-/// Predictions by kernel name, in each form of the name, from the longest result of a kernel. Healthy kernels, and
-/// kernels with too little data, have none.
+/// Returns predictions by kernel name, in every form of the name, each from the kernel's longest result. Kernels that
+/// are healthy or have too little data have none.
 pub fn predicted_gains(profile: &Profile) -> HashMap<String, Promise> {
     let profile = profile.measured.as_deref().unwrap_or(profile);
     let Some(metrics) = &profile.metrics else { return HashMap::new() };
@@ -87,22 +88,22 @@ pub fn predicted_gains(profile: &Profile) -> HashMap<String, Promise> {
     out.into_iter().map(|(name, (_, promise))| (name, promise)).collect()
 }
 
-/// A kernel as measured in a run.
+/// Measurement of a kernel in a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kept {
     /// Function name.
     pub kernel: String,
-    /// Method of the measurement. Times under ncu with locked clocks, under ncu without, and in the run itself are not
-    /// comparable.
+    /// Measurement method. Times under ncu with locked clocks, under ncu without locked clocks, and in the run itself
+    /// are not comparable.
     pub way: &'static str,
-    /// Mean time of a launch, ns.
+    /// Mean time per launch, ns.
     pub ns: f64,
-    /// Launches that were measured.
+    /// Number of measured launches.
     pub launches: u64,
     pub promise: Option<Promise>,
 }
 
-/// Kernels with counters in a report, longest time first.
+/// Returns the kernels with counters in a report, longest time first.
 pub fn measured_kernels(profile: &Profile) -> Vec<Kept> {
     let promises = predicted_gains(profile);
     let profile = profile.measured.as_deref().unwrap_or(profile);

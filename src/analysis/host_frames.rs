@@ -1,17 +1,17 @@
-//! Frames of host call stacks: which one stands for a stack, and its text.
+//! Frames of host call stacks: choosing the one that represents a stack, and formatting it.
 
 use super::code_origin::{CodeOrigin, short_path};
 use crate::model::text::escape_unsafe;
 use crate::model::{Samples, StackFrame};
 
-/// Name of a function without the functions that it is defined in: `collate` for `train.<locals>.collate`.
+/// Strips the enclosing functions from a qualified name: `collate` for `train.<locals>.collate`.
 pub fn function_name(qualified: &str) -> &str {
     let name = qualified.rsplit_once("<locals>.").map_or(qualified, |(_, name)| name);
     // A lambda or comprehension has no name of its own.
     if name.starts_with('<') { qualified } else { name }
 }
 
-/// `collate (dataset.py:88)`: function, and file with the executed line, for people.
+/// Formats the function, and the file with the executed line: `collate (dataset.py:88)`.
 pub fn frame_label(frame: &StackFrame) -> String {
     let function = escape_unsafe(function_name(&frame.function));
     let file = frame.file.as_deref().map(|f| escape_unsafe(short_path(f)));
@@ -22,18 +22,18 @@ pub fn frame_label(frame: &StackFrame) -> String {
     }
 }
 
-/// True for comprehensions, generator expressions and lambdas.
+/// Returns true for comprehensions, generator expressions and lambdas.
 pub fn is_nested(frame: &StackFrame) -> bool {
     let last = frame.function.rsplit('.').next().unwrap_or_default();
     frame.python && last.starts_with('<') && last != "<module>"
 }
 
-/// Index of the frame to which a stack's time is attributed, of frames with the innermost first: the innermost of the
-/// program's own code, or else of a package, or else the innermost.
+/// Index of the frame to attribute a stack's time to, given frames with the innermost first: the innermost frame of the
+/// program's own code, or else of a package, or else the innermost of all.
 pub fn attributed_index(frames: &[(&StackFrame, CodeOrigin)]) -> Option<usize> {
     let mut best: Option<(CodeOrigin, usize)> = None;
     for (at, &(frame, origin)) in frames.iter().enumerate() {
-        // A comprehension or lambda belongs to the function around it, which usually calls it.
+        // A comprehension or lambda belongs to its enclosing function, which usually calls it.
         let inside = is_nested(frame) && frames.get(at + 1).is_some_and(|(caller, _)| caller.file.is_some() && caller.file == frame.file);
         if !inside && best.is_none_or(|b| origin < b.0) {
             best = Some((origin, at));
@@ -42,7 +42,7 @@ pub fn attributed_index(frames: &[(&StackFrame, CodeOrigin)]) -> Option<usize> {
     best.map(|b| b.1)
 }
 
-/// The frame to which a stack is attributed.
+/// Returns the frame that a stack is attributed to.
 pub fn attributed_frame(samples: &Samples, stack: u32) -> Option<&StackFrame> {
     let frames: Vec<(&StackFrame, CodeOrigin)> = samples.frames_of(Some(stack)).map(|f| (f, CodeOrigin::of_frame(f))).collect();
     frames.get(attributed_index(&frames)?).map(|f| f.0)

@@ -1,21 +1,21 @@
 //! *nth*: the number of earlier launches of the same function in the same process. It is counted only here, over all
-//! launches of the profile, listed or not, so that *nth* does not depend on the display.
+//! launches of the profile, whether listed or not, so that *nth* does not depend on the display.
 
 use crate::model::Profile;
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 
-/// Counts launches one after the other, in launch order.
+/// Counts launches in launch order.
 pub struct Nth<'a> {
     profile: &'a Profile,
-    /// Function number of each kernel, shared by kernels of the same function name.
+    /// Function index of each kernel; kernels with the same function name share one.
     functions: Vec<u32>,
     /// Number of launches by process and function.
     counts: FxHashMap<(Option<u32>, u32), u32>,
 }
 
 impl<'a> Nth<'a> {
-    /// Starts before the first launch.
+    /// Starts counting before the first launch.
     pub fn new(profile: &'a Profile) -> Self {
         let mut ids: HashMap<&str, u32> = HashMap::new();
         let functions = profile.kernels.iter().map(|k| {
@@ -26,7 +26,7 @@ impl<'a> Nth<'a> {
         Self { profile, functions, counts: FxHashMap::default() }
     }
 
-    /// Returns the *nth* of the next launch. Call it for every launch, from 0 on.
+    /// Returns the *nth* of the next launch. Call it for every launch, starting at 0.
     pub fn next(&mut self, launch: usize) -> u32 {
         let launches = &self.profile.launches;
         let pid = launches.place(launch).and_then(|p| self.profile.places.get(p.0 as usize)).and_then(|p| p.pid);

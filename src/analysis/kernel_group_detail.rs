@@ -4,34 +4,34 @@ use super::{Grouping, Occupancy, Paths};
 use crate::model::{Cancel, KernelId, LaunchId, Profile};
 use std::collections::{BTreeMap, HashMap};
 
-/// Values with their number of occurrences among a group's launches.
+/// Values, each with its number of occurrences among a group's launches.
 pub type Counted<T> = Vec<(T, u64)>;
 
 /// Contents of the detail pane of a group.
 #[derive(Clone, Debug, Default)]
 pub struct Detail {
-    /// Configurations, most frequent first: index, launches, occupancy on the device where most of them ran.
+    /// Configurations, most frequent first: index, launches, occupancy on the device that ran most of them.
     pub configs: Vec<(u32, u64, Option<Occupancy>)>,
     /// Streams, most frequent first, as (stream, context).
     pub streams: Counted<(Option<u32>, Option<u32>)>,
     /// Devices by index.
     pub devices: Counted<Option<u32>>,
     pub pids: Counted<Option<u32>>,
-    /// NVTX paths; `None` is outside every range. Empty when paths are not known.
+    /// NVTX paths; `None` is outside of all ranges. Empty if paths are unknown.
     pub paths: Counted<Option<u32>>,
     /// First launch of the group.
     pub first: Option<LaunchId>,
     pub slowest: Option<LaunchId>,
-    /// Kernels with their time, ns, longest first; empty if there is only one.
+    /// Kernels with their time in ns, longest first; empty if there is only one.
     pub kernels: Vec<(KernelId, i64)>,
-    /// Launches that came from a CUDA graph.
+    /// Number of launches that came from a CUDA graph.
     pub from_graphs: u64,
-    /// Shortest and longest duration in each of [`SLICES`] slices of the run, ns, from the first start of any launch to
-    /// the last; empty if launches have no times.
+    /// Shortest and longest duration in each of [`SLICES`] slices of the run, ns; the run extends from the first
+    /// launch's start to the last one's. Empty if launches have no times.
     pub over_time: Vec<Option<(i64, i64)>>,
 }
 
-/// Number of time slices of the run in [`Detail::over_time`].
+/// Number of time slices in [`Detail::over_time`].
 pub const SLICES: usize = 128;
 
 /// Sorts by count, most frequent first.
@@ -41,7 +41,7 @@ pub(super) fn sort_counts<T: Ord>(counts: BTreeMap<T, u64>) -> Counted<T> {
     out
 }
 
-/// Launches between two checks for cancellation.
+/// Number of launches to process between two checks for cancellation.
 const LOOK: usize = 1 << 16;
 
 impl Detail {
@@ -60,7 +60,7 @@ fn collect_detail(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping,
     let mut out = Detail::default();
     let mut slowest = (i64::MIN, None);
     let with_paths = paths.is_some_and(|p| !p.of_launch.is_empty());
-    // Launches are in call order, so the first and the last start are approximately the ends of the run.
+    // Launches are in call order, so the first and the last start approximate the ends of the run.
     let ends = launches.len().checked_sub(1).filter(|_| launches.has_start_times()).map(|last| (launches.start(0), launches.start(last)));
     out.over_time = vec![None; if ends.is_some_and(|(a, b)| a < b) { SLICES } else { 0 }];
     let slice = |start: i64| {

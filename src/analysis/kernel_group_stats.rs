@@ -1,9 +1,9 @@
-//! Durations of launches by group and their statistics, computed on all processors.
+//! Launch durations by group and their statistics, computed on all processors.
 
 use super::stats::Stats;
 use std::sync::Mutex;
 
-/// Per-group statistics and per-kernel sums of launches.
+/// Statistics per group, and totals per kernel.
 pub struct Sums {
     pub stats: Vec<Option<Stats>>,
     /// Time by kernel, ns.
@@ -11,21 +11,21 @@ pub struct Sums {
     pub kernel_launches: Vec<u32>,
 }
 
-/// Minimum number of launches for using several threads.
+/// Minimum number of launches to use several threads.
 const MANY: usize = 200_000;
 
-/// Minimum number of launches of one group for using several threads on that group.
+/// Minimum number of launches in one group to split that group across several threads.
 const ALONE: usize = 1 << 20;
 
-/// Counts of one thread over its part of the launches.
+/// Counts by one thread for its share of the launches.
 struct Tally {
     groups: Vec<usize>,
     kernel_ns: Vec<i64>,
     kernel_launches: Vec<u32>,
 }
 
-/// Collects the durations of each group, with one part of the launches per thread, and computes their statistics.
-/// `group` maps a launch and its value in the column to its group, if any.
+/// Collects the durations of each group, splitting the launches among threads, and computes their statistics. `group`
+/// maps a launch and its value in the column to a group, if any.
 pub fn compute_sums<T: Copy + Default + Ord + Send + Sync + Into<i64>>(
     column: &[u32],
     groups: usize,
@@ -53,7 +53,7 @@ pub fn compute_sums<T: Copy + Default + Ord + Send + Sync + Into<i64>>(
     } else {
         std::thread::scope(|scope| {
             let threads: Vec<_> = parts.iter().map(|&p| scope.spawn(move || tally(p))).collect();
-            // Propagates a panic of the thread.
+            // Propagate a panic from the thread.
             threads.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
         })
     };
@@ -97,7 +97,7 @@ pub fn compute_sums<T: Copy + Default + Ord + Send + Sync + Into<i64>>(
     }
 }
 
-/// Statistics of each group's values, which are stored group after group.
+/// Computes the statistics of each group's values, which are stored group by group.
 fn all_stats<T: Copy + Ord + Send + Sync + Into<i64>>(values: &mut [T], counts: &[usize]) -> Vec<Option<Stats>> {
     let mut slices = Vec::with_capacity(counts.len());
     let mut rest = values;
@@ -107,10 +107,10 @@ fn all_stats<T: Copy + Ord + Send + Sync + Into<i64>>(values: &mut [T], counts: 
         rest = tail;
     }
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    // Process the longest groups first, so that the last thread does not get the longest one.
+    // Process the longest groups first, so that the last one does not keep a single thread busy at the end.
     slices.sort_by_key(|(_, s)| s.len());
     let mut stats = vec![None; counts.len()];
-    // All threads share a group with very many launches.
+    // All threads work together on a group with very many launches.
     while let Some((g, slice)) = slices.pop_if(|(_, s)| threads > 1 && s.len() >= ALONE) {
         stats[g] = Stats::of_many(slice, threads);
     }

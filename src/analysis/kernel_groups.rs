@@ -1,4 +1,4 @@
-//! Groups launches by nine criteria and ranks the groups.
+//! Groups launches by one of nine criteria and ranks the groups.
 
 use super::kernel_group_stats::{Sums, compute_sums};
 use super::readable::readable_name;
@@ -10,9 +10,9 @@ use std::sync::Arc;
 /// Criterion by which launches are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GroupBy {
-    /// Function with its instantiation, by its [readable name](super::readable).
+    /// Function with its template arguments, by its [readable name](super::readable).
     Kernel,
-    /// Function name: overloads, instantiations and namespaces together.
+    /// Function name, which merges overloads, instantiations and namespaces.
     Name,
     Demangled,
     Mangled,
@@ -22,9 +22,9 @@ pub enum GroupBy {
     Stream,
     Device,
     Process,
-    /// Path of NVTX ranges around the launching call.
+    /// Path of the NVTX ranges around the launching call.
     Nvtx,
-    /// Line of the program at which a graph's kernel was captured.
+    /// Program line at which a graph's kernel was captured.
     Line,
 }
 
@@ -42,7 +42,7 @@ impl GroupBy {
         Self::Line,
     ];
 
-    /// Name on the command line.
+    /// Name used on the command line.
     pub fn cli_name(self) -> &'static str {
         match self {
             Self::Kernel => "kernel",
@@ -82,18 +82,18 @@ impl GroupBy {
 #[derive(Clone, Debug)]
 pub struct GroupRow {
     pub name: String,
-    /// Kernel of the group, the one with the most time if there are several; `None` if groups are not kernels.
+    /// Kernel of the group, or the longest-running one if there are several; `None` if groups are not kernels.
     pub kernel: Option<KernelId>,
     /// Exact name of that kernel.
     pub exact: Option<Arc<str>>,
-    /// Distinct kernels in the group.
+    /// Number of distinct kernels in the group.
     pub kernels: u32,
     pub stats: Stats,
-    /// Share of the time of all launches, percent.
+    /// Share of the total time of all launches, percent.
     pub share_percent: f64,
     /// Family guessed from the name.
     pub family: Family,
-    /// Rank among all groups by name: comparing numbers is faster than comparing names.
+    /// Rank among all groups by name: comparing ranks is faster than comparing names.
     pub name_rank: u32,
 }
 
@@ -113,15 +113,15 @@ pub struct Grouping {
     pub by: GroupBy,
     /// The groups, longest total first.
     pub rows: Vec<GroupRow>,
-    /// Summed duration of all launches in ns.
+    /// Total duration of all launches in ns.
     pub total_ns: i64,
     pub launches: u64,
     /// Reason why the launches could not be grouped.
     pub unavailable: Option<&'static str>,
-    /// Window of launch starts that limits the grouping, ns: from, to.
+    /// Window of launch starts to which the grouping is limited, ns: from, to.
     pub window: Option<(i64, i64)>,
     key: Key,
-    /// Value of the key column → index into `rows`; the last entry is for launches without a value.
+    /// Maps a value of the key column to an index into `rows`; the last entry is for launches without a value.
     row_of: Vec<u32>,
 }
 
@@ -178,7 +178,7 @@ impl Grouping {
         Self::from_window(profile, by, paths, None)
     }
 
-    /// Groups the launches that began in a window, ns: from, to (exclusive).
+    /// Groups the launches that started in a window, ns: from, to (exclusive).
     pub fn from_window(profile: &Profile, by: GroupBy, paths: Option<&Paths>, window: Option<(i64, i64)>) -> Self {
         let (kernel, config, place) = profile.launches.group_keys();
         let no_paths: &[u32] = &[];
@@ -246,8 +246,8 @@ impl Grouping {
         let Sums { stats, kernel_ns, kernel_launches } = match (self.window, launches.short_durations()) {
             (None, Some(short)) => compute_sums(column, n, kernels, |_, v| Some(group(v)), |row| short[row]),
             (None, None) => {
-                // If only some launches lack times, skip them, since their durations are unknown; if all launches lack
-                // times, count them.
+                // If some launches have no times, skip those, since their durations are unknown; if none has times,
+                // count all of them.
                 let some = profile.coverage.untimed > 0;
                 let known = |row: usize, v: u32| (!some || launches.has_duration(row)).then(|| group(v));
                 compute_sums(column, n, kernels, known, |row| launches.duration(row))
@@ -309,7 +309,7 @@ impl Grouping {
         GroupRow { name, kernel, exact, kernels, stats, share_percent, family, name_rank: 0 }
     }
 
-    /// Builds rows from totals, for a report without launches. Totals can only be grouped by name.
+    /// Builds rows from totals, for a report without individual launches. Totals can only be grouped by name.
     fn fill_from_totals(&mut self, profile: &Profile) {
         if !matches!(self.by, GroupBy::Kernel | GroupBy::Demangled | GroupBy::Name) {
             self.unavailable = Some("the report has per-kernel totals only");
@@ -340,7 +340,7 @@ impl Grouping {
                 histogram: None,
             };
             match at.get(&name) {
-                // The median and deviation of a union do not follow from the values of its parts.
+                // The median and deviation of merged groups cannot be derived from those of the parts.
                 Some(&i) => {
                     let (_, kernel, kernels, s) = &mut merged[i];
                     if stats.total > s.total {
@@ -371,7 +371,7 @@ impl Grouping {
         self.rank_names();
     }
 
-    /// Returns the row of the group that a launch belongs to; `None` outside the window.
+    /// Returns the row of the group that contains a launch; `None` outside the window.
     pub fn row_of(&self, profile: &Profile, paths: Option<&Paths>, launch: usize) -> Option<usize> {
         if self.window.is_some_and(|(from, to)| launch < profile.launches.len() && !(from..to).contains(&profile.launches.start(launch))) {
             return None;
@@ -379,7 +379,7 @@ impl Grouping {
         self.row_of_group(profile, paths, launch)
     }
 
-    /// Returns the row of the group that a launch belongs to, also if the launch itself is outside the window.
+    /// Returns the row of the group that contains a launch, even if the launch itself is outside the window.
     pub fn row_of_group(&self, profile: &Profile, paths: Option<&Paths>, launch: usize) -> Option<usize> {
         let (kernel, config, place) = profile.launches.group_keys();
         let column = match self.key {
@@ -400,7 +400,7 @@ impl Grouping {
     }
 }
 
-/// Returns true if a row's name, or another form of its kernel's name, contains `word`, which is in lower case.
+/// Returns true if a row's name, or another form of its kernel's name, contains `word`, which must be lowercase.
 pub fn is_named(kernels: &[Kernel], row: &GroupRow, word: &str) -> bool {
     let kernel = row.kernel.and_then(|k| kernels.get(k.0 as usize));
     let names = kernel.map(|k| [k.function(), k.demangled()]).into_iter().flatten();

@@ -1,8 +1,8 @@
 //! Short kernel labels that stay distinct within a table.
 //!
-//! A kernel is labelled with its function name. If several kernels of the table share it, the label adds the template
+//! A kernel is labeled with its function name. If several kernels in the table share it, the label adds the template
 //! arguments that differ, then the parameters, then the namespace. A label that is still too long for its column loses
-//! its middle, but not the part that differs.
+//! its middle, but keeps the part that differs.
 
 use std::collections::{HashMap, HashSet};
 use unicode_segmentation::UnicodeSegmentation;
@@ -52,7 +52,7 @@ fn next_depth(depth: i32, c: char) -> i32 {
     }
 }
 
-/// Returns the index of the bracket that closes the one opened before `text`.
+/// Returns the index of the bracket that closes the one just before `text`.
 fn find_closing(text: &str) -> usize {
     let mut depth = 0;
     for (i, c) in text.char_indices() {
@@ -86,12 +86,13 @@ struct Shown {
     scope: bool,
 }
 
-/// Parts in which the kernels of one function name differ.
+/// Parts that differ among kernels with the same function name.
 struct Differences {
     scope: bool,
     parameters: bool,
     template: bool,
-    /// Template arguments that differ, by position; `None` if their number differs, in which case all are shown.
+    /// Template arguments that differ, by position; `None` if the number of arguments differs, in which case all are
+    /// shown.
     arguments: Option<Vec<bool>>,
 }
 
@@ -109,7 +110,8 @@ impl Differences {
     }
 }
 
-/// Labels for kernels given as (function name, demangled name, name that distinguishes them if all else is equal).
+/// Builds labels for kernels given as (function name, demangled name, name that distinguishes them if all else is
+/// equal).
 pub fn label_kernels(rows: &[(&str, &str, &str)]) -> Vec<String> {
     let mut by_function: HashMap<&str, Vec<usize>> = HashMap::new();
     for (i, (function, ..)) in rows.iter().enumerate() {
@@ -180,7 +182,7 @@ fn all_distinct(labels: &[String]) -> bool {
     labels.iter().all(|l| seen.insert(l))
 }
 
-/// Replaces equal labels by their longer names, and numbers labels that are still equal.
+/// Replaces equal labels with longer names, and numbers labels that are still equal.
 fn tell_apart<'a>(labels: &mut [String], name: impl Fn(usize) -> &'a str) {
     for longer in [true, false] {
         let mut count: HashMap<&str, u32> = HashMap::new();
@@ -199,7 +201,7 @@ pub fn display_width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// The first `columns` columns of a text.
+/// Returns the first `columns` columns of a string.
 fn take_head(text: &str, columns: usize) -> &str {
     let mut used = 0;
     for (i, g) in text.grapheme_indices(true) {
@@ -211,7 +213,7 @@ fn take_head(text: &str, columns: usize) -> &str {
     text
 }
 
-/// The last `columns` columns of a text.
+/// Returns the last `columns` columns of a string.
 fn take_tail(text: &str, columns: usize) -> &str {
     let mut used = 0;
     for (i, g) in text.grapheme_indices(true).rev() {
@@ -223,7 +225,7 @@ fn take_tail(text: &str, columns: usize) -> &str {
     text
 }
 
-/// Cuts a text at its end, marked by `…`.
+/// Truncates a string and appends `…`.
 pub fn cut_end(text: &str, columns: usize) -> String {
     if display_width(text) <= columns {
         return text.to_owned();
@@ -234,7 +236,7 @@ pub fn cut_end(text: &str, columns: usize) -> String {
     }
 }
 
-/// Cuts the middle out of a text, marked by `…`; the beginning keeps the larger part.
+/// Replaces the middle of a string with `…`, keeping more of the beginning than of the end.
 pub fn cut_middle(text: &str, columns: usize) -> String {
     if display_width(text) <= columns {
         return text.to_owned();
@@ -246,7 +248,7 @@ pub fn cut_middle(text: &str, columns: usize) -> String {
     format!("{}…{}", take_head(text, columns - 1 - end), take_tail(text, end))
 }
 
-/// Cuts two names to a width, keeping their difference visible.
+/// Shortens two names to a width, keeping their difference visible.
 pub fn cut_pair(a: &str, b: &str, columns: usize) -> (String, String) {
     let (short_a, short_b) = (cut_middle(a, columns), cut_middle(b, columns));
     if a == b || short_a != short_b && display_width(a).max(display_width(b)) <= columns {
@@ -265,15 +267,15 @@ pub fn cut_pair(a: &str, b: &str, columns: usize) -> (String, String) {
     if x == y { (short_a, short_b) } else { (x, y) }
 }
 
-/// Shortens a label to a number of columns: the bracketed suffix of a [readable name](super::readable) is cut first,
-/// otherwise the middle.
+/// Shortens a label to a number of columns: first the bracketed suffix of a [readable name](super::readable), then the
+/// middle.
 pub fn cut_label(label: &str, columns: usize) -> String {
     let said = label.find(" (").filter(|_| label.ends_with(')')).map_or(usize::MAX, |at| display_width(&label[..at]));
     if said <= columns { cut_end(label, columns) } else { cut_middle(label, columns) }
 }
 
-/// Fits labels into a column. Distinct labels stay distinct as far as the column allows: if cutting the middle makes
-/// two alike, the cut moves so that their difference stays visible; if even that fails, they are numbered.
+/// Fits labels into a column, keeping distinct labels distinct if the column allows it: if cutting the middle makes two
+/// labels equal, the cut moves so that their difference stays visible; if even that fails, they are numbered.
 pub fn fit_labels(labels: &[String], columns: usize) -> Vec<String> {
     let mut out: Vec<String> = labels.iter().map(|l| cut_label(l, columns)).collect();
     let mut by_text: HashMap<String, Vec<usize>> = HashMap::new();
@@ -290,7 +292,7 @@ pub fn fit_labels(labels: &[String], columns: usize) -> Vec<String> {
     out
 }
 
-/// Numbers texts that are still alike, avoiding the texts of other rows.
+/// Numbers labels that are still equal, avoiding the labels of other rows.
 fn number_twins(out: &mut [String], labels: &[String], columns: usize) {
     let mut count: HashMap<String, u32> = HashMap::new();
     for text in out.iter() {
@@ -314,7 +316,7 @@ fn number_twins(out: &mut [String], labels: &[String], columns: usize) {
     }
 }
 
-/// Numbers equal labels, regardless of their width.
+/// Numbers equal labels, regardless of width.
 pub fn make_distinct(labels: &mut [String]) {
     let all = labels.to_vec();
     number_twins(labels, &all, usize::MAX);
@@ -324,7 +326,7 @@ fn common_prefix(a: &str, b: &str) -> usize {
     a.graphemes(true).zip(b.graphemes(true)).take_while(|(x, y)| x == y).map(|(x, _)| x.len()).sum()
 }
 
-/// Joins the beginning of a text and the part around byte `at`.
+/// Joins the beginning of a string and the part around byte `at`.
 fn cut_around(text: &str, at: usize, columns: usize) -> String {
     if columns < 8 || display_width(text) <= columns {
         return cut_end(text, columns);

@@ -8,19 +8,19 @@ use super::{Grouping, Paths, Stats, series};
 use crate::model::{Cancel, LaunchSite, Profile};
 use std::collections::BTreeMap;
 
-/// Columns of the duration-over-time plot; the screen joins neighbours to fit.
+/// Columns of the duration-over-time plot; the screen merges neighbors to fit.
 pub const PLOT_COLUMNS: usize = 480;
-/// Bins of the duration histogram; the screen joins neighbours to fit.
+/// Bins of the duration histogram; the screen merges neighbors to fit.
 pub const PLOT_BINS: usize = 120;
 
-/// Filter on the values of launches; `None` in the outer option accepts all.
+/// Filter on launch properties; `None` in the outer option accepts all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facets {
     pub stream: Option<Option<u32>>,
     /// Device index.
     pub device: Option<Option<u32>>,
     pub pid: Option<Option<u32>>,
-    /// NVTX path of the innermost range; launches in nested paths are excluded.
+    /// Path of the innermost NVTX range; launches in nested paths are excluded.
     pub path: Option<Option<u32>>,
 }
 
@@ -43,7 +43,7 @@ pub struct ListKey {
     /// Unique number of the screen.
     pub serial: u64,
     pub facets: Facets,
-    /// Order; `None` before the first list.
+    /// Sort order; `None` before the first list.
     pub sort: Option<Sort>,
     /// Smallest first.
     pub ascending: bool,
@@ -54,11 +54,10 @@ pub struct ListKey {
 pub enum JumpTo {
     /// Longest duration.
     Slowest,
-    /// Duration nearest to the median.
+    /// Duration closest to the median.
     Median,
     /// Shortest duration.
     Fastest,
-    /// First launch.
     First,
     /// The nth launch of its function in its process, from 0.
     Nth(u32),
@@ -79,19 +78,19 @@ pub struct LaunchList {
     pub over_time: Vec<Option<(i64, i64)>>,
     /// Start of the first and of the last launch.
     pub time: Option<(i64, i64)>,
-    /// Values to filter by, from all launches of the group.
+    /// Values to filter by, from all launches in the group.
     pub choices: Choices,
-    /// The launch with the longest duration.
+    /// Launch with the longest duration.
     pub slowest: Option<u32>,
-    /// The launch with the shortest duration.
+    /// Launch with the shortest duration.
     pub fastest: Option<u32>,
-    /// The launch with the duration nearest to the median.
+    /// Launch with the duration closest to the median.
     pub median: Option<u32>,
-    /// The first launch in launch order.
+    /// First launch in launch order.
     pub first: Option<u32>,
     /// Filter that produced this list.
     pub facets: Facets,
-    /// True if NVTX paths were known when the list was made.
+    /// True if NVTX paths were known when the list was built.
     pub with_paths: bool,
 }
 
@@ -105,7 +104,7 @@ pub struct Choices {
     pub paths: Counted<Option<u32>>,
 }
 
-/// Maximum number of values offered per facet: the most frequent ones.
+/// Maximum number of values offered per facet; the most frequent ones are kept.
 const MOST_CHOICES: usize = 2_000;
 
 fn most_frequent<T>(mut values: Counted<T>) -> Counted<T> {
@@ -113,12 +112,12 @@ fn most_frequent<T>(mut values: Counted<T>) -> Counted<T> {
     values
 }
 
-/// Launches between two checks for cancellation.
+/// Number of launches to process between two checks for cancellation.
 const LOOK: usize = 1 << 16;
 
 impl LaunchList {
     /// Lists the launches of a group that pass the filter, sorted. `before` is the current list: if only the order
-    /// changes, its other contents are reused. `None` if cancelled.
+    /// changes, the rest of its contents is reused. `None` if cancelled.
     pub fn from_group(
         profile: &Profile,
         paths: Option<&Paths>,
@@ -139,13 +138,12 @@ impl LaunchList {
         (!cancel.is_cancelled()).then_some(out)
     }
 
-    /// Returns the row of a launch.
     pub fn row_of_launch(&self, launch: u32) -> Option<usize> {
         self.rows.iter().position(|r| r.0 == launch)
     }
 
-    /// Returns the row of a jump target. `profiled` returns true for launches with results; the search for such a
-    /// launch starts below row `from` and wraps around.
+    /// Returns the row of a jump target. `profiled` returns true for launches with results; the search for one starts
+    /// below row `from` and wraps around.
     pub fn find_jump_target(&self, to: JumpTo, from: usize, profiled: impl Fn(u32) -> bool) -> Option<usize> {
         let launch = match to {
             JumpTo::Slowest => self.slowest,
@@ -216,7 +214,7 @@ fn build_list(
         with_paths: paths.is_some(),
     };
     let duration = |r: &(u32, u32)| launches.duration(r.0 as usize);
-    // For equal durations, take the first launch.
+    // Among launches of equal duration, take the first.
     out.slowest = rows.iter().rev().max_by_key(|r| duration(r)).map(|r| r.0);
     out.fastest = rows.iter().min_by_key(|r| duration(r)).map(|r| r.0);
     let middle = out.stats.as_ref().and_then(|s| s.median).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Running sums over a traced program: utilization of its GPUs and time of its kernels, per second and since the start.
-//! Memory use does not grow with the run.
+//! Running totals for a program while it is traced: utilization of its GPUs and time of its kernels, per second and
+//! since the start. Memory use does not grow with the length of the run.
 
 use crate::analysis::live_results::Results;
 use crate::analysis::triage::Triage;
@@ -9,25 +9,25 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Number of seconds in the display.
+/// Number of seconds shown.
 pub const SECONDS: usize = 120;
 const KEPT: i64 = 120;
-/// Length of the period that the table of kernels labels "now", seconds.
+/// Length of the period that the kernel table labels "now", seconds.
 pub const NOW: usize = 10;
 /// Maximum number of kernels listed.
 const KERNELS: usize = 400;
-/// Age from which data is complete, ns. We receive an operation after it has ended and CUPTI's buffers have been read,
-/// once a second.
+/// Age at which data is complete, ns. We receive an operation after it has ended and CUPTI's buffers have been read,
+/// which happens once a second.
 const SETTLES: i64 = 1_500_000_000;
 
 const SECOND: i64 = 1_000_000_000;
 
 #[derive(Clone, Debug, Default)]
 struct Second {
-    /// True if a process reported in this second that recording is on (`open`) or off (`closed`).
+    /// True if a process reported in this second that recording was on (`open`) or off (`closed`).
     open: bool,
     closed: bool,
-    /// Time in the moments of processes of which only these are recorded, ns, summed over the processes.
+    /// Total recorded time of processes that record only short moments, ns.
     moments: i64,
     launches: u64,
     /// Busy time by GPU, ns.
@@ -37,7 +37,7 @@ struct Second {
 }
 
 /// Returns, for each second, whether its activity is known: something ran, or a process reported that recording was on.
-/// Reports arrive about once a second, so reports of neighbouring seconds also count.
+/// Reports arrive about once a second, so reports in adjacent seconds also count.
 fn known_seconds(seconds: &[&Second]) -> Vec<bool> {
     let open = |i: usize| seconds.get(i).is_some_and(|s| s.open);
     let near = |i: usize| open(i) || open(i + 1) || i.checked_sub(1).is_some_and(open);
@@ -47,32 +47,32 @@ fn known_seconds(seconds: &[&Second]) -> Vec<bool> {
     seconds.iter().enumerate().map(|(i, s)| s.launches > 0 || (s.open || !s.closed) && near(i)).collect()
 }
 
-/// Activity of a GPU that is not added up yet, and the progress of the addition.
+/// Activity of a GPU that has not been added up yet, and how far the sums have advanced.
 #[derive(Clone, Debug, Default)]
 struct Device {
     waiting: Vec<(i64, i64)>,
-    /// Time up to which activity is added up.
+    /// Time up to which activity has been added up.
     settled: i64,
-    /// End of the activity added up so far; may be later than `settled`.
+    /// Latest end of the activity added up so far; may be later than `settled`.
     covered: i64,
 }
 
-/// Accumulates the data of a trace that is being written.
+/// Accumulates data from a trace that is still being written.
 #[derive(Debug, Default)]
 pub struct Meter {
     names: Vec<Arc<str>>,
     device_names: Vec<Arc<str>>,
     devices: Vec<Device>,
-    /// Consecutive seconds, latest last.
+    /// Consecutive seconds, oldest first.
     seconds: VecDeque<Second>,
-    /// Start of the first second, in seconds since 1970.
+    /// First of these seconds, in seconds since 1970.
     first: i64,
-    /// Count and time, ns, of each kernel since the start.
+    /// Count and time, ns, by kernel since the start.
     all: Vec<(u64, i64)>,
     recorders: Vec<Recorder>,
-    /// Begin of the moment that is being recorded, by process.
+    /// Start of the moment being recorded, by process.
     moments: FxHashMap<u32, i64>,
-    /// Totals over all recorders at the last polls: time of the poll, ns since 1970; bytes; tracer time, ns.
+    /// Totals over all recorders at recent polls: time of the poll, ns since 1970; bytes; tracer time, ns.
     costs: VecDeque<(i64, u64, i64)>,
     behind: u64,
     /// Time of the last poll, ns since 1970.
@@ -83,7 +83,7 @@ pub struct Meter {
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelNow {
     pub name: Arc<str>,
-    /// Count and time, ns, over the last seconds.
+    /// Count and time, ns, over the most recent seconds.
     pub recent: (u64, i64),
     /// Count and time, ns, since the start.
     pub all: (u64, i64),
@@ -93,11 +93,11 @@ pub struct KernelNow {
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceNow {
     pub name: Arc<str>,
-    /// Busy share of each second, latest last; `None` while the recording was closed.
+    /// Busy share of each second, oldest first; `None` while recording was off.
     pub busy: Vec<Option<f64>>,
 }
 
-/// Verdict on the last seconds.
+/// Verdict on the most recent seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
     /// `None` if nothing ran.
@@ -110,40 +110,40 @@ pub struct Judged {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Live {
     pub devices: Vec<DeviceNow>,
-    /// Launches in each second, the latest last; `None` while the recording was closed.
+    /// Launches in each second, oldest first; `None` while recording was off.
     pub launches: Vec<Option<u64>>,
-    /// Kernels by time in the last seconds, longest first.
+    /// Kernels by time in the most recent seconds, longest first.
     pub kernels: Vec<KernelNow>,
-    /// Kernel time of the last seconds, and since the start, ns.
+    /// Kernel time in the most recent seconds, and since the start, ns.
     pub recent_ns: i64,
     pub all_ns: i64,
     /// Number of kernel launches since the start.
     pub count: u64,
-    /// Number of different kernels that ran in the last seconds.
+    /// Number of distinct kernels that ran in the most recent seconds.
     pub different: usize,
-    /// Number of recorded seconds among the last seconds: fewer at the beginning of a run.
+    /// Number of recorded seconds among the most recent ones; smaller at the beginning of a run.
     pub seconds: usize,
-    /// Start of the first process, and start of the sums, ns since 1970.
+    /// Start of the first process, and start of the totals, ns since 1970.
     pub began: i64,
     pub since: i64,
     pub recorders: Vec<Recorder>,
-    /// Trace bytes per second, and tracer time as a share of one core, over the last seconds. `None` if there was only
+    /// Trace bytes per second, and tracer time as a share of one core, over the most recent seconds. `None` after only
     /// one poll.
     pub bytes: Option<f64>,
     pub cost: Option<f64>,
-    /// Bytes of the trace not read yet.
+    /// Bytes of the trace that have not been read yet.
     pub behind: u64,
     /// Time of the last poll, ns since 1970.
     pub now: i64,
     pub judged: Option<Judged>,
-    /// Results of the live measurement since the start.
+    /// Results measured live since the start.
     pub measured: Option<Arc<Results>>,
-    /// For a server, its metrics over the last seconds; `None` if they are not sampled.
+    /// For a server, its metrics over the most recent seconds; `None` if they are not sampled.
     pub server: Option<ServerSummary>,
 }
 
 impl Live {
-    /// Time since the start of the program or, if the program has ended, its total time, ns.
+    /// Time since the program started or, if it has ended, its total running time, ns.
     pub fn running_time(&self) -> i64 {
         let last = self.recorders.iter().map(|r| r.time).max().filter(|_| self.has_ended());
         last.unwrap_or(self.now) - self.began
@@ -154,7 +154,7 @@ impl Live {
         !self.recorders.is_empty() && self.recorders.iter().all(|r| r.ended)
     }
 
-    /// Number of kernels recorded since the start, including kernels that this program did not read.
+    /// Number of kernels recorded since the start, including kernels that we did not read.
     pub fn recorded_kernels(&self) -> u64 {
         self.recorders.iter().map(|r| r.kernels).sum::<u64>().max(self.count)
     }
@@ -164,29 +164,29 @@ impl Live {
         self.behind > 0
     }
 
-    /// Returns true if a process is being recorded; `None` if none is running.
+    /// Returns true if any process is being recorded; `None` if none is running.
     pub fn is_recording(&self) -> Option<bool> {
         let there: Vec<&Recorder> = self.recorders.iter().filter(|r| !r.ended).collect();
         (!there.is_empty()).then(|| there.iter().any(|r| r.open || r.sampled))
     }
 
-    /// Returns true if only short moments are recorded: figures are estimates then.
+    /// Returns true if only short moments are recorded, so that the figures are estimates.
     pub fn is_sampled(&self) -> bool {
         self.recorders.iter().any(|r| r.sampled && !r.ended)
     }
 
-    /// Busy share of the last seconds, averaged over the GPUs that were used.
+    /// Busy share over the most recent seconds, averaged over the GPUs in use.
     pub fn busy_share(&self) -> Option<f64> {
         let used: Vec<f64> = self.devices.iter().map(|d| self.recent_busy_share(d)).collect();
         (!used.is_empty() && self.seconds > 0).then(|| used.iter().sum::<f64>() / used.len() as f64)
     }
 
-    /// Busy share of one GPU over the last seconds.
+    /// Busy share of one GPU over the most recent seconds.
     pub fn recent_busy_share(&self, device: &DeviceNow) -> f64 {
         device.busy.iter().rev().take(NOW).flatten().fold(0.0, |sum, busy| sum + busy) / self.seconds.max(1) as f64
     }
 
-    /// Launches per second over the last seconds.
+    /// Launches per second over the most recent seconds.
     pub fn launch_rate(&self) -> f64 {
         self.launches.iter().rev().take(NOW).flatten().sum::<u64>() as f64 / self.seconds.max(1) as f64
     }
@@ -224,7 +224,7 @@ impl Meter {
         for ran in &fresh.ran {
             self.add_operation(ran);
         }
-        // If reading lags behind, the newest data read determines the settled time.
+        // If we lag behind in reading, the newest data read determines the settled time.
         let newest = fresh.ran.iter().map(|r| r.start).max().unwrap_or(0);
         let until = if self.behind > 0 { newest } else { now } - SETTLES;
         for device in 0..self.devices.len() {
@@ -250,12 +250,12 @@ impl Meter {
         if ran.start >= device.settled {
             device.waiting.push((ran.start, end));
         } else {
-            // An operation that is long or reported late also fills earlier seconds, each up to its full length.
+            // A long operation, or one that is reported late, also fills earlier seconds, each up to its full length.
             self.add_busy_time(ran.device as usize, ran.start, end, true);
         }
     }
 
-    /// Sorts the activity that began before `until`, and adds up the time in which anything ran.
+    /// Sorts the activity that began before `until`, and adds up its union.
     fn settle_device(&mut self, index: usize, until: i64) {
         let Some(device) = self.devices.get_mut(index).filter(|d| d.settled < until) else { return };
         device.waiting.sort_unstable();
@@ -303,7 +303,7 @@ impl Meter {
         }
     }
 
-    /// Appends seconds up to `number`, and drops old ones.
+    /// Appends seconds up to `number` and drops old ones.
     fn advance_to(&mut self, number: i64) {
         if self.seconds.is_empty() || number - self.first > 2 * KEPT {
             self.seconds = VecDeque::from(vec![Second::default(); SECONDS]);
@@ -327,7 +327,7 @@ impl Meter {
         let done = usize::try_from((self.now - SETTLES) / SECOND - self.first).unwrap_or(0).min(self.seconds.len());
         let seconds: Vec<&Second> = self.seconds.range(done.saturating_sub(SECONDS)..done).collect();
         let began = self.recorders.iter().map(|r| r.started).filter(|&s| s > 0).min().unwrap_or(self.now);
-        // The second in which the recording began is incomplete, and excluded.
+        // Exclude the second in which recording began, since it is incomplete.
         let from = self.recorders.iter().filter(|r| !r.ended).map(|r| r.since).max().unwrap_or(0).max(began);
         let whole = usize::try_from(self.first + i64::try_from(done).unwrap_or(0) - (from / SECOND + 1)).unwrap_or(0);
         let seconds = &seconds[seconds.len().saturating_sub(whole)..];
@@ -339,7 +339,7 @@ impl Meter {
             sum.0 += count;
             sum.1 = sum.1.saturating_add(*ns);
         }
-        // The recorded part of a sampled second stands for all of it. Each process has moments of its own.
+        // The recorded part of a sampled second stands for all of it. Each process has its own moments.
         let sampled = self.recorders.iter().filter(|r| r.sampled).count();
         let length = move |s: &Second| if s.moments > 0 { s.moments as f64 / sampled.max(1) as f64 } else { SECOND as f64 };
         let share = |device: usize| {
@@ -408,7 +408,7 @@ mod tests {
         Ran { start, duration, device: 0, kernel }
     }
 
-    /// State after polls each second; the trace contains each operation once it has ended.
+    /// State after one poll per second; the trace contains an operation once it has ended.
     fn metered(all: &[Ran], looks: i64) -> Live {
         let mut meter = Meter::default();
         let recorders = vec![Recorder { started: BEGAN - SECOND, open: true, ..Recorder::default() }];
@@ -429,8 +429,8 @@ mod tests {
     }
 
     proptest! {
-        /// Kernels of up to a second on several streams: each second is as busy as their union, and every launch is
-        /// counted once.
+        /// Kernels of up to a second on several streams: the busy time of each second is their union, and every launch
+        /// is counted once.
         #[test]
         fn seconds_are_as_busy_as_a_bitmap_says(all in prop::collection::vec((0_i64..20_000, 1_i64..1000, 0_u32..2), 0..200)) {
             const MS: i64 = 1_000_000;
@@ -440,7 +440,7 @@ mod tests {
             for &(start, ms, _) in &all {
                 bits[start as usize..(start + ms) as usize].fill(true);
             }
-            // The seconds shown end with the last settled one.
+            // The last second shown is the last settled one.
             let end = 26 - 2;
             let shown = &live.devices[0].busy;
             for (i, busy) in shown.iter().rev().enumerate().take(20) {
@@ -455,7 +455,7 @@ mod tests {
 
     #[test]
     fn what_is_told_late_counts_and_no_second_is_fuller_than_full() {
-        // Ran for five seconds beside another: both are reported at the end.
+        // Ran for five seconds alongside another one: both are reported at the end.
         let live = metered(&[ran(BEGAN, 5 * SECOND, 0), ran(BEGAN + SECOND, 4 * SECOND, 1)], 9);
         let busy: Vec<f64> = live.devices[0].busy.iter().map(|b| b.unwrap()).collect();
         assert!(busy.iter().all(|b| *b <= 1.0), "{busy:?}");
@@ -476,15 +476,15 @@ mod tests {
         }
         let live = meter.current_state();
         let unknown = live.devices[0].busy.iter().filter(|b| b.is_none()).count();
-        // In the first of these seconds, something ran before the recording was closed.
+        // In the first of these seconds, something ran before recording was turned off.
         assert!((3..=4).contains(&unknown), "{:?}", live.devices[0].busy);
         assert!(live.busy_share().unwrap() > 0.2, "{:?}", live.busy_share());
     }
 
     #[test]
     fn moments_stand_for_their_seconds() {
-        // Moments of 0.1 s every three seconds, in which the GPU is busy for half of the time and ten kernels run; the last
-        // one lies in two seconds.
+        // Moments of 0.1 s every three seconds, in which the GPU is busy half of the time and ten kernels run; the last
+        // moment spans two seconds.
         let mut meter = Meter::default();
         for look in 1..20 {
             let now = BEGAN + look * SECOND + 1;

@@ -1,23 +1,22 @@
-//! Kernels of a running program that were measured live.
+//! Kernels of a running program, measured live.
 
 use super::hints::{Facts, FirstHint, first};
 use crate::model::metrics::MEASURED_LAUNCHES;
 use crate::model::{Metrics, Profile, Value};
 use std::sync::Arc;
 
-/// A measured kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredNow {
     /// Function name.
     pub name: Arc<str>,
-    /// Index of the representative result: the launch configuration that runs longest.
+    /// Index of the representative result: that of the longest-running launch configuration.
     pub result: usize,
-    /// Number of measured launch configurations.
+    /// Number of launch configurations measured.
     pub configurations: usize,
-    /// Number of launches whose counters are in that result; for kernels that are measured repeatedly, the latest
+    /// Number of launches whose counters that result contains; for kernels that are measured repeatedly, the latest
     /// launches.
     pub launches: usize,
-    /// Throughput, percent of the peak.
+    /// Throughput, percent of peak.
     pub compute: Option<f64>,
     pub memory: Option<f64>,
     pub first: Option<FirstHint>,
@@ -37,7 +36,7 @@ impl PartialEq for Results {
 }
 
 impl Results {
-    /// Collects the measured kernels of a report; `None` without results.
+    /// Collects the measured kernels in a report; `None` if there are no results.
     pub fn from_profile(profile: &Profile) -> Option<Self> {
         let metrics = profile.metrics.clone().filter(|m| !m.results.is_empty())?;
         let mut hints = first::of_results(&metrics, 0..metrics.results.len());
@@ -76,7 +75,7 @@ impl Results {
         Some(Self { metrics, kernels })
     }
 
-    /// Returns the measurement of a function.
+    /// Returns the measurement of a kernel by function name.
     pub fn of_kernel(&self, name: &str) -> Option<&MeasuredNow> {
         self.kernels.iter().find(|k| *k.name == *name)
     }

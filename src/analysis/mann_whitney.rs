@@ -1,9 +1,9 @@
 //! Significance tests for two samples.
 
-/// Minimum number of launches per side for the test's normal approximation: eight is the usual rule.
+/// Minimum number of launches per side for the test's normal approximation; eight is the usual rule of thumb.
 const ENOUGH: usize = 8;
-/// Two-sided p-value of the Mann–Whitney U test, by its normal approximation with correction for ties. `None` with
-/// fewer than eight values on a side, or when all are equal.
+/// Two-sided p-value of the Mann–Whitney U test, using the normal approximation corrected for ties. `None` if either
+/// side has fewer than eight values, or if all values are equal.
 ///
 /// Source: Mann and Whitney 1947; Lehmann, *Nonparametrics*, for the variance with ties.
 pub fn mann_whitney(before: &[i64], after: &[i64]) -> Option<f64> {
@@ -31,17 +31,17 @@ pub fn mann_whitney(before: &[i64], after: &[i64]) -> Option<f64> {
     Some(erfc(off / std::f64::consts::SQRT_2))
 }
 
-/// Complementary error function, by the approximation 7.1.26 of Abramowitz and Stegun, with an error below 1.5e-7.
+/// Complementary error function, by approximation 7.1.26 of Abramowitz and Stegun; the error is below 1.5e-7.
 fn erfc(x: f64) -> f64 {
     let t = 1.0 / (1.0 + 0.327_591_1 * x);
     let poly = t * (0.254_829_592 + t * (-0.284_496_736 + t * (1.421_413_741 + t * (-1.453_152_027 + t * 1.061_405_429))));
     (poly * (-x * x).exp()).clamp(0.0, 1.0)
 }
 
-/// Two-sided p-value of small samples, by the exact permutation test: among all ways to split n + m values into two
-/// sides, two separate them completely, which gives 2 ∕ C(n + m, n). Samples that overlap return 1. Two different
+/// Two-sided p-value for small samples, by the exact permutation test: of all ways to split n + m values into two
+/// sides, two separate them completely, which gives 2 ∕ C(n + m, n). Overlapping samples return 1. Two different
 /// constants, measured at least twice each, return 0. With eight or more values on each side, [`mann_whitney`] is used.
-/// `None` if even fully separated samples would prove little (p > 5 %): with equal sizes, four on each side are needed.
+/// `None` if even completely separated samples would prove little (p > 5 %): with equal sizes, each side needs four.
 pub fn separation_p_value(first: &[f64], second: &[f64]) -> Option<f64> {
     let ends = |v: &[f64]| v.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), v| (a.min(*v), b.max(*v)));
     let (a, b) = (ends(first), ends(second));
@@ -62,7 +62,7 @@ pub fn separation_p_value(first: &[f64], second: &[f64]) -> Option<f64> {
     Some(if a.1 < b.0 || b.1 < a.0 { least } else { 1.0 })
 }
 
-/// Number of ways to choose `k` of `n`.
+/// Binomial coefficient: ways to choose `k` of `n`.
 fn count_combinations(n: usize, k: usize) -> f64 {
     (0..k).map(|i| (n - i) as f64 / (i + 1) as f64).product()
 }

@@ -1,7 +1,7 @@
-//! Memory system of one result: traffic between SM, L1, shared memory, L2 and device memory, and the tables behind it.
+//! Memory system of one result: traffic between SM, L1, shared memory, L2 and device memory, and the underlying tables.
 //!
 //! A sector has 32 bytes on every chip since Volta. `pct_of_peak_sustained_elapsed` is used if the report has it;
-//! values that were not collected are absent.
+//! values that were not collected are omitted.
 
 use super::metric::Lookup;
 use crate::model::Value;
@@ -28,17 +28,17 @@ pub struct Edge {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Flow {
-    /// SM to L1: kinds of requests with instructions, sectors per request and hit rate.
+    /// SM to L1: kinds of requests with their instructions, sectors per request and hit rates.
     pub kinds: Vec<RequestKind>,
     /// Data returned from L1 to registers.
     pub l1_data: Option<Edge>,
-    /// Shared memory: wavefronts.
+    /// Shared-memory wavefronts.
     pub shared: Option<Edge>,
-    /// L2 to L1 and back.
+    /// Traffic from L2 to L1 and back.
     pub l2: Vec<Edge>,
-    /// Device memory to L2 and back.
+    /// Traffic from device memory to L2 and back.
     pub dram: Vec<Edge>,
-    /// Memory of the host and of other GPUs.
+    /// Traffic with the host's memory and other GPUs.
     pub far: Vec<Edge>,
     /// L1 hit rate in percent.
     pub l1_hit: Option<f64>,
@@ -46,11 +46,10 @@ pub struct Flow {
     pub l2_hit: Option<f64>,
     /// Throughput of L1, L2 and device memory in percent.
     pub busy: [Option<f64>; 3],
-    /// True if L1's throughput refers to active cycles; all others refer to elapsed cycles.
+    /// True if L1's throughput is relative to active cycles; all others are relative to elapsed cycles.
     pub l1_while_active: bool,
 }
 
-/// A kind of request from the SM.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RequestKind {
     /// Label, such as `global loads`.
@@ -151,15 +150,15 @@ impl Flow {
         (!out.l2.is_empty() || !out.dram.is_empty() || !out.kinds.is_empty()).then_some(out)
     }
 
-    /// Returns the busiest connection and its percent of peak: the first one to look at.
+    /// Returns the busiest connection and its percentage of peak; it is the first one to look at.
     pub fn busiest_edge(&self) -> Option<(&Edge, f64)> {
         let all = self.l1_data.iter().chain(&self.shared).chain(&self.l2).chain(&self.dram);
         all.filter_map(|e| Some((e, e.percent?))).max_by(|a, b| a.1.total_cmp(&b.1))
     }
 }
 
-/// A table: column titles, and rows of a label and one expression per column. An expression is a list of alternative
-/// metrics, of which the first present one counts (`a|b`), or a ratio of two (`a/b`; with a leading `%`, in percent).
+/// A table: column titles, and rows with a label and one expression per column. An expression is a list of alternative
+/// metrics, of which the first one present is used (`a|b`), or a ratio of two (`a/b`; with a leading `%`, in percent).
 pub struct MetricTable {
     pub columns: Vec<&'static str>,
     pub rows: Vec<(&'static str, Vec<String>)>,
@@ -258,8 +257,8 @@ pub fn metric_table(which: MemoryTable) -> MetricTable {
     }
 }
 
-/// Evaluates a column's expression: metric, value and unit. `None` if it was not collected, or if a ratio's denominator
-/// is zero.
+/// Evaluates a column's expression: metric, value and unit. `None` if it was not collected, or if the denominator of a
+/// ratio is zero.
 pub fn evaluate_column<'a>(lookup: &Lookup<'a>, column: &str) -> Option<(Arc<str>, Value, &'a str)> {
     column.split('|').find_map(|one| {
         let Some((over, under)) = one.split_once('/') else {

@@ -1,12 +1,12 @@
-//! Presentation of a metric: its value in a suitable unit, a display name if the layout lacks one, and an explanation
-//! of its computation from the words in its name.
+//! Presentation of a metric: its value in a suitable unit, a display name if the layout has none, and an explanation of
+//! how it is computed, derived from the words in its name.
 
 pub use crate::model::units::Shown;
 use crate::model::units::{self, format_plain, format_scaled};
 use crate::model::{Metrics, ResultMetrics, Value};
 use std::collections::HashMap;
 
-/// Metrics of one result, by name.
+/// Metrics of one result, accessible by name.
 pub struct Lookup<'a> {
     pub metrics: &'a Metrics,
     pub result: &'a ResultMetrics,
@@ -44,17 +44,17 @@ impl<'a> Lookup<'a> {
         id.and_then(|n| self.metrics.units.get(n)).map_or("", |u| u)
     }
 
-    /// Index of a metric among the report's names, for looking up its instances.
+    /// Index of a metric among the report's names, used to look up its instances.
     pub fn id(&self, name: &str) -> Option<u32> {
         match self.by_name.get(name) {
             Some(&i) => self.result.values.get(i).map(|v| v.0),
-            // Some metrics have only instances.
+            // Some metrics have instances only.
             None => self.metrics.names.iter().position(|n| &**n == name).and_then(|n| u32::try_from(n).ok()),
         }
     }
 }
 
-/// Returns true if a name is a list of other metrics.
+/// Returns true if a metric is a list of other metrics.
 pub fn is_list(name: &str) -> bool {
     ["breakdown:", "group:", "regex:"].iter().any(|p| name.starts_with(p))
 }
@@ -68,8 +68,8 @@ pub fn format_value(value: &Value, unit: &str) -> Shown {
     }
 }
 
-/// Unit to display: reports give stall reasons the unit of the underlying counter, and samples the unit of
-/// the sampled object.
+/// Unit to display: reports give stall reasons the unit of the underlying counter, and samples the unit of the sampled
+/// object.
 pub fn unit_of<'a>(name: &str, unit: &'a str) -> &'a str {
     if name.starts_with("smsp__pcsamp_") && matches!(unit, "inst" | "warp" | "") {
         "sample"
@@ -100,7 +100,7 @@ pub fn human_number(value: f64, unit: &str) -> Shown {
         "flop/second" => format_scaled(value, "FLOP/s"),
         "op/second" => format_scaled(value, "OP/s"),
         "" | "inst" | "warp" | "thread" | "block" | "cycle" | "sector" | "request" | "sample" => {
-            // Counts below 1e8 stay whole: users compare them by eye.
+            // Counts below 1e8 are not abbreviated: users compare them by eye.
             if value.abs() >= 1e8 { format_scaled(value, unit) } else { (format_plain(value), unit.to_owned()) }
         }
         _ if unit.ends_with("/second") && value.abs() >= 1e3 => format_scaled(value, &format!(" {}", unit.replace("/second", "/s"))),
@@ -110,7 +110,7 @@ pub fn human_number(value: f64, unit: &str) -> Shown {
     }
 }
 
-/// Formats two numbers for comparison, in one unit where both have at least two digits in it.
+/// Formats two numbers for comparison, in the same unit if both have at least two digits in it.
 pub fn human_pair(a: f64, b: f64, unit: &str) -> [Shown; 2] {
     let alone = [a, b].map(|v| human_number(v, unit));
     let (large, small) = if a.abs() >= b.abs() { (0, 1) } else { (1, 0) };
@@ -119,7 +119,7 @@ pub fn human_pair(a: f64, b: f64, unit: &str) -> [Shown; 2] {
     let Some(scaled) = parsed.map(|n| other * n / value).filter(|_| alone[0].1 != alone[1].1) else { return alone };
     let mut out = alone.clone();
     if scaled.abs() < 0.095 {
-        // A whole number beside a scaled one is harder to compare than two scaled ones.
+        // A whole number is harder to compare with a scaled one than two scaled ones are with each other.
         if alone[small].1 == unit && alone[large].1.ends_with(unit) && other.abs() >= 1e3 {
             out[small] = format_scaled(other, unit);
         }
@@ -135,7 +135,7 @@ pub fn format_rounded(value: f64, unit: &str) -> String {
     if value >= 1e3 { format!("{number} {}", unit.trim_end()) } else { format!("{number}{unit}") }.trim_end().to_owned()
 }
 
-/// Formats a count with its prefix: `760 M`.
+/// Formats a count with an SI prefix: `760 M`.
 pub fn format_count(value: f64) -> String {
     let (number, prefix) = human_number(value, "");
     format!("{number} {prefix}").trim_end().to_owned()
@@ -186,8 +186,8 @@ fn split_name(name: &str) -> (&str, &str, &str) {
     (unit, what, form)
 }
 
-/// Returns a display name: the title of its concept, or one made from the name, such as `SM: pipe tensor cycles
-/// active`.
+/// Returns a display name: the title of the metric's concept, or one derived from the metric name, such as `SM: pipe
+/// tensor cycles active`.
 pub fn display_title(name: &str) -> String {
     if let Some(concept) = super::catalog::builtin_catalog().of_metric(name) {
         return concept.title.clone();
@@ -196,7 +196,7 @@ pub fn display_title(name: &str) -> String {
     short_title(unit, what)
 }
 
-/// Returns a display name within a list of similar metrics: unit and words, without the form of the value.
+/// Returns a display name within a list of similar metrics: unit and words, without the suffix for the kind of value.
 pub fn member_title(name: &str) -> String {
     let (unit, what, _) = split_name(name);
     short_title(unit, what)
@@ -208,7 +208,7 @@ fn short_title(unit: &str, what: &str) -> String {
     if unit.is_empty() { words } else { format!("{unit}: {words}") }
 }
 
-/// Explains how a metric is computed, from the words in its name; one sentence each.
+/// Explains how a metric is computed, from the words in its name; one sentence per word.
 pub fn explain_computation(name: &str) -> Vec<String> {
     let (unit, _, form) = split_name(name);
     let mut out = Vec::new();

@@ -1,5 +1,5 @@
-//! Rows of the metrics screen: the sections of a result in the tool's own order and words, with its rules; our sections
-//! if the report has no layouts; all metrics during a search.
+//! Rows of the metrics screen: the sections of a result in the profiler's own order and wording, with its rules; our
+//! own sections if the report has no layouts; all metrics during a search.
 
 pub use super::metrics_rows::{Cell, Chart, MetricsRow, Wish};
 
@@ -11,7 +11,7 @@ use crate::model::{Details, Metrics, Value};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Maximum number of hints shown above the sections.
+/// Maximum number of hints to show above the sections.
 const MOST_HINTS: usize = 3;
 
 struct Page<'a> {
@@ -46,7 +46,7 @@ pub fn build_rows(metrics: &Metrics, result: usize, details: &Details, wish: &Wi
 }
 
 /// Orders sections, each followed by its extensions. One level only: a section that extends itself or an extension is
-/// placed on its own.
+/// listed separately.
 fn in_order(sections: &[Section]) -> Vec<&Section> {
     let roots: HashSet<&str> = sections.iter().filter(|s| s.extends.is_none()).map(|s| &*s.id).collect();
     let parent = |s: &'_ Section| s.extends.clone().filter(|id| roots.contains(&**id));
@@ -86,7 +86,7 @@ impl Page<'_> {
             let row = match self.format_cell(&entry.metric, &entry.label) {
                 Some(cell) => MetricsRow::Metric(cell),
                 None => {
-                    // The section lists this metric, but the report lacks it: show it without a value.
+                    // The section lists this metric, but the report does not contain it: show it without a value.
                     let label = if entry.label.is_empty() { metric::display_title(&entry.metric) } else { entry.label.to_string() };
                     MetricsRow::Metric(Cell { name: entry.metric.clone(), label, ..Cell::default() })
                 }
@@ -110,7 +110,7 @@ impl Page<'_> {
         for item in &section.items {
             self.add_item(section, item);
         }
-        // A section without collected values is not worth a title.
+        // Omit the title of a section without collected values.
         let has = |r: &MetricsRow| {
             !matches!(r, MetricsRow::Section { .. } | MetricsRow::Label(_)) && !matches!(r, MetricsRow::Metric(c) if c.number.is_empty())
         };
@@ -137,7 +137,7 @@ impl Page<'_> {
         }
     }
 
-    /// Adds a section of this program, not of the report.
+    /// Adds the title of a section defined by this program, not by the report.
     fn add_title(&mut self, id: &str, name: &str, about: &str) {
         self.rows.push(MetricsRow::Section { id: Arc::from(id), name: Arc::from(name), about: Arc::from(about), verdict: None });
     }
@@ -207,7 +207,7 @@ impl Page<'_> {
         }
     }
 
-    /// Adds values over the time of the kernel; series that are always zero are only counted.
+    /// Adds charts over the kernel's time; series that are always zero are only counted.
     fn add_timeline(&mut self, rows: &[(Arc<str>, Vec<Entry>)]) {
         let mut silent = 0;
         for (label, entry) in rows.iter().flat_map(|(l, entries)| entries.iter().map(move |e| (l, e))) {
@@ -263,7 +263,7 @@ impl Page<'_> {
         self.rows.append(&mut rows);
     }
 
-    /// Adds a table or chart: the members of a breakdown are folded away, instances and long lists are ranked.
+    /// Adds a table or chart: the members of a breakdown are folded, instances and long lists are ranked.
     fn add_list(&mut self, section: &Section, label: &Arc<str>, entries: &[Entry], ranked: bool) {
         let mut members: Vec<(Arc<str>, String)> = Vec::new();
         let mut folded = false;
@@ -271,7 +271,7 @@ impl Page<'_> {
         for entry in entries {
             if is_list(&entry.metric) {
                 folded |= entry.metric.starts_with("breakdown:");
-                // `breakdown:2:metric` goes two levels down; the metric itself contains the list.
+                // `breakdown:2:metric` goes two levels deep; the metric itself contains the list.
                 let list = self.lookup.value(&entry.metric).or_else(|| {
                     let (kind, rest) = entry.metric.split_once(':')?;
                     let plain = rest.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start_matches(':');
@@ -321,7 +321,7 @@ impl Page<'_> {
         } else {
             self.rows.push(MetricsRow::Label(title));
         }
-        // A warp that is issued (`selected`) is not stalled.
+        // A warp that issues (`selected`) is not stalled.
         let top = cells.iter().find(|c| !c.0.name.contains("stalled_selected")).map(|c| (c.0.name.clone(), c.1)).filter(|_| ranked);
         self.top_stall(top);
         let percent = cells.iter().all(|c| c.0.percent.is_some());
@@ -335,7 +335,7 @@ impl Page<'_> {
         }
     }
 
-    /// Adds cause and remedy of the most frequent stall, above the bars.
+    /// Adds the cause and remedy of the most frequent stall above the bars.
     fn top_stall(&mut self, top: Option<(Arc<str>, f64)>) {
         let Some((name, cycles)) = top.filter(|t| t.0.contains("issue_stalled_")) else { return };
         let Some(concept) = catalog::builtin_catalog().of_metric(&name) else { return };
@@ -369,7 +369,7 @@ impl Page<'_> {
         self.shown.clear();
     }
 
-    /// Adds the first hints, so that users see them without a search.
+    /// Adds the first few hints, so that users see them without searching.
     fn first_hints(&mut self) {
         if self.wish.hints > 0 {
             self.add_title("hints", "Hints", "The first of the hints that this program derives from the metrics of this result. The screen of hints has all of them, each with its figures and what to change.");
@@ -377,7 +377,7 @@ impl Page<'_> {
         }
     }
 
-    /// Adds the sections of a details page, which names its values `Section: Label`.
+    /// Adds the sections of a details page, whose values are named `Section: Label`.
     fn by_label(&mut self) {
         let mut sections: Vec<(&str, Vec<usize>)> = Vec::new();
         let labels = |at: usize| self.lookup.metrics.names.get(at)?.split_once(": ");
@@ -400,7 +400,7 @@ impl Page<'_> {
         }
     }
 
-    /// For a report without layouts: adds metrics with a known concept, by the section that contains them.
+    /// Adds the metrics with a known concept, by the section that contains them; for a report without layouts.
     fn by_concept(&mut self) {
         let mut sections: Vec<&str> = Vec::new();
         let concepts = &catalog::builtin_catalog().concepts;
@@ -429,7 +429,7 @@ impl Page<'_> {
         }
     }
 
-    /// Adds metrics outside all sections, so that users can reach everything in the report.
+    /// Adds metrics outside of all sections, so that users can reach everything in the report.
     fn add_remaining(&mut self) {
         let names: Vec<Arc<str>> =
             self.lookup.result.values.iter().filter_map(|(n, _)| self.lookup.metrics.names.get(*n as usize)).cloned().collect();

@@ -1,4 +1,4 @@
-//! Rows of the metrics screen, and the settings for building them.
+//! Rows of the metrics screen, and settings for building them.
 
 use super::memory_chart;
 use crate::model::sections::{Piece, Verdict};
@@ -9,14 +9,14 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chart {
     Memory(Box<memory_chart::Flow>),
-    /// Values over another quantity, with the position of this launch.
+    /// Values as a function of another quantity, with the position of this launch.
     Curve {
         /// Points (x, y), ordered by x.
         points: Vec<(f64, f64)>,
         here: Option<f64>,
         axis: String,
     },
-    /// Values over the time of the kernel.
+    /// Values over the kernel's time.
     Time {
         label: String,
         unit: String,
@@ -32,7 +32,7 @@ pub enum MetricsRow {
         name: Arc<str>,
         /// Description of the section.
         about: Arc<str>,
-        /// Most severe verdict of the tool's rules on the section.
+        /// Most severe verdict of the profiler's rules on the section.
         verdict: Option<Verdict>,
     },
     /// A list within a section that can be opened and closed.
@@ -46,7 +46,7 @@ pub enum MetricsRow {
     /// A title within a section.
     Label(String),
     Metric(Cell),
-    /// A metric as a bar among similar ones.
+    /// A metric shown as a bar among similar ones.
     Bar {
         /// The metric; empty for an instance of a metric.
         cell: Cell,
@@ -64,9 +64,9 @@ pub enum MetricsRow {
         /// True for the header row.
         head: bool,
     },
-    /// Message of a rule: index of the rule and of its message.
+    /// Message of a rule: index of the rule, and of the message within it.
     Rule(usize, usize),
-    /// A hint in one line, linked to the hints screen.
+    /// A one-line hint that links to the hints screen.
     Hint(usize),
     /// A note by this program.
     Note(String),
@@ -82,7 +82,7 @@ pub struct Cell {
     /// Formatted value; empty if it was not collected.
     pub number: String,
     pub unit: String,
-    /// The value in percent, for a bar.
+    /// The value in percent, if it is drawn as a bar.
     pub percent: Option<f64>,
 }
 
@@ -111,7 +111,7 @@ pub struct Wish {
     pub pins: Vec<Arc<str>>,
     /// Keys of the open folds.
     pub open: BTreeSet<String>,
-    /// Number of hints, the first of which are shown at the top.
+    /// Number of hints; the first few are shown at the top.
     pub hints: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Pure functions of a [`Profile`](crate::model::Profile): rows, sums, guesses, and a sentence that names the next
+//! Pure functions of a [`Profile`](crate::model::Profile): rows, totals, guesses, and a sentence that suggests the next
 //! step.
 
 pub mod call_tree;

@@ -1,6 +1,6 @@
-//! Name patterns, equal for names that differ only in their numbers.
+//! Name patterns: names that differ only in their numbers share one.
 
-/// Replaces each number in a name by `#`; adjacent digits and `#` become a single `#`.
+/// Replaces each number in a name with `#`; adjacent digits and `#` become a single `#`.
 pub fn name_pattern(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut digits = false;
@@ -16,7 +16,7 @@ pub fn name_pattern(name: &str) -> String {
     out
 }
 
-/// Normalises a range name: numbers become `#`, and addresses of Python objects are removed.
+/// Normalizes a range name: numbers become `#`, and addresses of Python objects are removed.
 pub fn normalize_label(label: &str) -> String {
     match label.split_once(" object at 0x") {
         Some((what, address)) => name_pattern(&format!("{what}{}", if address.ends_with('>') { ">" } else { "" })),

@@ -1,12 +1,12 @@
-//! Largest speedups that the profiler's own rules estimate, for comparison with our hints.
+//! Largest speedups estimated by the profiler's own rules, for comparison with our hints.
 
 use crate::model::Details;
 use crate::model::sections::Scope;
 
-/// Minimum estimate that is worth a line, percent.
+/// Minimum estimate worth showing, percent.
 const LEAST: f64 = 5.0;
 
-/// Returns rule, message, scope and estimate in percent; estimates for the whole kernel first, then the largest first.
+/// Returns rule, message, scope and estimate in percent; estimates for the whole kernel first, then by size.
 pub fn largest_speedups(details: &Details) -> Vec<(usize, usize, Scope, f64)> {
     let mut all: Vec<(usize, usize, Scope, f64)> = Vec::new();
     for (r, rule) in details.rules.iter().enumerate() {

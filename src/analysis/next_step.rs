@@ -1,4 +1,4 @@
-//! Next-step sentence, derived from the data.
+//! Suggested next step, as a sentence derived from the data.
 
 use super::hints::{self, Facts, Subject, diagnose};
 use super::labels::cut_middle;
@@ -6,20 +6,20 @@ use super::triage::measuring_times;
 use super::{Grouping, Overview};
 use crate::model::{KernelId, Nanos, NoteKind, Profile, Severity, units};
 
-/// Idle share from which the host, not a kernel, is the first thing to look at (the "idle-bound" threshold of common
+/// Idle share at which the host, not a kernel, is the first thing to look at (the "idle-bound" threshold of common
 /// triage practice).
 const IDLE_PERCENT: f64 = 30.0;
-/// Share of the span from which copies that take longer than kernels are the first thing to look at ("transfer-heavy").
+/// Share of the span at which copies that take longer than kernels are the first thing to look at ("transfer-heavy").
 const COPY_PERCENT: f64 = 15.0;
-/// Mean duration below which launching costs as much as running: a launch takes 3–8 µs on the host.
+/// Mean duration below which launching a kernel costs as much as running it: a launch takes 3–8 µs on the host.
 const SHORT_NS: f64 = 5_000.0;
 
-/// Delimiters of an action's name in a sentence, which is shown as the bound key. Names in reports do not contain these
-/// private-use characters.
+/// Delimiters around the name of an action in a sentence; the key bound to the action is shown in its place. Names in
+/// reports do not contain these private-use characters.
 pub const KEY_BEGIN: char = '\u{e0f0}';
 pub const KEY_END: char = '\u{e0f1}';
 
-/// Placeholder for the key of an action, for use in a sentence.
+/// Returns a placeholder for the key of an action, to be used in a sentence.
 pub fn key_of(action: &str) -> String {
     format!("{KEY_BEGIN}{action}{KEY_END}")
 }
@@ -63,7 +63,7 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
             format!("{:.0}% of the time measured by ncu is {name}: {what}, {roofline} its roofline", top.share_percent)
         };
     }
-    // All other work waits while counters are measured.
+    // All other work waits while counters are collected.
     let measuring = overview
         .span
         .map_or(0.0, |(from, to)| measuring_times(profile).covered_length(from, to) as f64 / (to - from).max(1) as f64 * 100.0);
@@ -108,7 +108,7 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
     }
     let count = units::format_grouped(i64::try_from(top.stats.count).unwrap_or(i64::MAX));
     let what = format!("{:.0}% of kernel time is {name} ({count} × {})", top.share_percent, Nanos::format_ns(top.stats.avg));
-    // Hints from the launch alone, before anything was measured.
+    // Hints based on the launch alone, before anything was measured.
     let launch = longest_result(profile, top.kernel).and_then(|row| Subject::of_launch(profile, u32::try_from(row).ok()?));
     let told = launch.and_then(|s| s.hints.into_iter().find(|h| h.severity >= hints::Severity::Medium));
     let rerun = key_of("rerun");

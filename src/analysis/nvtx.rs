@@ -1,7 +1,7 @@
-//! NVTX ranges that enclose a launch: the ranges open on the launching thread when it calls the launch API.
+//! NVTX ranges that enclose a launch: those open on the launching thread when it calls the launch API.
 //!
-//! Push/pop ranges nest, so a launch has a path from the outermost to the innermost. A launch outside all of them
-//! belongs to the latest start/end range that is open in its process.
+//! Push/pop ranges nest, so a launch has a path from the outermost to the innermost. A launch outside of them all is
+//! assigned to the start/end range of its process that was opened last and is still open.
 
 use super::host_frames::{attributed_frame, frame_label};
 use crate::model::{Profile, RangeKind, RangeOrigin};
@@ -10,10 +10,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
-/// Maximum number of names of a path that are shown.
+/// Maximum number of names to show per path.
 pub const DEEPEST: usize = 32;
 
-/// Path of a launch outside every range.
+/// Path of a launch outside of all ranges.
 pub const NO_PATH: u32 = u32::MAX;
 
 /// The paths of all launches.
@@ -22,13 +22,13 @@ pub struct Paths {
     /// Each path: its parent path (or [`NO_PATH`]) and the index of its last name in
     /// [`Ranges::names`](crate::model::Ranges::names).
     pub nodes: Vec<(u32, u32)>,
-    /// Path of each launch; empty when the report has no ranges.
+    /// Path of each launch; empty if the report has no ranges.
     pub of_launch: Arc<Vec<u32>>,
-    /// Lines at which the kernels of graphs were captured.
+    /// Program lines at which graph kernels were captured.
     pub lines: CapturedLines,
 }
 
-/// Lines of the program at which the nodes of graphs were captured.
+/// Program lines at which graph nodes were captured.
 #[derive(Clone, Debug, Default)]
 pub struct CapturedLines {
     /// Function, file and line.
@@ -40,7 +40,7 @@ pub struct CapturedLines {
 /// An open range during the sweep over a thread's time.
 struct Open {
     end: i64,
-    /// The earliest end of this range and the ranges below it.
+    /// Earliest end of this range and of the ranges below it on the stack.
     earliest: i64,
     name: u32,
     path: Option<u32>,
@@ -63,7 +63,7 @@ impl Interner {
         names
     }
 
-    /// The outer path, followed by the names of the inner one that do not begin both.
+    /// Appends the inner path to the outer one, without the names that both begin with.
     fn join_paths(&mut self, outer: u32, inner: u32) -> u32 {
         let (before, after) = (self.path_names(outer), self.path_names(inner));
         let same = before.iter().zip(&after).take_while(|(a, b)| a == b).count();
@@ -81,7 +81,7 @@ impl Interner {
 }
 
 impl Paths {
-    /// Attributes every launch. O(n log n) in ranges and launches.
+    /// Finds the path of every launch. O(n log n) in ranges and launches.
     pub fn from_profile(profile: &Profile) -> Self {
         let lines = captured_lines(profile);
         if profile.ranges.is_empty() {
@@ -99,7 +99,7 @@ impl Paths {
         Self { nodes: interner.nodes, of_launch: Arc::new(of_launch), lines }
     }
 
-    /// Path of a launch.
+    /// Path of a launch; `None` outside of all ranges.
     pub fn launch_path(&self, row: usize) -> Option<u32> {
         self.of_launch.get(row).copied().filter(|&p| p != NO_PATH)
     }
@@ -116,8 +116,8 @@ impl Paths {
         out
     }
 
-    /// Formats a path on one line. For a path deeper than [`DEEPEST`], the outermost and the innermost names are shown,
-    /// with the number of names between them.
+    /// Formats a path on one line. For a path deeper than [`DEEPEST`], only the outermost and innermost names are
+    /// shown, with the number of names omitted between them.
     pub fn path_label(&self, profile: &Profile, path: u32) -> String {
         let mut chain = Vec::new();
         let mut at = path;
@@ -137,7 +137,7 @@ impl Paths {
     }
 }
 
-/// Launches whose ranges can be known, grouped by a key of (process, thread) and sorted by the call's start.
+/// Launches that may have ranges, grouped by a key of (process, thread) and sorted by the start of the call.
 fn launches_by<K: Eq + std::hash::Hash>(profile: &Profile, key: impl Fn(u32, Option<u32>) -> Option<K>) -> FxHashMap<K, Vec<u32>> {
     let mut out: FxHashMap<K, Vec<u32>> = FxHashMap::default();
     for row in 0..profile.launches.len() {
@@ -150,7 +150,7 @@ fn launches_by<K: Eq + std::hash::Hash>(profile: &Profile, key: impl Fn(u32, Opt
         out.entry(key).or_default().push(u32::try_from(row).unwrap_or(u32::MAX));
     }
     for rows in out.values_mut() {
-        // Launch order is call order already, unless calls of other launches are missing.
+        // Launch order is call order, unless some launches have no calls.
         if !rows.is_sorted_by_key(|&r| call_of(profile, r)) {
             rows.sort_unstable_by_key(|&r| (call_of(profile, r), r));
         }
@@ -189,8 +189,8 @@ fn captured_lines(profile: &Profile) -> CapturedLines {
     CapturedLines { names, of_launch: Arc::new(of_launch) }
 }
 
-/// Appends to the path of each launch in a graph replay the ranges in which its node was captured, apart from those that
-/// enclosed capture and replay alike.
+/// For each launch in a graph replay, appends the ranges in which its node was captured to its path, except ranges that
+/// enclosed both capture and replay.
 fn add_captured(profile: &Profile, interner: &mut Interner, of_launch: &mut [u32]) {
     if profile.graph_nodes.is_empty() || !profile.launches.has_graph_nodes() {
         return;
@@ -232,7 +232,7 @@ fn sweep_threads(
     let ranges = &profile.ranges;
     let mut by_thread: Vec<Vec<u32>> = vec![Vec::new(); ranges.threads.len()];
     for (i, range) in ranges.iter().enumerate() {
-        // A Python function belongs to a stack; the program did not mark it as a range.
+        // A Python function is part of a stack, not a range that the program marked.
         if range.kind != RangeKind::StartEnd
             && range.origin != RangeOrigin::Python
             && !range.origin.is_hardware()
@@ -245,7 +245,7 @@ fn sweep_threads(
         let Some(launches) = ranges.threads.get(thread).and_then(|t| launches.get(t)) else {
             continue;
         };
-        // Outer before inner if two ranges start together.
+        // If two ranges start together, the outer one comes first.
         let key = |&i: &u32| {
             let r = ranges.get(i as usize);
             (r.start, std::cmp::Reverse(r.end))
@@ -268,7 +268,7 @@ fn sweep_threads(
             while stack.last().is_some_and(|o| o.end < call) {
                 stack.pop();
             }
-            // A range below the top of the stack that has ended was popped out of order: it does not enclose this
+            // A range that has ended below the top of the stack was popped out of order: it does not enclose this
             // launch.
             if stack.last().is_some_and(|o| o.earliest < call) {
                 stack.retain(|o| o.end >= call);
@@ -305,7 +305,7 @@ fn sweep_processes(profile: &Profile, launches: &FxHashMap<u32, Vec<u32>>, inter
             continue;
         };
         list.sort_unstable();
-        // Open ranges by start, and their ends in order: each launch drops ended ranges and gets the one that started
+        // Open ranges by start, and their ends in order: each launch drops ended ranges and takes the one that started
         // last.
         let mut open: BTreeMap<usize, u32> = BTreeMap::new();
         let mut ends: BinaryHeap<Reverse<(i64, usize)>> = BinaryHeap::new();

@@ -3,8 +3,8 @@
 //! Source: NVIDIA's occupancy rules as in the CUDA toolkit's `cuda_occupancy.h`
 //! (`cudaOccMaxActiveBlocksPerMultiprocessor`): registers are allocated per warp in units of 256 within each of an SM's
 //! sub-partitions; shared memory is allocated per block in units of 128 bytes from compute capability 8.0 on (256
-//! before), plus 1 KiB that the system reserves per block from 8.0 on. Device limits come from the report. Clusters are
-//! not modelled: they can only lower the result.
+//! before), plus 1 KiB reserved by the system per block from 8.0 on. Device limits come from the report. Clusters are
+//! not modeled: they can only lower the result.
 
 use super::occupancy_amd;
 use crate::model::{Device, LaunchConfig, Vendor};
@@ -38,17 +38,17 @@ pub type Limits = Vec<(Limiter, Option<u32>)>;
 /// Theoretical occupancy of one configuration on one device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Occupancy {
-    /// Blocks that fit on an SM, or on a unit of AMD's, at once.
+    /// Number of blocks that fit on an SM, or on an AMD CU or WGP, at once.
     pub blocks_per_sm: u32,
     /// Resident warps with that many blocks.
     pub warps_per_sm: u32,
-    /// Resident warps over the SM's maximum, in percent.
+    /// Resident warps as a percentage of the SM's maximum.
     pub percent: f64,
     /// Every resource that allows no more than `blocks_per_sm`.
     pub limiters: Vec<Limiter>,
     /// Blocks per SM that each resource allows; `None` for a resource that the launch does not use.
     pub limits: Limits,
-    /// Grid size divided by the number of blocks that all SMs hold at once.
+    /// Grid size divided by the number of blocks that fit on all SMs at once.
     pub waves: Option<f64>,
     /// Unit that holds the blocks: SM, CU, or WGP (two CUs of an RDNA GPU).
     pub unit: &'static str,
@@ -66,8 +66,8 @@ fn sub_partitions((major, minor): (u32, u32)) -> u64 {
 }
 
 impl Occupancy {
-    /// Computes the occupancy; `None` if the report lacks the configuration or the device's limits, or if the block
-    /// cannot run at all.
+    /// Computes the occupancy; `None` if the report has no configuration or device limits, or if the block cannot run
+    /// at all.
     pub fn from_config(config: &LaunchConfig, device: &Device) -> Option<Self> {
         let mut cus = 1;
         let (warps_per_block, max_warps, limits) = match device.maker {
@@ -98,7 +98,7 @@ impl Occupancy {
         })
     }
 
-    /// Warps per block, maximum warps per SM, and blocks per SM that each resource allows.
+    /// Warps per block, maximum warps per SM, and number of blocks per SM that each resource allows.
     fn compute_limits(config: &LaunchConfig, device: &Device) -> Option<(u32, u32, Limits)> {
         let warp = device.warp_size.unwrap_or(32);
         let threads = u32::try_from(config.threads_per_block()?).ok().filter(|&t| t > 0)?;
@@ -112,7 +112,7 @@ impl Occupancy {
         Some((warps_per_block, max_warps, limits))
     }
 
-    /// Lists the limiters: `registers`, `warps, blocks`; `None` at full occupancy.
+    /// Lists the limiters (`registers`, or `warps, blocks`); `None` at full occupancy.
     pub fn limited_by(&self) -> Option<String> {
         (self.percent < 99.95).then(|| self.limiters.iter().map(|l| l.vendor_term(self.maker)).collect::<Vec<_>>().join(", "))
     }
@@ -129,7 +129,7 @@ fn by_registers(config: &LaunchConfig, device: &Device, cc: (u32, u32), warps_pe
     let parts = sub_partitions(cc);
     let warps_per_block = u64::from(warps_per_block);
     let per_warp = (u64::from(registers) * u64::from(device.warp_size.unwrap_or(32))).next_multiple_of(REGISTER_UNIT);
-    // The hardware checks a block as if it took registers in all partitions at once.
+    // The hardware checks a block as if it used registers in all partitions at once.
     if per_warp * warps_per_block.next_multiple_of(parts) > u64::from(device.registers_per_block.unwrap_or(per_sm)) {
         return Some(Some(0));
     }
@@ -144,7 +144,7 @@ fn by_shared(config: &LaunchConfig, device: &Device, cc: (u32, u32)) -> Option<O
     if per_block == 0 {
         return Some(None);
     }
-    // Carve-out that the driver chose for this launch, or else the SM's maximum.
+    // Carveout chosen by the driver for this launch, or else the SM's maximum.
     let per_sm = config.shared_carveout.or(device.shared_per_sm)?.0;
     Some(Some(u32::try_from(per_sm / per_block).unwrap_or(u32::MAX)))
 }
@@ -179,7 +179,7 @@ mod tests {
         }
     }
 
-    /// Values that ncu printed for the H200 captures (`launch__occupancy_limit_*`).
+    /// Values printed by ncu for the H200 captures (`launch__occupancy_limit_*`).
     #[test]
     fn limits_as_ncu_prints_them() {
         for (config, blocks, percent, limiters) in [

@@ -2,33 +2,33 @@
 //!
 //! Source: LLVM's AMDGPU occupancy rules (`AMDGPUBaseInfo.cpp`, with `occupancy-levels.ll` as its test), and
 //! rocprofiler-compute's machine descriptions (ROCm/rocm-systems @1b1610fc2b). CDNA: a SIMD has 512 vector registers,
-//! shared by architectural and accumulation registers and allocated in steps of 8, and holds 8 waves; a compute unit has
-//! four SIMDs, 16 workgroups of more than one wave, and LDS in steps of 512 bytes (CDNA4: 160 KiB in steps of 1,280).
-//! RDNA, for waves of 32 lanes in WGP mode, which are the defaults of compilers: two compute units share four SIMDs,
-//! 128 KiB of LDS in steps of 512 bytes (1,024 from RDNA 2 on: Mesa's `ac_gpu_info.c`), and 32 workgroups of more than one wave; reports do not tell kernels that were
-//! compiled for waves of 64 lanes or for CU mode. Scalar registers are ignored: they can only lower the result, and LLVM
-//! and older documents disagree about them.
+//! shared by architectural and accumulation registers and allocated in steps of 8, and holds 8 waves; a compute unit
+//! has four SIMDs, 16 workgroups of more than one wave, and LDS in steps of 512 bytes (CDNA4: 160 KiB in steps of
+//! 1,280). RDNA, for wave32 kernels in WGP mode, which are the compilers' defaults: two compute units share four SIMDs,
+//! 128 KiB of LDS in steps of 512 bytes (1,024 from RDNA 2 on: Mesa's `ac_gpu_info.c`), and 32 workgroups of more than
+//! one wave; reports do not identify kernels compiled for wave64 or CU mode. Scalar registers are ignored: they can
+//! only lower the result, and LLVM and older documents disagree about them.
 
 use crate::model::{Device, LaunchConfig};
 
 /// Limits of an architecture.
 struct Chip {
-    /// Waves that a SIMD holds.
+    /// Maximum number of waves per SIMD.
     waves_per_simd: u32,
-    /// Vector registers of a SIMD for one lane, and the step in which they are allocated.
+    /// Vector registers per SIMD lane, and their allocation granularity.
     registers: u32,
     register_step: u32,
-    /// LDS, bytes, and the step in which it is allocated.
+    /// LDS in bytes, and its allocation granularity.
     lds: u64,
     lds_step: u64,
-    /// Maximum number of workgroups if they need barriers.
+    /// Maximum number of workgroups that need barriers.
     workgroups: u32,
-    /// Compute units that share these.
+    /// Number of compute units that share these resources.
     cus: u32,
 }
 
 const SIMDS: u32 = 4;
-/// Maximum number of vector registers of a work-item on RDNA.
+/// Maximum number of vector registers per work-item on RDNA.
 const RDNA_REGISTERS: u32 = 256;
 
 fn find_chip(arch: &str) -> Option<Chip> {
@@ -48,20 +48,20 @@ fn find_chip(arch: &str) -> Option<Chip> {
         "gfx1010" | "gfx1011" | "gfx1012" | "gfx1013" => rdna(20, 1024, 8, 512),
         "gfx1030" | "gfx1031" | "gfx1032" | "gfx1033" | "gfx1034" | "gfx1035" | "gfx1036" | "gfx1102" | "gfx1103" | "gfx1150"
         | "gfx1152" | "gfx1153" => rdna(16, 1024, 16, 1024),
-        // With half as many registers again.
+        // These have half as many registers again.
         "gfx1100" | "gfx1101" | "gfx1151" | "gfx1200" | "gfx1201" => rdna(16, 1536, 24, 1024),
         _ => return None,
     })
 }
 
-/// Occupancy of a compute unit or workgroup processor by workgroups.
+/// Occupancy of a compute unit or workgroup processor.
 pub(super) struct Held {
-    /// Waves of a workgroup, and maximum waves of the unit.
+    /// Waves per workgroup, and maximum number of waves per unit.
     pub waves: u32,
     pub most: u32,
-    /// Workgroups that each resource allows: waves, registers, LDS, workgroups. `None` if it is not a limit.
+    /// Workgroups that each resource allows: waves, registers, LDS, workgroups. `None` if the resource is not a limit.
     pub by: [Option<u32>; 4],
-    /// Compute units that share the resources.
+    /// Number of compute units that share the resources.
     pub cus: u32,
 }
 
@@ -80,7 +80,7 @@ pub(super) fn compute_occupancy(config: &LaunchConfig, device: &Device) -> Optio
     let lds = config.shared_memory()?.0.checked_next_multiple_of(chip.lds_step)?;
     let most = SIMDS * chip.waves_per_simd;
     let by_lds = (lds > 0).then(|| u32::try_from(chip.lds / lds).unwrap_or(u32::MAX));
-    // Registers that allow all waves are not a limit by themselves.
+    // Registers that allow all waves are not a limit in themselves.
     let by_registers = (per_simd < chip.waves_per_simd).then_some(per_simd * SIMDS / waves);
     let by_groups = if waves > 1 { chip.workgroups } else { most };
     Some(Held { waves, most, by: [Some(most / waves), by_registers, by_lds, Some(by_groups)], cus: chip.cus })
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!((o.blocks_per_sm, o.percent, o.limited_by().as_deref()), (4, 50.0, Some("registers")));
     }
 
-    /// Waves of a SIMD by `occupancy-levels.ll` of LLVM, for waves of 32 lanes.
+    /// Waves per SIMD according to LLVM's `occupancy-levels.ll`, for wave32.
     #[test]
     fn rdna_holds_the_waves_of_llvm_s_tests() {
         let held = |arch: &str, threads, registers, lds| {
@@ -162,11 +162,11 @@ mod tests {
                 assert_eq!(held(arch, 32, registers, 0).unwrap().warps_per_sm, waves * 4, "{arch}, {registers}");
             }
         }
-        // Workgroups of two, three and four waves with 8,252 bytes of LDS: 7.5, 11.25 and 15 waves of a SIMD.
+        // Workgroups of two, three and four waves with 8,252 bytes of LDS: 7.5, 11.25 and 15 waves per SIMD.
         for (threads, waves) in [(64, 30), (96, 45), (128, 60)] {
             assert_eq!(held("gfx1010", threads, 24, 8_252).unwrap().warps_per_sm, waves, "{threads}");
         }
-        // 2,100 bytes take 2,560 or 3,072.
+        // 2,100 bytes round up to 2,560 or 3,072.
         assert_eq!(["gfx1010", "gfx1100"].map(|arch| held(arch, 32, 24, 2_100).unwrap().warps_per_sm), [51, 42]);
         let one = held("gfx1100", 256, 24, 0).unwrap();
         // 96 workgroups on 48 units of 8 workgroups each.

@@ -1,4 +1,4 @@
-//! Figures of the header: utilization of the GPUs, and the distribution of time.
+//! Figures for the header: utilization of the GPUs, and distribution of time.
 
 use crate::model::{MemOpKind, Profile};
 use std::collections::BTreeMap;
@@ -7,30 +7,30 @@ use std::collections::BTreeMap;
 /// by the host.
 pub const GAP_NS: i64 = 10_000;
 
-/// Figures over a whole report. Times in ns.
+/// Figures for a whole report. Times are in ns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overview {
-    /// First start and last end of anything on a GPU.
+    /// First start and last end of any operation on a GPU.
     pub span: Option<(i64, i64)>,
     /// Share of the span in which a kernel ran, in percent: the union of kernel intervals of each device, averaged over
     /// the devices in use.
     pub busy_percent: Option<f64>,
-    /// Share of the span in which a copy or set ran, in percent, also averaged over the devices in use.
+    /// Share of the span in which a copy or memset ran, in percent, also averaged over the devices in use.
     pub copy_percent: Option<f64>,
     /// Share of the span in which a GPU was idle, in percent, also averaged over the devices in use.
     pub idle_percent: Option<f64>,
     /// Gaps longer than [`GAP_NS`] between two operations of a device.
     pub gaps: u64,
-    /// Their summed length.
+    /// Total length of these gaps.
     pub gap_ns: i64,
-    /// Devices that ran something.
+    /// Number of devices that ran something.
     pub devices_used: usize,
     pub copied_bytes: u64,
     /// Copies from or to pageable host memory.
     pub pageable_copies: u64,
 }
 
-/// Covered time of a timeline, accumulated from left to right.
+/// Running union of intervals, which arrive in order of start.
 #[derive(Default)]
 struct Cover {
     until: Option<i64>,
@@ -59,7 +59,7 @@ struct Covers {
     all: Cover,
 }
 
-/// Time of a span in which the recording was open, ns: outside of it, activity is unknown.
+/// Time in a span during which recording was on, ns; activity outside of it is unknown.
 fn recorded_time(profile: &Profile, (from, to): (i64, i64)) -> i64 {
     let all = to.saturating_sub(from);
     let open: i64 = profile.recorded.iter().map(|&(a, b)| b.min(to).saturating_sub(a.max(from)).max(0)).sum();
@@ -67,15 +67,15 @@ fn recorded_time(profile: &Profile, (from, to): (i64, i64)) -> i64 {
 }
 
 impl Overview {
-    /// Walks all device activity once, in order of start.
+    /// Computes the figures in one pass over all device activity, in order of start.
     pub fn from_profile(profile: &Profile) -> Self {
         Self::from_window(profile, None)
     }
 
-    /// Walks the device activity in a window, ns: operations are clipped to it.
+    /// Computes the figures for a window, ns: operations are clipped to it.
     pub fn from_window(profile: &Profile, window: Option<(i64, i64)>) -> Self {
         let launches = &profile.launches;
-        // Results lack times, or were measured one by one with the profiler at work in between: their span is
+        // Results have no times, or were measured one by one with the profiler at work in between, so their span is
         // meaningless.
         if !launches.is_empty() && profile.metrics.is_some() {
             return Self::default();
@@ -87,7 +87,7 @@ impl Overview {
             rows.sort_unstable_by_key(|&r| launches.start(r as usize));
         }
         let row = |i: usize| rows.get(i).map_or(i, |&r| r as usize);
-        // Whole graphs count as kernels, since kernels run in them.
+        // Whole graphs count as kernels, because kernels run inside them.
         let mut others: Vec<(i64, i64, u32, bool)> =
             profile.memops.iter().map(|m| (m.start.0, m.start.0.saturating_add(m.duration.0), m.place.0, false)).collect();
         others.extend(profile.graphs.iter().map(|g| (g.start.0, g.start.0.saturating_add(g.duration.0), g.place, true)));
@@ -142,7 +142,6 @@ impl Overview {
         }
     }
 
-    /// Length of the span in ns.
     pub fn span_length(&self) -> Option<i64> {
         self.span.map(|(a, b)| b.saturating_sub(a))
     }

@@ -1,4 +1,4 @@
-//! Workflow from a hot kernel to a successful change, and the user's progress.
+//! Workflow from a hot kernel to a successful change, and the user's progress in it.
 
 use super::hints::{Depth, Subject};
 
@@ -7,12 +7,12 @@ pub struct PathStep {
     /// Label of the step.
     pub word: &'static str,
     pub done: bool,
-    /// True for the next step to do.
+    /// True for the step to do next.
     pub now: bool,
 }
 
-/// Steps for a kernel. Progress follows from the collected data. `compared` is true if another result is shown beside
-/// this one, `others` if one is available.
+/// Returns the steps for a kernel. Progress follows from the collected data. `compared` is true if another result is
+/// shown next to this one, `others` if one is available.
 pub fn workflow_steps(subject: &Subject, compared: bool, others: bool) -> [PathStep; 6] {
     let measured = subject.depth >= Depth::Basic && subject.roofs;
     let traced = subject.is_amd() && subject.depth == Depth::Full;

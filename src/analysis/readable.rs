@@ -1,9 +1,9 @@
-//! Readable kernel names: wrappers such as `vectorized_elementwise_kernel` or `device_kernel` get names from their
-//! template arguments, and the parts of generated names are put in order. For display only: re-runs select kernels by
+//! Readable kernel names: wrappers such as `vectorized_elementwise_kernel` or `device_kernel` are named after their
+//! template arguments, and the parts of generated names are reordered. For display only: re-runs select kernels by
 //! their exact names.
 //!
-//! Follows the naming rules of PyTorch (`aten/src/ATen/native/cuda`), CUTLASS (`device_kernel.h`), CUB and Thrust,
-//! rocPRIM, Composable Kernel, Inductor (`torch/_inductor/codegen/triton.py`), NCCL (`generate.py`) and Tensile
+//! Follows the naming conventions of PyTorch (`aten/src/ATen/native/cuda`), CUTLASS (`device_kernel.h`), CUB and
+//! Thrust, rocPRIM, Composable Kernel, Inductor (`torch/_inductor/codegen/triton.py`), NCCL (`generate.py`) and Tensile
 //! (`KernelWriterBase`). cuBLAS and cuDNN do not publish theirs: only the product, the tile and the layout are taken
 //! from their names, verbatim.
 
@@ -11,7 +11,7 @@ use super::labels::{Parts, split_arguments, split_name};
 use crate::model::Kernel;
 use std::borrow::Cow;
 
-/// Function templates that run the operation in their template arguments.
+/// Function templates that run the operation given by their template arguments.
 const WRAPPERS: &[&str] = &[
     "device_kernel",
     "Kernel",
@@ -119,7 +119,7 @@ const PLAIN: &[&str] = &[
 /// Suffixes of the names of plain arguments.
 const PLAIN_ENDS: &[&str] = &["Metadata", "OffsetCalculator", "_config", "iterator", "Iterator", "_t", "Policy", "policy_hub", "Array"];
 
-/// Prefixes and suffixes around the operation, in names of PyTorch's functors and of functions with lambdas.
+/// Prefixes and suffixes around the operation in the names of PyTorch's functors and of functions with lambdas.
 const BEFORE: &[&str] = &["CUDAFunctorOnSelf_", "CUDAFunctorOnOther_", "CUDAFunctor_"];
 const BEHIND: &[&str] = &[
     "CUDAKernelImpl",
@@ -142,7 +142,7 @@ const BEHIND: &[&str] = &[
 ];
 
 type Rule = fn(&str) -> Option<String>;
-/// Prefixes of generated names, and the parsers of the rest.
+/// Prefixes of generated names, with the parser for the rest.
 const GENERATED: &[(&str, Rule)] = &[
     ("nvjet_", parse_nvjet),
     ("triton_", parse_triton),
@@ -153,14 +153,14 @@ const GENERATED: &[(&str, Rule)] = &[
     ("kernel_cutlass_", parse_cute),
 ];
 
-/// End of a name that omits something.
+/// Ending that marks a name as incomplete.
 const LOSSY: &str = "\u{0})";
 
-/// Maximum depth of nested arguments in which to search.
+/// Maximum nesting depth of arguments to search.
 const DEEPEST: usize = 8;
 
-/// Returns the name to show: `gelu (vectorized_elementwise_kernel)`, `gemm 64x8 TNT (nvjet_sm90_tst …)`, or the
-/// function name if the rules do not apply.
+/// Returns the name to show, such as `gelu (vectorized_elementwise_kernel)` or `gemm 64x8 TNT (nvjet_sm90_tst …)`, or
+/// the function name if no rule applies.
 pub fn readable_name(kernel: &Kernel) -> Cow<'_, str> {
     let function = kernel.function();
     apply_rules(function, kernel.demangled()).map_or(Cow::Borrowed(function), Cow::Owned)
@@ -176,8 +176,8 @@ fn apply_rules(function: &str, demangled: &str) -> Option<String> {
     Some(append_hash(named, function))
 }
 
-/// Adds a four-digit hash (FNV-1a, folded to 16 bits) to a name that omits something. We parse only a part of a
-/// generated name, but different functions must have different names, within a report and across reports.
+/// Adds a four-digit hash (FNV-1a, folded to 16 bits) to a name that omits something. We parse only part of a generated
+/// name, but different functions must have different names, both within a report and across reports.
 fn append_hash(name: String, function: &str) -> String {
     let Some(told) = name.strip_suffix(LOSSY) else { return name };
     let hash = function.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
@@ -194,7 +194,7 @@ fn find_operation(arguments: &[&str], depth: usize) -> Option<String> {
     found.iter().find(|m| !m.weak).or(found.first()).map(|m| m.text.clone())
 }
 
-/// Meaning of an argument; weak if the argument is only the shape of an operation.
+/// Meaning of an argument; weak if the argument only describes the form of an operation.
 struct Meaning {
     text: String,
     weak: bool,
@@ -206,7 +206,7 @@ fn parse_argument(argument: &str, depth: usize) -> Option<Meaning> {
     if argument.is_empty() || is_value {
         return None;
     }
-    // A lambda gets the name of the function around it.
+    // A lambda is named after its enclosing function.
     let lambda = argument.contains("lambda");
     let path = strip_parameters(argument);
     if !lambda && (argument.ends_with(['*', '&']) || argument[path.len()..].trim_start().starts_with('(')) {
@@ -215,7 +215,7 @@ fn parse_argument(argument: &str, depth: usize) -> Option<Meaning> {
     let path = path.trim_end_matches("::operator").trim_end_matches("::operator ");
     let segments = split_segments(path);
     let (mut name, template) = parse_segment(segments.last()?);
-    // Thrust uses this name for all of its functors.
+    // Thrust gives all of its functors this name.
     if name == "functor" && segments.len() > 1 {
         name = parse_segment(segments[segments.len() - 2]).0.trim_start_matches('_');
     }
@@ -238,7 +238,7 @@ fn parse_argument(argument: &str, depth: usize) -> Option<Meaning> {
     Some(Meaning { text, weak: false })
 }
 
-/// Returns a type or function up to its parameters.
+/// Strips the parameters from a type or function.
 fn strip_parameters(text: &str) -> &str {
     let mut depth = 0_i32;
     let mut at = 0;
@@ -260,7 +260,7 @@ fn strip_parameters(text: &str) -> &str {
     text
 }
 
-/// Splits a path at `::` outside of brackets.
+/// Splits a path at each `::` outside of brackets.
 fn split_segments(path: &str) -> Vec<&str> {
     let (mut out, mut from, mut depth) = (Vec::new(), 0, 0_i32);
     for (at, c) in path.char_indices() {
@@ -288,7 +288,7 @@ fn parse_segment(segment: &str) -> (&str, Vec<&str>) {
     }
 }
 
-/// PyTorch's name of an operation, from the name of its functor or function: `GeluBackwardCUDAKernelImpl` is
+/// Converts the name of a functor or function to PyTorch's name for the operation: `GeluBackwardCUDAKernelImpl` becomes
 /// `gelu_backward`.
 fn operation_name(name: &str) -> String {
     let mut bare = BEFORE.iter().find_map(|b| name.strip_prefix(b)).unwrap_or(name).trim_matches('_');
@@ -410,7 +410,7 @@ mod tests {
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-        // Equal readable names belong to the same function.
+        // Equal readable names must belong to the same function.
         let mut functions: std::collections::HashMap<String, &str> = std::collections::HashMap::new();
         for (_, demangled) in names.lines().filter_map(|l| l.split_once('\t')) {
             let function = function_of(demangled);

@@ -1,9 +1,9 @@
-//! Roofline of results: work per second over work per byte, with ceilings at the measured clocks.
+//! Roofline of results: operations per second against operations per byte, with ceilings at the measured clocks.
 //!
 //! Formulas are those of NVIDIA's `SpeedOfLight_*RooflineChart.section` files, with two corrections: FP16 on the CUDA
 //! cores counts two operations per packed instruction lane (files up to 2024.4 count one), and tensor work is taken
 //! from `sm__ops_path_tensor_*`, which counts operations, never from tensor instructions (files up to 2024.x multiply
-//! those by 512, which is right for Volta's HMMA.884 only). The peak of an `ops_path` counter without `_sparsity_off`
+//! those by 512, which is correct only for Volta's HMMA.884). The peak of an `ops_path` counter without `_sparsity_off`
 //! is the sparse one: twice the dense.
 
 use super::metric::Lookup;
@@ -16,13 +16,12 @@ use std::sync::Arc;
 /// One point of the plot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Index of the result.
     pub result: usize,
     pub kernel: String,
     pub work: String,
     pub precision: Precision,
     pub amount: Amount,
-    /// Level of the traffic.
+    /// Memory level of the traffic.
     pub level: Level,
     /// Operations per byte; infinite if no bytes were moved.
     pub intensity: f64,
@@ -30,11 +29,11 @@ pub struct Point {
     pub achieved: f64,
     /// Attainable rate at this intensity: the lower of the two roofs.
     pub attainable: f64,
-    /// The roof of the work.
+    /// Compute roof for this kind of work.
     pub peak: f64,
-    /// True if the memory roof is the lower one here.
+    /// True if the memory roof is the lower one at this intensity.
     pub memory_bound: bool,
-    /// Duration, ns; determines the size on the plot.
+    /// Duration, ns; determines the size of the point.
     pub duration: f64,
     /// True if the point belongs to the selected result.
     pub own: bool,
@@ -124,12 +123,12 @@ pub fn place_result(metrics: &Metrics, result: &ResultMetrics) -> Placed {
 }
 
 /// Share of the FP16 peak below which we assume that FMAs without any add or multiply only load constants: in the
-/// available reports, kernels that compute nothing in FP16 reach at most 0.04% of it.
+/// available reports, kernels that compute nothing in FP16 reach at most 0.04% of peak.
 const LOADED_CONSTANTS: f64 = 0.002;
 
 fn cuda_cores(lookup: &Lookup<'_>, (smsp, sm, seconds): (Option<f64>, Option<f64>, Option<f64>), out: &mut Placed) {
     let kinds = [
-        // Precision, letter in the instructions' names, operations per add, and section with the metrics.
+        // Precision, letter in instruction names, operations per add, and section with the metrics.
         (Precision::Single, 'f', 1.0, "SpeedOfLight_RooflineChart"),
         (Precision::Double, 'd', 1.0, "SpeedOfLight_RooflineChart"),
         (Precision::Half, 'h', 2.0, "SpeedOfLight_HierarchicalHalfRooflineChart"),
@@ -141,10 +140,10 @@ fn cuda_cores(lookup: &Lookup<'_>, (smsp, sm, seconds): (Option<f64>, Option<f64
             let rate = lookup.finite_number(&format!("{}.per_cycle_elapsed", executed(op))).zip(smsp).map(|(n, clock)| n * clock);
             rate.or_else(|| Some(lookup.finite_number(&executed(op))? / seconds?))
         });
-        // Datacentre Blackwell chips have an FFMA2 instruction on two pairs of values: four operations each.
+        // Data-center Blackwell chips have an FFMA2 instruction on two pairs of values: four operations each.
         let pairs = lookup.finite_number("smsp__sass_thread_inst_executed_op_ffma2_pred_on.sum.per_cycle_elapsed").zip(smsp);
         let pairs = pairs.filter(|_| letter == 'f').map_or(0.0, |(n, clock)| 4.0 * n * clock);
-        // If one of the three is missing, the sum would be too small.
+        // If any of the three is missing, the sum would be too small.
         let achieved = match ops {
             [Some(add), Some(mul), Some(fma)] => Some(each * (add + mul + 2.0 * fma) + pairs),
             _ => None,
@@ -181,7 +180,7 @@ fn cuda_cores(lookup: &Lookup<'_>, (smsp, sm, seconds): (Option<f64>, Option<f64
 const AT_MOST: &str = "(≤) is an upper bound: each instruction of the pipe counts as a multiply-add, integer ones on the same pipe, too. A launch that is measured by its number (M) has its operations counted.";
 
 /// Upper bound on a kernel's operations in a precision on the CUDA cores, from the instruction count of the executing
-/// pipe, which the hardware provides without instrumenting the code. Among 69 kernels on an H100 with both counts, none
+/// pipe, which the hardware provides without instrumentation. Among 69 kernels on an H100 with both counts, none
 /// exceeded this bound, and half of them reached at least half of it.
 fn at_most(lookup: &Lookup<'_>, precision: Precision) -> Option<f64> {
     let threads = |pipe: &str| lookup.finite_number(&format!("smsp__thread_inst_executed_pipe_{pipe}_pred_on.sum"));
@@ -197,14 +196,13 @@ fn at_most(lookup: &Lookup<'_>, precision: Precision) -> Option<f64> {
             Some(2.0 * float)
         }
         Precision::Double => threads("fp64").map(|n| 2.0 * n),
-        // On Hopper, the tensor pipe does half of the FP16 multiply-adds: the FMA pipe's count is not a bound, except
-        // if it is zero.
+        // On Hopper, the tensor pipe executes half of the FP16 multiply-adds, so the FMA pipe's count is not a bound
+        // unless it is zero.
         Precision::Half => threads("fma_type_fp16").or_else(|| threads("fp16")).filter(|n| *n == 0.0),
         Precision::Tensor => None,
     }
 }
 
-/// Points of a placed result.
 fn result_points(metrics: &Metrics, at: usize, result: &ResultMetrics, placed: &Placed, own: bool, marked: bool) -> Vec<Point> {
     let mut out = Vec::new();
     for work in &placed.work {
@@ -237,14 +235,15 @@ fn result_points(metrics: &Metrics, at: usize, result: &ResultMetrics, placed: &
 }
 
 impl Plot {
-    /// Builds the plot of a result among the others of its report; `marked` are results whose kernels the user marked.
+    /// Builds the plot for a result and the others in its report; `marked` contains results whose kernels the user
+    /// marked.
     pub fn from_result(metrics: &Arc<Metrics>, at: usize, marked: &[usize]) -> Self {
         let Some(result) = metrics.results.get(at) else { return Self::default() };
         let placed = place_result(metrics, result);
         let mut out = Self { points: result_points(metrics, at, result, &placed, true, marked.contains(&at)), placed };
         out.points.sort_by(|a, b| b.achieved.total_cmp(&a.achieved).then(a.level.cmp(&b.level)));
-        // Plot other results by their main work over device memory. Results of another chip are left out, because their
-        // roofs differ.
+        // Plot other results by their main work over device memory. Skip results from other chips, because their roofs
+        // differ.
         let mut others: Vec<Point> = Vec::new();
         let mut rest: Vec<(usize, &ResultMetrics)> =
             metrics.results.iter().enumerate().filter(|(i, o)| *i != at && same_chip(o, result)).collect();
@@ -262,7 +261,7 @@ impl Plot {
             }
             others.extend(all.into_iter().filter(|p| p.level == Level::Dram).max_by(|a, b| a.achieved.total_cmp(&b.achieved)));
         }
-        // Each point's shares refer to roofs at the clock of its own launch; the lines use this result's clock.
+        // Each point's shares refer to the roofs at its own launch's clock; the lines use this result's clock.
         if let Some((own, (low, high))) = out
             .placed
             .clock
@@ -281,7 +280,7 @@ impl Plot {
         out
     }
 
-    /// All known roofs, the highest first, each with a flag that is set if there is work under it; less than a
+    /// Returns all known roofs, highest first, each with a flag that is set if there is work under it; work below a
     /// hundredth of this result's main work does not count.
     pub fn known_roofs(&self) -> Vec<Roof<'_>> {
         let main = self.placed.work.iter().filter_map(|w| w.achieved).fold(0.0, f64::max);
@@ -299,22 +298,22 @@ impl Plot {
     }
 }
 
-/// Roof of a kind of work.
+/// Roof for a kind of work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Roof<'a> {
     pub work: &'a Work,
     /// Operations per second.
     pub peak: f64,
-    /// True if this result, or another point of the plot, does such work.
+    /// True if this result, or another point in the plot, does work of this kind.
     pub used: bool,
-    /// True if such work was counted at all.
+    /// True if work of this kind was counted at all.
     pub counted: bool,
 }
 
-/// Maximum number of other results on the plot, because the screen must respond to a key within 16 ms.
+/// Maximum number of other results to plot, because the screen must respond to a key within 16 ms.
 const MOST_OTHERS: usize = 100;
 
-/// Relative difference up to which SM clocks count as equal: a chart of 100 columns cannot resolve it.
+/// Relative difference up to which SM clocks count as equal: a chart with 100 columns cannot resolve it.
 const CLOCKS_ALIKE: f64 = 0.02;
 
 fn same_chip(a: &ResultMetrics, b: &ResultMetrics) -> bool {
@@ -337,8 +336,8 @@ mod tests {
         Metrics { units: names.iter().map(|_| Arc::from("")).collect(), names, results: vec![one], ..Metrics::default() }
     }
 
-    /// A GEMM of 2048³ in BF16 on an H200: 674.5 TFLOP/s at 1.711 GHz are 72.9% of 4096 × 132 × clock, as its tensor
-    /// pipe reports.
+    /// A GEMM of 2048³ in BF16 on an H200: 674.5 TFLOP/s at 1.711 GHz is 72.9% of 4096 × 132 × clock, the same as its
+    /// tensor pipe reports.
     #[test]
     fn a_gemm_is_placed_where_its_tensor_pipe_says() {
         let (clock, peak) = (1.711e9, 8192.0 * 132.0);
@@ -391,7 +390,7 @@ mod tests {
         assert_eq!(said(584e6), [one]);
     }
 
-    /// Sparse work has its own roof, and work that a report counts twice is not added up.
+    /// Sparse work has its own roof, and work that a report counts twice is not added twice.
     #[test]
     fn sparse_work_and_work_by_instruction() {
         let metrics = result(&[

@@ -1,5 +1,5 @@
 //! Roofline of kernels on AMD GPUs. Work and traffic follow rocprof-compute's formulas. Roofs are rates that AMD's
-//! benchmark reached on that machine (`roofline.csv`), or else peaks at the GPU's highest clock.
+//! benchmark achieved on that machine (`roofline.csv`), or else peaks at the GPU's highest clock.
 //!
 //! Source of work and traffic: `0400_roofline.yaml` and `roofline_calc.py` of rocprofiler-compute (ROCm/rocm-systems).
 
@@ -8,8 +8,7 @@ use super::metric::Lookup;
 use super::roofline_point::{Amount, Level, Placed, Precision, REAL, Traffic, Work};
 use crate::model::{Value, Vendor};
 
-/// A kind of work: display name, derived counter, column of `roofline.csv`, data type for the matrix cores, and
-/// precision.
+/// A kind of work: display name, derived counter, column of `roofline.csv`, matrix-core data type, and precision.
 struct Kind {
     name: &'static str,
     counter: &'static str,
@@ -26,7 +25,7 @@ const fn matrix_kind(name: &'static str, counter: &'static str, reached: &'stati
     Kind { name, counter, reached, matrix, precision: Precision::Tensor }
 }
 
-/// Benchmark results for vector instructions are left out: they count packed ones, which the counters do not
+/// Benchmark results for vector instructions are left out: they count packed instructions, which the counters do not
 /// distinguish.
 const KINDS: [Kind; 9] = [
     vector_kind("FP32 VALU", "VALU FLOPs (F32)", Precision::Single),
@@ -40,14 +39,14 @@ const KINDS: [Kind; 9] = [
     matrix_kind("F6F4 MFMA", "MFMA FLOPs (F6F4)", "MFMAF6Flops", "F6F4"),
 ];
 
-/// GPU of a result, as far as the report describes it.
+/// GPU of a result, to the extent that the report describes it.
 struct Gpu {
     chip: Option<&'static Chip>,
     /// Compute units × clocks per second, and number of dies.
     units: Option<f64>,
     dies: f64,
     clock: Option<f64>,
-    /// Published bandwidth of the memory, bytes/s.
+    /// Published memory bandwidth, bytes/s.
     memory: Option<f64>,
 }
 
@@ -103,7 +102,7 @@ pub(super) fn place_result(lookup: &Lookup<'_>) -> Option<Placed> {
             formula,
         });
     }
-    // Tables of older releases combine the vector ALUs' work of all types.
+    // Tables from older releases combine the vector ALU work of all types.
     if let Some(achieved) = get("VALU FLOPs").filter(|_| !out.work.iter().any(|w| w.name.ends_with("VALU"))) {
         let peak = roof("", gpu.units.filter(|_| gpu.chip.is_some()).map(|u| u * VECTOR));
         vectors |= achieved > 0.0;
@@ -152,7 +151,7 @@ pub(super) fn place_result(lookup: &Lookup<'_>) -> Option<Placed> {
     for (level, formula, achieved, peak, missing) in levels {
         match (achieved, peak) {
             (Some(_), Some(_)) => out.traffic.push(Traffic { level, formula, achieved, peak }),
-            // The peak of this GPU is unknown, and further counters would not help.
+            // The peak of this GPU is unknown, and more counters would not help.
             (Some(_), None) => {}
             (None, _) => out.missing.push(missing.to_owned()),
         }
@@ -203,8 +202,8 @@ mod tests {
 
     const MI300X: [(&str, f64); 3] = [("Agent Cu_Count", 304.0), ("Agent Num_Xcc", 8.0), ("Agent Max_Clock", 2.1e9)];
 
-    /// Peaks of AMD's data sheet: 81.7 TFLOP/s of FP32 without packed instructions, 1,307 of F16 with matrix cores, 5.3
-    /// TB/s.
+    /// Peaks from AMD's data sheet: 81.7 TFLOP/s of FP32 without packed instructions, 1,307 of F16 with matrix cores,
+    /// 5.3 TB/s.
     #[test]
     fn roofs_of_an_mi300x() {
         let values = [("VALU FLOPs (F32)", 1e12), ("MFMA FLOPs (F16)", 1e14), ("L2-Fabric Read BW", 1e12), ("L2-Fabric Write BW", 1e11)];
@@ -217,7 +216,7 @@ mod tests {
         assert!(p.remarks[0].contains("2100 MHz"), "{:?}", p.remarks);
     }
 
-    /// Benchmark results of the machine are the roofs; one direction of traffic alone is not used.
+    /// The machine's benchmark results are the roofs; traffic in one direction alone is not used.
     #[test]
     fn measured_roofs_and_half_of_the_traffic() {
         let values = [("MFMA FLOPs (F16)", 1e14), ("L2-Fabric Read BW", 1e12), ("MFMAF16Flops", 917e12), ("HBMBw", 4.2e12)];

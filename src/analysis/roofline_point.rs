@@ -2,7 +2,7 @@
 
 use crate::model::Vendor;
 
-/// Plausible rates of a chip, per second; other values are corrupt. The ratio of any two plausible rates can be
+/// Plausible rates for a chip, per second; other values are corrupt. The ratio of any two plausible rates can be
 /// printed.
 pub(super) const REAL: std::ops::Range<f64> = 1e-3..1e24;
 
@@ -77,11 +77,11 @@ pub struct Work {
     pub precision: Precision,
     /// Operations per second; `None` if they were not counted.
     pub achieved: Option<f64>,
-    /// An upper bound if only the instructions of the pipe were counted, and not the operations.
+    /// An upper bound if only the pipe's instructions, not operations, were counted.
     pub amount: Amount,
     /// Peak of the chip at the measured clock, operations per second.
     pub peak: Option<f64>,
-    /// Formulas of `achieved` and `peak`.
+    /// Formulas for `achieved` and `peak`.
     pub formula: String,
 }
 
@@ -89,7 +89,7 @@ pub struct Work {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Traffic {
     pub level: Level,
-    /// Formulas of `achieved` and `peak`.
+    /// Formulas for `achieved` and `peak`.
     pub formula: &'static str,
     /// Bytes per second; `None` if they were not counted.
     pub achieved: Option<f64>,
@@ -102,7 +102,7 @@ pub struct Traffic {
 pub struct Placed {
     /// Kinds of work in the report.
     pub work: Vec<Work>,
-    /// Levels in the report.
+    /// Memory levels in the report.
     pub traffic: Vec<Traffic>,
     /// The SM clock during the kernel, Hz.
     pub clock: Option<f64>,
@@ -114,12 +114,12 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// Name of a level in the GPU vendor's terms.
+    /// Name of a memory level in the GPU vendor's terms.
     pub fn level_name(&self, level: Level) -> &'static str {
         if self.maker == Vendor::Amd && level == Level::Dram { "HBM" } else { level.display_name() }
     }
 
-    /// Name of the units for a kind of work in the GPU vendor's terms.
+    /// Name of the units that do a kind of work, in the GPU vendor's terms.
     pub fn precision_name(&self, precision: Precision) -> &'static str {
         if self.maker == Vendor::Amd && precision == Precision::Tensor { "MFMA" } else { precision.display_name() }
     }

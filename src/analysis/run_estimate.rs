@@ -1,10 +1,10 @@
 //! Estimates of a whole run from short recordings at random moments (`trace --overhead`).
 //!
 //! The estimate of a total is the ratio estimator of cluster sampling, `T·Σx/Σt`, for moments of length `t` in a run of
-//! length `T`; its variance is that of the residuals `x − t·Σx/Σt`, with the finite population correction (Cochran,
-//! Sampling Techniques, 3rd ed., 6.3 and 9A), and the interval is that of Student's t with one degree of freedom less
-//! than there are moments. What was seen in a few moments only is not normal: there the exact interval of a Poisson
-//! count of moments is used, if it is wider.
+//! length `T`. Its variance is that of the residuals `x − t·Σx/Σt`, with the finite population correction (Cochran,
+//! Sampling Techniques, 3rd ed., 6.3 and 9A), and the interval is based on Student's t with one degree of freedom fewer
+//! than there are moments. Events seen in only a few moments are not normally distributed: for those, we use the exact
+//! interval for a Poisson count of moments if it is wider.
 
 use super::Paths;
 use super::kernel_groups::Grouping;
@@ -12,10 +12,10 @@ use crate::model::units::{format_count, format_grouped};
 use crate::model::{Nanos, Profile, RunSample};
 use rustc_hash::FxHashMap;
 
-/// Least number of moments from which anything is estimated: with twelve of a recording of vLLM, 90 to 95 of 100
-/// intervals held for kernels that run all the time, with 42 at least 94.
+/// Minimum number of moments for an estimate. With twelve moments of a vLLM recording, 90 to 95 of 100 intervals
+/// contained the true value for kernels that run all the time; with 42 moments, at least 94 did.
 const LEAST: usize = 10;
-/// 97.5% quantile of the normal distribution: 95% lie within.
+/// 97.5% quantile of the normal distribution: 95% of values lie within ± this.
 const Z: f64 = 1.959_964;
 /// 95% limits of a Poisson mean by count (Garwood 1936), from 0.
 const POISSON: [(f64, f64); 10] = [
@@ -31,7 +31,7 @@ const POISSON: [(f64, f64); 10] = [
     (4.115, 17.085),
 ];
 
-/// A total of the whole run with its 95% interval.
+/// An estimated total for the whole run, with its 95% interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
     pub value: f64,
@@ -43,23 +43,22 @@ pub struct Estimate {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RowEstimate {
     pub count: Estimate,
-    /// ns.
+    /// In ns.
     pub total: Estimate,
 }
 
-/// Estimates for the whole run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunEstimate {
     pub moments: usize,
-    /// Length of the moments and of the run, ns.
+    /// Total length of the moments, and length of the run, ns.
     pub recorded: i64,
     pub span: i64,
     pub all: RowEstimate,
-    /// By row of the grouping.
+    /// Estimates by row of the grouping.
     pub rows: Vec<RowEstimate>,
 }
 
-/// 97.5% quantile of Student's t (the expansion of Hill 1970; within 0.3% from four degrees of freedom on).
+/// 97.5% quantile of Student's t (Hill's expansion of 1970; within 0.3% from four degrees of freedom on).
 fn student_t(freedom: f64) -> f64 {
     let z2 = Z * Z;
     let first = (z2 + 1.0) * Z / 4.0;
@@ -68,7 +67,8 @@ fn student_t(freedom: f64) -> f64 {
     Z + first / freedom + second / freedom.powi(2) + third / freedom.powi(3)
 }
 
-/// Estimates a total from its parts in the moments in which it is not 0. `lengths` are those of all moments.
+/// Estimates a total from its values in the moments in which it is nonzero. `lengths` contains the lengths of all
+/// moments.
 fn estimate_total(parts: &[(usize, f64)], lengths: &[f64], span: f64) -> Estimate {
     let recorded: f64 = lengths.iter().sum();
     let (n, sum) = (lengths.len() as f64, parts.iter().map(|p| p.1).sum::<f64>());
@@ -77,7 +77,7 @@ fn estimate_total(parts: &[(usize, f64)], lengths: &[f64], span: f64) -> Estimat
     }
     let ratio = sum / recorded;
     let value = ratio * span;
-    // Σ(x − r·t)²: first as if all x were 0, then corrected where they are not.
+    // Σ(x − r·t)²: first as if all x were 0, then corrected for the nonzero ones.
     let mut squares = ratio * ratio * lengths.iter().map(|t| t * t).sum::<f64>();
     for &(at, x) in parts {
         let expected = ratio * lengths.get(at).copied().unwrap_or(0.0);
@@ -92,12 +92,12 @@ fn estimate_total(parts: &[(usize, f64)], lengths: &[f64], span: f64) -> Estimat
         low = low.min(value * least / seen);
         high = high.max(value * most / seen);
     }
-    // The recorded part is certain.
+    // The recorded part is known exactly.
     Estimate { value, low: low.max(sum).min(value), high: high.max(value) }
 }
 
 fn add(into: &mut Estimate, other: Estimate) {
-    // Independent samples: their margins add up as squares.
+    // Independent samples: their margins add in quadrature.
     let (below, above) = ((into.value - into.low).hypot(other.value - other.low), (into.high - into.value).hypot(other.high - other.value));
     into.value += other.value;
     (into.low, into.high) = (into.value - below, into.value + above);
@@ -114,7 +114,7 @@ fn add_part(parts: &mut Parts, moment: usize, time: f64) {
 }
 
 fn estimate_row(parts: &Parts, lengths: &[f64], span: f64) -> RowEstimate {
-    // Launches of several streams are not ordered by moment.
+    // Launches on several streams are not in order of moments.
     let mut of: FxHashMap<usize, (f64, f64)> = FxHashMap::default();
     for &(moment, count, time) in parts {
         let sum = of.entry(moment).or_default();
@@ -149,13 +149,13 @@ impl RunEstimate {
         )
     }
 
-    /// Estimates the whole run and each row of a grouping; `None` as for [`Self::from_profile`].
+    /// Estimates the whole run and each row of a grouping; `None` in the same cases as [`Self::from_profile`].
     pub fn from_grouping(profile: &Profile, grouping: &Grouping, paths: Option<&Paths>) -> Option<Self> {
         Self::with_rows(profile, grouping.rows.len(), |launch| grouping.row_of(profile, paths, launch))
     }
 
-    /// Estimates the totals of the whole run; `None` if the report is no sample, has too few moments, or if sampling
-    /// stopped: later moments had no chance.
+    /// Estimates the totals of the whole run. `None` if the report is not a sample, has too few moments, or if sampling
+    /// stopped early, so that later moments had no chance of being recorded.
     pub fn from_profile(profile: &Profile) -> Option<Self> {
         Self::with_rows(profile, 0, |_| None)
     }
@@ -204,7 +204,7 @@ impl RunEstimate {
 mod tests {
     use super::*;
 
-    /// Events in a millisecond of a run, by time and a random number.
+    /// Number of events in a millisecond of a run, from the time and a random number.
     type Rate = fn(usize, f64) -> f64;
 
     #[test]
@@ -221,7 +221,8 @@ mod tests {
         assert_eq!((estimate.value, estimate.low, estimate.high), (50_000.0, 50_000.0, 50_000.0));
     }
 
-    /// Runs of several kinds, each sampled many times: the true total lies in the interval in at least 93 of 100 samples.
+    /// Runs of several kinds, each sampled many times: the interval contains the true total in at least 93 of 100
+    /// samples.
     #[test]
     fn the_true_total_lies_in_the_interval() {
         let mut seed = 1_u64;
@@ -243,7 +244,7 @@ mod tests {
             let truth: f64 = events.iter().sum();
             let (mut inside, mut wide) = (0, 0.0);
             for _ in 0..400 {
-                // As the tracer does: pauses of half to one and a half of the mean.
+                // Like the tracer: pauses of half to one and a half times the mean.
                 let mut moments = Vec::new();
                 let mut at = (random() * 6_000.0) as usize;
                 while at + 100 < span {
@@ -253,7 +254,7 @@ mod tests {
                 let sum = |from: usize| events[from..from + 100].iter().sum::<f64>();
                 let parts: Vec<_> = moments.iter().enumerate().map(|(i, &m)| (i, sum(m))).filter(|p| p.1 > 0.0).collect();
                 let estimate = estimate_total(&parts, &vec![100.0; moments.len()], span as f64);
-                // Nothing can be said of what was never seen.
+                // Nothing can be estimated about events that were never seen.
                 inside += i32::from(parts.is_empty() || (estimate.low..=estimate.high).contains(&truth));
                 wide += (estimate.high - estimate.low) / truth / 400.0;
             }

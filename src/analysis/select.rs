@@ -1,4 +1,4 @@
-//! Selection of kernels by words that the user typed.
+//! Selects kernels by words that the user typed.
 
 use super::fuzzy::Fuzzy;
 use crate::analysis::readable::readable_name;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 pub enum Selected {
     /// These kernels: one, or several with the same function name.
     Kernels(BTreeSet<KernelId>),
-    /// More than one name matches; these are the names.
+    /// Several names match; these are the names.
     Ambiguous(Vec<String>),
     /// No name matches.
     Nothing,

@@ -1,6 +1,6 @@
 //! Distributions over many launches, reduced to the few values that a terminal can draw.
 
-/// Counts values in `bins` bins of equal ratio between the minimum and the maximum, and returns these two as well.
+/// Counts values in `bins` bins of equal ratio between the minimum and the maximum; also returns these two.
 pub fn log_bins(values: impl Iterator<Item = i64> + Clone, bins: usize) -> (Vec<u64>, i64, i64) {
     let (min, max) = values.clone().fold((i64::MAX, i64::MIN), |(a, b), v| (a.min(v), b.max(v)));
     if bins == 0 || min > max {

@@ -1,4 +1,4 @@
-//! Statistics of durations, as defined by `nsys stats` if it has them.
+//! Statistics of durations, as defined by `nsys stats` where it has them.
 
 /// Bars of the small histogram in a table.
 pub const BINS: usize = 12;
@@ -11,7 +11,7 @@ pub struct Stats {
     pub min: i64,
     pub max: i64,
     pub avg: f64,
-    /// Median: the mean of the two middle values for an even count, as nsys computes it.
+    /// Median: for an even count, the mean of the two middle values, as nsys computes it.
     pub median: Option<f64>,
     /// Sample standard deviation (n − 1), as nsys computes it; 0 for a single value.
     pub stddev: Option<f64>,
@@ -22,7 +22,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Computes the statistics of values, which are reordered. `None` without values.
+    /// Computes the statistics of values and reorders them. `None` without values.
     pub fn from_values<T: Copy + Ord + Into<i64>>(values: &mut [T]) -> Option<Self> {
         let n = values.len();
         let (least, most) = (*values.iter().min()?, *values.iter().max()?);
@@ -66,7 +66,7 @@ impl Stats {
         }
     }
 
-    /// Computes the statistics of very many values on several threads, without reordering them.
+    /// Computes the statistics of a very large number of values on several threads, without reordering them.
     pub fn of_many<T: Copy + Ord + Send + Sync + Into<i64>>(values: &[T], threads: usize) -> Option<Self> {
         let n = values.len();
         let part = n.div_ceil(threads.max(1)).max(1);
@@ -97,7 +97,7 @@ impl Stats {
         let counts: Vec<usize> = (0..SLOTS).map(|at| seconds.iter().map(|s| s.1[at]).sum()).collect();
         let ranks = [(n / 2).saturating_sub(1), n / 2, (n * 99).div_ceil(100).max(1) - 1];
         let slots = [locate_rank(&counts, ranks[0])?, locate_rank(&counts, ranks[1])?, locate_rank(&counts, ranks[2])?];
-        // Narrow each range, beginning with the slot, until only one value is left.
+        // Narrow each range, starting with the slot, until only one value is left.
         let mut near = slots.map(|(at, before)| Near { from: slot_start(at), to: slot_start(at + 1), before });
         while near.iter().any(|r| r.to - r.from > 1) {
             let counts = map_parts(values, part, |part| {
@@ -125,7 +125,7 @@ impl Stats {
         Some(Self::put_together((n, total, squares), (min, max), (f64::midpoint(lower as f64, upper as f64), value(2)?), histogram))
     }
 
-    /// Standard deviation over mean, in percent.
+    /// Standard deviation as a percentage of the mean.
     pub fn spread_percent(&self) -> Option<f64> {
         (self.avg > 0.0).then_some(self.stddev? / self.avg * 100.0)
     }
@@ -155,7 +155,7 @@ fn slot_start(slot: usize) -> u64 {
 /// Number of parts of a range in each narrowing step.
 const CLOSER: usize = 1 << 12;
 
-/// Range of values that contains the value of a rank, and the number of values before the range.
+/// Range of values that contains the value at a rank, and the number of values before the range.
 #[derive(Clone, Copy)]
 struct Near {
     from: u64,
@@ -184,13 +184,13 @@ fn map_parts<T: Sync, R: Send>(values: &[T], part: usize, work: impl Fn(&[T]) ->
     let work = &work;
     std::thread::scope(|scope| {
         let threads: Vec<_> = values.chunks(part).map(|part| scope.spawn(move || work(part))).collect();
-        // Propagates a panic of the thread.
+        // Propagate a panic from the thread.
         threads.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     })
 }
 
-/// Counts in bins of equal ratio: durations of one kernel range over decades, and linear bins would put nearly all into
-/// the first.
+/// Counts values in bins of equal ratio: durations of one kernel range over decades, and linear bins would put nearly
+/// all of them into the first.
 fn log_histogram<T: Copy + Into<i64>>(values: &[T], min: i64, max: i64) -> [u32; BINS] {
     let mut bins = [0_u32; BINS];
     if min == max {

@@ -1,4 +1,4 @@
-//! Tensor work by type of operands, from `sm__ops_path_tensor_*` counters, which count operations regardless of the
+//! Tensor work by operand type, from `sm__ops_path_tensor_*` counters, which count operations regardless of the
 //! instruction.
 
 use super::metric::Lookup;
@@ -9,7 +9,7 @@ use super::roofline_point::{Amount, Placed, Precision, Work};
 pub const PER_SM: &[((u32, u32), f64)] =
     &[((7, 0), 1024.0), ((7, 5), 1024.0), ((8, 0), 2048.0), ((8, 9), 1024.0), ((9, 0), 4096.0), ((10, 0), 8192.0)];
 
-/// Name of tensor work whose counters were not collected. Its peak is still known.
+/// Name for tensor work whose counters were not collected. Its peak is still known.
 pub const NOMINAL: &str = "FP16 tensor";
 
 /// Types of tensor operands in metric names, and their labels.
@@ -32,7 +32,7 @@ const TYPES: [(&str, &str); 12] = [
 struct Counter<'a> {
     base: &'a str,
     op: Option<&'a str>,
-    /// Label such as `FP16 tensor`, with the accumulator type if a chip has several.
+    /// Label such as `FP16 tensor`, with the accumulator type if the chip supports several.
     kind: String,
     sparsity: Option<bool>,
 }
@@ -56,7 +56,7 @@ fn parse_counter(base: &str) -> Option<Counter<'_>> {
     let plain = rest.trim_end_matches("_sparsity_on").trim_end_matches("_sparsity_off");
     let (src, dst) = plain.split_once("_dst_").unwrap_or((plain, ""));
     let word = TYPES.iter().find(|(t, _)| *t == src).map(|(_, word)| *word)?;
-    // Chips with half the rate for FP32 accumulation have a counter for each accumulator type.
+    // Chips with half the rate for FP32 accumulation have one counter per accumulator type.
     let sums = if dst == "fp16" { ", FP16 sums" } else { "" };
     Some(Counter { base, op, kind: format!("{word} tensor{sums}"), sparsity })
 }
@@ -98,12 +98,12 @@ pub(super) fn add_tensor_work(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Opt
             let peaks = [false, true].into_iter().flat_map(|op| of(op, sparsity)).filter_map(|c| peak(c.base));
             peaks.fold(None, |m: Option<f64>, p| Some(m.map_or(p, |m| m.max(p))))
         };
-        // Prefer counters by sparsity to totals, and totals of all instructions to totals of one instruction.
+        // Prefer counters split by sparsity to totals, and totals over all instructions to those of one instruction.
         let dense = sum(false, Some(false)).or_else(|| sum(true, Some(false)));
         let sparse = sum(false, Some(true)).or_else(|| sum(true, Some(true)));
         let total = sum(false, None).or_else(|| sum(true, None));
         let plain = kind.split(" tensor").next().unwrap_or(kind);
-        // FP64 and INT1 do not have a sparse form, and neither does any type before Ampere: their counter's peak is the
+        // FP64 and INT1 have no sparse form, and neither has any type before Ampere: the peak of their counter is the
         // dense one.
         let halves = lookup.result.compute_capability.is_none_or(|(major, _)| major >= 8) && !matches!(plain, "FP64" | "INT1");
         let dense_peak = most(Some(false)).or_else(|| most(None).map(|p| if halves { p / 2.0 } else { p }));
@@ -146,7 +146,7 @@ pub(super) fn add_tensor_work(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Opt
         out.missing.push("tensor work: --section SpeedOfLight_HierarchicalTensorRooflineChart, of ncu 2025 or later".to_owned());
     }
     if !out.work.iter().any(|w| w.precision == Precision::Tensor && w.peak.is_some()) {
-        // The peak of the tensor cores is of interest even if they are idle.
+        // The tensor-core peak is of interest even if they are idle.
         let sms = lookup.first_finite(&["device__attribute_multiprocessor_count", "launch__sm_count"]);
         let capability = lookup.result.compute_capability.and_then(|(a, b)| Some((u32::try_from(a).ok()?, u32::try_from(b).ok()?)));
         let per_sm = PER_SM.iter().find(|p| Some(p.0) == capability).map(|p| p.1);

@@ -1,5 +1,5 @@
-//! Predicted effect of faster kernels on a run, for the functions with the most time: we replay the recorded run
-//! with each function shortened.
+//! Predicted effect of faster kernels on a run, for the functions with the most time: we replay the recorded run with
+//! each function shortened.
 
 use super::Family;
 use super::readable::readable_name;
@@ -7,24 +7,24 @@ use super::what_if_replay::{Run, Worth};
 use crate::model::{Cancel, Profile};
 use std::collections::HashMap;
 
-/// Maximum number of functions to evaluate: a table does not have more rows on a screen.
+/// Maximum number of functions to evaluate: a table on a screen does not have more rows.
 const MOST: usize = 30;
-/// Shares of a function's time that are saved; values in between are interpolated.
+/// Simulated savings, as shares of a function's time; values in between are interpolated.
 const STEPS: [f64; 4] = [0.25, 0.5, 0.75, 1.0];
 
 /// Savings from speeding up one function.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Curve {
-    /// Summed durations, as a share of the run's length.
+    /// Total duration, as a share of the run's length.
     pub share: f64,
-    /// Shares of the run saved with a quarter, a half, three quarters and all of the function's time.
+    /// Share of the run saved if a quarter, a half, three quarters or all of the function's time is saved.
     saved: [f64; 4],
-    /// Lower and upper bound on the share of the run saved with all of the function's time.
+    /// Lower and upper bound on the share of the run saved if all of the function's time is saved.
     pub bounds: (f64, f64),
 }
 
 impl Curve {
-    /// Share of the run saved with a share of the function's time, by linear interpolation.
+    /// Share of the run saved if a share of the function's time is saved, by linear interpolation.
     pub fn saved_share(&self, gain: f64) -> f64 {
         let at = gain.clamp(0.0, 1.0) * STEPS.len() as f64;
         let step = (at as usize).min(STEPS.len() - 1);
@@ -32,7 +32,7 @@ impl Curve {
         before + (self.saved[step] - before) * (at - step as f64)
     }
 
-    /// Effect of a gain, given as lower and upper bound.
+    /// Effect of a gain, given as a lower and an upper bound.
     pub fn evaluate_gain(&self, gain: Option<(f64, f64)>) -> Worth {
         let saves = gain.map(|(least, most)| (self.saved_share(least), self.saved_share(most)));
         Worth { share: self.share, critical: self.saved_share(1.0), saves }
@@ -48,7 +48,8 @@ impl Worths {
         self.0.is_empty()
     }
 
-    /// Replays the run, as often as its length allows. Empty if launches lack times or calls, or there are too many.
+    /// Replays the run, as often as its length allows. Empty if launches have no times or calls, or if there are too
+    /// many.
     pub fn from_profile(profile: &Profile, cancel: &Cancel) -> Self {
         // Names as shown in the table.
         let names: Vec<_> = profile.kernels.iter().map(readable_name).collect();
@@ -56,7 +57,7 @@ impl Worths {
         Self::for_names(profile, &names, MOST, cancel).unwrap_or_default()
     }
 
-    /// Replays the run under other names of the kernels, for up to `most` of them; `None` if the run cannot be
+    /// Replays the run with other names for the kernels, for up to `most` of them; `None` if the run cannot be
     /// replayed.
     pub fn for_names(profile: &Profile, names: &[&str], most: usize, cancel: &Cancel) -> Option<Self> {
         if profile.coverage.is_inconclusive() || profile.recorded.len() > 1 {
@@ -77,7 +78,7 @@ impl Worths {
         longest.sort_unstable_by(|a, b| b.cmp(a));
         let mut out = HashMap::new();
         for (at, (ns, function)) in longest.into_iter().take(most).enumerate() {
-            // Each function takes seven replays, while `can_afford` counts three.
+            // Each function takes seven replays, whereas `can_afford` assumes three.
             if cancel.is_cancelled() || !run.can_afford(3 * at) {
                 break;
             }
@@ -91,8 +92,8 @@ impl Worths {
         Some(Self(out))
     }
 
-    /// Returns the curve of a function, if it was evaluated. What collectives wait for is on other ranks, which the replay
-    /// does not have.
+    /// Returns the curve of a function, if it was evaluated. Collectives have none: they wait for other ranks, which
+    /// the replay does not include.
     pub fn get(&self, function: &str) -> Option<&Curve> {
         self.0.get(function).filter(|_| Family::guess(function, function) != Family::Nccl)
     }

@@ -1,10 +1,10 @@
 //! Replay of a recorded run with one kernel's launches scaled, to predict how much shorter the run would be.
 //!
-//! An operation starts after its call, and after the operation on its device that ended last before it. A kernel that
-//! fills the device also waits for the last blocks of another such kernel. A process that is blocked in a call waits
-//! for the operation that ended last during the call. All other delays keep their recorded length. The time that a
-//! kernel saves is lost again if the host is not ready or if other work runs concurrently. Without scaling, the replay
-//! reproduces the recorded times.
+//! An operation starts after its call, and after the most recently ended operation on its device. A kernel that fills
+//! the device also waits for the last blocks of another such kernel. A process blocked in a call waits for the
+//! operation that ended last during the call. All other delays keep their recorded length. Time that a kernel saves is
+//! lost again if the host is not ready or if other work runs concurrently. Without scaling, the replay reproduces the
+//! recorded times.
 
 use super::Family;
 use super::triage::device_ops::{Class, DeviceOp, DeviceOps, OperationRow};
@@ -14,12 +14,12 @@ use std::collections::BinaryHeap;
 
 /// Maximum number of kernels that a GPU runs concurrently (CUDA Programming Guide, resident grids per device).
 const CONCURRENT: usize = 128;
-/// Maximum number of operations in a run that we replay. Each takes 64 bytes, and 80 more during preparation.
+/// Maximum number of operations in a run to replay. Each takes 64 bytes, plus 80 during preparation.
 const MOST: usize = 3_000_000;
-/// Maximum number of operations over all replays, for a few seconds' work.
+/// Maximum number of operations over all replays, which limits them to a few seconds.
 const PASSED: usize = 30_000_000;
 /// Maximum time from the end of an operation to the return of a call that it blocked, ns. On an H200's host under a
-/// profiler, a synchronising call returns 5 to 20 µs after the end of the kernel.
+/// profiler, a synchronizing call returns 5 to 20 µs after the end of the kernel.
 const RETURNS_NS: i64 = 50_000;
 /// Fraction of the saved time by which the remaining operations may get faster, because caches are shared.
 const VARIES: f64 = 0.1;
@@ -28,19 +28,19 @@ const VARIES: f64 = 0.1;
 /// limit gives 0.4 · 2/3. On an H100, matrix products took 8% longer in a loop without pauses for the GPU, and removing
 /// kernels of 18.6% and 11.9% gained 14.3% and 8.4%.
 const POWER: f64 = 0.3;
-/// Maximum device time of a queued or graph launch beyond its recorded time, ns. An H200 takes 1 to 2 µs from one
-/// kernel to the next.
+/// Maximum device time of a queued or graph launch beyond its recorded time, ns. An H200 takes 1 to 2 µs to switch from
+/// one kernel to the next.
 const PAUSE_NS: i64 = 3_000;
-/// Slowdown that device-filling kernels cause each other while they run concurrently, as a fraction of their time.
+/// Slowdown that device-filling kernels inflict on each other while they run concurrently, as a fraction of their time.
 const SHARED: f64 = 0.5;
-/// Maximum host time that counts as preparation of a launch, as a multiple of the median over all launches.
+/// Maximum host time to attribute to preparing a launch, as a multiple of the median over all launches.
 const PREPARES: i64 = 2;
 
-/// Divisor of a kernel's time. One device-filling kernel waited for another even if both overlap by up to this part
-/// (one tenth), because a kernel starts while the last blocks of its predecessor still run.
+/// Divisor of a kernel's time. A device-filling kernel counts as having waited for another if they overlap by up to
+/// this part (one tenth), because a kernel starts while the last blocks of its predecessor are still running.
 const TAIL: i64 = 10;
 
-/// An operation on a device; times in ns.
+/// An operation on a device; times are in ns.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     start: i64,
@@ -53,14 +53,14 @@ struct Step {
     process: u32,
     /// Time in which nothing else ran on the device, ns.
     alone: i64,
-    /// True if the operation has blocks for at least half of the SMs.
+    /// True if the operation has enough blocks for at least half of the SMs.
     fills: bool,
-    /// Time that leaving out the launch saves beyond its duration, ns: its call, the host's preparation, the device's
-    /// own part if the launch was queued, and the refill of the cache.
+    /// Time saved by omitting the launch, beyond its duration, ns: its call, the host's preparation, the device's
+    /// launch overhead if the launch was queued, and refilling the cache.
     cost: i64,
 }
 
-/// A call that blocked its thread; times in ns.
+/// A call that blocked its thread; times are in ns.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     start: i64,
@@ -77,14 +77,14 @@ pub struct Run {
     blocks: Vec<Block>,
     units: usize,
     processes: usize,
-    /// Summed durations of graphs with unknown kernels, ns.
+    /// Total duration of graphs with unknown kernels, ns.
     whole: i64,
 }
 
-/// Effect of a kernel's gain on the run.
+/// Effect on the run of a gain in a kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Worth {
-    /// Summed durations of the kernel, as a share of the run's length.
+    /// Total duration of the kernel, as a share of the run's length.
     pub share: f64,
     /// Share of the run that would be saved without the kernel: its part of the critical path.
     pub critical: f64,
@@ -112,8 +112,8 @@ impl Worth {
     }
 }
 
-/// Finds the kernel of a profile that matches one recorded by another profiler, by name. `None` for collectives: what
-/// they wait for is on other ranks, which the replay does not have.
+/// Finds the kernel in a profile that matches one recorded by another profiler, by name. `None` for collectives: they
+/// wait for other ranks, which the replay does not include.
 pub fn kernel_of(profile: &Profile, kernel: &Kernel) -> Option<u32> {
     if Family::guess(kernel.function(), kernel.demangled()) == Family::Nccl {
         return None;
@@ -126,7 +126,7 @@ pub fn kernel_of(profile: &Profile, kernel: &Kernel) -> Option<u32> {
 }
 
 impl Run {
-    /// Prepares a profile for replay. `None` if launches lack times or calls, or there are too many.
+    /// Prepares a profile for replay. `None` if launches have no times or calls, or if there are too many.
     pub fn from_profile(profile: &Profile) -> Option<Self> {
         let count = profile.launches.len();
         if !profile.launches.has_start_times() || count == 0 || count.saturating_add(profile.memops.len()) > MOST {
@@ -195,7 +195,7 @@ impl Run {
         Some(Self { steps, blocks, units: ops.units.len(), processes: processes.len(), whole })
     }
 
-    /// Merges kernels: `kernels` contains the new number of each kernel.
+    /// Merges kernels: `kernels` contains the new index of each kernel.
     pub fn merge_kernels(&mut self, kernels: &[u32]) {
         for step in &mut self.steps {
             step.kernel = kernels.get(step.kernel as usize).copied().unwrap_or(u32::MAX);
@@ -213,8 +213,8 @@ impl Run {
         (start, self.steps.iter().map(|s| s.end).max().unwrap_or(start))
     }
 
-    /// Effect on the run of a kernel's gain, given as lower and upper share of the kernel's time. `None` for a run of
-    /// zero length.
+    /// Effect on the run of a gain in a kernel, given as lower and upper shares of the kernel's time. `None` for a run
+    /// of zero length.
     pub fn evaluate_gain(&self, kernel: u32, gain: Option<(f64, f64)>) -> Option<Worth> {
         let (start, end) = self.span();
         let length = (end - start) as f64;
@@ -229,8 +229,8 @@ impl Run {
 
     /// Lower and upper bound on the time saved, ns, if a kernel took no time. The lower bound counts only time in which
     /// nothing else ran, and assumes that only waiting calls block the host. The upper bound is the time in which the
-    /// kernel ran, or may have run in a graph that was recorded as a whole, plus the savings of not launching it: its
-    /// calls, the host's time before each call, and the device's own part of a launch.
+    /// kernel ran, or may have run in a graph recorded as a whole, plus the savings from not launching it: its calls,
+    /// the host's time before each call, and the device's launch overhead.
     fn removal_bounds(&self, kernel: u32, beside: &[i64]) -> (i64, i64) {
         let predicted = self.replay_scaled(kernel, 0.0, beside, false);
         let mut until = vec![i64::MIN; self.units];
@@ -245,8 +245,7 @@ impl Run {
         ((least as f64 * (1.0 - POWER)) as i64, (most as f64 * (1.0 + VARIES)) as i64)
     }
 
-    /// Overlap of each operation with launches of a kernel, ns, counted if both fill the device; empty if there is
-    /// none.
+    /// Overlap of each operation with a kernel's launches, ns, counted if both fill the device; empty if there is none.
     fn kernel_overlap(&self, kernel: u32) -> Vec<i64> {
         let mine = |step: &Step| step.kernel == kernel && step.fills;
         if self.steps.iter().all(|s| !mine(s) || s.alone >= s.end - s.start) {
@@ -277,12 +276,12 @@ impl Run {
         out
     }
 
-    /// Time saved, ns, if each launch of a kernel took `factor` of its time.
+    /// Time saved, ns, if each launch of a kernel took `factor` times its duration.
     pub fn time_saved(&self, kernel: u32, factor: f64) -> i64 {
         self.replay_scaled(kernel, factor, &self.kernel_overlap(kernel), false)
     }
 
-    /// Returns the time saved for each of the given gains (shares of the kernel's time), and bounds of the time saved
+    /// Returns the time saved for each of the given gains (shares of the kernel's time), and bounds on the time saved
     /// without the kernel.
     pub fn savings_curve(&self, kernel: u32, gains: &[f64]) -> (Vec<i64>, (i64, i64)) {
         let beside = self.kernel_overlap(kernel);
@@ -290,8 +289,8 @@ impl Run {
         (saved, self.removal_bounds(kernel, &beside))
     }
 
-    /// Replays the run and returns the time saved, ns. With `least`, only time in which nothing else ran counts, and
-    /// only waiting calls block the host.
+    /// Replays the run and returns the time saved, ns. If `least`, only time in which nothing else ran counts, and only
+    /// waiting calls block the host.
     fn replay_scaled(&self, kernel: u32, factor: f64, beside: &[i64], least: bool) -> i64 {
         // Running operations by device (recorded end, new end, and the tail in which a successor may already start),
         // and the operation that ended last.
@@ -303,7 +302,7 @@ impl Run {
         let mut blocks = self.blocks.iter().peekable();
         let (mut last, mut new_last) = (i64::MIN, i64::MIN);
         let beside = if least { &[] } else { beside };
-        // `tail`: time that a device-filling operation may still run, at most a tenth of its own duration.
+        // `tail`: maximum time that a device-filling operation may still run; at most a tenth of its own duration.
         let retire = |running: &mut BinaryHeap<Reverse<(i64, i64, i64)>>, ended: &mut Option<(i64, i64)>, until: i64, tail: i64| {
             while let Some(&Reverse(op)) = running.peek().filter(|op| op.0.0 - op.0.2.min(tail) <= until) {
                 running.pop();
@@ -323,7 +322,8 @@ impl Run {
                     by = ended[unit].into_iter().chain(by).max_by_key(|e| e.0);
                 }
                 let before = shift(&early[process], block.start);
-                // Blocked until an operation ended: the process continues after the same delay as in the recording.
+                // If the process was blocked until an operation ended, it continues after the same delay as in the
+                // recording.
                 let until = by.filter(|(end, _)| *end > block.start && block.end - end <= RETURNS_NS);
                 let now = match until {
                     Some((end, new)) => {
@@ -369,8 +369,8 @@ fn device_of<'a>(profile: &'a Profile, op: &DeviceOp) -> Option<&'a Device> {
     profile.devices.get(place.device? as usize)
 }
 
-/// Returns true if a launch has blocks for at least half of its device's SMs, if both numbers are known. Libraries
-/// launch large matrix products with one block fewer than SMs.
+/// Returns true if a launch has enough blocks for at least half of its device's SMs, if both numbers are known.
+/// Libraries launch large matrix products with one block fewer than there are SMs.
 fn fills_device(profile: &Profile, op: &DeviceOp) -> bool {
     let OperationRow::Launch(row) = op.row else { return false };
     let launches = &profile.launches;
@@ -380,20 +380,20 @@ fn fills_device(profile: &Profile, op: &DeviceOp) -> bool {
 }
 
 /// Time to refill the L2 cache of a launch's device from memory, ns. Later operations miss at most the data that the
-/// kernel can touch in its time. Leaving out a kernel of 5 µs between products of 32 MiB saved 7 to 11 µs on an H200
-/// and an H100.
+/// kernel can touch in its time. Omitting a kernel of 5 µs between products of 32 MiB saved 7 to 11 µs on an H200 and
+/// an H100.
 fn cache_refill_time(profile: &Profile, op: &DeviceOp) -> i64 {
     let device = device_of(profile, op).and_then(|d| d.l2.zip(d.memory_bandwidth));
     device.map_or(0, |(l2, per_second)| (l2.0 as f64 / per_second.max(1) as f64 * 1e9) as i64)
 }
 
-/// Computes the time that leaving out each launch saves. `calls`: process, thread, start, end and operation of all
-/// calls outside graphs, and of waiting calls, which have no operation.
+/// Computes the time that omitting each launch saves. `calls`: process, thread, start, end and operation of all calls
+/// outside graphs, and of waiting calls, which have no operation.
 fn compute_launch_costs(steps: &mut [Step], units: usize, mut calls: Vec<(u32, u32, i64, i64, usize)>) {
     let mut ended = vec![i64::MIN; units];
     for step in steps.iter_mut() {
         let before = std::mem::replace(&mut ended[step.unit as usize], i64::MIN);
-        // The idle device waited for the call, so there was no pause before the launch.
+        // Only a queued launch has a pause before it; otherwise, the idle device waited for the call.
         if before >= step.call {
             step.cost += PAUSE_NS;
         }
@@ -447,7 +447,7 @@ fn compute_alone_times(steps: &mut [Step], units: usize) {
 mod tests {
     use super::*;
 
-    /// `many` launches of kernel 0, 100 ns each. The host launches every `every` ns and waits after every `block`
+    /// `many` launches of kernel 0, 100 ns each. The host launches one every `every` ns and waits after every `block`
     /// launches.
     fn run(many: i64, every: i64, block: i64) -> Run {
         let (mut steps, mut blocks, mut host, mut device) = (Vec::new(), Vec::new(), 0, 0);
@@ -540,7 +540,7 @@ mod tests {
 
     #[test]
     fn who_waits_for_the_device_gains_with_it() {
-        // The host waits after each launch, so it proceeds earlier by the time that the kernel saves.
+        // The host waits after each launch, so it gets ahead by the time that the kernel saves.
         assert_eq!(run(50, 10, 1).time_saved(0, 0.5), 50 * 50);
     }
 
@@ -550,7 +550,7 @@ mod tests {
         let long = Step { start: 6, end: 1_500, call: 1, kernel: 1, unit: 0, process: 0, alone: 0, fills: true, cost: 0 };
         both.steps.insert(1, long);
         both.blocks.clear();
-        // The other kernel has few blocks, so that it does not slow down.
+        // The other kernel has few blocks, so it does not slow down.
         both.steps[1].fills = false;
         assert_eq!(both.time_saved(0, 0.5), 0);
         // With one block per SM, the other kernel had half of the device for 1,000 ns.

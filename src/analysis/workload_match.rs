@@ -4,7 +4,7 @@ use super::mann_whitney::mann_whitney;
 use crate::model::{ConfigId, LaunchConfig, Profile};
 use std::collections::{BTreeMap, HashMap};
 
-/// Grid, block and dynamic shared memory of launches; `None` if the report lacks them.
+/// Grid, block and dynamic shared memory of launches; `None` if the report does not record them.
 type Shape = Option<([u32; 3], [u32; 3], u64)>;
 /// Durations of launches, in ns.
 pub type Durations = BTreeMap<Shape, Vec<i64>>;
@@ -17,10 +17,10 @@ pub enum Work {
     Same,
     /// Launches whose grid and block occur in both runs, with their share of all launches of both runs.
     Part(f64),
-    /// Equal numbers of launches, with a single grid and block in each run, which differ: the same work if the launch
-    /// configuration was changed, otherwise different work.
+    /// Equal numbers of launches, each run with a single grid and block, but different ones: the same work if the
+    /// launch configuration was changed, otherwise different work.
     Reshaped,
-    /// None: the runs do not share any grid and block.
+    /// No launches: the runs have no grid and block in common.
     Other,
 }
 
@@ -40,15 +40,15 @@ impl Work {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WorkChange {
     pub work: Work,
-    /// Probability that durations differ as much by chance (Mann–Whitney); with several configurations, the smallest
-    /// one times their number (Bonferroni).
+    /// Probability that durations differ this much by chance (Mann–Whitney); with several configurations, the smallest
+    /// probability times their number (Bonferroni).
     pub p: Option<f64>,
-    /// Change of the median duration in percent; with several configurations, the mean, weighted by their time before.
+    /// Change in the median duration in percent; with several configurations, the mean weighted by their time before.
     pub each: Option<f64>,
 }
 
-/// Durations of single launches, by group number and by grid and block. If groups are not kernels, grids and blocks are
-/// ignored.
+/// Durations of individual launches, by group index and by grid and block. If groups are not kernels, grids and blocks
+/// are ignored.
 pub fn launch_durations(profile: &Profile, kernels: bool, mut row_of: impl FnMut(usize) -> Option<usize>) -> HashMap<usize, Durations> {
     let shape = |c: &LaunchConfig| Some((c.grid?, c.block?, c.dynamic_shared.map_or(0, |b| b.0)));
     let shapes: Vec<Shape> = profile.configs.iter().map(shape).collect();
@@ -67,7 +67,7 @@ fn count_launches(all: &Durations) -> usize {
     all.values().map(Vec::len).sum()
 }
 
-/// Change of the median in percent.
+/// Change in the median in percent.
 fn median_change(a: &[i64], b: &[i64]) -> Option<f64> {
     let median = |list: &[i64]| {
         let mut list = list.to_vec();
@@ -120,12 +120,12 @@ mod tests {
 
     #[test]
     fn other_work_is_not_slower() {
-        // Four times the blocks, and another number of launches: not comparable.
+        // Four times as many blocks, and a different number of launches: not comparable.
         assert_eq!(
             compare_durations(&runs(&[(1, 1_000, 100)]), &runs(&[(4, 1_200, 150)])),
             WorkChange { work: Work::Other, ..WorkChange::default() }
         );
-        // The same number of launches with other blocks: the kernel was changed.
+        // The same number of launches with different blocks: the kernel was changed.
         let found = compare_durations(&runs(&[(64, 2_000, 100)]), &runs(&[(32, 1_000, 100)]));
         assert!(found.work == Work::Reshaped && found.p.unwrap() < 1e-9 && (-51.0..-49.0).contains(&found.each.unwrap()), "{found:?}");
     }

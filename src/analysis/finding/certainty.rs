@@ -1,12 +1,12 @@
-//! Cost class and confidence, of findings about a run and of hints about a kernel.
+//! Severity and confidence of findings about a run and of hints about a kernel.
 
-/// Share of the time from which a cause ranks before the verdict that nothing is wrong. A change below 10 % is within the
-/// variation of clocks and replay passes (Nsight Compute's Profiling Guide, "Range and Precision").
+/// Minimum share of the time for a cause to rank before the verdict that nothing is wrong. A change below 10 % is
+/// within the variation of clocks and replay passes (Nsight Compute's Profiling Guide, "Range and Precision").
 pub const OUTRANKS_HEALTHY: f64 = 0.10;
-/// Share of the time from which a cause is of high severity: the "idle-bound" threshold of common triage practice.
+/// Minimum share of the time for a cause to be of high severity: the "idle-bound" threshold of common triage practice.
 const HIGH: f64 = 0.3;
 
-/// Cost class, by the share of the kernel's time or of the run's window.
+/// Severity, based on the share of the kernel's time or of the run's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// Nothing to fix: a kernel is near its roof, or a run is bound by its kernels.
@@ -29,7 +29,7 @@ impl Severity {
         }
     }
 
-    /// Severity of a cause that costs a share of the time.
+    /// Severity of a cause that costs a given share of the time.
     pub fn from_share(stake: f64) -> Self {
         if stake >= HIGH {
             Self::High
@@ -41,13 +41,13 @@ impl Severity {
     }
 }
 
-/// Confidence.
+/// Confidence in a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sure {
-    /// The deciding facts were recorded and agree. Of runs, the problem also recurs, and less idle time is unexplained
+    /// The deciding facts were recorded and agree. For runs, the problem also recurs, and less idle time is unexplained
     /// than explained: at least 98 % of such first findings are correct.
     Certain,
-    /// Another cause could look the same; at least 90 % are correct.
+    /// Another cause could look the same; at least 90 % of such findings are correct.
     Likely,
     /// The deciding facts were not recorded.
     Possible,

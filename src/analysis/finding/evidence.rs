@@ -1,4 +1,4 @@
-//! Numbers that lead to findings, and the thresholds that they met.
+//! Numbers behind findings, and the thresholds that they met.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ pub struct Threshold {
     pub op: &'static str,
     /// The bound, in the value's unit.
     pub value: f64,
-    /// Empty if the rule's own documentation names it.
+    /// Source of the bound; empty if the rule's own documentation gives it.
     pub source: &'static str,
 }
 
@@ -25,7 +25,7 @@ impl Threshold {
     }
 }
 
-/// A number that led to a finding.
+/// A number behind a finding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
     /// Display name.
@@ -36,16 +36,16 @@ pub struct Evidence {
     pub unit: Cow<'static, str>,
     /// Bound that the value met.
     pub threshold: Option<Threshold>,
-    /// Concept id in `metrics.toml`; empty for a number that is no single metric.
+    /// Concept id in `metrics.toml`; empty if the number is not a single metric.
     pub concept: &'static str,
-    /// Metric name in the report; empty for a number that is no single metric.
+    /// Metric name in the report; empty if the number is not a single metric.
     pub metric: String,
-    /// Section that contains the metric, as an argument of `--section`.
+    /// Section that contains the metric, as an argument to `--section`.
     pub section: Option<&'static str>,
 }
 
 impl Evidence {
-    /// Creates evidence from a number that is no single metric of the report; drops a threshold that is not met.
+    /// Creates evidence from a number that is not a single metric of the report; drops a threshold that is not met.
     pub fn from_value(name: &str, value: f64, unit: impl Into<Cow<'static, str>>, threshold: Option<Threshold>) -> Option<Self> {
         let threshold = threshold.filter(|t| t.is_met(value));
         value.is_finite().then(|| Self {

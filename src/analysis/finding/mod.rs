@@ -1,5 +1,5 @@
-//! A finding: a problem with this report's own numbers, its cost, its places and its remedies. Runs, kernels and memory
-//! have vocabularies of their own ([`FindingId`]); everything else about a finding is the same.
+//! A finding: a problem shown by this report's own numbers, with its cost, places and remedies. Runs, kernels and
+//! memory each have their own vocabulary ([`FindingId`]); everything else about a finding is the same.
 
 mod certainty;
 mod evidence;
@@ -17,7 +17,7 @@ use std::fmt::Debug;
 pub trait FindingId: Copy + Eq + Debug + 'static {
     /// Command or data that would confirm a finding.
     type Confirm: Clone + Debug + Default + PartialEq;
-    /// Data that only findings of this vocabulary have.
+    /// Data specific to findings of this vocabulary.
     type Details: Clone + Debug + PartialEq;
 
     /// Stable id for scripts.
@@ -26,12 +26,13 @@ pub trait FindingId: Copy + Eq + Debug + 'static {
     /// Position among findings of equal cost: causes before effects.
     fn sort_position(self) -> usize;
 
-    /// Effects of this cause, each with the fraction of the effect's cost that it must have to explain the effect.
+    /// Effects of this cause, each with the minimum fraction of the effect's cost that this cause must have to explain
+    /// it.
     fn effects(self) -> &'static [(f64, &'static [Self])] {
         &[]
     }
 
-    /// Returns false if `cause` cannot explain `effect`, whatever they cost.
+    /// Returns false if `cause` cannot explain `effect`, whatever their costs.
     fn may_explain(_cause: &Finding<Self>, _effect: &Finding<Self>) -> bool {
         true
     }
@@ -45,19 +46,18 @@ pub struct Finding<I: FindingId> {
     pub id: I,
     pub severity: Severity,
     pub sure: Sure,
-    /// One sentence with this report's numbers.
+    /// One sentence that cites this report's numbers.
     pub headline: String,
     /// Maximum gain: a share of the run's window, of the kernel's time or of the memory, 0 to 1.
     pub stake: f64,
-    /// Basis of the maximum gain, in words.
+    /// Derivation of the maximum gain, in words.
     pub bound: String,
     pub evidence: Vec<Evidence>,
     pub places: Vec<Place>,
     /// Recommended changes, best first.
     pub actions: Vec<String>,
     pub confirm: I::Confirm,
-    /// Findings that describe the same problem from another side; listed under this one if this one costs about as
-    /// much.
+    /// Findings that describe the same problem from another angle; listed under this one if it costs about as much.
     pub explains: Vec<I>,
     /// Findings caused by this one, each with its headline.
     pub effects: Vec<(I, String)>,
@@ -85,7 +85,7 @@ impl<I: FindingId> Finding<I> {
         }
     }
 
-    /// Sets the basis of the maximum gain.
+    /// Sets the derivation of the maximum gain.
     pub fn with_gain_basis(mut self, text: impl Into<String>) -> Self {
         self.bound = text.into();
         self
@@ -102,7 +102,7 @@ impl<I: FindingId> Finding<I> {
         self.with_evidence([value.into().and_then(|v| Evidence::from_value(name, v, unit, None))])
     }
 
-    /// Adds a number as evidence, together with its threshold if the number meets it.
+    /// Adds a number as evidence, with its threshold if the number meets it.
     pub fn with_judged_number(
         self,
         name: &str,
@@ -114,7 +114,7 @@ impl<I: FindingId> Finding<I> {
         self.with_evidence([value.into().and_then(|v| Evidence::from_value(name, v, unit, Some(threshold)))])
     }
 
-    /// Adds evidence; unknown values, and second ones of a metric concept, are left out.
+    /// Adds evidence; unknown values and repeated metric concepts are skipped.
     pub fn with_evidence(mut self, evidence: impl IntoIterator<Item = Option<Evidence>>) -> Self {
         for e in evidence.into_iter().flatten() {
             if e.concept.is_empty() || self.evidence.iter().all(|known| known.concept != e.concept) {

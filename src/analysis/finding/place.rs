@@ -1,12 +1,11 @@
-//! Places of findings in the program and on the time axis.
+//! Places in the program and on the time axis to which findings refer.
 
-/// Kind of a [`Place`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PlaceKind {
     Range,
     Operator,
     Python,
-    /// A function of the host's code with its executed line, from samples.
+    /// A function in the host's code with its executed line, from samples.
     Line,
     Call,
     Kernel,
@@ -35,11 +34,11 @@ impl PlaceKind {
 pub struct Place {
     pub kind: PlaceKind,
     pub name: String,
-    /// Start of the example that is shown, ns.
+    /// Start of the example shown, ns.
     pub start: i64,
-    /// End of the example that is shown, ns.
+    /// End of the example shown, ns.
     pub end: i64,
-    /// Part of the finding's time at this place, ns; `None` if unknown.
+    /// Portion of the finding's time spent at this place, ns; `None` if unknown.
     pub ns: Option<i64>,
     pub rank: Option<u32>,
 }

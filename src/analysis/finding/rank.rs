@@ -1,17 +1,17 @@
-//! Order of findings: the costliest first, with effects under their causes.
+//! Order of findings: costliest first, with effects under their causes.
 
 use super::{Finding, FindingId};
 
-/// Gains that differ by less are equal; then causes come first, in the order of [`FindingId::sort_position`].
+/// Gains that differ by less count as equal; causes then come first, in the order of [`FindingId::sort_position`].
 const TIE: f64 = 0.03;
 
-/// Fraction of a finding's gain that another finding must have to explain the first.
+/// Fraction of a finding's gain that another finding must have to explain it.
 const ENOUGH: f64 = 0.7;
 
-/// Sorts findings, costliest first. Among neighbors of equal cost the cause comes first.
+/// Sorts findings, costliest first. Among neighbors of equal cost, causes come first.
 pub fn sort_by_cost<I: FindingId>(findings: &mut [Finding<I>]) {
     findings.sort_by(|a, b| b.stake.total_cmp(&a.stake).then(a.id.sort_position().cmp(&b.id.sort_position())));
-    // One pass from the front keeps the order total.
+    // A separate pass, because a comparison with a tolerance would not be a total order.
     for i in 1..findings.len() {
         let mut at = i;
         while at > 0
@@ -31,8 +31,8 @@ fn explains<I: FindingId>(cause: &Finding<I>, effect: &Finding<I>) -> bool {
     (listed || cause.explains.contains(&effect.id) && enough(ENOUGH)) && I::may_explain(cause, effect)
 }
 
-/// Moves findings that others explain under these others; a cause may itself be an effect, so that the outermost cause
-/// keeps them all. Expects the costliest first.
+/// Moves each finding under the one that explains it. A cause may itself be an effect, in which case the outermost
+/// cause takes them all. Expects the costliest first.
 pub fn move_under_causes<I: FindingId>(findings: Vec<Finding<I>>) -> Vec<Finding<I>> {
     let cause_of: Vec<Option<I>> =
         findings.iter().map(|f| findings.iter().find(|cause| explains(cause, f)).map(|cause| cause.id)).collect();
@@ -53,7 +53,7 @@ pub fn move_under_causes<I: FindingId>(findings: Vec<Finding<I>>) -> Vec<Finding
         }
         match kept.iter_mut().find(|f| f.id == cause) {
             Some(cause) => cause.effects.push((finding.id, finding.headline)),
-            // Keep both of two findings that explain each other.
+            // If two findings explain each other, keep both.
             None => kept.push(finding),
         }
     }

@@ -1,4 +1,4 @@
-//! Floating-point work of a run, from ncu results of some of its launches.
+//! Floating-point work of a run, based on ncu results for some of its launches.
 
 use super::{Counted, Rate, peak_of_all};
 use crate::analysis::roofline::{self, Amount};
@@ -6,7 +6,7 @@ use crate::model::{Metrics, Profile};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A launch, and a result of this launch or of a similar one.
+/// A launch, and a result for this launch or a similar one.
 pub type Joined = (u32, Arc<Metrics>, usize);
 
 /// Counted floating-point operations of a result, a lower bound.

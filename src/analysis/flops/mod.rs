@@ -14,9 +14,9 @@ use crate::model::{Device, Profile};
 pub enum Counted {
     /// Given by the user, per step.
     Given,
-    /// From the shapes of this many operators.
+    /// Derived from the shapes of this many operators.
     Operators(u64),
-    /// From ncu results of kernels with this share (0 to 1) of the time of all kernels.
+    /// From ncu results for kernels that account for this share (0 to 1) of all kernel time.
     Results(f64),
 }
 
@@ -31,15 +31,15 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Model FLOPs utilization (MFU): share of the peak. With ncu results, the hardware FLOPs utilization (HFU), which
-    /// counts recomputed work twice.
+    /// Model FLOPs utilization (MFU): share of the peak. With ncu results, it is the hardware FLOPs utilization (HFU),
+    /// which also counts recomputed work.
     pub fn utilization(&self) -> Option<f64> {
         Some(self.per_second / self.peak.filter(|p| *p > 0.0)?)
     }
 }
 
-/// GPUs with their SMs (or compute units) and their dense BF16 or FP16 tensor-core peak, TFLOP/s, from the vendors'
-/// data sheets: all words must occur in the name, and the first match wins. An MI250X is two devices.
+/// GPUs with their number of SMs (or compute units) and their dense BF16 or FP16 tensor-core peak, TFLOP/s, from the
+/// vendors' data sheets: all words must occur in the name, and the first match wins. An MI250X is two devices.
 const DATA_SHEETS: &[(&[&str], u32, f64)] = &[
     (&["GB200"], 148, 2500.0),
     (&["B200"], 148, 2250.0),
@@ -65,7 +65,7 @@ const DATA_SHEETS: &[(&[&str], u32, f64)] = &[
 ];
 
 /// Dense FP16 or BF16 tensor-core peak of a GPU, operations per second: from its data sheet, scaled by the share of SMs
-/// for a part of a GPU (MIG, a partition), or else from the SMs at the highest clock.
+/// for a part of a GPU (MIG, a partition), or else from the number of SMs and the highest clock.
 pub fn tensor_peak(device: &Device) -> Option<f64> {
     let words: Vec<&str> = device.name.as_deref().unwrap_or_default().split(|c: char| !c.is_ascii_alphanumeric()).collect();
     let sheet = DATA_SHEETS.iter().find(|(all, ..)| all.iter().all(|w| words.iter().any(|word| word.eq_ignore_ascii_case(w))));
@@ -77,7 +77,7 @@ pub fn tensor_peak(device: &Device) -> Option<f64> {
     Some(per_sm * f64::from(device.sm_count?) * device.clock_hz? as f64)
 }
 
-/// Sum of the peaks of all devices of a report; `None` if one is unknown.
+/// Total peak of all devices in a report; `None` if any is unknown.
 pub fn peak_of_all(profile: &Profile) -> Option<f64> {
     let peaks: Option<Vec<f64>> = profile.devices.iter().map(tensor_peak).collect();
     peaks.filter(|p| !p.is_empty()).map(|p| p.iter().sum())
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(peak("NVIDIA H100 80GB HBM3", 132), Some(989.4));
         assert_eq!((peak("NVIDIA H100 PCIe", 114), peak("NVIDIA A100-PG509-200", 108)), (Some(756.0), Some(312.0)));
         assert_eq!((peak("Tesla V100-SXM2-32GB", 80), peak("AMD Instinct MI300X", 304)), (Some(125.0), Some(1307.4)));
-        // A seventh of the GPU has a seventh of its SMs or a little less.
+        // A seventh of the GPU has a seventh of its SMs or slightly fewer.
         assert!((peak("NVIDIA H100 80GB HBM3 MIG 1g.10gb", 16).unwrap() - 119.9).abs() < 0.1);
         // A similarly named GPU is not on the list.
         assert_eq!((peak("NVIDIA A10G", 80), peak("NVIDIA H20", 78)), (None, None));

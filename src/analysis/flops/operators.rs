@@ -1,8 +1,8 @@
 //! Floating-point operations of a framework's operators, from the shapes of their inputs.
 //!
 //! Formulas follow PyTorch's `torch/utils/flop_counter.py`: a multiplication and an addition count as two operations,
-//! and a causal mask is not subtracted. One difference: we account for the groups of a grouped convolution in its
-//! weights' gradient; PyTorch's counter does not.
+//! and a causal mask is not subtracted. One difference: for the weight gradient of a grouped convolution, we account
+//! for the groups; PyTorch's counter does not.
 
 use crate::model::{Profile, Ranges};
 use rustc_hash::FxHashMap;
@@ -12,14 +12,14 @@ use serde_json::Value;
 #[derive(Default)]
 struct Inputs {
     shapes: Vec<Vec<f64>>,
-    /// Numbers and lists as text, if the trace has them.
+    /// Numbers and lists as strings, if the trace records them.
     values: Vec<String>,
 }
 
 type Formula = fn(&Inputs) -> Option<f64>;
 
-/// Operators that do the work themselves; their callers (`aten::linear`, `aten::matmul`, `aten::conv2d`) would count it
-/// twice.
+/// Operators that do the work themselves; counting their callers (`aten::linear`, `aten::matmul`, `aten::conv2d`) too
+/// would count it twice.
 const OPERATORS: &[(&str, Formula)] = &[
     ("aten::mm", |i| product_flops(i.shape_at(0)?, i.shape_at(1)?)),
     ("aten::_scaled_mm", |i| product_flops(i.shape_at(0)?, i.shape_at(1)?)),
@@ -48,7 +48,7 @@ fn batched_flops(left: &[f64], right: &[f64]) -> Option<f64> {
     Some(2.0 * batch * rows * inner * columns)
 }
 
-/// Twice the number of query–key pairs over all heads, and the widths of a key and of a value.
+/// Returns twice the number of query–key pairs over all heads, and the widths of a key and of a value.
 fn count_pairs(query: &[f64], key: &[f64], value: &[f64]) -> Option<(f64, f64, f64)> {
     let (&[batch, heads, queries, depth], &[_, _, keys, _], &[_, _, _, width]) = (query, key, value) else { return None };
     Some((2.0 * batch * heads * queries * keys, depth, width))
@@ -60,15 +60,14 @@ fn attention_flops(i: &Inputs) -> Option<f64> {
     Some(pairs * (depth + width))
 }
 
-/// Backward attention, five products: the scores again, and the gradients of scores, query, key and value. The output's
-/// gradient is the first input.
+/// Backward attention, five products: recomputing the scores, and the gradients of scores, query, key and value. The
+/// first input is the output's gradient.
 fn attention_backward(i: &Inputs) -> Option<f64> {
     let (pairs, depth, width) = count_pairs(i.shape_at(1)?, i.shape_at(2)?, i.shape_at(3)?)?;
     Some(pairs * (3.0 * depth + 2.0 * width))
 }
 
-/// Convolution: each element of `spatial` `[n, c, …]` is multiplied with all weights of one filter `[c, c / groups,
-/// …]`.
+/// Convolution: each element of `spatial` `[n, c, …]` is multiplied by all weights of one filter `[c, c / groups, …]`.
 fn filter_flops(spatial: &[f64], weight: &[f64]) -> Option<f64> {
     let (&[batch, _, ref size @ ..], &[out, inner, ref filter @ ..]) = (spatial, weight) else { return None };
     let all = |sizes: &[f64]| sizes.iter().product::<f64>();
@@ -76,7 +75,7 @@ fn filter_flops(spatial: &[f64], weight: &[f64]) -> Option<f64> {
 }
 
 /// Inputs: `input, weight, bias, stride, padding, dilation, transposed, output_padding, groups`. The values are
-/// required, since stride and padding are not shapes.
+/// required because stride and padding are not part of the shapes.
 fn convolution_flops(i: &Inputs) -> Option<f64> {
     let (input, weight) = (i.shape_at(0)?, i.shape_at(1)?);
     if i.flag_at(6)? {
@@ -94,7 +93,7 @@ fn convolution_flops(i: &Inputs) -> Option<f64> {
 }
 
 /// Inputs: `grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups,
-/// output_mask`. One product for each requested gradient, of input and weights.
+/// output_mask`. One product for each requested gradient, of the input and of the weights.
 fn convolution_backward(i: &Inputs) -> Option<f64> {
     let (gradient, input, weight) = (i.shape_at(0)?, i.shape_at(1)?, i.shape_at(2)?);
     let once = filter_flops(if i.flag_at(7)? { input } else { gradient }, weight)?;
@@ -103,8 +102,8 @@ fn convolution_backward(i: &Inputs) -> Option<f64> {
 }
 
 impl Inputs {
-    /// Parses the trace's text: `[[2048, 1024], [1024, 3072]] ["c10::BFloat16", …]`, for some operators with a third
-    /// list of values. Anything but a list of numbers becomes an empty shape.
+    /// Parses the trace's representation: `[[2048, 1024], [1024, 3072]] ["c10::BFloat16", …]`, for some operators with
+    /// a third list of values. Anything but a list of numbers becomes an empty shape.
     fn from_text(text: &str) -> Option<Self> {
         let mut lists = serde_json::Deserializer::from_str(text).into_iter::<Value>();
         let first = lists.next()?.ok()?;
@@ -138,7 +137,7 @@ impl Inputs {
     }
 }
 
-/// Floating-point operations of one operator; `None` if it is not counted or the trace lacks its shapes.
+/// Floating-point operations of one operator; `None` if it is not counted or the trace does not record its shapes.
 pub fn of_operator(name: &str, text: &str) -> Option<f64> {
     let (_, formula) = OPERATORS.iter().find(|(n, _)| *n == name)?;
     formula(&Inputs::from_text(text)?).filter(|f| f.is_finite() && *f > 0.0)
@@ -147,7 +146,7 @@ pub fn of_operator(name: &str, text: &str) -> Option<f64> {
 /// Operators of a profile. Results are cached, since shapes repeat.
 pub struct Operators<'a> {
     ranges: &'a Ranges,
-    /// True for the names of counted operators, by name index.
+    /// True for the names of operators that are counted, by name index.
     counted: Vec<bool>,
     known: FxHashMap<(u32, u32), Option<f64>>,
 }
@@ -159,8 +158,8 @@ impl<'a> Operators<'a> {
         Self { ranges, counted, known: FxHashMap::default() }
     }
 
-    /// Floating-point operations of the range in a row; `None` if it is not a counted operator or its shapes were not
-    /// recorded.
+    /// Floating-point operations of the range at a row; `None` if it is not an operator that we count, or if its shapes
+    /// were not recorded.
     pub fn operator_flops(&mut self, row: usize, name: u32) -> Option<f64> {
         if !self.counted.get(name as usize).copied().unwrap_or_default() {
             return None;
@@ -170,8 +169,8 @@ impl<'a> Operators<'a> {
         *self.known.entry((name, shapes)).or_insert_with(|| of_operator(&ranges.names.get(name as usize)?.1, ranges.operator_shapes(row)?))
     }
 
-    /// Floating-point operations and number of counted operators in a time range on the host; `None` without recorded
-    /// shapes.
+    /// Floating-point operations and number of operators counted in a time range on the host; `None` if no shapes were
+    /// recorded.
     pub fn flops_between(&mut self, (start, end): (i64, i64)) -> Option<(f64, u64)> {
         let (mut sum, mut n) = (0.0, 0);
         for (row, range) in self.ranges.iter().enumerate() {
@@ -204,7 +203,7 @@ mod tests {
         assert_eq!(of("aten::_scaled_dot_product_flash_attention", qkv), Some(pairs * (64.0 + 32.0)));
         let gradient = "[[4, 16, 512, 32], [4, 16, 512, 64], [4, 16, 256, 64], [4, 16, 256, 32], []]";
         assert_eq!(of("aten::_scaled_dot_product_flash_attention_backward", gradient), Some(pairs * (3.0 * 64.0 + 2.0 * 32.0)));
-        // Callers of counted operators, other shapes, and text that is not a list.
+        // Callers of counted operators, other shapes, and a string that is not a list.
         for (name, shapes) in [
             ("aten::linear", "[[2, 3], [4, 3]]"),
             ("aten::mm", "[[2, 3]]"),
@@ -226,7 +225,7 @@ mod tests {
                 r#"[[8, 32, 28, 28], [64, 32, 3, 3], []] ["c10::Half"] ["", "", "", "[2, 2]", "[1]", "[1, 1]", "{transposed}", "[0, 0]", "1"]"#
             )
         };
-        // 14 × 14 outputs; if transposed, the inputs are multiplied with the filters.
+        // 14 × 14 outputs; if transposed, the inputs are multiplied by the filters.
         assert_eq!(of_operator("aten::convolution", &text("False")), Some(2.0 * 8.0 * 14.0 * 14.0 * 64.0 * 32.0 * 9.0));
         assert_eq!(of_operator("aten::convolution", &text("True")), Some(2.0 * 8.0 * 28.0 * 28.0 * 64.0 * 32.0 * 9.0));
         let backward = |mask: &str| {

@@ -1,7 +1,7 @@
 //! Speedup model behind all predicted gains. A kernel takes as long as its busiest unit needs, or as its warps wait. A
 //! change removes some of the demand, and the remaining demand determines the time afterwards. Demand that no listed
-//! change removes gives the bound of the gain. Demand of the next unit, at the rate that units reach in practice, gives
-//! the estimate.
+//! change removes bounds the gain. The demand of the next unit, at the rate that units achieve in practice, gives the
+//! estimate.
 
 use super::limits::{ATTAINABLE, EMPTY_KERNEL_NS, MIXED_ATTAINABLE};
 use super::metric_values::Facts;
@@ -9,17 +9,17 @@ use super::rule_context::{Case, format_percent};
 use super::speedup_model::{DemandReduction, Gain};
 use super::unit_throughput::{Busy, Demand, Unit};
 
-/// Units whose demand is the work itself, independent of the code around it: bytes of device memory, floating-point
+/// Units whose demand is the work itself, regardless of the surrounding code: bytes of device memory, floating-point
 /// operations, special functions.
 const WORK: [Unit; 5] = [Unit::Dram, Unit::Fma, Unit::Fp64, Unit::Xu, Unit::Tensor];
 
-/// Predicts the gain of a change for a kernel.
+/// Predicts a kernel's gain from a change.
 pub fn predict_gain(relief: &DemandReduction, case: &Case<'_>) -> Gain {
     let floor = overhead_floor(relief, case);
     let kept = WORK.iter().filter_map(|&u| Some((u, work_share(case, u)? * relief.remaining_part(u)))).max_by(|a, b| a.1.total_cmp(&b.1));
     let (least, left) = match kept {
         Some((unit, share)) if share >= floor => {
-            // The evidence has the whole pipe's utilization.
+            // The evidence contains the whole pipe's utilization.
             let part = case.demand.get(unit).is_some_and(|busy| share < busy - 0.005);
             let what = if part { format!("useful work on {}", unit.display_name()) } else { format!("{} alone", unit.display_name()) };
             (share, format!("{what} takes {} of the time", format_percent(share)))
@@ -35,7 +35,7 @@ pub fn predict_gain(relief: &DemandReduction, case: &Case<'_>) -> Gain {
     Gain { at_most, expected, left }
 }
 
-/// Time of the next unit at its attainable rate, relative to the current time.
+/// Time that the next unit needs at its attainable rate, relative to the current time.
 pub fn next(relief: &DemandReduction, case: &Case<'_>) -> f64 {
     let share = |b: &Busy| {
         let rate = if b.unit == Unit::Dram { attainable_share(case.facts) } else { REACHED };
@@ -45,13 +45,13 @@ pub fn next(relief: &DemandReduction, case: &Case<'_>) -> f64 {
     case.demand.ranked_units().iter().filter(|b| counts(b.unit)).map(share).fold(overhead_floor(relief, case), f64::max)
 }
 
-/// Share of the kernel's time for its start and end.
+/// Share of the kernel's time that it takes to start and end.
 fn overhead_floor(relief: &DemandReduction, case: &Case<'_>) -> f64 {
     if relief.fused { 0.0 } else { case.facts.duration_ns().map_or(0.0, |ns| (EMPTY_KERNEL_NS / ns).min(1.0)) }
 }
 
-/// Utilization that SM units reach in kernels limited by them: 87 to 95 % (issue slots, FMA, FP64) in the sets
-/// of `fixtures/hints`.
+/// Utilization that SM units reach in kernels that they limit: 87 to 95 % (issue slots, FMA, FP64) in the sets of
+/// `fixtures/hints`.
 const REACHED: f64 = 0.92;
 
 /// Share of device memory's peak that is attainable with a kernel's traffic.
@@ -59,15 +59,15 @@ fn attainable_share(facts: &Facts) -> f64 {
     if facts.has_mixed_traffic() { MIXED_ATTAINABLE } else { ATTAINABLE }
 }
 
-/// Part of a unit's demand that is work: of the FMA pipe only floating point, since the rest is integer arithmetic,
-/// mostly of addresses.
+/// Share of a unit's demand that is work: only floating point for the FMA pipe, since the rest is integer arithmetic,
+/// mostly for addresses.
 fn work_share(case: &Case<'_>, unit: Unit) -> Option<f64> {
     let busy = case.demand.get(unit)?;
     Some(if unit == Unit::Fma { busy.min(float_work(case.facts).unwrap_or(busy * 0.5)) } else { busy })
 }
 
-/// FP32 work relative to the capacity of the SMs in the kernel's cycles. Counted by lane, so that idle
-/// lanes are not work.
+/// FP32 work relative to the SMs' capacity in the kernel's cycles. It is counted per lane, so idle lanes do not count
+/// as work.
 fn float_work(facts: &Facts) -> Option<f64> {
     Some(facts.get("fp32_instructions")? / facts.positive_value("fp32_rate")?)
 }
@@ -75,8 +75,8 @@ fn float_work(facts: &Facts) -> Option<f64> {
 /// Bytes per sector.
 const SECTOR: f64 = 32.0;
 
-/// Share of device memory's peak needed by the code's global accesses if each byte is fetched once; at most the
-/// measured traffic. `None` if the report lacks sector counts from the code.
+/// Share of device memory's peak that the code's global accesses need if each byte is fetched once; at most the
+/// measured traffic. `None` if the report has no sector counts from the code.
 pub fn useful_dram_share(case: &Case<'_>) -> Option<f64> {
     let dram = case.demand.get(Unit::Dram)?;
     let (ideal, bytes) = (case.facts.positive_value("l2_sectors_global_ideal")?, case.facts.dram_bytes()?);

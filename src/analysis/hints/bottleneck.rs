@@ -1,5 +1,5 @@
-//! The limiting unit of a kernel, if there is one: the busiest unit, if it reaches at least 60 % of its peak. At most
-//! one, so that a kernel gets one verdict.
+//! The limiting unit of a kernel: the busiest unit, if it reaches at least 60 % of its peak. There is at most one, so
+//! that a kernel gets a single verdict.
 
 use super::limits::{AT_LIMIT, L2_ABOVE_DRAM, MAY_LIMIT};
 use super::rule_context::Case;
@@ -10,10 +10,10 @@ use super::unit_throughput::Unit;
 pub enum Bottleneck {
     Dram(f64),
     L2(f64),
-    /// L1/TEX, shared memory included.
+    /// L1/TEX, including shared memory.
     L1 {
         share: f64,
-        /// Set if shared memory causes more than half of the load.
+        /// True if shared memory causes more than half of the load.
         shared: bool,
     },
     /// An arithmetic pipe, the issue slots, or the tensor pipe.
@@ -29,7 +29,7 @@ impl Bottleneck {
     }
 }
 
-/// Maximum margin by which shared memory may be busier than the tensor pipe and still only feed it.
+/// Maximum margin by which shared memory may be busier than the tensor pipe and still count as only feeding it.
 const FEEDS: f64 = 0.10;
 
 /// Pipes that can be the limit.
@@ -41,12 +41,12 @@ pub fn find_bottleneck(case: &Case<'_>) -> Option<Bottleneck> {
     let mut all: Vec<Bottleneck> = Vec::new();
     let dram = d.get(Unit::Dram);
     all.extend(dram.map(Bottleneck::Dram));
-    // All traffic of device memory passes L2, whose figure is then slightly higher.
+    // All device memory traffic passes through L2, whose figure is then slightly higher.
     let way = |l2: f64| dram.is_some_and(|dram| dram >= MAY_LIMIT.value / 100.0 - 0.05 && l2 - dram <= L2_ABOVE_DRAM);
     all.extend(d.get(Unit::L2).filter(|l2| !way(*l2)).map(Bottleneck::L2));
     let l1 = [Unit::L1, Unit::Shared, Unit::Lsu].into_iter().filter_map(|u| d.get(u)).reduce(f64::max);
     let shared = d.get(Unit::Shared).unwrap_or(0.0);
-    // Operands of warpgroup products come from shared memory, which then only feeds the tensor cores.
+    // The operands of warpgroup products come from shared memory, which then only feeds the tensor cores.
     let fed = case.facts.positive_value("tensor_instructions_gmma").is_some();
     let l1 = l1.filter(|l1| !fed || d.get(Unit::Tensor).is_none_or(|t| t < l1 - FEEDS));
     all.extend(l1.map(|share| Bottleneck::L1 { share, shared: shared > share / 2.0 }));

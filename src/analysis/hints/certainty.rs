@@ -5,12 +5,12 @@ use super::hint::{Hint, Sure};
 use super::limits::AT_LIMIT;
 use super::rule_context::Case;
 
-/// Percent of a unit's peak from which it may be the limit. Below, NVIDIA's `SpeedOfLight` rule reports latency; from 80 on,
-/// it reports a limit.
+/// Percentage of a unit's peak at which it may be the limit. Below it, NVIDIA's `SpeedOfLight` rule reports latency;
+/// from 80 on, it reports a limit.
 const MAY_BIND: f64 = 60.0;
 
 /// Lowers the confidence of hints that the metrics do not fully support:
-/// * without stall reasons it is unknown why warps wait: only a unit at its limit, and a kernel that is shorter than
+/// * without stall reasons, it is unknown why warps wait: only a unit at its limit, and a kernel that is shorter than
 ///   its launch, keep their confidence;
 /// * causes of idle issue slots are only possible if a unit is busy enough to be the limit.
 pub fn lower_confidence(case: &Case<'_>, hints: &mut [Hint]) {

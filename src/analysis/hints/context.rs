@@ -1,4 +1,4 @@
-//! Advice for a kernel's family, as guessed from its name. The family never decides a diagnosis.
+//! Advice for a kernel's family, guessed from its name. The family never determines a diagnosis.
 
 use super::diagnosis::Diagnosis as D;
 use super::hint::Hint;

@@ -1,4 +1,4 @@
-//! A diagnosed kernel: a result of ncu, or a launch that represents its kernel in a timeline.
+//! A diagnosed kernel: an ncu result, or a launch that represents its kernel in a timeline.
 
 use super::amd::{self, Amd};
 use super::rule_context::Case;
@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 /// A kernel with its hints.
 #[derive(Clone, Debug, Default)]
 pub struct Subject {
-    /// Index of the result; `None` in a timeline.
+    /// Index of the result; `None` for a timeline.
     pub result: Option<usize>,
-    /// Row of the launch; in a timeline, the launch of median duration.
+    /// Row of the launch; in a timeline, the launch with the median duration.
     pub launch: u32,
     pub kernel: Kernel,
     pub depth: Depth,
@@ -21,20 +21,20 @@ pub struct Subject {
     pub hints: Vec<Hint>,
     /// Reasoning from the numbers to the hints, in sentences.
     pub reasoning: Vec<String>,
-    /// True if the tool could not profile the kernel.
+    /// True if the profiler could not profile the kernel.
     pub failed: bool,
-    /// Set for a range, a graph or a command list: the launch configuration is not judged, and a re-run cannot select
-    /// these by name.
+    /// True for a range, a graph or a command list: the launch configuration is not evaluated, and a re-run cannot
+    /// select these by name.
     pub several: bool,
-    /// Vendor of the GPU; AMD's GPUs have separate rules.
+    /// Vendor of the GPU; there are separate rules for AMD.
     pub maker: Vendor,
-    /// On an AMD GPU: busy shares of its units.
+    /// Busy shares of the GPU's units; AMD only.
     pub units: Vec<(&'static str, f64)>,
-    /// On an AMD GPU: activities of its waves, as shares of their cycles.
+    /// Activities of the waves, as shares of their cycles; AMD only.
     pub waves: Vec<(&'static str, f64)>,
-    /// On an AMD GPU: counters with an implausible 0, and the remedy.
+    /// Counters with an implausible value of 0, and the remedy; AMD only.
     pub not_counted: Option<String>,
-    /// Set if the roofs are known. Otherwise, any unit may be near its peak.
+    /// True if the roofs are known. Otherwise, any unit may be near its peak.
     pub roofs: bool,
 }
 
@@ -43,7 +43,7 @@ pub fn of_amd(metrics: &Metrics) -> bool {
     metrics.source.tool.starts_with("rocprof")
 }
 
-/// Sections that decide between most causes, in about half the passes of the set `full`.
+/// Sections that distinguish most causes, in about half the passes of the set `full`.
 const DECIDE: [&str; 6] = ["SpeedOfLight", "LaunchStats", "Occupancy", "SchedulerStats", "WarpStateStats", "SourceCounters"];
 
 impl Subject {
@@ -53,7 +53,7 @@ impl Subject {
         let undecided_yet = depth <= Depth::Basic || !roofs;
         super::context::add_family_advice(&kernel, &mut hints);
         for hint in &mut hints {
-            // A hint that settles the kernel only needs its own sections; other hints need the sections that
+            // A hint that settles the kernel needs only its own sections; other hints need the sections that
             // distinguish causes.
             if undecided_yet && !settles_kernel(hint) && !hint.confirm.sections.is_empty() {
                 hint.confirm = deciding_sections();
@@ -64,7 +64,7 @@ impl Subject {
         Self { result, launch, kernel, depth, facts, hints, reasoning, roofs, ..Self::default() }
     }
 
-    /// Diagnoses a result of a report.
+    /// Diagnoses a result in a report.
     pub fn of_metrics(metrics: &Metrics, result: usize) -> Option<Self> {
         let launch = u32::try_from(result).ok()?;
         let own = metrics.results.get(result)?;
@@ -80,7 +80,7 @@ impl Subject {
         Some(out)
     }
 
-    /// Diagnoses a launch of a timeline.
+    /// Diagnoses a launch in a timeline.
     pub fn of_launch(profile: &Profile, launch: u32) -> Option<Self> {
         let row = launch as usize;
         if row >= profile.launches.len() {
@@ -96,7 +96,7 @@ impl Subject {
         if out.is_amd() {
             out.by_amd(&Amd::of_launch(&config, &device, duration.0 as f64));
         }
-        // Collectives use few SMs on purpose, and their duration is that of the slowest rank.
+        // Collectives use few SMs on purpose, and they take as long as the slowest rank.
         if Family::guess(out.kernel.function(), out.kernel.demangled()) == Family::Nccl {
             out.hints.clear();
         }
@@ -120,7 +120,7 @@ impl Subject {
         self.facts = std::mem::take(&mut self.facts).with_duration(amd.ns);
         self.hints = amd::diagnose(amd);
         for hint in &mut self.hints {
-            // If all counters to confirm a hint were collected, another run is not necessary.
+            // If all counters needed to confirm a hint were collected, no other run is necessary.
             if !hint.confirm.sections.is_empty() && hint.confirm.sections.iter().all(|c| amd.get(c).is_some()) {
                 hint.confirm = Confirm::default();
             }
@@ -138,7 +138,7 @@ impl Subject {
         }
     }
 
-    /// Returns true if the user can act on the first hint: the data that distinguishes causes was collected, or is not
+    /// Returns true if the user can act on the first hint: the data that distinguishes causes was collected or is not
     /// needed.
     pub fn is_decided(&self) -> bool {
         self.depth >= Depth::Detailed || self.hints.first().is_some_and(settles_kernel)
@@ -153,9 +153,9 @@ impl Subject {
     }
 }
 
-/// Share of a kernel's time from which a certain cause settles the diagnosis without more sections; below, most of the
-/// time is unexplained. Our own judgement: before its stalls were collected, a kernel of contended atomics had 7 % of
-/// imbalance as its only certain cause.
+/// Minimum share of a kernel's time for a certain cause to settle the diagnosis without more sections; below it, most
+/// of the time is unexplained. Our own estimate: before its stalls were collected, the only certain cause for a kernel
+/// with contended atomics was an imbalance of 7 %.
 const SETTLES: f64 = 0.3;
 
 fn settles_kernel(hint: &Hint) -> bool {
@@ -174,8 +174,8 @@ const COLLECTED: [(&str, &str); 8] = [
     ("InstructionStats", "instructions_executed"),
 ];
 
-/// Removes sections that the report already has, except for source counters if the CUDA sources are needed. Speed of
-/// light alone is not worth another run.
+/// Removes sections that are already in the report, except source counters if the CUDA sources are needed. Speed of
+/// light alone does not justify another run.
 fn remove_collected(facts: &Facts, confirm: &mut Confirm) {
     let source = confirm.source;
     let has = |s: &str| COLLECTED.iter().any(|(section, concept)| *section == s && facts.get(concept).is_some());
@@ -193,17 +193,17 @@ fn deciding_sections() -> Confirm {
     }
 }
 
-/// Reference to a kernel for diagnosis on demand, because a report may have very many kernels.
+/// Reference to a kernel, for diagnosis on demand because a report may have very many kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A result of a report of ncu.
+    /// A result in an ncu report.
     Result(usize),
-    /// A launch of a timeline.
+    /// A launch in a timeline.
     Launch(u32),
 }
 
 impl Place {
-    /// Row of the launch; for a report of ncu, the index of the result.
+    /// Row of the launch; for an ncu report, the index of the result.
     pub fn launch_row(self) -> u32 {
         match self {
             Self::Result(r) => u32::try_from(r).unwrap_or(u32::MAX),
@@ -227,7 +227,7 @@ impl Place {
     }
 }
 
-/// All results of an ncu report; for a timeline the median launch of each kernel, the kernels with the most time first.
+/// All results in an ncu report; for a timeline, the median launch of each kernel, longest-running kernels first.
 pub fn list_places(profile: &Profile) -> Vec<Place> {
     if let Some(metrics) = &profile.metrics {
         return (0..metrics.results.len()).map(Place::Result).collect();
@@ -250,7 +250,7 @@ pub fn list_places(profile: &Profile) -> Vec<Place> {
     kernels.into_iter().map(|(_, launch)| Place::Launch(launch)).collect()
 }
 
-/// Diagnoses all kernels of [`list_places`].
+/// Diagnoses all kernels returned by [`list_places`].
 pub fn diagnose_all(profile: &Profile) -> Vec<Subject> {
     list_places(profile).into_iter().filter_map(|p| p.diagnose_kernel(profile)).collect()
 }

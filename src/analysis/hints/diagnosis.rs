@@ -1,5 +1,5 @@
-//! Vocabulary of kernel diagnoses, problems and healthy states. An id is stable: its meaning never changes, because
-//! scripts rely on it.
+//! Vocabulary of kernel diagnoses: problems and healthy states. Ids are stable: their meanings never change, because
+//! scripts rely on them.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Diagnosis {
@@ -12,7 +12,7 @@ pub enum Diagnosis {
     /// Shared memory's bandwidth is the limit, without bank conflicts.
     SharedBandwidth,
     BankConflicts,
-    /// Few of the fetched bytes are used.
+    /// Only few of the fetched bytes are used.
     Uncoalesced,
     /// Warps wait for loads, but no unit is near its peak.
     MemoryLatency,
@@ -20,23 +20,23 @@ pub enum Diagnosis {
     Spilling,
     /// Local arrays, not spills.
     LocalMemory,
-    /// Atomics on few addresses serialise.
+    /// Atomics on few addresses are serialized.
     Atomics,
     /// Warps wait for each other.
     Barriers,
     /// Blocks are smaller than a warp, or not a multiple of it.
     PartialWarps,
-    /// Threads of a warp execute different paths.
+    /// Threads in a warp execute different paths.
     Divergence,
     /// Too little instruction-level parallelism to hide fixed latencies.
     Dependencies,
-    /// Registers limit the occupancy, which costs time.
+    /// Registers limit occupancy, which costs time.
     OccupancyRegisters,
-    /// Shared memory limits the occupancy, which costs time.
+    /// Shared memory limits occupancy, which costs time.
     OccupancyShared,
-    /// The block's size limits the occupancy, which costs time.
+    /// The block size limits occupancy, which costs time.
     OccupancyBlock,
-    /// Barriers limit the occupancy, which costs time.
+    /// Barriers limit occupancy, which costs time.
     OccupancyBarriers,
     /// Fewer blocks than the GPU can hold at once.
     SmallGrid,
@@ -46,7 +46,7 @@ pub enum Diagnosis {
     Imbalance,
     /// An arithmetic pipe is near its peak.
     Compute,
-    /// Integer and logic instructions fill the pipe of a kernel with another purpose.
+    /// Integer and logic instructions fill the pipe although the kernel has another purpose.
     Alu,
     /// The FP64 pipe is the busiest.
     Fp64,
@@ -54,7 +54,7 @@ pub enum Diagnosis {
     Sfu,
     /// Tensor pipes are near their peak.
     Tensor,
-    /// Matrix-like work of low precision on the ordinary pipes.
+    /// Low-precision, matrix-like work on the ordinary pipes.
     NoTensor,
     /// Warps wait for instruction fetches.
     InstructionCache,
@@ -67,15 +67,15 @@ use Diagnosis as D;
 /// Role of a diagnosis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiagnosisKind {
-    /// A unit at its limit, not a waste.
+    /// A unit at its limit rather than waste.
     Bound,
     /// A cause of idle issue slots.
     IdleSlots,
-    /// Work or room that is wasted.
+    /// Wasted work or capacity.
     Waste,
 }
 
-/// Everything about a diagnosis that does not depend on a kernel.
+/// Properties of a diagnosis that do not depend on a kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct DiagnosisInfo {
     pub diagnosis: Diagnosis,
@@ -83,10 +83,10 @@ pub struct DiagnosisInfo {
     pub id: &'static str,
     pub kind: DiagnosisKind,
     pub meaning: &'static str,
-    /// Effects of this cause. It explains an effect if its gain is at least this fraction of the effect's: most of it
-    /// (0.7) if both are ways to fill the GPU; half if the cause is one of several reasons for the waiting; less if the
-    /// effect is a unit at its limit, because other work may fill it, too. Our own judgements, verified by the sets of
-    /// `fixtures/hints`.
+    /// Effects of this cause, each with a minimum fraction: the cause explains the effect if its gain is at least that
+    /// fraction of the effect's. It is most of it (0.7) if both are ways to fill the GPU, half if the cause is one of
+    /// several reasons for the waiting, and less if the effect is a unit at its limit, because other work may also fill
+    /// it. Our own estimates, verified with the sets in `fixtures/hints`.
     pub effects: &'static [(f64, &'static [Diagnosis])],
 }
 
@@ -101,7 +101,7 @@ const fn row(diagnosis: Diagnosis, id: &'static str, kind: DiagnosisKind, meanin
     DiagnosisInfo { diagnosis, id, kind, meaning, effects: &[] }
 }
 
-/// All diagnoses. Causes precede their effects; this order breaks ties.
+/// All diagnoses. Causes come before their effects; this order breaks ties.
 pub static DIAGNOSES: &[DiagnosisInfo] = &[
     row(D::LaunchOverhead, "launch-overhead", DiagnosisKind::Waste, "the kernel is too short to amortize its launch cost")
         .explains(&[(0.7, &[D::SmallGrid, D::MemoryLatency, D::Dependencies, D::Imbalance, D::Tail, D::Barriers, D::InstructionCache])]),
@@ -147,7 +147,7 @@ pub static DIAGNOSES: &[DiagnosisInfo] = &[
     )]),
     row(D::Uncoalesced, "uncoalesced-global", DiagnosisKind::Waste, "few of the fetched bytes are used")
         .explains(&[(0.4, &[D::MemoryLatency, D::DramBandwidth, D::L2Bandwidth, D::L1Bandwidth])]),
-    // A unit at its limit is not the cause while a good part of its work is waste.
+    // A unit at its limit is not the cause while a large part of its work is waste.
     row(D::BankConflicts, "shared-bank-conflicts", DiagnosisKind::Waste, "shared memory accesses collide on the same banks")
         .explains(&[(0.25, &[D::SharedBandwidth, D::L1Bandwidth]), (0.4, &[D::Dependencies, D::Barriers, D::MemoryLatency])]),
     row(D::NoTensor, "no-tensor-cores", DiagnosisKind::Waste, "low-precision matrix-like work does not use the tensor cores")
@@ -190,7 +190,6 @@ impl Diagnosis {
         self.info().map_or("", |d| d.id)
     }
 
-    /// Parses an id.
     pub fn from_id(id: &str) -> Option<Self> {
         DIAGNOSES.iter().find(|d| d.id == id).map(|d| d.diagnosis)
     }
@@ -199,12 +198,12 @@ impl Diagnosis {
         self.info().map_or("", |d| d.meaning)
     }
 
-    /// Position in [`DIAGNOSES`], where causes precede effects; breaks ties between hints of equal cost.
+    /// Position in [`DIAGNOSES`], where causes come before effects; breaks ties between hints of equal cost.
     pub fn sort_position(self) -> usize {
         self.place().map_or(usize::MAX, |(at, _)| at)
     }
 
-    /// Returns true if the diagnosis names a unit at its limit, not a waste.
+    /// Returns true if the diagnosis names a unit at its limit rather than waste.
     pub fn is_bound(self) -> bool {
         self.info().is_some_and(|d| d.kind == DiagnosisKind::Bound)
     }
@@ -214,7 +213,8 @@ impl Diagnosis {
         self.info().is_some_and(|d| d.kind == DiagnosisKind::IdleSlots)
     }
 
-    /// Effects of this cause, each with the least fraction of their gain from which it explains them.
+    /// Effects of this cause, each with the minimum fraction of the effect's gain that it must have to explain the
+    /// effect.
     pub fn effects(self) -> &'static [(f64, &'static [Self])] {
         self.info().map_or(&[], |d| d.effects)
     }

@@ -1,4 +1,4 @@
-//! The first hint of each result, for tables.
+//! The first hint on each result, for tables.
 
 use super::amd::{self, Amd};
 use super::diagnosed_kernel::of_amd;
@@ -6,19 +6,19 @@ use super::{Diagnosis, Facts, Severity, diagnose};
 use crate::model::Metrics;
 use std::collections::HashMap;
 
-/// First hint of a result.
+/// First hint on a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FirstHint {
     pub id: Diagnosis,
     pub severity: Severity,
-    /// One sentence with this kernel's numbers.
+    /// One sentence that cites this kernel's numbers.
     pub headline: String,
-    /// Minimum and maximum gain of the recommended change, as shares of the kernel's time; `None` if the kernel is
+    /// Minimum and maximum gain from the recommended change, as shares of the kernel's time; `None` if the kernel is
     /// healthy.
     pub gain: Option<(f64, f64)>,
 }
 
-/// Returns the first hint of each given result that has one.
+/// Returns the first hint on each of the given results, if it has one.
 pub fn of_results(metrics: &Metrics, results: impl Iterator<Item = usize>) -> HashMap<usize, FirstHint> {
     let amd = of_amd(metrics);
     let of = |r| {

@@ -5,7 +5,7 @@ use super::speedup_model::{DemandReduction, Gain, whole_percent};
 pub use crate::analysis::finding::{Evidence, OUTRANKS_HEALTHY, Severity, Sure, Threshold};
 use crate::analysis::finding::{Finding, FindingId};
 
-/// Share of a kernel's time below which a cause is not reported.
+/// Minimum share of a kernel's time for a cause to be reported.
 pub const LEAST: f64 = 0.04;
 
 /// A diagnosis with the kernel's own numbers.
@@ -14,9 +14,9 @@ pub type Hint = Finding<Diagnosis>;
 /// Sections to collect, and the question that they answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Confirm {
-    /// Sections, as arguments of `--section`.
+    /// Sections, as arguments to `--section`.
     pub sections: Vec<&'static str>,
-    /// Set if the CUDA sources are needed, too.
+    /// True if the CUDA sources are also needed.
     pub source: bool,
     pub why: String,
 }
@@ -26,7 +26,7 @@ pub struct Confirm {
 pub struct Remedy {
     /// Demand that the change removes.
     pub relief: DemandReduction,
-    /// Predicted gain of the change.
+    /// Predicted gain from the change.
     pub gain: Gain,
 }
 
@@ -46,7 +46,7 @@ impl FindingId for Diagnosis {
         Self::effects(self)
     }
 
-    /// A guess does not explain a more certain hint, and a small waste does not explain a unit at its limit.
+    /// A guess does not explain a more certain hint, and a little waste does not explain a unit at its limit.
     fn may_explain(cause: &Hint, effect: &Hint) -> bool {
         cause.sure <= effect.sure.max(Sure::Likely) && (cause.stake >= OUTRANKS_HEALTHY || !effect.id.is_bound())
     }
@@ -69,8 +69,8 @@ impl Hint {
         self
     }
 
-    /// Formats the predicted gain: `saves 40–59%`, `saves at most 90%`; for a healthy kernel, its
-    /// distance from its roof.
+    /// Formats the predicted gain: `saves 40–59%`, `saves at most 90%`; for a healthy kernel, the distance from its
+    /// roof.
     pub fn gain_text(&self) -> String {
         match self.severity {
             Severity::Healthy => format!("{:.0}% from its roof", self.gain_percent()),
@@ -78,7 +78,7 @@ impl Hint {
         }
     }
 
-    /// Short form for a narrow column: `40–59%`, `≤90%`.
+    /// Formats the gain for a narrow column: `40–59%`, `≤90%`.
     pub fn short_gain_text(&self) -> String {
         match (self.severity, self.details.gain.expected) {
             (Severity::Healthy, _) => format!("{:.0}%", self.gain_percent()),
@@ -87,7 +87,7 @@ impl Hint {
         }
     }
 
-    /// Minimum and maximum gain as shares of the kernel's time, for a bar.
+    /// Minimum and maximum gain as shares of the kernel's time, for drawing a bar.
     pub fn gain_range(&self) -> (f64, f64) {
         match self.severity {
             Severity::Healthy => (0.0, self.stake),
@@ -95,7 +95,7 @@ impl Hint {
         }
     }
 
-    /// Limit that bounds the gain, in words.
+    /// Describes the limit that bounds the gain.
     pub fn limit_text(&self) -> &str {
         if self.details.gain.left.is_empty() { &self.bound } else { &self.details.gain.left }
     }

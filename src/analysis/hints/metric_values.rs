@@ -1,5 +1,5 @@
-//! Metric values of one launch by concept: measured by ncu, or computed from the launch's configuration and the
-//! device's limits.
+//! Metric values of one launch by concept: measured by ncu, or computed from the launch configuration and the device's
+//! limits.
 //!
 //! Metric names differ between chips; they are resolved once, when the values are collected. Not collected, not a
 //! number, and zero are three different readings.
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub enum Reading {
     /// Not collected.
     Missing,
-    /// Collected, but not a number: a ratio with a denominator of zero.
+    /// Collected, but not a number, i.e. a ratio with a denominator of zero.
     NotANumber,
     Is(Measured),
 }
@@ -24,7 +24,7 @@ pub enum Reading {
 /// A number and its origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// Metric name; for computed values, the concept's id.
+    /// Metric name; for computed values, the id of the concept.
     pub metric: Arc<str>,
     /// Value in `unit`.
     pub value: f64,
@@ -35,12 +35,12 @@ pub struct Measured {
 /// Amount of data collected for a launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
-    /// Only the launch and its duration: a timeline.
+    /// Only the launch and its duration, as in a timeline.
     #[default]
     Timeline,
-    /// Throughputs, launch, occupancy.
+    /// Throughputs, launch and occupancy.
     Basic,
-    /// Also data that distinguishes causes: sectors by instruction, samples of stalls.
+    /// Also data that distinguishes causes: sectors per instruction, stall samples.
     Detailed,
     /// Also stall cycles and traffic by kind.
     Full,
@@ -88,8 +88,7 @@ pub struct Facts {
     readings: HashMap<&'static str, Reading>,
 }
 
-/// Chip name in `metrics.toml` for a compute capability; `None` if unknown. For an unknown chip, metrics have the usual
-/// names.
+/// Chip name in `metrics.toml` for a compute capability; `None` if unknown. Unknown chips use the usual metric names.
 pub fn chip_name((major, minor): (u64, u64)) -> Option<&'static str> {
     Some(match (major, minor) {
         (7, 0 | 2) => "gv100",
@@ -106,7 +105,7 @@ pub fn chip_name((major, minor): (u64, u64)) -> Option<&'static str> {
     })
 }
 
-/// Section titles on ncu's pages, as prefixes of metric names in CSV details pages.
+/// Section titles on ncu's pages, which are prefixes of metric names in CSV details pages.
 const SECTION_TITLES: [(&str, &[&str]); 8] = [
     ("SpeedOfLight", &["GPU Speed Of Light Throughput", "GPU Speed Of Light"]),
     ("MemoryWorkloadAnalysis", &["Memory Workload Analysis"]),
@@ -118,14 +117,15 @@ const SECTION_TITLES: [(&str, &[&str]); 8] = [
     ("InstructionStats", &["Instruction Statistics"]),
 ];
 
-/// Returns true if a value is plausible: a counter is not negative and not beyond 2⁶⁰, and a unit does not exceed
-/// ten times its peak.
+/// Returns true if a value is plausible: a counter is neither negative nor beyond 2⁶⁰, and a unit does not exceed ten
+/// times its peak.
 fn is_plausible(value: f64, unit: &str) -> bool {
     value.is_finite() && (0.0..1.2e18).contains(&value) && (unit != "%" || value <= 1_000.0)
 }
 
-/// Combines several metrics as the concept specifies: `first` takes the first one present, `sum` adds up all of them,
-/// `any` adds up those present, and `max` takes the largest. `Missing` if none is present, or if `sum` lacks one.
+/// Combines several metrics as specified by the concept: `first` takes the first one present, `sum` adds up all of
+/// them, `any` adds up those present, and `max` takes the largest. `Missing` if none is present, or if `sum` does not
+/// have all of them.
 fn combine_metrics(lookup: &Lookup<'_>, names: &[String], how: &str) -> Reading {
     let mut seen = false;
     let mut found: Vec<Measured> = Vec::new();
@@ -188,11 +188,12 @@ impl Facts {
             out.readings.insert(&concept.id, read_concept(&lookup, concept, chip));
         }
         if result.kind != ResultKind::Kernel {
-            // A result of several kernels does not have a single grid or occupancy.
+            // A result for several kernels does not have a single grid or occupancy.
             out.readings.retain(|id, _| !LAUNCH.contains(id) && !id.starts_with("occupancy_limit"));
             return out;
         }
-        // Raw pages with few metrics contain the launch configuration in separate columns, not among the metrics.
+        // Raw pages with few metrics contain the launch configuration in separate columns rather than among the
+        // metrics.
         let product = |d: Option<[u32; 3]>| d.map(|d| d.iter().map(|&n| f64::from(n)).product::<f64>()).filter(|n| *n > 0.0);
         out.insert_missing("grid_size", product(result.grid), "block");
         out.insert_missing("block_size", product(result.block), "thread");
@@ -210,7 +211,7 @@ impl Facts {
         out
     }
 
-    /// Values of a launch in a timeline: its configuration, its duration and the device's limits.
+    /// Values for a launch in a timeline: its configuration, its duration and the device's limits.
     pub fn of_launch(config: &LaunchConfig, device: &Device, duration: Nanos) -> Self {
         let mut out = Self::default();
         out.insert_missing("duration", Some(duration.0 as f64).filter(|d| *d > 0.0), "nsecond");
@@ -234,7 +235,7 @@ impl Facts {
         out
     }
 
-    /// Sets the duration in ns, unless it is known already.
+    /// Sets the duration in ns, unless it is already known.
     pub fn with_duration(mut self, ns: Option<f64>) -> Self {
         self.insert_missing("duration", ns, "nsecond");
         self
@@ -262,7 +263,7 @@ impl Facts {
         self.readings.get(id).unwrap_or(&Reading::Missing)
     }
 
-    /// Value of a concept with its metric; `None` unless it is a number.
+    /// Returns the value of a concept with its metric; `None` if it is not a number.
     pub fn measured_value(&self, id: &str) -> Option<&Measured> {
         match self.reading(id) {
             Reading::Is(m) => Some(m),
@@ -274,17 +275,17 @@ impl Facts {
         self.measured_value(id).map(|m| m.value)
     }
 
-    /// Value of a percentage as a share, 0 to 1.
+    /// Returns a percentage as a share, 0 to 1.
     pub fn share(&self, id: &str) -> Option<f64> {
         self.get(id).map(|p| (p / 100.0).clamp(0.0, 1.0))
     }
 
-    /// A value that is greater than zero.
+    /// Returns a value that is greater than zero.
     pub fn positive_value(&self, id: &str) -> Option<f64> {
         self.get(id).filter(|v| *v > 0.0)
     }
 
-    /// Determines the amount of collected data from the concepts present.
+    /// Determines the amount of data collected from the concepts present.
     pub fn depth(&self) -> Depth {
         let has = |id: &str| self.get(id).is_some();
         if has("stall_wait") && (has("global_requests") || has("shared_bank_conflicts")) {
@@ -303,7 +304,7 @@ impl Facts {
         self.get("smem_per_block_static") == Some(0.0) && self.get("smem_per_block_dynamic") == Some(0.0)
     }
 
-    /// Ratio of the bytes between L1 and L2 to those of device memory: 1 for a plain stream, more if L2 provides the
+    /// Ratio of the bytes between L1 and L2 to those of device memory: 1 for a plain stream, higher if L2 serves the
     /// same bytes several times.
     pub fn l2_reuse(&self) -> Option<f64> {
         let moved = self.positive_value("l2_sectors_from_l1").map(|s| s * 32.0).or_else(|| self.positive_value("l1_l2_bytes"))?;
@@ -317,8 +318,8 @@ impl Facts {
         self.positive_value("dram_bytes").or_else(|| both().filter(|b| *b > 0.0)).or_else(by_rate)
     }
 
-    /// Returns true if writes are a quarter to three quarters of device memory's traffic: such a mix costs time. False
-    /// if unknown.
+    /// Returns true if writes make up a quarter to three quarters of device memory traffic: such a mix costs time.
+    /// False if unknown.
     pub fn has_mixed_traffic(&self) -> bool {
         self.get("dram_bytes_write").zip(self.dram_bytes()).is_some_and(|(w, all)| (0.25..0.75).contains(&(w / all)))
     }
@@ -327,25 +328,25 @@ impl Facts {
         self.positive_value("duration")
     }
 
-    /// Share of the kernel's cycles in which an average SM had work, 0 to 1; `None` if unknown. Computed as
+    /// Share of the kernel's cycles during which an average SM had work, 0 to 1; `None` if unknown. Computed as
     /// `sm__cycles_active.avg` over `gpc__cycles_elapsed.max`.
     pub fn active_share(&self) -> Option<f64> {
         let (active, elapsed) = (self.get("sm_active_cycles")?, self.positive_value("elapsed_cycles")?);
         Some((active / elapsed).clamp(0.0, 1.0))
     }
 
-    /// Blocks per SM; `None` if either is unknown.
+    /// Blocks per SM; `None` if either number is unknown.
     pub fn blocks_per_sm(&self) -> Option<f64> {
         Some(self.positive_value("grid_size")? / self.positive_value("sm_count")?)
     }
 
-    /// Mean number of active threads in an executed instruction, at most 32.
+    /// Mean number of active threads per executed instruction, at most 32.
     pub fn threads_per_instruction(&self) -> Option<f64> {
         self.positive_value("threads_per_inst")
             .or_else(|| Some(self.positive_value("source_threads")? / self.positive_value("source_warps")?))
     }
 
-    /// Mean number of active threads in an executed instruction, without threads that were predicated off.
+    /// Mean number of active threads per executed instruction, excluding threads that were predicated off.
     pub fn threads_not_off(&self) -> Option<f64> {
         self.positive_value("threads_per_inst_pred")
             .or_else(|| Some(self.positive_value("source_threads_on")? / self.positive_value("source_warps")?))

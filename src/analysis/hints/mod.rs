@@ -28,7 +28,7 @@ pub use speedup_model::{DemandReduction, Gain};
 
 use rule_context::Case;
 
-/// Returns all hints about a kernel, best first. Empty if the data is not sufficient.
+/// Returns all hints on a kernel, best first. Empty if there is not enough data.
 pub fn diagnose(facts: &Facts) -> Vec<Hint> {
     let case = Case::new(facts);
     let mut hints: Vec<Hint> = rules::RULES.iter().filter_map(|rule| rule(&case)).collect();
@@ -41,7 +41,7 @@ pub fn diagnose(facts: &Facts) -> Vec<Hint> {
         }
     }
     if !case.roofs_known() {
-        // An unmeasured unit may be near its peak, and warps may wait for it.
+        // An unmeasured unit may be near its peak, in which case warps may be waiting for it.
         for hint in hints.iter_mut().filter(|h| !h.id.is_bound()) {
             let waits = matches!(
                 hint.id,
@@ -55,14 +55,14 @@ pub fn diagnose(facts: &Facts) -> Vec<Hint> {
     }
     for hint in &mut hints {
         hint.details.gain = after::predict_gain(&hint.details.relief, &case);
-        // Without counters the remaining demand is unknown.
+        // Without counters, the remaining demand is unknown.
         if case.demand.busiest_unit().is_none() {
             hint.details.gain = Gain { at_most: hint.stake, expected: None, left: String::new() };
         }
     }
     let mut hints = rank::rank_hints(hints);
     if (case.is_short() || facts.duration_ns().is_none()) && facts.depth() > Depth::Timeline {
-        // Percentages of a kernel below 20 µs are not steady; a kernel of unknown duration may be as short.
+        // Percentages are not reliable for kernels below 20 µs; a kernel of unknown duration may be that short.
         for hint in &mut hints {
             if hint.id != Diagnosis::LaunchOverhead {
                 hint.sure = hint.sure.max(Sure::Likely);

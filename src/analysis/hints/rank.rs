@@ -1,5 +1,5 @@
-//! Order of hints: the costliest first, with effects under their causes. The verdict that a kernel is near its roof
-//! comes first, unless a cause is worth more than a tenth of the kernel's time.
+//! Order of hints: costliest first, with effects under their causes. The verdict that a kernel is near its roof comes
+//! first, unless a cause is worth more than a tenth of the kernel's time.
 
 use super::hint::{Hint, LEAST, OUTRANKS_HEALTHY, Severity, Sure};
 use crate::analysis::finding::{move_under_causes, sort_by_cost};
@@ -13,8 +13,8 @@ pub fn rank_hints(mut hints: Vec<Hint>) -> Vec<Hint> {
     hints
 }
 
-/// Puts the verdict of a kernel near its roof first if no cause is worth a tenth of its time; otherwise, it follows
-/// these causes and no longer counts as healthy.
+/// Puts the verdict that a kernel is near its roof first if no cause is worth a tenth of its time; otherwise, the
+/// verdict follows these causes and no longer counts as healthy.
 fn place_verdict(hints: &mut Vec<Hint>) {
     let Some(at) = hints.iter().position(|h| h.severity == Severity::Healthy) else { return };
     let mut verdict = hints.remove(at);
@@ -41,7 +41,7 @@ mod tests {
         hints.iter().map(|h| h.id.id()).collect()
     }
 
-    /// An effect is never the cause of its own cause: hints in such a cycle would get lost.
+    /// An effect must never be the cause of its own cause: hints in such a cycle would get lost.
     #[test]
     fn effects_never_run_in_a_circle() {
         let effects = |cause: D| cause.effects().iter().flat_map(|e| e.1.iter().copied());
@@ -62,7 +62,7 @@ mod tests {
         let out = rank_hints(vec![hint(D::MemoryLatency, 0.4), hint(D::Uncoalesced, 0.5), hint(D::Barriers, 0.2)]);
         assert_eq!(ids(&out), ["uncoalesced-global", "barrier-stalls"]);
         assert_eq!(out[0].effects, [(D::MemoryLatency, "memory-latency".to_owned())]);
-        // A cause that explains little does not hide a larger effect.
+        // A cause that explains only a little does not hide a larger effect.
         let out = rank_hints(vec![hint(D::MemoryLatency, 0.6), hint(D::Uncoalesced, 0.1)]);
         assert_eq!(ids(&out), ["memory-latency", "uncoalesced-global"]);
     }

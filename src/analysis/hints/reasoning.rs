@@ -1,5 +1,5 @@
-//! Reasoning from the numbers to the hints, in sentences: duration, part of the GPU that had work, busiest unit, stall
-//! reasons. The order follows the questions that a person would ask.
+//! Reasoning from the numbers to the hints, in sentences: duration, share of the GPU that had work, busiest unit, stall
+//! reasons. The order is that in which a user would ask.
 
 use super::bottleneck::find_bottleneck;
 use super::limits::{AT_LIMIT, MAY_LIMIT};
@@ -7,7 +7,8 @@ use super::metric_values::Facts;
 use super::rule_context::{Case, format_percent};
 use crate::model::Nanos;
 
-/// Returns the sentences. If the numbers for a question are missing, its sentence names the section to collect.
+/// Returns the sentences. If the numbers needed to answer a question are missing, the sentence names the section to
+/// collect.
 pub fn reasoning_sentences(facts: &Facts) -> Vec<String> {
     let case = Case::new(facts);
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! One kernel prepared for the rules: metric values, demand per unit, stalls.
+//! One kernel, prepared for the rules: metric values, demand per unit, stalls.
 
 use super::hint::{Evidence, Threshold};
 use super::metric_values::{Depth, Facts};
@@ -9,26 +9,26 @@ use crate::analysis::catalog::builtin_catalog;
 #[derive(Debug)]
 pub struct Case<'a> {
     pub facts: &'a Facts,
-    /// Demand per unit.
+    /// Demand by unit.
     pub demand: Demand,
-    /// Stall reasons of the warps, if collected.
+    /// Warp stall reasons, if collected.
     pub stalls: Option<Stalls>,
-    /// Share of the cycles in which the mean SM had work; 1 if unknown.
+    /// Share of the cycles during which an average SM had work; 1 if unknown.
     pub active: f64,
 }
 
-/// Formats a share as percent: `87%`, `7.3%`.
+/// Formats a share as a percentage: `87%`, `7.3%`.
 pub fn format_percent(share: f64) -> String {
     let p = share * 100.0;
     if p != 0.0 && p.abs() < 9.95 { format!("{p:.1}%") } else { format!("{p:.0}%") }
 }
 
-/// The metric's name; empty for values computed from the launch, which are named by their concept.
+/// Name of the metric; empty for values computed from the launch, which are named after their concept.
 fn metric_name(metric: &str, concept: &str) -> String {
     if metric == concept { String::new() } else { metric.to_owned() }
 }
 
-/// Suffix that states the discount of a bound, if there is one.
+/// Suffix that states the discount on a bound, if there is one.
 pub fn discount_note(part: f64) -> String {
     if part >= 0.995 {
         String::new()
@@ -47,7 +47,7 @@ impl<'a> Case<'a> {
         self.facts.depth()
     }
 
-    /// The busiest unit's share of its peak while the SMs have work.
+    /// Share of its peak that the busiest unit reaches while the SMs have work.
     pub fn peak(&self) -> f64 {
         self.demand.peak_active(self.active)
     }
@@ -57,21 +57,21 @@ impl<'a> Case<'a> {
         Demand::waiting_counts(self.peak())
     }
 
-    /// Returns true if both roofs of a kernel are known, by unit or as totals. Otherwise, any unit may be near its
-    /// peak.
+    /// Returns true if both roofs of a kernel are known, either per unit or as totals. Otherwise, any unit may be near
+    /// its peak.
     pub fn roofs_known(&self) -> bool {
         let has = |units: &[Unit]| units.iter().any(|u| self.demand.get(*u).is_some());
         let sm = self.facts.get("sm_throughput").is_some() || has(&[Unit::Issue]);
         sm && (self.facts.get("memory_throughput").is_some() || has(&[Unit::Dram, Unit::Memory]))
     }
 
-    /// Gain from ending waits that take `share` of the SMs' busy cycles: at most that share, and at most until the
+    /// Gain from eliminating waits that take `share` of the SMs' busy cycles: at most that share, and at most until the
     /// busiest unit is the limit. Waiting for a unit near its peak counts less (see [`Demand::waiting_counts`]).
     pub fn waiting_gain(&self, share: f64) -> f64 {
         self.active * share.min(1.0 - self.peak()).max(0.0) * self.waiting_counts()
     }
 
-    /// Describes the bound of the gain from less waiting.
+    /// Describes the bound on the gain from less waiting.
     pub fn waiting_bound(&self, share: f64) -> String {
         let most = match self.demand.busiest_unit() {
             Some(next) if 1.0 - self.peak() < share => {
@@ -87,13 +87,13 @@ impl<'a> Case<'a> {
         format!("{most}{busy}{}", discount_note(self.waiting_counts()))
     }
 
-    /// Weight of the gain from relieving a unit: 1 from 80 % of its peak on, 0 up to 60 %, linear in between. The
+    /// Weight of the gain from relieving a unit: 1 from 80 % of its peak on, 0 up to 60 %, linear in between. It is the
     /// complement of [`Demand::waiting_counts`].
     pub fn binding_weight(share: f64) -> f64 {
         ((share - 0.6) / 0.2).clamp(0.0, 1.0)
     }
 
-    /// Gain if a unit of the SMs works at its peak while they have work; cycles without work have separate causes.
+    /// Gain if an SM unit runs at its peak while the SMs have work; cycles without work have separate causes.
     pub fn headroom(&self, share: f64) -> f64 {
         (self.active - share).max(0.0) * Self::binding_weight(share)
     }
@@ -108,12 +108,12 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// A measured value as evidence; `None` if it was not collected.
+    /// Returns a measured value as evidence; `None` if it was not collected.
     pub fn metric_evidence(&self, id: &str, threshold: Option<Threshold>) -> Option<Evidence> {
         let measured = self.facts.measured_value(id)?;
         let concept = builtin_catalog().find_concept(id)?;
         let threshold = threshold.filter(|t| t.is_met(measured.value));
-        // Zero is evidence only with a threshold.
+        // Zero counts as evidence only if there is a threshold.
         if measured.value == 0.0 && threshold.is_none() {
             return None;
         }
@@ -122,24 +122,24 @@ impl<'a> Case<'a> {
             concept: &concept.id,
             metric: metric_name(&measured.metric, &concept.id),
             value: measured.value,
-            // Reports use the unit byte for counts of sectors.
+            // Reports give sector counts the unit byte.
             unit: if concept.unit == "sector" { concept.unit.as_str().into() } else { measured.unit.clone().into() },
             threshold,
             section: concept.section.as_deref(),
         })
     }
 
-    /// A value computed from several metrics, as evidence.
+    /// Returns a value computed from several metrics as evidence.
     pub fn computed_evidence(&self, label: &str, value: f64, unit: &'static str, threshold: Option<Threshold>) -> Option<Evidence> {
         Evidence::from_value(label, value, unit, threshold)
     }
 
-    /// A unit's demand, as evidence.
+    /// Returns a unit's demand as evidence.
     pub fn unit_evidence(&self, unit: Unit, threshold: Option<Threshold>) -> Option<Evidence> {
         self.metric_evidence(self.demand.find_unit(unit)?.concept, threshold)
     }
 
-    /// A stall reason's share, as evidence.
+    /// Returns the share of a stall reason as evidence.
     pub fn stall_evidence(&self, reason: &str, threshold: Option<Threshold>) -> Option<Evidence> {
         let stalls = self.stalls.as_ref()?;
         let id = stalls.concept_id(reason);
@@ -160,7 +160,7 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// Returns true if the launch is so short that percentages are not steady.
+    /// Returns true if the launch is so short that percentages are not reliable.
     pub fn is_short(&self) -> bool {
         self.facts.duration_ns().is_some_and(|ns| ns < super::limits::STEADY_NS)
     }

@@ -1,4 +1,4 @@
-//! Predicted gain of a change, and the demand that it removes.
+//! Predicted gain from a change, and the demand that it removes.
 
 use super::unit_throughput::Unit;
 
@@ -7,15 +7,15 @@ use super::unit_throughput::Unit;
 pub struct Gain {
     /// Upper bound, 0 to 1.
     pub at_most: f64,
-    /// Expected minimum and maximum, if counters give an estimate; `None` if the amount depends on the change.
+    /// Expected minimum and maximum, if counters allow an estimate; `None` if the amount depends on the change.
     pub expected: Option<(f64, f64)>,
-    /// Limit that remains after the change, in words.
+    /// Description of the limit that remains after the change.
     pub left: String,
 }
 
 impl Gain {
-    /// Middle of the expected gain, by the geometric mean of both times after the change. Without an estimate, half of
-    /// the bound.
+    /// Middle of the expected gain, from the geometric mean of both times after the change. Without an estimate, half
+    /// of the bound.
     pub fn expected_middle(&self) -> f64 {
         self.expected.map_or(self.at_most / 2.0, |(least, most)| 1.0 - ((1.0 - least) * (1.0 - most)).sqrt())
     }
@@ -30,17 +30,17 @@ impl Gain {
     }
 }
 
-/// Converts a share to whole percent; at most 99, because some time of every kernel remains.
+/// Converts a share to a whole percentage; at most 99, because some of every kernel's time remains.
 pub fn whole_percent(share: f64) -> f64 {
     (share * 100.0).round().min(99.0)
 }
 
-/// Effect of a rule's change on the demand of units and on the time.
+/// Effect of a recommended change on the units' demand and on the time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DemandReduction {
-    /// Remaining part of a unit's work, 0 to 1; units that are not listed keep all of it.
+    /// Remaining fraction of a unit's work, 0 to 1; units that are not listed keep all of it.
     left: Vec<(Unit, f64)>,
-    /// Time after the change relative to the time before it, at best and at worst.
+    /// Time after the change relative to the time before, at best and at worst.
     pub time: Option<(f64, f64)>,
     /// True if the kernel can be fused with another, which removes its start and end.
     pub fused: bool,
@@ -52,7 +52,7 @@ impl DemandReduction {
         Self::default()
     }
 
-    /// Sets the remaining part of a unit's work.
+    /// Sets the remaining fraction of a unit's work.
     pub fn with_left(mut self, unit: Unit, part: f64) -> Self {
         self.left.push((unit, part.clamp(0.0, 1.0)));
         self
@@ -63,12 +63,12 @@ impl DemandReduction {
         units.iter().fold(self, |relief, unit| relief.with_left(*unit, 0.0))
     }
 
-    /// Sets the time after the change relative to the time before it, from `best` to `spread` times that.
+    /// Sets the time after the change relative to the time before, from `best` to `spread` times that.
     pub fn with_time(self, best: f64, spread: f64) -> Self {
         self.with_time_range(best, best * spread)
     }
 
-    /// Sets the time after the change relative to the time before it, at best and at worst.
+    /// Sets the time after the change relative to the time before, at best and at worst.
     pub fn with_time_range(mut self, best: f64, worst: f64) -> Self {
         self.time = Some((best, worst));
         self
@@ -80,7 +80,7 @@ impl DemandReduction {
         self
     }
 
-    /// Remaining part of a unit's work.
+    /// Remaining fraction of a unit's work.
     pub fn remaining_part(&self, unit: Unit) -> f64 {
         self.left.iter().filter(|l| l.0 == unit).map(|l| l.1).fold(1.0, f64::min)
     }

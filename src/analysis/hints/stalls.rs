@@ -1,10 +1,10 @@
-//! Stall reasons of warps, as shares of the cycles between two instructions of a warp. By Little's law, the rate of
-//! instructions is the number of warps divided by these cycles: without a stall that takes a share *s* of them, the
-//! same warps issue 1/(1−*s*) times as many instructions.
+//! Warp stall reasons, as shares of the cycles between two instructions of a warp. By Little's law, the instruction
+//! rate is the number of warps divided by these cycles: without a stall that takes a share *s* of them, the same warps
+//! issue 1/(1−*s*) times as many instructions.
 
 use super::metric_values::Facts;
 
-/// Stall reasons: the ids of `stall_…` (cycles) and `pcsamp_…` (samples) concepts without their prefix.
+/// Stall reasons: the ids of `stall_…` (cycles) and `pcsamp_…` (samples) concepts, without the prefix.
 pub const REASONS: [&str; 19] = [
     "long_scoreboard",
     "short_scoreboard",
@@ -36,13 +36,13 @@ pub struct Stalls {
 }
 
 impl Stalls {
-    /// Reads stall cycles if they were collected, else samples; `None` without either.
+    /// Reads stall cycles if they were collected, otherwise samples; `None` if there are neither.
     pub fn from_facts(facts: &Facts) -> Option<Self> {
         let collect = |from: &'static str| {
             let all: Vec<(&'static str, f64)> =
                 REASONS.iter().filter_map(|r| Some((*r, facts.get(&format!("{from}_{r}"))?.max(0.0)))).collect();
             let total: f64 = all.iter().map(|r| r.1).sum();
-            // Shares are meaningless without the main reasons, or from few samples.
+            // Shares are meaningless without the main reasons, or with few samples.
             let enough = if from == "pcsamp" { total >= LEAST_SAMPLES } else { total > 0.0 };
             (MAIN.iter().all(|m| all.iter().any(|r| r.0 == *m)) && enough)
                 .then(|| Self { shares: all.into_iter().map(|(r, v)| (r, v / total)).collect(), from })
@@ -59,17 +59,17 @@ impl Stalls {
         reasons.iter().map(|r| self.share(r)).sum()
     }
 
-    /// The largest of some reasons.
+    /// Returns the reason with the largest share.
     pub fn largest_reason<'a>(&self, reasons: &[&'a str]) -> &'a str {
         reasons.iter().copied().max_by(|a, b| self.share(a).total_cmp(&self.share(b))).unwrap_or("")
     }
 
-    /// The concept behind a reason.
+    /// Id of the concept for a reason.
     pub fn concept_id(&self, reason: &str) -> String {
         format!("{}_{reason}", self.from)
     }
 
-    /// Reasons by share, the largest first.
+    /// Reasons by share, largest first.
     pub fn ranked_reasons(&self) -> Vec<(&'static str, f64)> {
         let mut all = self.shares.clone();
         all.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -77,7 +77,7 @@ impl Stalls {
     }
 }
 
-/// Reasons that every chip has and that are the largest for most kernels.
+/// Reasons that exist on every chip and that are the largest for most kernels.
 const MAIN: [&str; 8] =
     ["long_scoreboard", "short_scoreboard", "math_pipe_throttle", "mio_throttle", "barrier", "wait", "selected", "not_selected"];
 

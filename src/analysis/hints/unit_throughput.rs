@@ -1,17 +1,16 @@
 //! Demand per unit: the minimum share of the kernel's time that a unit needs, which equals its utilization over the
-//! whole kernel, relative to its peak. A kernel takes at least as long as its busiest unit needs, which bounds the gain
-//! of any change.
+//! whole kernel relative to its peak. A kernel takes at least as long as its busiest unit needs, which bounds the gain
+//! from any change.
 
 use super::metric_values::Facts;
 
-/// A unit of the GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     Dram,
     L2,
-    /// L1/TEX, its data stage included.
+    /// L1/TEX, including its data stage.
     L1,
-    /// Part of the data stage used by shared memory.
+    /// Portion of the data stage used by shared memory.
     Shared,
     /// Load/store pipe.
     Lsu,
@@ -28,9 +27,9 @@ pub enum Unit {
     /// Special functions, conversions.
     Xu,
     Tensor,
-    /// The busiest unit of the SM, if the report does not name it.
+    /// Busiest unit of the SM, if the report does not identify it.
     Sm,
-    /// The busiest level of memory, if the report does not name it.
+    /// Busiest memory level, if the report does not identify it.
     Memory,
 }
 
@@ -53,7 +52,7 @@ const UNITS: [(Unit, &str, &str, &str); 15] = [
     (Unit::Memory, "memory_throughput", "some level of memory", "memory"),
 ];
 
-/// Equivalent concepts relative to the SM's active cycles, for reports without the concepts in `UNITS`.
+/// Equivalent concepts relative to the SM's active cycles, for reports that do not contain the concepts in `UNITS`.
 const ACTIVE: [(Unit, &str); 8] = [
     (Unit::Lsu, "pipe_lsu"),
     (Unit::Issue, "issue_slots_busy"),
@@ -102,13 +101,13 @@ impl Demand {
             // The counter also includes wavefronts of other loads.
             all.retain(|b| b.unit != Unit::Shared);
         }
-        // If loads, stores and atomics of shared memory were counted separately, exclude shuffles and stores
-        // to global memory.
+        // If loads, stores and atomics to shared memory were counted separately, exclude shuffles and stores to global
+        // memory.
         if let (Some(share), Some(b)) = (facts.share("busy_shared_access"), all.iter_mut().find(|b| b.unit == Unit::Shared)) {
             *b = Busy { unit: Unit::Shared, share, concept: "busy_shared_access" };
         }
-        // A stream passes L2 once: L2's figure, which adds up both directions, contains no more information than that
-        // of device memory.
+        // A stream passes through L2 once: L2's figure, which adds up both directions, contains no more information
+        // than that of device memory.
         if all.iter().any(|b| b.unit == Unit::Dram && b.share >= TAKES_PART) && Self::is_stream(facts) {
             all.retain(|b| b.unit != Unit::L2);
         }
@@ -144,24 +143,24 @@ impl Demand {
         self.find_unit(unit).map(|b| b.share)
     }
 
-    /// All units, the busiest first.
+    /// All units, busiest first.
     pub fn ranked_units(&self) -> Vec<Busy> {
         let mut all = self.all.clone();
         all.sort_by(|a, b| b.share.total_cmp(&a.share));
         all
     }
 
-    /// The busiest known unit.
+    /// Busiest known unit.
     pub fn busiest_unit(&self) -> Option<Busy> {
         self.busiest_except(&[])
     }
 
-    /// The busiest known unit other than `units`.
+    /// Busiest known unit other than `units`.
     pub fn busiest_except(&self, units: &[Unit]) -> Option<Busy> {
         self.all.iter().filter(|b| !units.contains(&b.unit)).copied().max_by(|a, b| a.share.total_cmp(&b.share))
     }
 
-    /// Share of the busiest unit; 0 if no unit is known, so that nothing is bounded.
+    /// Share of the busiest unit; 0 if no unit is known, which imposes no bound.
     pub fn peak_share(&self) -> f64 {
         self.busiest_unit().map_or(0.0, |b| b.share)
     }
@@ -176,28 +175,28 @@ impl Demand {
 
     /// Weight of waiting as a cause, given the utilization of the busiest unit: 1 up to 60 % of its peak, 0 from 80 %
     /// on, linear in between. If a unit is near its peak, all warps wait for it, and waiting is only an effect. Both
-    /// percentages are from NVIDIA's `SpeedOfLight` rule, which calls a kernel with everything below 60 % a latency
-    /// problem and one from 80 % on a throughput problem.
+    /// percentages are from NVIDIA's `SpeedOfLight` rule, which considers a kernel with everything below 60 %
+    /// latency-bound and one from 80 % on throughput-bound.
     pub fn waiting_counts(peak: f64) -> f64 {
         ((0.8 - peak) / 0.2).clamp(0.0, 1.0)
     }
 }
 
-/// Share of its peak from which device memory contributes to a kernel's waiting. Below, its bytes do not indicate L2's
-/// work.
+/// Share of its peak at which device memory contributes to a kernel's waiting. Below it, the bytes moved do not
+/// indicate L2's work.
 const TAKES_PART: f64 = 0.4;
 
 /// Maximum ratio of L2 bytes to device memory bytes without reuse: streams in the available reports have 1.00 to 1.09,
-/// kernels that reuse data in L2 have 1.5 and more.
+/// kernels that reuse data in L2 have 1.5 or more.
 const STREAM: f64 = 1.2;
 
-/// A compute or memory figure must exceed the busiest collected unit by more than this before a unit that was not
-/// collected is assumed to be the busiest.
+/// Minimum margin by which a compute or memory figure must exceed the busiest collected unit for a unit that was not
+/// collected to be assumed the busiest.
 const UNNAMED: f64 = 0.05;
 
 /// NVIDIA's figures for compute and memory are maxima over many units. If one exceeds all units collected by name, a
-/// unit that was not collected is the busiest. The pipe for barriers and addresses (ADU) is excluded, because it
-/// does not bind work.
+/// unit that was not collected is the busiest. The pipe for barriers and addresses (ADU) is excluded, because it does
+/// not limit work.
 fn unnamed_units(facts: &Facts, named: &[Busy], l2: f64) -> Vec<Busy> {
     let most = |units: &dyn Fn(Unit) -> bool| named.iter().filter(|b| units(b.unit)).map(|b| b.share).fold(0.0, f64::max);
     let far = |u: Unit| matches!(u, Unit::Dram | Unit::L2 | Unit::L1 | Unit::Shared);

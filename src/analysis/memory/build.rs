@@ -9,7 +9,7 @@ use super::usage::{DeviceUsage, Free, Usage};
 use crate::model::{Cancel, Profile, units};
 use std::collections::BTreeMap;
 
-/// Analyses how a program uses memory; `None` if the report has no memory data or the analysis was cancelled.
+/// Analyzes how a program uses memory; `None` if the report has no memory data or if cancelled.
 pub fn analyze_usage(profile: &Profile, cancel: &Cancel) -> Option<Usage> {
     if profile.memory.is_empty() {
         return None;
@@ -37,11 +37,11 @@ pub fn analyze_usage(profile: &Profile, cancel: &Cancel) -> Option<Usage> {
     (!devices.is_empty()).then_some(Usage { sites, devices })
 }
 
-/// Maximum number of events to analyse as part of another command, which requires less than half a second.
+/// Maximum number of events to analyze as part of another command, so that it takes less than half a second.
 const FEW: usize = 500_000;
 
-/// Memory findings, as id and headline, on device number `device` or on all devices; an error message if the analysis
-/// would take long.
+/// Returns the memory findings, as id and headline, for device number `device` or all devices; an error message if the
+/// analysis would take too long.
 pub fn summarize_findings(profile: &Profile, device: Option<u32>, cancel: &Cancel) -> Result<Vec<(&'static str, String)>, String> {
     let events = profile.memory.events.len();
     if events > FEW {
@@ -72,7 +72,7 @@ fn private_pools(profile: &Profile, device: Option<u32>) -> Vec<((u64, u64), u64
 
 fn free_memory(profile: &Profile, device: Option<u32>) -> Option<Free> {
     let mut out = Free::default();
-    // Free memory in a private pool is kept for its CUDA graph.
+    // Free memory in a private pool is reserved for its CUDA graph.
     for piece in space::free_pieces(profile, device, None)?.iter().filter(|p| p.pool == (0, 0)) {
         let sum = if piece.whole { &mut out.whole } else { &mut out.split };
         *sum = sum.saturating_add(piece.size);

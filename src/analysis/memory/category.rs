@@ -1,5 +1,5 @@
-//! Purpose of memory, by the allocating code and the lifetime. `PyTorch`'s records do not contain it. We use the usual
-//! heuristics, which misclassify a parameter that is created in an unusual way.
+//! Purpose of memory, inferred from the allocating code and the lifetime. `PyTorch` does not record it. We use the
+//! usual heuristics, which misclassify a parameter that is created in an unusual way.
 
 use super::ledger::{Ledger, Life};
 use super::sites::Sites;
@@ -14,9 +14,9 @@ pub enum Category {
     Parameters,
     Gradients,
     OptimizerState,
-    /// Allocated in the forward pass, freed in the backward pass or after it.
+    /// Allocated in the forward pass, and freed during or after the backward pass.
     Activations,
-    /// Freed soon.
+    /// Freed shortly after allocation.
     Temporary,
     Other,
 }
@@ -35,7 +35,7 @@ impl Category {
     }
 }
 
-/// Purpose of an allocation as its stack suggests.
+/// Purpose of an allocation as suggested by its stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hint {
     Module,
@@ -51,13 +51,13 @@ pub struct Categories<'a> {
     steps: &'a Steps,
     /// Purpose suggested by each stack, indexed by stack.
     hints: Vec<Hint>,
-    /// Lifetime up to which an allocation is temporary, ns.
+    /// Maximum lifetime of a temporary allocation, ns.
     soon: i64,
-    /// Time of the first stack with autograd's engine; `None` without such a stack.
+    /// Time of the first stack that contains autograd's engine; `None` if there is none.
     backward: Option<i64>,
 }
 
-/// Lifetime up to which an allocation is temporary, as a share of a step.
+/// Maximum lifetime of a temporary allocation, as a share of a step.
 const SOON: f64 = 0.05;
 
 impl<'a> Categories<'a> {
@@ -74,7 +74,7 @@ impl<'a> Categories<'a> {
         let hint = self.hints.get(life.stack as usize).copied();
         let start = (life.start != NONE).then(|| self.ledger.event_time(life.start));
         let end = (life.end != NONE).then(|| self.ledger.event_time(life.end));
-        // True if the memory is held into another step.
+        // True if the memory is still held in another step.
         let across = match (start, end) {
             (Some(start), Some(end)) => self.steps.step_at(start) != self.steps.step_at(end),
             (None, _) | (_, None) => true,
@@ -85,7 +85,7 @@ impl<'a> Categories<'a> {
             (_, Some(start), Some(end)) if end - start <= self.soon => Category::Temporary,
             (Some(Hint::Optimizer), ..) => Category::Temporary,
             (Some(Hint::Backward), ..) => Category::Gradients,
-            // Python's stack ends where autograd's engine begins; other threads allocate without a stack, too.
+            // Python's stack ends where autograd's engine begins; other threads also allocate without a stack.
             (None, Some(start), _) if self.backward.is_some_and(|b| start >= b) => Category::Gradients,
             (Some(Hint::Forward), ..) => Category::Activations,
             (None, None, _) => Category::Earlier,
@@ -94,7 +94,8 @@ impl<'a> Categories<'a> {
     }
 }
 
-/// Returns true if a stack computes gradients: it contains `backward()` itself, or a callee of autograd's engine.
+/// Returns true if a stack computes gradients: it contains `backward()` itself, or a function called by autograd's
+/// engine.
 fn goes_back(sites: &Sites, stack: u32) -> bool {
     sites.stacks.frames_of(stack).any(|f| {
         let (file, function) = (&*f.file, &*f.function);

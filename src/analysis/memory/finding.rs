@@ -1,4 +1,4 @@
-//! Findings on a program's use of memory.
+//! Findings about a program's memory usage.
 
 use crate::analysis::finding::{Finding, FindingId};
 
@@ -15,7 +15,7 @@ pub enum MemoryVerdict {
 impl MemoryVerdict {
     pub const ALL: [Self; 5] = [Self::OutOfMemory, Self::Growth, Self::Fragmentation, Self::Peak, Self::Churn];
 
-    /// Identifier for scripts.
+    /// Stable identifier for scripts.
     pub fn id(self) -> &'static str {
         match self {
             Self::OutOfMemory => "out-of-memory",
@@ -31,15 +31,15 @@ impl MemoryVerdict {
     }
 }
 
-/// A problem in a program's use of memory; its cost is a share of the memory concerned.
+/// A problem in a program's memory usage; its cost is a share of the memory concerned.
 pub type MemoryFinding = Finding<MemoryVerdict>;
 
-/// Location of a memory finding.
+/// Sites and time to which a memory finding refers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Holders {
-    /// Subtype for scripts, if there are several.
+    /// Subtype of the finding for scripts, if there are several.
     pub kind: Option<&'static str>,
-    /// Sites with their bytes, the largest first.
+    /// Sites with their bytes, largest first.
     pub sites: Vec<(u32, u64)>,
     /// Time at which the finding is visible, ns.
     pub time: Option<i64>,

@@ -1,5 +1,5 @@
-//! Distinguishes repetitions within one pass, such as layers or the parameters of an optimizer, from steps, each of
-//! which runs all of the code.
+//! Distinguishes repetitions within a single pass, such as layers or the parameters of an optimizer, from steps, each
+//! of which runs all of the code.
 
 use super::ledger::Ledger;
 use super::sites::Sites;
@@ -7,15 +7,15 @@ use crate::model::api_call::NONE;
 use crate::model::{Frame, Profile};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Share of the repetitions below which code counts as run by few of them.
+/// Maximum share of the repetitions for code to count as run by few of them.
 const FEW: f64 = 1.0 / 3.0;
 
-/// Returns true if a function is the body of a module, according to its name in `PyTorch`.
+/// Returns true if a function is the body of a module, by its name in `PyTorch`.
 fn is_forward(frame: &Frame) -> bool {
     frame.function.as_ref() == "forward"
 }
 
-/// Returns true if a stack is inside a model or an optimizer, by PyTorch's names for their methods.
+/// Returns true if a stack is inside a model or an optimizer, by PyTorch's method names.
 pub fn is_in_model(sites: &Sites, stack: u32) -> bool {
     sites.stacks.frames_of(stack).any(|f| {
         is_forward(f)
@@ -26,9 +26,9 @@ pub fn is_in_model(sites: &Sites, stack: u32) -> bool {
     })
 }
 
-/// Returns true if repetitions that begin at these times are parts of one pass: they are within one range that PyTorch
-/// marked as a step, more happens outside them than in them, or the last one continues into code of the same `forward`
-/// that the others do not run.
+/// Returns true if repetitions that start at these times are parts of one pass: they are within one range that PyTorch
+/// marked as a step, more happens outside of them than inside, or the last one continues into code of the same
+/// `forward` that the others do not run.
 pub fn of_one_pass(profile: &Profile, sites: &Sites, ledger: &Ledger, starts: &[i64]) -> bool {
     let (Some(&first), Some(&last)) = (starts.first(), starts.last()) else { return false };
     let at = |time: i64| ledger.times.partition_point(|&t| t < time);
@@ -46,8 +46,8 @@ pub fn of_one_pass(profile: &Profile, sites: &Sites, ledger: &Ledger, starts: &[
     goes_on(sites, ledger, starts)
 }
 
-/// Returns true if more blocks come and go before the first or after the last repetition than within them. Blocks that
-/// stay, such as a model that is loaded, do not count.
+/// Returns true if more blocks are allocated and freed before the first or after the last repetition than within them.
+/// Blocks that stay, such as those of a model being loaded, do not count.
 fn mostly_outside(ledger: &Ledger, from: usize, to: usize) -> bool {
     let (mut within, mut outside) = (0_usize, 0_usize);
     for life in ledger.lives.iter().filter(|l| l.start != NONE && l.end != NONE) {
@@ -61,7 +61,7 @@ fn mostly_outside(ledger: &Ledger, from: usize, to: usize) -> bool {
     outside > within
 }
 
-/// Returns true if the last repetition runs lines of the outermost `forward` that few others run: the end of a model
+/// Returns true if the last repetition runs lines of the outermost `forward` that few others run: the part of a model
 /// after its layers.
 fn goes_on(sites: &Sites, ledger: &Ledger, starts: &[i64]) -> bool {
     let outermost: Vec<Option<&Frame>> = (0..u32::try_from(sites.stacks.len()).unwrap_or(0))

@@ -4,12 +4,12 @@ use crate::model::api_call::NONE;
 use crate::model::{BlockState, MemoryKind, MemoryLevel, Nanos, Profile, units};
 use rustc_hash::FxHashMap;
 
-/// A piece of memory, from its allocation to its free.
+/// A block of memory, from allocation to free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Life {
-    /// Allocation, as an index into [`Ledger::times`]; [`NONE`] for an allocation before the report began.
+    /// Allocation event, as an index into [`Ledger::times`]; [`NONE`] if it was allocated before the report began.
     pub start: u32,
-    /// Free, as an index into [`Ledger::times`]; [`NONE`] if the memory is still held at the end.
+    /// Free event, as an index into [`Ledger::times`]; [`NONE`] if the memory is still held at the end.
     pub end: u32,
     pub bytes: u64,
     /// Index of the stack; [`NONE`] if unknown.
@@ -17,7 +17,7 @@ pub struct Life {
 }
 
 impl Life {
-    /// Returns true if the memory is held after the event with index `at`.
+    /// Returns true if the memory is still held after the event with index `at`.
     pub fn is_held_at(&self, at: u32) -> bool {
         (self.start == NONE || self.start <= at) && (self.end == NONE || self.end > at)
     }
@@ -33,7 +33,7 @@ impl Life {
     }
 }
 
-/// An allocation or free requested from the driver.
+/// An allocation from the driver, or a free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// Time, ns.
@@ -41,23 +41,23 @@ pub struct Asked {
     pub address: u64,
     /// Negative for a free.
     pub bytes: i64,
-    /// Number of the ledger's events before this request.
+    /// Number of events in the ledger before this request.
     pub after: u32,
-    /// Bytes of the allocator's blocks that were allocated or waiting for a stream at the time of the request.
+    /// Bytes in the allocator's blocks that were allocated or waiting for a stream at the time of the request.
     pub active: i64,
 }
 
-/// A time, ns, and the bytes from then on.
+/// A time, ns, and the number of bytes from then on.
 pub type Point = (i64, u64);
 
-/// Allocations and frees of one device.
+/// Allocations and frees on one device.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     /// Index into [`Profile::devices`].
     pub device: Option<u32>,
-    /// Source of the events: a framework's allocator if there is one, or else the driver.
+    /// Source of the events: a framework's allocator if there is one, otherwise the driver.
     pub level: MemoryLevel,
-    /// True if the report has times; otherwise event numbers replace them.
+    /// True if the report has times; otherwise, event numbers take their place.
     pub timed: bool,
     /// Time of each event, ns.
     pub times: Vec<i64>,
@@ -65,13 +65,13 @@ pub struct Ledger {
     pub bytes: Vec<u64>,
     /// Bytes allocated before the first event.
     pub before: u64,
-    /// Allocations by index of their start; allocations from before the report come first.
+    /// Allocations in order of start; allocations from before the report come first.
     pub lives: Vec<Life>,
-    /// Bytes that a framework's allocator holds from the driver; empty if unknown.
+    /// Bytes that a framework's allocator has reserved from the driver; empty if unknown.
     pub reserved: Vec<Point>,
     /// Allocations and frees requested from the driver.
     pub asked: Vec<Asked>,
-    /// Maximum of the bytes that were allocated or waiting for a stream at once.
+    /// Maximum number of bytes allocated or waiting for a stream at the same time.
     pub active_peak: u64,
 }
 
@@ -98,7 +98,8 @@ impl Ledger {
         let level = if framework { MemoryLevel::Allocator } else { MemoryLevel::Driver };
         let mut ledger = Self { device: Some(device), level, timed: !memory.untimed, ..Self::default() };
         let mut open: FxHashMap<u64, usize> = FxHashMap::default();
-        // Freed blocks become inactive at once or, with `Reusable` events, after their streams have finished with them.
+        // Freed blocks become inactive at once or, if there are `Reusable` events, when their streams have finished
+        // with them.
         let waits = own().any(|(_, e)| e.level == MemoryLevel::Reusable);
         let (mut active, mut active_peak) = (0_i64, 0_i64);
         let mut changes: Vec<i64> = Vec::new();
@@ -122,7 +123,8 @@ impl Ledger {
                         if let Some(before) = open.insert(event.address, ledger.lives.len())
                             && let Some(life) = ledger.lives.get_mut(before)
                         {
-                            // The report lacks this block's free, but two blocks cannot share an address.
+                            // The report does not record when this block was freed, but two blocks cannot share an
+                            // address.
                             life.end = at;
                             change = change.saturating_sub_unsigned(life.bytes);
                         }
@@ -139,7 +141,7 @@ impl Ledger {
             }
         }
         ledger.at_the_end(profile, device, &open);
-        // Allocations from before the report come first; the others are in order.
+        // Allocations from before the report come first; the rest are in order.
         if ledger.lives.iter().skip_while(|l| l.is_older()).any(Life::is_older) {
             let (mut first, later): (Vec<Life>, Vec<Life>) = std::mem::take(&mut ledger.lives).into_iter().partition(Life::is_older);
             first.extend(later);
@@ -180,7 +182,7 @@ impl Ledger {
             return u64::try_from(i64::try_from(allocated).unwrap_or(0).saturating_sub(first.bytes)).unwrap_or(0);
         }
         let known = self.lives.iter().filter(|l| l.is_older()).fold(0_u64, |sum, l| sum.saturating_add(l.bytes));
-        // Frees exceed allocations, so the excess was allocated before the first event.
+        // Frees exceed allocations, so the excess must have been allocated before the first event.
         let (mut sum, mut least) = (0_i64, 0_i64);
         for change in changes {
             sum = sum.saturating_add(*change);
@@ -189,7 +191,7 @@ impl Ledger {
         known.max(least.unsigned_abs())
     }
 
-    /// Bytes active before the first event, given their change until the end.
+    /// Active bytes before the first event, given the change until the end.
     fn active_before(&self, profile: &Profile, device: u32, change: i64) -> i64 {
         let Some(state) = &profile.memory.state else { return i64::try_from(self.before).unwrap_or(i64::MAX) };
         let own = state.segments.iter().filter(|s| s.device == Some(device));
@@ -226,8 +228,8 @@ impl Ledger {
         }
     }
 
-    /// Returns the event with the most bytes allocated after it, and the bytes; `None` if that was before the first
-    /// event.
+    /// Returns the event after which the most bytes are allocated, and the number of bytes; `None` if that was before
+    /// the first event.
     pub fn peak(&self) -> (Option<u32>, u64) {
         let mut best = (None, self.before);
         for (at, &bytes) in (0_u32..).zip(&self.bytes) {
@@ -273,7 +275,7 @@ impl Ledger {
     }
 }
 
-/// Returns true for device memory. An unknown kind counts, too.
+/// Returns true for device memory; an unknown kind also counts.
 fn of_gpu(kind: Option<MemoryKind>) -> bool {
     !matches!(kind, Some(MemoryKind::Pageable | MemoryKind::Pinned))
 }

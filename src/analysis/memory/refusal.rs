@@ -1,4 +1,4 @@
-//! Reasons for refused memory requests, as far as the record proves them.
+//! Reasons for refused memory requests, to the extent that the record proves them.
 
 use super::ledger::Ledger;
 use super::space::{Piece, free_pieces};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Reason for a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// The free pieces of the request's own pool and stream suffice in sum, but no piece is large enough.
+    /// The free pieces in the request's own pool and stream suffice in total, but none is large enough.
     Fragmented,
     /// The free memory belongs to private pools.
     PrivatePools,
@@ -17,16 +17,16 @@ pub enum Why {
     OtherStreams,
     /// The request exceeds all free memory.
     TooMuch,
-    /// The device had room, but a limit of the process was reached.
+    /// The device had room, but the process reached a limit.
     Limit,
-    /// The device had room; no limit of the process is known.
+    /// The device had room, and no limit of the process is known.
     Driver,
-    /// The record contains a free block that is large enough, or lacks data.
+    /// The record contains a free block that is large enough, or is incomplete.
     Unknown,
 }
 
 impl Why {
-    /// Identifier for scripts.
+    /// Stable identifier for scripts.
     pub fn id(self) -> &'static str {
         match self {
             Self::Fragmented => "fragmented",
@@ -40,54 +40,54 @@ impl Why {
     }
 }
 
-/// A private pool, of CUDA graphs or a `MemPool` of the program.
+/// A private pool, used by CUDA graphs or created by the program as a `MemPool`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Private {
     pub pool: (u64, u64),
     /// Free bytes in the pool.
     pub free: u64,
-    /// First event of the pool, as an index into all events of the report: its stack identifies the creator.
+    /// First event of the pool, as an index into all events of the report; its stack identifies the creator.
     pub first: Option<usize>,
 }
 
-/// State of memory when a request was refused, in bytes.
+/// State of memory at the time when a request was refused, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Room {
     pub asked: u64,
-    /// Free memory of the device.
+    /// Free memory on the device.
     pub free: Option<u64>,
     pub allocated: u64,
-    /// Memory that the allocator held but had not handed out.
+    /// Memory reserved by the allocator but not allocated.
     pub cached: u64,
-    /// Free pieces that could serve the request except for their size: total bytes, number, and the largest.
+    /// Free pieces that could serve the request if they were large enough: total bytes, number, and largest.
     pub own: u64,
     pub pieces: u64,
     pub largest: u64,
-    /// Free pieces of other streams.
+    /// Bytes in free pieces of other streams.
     pub streams: u64,
     /// Private pools with free memory, largest first.
     pub private: Vec<Private>,
     pub why: Why,
 }
 
-/// Margin by which the room on the device must exceed a request, as a divisor of it and in bytes: the driver needs some
-/// memory itself.
+/// Margin by which the room on the device must exceed a request, as a divisor of the request and in bytes: the driver
+/// needs some memory for itself.
 const MARGIN: u64 = 10;
 const MARGIN_BYTES: u64 = 64 << 20;
-/// Sizes that the allocator requests from the driver: segments of 2 MiB for small blocks, of 20 MiB for those below 10
-/// MiB, otherwise multiples of 2 MiB (`get_allocation_size` of `c10/cuda/CUDACachingAllocator.cpp`).
+/// Sizes that the allocator requests from the driver: segments of 2 MiB for small blocks, of 20 MiB for blocks below 10
+/// MiB, otherwise multiples of 2 MiB (`get_allocation_size` in `c10/cuda/CUDACachingAllocator.cpp`).
 const SMALL: u64 = 1 << 20;
 const UNIT: u64 = 2 << 20;
 const MIDDLE: u64 = 10 << 20;
 const LARGE: u64 = 20 << 20;
-/// Divisor of the request: a cause must account for at least this part of it.
+/// Divisor of the request: a cause must account for at least this fraction of it.
 const PART: u64 = 2;
-/// Maximum number of private pools whose creator is looked up.
+/// Maximum number of private pools whose creators are looked up.
 pub const NAMED: usize = 3;
-/// Minimum number of refusals, at different amounts, that indicate a limit.
+/// Minimum number of refusals, with different amounts held, to infer a limit.
 const SHOW_LIMIT: usize = 2;
 
-/// Bytes requested from the driver for an allocation.
+/// Bytes that an allocation requests from the driver.
 fn segment_size(asked: u64) -> u64 {
     match asked {
         0..=SMALL => UNIT,
@@ -96,12 +96,12 @@ fn segment_size(asked: u64) -> u64 {
     }
 }
 
-/// Bytes that the allocator held from the driver at a time.
+/// Bytes that the allocator had reserved from the driver at a time.
 fn reserved_at(ledger: &Ledger, time: i64) -> u64 {
     ledger.reserved.partition_point(|r| r.0 <= time).checked_sub(1).map_or(0, |i| ledger.reserved[i].1)
 }
 
-/// State of memory when a request of the ledger's device was refused.
+/// Returns the state of memory when a request on the ledger's device was refused.
 pub fn room_at_refusal(profile: &Profile, ledger: &Ledger, refused: &Refused) -> Room {
     let allocated = ledger.event_at(refused.time).map_or(ledger.before, |at| ledger.bytes[at as usize]);
     let list = free_pieces(profile, ledger.device, Some(refused.after)).filter(|_| !ledger.reserved.is_empty()).unwrap_or_default();
@@ -136,7 +136,7 @@ pub fn room_at_refusal(profile: &Profile, ledger: &Ledger, refused: &Refused) ->
 }
 
 impl Room {
-    /// Returns true if the device itself had enough for the request.
+    /// Returns true if the device itself had enough memory for the request.
     pub fn on_device(&self) -> bool {
         let need = segment_size(self.asked);
         self.free.is_some_and(|free| free >= need.saturating_add((need / MARGIN).max(MARGIN_BYTES)))
@@ -147,8 +147,8 @@ impl Room {
         self.private.iter().fold(0, |sum, p| sum.saturating_add(p.free))
     }
 
-    /// Returns true if free pieces and the device's free memory together would suffice for the request, but no piece
-    /// alone is large enough.
+    /// Returns true if the free pieces and the device's free memory together would suffice for the request, but no
+    /// single piece is large enough.
     pub fn in_pieces(&self) -> bool {
         let free = if self.on_device() { 0 } else { self.free.unwrap_or(0) };
         self.pieces > 1 && self.largest < self.asked && self.own >= self.asked / PART && self.asked <= self.own.saturating_add(free)
@@ -174,8 +174,8 @@ fn find_reason(room: &Room, limited: impl FnOnce() -> bool) -> Why {
     if room.asked > without.saturating_add(private).saturating_add(streams) { Why::TooMuch } else { Why::Unknown }
 }
 
-/// Returns true if the process has a memory limit, according to a setting or to refusals at different amounts: each
-/// refused request would have exceeded the maximum ever held.
+/// Returns true if the process has a memory limit, either set explicitly or inferred from refusals at different
+/// amounts: each refused request would have exceeded the maximum ever held.
 fn is_limited(profile: &Profile, ledger: &Ledger) -> bool {
     let settings = profile.memory.state.iter().flat_map(|s| &s.settings);
     let fraction = |text: &str| {
@@ -202,7 +202,7 @@ fn is_limited(profile: &Profile, ledger: &Ledger) -> bool {
     with.len() >= SHOW_LIMIT && with[0] > most && with[0] - most <= most / MARGIN
 }
 
-/// Returns the first event with a stack in a segment of a pool.
+/// Returns the first event that has a stack and lies in a segment of a pool.
 fn first_of(profile: &Profile, device: Option<u32>, pool: (u64, u64)) -> Option<usize> {
     let memory = &profile.memory;
     let state = memory.state.as_ref()?;

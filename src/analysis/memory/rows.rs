@@ -1,4 +1,4 @@
-//! Memory held at a time, by allocation site.
+//! Memory held at a point in time, by allocation site.
 
 use super::category::{Categories, Category};
 use super::sites::Sites;
@@ -14,14 +14,13 @@ pub struct HeldMemory {
     pub category: Category,
     pub bytes: u64,
     pub blocks: u64,
-    /// Bytes that are still held at the end.
+    /// Bytes still held at the end.
     pub kept: u64,
     /// One stack of the site; [`NONE`] if unknown.
     pub stack: u32,
 }
 
-/// Memory held after an event, or before the first one, largest first. Memory without known blocks gets a row of its
-/// own.
+/// Memory held after an event, or before the first one, largest first. Memory without known blocks gets a separate row.
 pub fn held_rows(usage: &DeviceUsage, sites: &Sites, at: Option<u32>) -> Vec<HeldMemory> {
     let ledger = &usage.ledger;
     let categories = Categories::new(sites, ledger, &usage.steps);

@@ -1,4 +1,4 @@
-//! Allocation sites: stacks, each summarised in a line.
+//! Allocation sites: stacks, each summarized on one line.
 
 use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::name_pattern::name_pattern;
@@ -7,34 +7,34 @@ use crate::model::{Frame, Profile, RangeOrigin, Stacks};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// File name in the frames of operators.
+/// Placeholder for the file name in frames of operators.
 const OPERATOR: &str = "(operator)";
-/// File name in the frames of ranges that the program marked.
+/// Placeholder for the file name in frames of ranges that the program marked.
 const RANGE: &str = "(range)";
 /// Maximum length of a name, in characters.
 const LONGEST: usize = 100;
-/// Maximum number of ranges kept around an allocation, innermost first.
+/// Maximum number of enclosing ranges kept for an allocation, innermost first.
 const DEEPEST: usize = 64;
 
 /// A line of code, or an operator, that allocates memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Site {
-    /// Name such as `leak (mem.py:7)`, or the best substitute.
+    /// Name such as `leak (mem.py:7)`, or the best substitute available.
     pub name: String,
-    /// Callee of the line: a library function or an operator; empty if the line itself allocates.
+    /// Library function or operator called on this line; empty if the line itself allocates.
     pub inner: String,
     /// One stack of the site.
     pub stack: u32,
 }
 
 impl Site {
-    /// Formats both names in a line.
+    /// Formats both names on one line.
     pub fn summary_line(&self) -> String {
         if self.inner.is_empty() { self.name.clone() } else { format!("{} · {}", self.name, self.inner) }
     }
 }
 
-/// All sites of a report.
+/// All allocation sites in a report.
 #[derive(Clone, Debug, Default)]
 pub struct Sites {
     pub stacks: Arc<Stacks>,
@@ -86,7 +86,7 @@ impl Sites {
     }
 }
 
-/// The last part of a path.
+/// Last component of a path.
 pub fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
@@ -101,14 +101,14 @@ pub fn frame_name(frame: &Frame) -> String {
     }
 }
 
-/// Returns true for a frame below Python, in native code.
+/// Returns true for a native frame below Python.
 fn is_native(frame: &Frame) -> bool {
     let file = &*frame.file;
     let ends = |e: &str| file.ends_with(e);
     file.is_empty() || file == "??" || ends(".cpp") || ends(".c") || ends(".h") || ends(".cc") || ends(".cu") || ends(".so")
 }
 
-/// Returns true for a frame of Python, `PyTorch` or another library, rather than of the program.
+/// Returns true for a frame in Python, `PyTorch` or another library, as opposed to the program.
 pub fn is_library(frame: &Frame) -> bool {
     let file = &*frame.file;
     file == OPERATOR
@@ -119,16 +119,16 @@ pub fn is_library(frame: &Frame) -> bool {
             .any(|p| file.contains(p))
 }
 
-/// Returns the innermost informative frame, and the innermost frame of the program itself.
+/// Returns the innermost informative frame, and the program's own innermost frame.
 fn key_frames(stacks: &Stacks, stack: u32) -> (Option<&Frame>, Option<&Frame>) {
     let own = stacks.frames_of(stack).find(|f| !is_native(f) && !is_library(f));
-    // Among C++ frames, users recognise the operator.
+    // Among C++ frames, users recognize the operator.
     let inner =
         stacks.frames_of(stack).find(|f| !is_native(f)).or_else(|| stacks.frames_of(stack).find(|f| f.function.starts_with("at::_ops::")));
     (inner, own)
 }
 
-/// Converts a range to a frame; `None` for ranges that do not name a place in the code.
+/// Converts a range to a frame; `None` for ranges that do not refer to a place in the code.
 fn range_frame(name: &str, origin: RangeOrigin) -> Option<Frame> {
     let text = |t: &str| -> Arc<str> { Arc::from(t) };
     match origin {
@@ -145,10 +145,10 @@ fn range_frame(name: &str, origin: RangeOrigin) -> Option<Frame> {
     }
 }
 
-/// Ranges of a thread, in order of start (the longest first if they start together), and allocations of the thread.
+/// Ranges of a thread, in order of start (longest first if they start together), and the thread's allocations.
 type OfThread = (Vec<u32>, Vec<u32>);
 
-/// Stacks built from the ranges, operators and Python functions around each allocation.
+/// Builds stacks from the ranges, operators and Python functions around each allocation.
 fn by_ranges(profile: &Profile) -> (Stacks, Vec<u32>) {
     let ranges = &profile.ranges;
     let events = &profile.memory.events;
@@ -156,7 +156,7 @@ fn by_ranges(profile: &Profile) -> (Stacks, Vec<u32>) {
         return (Stacks::default(), Vec::new());
     }
     let mut stacks = Stacks::default();
-    // Frame of each name and origin.
+    // Frame by name and origin.
     let mut frames: FxHashMap<(u32, RangeOrigin), u32> = FxHashMap::default();
     let mut known: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
     let mut stack_of = vec![NONE; events.len()];
@@ -166,7 +166,7 @@ fn by_ranges(profile: &Profile) -> (Stacks, Vec<u32>) {
     }
     for (row, range) in (0_u32..).zip(ranges.iter()) {
         let (pid, tid) = ranges.threads.get(range.thread as usize).copied().unwrap_or_default();
-        // Allocations with an unknown thread get the ranges of all threads of their process.
+        // Allocations on an unknown thread get the ranges of all threads in their process.
         for key in [(pid, tid), (pid, 0)] {
             if let Some(thread) = threads.get_mut(&key) {
                 thread.0.push(row);

@@ -1,4 +1,4 @@
-//! Free pieces of memory that an allocator holds, at the end or when a request was refused.
+//! Free pieces of memory held by an allocator, at the end or when a request was refused.
 
 use crate::model::{Block, BlockState, MemoryLevel, Profile, Segment};
 use rustc_hash::FxHashMap;
@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 /// A contiguous piece of free memory that the allocator holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// True for a whole segment, which can go back to the driver.
+    /// True for a whole segment, which can be returned to the driver.
     pub whole: bool,
     /// True if there are blocks in use on both sides of the piece.
     pub between: bool,
@@ -39,8 +39,8 @@ impl Owner {
     }
 }
 
-/// Lists the free pieces of a device before the event `after` (an index into all events of the report), or at the end
-/// if that is `None`. Returns `None` if the report lacks the state of its allocator.
+/// Lists the free pieces on a device before the event `after` (an index into all events of the report), or at the end
+/// if `after` is `None`. Returns `None` if the report does not record the allocator's state.
 pub fn free_pieces(profile: &Profile, device: Option<u32>, after: Option<usize>) -> Option<Vec<Piece>> {
     let state = profile.memory.state.as_ref()?;
     let mut space = Space::default();
@@ -59,7 +59,7 @@ pub fn free_pieces(profile: &Profile, device: Option<u32>, after: Option<usize>)
 }
 
 impl Space {
-    /// Reverts an event.
+    /// Undoes an event, to reconstruct an earlier state.
     fn revert_event(&mut self, level: MemoryLevel, address: u64, bytes: i64, former: &FxHashMap<u64, Owner>) {
         let size = bytes.unsigned_abs();
         match (level, bytes > 0) {
@@ -81,7 +81,7 @@ impl Space {
         }
     }
 
-    /// Removes a range from its segment: growing segments are mapped in parts.
+    /// Removes a range from its segment: expandable segments are mapped piece by piece.
     fn unmap_range(&mut self, address: u64, size: u64) {
         let Some((&start, &(whole, owner))) = self.segments.range(..=address).next_back() else { return };
         let (end, to) = (start.saturating_add(whole), address.saturating_add(size));

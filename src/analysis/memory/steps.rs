@@ -1,4 +1,4 @@
-//! Repeated steps of a program, found from its memory use.
+//! Repeated steps of a program, detected from its memory usage.
 
 use super::layers;
 use super::ledger::Ledger;
@@ -14,20 +14,20 @@ pub struct MemoryStep {
     pub start: i64,
     /// End, ns.
     pub end: i64,
-    /// Maximum of the bytes allocated in the step.
+    /// Maximum number of bytes allocated during the step.
     pub peak: u64,
-    /// Minimum of the bytes allocated in the step.
+    /// Minimum number of bytes allocated during the step.
     pub valley: u64,
 }
 
 /// Method by which steps were found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepBasis {
-    /// By ranges of this name.
+    /// Ranges with this name.
     Ranges(String),
-    /// Code outside the model that allocates repeatedly: its stack.
+    /// Code outside the model that allocates repeatedly, given by its stack.
     Code(u32),
-    /// Memory rises and falls again.
+    /// Repeated rises and falls of memory.
     Cycles,
 }
 
@@ -39,14 +39,14 @@ pub struct Steps {
 
 /// Minimum number of steps.
 const LEAST: usize = 3;
-/// Maximum number of code places tried.
+/// Maximum number of code locations to try.
 const TRIED: usize = 32;
-/// Words in names of ranges around repeated work.
+/// Words in the names of ranges around repeated work.
 const WORDS: [&str; 8] = ["step", "iter", "batch", "decode", "token", "epoch", "request", "forward"];
-/// Minimum rise and fall of a cycle, as a share of the range of memory use. We use the largest value with enough
-/// cycles.
+/// Minimum rise and fall of a cycle, as a share of the range of memory usage. We use the largest value that yields
+/// enough cycles.
 const SHARES: [f64; 4] = [0.5, 0.3, 0.1, 0.03];
-/// Maximum ratio of the third to the first quartile of cycle lengths.
+/// Maximum ratio of the third to the first quartile of the cycle lengths.
 const UNEVEN: f64 = 2.0;
 
 impl Steps {
@@ -117,7 +117,7 @@ fn by_ranges(profile: &Profile, ledger: &Ledger) -> Option<(String, Vec<i64>)> {
         }
     }
     let mut all: Vec<(&str, Vec<i64>, i64)> = found.into_iter().map(|(n, (s, t))| (n, s, t)).filter(|f| f.1.len() >= LEAST).collect();
-    // Prefer the profiler's own steps, then the ranges with the most time.
+    // Prefer the profiler's own steps, then the ranges that account for the most time.
     all.sort_by_key(|f| (f.0 != "ProfilerStep#", std::cmp::Reverse(f.2), f.0.to_owned()));
     let (name, mut starts, _) = all.into_iter().next()?;
     starts.sort_unstable();
@@ -125,8 +125,8 @@ fn by_ranges(profile: &Profile, ledger: &Ledger) -> Option<(String, Vec<i64>)> {
     (starts.len() >= LEAST).then(|| (name.to_owned(), starts))
 }
 
-/// If a program uses `PyTorch` modules, code outside them that allocates repeatedly is the loop around the model; the
-/// code with the fewest callers is its outermost part.
+/// If a program uses `PyTorch` modules, code outside of them that allocates repeatedly is the loop around the model;
+/// the code with the fewest callers is the outermost part of that loop.
 fn by_code(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Option<(u32, Vec<i64>)> {
     let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
     let asked = || ledger.lives.iter().filter(|l| l.start != NONE && l.stack != NONE);
@@ -151,7 +151,7 @@ fn by_code(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Option<(u32, Ve
     even.take(TRIED).find(|(_, starts)| !layers::of_one_pass(profile, sites, ledger, starts))
 }
 
-/// Finds steps from rises and falls of memory: a step begins at each low between two highs.
+/// Finds steps from rises and falls in memory: a step starts at each low between two highs.
 fn by_cycles(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Option<Vec<i64>> {
     let (low, high) = ledger.bytes.iter().fold((ledger.before, ledger.before), |(l, h), &b| (l.min(b), h.max(b)));
     SHARES.iter().find_map(|share| {
@@ -160,7 +160,7 @@ fn by_cycles(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Option<Vec<i6
     })
 }
 
-/// Times of the lows between highs; each rise and fall is at least `height`.
+/// Returns the times of the lows between highs; each rise and fall is at least `height`.
 fn find_lows(ledger: &Ledger, height: u64) -> Vec<i64> {
     if height == 0 {
         return Vec::new();

@@ -10,7 +10,7 @@ use crate::model::{Profile, Segment};
 #[derive(Clone, Debug)]
 pub struct Usage {
     pub sites: Sites,
-    /// Usage of each device.
+    /// Memory usage by device.
     pub devices: Vec<DeviceUsage>,
 }
 
@@ -19,13 +19,14 @@ pub struct Usage {
 pub struct DeviceUsage {
     pub ledger: Ledger,
     pub steps: Steps,
-    /// Event with the most bytes allocated after it, and the bytes; `None` for the time before the first event.
+    /// Event after which the most bytes are allocated, and the number of bytes; `None` if that is before the first
+    /// event.
     pub peak: (Option<u32>, u64),
-    /// Maximum of the bytes that the allocator held from the driver; `None` without an allocator.
+    /// Maximum number of bytes that the allocator reserved from the driver; `None` if there is no allocator.
     pub reserved_peak: Option<u64>,
-    /// Bytes that the allocator held from the driver at the end.
+    /// Bytes that the allocator had reserved from the driver at the end.
     pub reserved: Option<u64>,
-    /// Free memory in the allocator's segments; `None` if the report lacks it.
+    /// Free memory in the allocator's segments; `None` if the report does not record it.
     pub free: Option<Free>,
     /// Free bytes by private pool, for pools with free memory.
     pub private: Vec<((u64, u64), u64)>,
@@ -36,16 +37,16 @@ pub struct DeviceUsage {
 /// Free memory in the allocator's segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Free {
-    /// Bytes in entirely free segments: these can go back to the driver.
+    /// Bytes in entirely free segments, which can be returned to the driver.
     pub whole: u64,
     /// Bytes between blocks in use.
     pub split: u64,
     /// Largest free block, bytes.
     pub largest: u64,
-    /// Number of free blocks in segments in use, and bytes of the largest.
+    /// Number of free blocks in segments in use, and size of the largest, bytes.
     pub pieces: u64,
     pub largest_piece: u64,
-    /// Number of free blocks with blocks in use on both sides, and their bytes.
+    /// Number of free blocks with blocks in use on both sides, and their total bytes.
     pub gaps: u64,
     pub between: u64,
 }
@@ -64,7 +65,7 @@ impl DeviceUsage {
     }
 }
 
-/// The segments of a device.
+/// Returns the segments of a device.
 pub fn device_segments(profile: &Profile, device: Option<u32>) -> impl Iterator<Item = &Segment> {
     profile.memory.state.iter().flat_map(|s| &s.segments).filter(move |s| s.device == device)
 }

@@ -10,19 +10,20 @@ use crate::model::{Cancel, Profile, Range, RangeKind, RangeOrigin};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Maximum number of enclosing ranges that an operation's time is added to: deeper nesting is not a plausible program
+/// Maximum number of enclosing ranges to which an operation's time is added: deeper nesting is not a plausible program
 /// structure.
 const DEEPEST: usize = 256;
 
-/// Operators of the backward pass, as autograd's engine names them.
+/// Operators of the backward pass, as named by autograd's engine.
 const ENGINE: &str = "autograd::engine::evaluate_function";
 
-/// A range during the addition of its operations.
+/// A range and the running sums of its operations.
 #[derive(Clone, Copy)]
 struct Instance {
     parent: u32,
     node: u32,
-    /// First start and last end of the range's operations, and the time in between with at least one of them running.
+    /// First start and last end of the range's operations, and the time in between during which at least one of them
+    /// ran.
     first: i64,
     until: i64,
     busy: i64,
@@ -37,15 +38,15 @@ struct Builder<'a> {
     window: Option<(i64, i64)>,
     nodes: Vec<Node>,
     ids: FxHashMap<(u32, u32, RangeOrigin, bool), u32>,
-    /// End of the ranges that are still open at the end of the report.
+    /// End assigned to ranges that are still open at the end of the report.
     end_of_all: i64,
     /// Name pattern of each name, as an index into `texts`.
     likes: Vec<u32>,
     texts: Vec<String>,
     instances: Vec<Instance>,
-    /// Ranges of each thread with their instances, by start.
+    /// Ranges of each thread with their instances, in order of start.
     by_thread: Vec<Vec<(u32, u32)>>,
-    /// Ranges of processes: start, end, node.
+    /// Process-level ranges: start, end, node.
     of_process: Vec<(i64, i64, u32)>,
 }
 
@@ -57,7 +58,7 @@ const PENDING: u32 = NONE - 1;
 struct Backward {
     /// First operator with each sequence number: start, instance, thread.
     forward: FxHashMap<u32, (i64, u32, usize)>,
-    /// Outermost operators of the engine: sequence number, instance, thread.
+    /// Outermost engine operators: sequence number, instance, thread.
     engine: Vec<(u32, u32, usize)>,
 }
 
@@ -71,7 +72,7 @@ impl Backward {
 
     fn link_instances(self, instances: &mut [Instance]) {
         for (sequence, instance, thread) in self.engine {
-            // Without gradients, every operator has number 0; a backward pass runs on another thread.
+            // Without gradients, every operator has sequence number 0; a backward pass runs on another thread.
             if let Some(&(_, first, _)) = self.forward.get(&sequence).filter(|f| f.2 != thread) {
                 (instances[instance as usize].parent, instances[instance as usize].joined) = (first, true);
             }
@@ -86,13 +87,13 @@ impl Instance {
 }
 
 impl RangeTree {
-    /// Builds the tree, which is empty without ranges; `None` if cancelled.
+    /// Builds the tree; it is empty if there are no ranges. `None` if cancelled.
     pub fn from_profile(profile: &Profile, cancel: &Cancel) -> Option<Self> {
         Self::from_window(profile, None, cancel)
     }
 
-    /// Builds the tree of a window, ns (from, to). The tree contains the ranges that are open in the window, with their
-    /// host time clipped to it, and the operations that began in it.
+    /// Builds the tree for a window, ns (from, to). It contains the ranges open in the window, with their host time
+    /// clipped to it, and the operations that started in it.
     pub fn from_window(profile: &Profile, window: Option<(i64, i64)>, cancel: &Cancel) -> Option<Self> {
         let mut builder = Builder::new(profile, window);
         builder.collect_threads();
@@ -221,7 +222,7 @@ impl<'a> Builder<'a> {
         self.nodes_of_instances();
     }
 
-    /// Start and end of a range. Ranges that are still open end together, after everything else.
+    /// Start and end of a range. Ranges that are still open all end at the same time, after everything else.
     fn range_times(&self, row: u32) -> (i64, i64) {
         let range = self.profile.ranges.get(row as usize);
         let start = clamp_time(range.start);
@@ -239,14 +240,14 @@ impl<'a> Builder<'a> {
         self.window.is_none_or(|(from, to)| (from..to).contains(&start))
     }
 
-    /// Merges instances of the same name pattern and parent node into one node, and adds up their host times.
+    /// Merges instances with the same name pattern and parent node into one node, and adds up their host times.
     fn nodes_of_instances(&mut self) {
         let lists = std::mem::take(&mut self.by_thread);
         // Instances are numbered thread by thread.
         let rows: Vec<u32> = lists.iter().flatten().map(|&(row, _)| row).collect();
         let mut up = Vec::new();
         for at in 0..rows.len() {
-            // A forward operator may be on a later thread, so walk up to an instance with a node.
+            // A forward operator may be on a later thread, so walk up to an instance that has a node.
             let mut instance = at;
             while self.instances[instance].node == NONE {
                 self.instances[instance].node = PENDING;
@@ -290,8 +291,8 @@ impl<'a> Builder<'a> {
         n.last = n.last.max(end);
     }
 
-    /// Assigns every operation to the innermost range around its call, and adds its time to that range and all outer
-    /// ones.
+    /// Assigns every operation to the innermost range around its call, and adds its time to that range and all ranges
+    /// around it.
     fn assign_operations(&mut self, cancel: &Cancel) -> Option<(Vec<u32>, (i64, i64))> {
         let ops = DeviceOps::from_profile(self.profile);
         let threads: FxHashMap<(u32, u32), usize> = self.profile.ranges.threads.iter().copied().zip(0..).collect();
@@ -322,8 +323,8 @@ impl<'a> Builder<'a> {
             if let OperationRow::Launch(row) = op.row {
                 of_launch[row as usize] = self.instances[instance as usize].node;
             }
-            // Above a forward operator, add only the part of this operation's time that its backward operator did not
-            // have yet.
+            // Above a forward operator, add only the part of this operation's time that was new to its backward
+            // operator.
             let mut joined = None;
             for _ in 0..DEEPEST {
                 let Some(i) = self.instances.get_mut(instance as usize) else { break };
@@ -344,7 +345,7 @@ impl<'a> Builder<'a> {
         Some((of_launch, outside))
     }
 
-    /// Adds the floating-point work of operators to all ranges around them.
+    /// Adds the floating-point work of operators to all enclosing ranges.
     fn assign_flops(&mut self) {
         let mut operators = Operators::from_profile(self.profile);
         for &(row, instance) in self.by_thread.iter().flatten() {
@@ -361,7 +362,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds up the time in which all devices were idle while each range was open.
+    /// Adds up the time during which all devices were idle while each range was open.
     fn add_idle_times(&mut self) {
         let mut busy = Intervals::default();
         for op in DeviceOps::from_profile(self.profile).iter() {
@@ -374,7 +375,7 @@ impl<'a> Builder<'a> {
             let range = self.profile.ranges.get(row as usize);
             open.push((clamp_time(range.start), clamp_time(range.end), self.instances[instance as usize].node));
         }
-        // Time before the first and after the last operation is not idle: the work has not begun, or is done.
+        // Time before the first and after the last operation is not idle: the work has not started or is done.
         for (start, end, node) in open {
             if let Some((start, end)) = self.clip_to_window(start.max(first), end.min(last)).filter(|(start, end)| start < end) {
                 self.nodes[node as usize].idle += end - start - busy.length_within(start, end);
@@ -391,7 +392,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Ranges of processes (start, end, instance), by start.
+    /// Process-level ranges (start, end, instance), in order of start.
     fn process_ranges(&mut self) -> FxHashMap<u32, Vec<(i64, i64, u32)>> {
         let ranges = &self.profile.ranges;
         let mut out: FxHashMap<u32, Vec<(i64, i64, u32)>> = FxHashMap::default();
@@ -421,7 +422,7 @@ impl<'a> Builder<'a> {
         let list = self.by_thread.get(thread)?;
         let ranges = &self.profile.ranges;
         let until = list.partition_point(|&(row, _)| ranges.get(row as usize).start <= time);
-        // The last range that began or, if that one has ended, a range around it.
+        // The last range that started or, if that one has ended, a range around it.
         let mut at = list.get(until.checked_sub(1)?)?.1;
         let base = list.first()?.1;
         loop {
@@ -459,7 +460,7 @@ impl<'a> Builder<'a> {
         for node in &mut self.nodes {
             node.parent = node.parent.map(number);
             if node.count == 0 {
-                // The range itself is outside the window; only some of its operations began inside.
+                // The range itself is outside the window; only some of its operations started inside.
                 (node.first, node.last) = self.window.unwrap_or_default();
             }
         }

@@ -1,13 +1,13 @@
-//! Nodes of the range tree, and queries on it.
+//! Nodes of the range tree, and queries on them.
 
 use crate::model::{KernelId, Profile, RangeKind, RangeOrigin};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A node: ranges under one parent whose names differ only in numbers. Times in ns.
+/// A node: ranges with the same parent whose names differ only in numbers. Times are in ns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Name with its domain; `#` replaces numbers if ranges of several names are merged.
+    /// Name with its domain; numbers are replaced with `#` if ranges with different names are merged.
     pub name: String,
     pub origin: RangeOrigin,
     pub kind: RangeKind,
@@ -17,30 +17,30 @@ pub struct Node {
     /// Distance from the root.
     pub depth: u32,
     pub count: u64,
-    /// Summed length on the host.
+    /// Total length on the host.
     pub wall: i64,
     pub min: i64,
     pub max: i64,
-    /// Length without the time in children on the same thread.
+    /// Total length without the time in children on the same thread.
     pub own: i64,
-    /// Time in which the devices worked on operations launched inside: the union for each range, summed.
+    /// Time during which the devices ran operations launched inside: the union within each range, summed over ranges.
     pub busy: i64,
     /// Time from the first to the last operation launched inside, summed over ranges.
     pub projected: i64,
-    /// Host time of these ranges in which all devices were idle.
+    /// Host time of these ranges during which all devices were idle.
     pub idle: i64,
     pub kernels: u64,
     pub copies: u64,
     pub collectives: u64,
-    /// Floating-point operations of the operators inside whose shapes were recorded; 0 without any.
+    /// Floating-point operations of the operators inside whose shapes were recorded; 0 if there are none.
     pub flops: f64,
     /// Earliest start.
     pub first: i64,
     /// Latest end.
     pub last: i64,
-    /// A name that occurs in the report, for the capture range of a re-run.
+    /// A name that occurs in the report, used as the capture range of a re-run.
     pub example: u32,
-    /// True if ranges of several names are merged.
+    /// True if ranges with different names are merged.
     pub mixed: bool,
     /// True for ranges of the backward pass, which are placed under their forward operators.
     pub backward: bool,
@@ -63,7 +63,7 @@ pub struct RangeTree {
     pub roots: Vec<u32>,
     /// Innermost node around each launch; [`NONE`](crate::model::range::NONE) outside of all ranges.
     pub of_launch: Arc<Vec<u32>>,
-    /// Device time launched outside of all ranges, and in total, ns: sums of durations.
+    /// Device time launched outside of all ranges, and total device time, ns: sums of durations.
     pub outside: (i64, i64),
 }
 
@@ -80,7 +80,7 @@ impl RangeTree {
         out
     }
 
-    /// Kernels launched inside a node, with their time in ns and number of launches, longest first.
+    /// Returns the kernels launched inside a node, with their time in ns and number of launches, longest first.
     pub fn kernels_inside(&self, profile: &Profile, node: u32) -> Vec<KernelTime> {
         let mut inside = vec![false; self.nodes.len()];
         let mut stack = vec![node];
@@ -103,7 +103,7 @@ impl RangeTree {
         out
     }
 
-    /// Returns the launch of median duration among a kernel's launches inside a node.
+    /// Returns the launch with the median duration among a kernel's launches inside a node.
     pub fn median_launch(&self, profile: &Profile, node: u32, kernel: KernelId) -> Option<u32> {
         let mut of: Vec<(i64, u32)> = (0..)
             .zip(self.of_launch.iter())
@@ -114,7 +114,7 @@ impl RangeTree {
         Some(of.select_nth_unstable(middle).1.1)
     }
 
-    /// Returns true if a node is `ancestor`, or inside it.
+    /// Returns true if a node is `ancestor` or inside it.
     pub fn is_inside(&self, node: u32, ancestor: u32) -> bool {
         let mut at = Some(node);
         while let Some(n) = at {

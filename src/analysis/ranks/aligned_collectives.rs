@@ -1,25 +1,25 @@
-//! Collectives of a job on the common clock, with the first and last arrival and the end of each.
+//! Collectives of a job on the common clock: first arrival, last arrival and end of each.
 
 use super::job_result::Job;
 
-/// A collective. Times in ns of the common clock.
+/// A collective. Times are in ns on the common clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     /// Index into the job's matched collectives.
     pub at: usize,
     /// Arrival of the first rank.
     pub first: i64,
-    /// Arrival of the last rank, which ends the waiting.
+    /// Arrival of the last rank, which ends the wait.
     pub ready: i64,
     /// Time at which the last rank left.
     pub end: i64,
-    /// True unless the collective is at the start of a capture or an accident: such collectives do not count towards
-    /// the ranks' waits.
+    /// False if the collective is at the start of a capture or an accident: such collectives do not count toward the
+    /// ranks' waits.
     pub judged: bool,
 }
 
 impl Moment {
-    /// Time for which the first rank waited for the last, ns.
+    /// Time that the first rank waited for the last, ns.
     pub fn wait_time(&self) -> i64 {
         self.ready.saturating_sub(self.first)
     }
@@ -29,7 +29,7 @@ impl Moment {
     }
 }
 
-/// A rank's part in a collective. Times in ns of the common clock.
+/// A rank's part in a collective. Times are in ns on the common clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bar {
     pub start: i64,
@@ -62,14 +62,15 @@ impl Aligned {
         Self { list, longest }
     }
 
-    /// Range of indices that includes all collectives overlapping `from..to`.
+    /// Returns a range of indices that includes all collectives overlapping `from..to`.
     pub fn indices_within(&self, from: i64, to: i64) -> std::ops::Range<usize> {
         let low = self.list.partition_point(|m| m.ready < from.saturating_sub(self.longest));
         let high = self.list.partition_point(|m| m.ready <= to.saturating_add(self.longest));
         low..high.max(low)
     }
 
-    /// Indices of the collectives with the longest waits, longest first. If any are judged, the others are left out.
+    /// Returns the indices of the collectives with the longest waits, longest first. If any are evaluated, the others
+    /// are omitted.
     pub fn longest_waits(&self, most: usize) -> Vec<usize> {
         let any = self.list.iter().any(|m| m.judged);
         let mut all: Vec<usize> = (0..self.list.len()).filter(|&i| self.list[i].judged || !any).collect();
@@ -78,21 +79,21 @@ impl Aligned {
         all
     }
 
-    /// Index of the collective whose last arrival is nearest to a time.
+    /// Returns the index of the collective whose last arrival is closest to a time.
     pub fn nearest_index(&self, time: i64) -> Option<usize> {
         let after = self.list.partition_point(|m| m.ready < time);
         let distance = |i: &usize| self.list[*i].ready.abs_diff(time);
         [after.checked_sub(1), Some(after).filter(|&a| a < self.list.len())].into_iter().flatten().min_by_key(distance)
     }
 
-    /// Length of a window with a few collectives, ns.
+    /// Length of a window that contains a few collectives, ns.
     pub fn usual_window(&self) -> i64 {
         let mut gaps: Vec<i64> = self.list.windows(2).map(|w| w[1].ready - w[0].ready).filter(|g| *g > 0).collect();
         gaps.sort_unstable();
         gaps.get(gaps.len() / 2).map_or(1_000_000, |g| g.saturating_mul(6)).max(1_000)
     }
 
-    /// A rank's intervals in the collectives between two times, in order.
+    /// Returns a rank's intervals in the collectives between two times, in order.
     pub fn rank_bars(&self, job: &Job, row: usize, from: i64, to: i64) -> Vec<Bar> {
         let Some(member) = job.ranks.get(row) else { return Vec::new() };
         let one = |moment: usize| {

@@ -1,4 +1,4 @@
-//! Alignment of the ranks' clocks by collectives that all ranks leave together.
+//! Alignment of the ranks' clocks, using collectives that all ranks leave at the same time.
 
 use super::matching::Together;
 use super::nccl;
@@ -6,38 +6,37 @@ use super::nccl;
 /// Offset of a rank's clock from the common clock, which is the clock of the first rank with the most collectives.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Offset {
-    /// Lead of the rank's clock at `at`, ns.
+    /// Amount by which the rank's clock is ahead at `at`, ns.
     pub offset: i64,
     /// Drift of the rank's clock, ns per ns.
     pub drift: f64,
     /// Time on the common clock at which `offset` holds, ns.
     pub at: i64,
-    /// Spread of the ends of a collective on the common clock, ns: twice the standard deviation, estimated from the
-    /// median.
+    /// Spread of a collective's ends on the common clock, ns: twice the standard deviation, estimated from the median.
     pub uncertainty: i64,
-    /// Number of collectives used; 0 leaves the report's clock unchanged.
+    /// Number of collectives used; if 0, the report's clock is unchanged.
     pub by: usize,
 }
 
 impl Offset {
-    /// Converts a time of the rank's clock to the common clock.
+    /// Converts a time on the rank's clock to the common clock.
     pub fn common_time(&self, time: i64) -> i64 {
         let since = time.saturating_sub(self.offset).saturating_sub(self.at);
         time.saturating_sub(self.offset).saturating_sub((self.drift * since as f64).round() as i64)
     }
 
-    /// Converts a time of the common clock to the rank's own.
+    /// Converts a time on the common clock to the rank's own.
     pub fn own_time(&self, time: i64) -> i64 {
         let since = time.saturating_sub(self.at);
         time.saturating_add(self.offset).saturating_add((self.drift * since as f64).round() as i64)
     }
 }
 
-/// Maximum number of collectives used to compare two clocks.
+/// Maximum number of collectives to use when comparing two clocks.
 const LOOKED_AT: usize = 400;
 /// Minimum number of pairs, and minimum time span in ns, to distinguish drift from chance.
 const FOR_DRIFT: (usize, i64) = (16, 1_000_000_000);
-/// Maximum long-term drift of a computer's clock, ns per ns (crystals are within 100 ppm).
+/// Maximum long-term drift of a computer's clock, ns per ns (crystals are accurate to within 100 ppm).
 const MOST_DRIFT: f64 = 5e-4;
 /// Minimum uncertainty, ns: ranks leave a collective about this far apart.
 const LEAST_SHARE: i64 = 1000;
@@ -50,9 +49,9 @@ fn median(values: &mut [f64]) -> f64 {
     *values.select_nth_unstable_by(at, f64::total_cmp).1
 }
 
-/// Fits one clock to another from pairs of readings of the same moment (other clock, this clock). The offset is the
-/// median of the differences, the drift the median of all slopes (Theil–Sen), and the spread the median of the
-/// residuals (MAD × 1.4826).
+/// Fits one clock to another, given pairs of readings of the same moment (other clock, this clock). The offset is the
+/// median of the differences, the drift is the median of all slopes (Theil–Sen), and the spread is based on the median
+/// of the residuals (MAD × 1.4826).
 pub fn fit_offset(pairs: &[(i64, i64)]) -> Option<Offset> {
     let step = pairs.len().div_ceil(LOOKED_AT).max(1);
     let mut list: Vec<(i64, i64)> = pairs.iter().step_by(step).copied().collect();
@@ -85,8 +84,8 @@ pub fn fit_offset(pairs: &[(i64, i64)]) -> Option<Offset> {
     })
 }
 
-/// Clock offsets of `n` ranks. Ranks that share no collectives with the others, directly or through a third rank, keep
-/// their report's clock, aligned by `epochs`.
+/// Returns the clock offsets of `n` ranks. Ranks that share no collectives with the others, directly or through a third
+/// rank, keep their report's clock, aligned by `epochs`.
 pub fn align_clocks(n: usize, list: &[Together], epochs: &[Option<i64>]) -> Vec<Offset> {
     let mut by_rank: Vec<Vec<usize>> = vec![Vec::new(); n];
     for (i, c) in list.iter().enumerate().filter(|(_, c)| nccl::leaves_together(c.kind)) {
@@ -132,8 +131,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Recovers the known offsets and drifts of synthetic ranks within the stated uncertainty, in spite of
-        /// accidents and ends that spread by microseconds.
+        /// Recovers the known offsets and drifts of synthetic ranks within the stated uncertainty, despite accidents
+        /// and ends that spread by microseconds.
         #[test]
         fn offsets_and_drifts_are_recovered(
             offsets in prop::collection::vec((-1_000_000_000_000i64..1_000_000_000_000, -100.0f64..100.0), 1..6),

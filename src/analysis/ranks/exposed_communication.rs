@@ -8,18 +8,18 @@ use crate::analysis::triage::text::format_percent;
 use crate::analysis::triage::{Finding, Place, PlaceKind, Verdict};
 use crate::model::digest::Digest;
 
-/// A rank's exposed time in collectives, as shares of its judged time.
+/// A rank's exposed time in collectives, as shares of its analyzed time.
 struct Open {
     rank: u32,
-    /// All exposed time, without sends and receives.
+    /// Exposed time, excluding sends and receives.
     all: f64,
-    /// Exposed time of sends and receives.
+    /// Exposed time in sends and receives.
     messages: f64,
     /// Exposed time other than waiting for other ranks.
     transfer: f64,
 }
 
-/// Share of a rank's collective time in sends and receives, which count as pipeline bubbles and not as collectives.
+/// Share of a rank's collective time spent in sends and receives, which count as pipeline bubbles, not as collectives.
 fn to_one(digest: &Digest) -> f64 {
     let point: Vec<bool> = digest.kinds.iter().map(|k| nccl::point_to_point(nccl::collective_kind(&k.name))).collect();
     let (mut one, mut any) = (0i64, 0i64);
@@ -42,8 +42,8 @@ fn exposed_shares(member: &Member, digest: &Digest) -> Option<Open> {
     })
 }
 
-/// The step with the largest share of exposed collectives: its number, that share, the median share of all steps, and
-/// the step's place on each rank.
+/// Returns the step with the largest share of exposed collectives: its number, that share, the median share over all
+/// steps, and the place of the step on each rank.
 fn worst_step(job: &Job, all: &[Digest]) -> Option<(u32, f64, f64, Vec<Place>)> {
     let steps = job.steps_by_number(all);
     let share = |cells: &[Option<super::job_result::StepCell>]| {
@@ -72,10 +72,10 @@ fn worst_step(job: &Job, all: &[Digest]) -> Option<(u32, f64, f64, Vec<Place>)> 
     (shares.len() > 1).then_some((number, most, median, places))
 }
 
-/// Maximum number of places in a finding.
+/// Maximum number of places per finding.
 const PLACES: usize = 4;
 
-/// Returns a finding if the transfers alone are worth one; other findings report the waiting.
+/// Returns a finding if the transfers alone justify one; other findings report the waiting.
 pub fn find_exposed(all: &[Digest], job: &Job) -> Option<Finding> {
     let ranks: Vec<Open> = job.ranks.iter().filter_map(|m| exposed_shares(m, &all[m.digest])).collect();
     if ranks.len() < 2 || job.matches.list.is_empty() {
@@ -93,7 +93,7 @@ pub fn find_exposed(all: &[Digest], job: &Job) -> Option<Finding> {
     } else {
         String::new()
     };
-    // A rank's collectives on the screen include its sends and receives.
+    // The collective time that the screen shows for a rank includes sends and receives.
     let messages = mean(|r| r.messages);
     let more = if messages > 0.01 { format!("; sends and receives take another {}", format_percent(messages)) } else { String::new() };
     let waiting = exposed - transfer;
@@ -102,7 +102,7 @@ pub fn find_exposed(all: &[Digest], job: &Job) -> Option<Finding> {
     } else {
         String::new()
     };
-    // Report the link bandwidth of the kind with the most time.
+    // Report the link bandwidth for the kind of collective that accounts for most of the time.
     let link = job.links.iter().find(|l| !nccl::point_to_point(l.kind) && l.bus.is_some());
     let mut finding = Finding::new(
         Verdict::CommExposed,

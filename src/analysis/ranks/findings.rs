@@ -10,41 +10,41 @@ use crate::analysis::triage::{Finding, Place, PlaceKind, Sure, Verdict};
 use crate::model::digest::Digest;
 use std::collections::BTreeMap;
 
-/// Verdicts that concern the ranks of a job together.
+/// Verdicts that concern the ranks of a job as a whole.
 pub const OF_JOBS: [Verdict; 5] =
     [Verdict::Straggler, Verdict::RankImbalance, Verdict::SlowLink, Verdict::PipelineBubble, Verdict::CommExposed];
 /// Minimum share of all waiting that the stragglers must cause.
 const MOSTLY: f64 = 0.7;
-/// At most one in this many ranks can be a straggler: a larger part is not an exception.
+/// At most one in this many ranks can be a straggler; a larger share is not an exception.
 const ONE_OF: usize = 8;
-/// Number of time slices in which waits are summed.
+/// Number of time slices over which waits are summed.
 const SLICES: i64 = 40;
-/// Minimum share of the slices in which each of several stragglers is late.
+/// Minimum share of the slices in which each of several stragglers must be late.
 const AGAIN: f64 = 0.25;
-/// Cap on the wait counted per slice, as a multiple of the median slice's wait: after one long pause a rank stays late
-/// for several steps.
+/// Cap on the wait counted per slice, as a multiple of the usual wait in a slice: after one long pause, a rank stays
+/// late for several steps.
 const FEW: i64 = 4;
-/// Fraction of the lateness that a rank's own kernels must explain for the cause to be computing. One delay can cause
+/// Fraction of the lateness that a rank's own kernels must explain for computing to be the cause. One delay can cause
 /// several waits, so the waits add up to more than the additional kernel time.
 const BY_KERNELS: f64 = 0.25;
-/// Fraction of the lateness that additional idle time in one function must explain for the function to be named. Several
-/// waits may follow one delay, and a delay may be hidden in part by work that was queued before.
+/// Fraction of the lateness that additional idle time in one function must explain for the function to be named. One
+/// delay may cause several waits, and work queued earlier may partly hide a delay.
 const BY_LINE: f64 = 0.25;
 /// Minimum mean lateness of a straggler, as a share of the window (5 % of a step in triage practice).
 const LATE: f64 = 0.05;
-/// Ratio of a collective's duration in one group to its duration in other groups from which the group's link is slow.
-/// Our bound: links of one kind are within a few percent.
+/// Minimum ratio of a collective's duration in one group to its duration in other groups for the group's link to count
+/// as slow. Our bound: links of one kind are within a few percent.
 const SLOWER: f64 = 1.5;
-/// Maximum ratio of the sizes of comparable messages.
+/// Maximum size ratio of comparable messages.
 const ALIKE: f64 = 1.25;
-/// Minimum number of collectives to judge a link.
+/// Minimum number of collectives to evaluate a link.
 const FOR_LINK: usize = 20;
-/// Minimum share of the window that a rank spends only waiting for data from other ranks. Our bound: a pipeline of p
-/// stages and m batches idles for (p−1)/(m+p−1) of the time.
+/// Minimum share of the window that a rank must spend only waiting for data from other ranks. Our bound: a pipeline of
+/// p stages and m batches idles for (p−1)/(m+p−1) of the time.
 const BUBBLE: f64 = 0.10;
 
-/// Difference between the ends of matched arrivals, as a fraction of their duration, from which they do not belong to
-/// one collective.
+/// Minimum distance between the ends of matched arrivals, as a fraction of their duration, at which they cannot belong
+/// to one collective.
 const APART: f64 = 0.5;
 
 pub fn add_findings(all: &[Digest], job: &mut Job) {
@@ -54,7 +54,7 @@ pub fn add_findings(all: &[Digest], job: &mut Job) {
     if !job.matches.list.is_empty() {
         judge_stragglers(all, job, span, total, &mut findings);
         if let Some((mut slow, ranks)) = slow_link(job, span) {
-            // Ranks with a slow link arrive late in all other collectives.
+            // Ranks on a slow link arrive late in all other collectives.
             if job.stragglers.iter().all(|s| s.why == Late::Host && ranks.contains(&s.rank)) {
                 let late = findings.iter().map(|f| f.stake).fold(0.0, f64::max);
                 slow.stake = slow.stake.max(late);
@@ -65,7 +65,7 @@ pub fn add_findings(all: &[Digest], job: &mut Job) {
         }
     }
     findings.extend(find_bubbles(all, job));
-    // Arrivals that do not end together do not belong to one collective: discard the match.
+    // Arrivals that do not end together do not belong to one collective, so discard the match.
     let unsure = (!job.matches.list.is_empty()).then(|| mismatch_remark(job)).flatten();
     if unsure.is_some() {
         findings.retain(|f| f.id == Verdict::PipelineBubble);
@@ -78,7 +78,7 @@ pub fn add_findings(all: &[Digest], job: &mut Job) {
     job.remarks.extend(unsure.clone());
     job.remarks.extend(single_delays(job, span).filter(|_| unsure.is_none()));
     job.findings = findings;
-    // Causes before effects: judge the remaining exposed time after the waits between ranks.
+    // Causes before effects: evaluate the remaining exposed time after the waits between ranks.
     if unsure.is_none() {
         let mut finding = exposed_communication::find_exposed(all, job);
         if let Some(finding) = &mut finding {
@@ -88,7 +88,7 @@ pub fn add_findings(all: &[Digest], job: &mut Job) {
     }
 }
 
-/// Discards all results derived from the waits, which a wrong match makes meaningless.
+/// Discards all results derived from the waits, because a wrong match makes them meaningless.
 fn discard_waits(job: &mut Job) {
     job.unsure = true;
     job.waits.pairs.clear();
@@ -100,8 +100,8 @@ fn discard_waits(job: &mut Job) {
     job.links.iter_mut().for_each(|l| l.waited = 0);
 }
 
-/// Time in which the ranks worked together, ns: from the first judged collective to the last. A report also contains
-/// the time before, such as library imports and NCCL setup, in which ranks do not wait for each other.
+/// Time during which the ranks worked together, ns: from the first evaluated collective to the last. A report also
+/// covers the time before, such as library imports and NCCL setup, in which ranks do not wait for each other.
 fn shared_time(all: &[Digest], job: &Job) -> i64 {
     let whole = all.iter().map(|d| d.end.saturating_sub(d.start)).max().unwrap_or(1);
     let when = &job.waits.when;
@@ -117,12 +117,12 @@ fn shared_time(all: &[Digest], job: &Job) -> i64 {
     }
 }
 
-/// Confidence of the match: unless the reports number collectives, their order decides.
+/// Confidence in the match: it relies on order unless the reports number the collectives.
 fn match_confidence(job: &Job) -> Sure {
     if job.matches.groups.iter().all(|g| g.numbered) { Sure::Certain } else { Sure::Likely }
 }
 
-/// Remark on single waits that are far longer than the others and do not count against a rank.
+/// Remark on individual waits that are far longer than the others and are not held against a rank.
 fn single_delays(job: &Job, span: f64) -> Option<String> {
     let outliers = &job.waits.outliers;
     let sum = outliers.iter().map(|w| w.2).fold(0, i64::saturating_add);
@@ -170,8 +170,8 @@ fn judge_stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findin
         worst.push((row, ns));
     }
     let share = (sum as f64 / span).min(1.0);
-    // With several candidates, each must be late repeatedly, because accidents happen on any rank. A few long waits
-    // among many are accidents, and time hidden behind computing costs nothing.
+    // If there are several candidates, each must be late repeatedly, because accidents happen on any rank. A few long
+    // waits among many are accidents, and waits hidden behind computing cost nothing.
     let recurring = |row: usize| job.waits.recurring.as_ref().filter(|r| r.rank as usize == job.ranks[row].digest);
     let steady: f64 =
         worst.iter().map(|&(row, late)| if recurring(row).is_some() { late as f64 } else { capped_wait(job, job.ranks[row].digest) }).sum();
@@ -207,7 +207,7 @@ fn judge_stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findin
     }
 }
 
-/// Average share of time that the other ranks spend in exposed collectives, without the few longest waits; 1 if
+/// Average share of time that the other ranks spend in exposed collectives, excluding the few longest waits; 1 if
 /// unknown.
 fn exposed_share(job: &Job, row: usize) -> f64 {
     let others = job.ranks.iter().enumerate().filter(|(r, m)| *r != row && m.judged > 0);
@@ -216,13 +216,13 @@ fn exposed_share(job: &Job, row: usize) -> f64 {
     if known { open.iter().sum::<f64>() / open.len().max(1) as f64 } else { 1.0 }
 }
 
-/// Formats the share of time that other ranks wait for a rank, and the part in which nothing else runs.
+/// Formats the share of time that other ranks wait for a rank, and the portion in which nothing else runs.
 fn format_waited(share: f64, alone: f64) -> String {
     let of = format!("{} of the time", format_percent(share));
     if share - alone > 0.01 { format!("{of} (in {} nothing else runs)", format_percent(alone)) } else { of }
 }
 
-/// Waiting time in each time slice, ns: for any rank, and for this rank.
+/// Waiting time by time slice, ns: for any rank, and for this rank.
 fn waits_by_slice(job: &Job, digest: usize) -> (Vec<i64>, Vec<i64>) {
     let when = &job.waits.when;
     let (mut all, mut own) = (vec![0i64; SLICES as usize], vec![0i64; SLICES as usize]);
@@ -238,10 +238,10 @@ fn waits_by_slice(job: &Job, digest: usize) -> (Vec<i64>, Vec<i64>) {
     (all, own)
 }
 
-/// Time that others waited for a rank, ns, with each slice capped at `FEW` times the usual one.
+/// Time that others waited for a rank, ns, with each slice capped at `FEW` times the usual wait.
 fn capped_wait(job: &Job, digest: usize) -> f64 {
     let (all, own) = waits_by_slice(job, digest);
-    // Only slices with any waiting: a short capture has few collectives.
+    // Only use slices with any waiting: a short capture has few collectives.
     let mut own: Vec<i64> = own.into_iter().zip(all).filter(|(_, all)| *all > 0).map(|(own, _)| own).collect();
     own.sort_unstable();
     // A share `AGAIN` of the slices reaches the usual wait.
@@ -257,18 +257,19 @@ fn late_slice_share(job: &Job, digest: usize) -> f64 {
     own.iter().filter(|&&o| o as f64 >= mean * 0.25 && o > 0).count() as f64 / waited.max(1) as f64
 }
 
-/// Reason why a rank is late, the additional time of its kernels compared with its peers, and the reason in words.
+/// Returns the reason why a rank is late, the additional time of its kernels compared with its peers, and the reason in
+/// words.
 fn late_cause(all: &[Digest], job: &Job, row: usize, late: i64) -> (Late, i64, String) {
     let member = &job.ranks[row];
     let own = &all[member.digest];
-    // Peers do the same work; other pipeline stages and other experts do not.
+    // Peers do the same work, unlike other pipeline stages and other experts.
     let peers: Vec<usize> = {
         let groups = job.matches.groups.iter().filter(|g| g.ranks.contains(&u32::try_from(member.digest).unwrap_or(u32::MAX)));
         let widest = groups.max_by_key(|g| g.ranks.len());
         let of_group = widest.map(|g| g.ranks.iter().map(|&r| r as usize).collect::<Vec<_>>());
         of_group.unwrap_or_else(|| (0..all.len()).collect())
     };
-    // Captures with more steps have more kernels: compare the time per collective.
+    // Captures with more steps have more kernels, so compare the time per collective.
     let counts: Vec<usize> = all.iter().map(|d| d.collectives().count()).collect();
     let alike = peers.iter().all(|&i| counts[i] == counts[member.digest]);
     let matched = job.matches.list.iter().filter(|c| c.arrivals.iter().any(|a| a.rank as usize == member.digest)).count();
@@ -288,7 +289,7 @@ fn late_cause(all: &[Digest], job: &Job, row: usize, late: i64) -> (Late, i64, S
         Some(f) => format!("its host launches late ({})", f.id),
         None => "its host launches late".to_owned(),
     };
-    // Captures with other steps are at their lines for other times.
+    // Captures with different numbers of steps spend different amounts of time at each line.
     let text = match late_line(all, member.digest, &peers, late).filter(|_| alike) {
         Some((line, more)) => format!("{text}: its GPU is idle {} longer than the others' while it is in {line}", format_ns(more as f64)),
         None => text,
@@ -296,14 +297,14 @@ fn late_cause(all: &[Digest], job: &Job, row: usize, late: i64) -> (Late, i64, S
     (Late::Host, more, text)
 }
 
-/// Name of a function without its line: `collate (data.py`.
+/// Strips the line number from a function label: `collate (data.py`.
 fn function_name(label: &str) -> &str {
     let is_line = |text: &str| text.strip_suffix(')').is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
     label.rsplit_once(':').filter(|l| is_line(l.1)).map_or(label, |l| l.0)
 }
 
-/// Function in which a rank's GPU is idle longest beyond a mean peer, and by how much, ns, if that explains its lateness.
-/// Without functions of at least one peer, nothing is known of what is usual.
+/// Returns the function in which a rank's GPU is idle longest compared with an average peer, and the excess, ns, if
+/// that explains the rank's lateness. Unless at least one peer has functions, we do not know what is usual.
 fn late_line(all: &[Digest], own: usize, peers: &[usize], late: i64) -> Option<(String, i64)> {
     let others: Vec<&Digest> = peers.iter().filter(|&&i| i != own).map(|&i| &all[i]).filter(|d| !d.host_lines.is_empty()).collect();
     if others.is_empty() {
@@ -365,7 +366,7 @@ fn straggler_finding(
     }
 }
 
-/// Finds waiting that is not for a single rank.
+/// Detects waiting that is not caused by a single rank.
 fn find_imbalance(all: &[Digest], job: &Job, span: f64, total: i64) -> Option<Finding> {
     let worst = job.ranks.iter().max_by_key(|m| m.late)?;
     // If most waiting is for one rank that is not a straggler, the cause is a single delay, or computing hides the
@@ -405,7 +406,7 @@ fn find_imbalance(all: &[Digest], job: &Job, span: f64, total: i64) -> Option<Fi
     )
 }
 
-/// Durations of the collectives of one kind in one group.
+/// Durations of one kind of collective in one group.
 struct Timed {
     group: u32,
     kind: &'static str,
@@ -419,7 +420,7 @@ struct Timed {
 
 /// Finds groups whose collectives take longer than the same collectives in other groups.
 fn slow_link(job: &Job, span: f64) -> Option<(Finding, Vec<u32>)> {
-    // Duration on the last rank to arrive, which does not wait.
+    // Use the duration on the last rank to arrive, which does not wait.
     let mut times: BTreeMap<_, (Vec<i64>, Vec<u64>)> = BTreeMap::new();
     for c in &job.matches.list {
         let last = c.last_arrival()?;
@@ -437,7 +438,7 @@ fn slow_link(job: &Job, span: f64) -> Option<(Finding, Vec<u32>)> {
         }
     }
     let alike = |a: u64, b: u64| a == b || (a > 0 && b > 0 && a.max(b) as f64 <= ALIKE * a.min(b) as f64);
-    // Median of the same collective in other groups; between two groups it is unknown which one is normal.
+    // Median for the same collective in other groups; with only two groups, we cannot tell which one is normal.
     let usual = |of: &Timed| {
         let same = |g: &&Timed| g.group != of.group && (g.kind, g.size) == (of.kind, of.size) && alike(g.bytes, of.bytes);
         let mut others: Vec<i64> = groups.iter().filter(same).map(|g| g.time).collect();
@@ -475,7 +476,7 @@ fn slow_link(job: &Job, span: f64) -> Option<(Finding, Vec<u32>)> {
     Some((finding, ranks))
 }
 
-/// Finds ranks that wait for data from other ranks.
+/// Detects ranks that wait for data from other ranks.
 fn find_bubbles(all: &[Digest], job: &Job) -> Option<Finding> {
     let mut shares: Vec<(f64, u32)> = Vec::new();
     for member in &job.ranks {
@@ -494,7 +495,7 @@ fn find_bubbles(all: &[Digest], job: &Job) -> Option<Finding> {
             }
         }
         if to_one > 0 && member.judged > 0 {
-            // Exposed time of sends and receives, estimated from their share of the collective time.
+            // Exposed time in sends and receives, estimated from their share of the collective time.
             let exposed = member.exposed as f64 * to_one as f64 / any.max(1) as f64;
             shares.push((exposed / member.judged as f64, member.rank));
         }

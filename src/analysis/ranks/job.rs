@@ -19,7 +19,7 @@ fn median<T: Copy + Ord>(mut values: Vec<T>) -> Option<T> {
     Some(values[values.len() / 2])
 }
 
-/// Judges ranks together. With a single rank, or without common collectives, the job has ranks but no findings.
+/// Analyzes ranks together. If there is only one rank, or there are no common collectives, the job has no findings.
 pub fn build_job(all: &[Digest]) -> Job {
     let (numbers, told, mut remarks) = identify_ranks(all);
     let (jobs, job_of) = split_jobs(all);
@@ -62,7 +62,7 @@ pub fn build_job(all: &[Digest]) -> Job {
             .to_owned(),
         );
     }
-    // Findings of one job need not hold for the ranks of several.
+    // Findings about one job need not hold for ranks of several jobs.
     if jobs == 1 {
         findings::add_findings(all, &mut out);
     }
@@ -70,7 +70,7 @@ pub fn build_job(all: &[Digest]) -> Job {
     out
 }
 
-/// Adds remarks and lowers all findings to possible if the GPU work of some ranks was not recorded.
+/// If the GPU work of some ranks was not recorded, adds remarks and lowers all findings to possible.
 fn note_unrecorded(all: &[Digest], job: &mut Job) {
     let said = job.ranks.iter().filter_map(|m| Some(format!("rank {}: {}", m.rank, all.get(m.digest)?.unrecorded.as_deref()?)));
     let said: Vec<String> = said.collect();

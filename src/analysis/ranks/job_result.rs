@@ -1,4 +1,4 @@
-//! Result of judging ranks together.
+//! Result of analyzing ranks together.
 
 use super::clocks::Offset;
 use super::matching::Matches;
@@ -40,29 +40,29 @@ pub struct Straggler {
     pub late: i64,
 }
 
-/// One rank. Times in ns.
+/// One rank. Times are in ns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
     /// Index of the rank's digest.
     pub digest: usize,
     pub rank: u32,
-    /// The median step length.
+    /// Median step length.
     pub step: Option<i64>,
-    /// Time in which kernels other than collectives ran, in the judged window.
+    /// Time in the analyzed window during which kernels other than collectives ran.
     pub compute: i64,
-    /// Time in which collectives ran.
+    /// Time during which collectives ran.
     pub comm: i64,
-    /// Time in which only collectives ran.
+    /// Time during which only collectives ran.
     pub exposed: i64,
-    /// Time in which nothing ran.
+    /// Time during which nothing ran.
     pub idle: i64,
-    /// Judged time of the report.
+    /// Analyzed time of the report.
     pub judged: i64,
     /// Average time that the other ranks waited for this rank in collectives.
     pub late: i64,
     /// Time that this rank waited for others.
     pub waited: i64,
-    /// Time in this rank's few longest waits, which are not judged.
+    /// Time spent in this rank's few longest waits, which are not evaluated.
     pub waited_longest: i64,
     pub clock: Offset,
 }
@@ -74,20 +74,21 @@ pub struct Link {
     /// Number of ranks that take part.
     pub size: usize,
     pub count: u64,
-    /// The median message size, bytes; `None` if the reports do not state it.
+    /// Median message size, bytes; `None` if the reports do not record it.
     pub bytes: Option<u64>,
     /// Median duration on the last rank to arrive, which does not wait for others, ns.
     pub time: i64,
-    /// Bus bandwidth, bytes per second: the median of all collectives whose size is known.
+    /// Bus bandwidth, bytes per second: the median over all collectives of known size.
     pub bus: Option<f64>,
-    /// Bandwidth of the links of these GPUs, bytes per second, and their name, if all ranks are on one machine.
+    /// Bandwidth of the links between these GPUs, bytes per second, and the name of the links, if all ranks are on one
+    /// machine.
     pub peak: Option<(f64, &'static str)>,
     pub algorithm: String,
     /// Total waiting time in these collectives, averaged over the ranks, ns.
     pub waited: i64,
 }
 
-/// One rank's step. Times in ns.
+/// One step on one rank. Times are in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepCell {
     pub start: i64,
@@ -104,18 +105,18 @@ pub struct Job {
     /// Sorted by rank.
     pub ranks: Vec<Member>,
     pub told: Told,
-    /// Number of jobs that the ranks belong to.
+    /// Number of jobs to which the ranks belong.
     pub jobs: usize,
     pub matches: Matches,
     pub waits: Waits,
     pub links: Vec<Link>,
     /// Ranks that make the others wait, worst first; may be empty.
     pub stragglers: Vec<Straggler>,
-    /// Findings about the ranks together; findings about single ranks are in the ranks' digests.
+    /// Findings about the ranks as a whole; findings about individual ranks are in their digests.
     pub findings: Vec<Finding>,
-    /// Missing data and other problems of the reports.
+    /// Missing data and other problems in the reports.
     pub remarks: Vec<String>,
-    /// True if matched arrivals cannot belong to one collective, so that the waits between ranks are unknown.
+    /// True if matched arrivals cannot belong to one collective, in which case the waits between ranks are unknown.
     pub unsure: bool,
 }
 
@@ -124,7 +125,7 @@ impl Job {
         self.ranks.iter().find(|m| m.digest == digest as usize)
     }
 
-    /// Sentence to display if the job has no findings.
+    /// Sentence to show if the job has no findings.
     pub fn nothing_found(&self) -> String {
         if self.jobs > 1 {
             return format!(
@@ -148,13 +149,13 @@ impl Job {
         )
     }
 
-    /// Number of ranks, and of jobs if they belong to several: `12 ranks of 6 jobs`.
+    /// Number of ranks, and of jobs if there are several: `12 ranks of 6 jobs`.
     pub fn size_text(&self) -> String {
         let ranks = format_count(self.ranks.len(), "rank");
         if self.jobs > 1 { format!("{ranks} of {}", format_count(self.jobs, "job")) } else { ranks }
     }
 
-    /// Number of matched collectives, including those thinned out of the list.
+    /// Number of matched collectives, including those that were thinned out.
     pub fn matched_count(&self) -> u64 {
         self.matches.list.len() as u64 * self.matches.each.unsigned_abs()
     }

@@ -1,11 +1,11 @@
-//! Step numbers from the program or its framework: the same step has the same number on all ranks.
+//! Step numbers set by the program or its framework: a step has the same number on all ranks.
 
 use crate::analysis::name_pattern::name_pattern;
 use crate::analysis::triage::StepSource;
 use crate::model::Profile;
 use rustc_hash::FxHashMap;
 
-/// Name pattern of the step ranges of PyTorch's profiler.
+/// Name pattern of the step ranges written by PyTorch's profiler.
 const STEPS: &str = "ProfilerStep#";
 
 /// Numbered step ranges by process, sorted by start: start, end, number.
@@ -13,7 +13,7 @@ pub struct Marks {
     of_process: FxHashMap<u32, Vec<(i64, i64, u32)>>,
 }
 
-/// Returns the number in a name; `None` if the name contains several numbers, or none.
+/// Returns the number in a name; `None` if the name contains none or several.
 fn parse_step_number(name: &str) -> Option<u32> {
     let mut all = name.split(|c: char| !c.is_ascii_digit()).filter(|n| !n.is_empty());
     all.next().filter(|_| all.next().is_none())?.parse().ok()
@@ -43,7 +43,7 @@ impl Marks {
         Self { of_process }
     }
 
-    /// Number of a process's step at a time.
+    /// Step number of a process at a time.
     pub fn step_at(&self, pid: Option<u32>, time: i64) -> Option<u32> {
         let own = pid.and_then(|pid| self.of_process.get(&pid));
         let only = || self.of_process.values().next().filter(|_| self.of_process.len() == 1);

@@ -6,7 +6,7 @@ use crate::analysis::triage::device_ops::clamp_time;
 use crate::model::digest::{Collective, CollectiveKind, Digest};
 use std::collections::BTreeMap;
 
-/// One rank's part in a collective, on the rank's own clock. Times in ns.
+/// One rank's part in a collective, on the rank's own clock. Times are in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// Index of the rank's digest.
@@ -32,13 +32,13 @@ pub struct Together {
 }
 
 impl Together {
-    /// The last arrival. All ranks leave at about the same time, so it has the shortest duration.
+    /// Last rank to arrive. All ranks leave at about the same time, so it has the shortest duration.
     pub fn last_arrival(&self) -> Option<&Arrival> {
         self.arrivals.iter().min_by_key(|a| a.duration)
     }
 }
 
-/// Ranks that communicate with each other.
+/// A group of ranks that communicate with each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Group {
     pub name: String,
@@ -46,9 +46,9 @@ pub struct Group {
     pub ranks: Vec<u32>,
     /// Number of ranks, including those without a report.
     pub size: usize,
-    /// Set if the reports number the group's collectives; otherwise they are matched by order.
+    /// True if the reports number the group's collectives; otherwise, they are matched by order.
     pub numbered: bool,
-    /// NCCL's algorithm and protocol, if the kernel names contain them.
+    /// NCCL's algorithm and protocol, if kernel names contain them.
     pub algorithm: String,
 }
 
@@ -56,16 +56,16 @@ pub struct Group {
 pub struct Matches {
     pub groups: Vec<Group>,
     pub list: Vec<Together>,
-    /// Number of collectives that each entry of the list represents.
+    /// Number of collectives that each list entry represents.
     pub each: i64,
     pub remarks: Vec<String>,
 }
 
-/// Maximum number of collectives searched for a group's algorithm.
+/// Maximum number of collectives to search for a group's algorithm.
 const LOOKED_AT: usize = 200;
 
 impl Matches {
-    /// Remark on sends and receives that were not matched.
+    /// Remark on sends and receives without a match.
     pub fn unmatched_messages(&self, all: &[Digest]) -> Option<String> {
         let (mut there, mut without_peer) = (0_i64, false);
         for digest in all {
@@ -89,12 +89,12 @@ impl Matches {
     }
 }
 
-/// A group's job, its name, and its ranks according to the report.
+/// A group's job, its name, and its ranks as listed in the report.
 type Key = (u32, String, Vec<u32>);
-/// A rank's collectives of one group, by number.
+/// A rank's collectives in one group, by number.
 type Own = Vec<Collective>;
 
-/// The collectives of a rank in a group, by number, without sends and receives.
+/// Returns the collectives of a rank in a group, by number, excluding sends and receives.
 fn of_group(digest: &Digest, key: &Key, each: i64) -> Own {
     let ours: Vec<bool> = digest
         .kinds
@@ -112,11 +112,11 @@ fn in_order_of_numbers(mut own: Own) -> Own {
     own
 }
 
-/// Route of messages: group, and the numbers of the sender and the receiver in it.
+/// Route of messages: group, and the numbers of the sender and the receiver within it.
 type Way = (Key, u32, u32);
 
-/// Messages of each route on both of its ranks, in host call order. A rank's number in a group comes from the report,
-/// or else from its place among the group's ranks, or else is the rank number.
+/// Messages on each route as seen by both of its ranks, in host call order. A rank's number within a group comes from
+/// the report, or else from its position among the group's ranks, or else is the rank number.
 fn message_routes(all: &[Digest], job_of: &[u32], each: i64) -> BTreeMap<Way, Vec<(u32, Own)>> {
     let mut out: BTreeMap<Way, Vec<(u32, Own)>> = BTreeMap::new();
     for (rank, digest) in (0..).zip(all) {
@@ -151,8 +151,8 @@ fn job_at(job_of: &[u32], rank: u32) -> u32 {
     job_of.get(rank as usize).copied().unwrap_or_default()
 }
 
-/// Matches collectives by group and number if the reports contain them, else by order; `job_of` has the job of each
-/// digest, and only ranks of one job have collectives in common.
+/// Matches collectives by group and number if the reports contain them, otherwise by order. `job_of` contains the job
+/// of each digest; only ranks of the same job have collectives in common.
 pub fn match_collectives(all: &[Digest], job_of: &[u32]) -> Matches {
     let mut groups: BTreeMap<Key, Vec<u32>> = BTreeMap::new();
     let each = all.iter().filter_map(|d| d.collectives.as_ref()).map(|c| i64::from(c.each.max(1))).max().unwrap_or(1);
@@ -165,7 +165,7 @@ pub fn match_collectives(all: &[Digest], job_of: &[u32]) -> Matches {
         }
     }
     let mut out = Matches { each, ..Matches::default() };
-    // One group at a time: all groups at once would take several times the memory.
+    // Process one group at a time, because all groups at once would take several times the memory.
     for (key, ranks) in groups {
         let mut parts: Vec<(u32, Own)> =
             ranks.into_iter().map(|r| (r, of_group(&all[r as usize], &key, each))).filter(|p| !p.1.is_empty()).collect();
@@ -203,7 +203,7 @@ pub fn match_collectives(all: &[Digest], job_of: &[u32]) -> Matches {
     out
 }
 
-/// Adds the collectives that all ranks of the group have with the same number and kind.
+/// Collects the collectives that have the same number and kind on all ranks of the group.
 fn gather_common(all: &[Digest], group: u32, parts: &[(u32, Own)], into: &mut Vec<Together>) {
     let Some(((first, own), others)) = parts.split_first() else { return };
     let words: Vec<Vec<&'static str>> =
@@ -226,8 +226,8 @@ fn gather_common(all: &[Digest], group: u32, parts: &[(u32, Own)], into: &mut Ve
     }
 }
 
-/// Numbers the collectives of an unnumbered group by aligning each rank with the one that has the most: captures begin
-/// at different times.
+/// Numbers the collectives of an unnumbered group by aligning each rank with the rank that has the most, because
+/// captures begin at different times.
 fn in_order(all: &[Digest], parts: &mut Vec<(u32, Own)>, remarks: &mut Vec<String>) {
     let Some(reference) = (0..parts.len()).max_by_key(|&i| (parts[i].1.len(), std::cmp::Reverse(i))) else { return };
     let (rank, longest) = parts[reference].clone();

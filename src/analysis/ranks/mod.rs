@@ -1,5 +1,5 @@
-//! Comparison of the ranks of one job: which rank makes the others wait, and why. Works on
-//! [digests](crate::model::digest), so that two reports and hundreds of digests are judged alike.
+//! Comparison of the ranks of one job: identifies ranks that make the others wait, and explains why. Works on
+//! [digests](crate::model::digest), so that two reports and hundreds of digests are analyzed alike.
 
 mod aligned_collectives;
 pub mod clocks;

@@ -1,6 +1,6 @@
 //! Properties of collectives: their kind, their algorithm, the bytes that they move, and the resulting bandwidth.
 
-/// Parts of names and their kinds; longer parts first, because they contain the shorter ones.
+/// Substrings of names and the corresponding kinds; longer ones come first, because they contain the shorter ones.
 const KINDS: [(&str, &str); 14] = [
     ("allreduce", "all_reduce"),
     ("allgather", "all_gather"),
@@ -18,13 +18,13 @@ const KINDS: [(&str, &str); 14] = [
     ("generic", "several in one"),
 ];
 
-/// Kind of a collective, in the terms of PyTorch's functions, from its name in the report.
+/// Kind of a collective, using the names of PyTorch's functions, from its name in the report.
 pub fn collective_kind(name: &str) -> &'static str {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
     KINDS.iter().find(|k| plain.contains(k.0)).map_or("other", |k| k.1)
 }
 
-/// Kind and algorithm with protocol, from the name of NCCL's or RCCL's kernel:
+/// Returns the kind, and the algorithm with the protocol, from the name of an NCCL or RCCL kernel:
 /// `ncclDevKernel_AllReduce_Sum_bf16_RING_LL`.
 pub fn of_kernel(name: &str) -> (&'static str, String) {
     let rest =
@@ -55,7 +55,7 @@ pub fn common_kind(name: &str) -> &'static str {
     if point_to_point(kind) { "send_recv" } else { kind }
 }
 
-/// Bus bandwidth over algorithm bandwidth, for `n` ranks: bytes that a link carries per byte of the message
+/// Ratio of bus bandwidth to algorithm bandwidth for `n` ranks: bytes that a link carries per byte of the message
 /// (nccl-tests, `PERFORMANCE.md`).
 pub fn bus_factor(kind: &str, n: usize) -> Option<f64> {
     let n = n.max(1) as f64;
@@ -67,7 +67,7 @@ pub fn bus_factor(kind: &str, n: usize) -> Option<f64> {
     }
 }
 
-/// Names of GPUs, bandwidth of their links in bytes per second, names of the links.
+/// GPU name, link bandwidth in bytes per second, and link name.
 const LINKS: [(&str, f64, &str); 14] = [
     ("GB200", 900e9, "NVLink"),
     ("GB300", 900e9, "NVLink"),
@@ -85,12 +85,12 @@ const LINKS: [(&str, f64, &str); 14] = [
     ("MI355X", 537.6e9, "Infinity Fabric"),
 ];
 
-/// Bandwidth of a GPU's links to its neighbours in one direction, bytes per second, and the name of the links.
+/// Bandwidth of a GPU's links to its neighbors in one direction, bytes per second, and the name of the links.
 ///
 /// Sources are NVIDIA's and AMD's product pages: NVLink 3 of the A100 12 × 25 GB/s, NVLink 4 of the H100 and H200 (SXM)
 /// 18 × 25 GB/s, NVLink 5 of the B200 and B300 18 × 50 GB/s, NVLink 2 of the V100 6 × 25 GB/s; Infinity Fabric of the
-/// MI300X and MI325X 7 × 64 GB/s, of the MI350X and MI355X 7 × 76.8 GB/s. Cards with `PCIe` in their name, and other
-/// cards, have no entry.
+/// MI300X and MI325X 7 × 64 GB/s, of the MI350X and MI355X 7 × 76.8 GB/s. Cards with `PCIe` in their name, and all
+/// other cards, have no entry.
 pub fn link_bandwidth(device: &str) -> Option<(f64, &'static str)> {
     if device.to_ascii_uppercase().contains("PCIE") {
         return None;

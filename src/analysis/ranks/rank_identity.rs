@@ -1,19 +1,19 @@
-//! Identification of ranks whose reports do not state their number.
+//! Identification of ranks whose reports do not record a rank number.
 
 use crate::model::digest::Digest;
 use crate::model::units::format_count;
 use std::collections::BTreeMap;
 
-/// Source of the ranks' numbers.
+/// Source of the rank numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// Stated by the reports.
+    /// Recorded in the reports.
     Reports,
     /// File names.
     Names,
     /// Numbers of the GPUs that the ranks used.
     Devices,
-    /// Order in which the reports were given, as a last resort.
+    /// Order of the reports on the command line, as a last resort.
     Order,
 }
 
@@ -31,10 +31,10 @@ impl Told {
 /// Maximum plausible number of ranks in a job.
 const MOST_RANKS: u32 = 1 << 20;
 
-/// Rank in a file name, after the word `rank`: `job_rank12.nsys-rep`.
+/// Rank number in a file name, after the word `rank`: `job_rank12.nsys-rep`.
 pub fn in_name(file: &str) -> Option<u32> {
     let name = file.rsplit('/').next().unwrap_or(file).to_ascii_lowercase();
-    // The first number after the word: `slow_rank_rank0` has one after the second.
+    // The first number after the word: `slow_rank_rank0` has one only after the second occurrence.
     let number = |(at, word): (usize, &str)| {
         let after = name[at + word.len()..].trim_start_matches(['_', '-', '=', ' ']);
         after.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok()
@@ -42,7 +42,7 @@ pub fn in_name(file: &str) -> Option<u32> {
     name.match_indices("rank").find_map(number)
 }
 
-/// A file's path without the number of its rank: the same for all ranks of a job.
+/// Path of a file without the rank number, which is the same for all ranks of a job.
 fn name_of_job(file: &str) -> String {
     let at = file.to_ascii_lowercase().rfind("rank").filter(|at| file.is_char_boundary(at + 4));
     let Some((before, after)) = at.map(|at| file.split_at(at + 4)) else { return String::new() };
@@ -50,8 +50,8 @@ fn name_of_job(file: &str) -> String {
     format!("{before}{}", digits.trim_start_matches(|c: char| c.is_ascii_digit()))
 }
 
-/// Number of jobs that the digests belong to, and the job of each digest. Ranks that are there several times are of
-/// several jobs if the names of their files, or else the times at which they ran, tell the jobs apart.
+/// Returns the number of jobs to which the digests belong, and the job of each digest. Ranks that occur several times
+/// belong to several jobs if their file names, or else the times at which they ran, distinguish the jobs.
 pub fn split_jobs(all: &[Digest]) -> (usize, Vec<u32>) {
     let one = || (1, vec![0; all.len()]);
     let Some(ranks) = all.iter().map(|d| d.rank.or_else(|| in_name(&d.file))).collect::<Option<Vec<u32>>>() else { return one() };
@@ -66,7 +66,7 @@ pub fn split_jobs(all: &[Digest]) -> (usize, Vec<u32>) {
     [Some(by_name), jobs_by_time(all)].into_iter().flatten().find_map(|jobs| whole_jobs(&ranks, jobs)).unwrap_or_else(one)
 }
 
-/// Jobs as runs that do not overlap in time; `None` if the time of a report is not known.
+/// Splits jobs into runs that do not overlap in time; `None` if the time of a report is unknown.
 fn jobs_by_time(all: &[Digest]) -> Option<Vec<u32>> {
     let times: Option<Vec<(i64, i64)>> =
         all.iter().map(|d| d.epoch.map(|e| (e.saturating_add(d.start), e.saturating_add(d.end)))).collect();
@@ -85,7 +85,7 @@ fn jobs_by_time(all: &[Digest]) -> Option<Vec<u32>> {
     Some(out)
 }
 
-/// The jobs if there are several, and each has a rank at most once.
+/// Returns the jobs if there are several and each has every rank at most once.
 fn whole_jobs(ranks: &[u32], jobs: Vec<u32>) -> Option<(usize, Vec<u32>)> {
     let count = jobs.iter().max().map_or(0, |m| *m as usize + 1);
     let mut pairs: Vec<(u32, u32)> = jobs.iter().copied().zip(ranks.iter().copied()).collect();
@@ -93,12 +93,12 @@ fn whole_jobs(ranks: &[u32], jobs: Vec<u32>) -> Option<(usize, Vec<u32>)> {
     (count > 1 && pairs.windows(2).all(|w| w[0] != w[1])).then_some((count, jobs))
 }
 
-/// Numbers in a file name, last first, except that a number after `rank` precedes all others: 12 for
+/// Numbers in a file name, last first, except that a number after `rank` comes before all others: 12 for
 /// `job_rank12.nsys-rep`.
 fn parse_numbers(file: &str) -> Vec<u32> {
     let name = file.rsplit('/').next().unwrap_or(file);
     let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
-    // Names such as `report.3.nsys-rep` have the number after the dot.
+    // In names such as `report.3.nsys-rep`, the number follows the dot.
     let text = if stem.chars().any(|c| c.is_ascii_digit()) { stem } else { name };
     let lower = text.to_ascii_lowercase();
     let digits = |from: &str| from.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok();
@@ -115,7 +115,7 @@ fn are_distinct(list: &[u32]) -> bool {
     sorted.windows(2).all(|w| w[0] != w[1])
 }
 
-/// Removes duplicate digests of a report that was given twice or copied. Returns a remark for each.
+/// Removes duplicate digests of a report that was given twice or copied, and returns a remark for each.
 pub fn without_doubles(all: &mut Vec<Digest>, reports: &mut Vec<usize>) -> Vec<String> {
     let what = |d: &Digest| (d.epoch, d.pid, d.device, d.start, d.end, d.launches, d.kernel_time);
     let mut remarks = Vec::new();
@@ -138,8 +138,7 @@ pub fn without_doubles(all: &mut Vec<Digest>, reports: &mut Vec<usize>) -> Vec<S
     remarks
 }
 
-/// Returns the ranks' numbers in the order of the digests, the source of the numbers, and remarks on
-/// problems with them.
+/// Returns the rank numbers in the order of the digests, the source of the numbers, and remarks on problems with them.
 pub fn identify_ranks(all: &[Digest]) -> (Vec<u32>, Told, Vec<String>) {
     let mut remarks = Vec::new();
     if let Some(told) = all.iter().map(|d| d.rank).collect::<Option<Vec<u32>>>() {
@@ -167,7 +166,7 @@ pub fn identify_ranks(all: &[Digest]) -> (Vec<u32>, Told, Vec<String>) {
     let names: Option<Vec<Vec<u32>>> = all.iter().map(|d| Some(parse_numbers(&d.file)).filter(|n| !n.is_empty())).collect();
     if let Some(names) = names {
         let most = names.iter().map(Vec::len).min().unwrap_or(0);
-        // First position at which the numbers of all names differ.
+        // First position at which the numbers differ among all names.
         let found = (0..most).map(|at| names.iter().map(|n| n[at]).collect::<Vec<u32>>()).find(|list| are_distinct(list));
         if let Some(list) = found.filter(|l| l.iter().max().is_some_and(|&m| (m as usize) < l.len().saturating_mul(64))) {
             return (list, Told::Names, remarks);
@@ -231,10 +230,10 @@ mod tests {
             (2, vec![0, 0, 1, 1])
         );
         assert_eq!(of(&["a/rank_0.sqlite", "b/rank_0.sqlite"]), (2, vec![0, 1]));
-        // One job, and ranks that nothing tells apart.
+        // One job whose ranks cannot be told apart.
         assert_eq!(of(&["node1/rank0.sqlite", "node2/rank1.sqlite"]).0, 1);
         assert_eq!((of(&["rank0.sqlite", "rank0.sqlite"]).0, of(&["left.sqlite", "right.sqlite"]).0), (1, 1));
-        // Runs after each other, without names.
+        // Consecutive runs, without informative names.
         let mut all = named(&["a", "b", "c", "d"]);
         for (at, digest) in (0_u32..).zip(&mut all) {
             let epoch = i64::from(at / 2) * 1_000;

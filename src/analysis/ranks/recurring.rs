@@ -1,24 +1,24 @@
-//! Detection of a rank that is late at regular intervals: a recurring delay is not an accident.
+//! Detects a rank that is late at regular intervals: a recurring delay is not an accident.
 
-/// Multiple of the median wait from which a wait counts as long.
+/// Minimum multiple of the median wait for a wait to count as long.
 const STANDS_OUT: i64 = 4;
-/// Waits of the same kind are at least the longest wait divided by this.
+/// Waits are of the same kind if they are at least the longest wait divided by this.
 const ALIKE: i64 = 2;
-/// Minimum share of the time of such waits that the rank must cause.
+/// Minimum share of the time in such waits that the rank must cause.
 const MOSTLY: f64 = 0.8;
-/// Maximum distance, in collectives, between waits of one delay: a rank that fell behind may need several collectives
-/// to catch up.
+/// Maximum distance, in collectives, between waits due to the same delay: a rank that fell behind may need several
+/// collectives to catch up.
 const APART: usize = 2;
 /// Upper bound on the share of collectives with delays: a rank with more delays is late all the time.
 const NOW_AND_THEN: f64 = 0.25;
-/// Largest ratio of the longest to the shortest distance between delays.
+/// Maximum ratio of the longest to the shortest distance between delays.
 const UNEVEN: f64 = 2.0;
 
-/// A collective in which ranks may have waited. Times in ns.
+/// A collective in which ranks may have waited. Times are in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
     pub end: i64,
-    /// Rank that came last.
+    /// Rank that arrived last.
     pub rank: u32,
     /// Average wait of the other ranks.
     pub ns: i64,
@@ -34,8 +34,8 @@ pub struct Recurring {
     pub at: Vec<usize>,
 }
 
-/// Finds the rank that causes long waits of similar length at regular intervals, while most waits are short. The list
-/// must be in order of time.
+/// Finds the rank that causes long waits of similar length at regular intervals while most waits are short. The list
+/// must be in chronological order.
 pub fn find_recurring(waits: &[Wait]) -> Option<Recurring> {
     let mut sorted: Vec<i64> = waits.iter().filter(|w| !w.start).map(|w| w.ns).collect();
     sorted.sort_unstable();
@@ -50,7 +50,7 @@ pub fn find_recurring(waits: &[Wait]) -> Option<Recurring> {
     }
     let mut at: Vec<usize> = Vec::new();
     for &i in found.iter().filter(|&&i| waits[i].rank == rank) {
-        // A wait that follows at once belongs to the same delay.
+        // A wait that follows immediately belongs to the same delay.
         if at.last().is_none_or(|&last| i > last + APART) {
             at.push(i);
         }
@@ -60,7 +60,7 @@ pub fn find_recurring(waits: &[Wait]) -> Option<Recurring> {
     let (least, most) = (*between.iter().min()?, *between.iter().max()?);
     let mean = last.saturating_sub(first) as f64 / between.len() as f64;
     let span = waits[waits.len() - 1].end.saturating_sub(waits[0].end) as f64;
-    // Number of delays that fit into the span at the mean distance; one may be outside of the judged time.
+    // Number of delays that fit into the span at the mean distance; one may be outside the evaluated time.
     let room = (span / mean.max(1.0)).floor();
     let often = at.len() as f64 + 1.0 >= room && (at.len() as f64) < NOW_AND_THEN * waits.len() as f64;
     (often && least > 0 && most as f64 <= UNEVEN * least as f64).then_some(Recurring { rank, at })

@@ -1,20 +1,20 @@
-//! Alignment of unnumbered collectives of two ranks whose captures begin at different steps: by step numbers, by the
-//! clocks of the machines, and by the ends of collectives, which all ranks reach together.
+//! Aligns unnumbered collectives of two ranks whose captures begin at different steps: by step numbers, by the
+//! machines' clocks, and by the ends of collectives, which all ranks reach together.
 
 use crate::model::digest::Collective;
 use std::collections::HashMap;
 
 /// Maximum shift to try.
 const MOST: i64 = 2000;
-/// Maximum number of collectives used to evaluate a shift.
+/// Maximum number of collectives to use when evaluating a shift.
 const LOOKED_AT: usize = 200;
-/// Minimum share of positions with the same kind of collective for two orders to match.
+/// Minimum share of positions with the same kind of collective for two sequences to match.
 const ALIKE: f64 = 0.98;
-/// Minimum share of the collectives in steps of the same number that have the same shift.
+/// Minimum share of the collectives in steps with the same number that must have the same shift.
 const SAME_SHIFT: f64 = 0.9;
 /// Minimum number of collectives in both reports to align the ranks by the ends alone.
 const FOR_ENDS: usize = 8;
-/// Factor by which the ends must fit better to prefer a shift with partial overlap.
+/// Factor by which the ends must fit better for a shift with partial overlap to be preferred.
 const BETTER: i64 = 10;
 
 /// Converts an index to `i64`, saturating.
@@ -22,7 +22,7 @@ pub fn to_signed(place: usize) -> i64 {
     i64::try_from(place).unwrap_or(i64::MAX)
 }
 
-/// A rank's collectives of one group, in host call order.
+/// A rank's collectives in one group, in host call order.
 pub struct Side<'a> {
     pub list: &'a [Collective],
     /// Kind of each collective.
@@ -35,13 +35,14 @@ pub struct Side<'a> {
 pub struct Pair<'a> {
     pub mine: Side<'a>,
     pub other: Side<'a>,
-    /// Zero points of both clocks on a common clock, ns, as far as the machines' clocks agree.
+    /// Zero points of both clocks on a common clock, ns, to the extent that the machines' clocks agree.
     pub epochs: Option<(i64, i64)>,
-    /// True if both ranks ran on one machine.
+    /// True if both ranks ran on the same machine.
     pub one_clock: bool,
 }
 
-/// Fit of a shift, ns: variation of the distance between the ends, and that distance according to the machines' clocks.
+/// Quality of a shift, ns: spread of the differences between the ends, and the offset that remains by the machines'
+/// clocks.
 #[derive(Clone, Copy)]
 struct Fit {
     spread: i64,
@@ -49,8 +50,8 @@ struct Fit {
 }
 
 impl Pair<'_> {
-    /// Number of places by which this rank's collectives come later in the other rank's list; negative if the other
-    /// rank's capture began later. `None` if no order fits.
+    /// Returns the number of positions by which this rank's collectives come later in the other rank's list; negative
+    /// if the other rank's capture started later. `None` if no alignment fits.
     pub fn find_shift(&self) -> Option<i64> {
         let (n, most) = (self.mine.list.len(), self.other.list.len());
         let whole = self.best_shift(0, to_signed(most.saturating_sub(n)).min(MOST));
@@ -61,8 +62,8 @@ impl Pair<'_> {
             let fit = self.fit_shift(shift)?;
             let clock = self.epochs.is_some() && fit.apart <= self.median_gap() / 2;
             let fits = whole.is_none_or(|w| fit.spread <= tolerated_spread(w.0.spread));
-            // Use the step numbers only if the clocks or the end times of the collectives agree: numbers that restart in
-            // each capture are meaningless.
+            // Use the step numbers only if the clocks or the end times of the collectives agree: numbers that restart
+            // in each capture are meaningless.
             if clock || fits && !(self.one_clock && self.epochs.is_some()) {
                 return Some(shift);
             }
@@ -80,7 +81,7 @@ impl Pair<'_> {
         whole.map(|w| w.1)
     }
 
-    /// Shift that aligns most of the collectives with the same place in a step of the same number.
+    /// Returns the shift that aligns most of the collectives with the same position in a step with the same number.
     fn by_steps(&self) -> Option<i64> {
         let places = |steps: &[Option<u32>]| {
             let mut next: HashMap<u32, u32> = HashMap::new();
@@ -107,7 +108,7 @@ impl Pair<'_> {
         (count >= 2 && count as f64 >= SAME_SHIFT * f64::from(pairs)).then_some(shift)
     }
 
-    /// Overlapping places under a shift: the range in this rank's list, and its start in the other's.
+    /// Overlapping positions under a shift: the range in this rank's list, and its start in the other's.
     fn overlap(&self, shift: i64) -> (std::ops::Range<usize>, usize) {
         let from = usize::try_from(-shift).unwrap_or(0);
         let to = usize::try_from(shift).unwrap_or(0);
@@ -142,8 +143,8 @@ impl Pair<'_> {
         Some(Fit { spread: off[off.len() / 2], apart })
     }
 
-    /// Best shift in a range. Because steps resemble each other, the machines' clocks decide between shifts that fit
-    /// about equally well.
+    /// Returns the best shift in a range. Because steps resemble each other, the machines' clocks decide between shifts
+    /// that fit about equally well.
     fn best_shift(&self, from: i64, to: i64) -> Option<(Fit, i64)> {
         let tried: Vec<(Fit, i64)> = (from..=to).filter(|&s| self.is_alike(s)).filter_map(|s| Some((self.fit_shift(s)?, s))).collect();
         let least = tried.iter().map(|t| t.0.spread).min()?;
@@ -153,7 +154,7 @@ impl Pair<'_> {
             .min_by_key(|(fit, shift)| (fit.apart, fit.spread, shift.abs(), *shift))
     }
 
-    /// The median time from one collective to the next, ns.
+    /// Median time from one collective to the next, ns.
     fn median_gap(&self) -> i64 {
         let mut all: Vec<i64> = self.other.list.windows(2).map(|w| w[1].end().saturating_sub(w[0].end())).filter(|g| *g > 0).collect();
         all.sort_unstable();
@@ -161,7 +162,7 @@ impl Pair<'_> {
     }
 }
 
-/// The largest spread that still counts as an equally good fit.
+/// Returns the largest spread that still counts as an equally good fit.
 fn tolerated_spread(spread: i64) -> i64 {
     spread.saturating_mul(2).saturating_add(1000)
 }
@@ -170,8 +171,8 @@ fn tolerated_spread(spread: i64) -> i64 {
 mod tests {
     use super::*;
 
-    /// Collectives of a range of steps with regular or irregular lengths: `each` per step, on a clock that is
-    /// `ahead` ns ahead.
+    /// Collectives in a range of steps with regular or irregular lengths: `each` per step, on a clock that is `ahead`
+    /// ns ahead.
     fn rank(steps: std::ops::Range<u32>, each: u32, regular: bool, ahead: i64, numbers: i64) -> (Vec<Collective>, Vec<Option<u32>>) {
         let length = |step: u32| if regular { 10_000_000 } else { 8_000_000 + i64::from(step.wrapping_mul(2_654_435_761) % 6_000_000) };
         let (mut out, mut named, mut t) = (Vec::new(), Vec::new(), 1_000_000_000_i64);

@@ -1,4 +1,4 @@
-//! Digests of the ranks of a report.
+//! Builds digests of the ranks in a report.
 
 use super::marks::Marks;
 use super::nccl;
@@ -10,17 +10,17 @@ use crate::model::digest::{Collective, CollectiveKind, Digest, HostLine, Kernel,
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Maximum number of collectives in a digest; beyond it, every second, fourth … of each group is kept.
+/// Maximum number of collectives in a digest; beyond it, only every second, fourth … collective of each group is kept.
 const MOST: usize = 1 << 15;
-/// Maximum number of kernels in a digest, most time first; the others are summed up.
+/// Maximum number of kernels in a digest, longest time first; the rest are merged into one.
 const MOST_KERNELS: usize = 400;
 /// Maximum number of steps in a digest; the last ones are kept.
 const MOST_STEPS: usize = 1 << 14;
 
-/// One rank's part of a report during collection.
+/// Data collected for one rank of a report.
 #[derive(Default)]
 struct Part {
-    /// Time of the host call, its step number, and the collective.
+    /// Time of the host call, step number, and collective.
     collectives: Vec<(i64, Option<u32>, Collective)>,
     kernels: FxHashMap<u32, Kernel>,
     kernel_time: i64,
@@ -57,14 +57,14 @@ impl Part {
         }
         let from = op.start.max(self.covered);
         if op.end > from {
-            // `idle` collects the covered time here, and is inverted at the end.
+            // During collection, `idle` contains the covered time; it is inverted at the end.
             self.add_step_time(from, op.end, |s| &mut s.idle);
             self.covered = op.end;
         }
     }
 }
 
-/// Numbered kinds of a rank's collectives.
+/// Kinds of a rank's collectives, numbered.
 #[derive(Default)]
 struct Kinds {
     list: Vec<CollectiveKind>,
@@ -81,7 +81,7 @@ impl Kinds {
     }
 }
 
-/// Parses ranks as PyTorch lists them: `[0, 1, 2, 3]`. Empty if the list is abbreviated in the middle.
+/// Parses ranks as listed by PyTorch: `[0, 1, 2, 3]`. Empty if the middle of the list is abbreviated.
 fn parse_ranks(text: &str) -> Vec<u32> {
     if text.contains("...") {
         return Vec::new();
@@ -93,7 +93,7 @@ fn parse_ranks(text: &str) -> Vec<u32> {
 /// the name of the report.
 pub fn build_digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Digest> {
     let ops = DeviceOps::from_profile(profile);
-    // One launch may send to several ranks and receive from them.
+    // One launch may send to several ranks and receive from several.
     let mut of_launch: FxHashMap<u32, Vec<&crate::model::Collective>> = FxHashMap::default();
     for c in &profile.collectives {
         if let Some(launch) = c.launch {
@@ -171,7 +171,7 @@ pub fn build_digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Dige
                 peer: c.peer,
                 member: c.member,
             });
-            // Sends and receives are numbered for each pair.
+            // Sends and receives are numbered per pair.
             let sequence = c.sequence.filter(|_| c.peer.is_none()).and_then(|n| i64::try_from(n).ok()).unwrap_or(-1);
             part.collectives.push((called, step, Collective { kind, sequence, start: op.start, duration, bytes: c.bytes.unwrap_or(0) }));
         }
@@ -207,7 +207,7 @@ fn build_digest(
     kinds: Kinds,
 ) -> Digest {
     for step in &mut part.steps {
-        // Until here, `idle` contains the covered time.
+        // Up to this point, `idle` contains the covered time.
         let covered = step.idle;
         step.exposed = (covered - step.compute).max(0);
         step.idle = (step.length - covered).max(0);
@@ -265,7 +265,7 @@ fn build_digest(
                 severity: f.severity.as_str().to_owned(),
             })
             .collect(),
-        // The lines of a report with several ranks are those of all of them together.
+        // If a report has several ranks, its lines apply to all of them together.
         host_lines: if several { Vec::new() } else { list_host_lines(triage) },
         ..Digest::default()
     };
@@ -276,17 +276,17 @@ fn build_digest(
     digest
 }
 
-/// Functions at which the GPU is idle, the longest first. Two ranks may be at different lines of one function, so its
-/// name and file stand for it, with the line at which it is most of the time.
+/// Functions during which the GPU is idle, longest first. Two ranks may be at different lines of one function, so each
+/// is identified by name and file, with the line that accounts for most of its time.
 fn list_host_lines(triage: &Triage) -> Vec<HostLine> {
     let host = &triage.host_time;
     let sure = host.functions.iter().filter(|f| host.exact || f.samples >= ENOUGH);
     sure.take(MOST_HOST_LINES).map(|f| HostLine { label: frame_label(&f.frame), ns: f.ns }).collect()
 }
 
-/// Kernels with the most time first; those beyond the maximum are merged into one.
+/// Returns kernels, longest time first; those beyond the maximum are merged into one.
 fn merge_by_name(profile: &Profile, of: FxHashMap<u32, Kernel>) -> Vec<Kernel> {
-    // Kernels of the same name are merged, even if they differ otherwise.
+    // Kernels with the same name are merged, even if they differ otherwise.
     let mut by_name: BTreeMap<String, Kernel> = BTreeMap::new();
     for (id, kernel) in of {
         let name = profile.kernels.get(id as usize).map_or_else(String::new, |k| k.demangled().to_owned());

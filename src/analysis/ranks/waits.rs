@@ -1,4 +1,4 @@
-//! Waits in collectives, attributed to the ranks that cause them, directly or through others.
+//! Waits in collectives, attributed to the ranks that cause them, directly or through other ranks.
 
 use super::clocks::Offset;
 use super::matching::{Arrival, Matches, Together};
@@ -6,21 +6,21 @@ use super::nccl;
 use super::recurring::{Recurring, Wait, find_recurring};
 use std::collections::BTreeMap;
 
-/// Share of the collectives to leave out at the beginning, because captures start at different times and the first
-/// collectives wait for that.
+/// Share of the collectives to skip at the beginning, because captures start at different times, which makes the first
+/// collectives wait.
 const START: f64 = 0.1;
-/// Share of the waits, the longest ones, to leave out as accidents.
+/// Share of the waits, the longest ones, to exclude as accidents.
 const LONGEST: f64 = 0.02;
-/// Multiple of the longest judged wait from which a wait is reported as a single delay.
+/// Minimum multiple of the longest evaluated wait for a wait to be reported as a single delay.
 const OUTLIER: i64 = 4;
-/// Share of a wait below which the wait is not attributed to a rank.
+/// Minimum share of a wait to attribute to a rank.
 const LITTLE: f64 = 0.02;
 /// Ranks that caused a collective's wait, with their shares of the wait.
 type Blame = Vec<(u32, f64)>;
-/// Ranks that delayed another, with the delay, ns.
+/// Ranks that delayed another rank, with the delay, ns.
 type Delays = Vec<(u32, f64)>;
 
-/// Waits of a job. Times in ns; ranks are indices of digests.
+/// Waits in a job. Times are in ns; ranks are indices of digests.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Waits {
     /// Average time that the other ranks waited for each rank: in collectives with that rank, or with ranks that had
@@ -28,18 +28,18 @@ pub struct Waits {
     pub late: Vec<i64>,
     /// Total time that each rank waited.
     pub waited: Vec<i64>,
-    /// Time by waiting rank and causing rank.
+    /// Waiting time by waiting rank and causing rank.
     pub pairs: BTreeMap<(u32, u32), i64>,
-    /// End of a collective on the common clock, causing rank, and time; in order of the ends.
+    /// End of a collective on the common clock, causing rank, and waiting time; in order of the ends.
     pub when: Vec<(i64, u32, i64)>,
-    /// Set for each collective that was judged.
+    /// True for each collective that was evaluated.
     pub judged: Vec<bool>,
-    /// Time of each rank in the few longest waits, which are not judged.
+    /// Time of each rank in the few longest waits, which are not evaluated.
     pub in_longest: Vec<i64>,
-    /// A rank that is late repeatedly, at even distances, while most waits are short.
+    /// A rank that is late repeatedly, at regular intervals, while most waits are short.
     pub recurring: Option<Recurring>,
-    /// Waits that are many times as long as any judged one: end on the common clock, causing rank, and average wait of
-    /// the other ranks.
+    /// Waits that are many times as long as any evaluated one: end on the common clock, causing rank, and average wait
+    /// of the other ranks.
     pub outliers: Vec<(i64, u32, i64)>,
 }
 
@@ -49,7 +49,7 @@ impl Waits {
     }
 }
 
-/// Average wait of the other ranks for the last one in a collective, ns.
+/// Average time that the other ranks wait for the last one in a collective, ns.
 fn mean_wait(c: &Together) -> i64 {
     let Some(last) = c.last_arrival() else { return 0 };
     let waited: i64 = c.arrivals.iter().map(|a| a.duration.saturating_sub(last.duration)).fold(0, i64::saturating_add);
@@ -79,7 +79,7 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
     for n in &mut left {
         *n = ((*n as f64 * START).ceil() as usize).min(n.saturating_sub(1));
     }
-    // A pipeline stage that waits for a message does not imply a late sender, but the delay is passed on.
+    // A pipeline stage that waits for a message does not imply a late sender, but it passes the delay on.
     let mut judged: Vec<bool> = matches.list.iter().map(|c| !nccl::point_to_point(c.kind)).collect();
     for &(_, i) in &order {
         let left = &mut left[matches.list[i].group as usize];
@@ -88,7 +88,7 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
             judged[i] = false;
         }
     }
-    // Per group, because groups with few collectives have the longest waits in each.
+    // Per group: in groups with few collectives, each wait is longer, and would look like an accident.
     let mut by_wait: Vec<Vec<(i64, usize)>> = vec![Vec::new(); matches.groups.len()];
     for i in (0..judged.len()).filter(|&i| judged[i]) {
         by_wait[matches.list[i].group as usize].push((mean_wait(&matches.list[i]), i));
@@ -97,7 +97,7 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
     for mut list in by_wait {
         list.sort_unstable_by_key(|w| std::cmp::Reverse(w.0));
         let longest = ((list.len() as f64 * LONGEST).ceil() as usize).max(1);
-        // One or two waits are too few to detect accidents.
+        // With only one or two waits, accidents cannot be detected.
         accidents.extend(list.iter().take(if list.len() > 2 { longest } else { 0 }).map(|w| w.1));
     }
     let counted: Vec<(i64, usize)> = order.iter().copied().filter(|o| !nccl::point_to_point(matches.list[o.1].kind)).collect();
@@ -116,7 +116,7 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
     InOrder { order, judged, longest: accidents, recurring }
 }
 
-/// Attributes the waits in order of the collectives. A rank that arrives last because it waited for another rank in a
+/// Attributes waits in order of the collectives. A rank that arrives last because it waited for another rank in a
 /// different group passes the blame on.
 pub fn attribute_waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Waits {
     let mut out = Waits { late: vec![0; ranks], waited: vec![0; ranks], in_longest: vec![0; ranks], ..Waits::default() };
@@ -126,7 +126,7 @@ pub fn attribute_waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Wa
             groups_of[rank as usize].push(number);
         }
     }
-    // Per rank: delays since the last collective of each of its groups, with the ranks that caused them.
+    // Per rank: delays since the last collective in each of its groups, with the ranks that caused them.
     let mut delayed: Vec<Vec<Delays>> = groups_of.iter().map(|groups| vec![Delays::new(); groups.len()]).collect();
     let place = |rank: u32, group: u32| groups_of[rank as usize].iter().position(|&g| g == group).unwrap_or(0);
     let InOrder { order, judged, longest, recurring } = in_order(matches, clocks);
@@ -135,7 +135,7 @@ pub fn attribute_waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Wa
         let c = &matches.list[i];
         let Some(last) = c.last_arrival() else { continue };
         for a in &c.arrivals {
-            // Each of these waits counts once, even if a collective of a thinned digest represents several.
+            // Each of these waits counts once, even if a collective in a thinned digest represents several.
             out.in_longest[a.rank as usize] += a.duration.saturating_sub(last.duration);
         }
         let wait = mean_wait(c);
@@ -155,7 +155,7 @@ pub fn attribute_waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Wa
         }
         let waited: i64 = c.arrivals.iter().map(|a| a.duration.saturating_sub(last.duration)).fold(0, i64::saturating_add);
         for &(rank, share) in blame.iter().filter(|_| judged[i]) {
-            // Average over all other ranks, including ranks outside of this group.
+            // Average over all other ranks, including ranks outside this group.
             let part = ((waited as f64 * share / others).round() as i64).saturating_mul(matches.each);
             out.when.push((end, rank, part));
         }
@@ -191,19 +191,19 @@ fn add_wait(a: &Arrival, last: &Arrival, blame: &Blame, each: i64, out: &mut Wai
     }
 }
 
-/// Ranks to blame for a wait for `last`: the ranks that delayed it, and `last` itself for the rest.
+/// Ranks to blame for a wait on `last`: those that delayed it, and `last` itself for the rest.
 fn share_blame(wait: f64, last: u32, delayed: &Delays) -> Blame {
     let before: f64 = delayed.iter().map(|d| d.1).sum();
     if wait <= 0.0 || before <= 0.0 {
         return vec![(last, 1.0)];
     }
-    // Earlier delays explain at most an equal part of the wait.
+    // Earlier delays explain at most as much of the wait as their own length.
     let passed = (before / wait).min(1.0);
     let mut out: BTreeMap<u32, f64> = BTreeMap::new();
     for &(rank, ns) in delayed {
         *out.entry(rank).or_default() += ns / before * passed;
     }
-    // Small shares are not passed on, but stay with the last rank.
+    // Small shares are not passed on but stay with the last rank.
     out.retain(|_, share| *share >= LITTLE);
     let handed: f64 = out.values().sum();
     if handed < 1.0 {
@@ -217,8 +217,8 @@ mod tests {
     use super::super::matching::Group;
     use super::*;
 
-    /// Two pairs, and two pairs across them: rank 0 computes longer, and rank 1 is late to rank 3 only because rank 1
-    /// waited for rank 0.
+    /// Two pairs, and two more pairs across them: rank 0 computes longer, and rank 1 is late to rank 3 only because
+    /// rank 1 waited for rank 0.
     #[test]
     fn blame_is_handed_on_from_group_to_group() {
         let group = |ranks: [u32; 2]| Group { ranks: ranks.to_vec(), size: 2, ..Group::default() };

@@ -1,4 +1,4 @@
-//! Columns of the comparison of two runs.
+//! Columns for the comparison of two runs.
 
 use super::column::{Column, Outputs};
 use super::value::{Field, Unit, Value};
@@ -36,7 +36,7 @@ fn side_json(side: Option<&Side>) -> Value<'_> {
     })
 }
 
-/// Launches that the comparison covers, if not all of them.
+/// Describes the launches covered by the comparison, unless it covers all of them.
 fn compared_launches(r: &DiffRow) -> Option<String> {
     r.work.describe_work().filter(|_| r.before.is_some() && r.after.is_some())
 }
@@ -51,7 +51,7 @@ fn verdict_word(r: &DiffRow) -> &'static str {
     }
 }
 
-/// Number of launches, of both runs if they differ.
+/// Number of launches; of both runs if they differ.
 fn launch_counts<'a>(r: &DiffRow) -> Value<'a> {
     let side = |s: &Option<Side>| format_grouped(s.as_ref().map_or(0, |s| i64::try_from(s.count).unwrap_or(i64::MAX)));
     let (before, after) = (side(&r.before), side(&r.after));
@@ -85,7 +85,7 @@ fn promise_json<'a>(r: &DiffRow) -> Value<'a> {
 
 type ChangeColumn = Column<DiffRow>;
 
-/// The columns, in order.
+/// Columns, in order.
 pub fn columns() -> Vec<ChangeColumn> {
     const TEXTS: Outputs = Outputs::TEXT.with(Outputs::CSV);
     vec![

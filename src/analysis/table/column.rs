@@ -1,4 +1,4 @@
-//! A column: its names, value, unit, and where it is shown.
+//! A column: its names, value, unit, and the outputs that contain it.
 
 use super::sort::Sort;
 use super::value::{Unit, Value};
@@ -15,7 +15,7 @@ impl Outputs {
     pub const CSV: Self = Self(2);
     pub const JSON: Self = Self(4);
     pub const PARQUET: Self = Self(8);
-    /// Tables of the explorer.
+    /// Tables in the explorer.
     pub const SCREEN: Self = Self(16);
     /// All text formats.
     pub const PRINTED: Self = Self::TEXT.with(Self::CSV).with(Self::JSON);
@@ -30,11 +30,11 @@ impl Outputs {
     }
 }
 
-/// A column of a table whose rows are `R`.
+/// A column of a table with rows of type `R`.
 pub struct Column<R> {
-    /// Field name in CSV, JSON and Parquet. It never changes its meaning.
+    /// Field name in CSV, JSON and Parquet. Its meaning never changes.
     pub id: &'static str,
-    /// Header for people.
+    /// Human-readable header.
     pub title: &'static str,
     pub meaning: &'static str,
     pub unit: Unit,
@@ -42,10 +42,10 @@ pub struct Column<R> {
     pub outputs: Outputs,
     /// Width in the explorer.
     pub width: usize,
-    /// Drop order if room is short: the highest first, 0 never in text.
+    /// Order in which columns are dropped if space is short: highest first; 0 is never dropped from text.
     pub priority: u8,
     pub sort: Option<Sort>,
-    /// Rows with a larger value matter more.
+    /// True if rows with a larger value matter more.
     pub weighs: bool,
 }
 
@@ -58,7 +58,7 @@ impl<R> Clone for Column<R> {
 impl<R> Copy for Column<R> {}
 
 impl<R> Column<R> {
-    /// A column of text, CSV and JSON.
+    /// Creates a column for text, CSV and JSON.
     pub const fn new(
         id: &'static str,
         title: &'static str,
@@ -97,39 +97,39 @@ impl<R> Column<R> {
         self
     }
 
-    /// Lets the table be sorted by this column.
+    /// Allows the table to be sorted by this column.
     #[must_use]
     pub const fn sorted(mut self, sort: Sort) -> Self {
         self.sort = Some(sort);
         self
     }
 
-    /// Makes the column the weight of its rows: what is left out first if room is short.
+    /// Makes this column the weight of its rows: rows with the smallest weight are omitted first if space is short.
     #[must_use]
     pub const fn weighing(mut self) -> Self {
         self.weighs = true;
         self
     }
 
-    /// Text of a cell for people.
+    /// Human-readable text of a cell.
     pub fn shown(&self, row: &R) -> String {
         (self.value)(row).to_shown(self.unit).into_owned()
     }
 
-    /// Text of a cell on a screen, from which nothing is typed again.
+    /// Text of a cell on a screen, where values are not copied back into commands.
     pub fn shown_on_screen(&self, row: &R) -> String {
         let unit = if self.unit == Unit::Index { Unit::Count } else { self.unit };
         (self.value)(row).to_shown(unit).into_owned()
     }
 }
 
-/// Columns of one output.
+/// Columns in one output.
 pub fn columns_of<R>(mut columns: Vec<Column<R>>, output: Outputs) -> Vec<Column<R>> {
     columns.retain(|c| c.outputs.has(output));
     columns
 }
 
-/// A row as an object of JSON.
+/// A row as a JSON object.
 pub struct RowJson<'a, R>(pub &'a [Column<R>], pub &'a R);
 
 impl<R> Serialize for RowJson<'_, R> {
@@ -143,13 +143,13 @@ impl<R> Serialize for RowJson<'_, R> {
 }
 
 impl Sort {
-    /// The column that declares this order.
+    /// Returns the column that declares this order.
     pub fn column<R>(self, columns: &[Column<R>]) -> Option<&Column<R>> {
         columns.iter().find(|c| c.sort == Some(self))
     }
 }
 
-/// The sort orders of a table with their meanings, in the order of the columns.
+/// Sort orders of a table with their meanings, in column order.
 pub fn sort_orders<R>(columns: &[Column<R>]) -> Vec<(Sort, &'static str)> {
     columns.iter().filter_map(|c| Some((c.sort?, c.meaning))).collect()
 }

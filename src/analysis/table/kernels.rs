@@ -1,4 +1,4 @@
-//! Columns of kernels, or of other groups of launches.
+//! Columns for kernels, or for other groups of launches.
 
 use super::column::{Column, Outputs};
 use super::sort::Sort;
@@ -8,23 +8,23 @@ use crate::analysis::run_estimate::RowEstimate;
 use crate::analysis::what_if_curves::Curve;
 use crate::analysis::{GroupBy, GroupRow};
 
-/// A group with the data of its cells.
+/// A group, with the data for its cells.
 pub struct KernelRow<'p> {
-    /// Place in the listed order, from 1.
+    /// Position in the listed order, from 1.
     pub rank: usize,
     pub group: &'p GroupRow,
     pub by: GroupBy,
-    /// Demangled name of the kernel; for several kernels, of the one with the most time.
+    /// Demangled name of the kernel; if there are several, of the longest-running one.
     pub demangled: Option<&'p str>,
     /// Effect of the kernel on the run, if the model applies.
     pub curve: Option<&'p Curve>,
-    /// Totals of the whole run, if only short moments of it were recorded.
+    /// Totals for the whole run, if only short moments of it were recorded.
     pub estimate: Option<&'p RowEstimate>,
     /// First hint of the kernel's longest result, if it was measured.
     pub diagnosis: Option<Diagnosis>,
 }
 
-/// The diagnosis of a kernel, for tables that have one.
+/// Diagnosis of a kernel, for tables that have this column.
 pub fn diagnosis_column<'p>() -> Column<KernelRow<'p>> {
     Column::new("diagnosis", "diagnosis", Unit::Text, "what limits the kernel, from its longest result", |r: &KernelRow<'p>| {
         r.diagnosis.map_or(Value::Absent, |d| Value::text(d.id()))
@@ -52,7 +52,7 @@ fn run_share(curve: &Curve) -> Value<'static> {
     ])
 }
 
-/// Totals of the whole run, of which only short moments were recorded, with their 95% intervals.
+/// Totals for the whole run with their 95% intervals, if only short moments of it were recorded.
 const WHOLE_RUN: &[Field] = &[
     Field::new("count", Unit::Count, "launches"),
     Field::new("count_at_least", Unit::Count, "lower end of the 95% interval"),
@@ -76,7 +76,7 @@ fn whole_run(estimate: &RowEstimate) -> Value<'static> {
 
 type KernelColumn<'p> = Column<KernelRow<'p>>;
 
-/// The columns, in order; groups other than kernels have another noun and no kernel names.
+/// Columns, in order; groups other than kernels have a different noun and no kernel names.
 pub fn columns<'p>(by: GroupBy) -> Vec<KernelColumn<'p>> {
     let with_demangled = matches!(by, GroupBy::Kernel | GroupBy::Name | GroupBy::Mangled);
     vec![
@@ -144,7 +144,7 @@ pub fn columns<'p>(by: GroupBy) -> Vec<KernelColumn<'p>> {
     ]
 }
 
-/// Sorts groups; ties are in order of their names.
+/// Sorts groups; ties are sorted by name.
 pub fn sort_groups(groups: &[GroupRow], which: &[u32], by: Sort, ascending: bool) -> Vec<u32> {
     let mut out = which.to_vec();
     let rank = |at: u32| groups[at as usize].name_rank;

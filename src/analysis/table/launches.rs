@@ -1,4 +1,4 @@
-//! Columns of launches.
+//! Columns for launches.
 
 use super::column::{Column, Outputs, columns_of};
 use super::sort::Sort;
@@ -7,7 +7,7 @@ use crate::analysis::{Occupancy, Paths};
 use crate::model::{Bytes, Kernel, LaunchConfig, LaunchSite, Nanos, Profile};
 use std::borrow::Cow;
 
-/// A launch with the data of its cells.
+/// A launch, with the data for its cells.
 #[derive(Clone, Copy)]
 pub struct LaunchRow<'p> {
     pub profile: &'p Profile,
@@ -18,8 +18,8 @@ pub struct LaunchRow<'p> {
     pub nth: u32,
     /// Median duration of the listed launches, ns.
     pub median: Option<f64>,
-    /// Result of ncu for this launch (true) or a similar one (false), and its duration. ncu runs at another
-    /// clock frequency, so the value is separate from the timeline's duration.
+    /// True if ncu measured this launch, false if a similar one, with the measured duration. ncu runs at a different
+    /// clock frequency, so the value is kept separate from the timeline's duration.
     pub measured: Option<(bool, Option<Nanos>)>,
 }
 
@@ -55,7 +55,7 @@ fn bytes<'a>(of: Option<Bytes>) -> Value<'a> {
     Value::maybe_int(of.map(|b| b.0))
 }
 
-/// Change against the median: `+12%`, `·` without a change.
+/// Difference from the median: `+12%`, or `·` if there is none.
 fn versus_median<'a>(r: &LaunchRow<'_>) -> Value<'a> {
     let Some(median) = r.median.filter(|&m| m > 0.0) else { return Value::Absent };
     let percent = (r.profile.launches.duration(r.launch) as f64 / median - 1.0) * 100.0;
@@ -82,7 +82,7 @@ pub const LAUNCH: Sort = Sort::ascending("launch", 'l');
 
 type LaunchColumn<'p> = Column<LaunchRow<'p>>;
 
-/// The columns, in order.
+/// Columns, in order.
 pub fn columns<'p>() -> Vec<LaunchColumn<'p>> {
     const MACHINE: Outputs = Outputs::CSV.with(Outputs::JSON);
     vec![
@@ -212,7 +212,7 @@ pub fn columns<'p>() -> Vec<LaunchColumn<'p>> {
     ]
 }
 
-/// Sorts launches, given with their numbers among those of their function; ties are in launch order.
+/// Sorts launches, each given with its *nth*; ties are in launch order.
 pub fn sort_launches(profile: &Profile, by: Sort, rows: &mut [(u32, u32)], ascending: bool) {
     let columns = columns_of(columns(), Outputs::SCREEN);
     let Some(value) = by.column(&columns).filter(|_| by != LAUNCH || !ascending).map(|c| c.value) else { return };

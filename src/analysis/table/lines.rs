@@ -1,4 +1,4 @@
-//! Columns of the lines of a program, by idle time of the devices.
+//! Columns for the lines of a program, by idle time of the devices.
 
 use super::column::{Column, Outputs};
 use super::value::{Unit, Value};
@@ -7,13 +7,13 @@ use crate::analysis::triage::{HostTime, LineTime};
 use crate::model::StackFrame;
 use std::collections::BTreeMap;
 
-/// A function with the data of its cells.
+/// A function, with the data for its cells.
 #[derive(Clone, Copy)]
 pub struct LineRow<'t> {
     pub line: &'t LineTime,
-    /// Level in the tree of calls, from 0.
+    /// Level in the call tree, from 0.
     pub depth: u32,
-    /// Idle time of all threads that were sampled, ns.
+    /// Idle time of all sampled threads, ns.
     pub all: i64,
     /// Name of the thread that held the interpreter lock.
     pub holder: Option<&'t str>,
@@ -30,7 +30,7 @@ type LineColumn<'t> = Column<LineRow<'t>>;
 /// Maximum indentation of a tree.
 const DEEPEST: u32 = 40;
 
-/// The columns, in order.
+/// Columns, in order.
 pub fn columns<'t>() -> Vec<LineColumn<'t>> {
     const MACHINE: Outputs = Outputs::CSV.with(Outputs::JSON);
     vec![
@@ -104,12 +104,12 @@ pub fn columns<'t>() -> Vec<LineColumn<'t>> {
 /// A function in two runs.
 #[derive(Clone, Debug)]
 pub struct LineChange {
-    /// The function, at its line in the second run, or else in the first.
+    /// The function, with its line in the second run, or else in the first.
     pub frame: StackFrame,
-    /// Idle time in it, ns; `None` where it has none.
+    /// Idle time in the function, ns; `None` if it has none.
     pub before: Option<i64>,
     pub after: Option<i64>,
-    /// Numbers of steps, if both runs have steps.
+    /// Number of steps in each run, if both have steps.
     pub steps: Option<(usize, usize)>,
 }
 
@@ -119,7 +119,7 @@ impl LineChange {
         (each(self.before, self.steps.map(|s| s.0)), each(self.after, self.steps.map(|s| s.1)))
     }
 
-    /// Change by which functions are ordered, ns: of a step if both runs have steps.
+    /// Change by which functions are sorted, ns; per step if both runs have steps.
     fn change(&self) -> f64 {
         match self.per_step() {
             (Some(before), Some(after)) => after - before,
@@ -128,8 +128,8 @@ impl LineChange {
     }
 }
 
-/// Functions of two runs, the largest change first. A function is the same if its name and the name of its file are:
-/// its folder and its lines may differ.
+/// Compares the functions of two runs, largest change first. Functions match if their names and the names of their
+/// files are the same; the folder and the lines may differ.
 pub fn compare_lines(before: &HostTime, after: &HostTime, steps: Option<(usize, usize)>) -> Vec<LineChange> {
     let key = |f: &StackFrame| {
         let file = f.file.as_deref().map(|p| p.rsplit('/').next().unwrap_or(p).to_owned());
@@ -140,7 +140,7 @@ pub fn compare_lines(before: &HostTime, after: &HostTime, steps: Option<(usize, 
         let change =
             found.entry(key(&line.frame)).or_insert_with(|| LineChange { frame: line.frame.clone(), before: None, after: None, steps });
         let side = if is_after { &mut change.after } else { &mut change.before };
-        // The first is the longest of that name.
+        // Functions that match are added up.
         *side = Some(side.unwrap_or(0) + line.ns);
         if is_after {
             change.frame = line.frame;
@@ -153,7 +153,7 @@ pub fn compare_lines(before: &HostTime, after: &HostTime, steps: Option<(usize, 
 
 type ChangeColumn<'t> = Column<&'t LineChange>;
 
-/// The columns of a comparison, in order.
+/// Columns of a comparison, in order.
 pub fn change_columns<'t>() -> Vec<ChangeColumn<'t>> {
     const MACHINE: Outputs = Outputs::CSV.with(Outputs::JSON);
     vec![

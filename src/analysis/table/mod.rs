@@ -1,8 +1,8 @@
-//! Tables: each column is declared once, beside its row.
+//! Tables: each column is declared once, next to its row type.
 //!
 //! Text, CSV, Markdown, JSON, Parquet and the explorer's tables, with their sort orders and `warpscope help columns`,
-//! follow from the declarations. A row is a small value that borrows from the report, and a column's value is a plain
-//! function of it, so that millions of rows can be written without allocations.
+//! are derived from the declarations. A row is a small value that borrows from the report, and a column's value is a
+//! plain function of it, so that millions of rows can be written without allocations.
 
 pub mod changes;
 mod column;

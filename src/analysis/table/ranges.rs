@@ -1,4 +1,4 @@
-//! Columns of the tree of ranges.
+//! Columns for the range tree.
 
 use super::column::{Column, Outputs};
 use super::sort::Sort;
@@ -8,7 +8,7 @@ use crate::model::RangeOrigin;
 use crate::model::units;
 use std::borrow::Cow;
 
-/// A node of the tree with the data of its cells.
+/// A node of the tree, with the data for its cells.
 #[derive(Clone, Copy)]
 pub struct RangeRow<'p> {
     pub tree: &'p RangeTree,
@@ -19,7 +19,7 @@ pub struct RangeRow<'p> {
 }
 
 impl<'p> RangeRow<'p> {
-    /// A row of the tree; `None` without such a node.
+    /// Creates the row of a node; `None` if there is no such node.
     pub fn new(tree: &'p RangeTree, id: u32, peak: Option<f64>) -> Option<Self> {
         Some(Self { tree, id, node: tree.nodes.get(id as usize)?, peak })
     }
@@ -31,7 +31,7 @@ impl<'p> RangeRow<'p> {
     }
 }
 
-/// Maximum levels of a written path, and of indentation of a tree.
+/// Maximum number of levels in a printed path, and of indentation in a tree.
 pub const DEEPEST: usize = 32;
 
 pub const GPU_BUSY: Sort = Sort::descending("GPU busy", 'g');
@@ -55,7 +55,7 @@ pub fn mfu(n: &Node, peak: Option<f64>) -> Option<f64> {
     Some(n.flops_per_second()? / peak.filter(|p| *p > 0.0)?)
 }
 
-/// Name of a node with its count: `decode # ×16`.
+/// Label of a node, with its count: `decode # ×16`.
 pub fn node_label(n: &Node) -> String {
     let backward = if n.backward { "backward: " } else { "" };
     let count =
@@ -65,7 +65,7 @@ pub fn node_label(n: &Node) -> String {
 
 type RangeColumn<'p> = Column<RangeRow<'p>>;
 
-/// The columns, in order. `counted`: some nodes have floating-point work.
+/// Columns, in order. `counted` is true if some nodes have floating-point work.
 pub fn columns<'p>(counted: bool) -> Vec<RangeColumn<'p>> {
     const MACHINE: Outputs = Outputs::CSV.with(Outputs::JSON);
     let rates = if counted { Outputs::PRINTED } else { MACHINE };
@@ -158,7 +158,7 @@ pub fn columns<'p>(counted: bool) -> Vec<RangeColumn<'p>> {
     ]
 }
 
-/// Sorts sibling nodes; ties are in order of their names.
+/// Sorts sibling nodes; ties are sorted by name.
 pub fn sort_nodes(tree: &RangeTree, by: Sort, ids: &mut [u32], ascending: bool) {
     let columns = columns(true);
     let Some(value) = by.column(&columns).map(|c| c.value) else { return };

@@ -1,4 +1,4 @@
-//! Values of table cells, and their forms for programs and for people.
+//! Values of table cells, and their machine-readable and human-readable forms.
 
 use crate::model::units::format_scaled;
 use crate::model::units::{format_grouped, format_percent, format_percent_change};
@@ -13,17 +13,16 @@ pub enum Unit {
     Text,
     /// A number that identifies something: no digit grouping.
     Id,
-    /// A place in an order, which the user types to name it: grouped only on screens.
+    /// A position in an order, which users type to refer to it: grouped only on screens.
     Index,
     Count,
-    /// A hardware counter or a number of samples: rounded for people, and nothing if 0.
+    /// A hardware counter or a number of samples: rounded when human-readable, and empty if 0.
     Counter,
-    /// A duration in ns.
     Ns,
     Seconds,
-    /// A time in ns on the report's clock, in seconds for people.
+    /// A time in ns on the report's clock; in seconds when human-readable.
     Time,
-    /// The same with all digits for people.
+    /// Like `Time`, but with all digits when human-readable.
     ExactTime,
     /// A difference of durations in ns, with its sign.
     NsChange,
@@ -31,7 +30,7 @@ pub enum Unit {
     /// A difference of bytes, with its sign.
     BytesChange,
     Percent,
-    /// In percent, without decimals for people.
+    /// A percentage; without decimals when human-readable.
     WholePercent,
     /// A relative difference in percent, with its sign.
     PercentChange,
@@ -40,17 +39,17 @@ pub enum Unit {
     Probability,
     /// Extents of a grid or a block.
     Dims,
-    /// A number or a text, as the report has it.
+    /// A number or string, exactly as in the report.
     Literal,
-    /// A boolean; people get a word.
+    /// A boolean; a word when human-readable.
     Flag,
     /// Nested names, outermost first.
     Path,
-    /// An object of JSON with these fields.
+    /// A JSON object with these fields.
     Record(&'static [Field]),
 }
 
-/// Field of an object of JSON.
+/// Field of a JSON object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     pub id: &'static str,
@@ -65,12 +64,12 @@ impl Field {
 }
 
 impl Unit {
-    /// Texts are aligned to the left, numbers to the right.
+    /// Returns true if values are strings, which are left-aligned; numbers are right-aligned.
     pub fn is_text(self) -> bool {
         matches!(self, Self::Text | Self::Flag | Self::Path | Self::Record(_))
     }
 
-    /// Symbol as in metadata of exported columns; empty for texts and plain numbers.
+    /// Symbol for the metadata of exported columns; empty for strings and plain numbers.
     pub fn symbol(self) -> &'static str {
         match self {
             Self::Text
@@ -92,12 +91,12 @@ impl Unit {
         }
     }
 
-    /// Rounds to what can be resolved: times to a tenth of a nanosecond, the digit that `nsys stats` prints of a mean;
-    /// percentages to a ten-thousandth; rates to whole numbers.
+    /// Rounds to the meaningful digits: times to a tenth of a nanosecond, the last digit that `nsys stats` prints for a
+    /// mean; percentages to a ten-thousandth; rates to whole numbers.
     fn round(self, v: f64) -> f64 {
         let to = |digits: i32| {
             let scale = 10_f64.powi(digits);
-            // Larger numbers have no such digits.
+            // Larger numbers do not have these digits.
             if v.abs() < 1e15 { (v * scale).round() / scale } else { v }
         };
         match self {
@@ -141,22 +140,22 @@ impl Unit {
     }
 }
 
-/// A cell's value, borrowed from its row if possible.
+/// Value of a cell, borrowed from its row if possible.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// Not recorded, or not applicable: an empty cell, and `null` in JSON.
+    /// Not recorded or not applicable: an empty cell, or `null` in JSON.
     Absent,
     Int(i64),
     Real(f64),
     Dims([u32; 3]),
     Text(Cow<'a, str>),
-    /// Texts for programs and for people.
+    /// Machine-readable and human-readable strings.
     Labelled(Cow<'a, str>, Cow<'a, str>),
-    /// A boolean for programs, and its text for people.
+    /// A boolean and its human-readable form.
     Flag(bool, &'static str),
     /// Nested names, outermost first; an array in JSON.
     Path(Vec<Cow<'a, str>>),
-    /// An object in JSON, for columns that only JSON has.
+    /// A JSON object, for columns that exist only in JSON.
     Record(Vec<(&'static str, Value<'a>)>),
 }
 
@@ -165,12 +164,12 @@ impl<'a> Value<'a> {
         Self::Text(Cow::Borrowed(text))
     }
 
-    /// An integer of any type; one that does not fit is shown as the maximum.
+    /// Converts an integer of any type; if it does not fit, the maximum is used.
     pub fn int(number: impl TryInto<i64>) -> Self {
         Self::Int(number.try_into().unwrap_or(i64::MAX))
     }
 
-    /// An integer, if there is one.
+    /// Converts an integer, if there is one.
     pub fn maybe_int(number: Option<impl TryInto<i64>>) -> Self {
         number.map_or(Self::Absent, Self::int)
     }
@@ -183,7 +182,7 @@ impl<'a> Value<'a> {
         dims.map_or(Self::Absent, Self::Dims)
     }
 
-    /// The value without the digits that mean nothing in its unit.
+    /// Drops the digits that are meaningless in this unit.
     #[must_use]
     pub fn rounded(self, unit: Unit) -> Self {
         match self {
@@ -192,7 +191,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Appends the form for programs.
+    /// Appends the machine-readable form.
     pub fn write_raw(&self, unit: Unit, out: &mut String) {
         // Writing to a `String` cannot fail.
         let _ = match self {
@@ -210,7 +209,7 @@ impl<'a> Value<'a> {
         };
     }
 
-    /// Form for people.
+    /// Returns the human-readable form.
     pub fn to_shown(&self, unit: Unit) -> Cow<'_, str> {
         match self {
             Self::Int(v) => Cow::Owned(unit.format_int(*v)),
@@ -226,11 +225,11 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// A key whose order is the order of the numbers of a column; absent values and texts come first.
+    /// Returns a key that sorts like the numbers in a column; absent values and strings come first.
     pub fn sort_key(&self) -> i64 {
         match self {
             Self::Int(v) => *v,
-            // The order of the bits of a double is that of its value, apart from negative numbers (IEEE 754, 5.10).
+            // The bits of a double sort like its value, except for negative numbers (IEEE 754, 5.10).
             Self::Real(v) => {
                 let bits = v.to_bits().cast_signed();
                 bits ^ ((bits >> 63) & i64::MAX)

@@ -1,4 +1,4 @@
-//! Builds the rows of a timeline in parts, so that devices can be displayed while threads are still being sorted.
+//! Builds the rows of a timeline in parts, so that devices can be shown while threads are still being sorted.
 
 use super::event::{Event, EventId, Events};
 use super::group::{Built, Content, Group, GroupKey, RowKey, RowKind, TimelinePart, TimelineRow};
@@ -36,7 +36,7 @@ pub fn build_part(profile: &Profile, part: TimelinePart, cancel: &Cancel) -> Opt
     Some(Built { part, groups: builder.groups.into_values().collect(), span: builder.span, known: builder.events.known_names() })
 }
 
-/// Row numbers that fit into an event id; further rows are not displayed.
+/// Row numbers that fit into an event id; further rows are not shown.
 fn row_ids(count: usize) -> std::ops::Range<u32> {
     0..u32::try_from(count.min(EventId::MOST)).unwrap_or(u32::MAX)
 }
@@ -47,7 +47,7 @@ impl Builder<'_> {
         (start, std::cmp::Reverse(end))
     }
 
-    /// Sorts events by start, the longer before the shorter.
+    /// Sorts events by start, longer ones before shorter ones.
     fn sort_events(&self, mut events: Vec<EventId>) -> Vec<EventId> {
         if !events.is_sorted_by_key(|&id| self.sort_key(id)) {
             events.sort_by_cached_key(|&id| self.sort_key(id));
@@ -80,7 +80,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Merges sorted lists in pairs: merging them one by one would copy the first lists again for each stream.
+    /// Merges sorted lists in pairs: merging them one by one would copy the first lists again for every stream.
     fn all_merged(&self, mut lists: Vec<Vec<EventId>>) -> Vec<EventId> {
         while lists.len() > 1 {
             let mut left = lists.into_iter();
@@ -132,7 +132,7 @@ impl Builder<'_> {
         let Some(first) = events.first() else { return };
         let start = self.events.span(first.to_event()).0;
         let (lanes, left_out) = assign_lanes(events, &self.events);
-        // Events of a lane do not overlap, so its last one ends last.
+        // Events in a lane do not overlap, so the last one also ends last.
         let last = lanes.iter().filter_map(|l| l.get(l.len().checked_sub(1)?)).map(|id| self.events.span(id.to_event()).1).max();
         self.extend_span(start, last.unwrap_or(start));
         self.group_mut(key.group).rows.push(Arc::new(TimelineRow { key, name, content: Content::Lanes(lanes), left_out }));
@@ -157,7 +157,7 @@ impl Builder<'_> {
         (GroupKey::Device(number), queue)
     }
 
-    /// Adds the streams of the devices: kernels, copies and sets, and graphs that were traced as a whole.
+    /// Adds the streams of the devices: kernels, copies and memsets, and graphs that were traced as a whole.
     fn add_devices(&mut self) -> Option<()> {
         let profile = self.profile;
         let of_place: Vec<(GroupKey, QueueKey)> =
@@ -230,7 +230,7 @@ impl Builder<'_> {
         Some(())
     }
 
-    /// Adds calls by thread. Launches of a graph's nodes share a call, which is listed once.
+    /// Adds calls by thread. Launches of a graph's nodes share a call, which is listed only once.
     fn add_calls(&mut self) -> Option<()> {
         let profile = self.profile;
         let mut launches: BTreeMap<(u32, u32), Vec<Vec<EventId>>> = BTreeMap::new();
@@ -256,7 +256,7 @@ impl Builder<'_> {
         }
         let of_thread = |lists| {
             let mut list = self.all_merged(lists);
-            // Nodes of one graph run in several streams.
+            // Nodes of one graph run on several streams.
             list.dedup_by_key(|id| self.events.span(id.to_event()).0);
             list
         };
@@ -346,7 +346,7 @@ impl Builder<'_> {
         Some(())
     }
 
-    /// Adds the share of time in which threads were running.
+    /// Adds the share of time during which threads were running.
     fn add_states(&mut self) {
         let profile = self.profile;
         let Some(end) = profile.states.last().map(|s| s.time.max(self.events.last_end())) else { return };
@@ -377,7 +377,7 @@ impl Builder<'_> {
         let profile = self.profile;
         for (number, track) in profile.counters.iter().enumerate() {
             let Some(plot) = Plot::from_counter(profile, number) else { continue };
-            // Skip counters that are never above zero.
+            // Skip counters that never exceed zero.
             if plot.most <= 0.0 {
                 continue;
             }
@@ -390,10 +390,10 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds memory in use, by device: allocations less frees.
+    /// Adds memory in use by device: allocations minus frees.
     fn add_memory(&mut self) {
         let profile = self.profile;
-        // Memory that was not freed is in use until the end.
+        // Memory that was never freed is in use until the end.
         let Some(end) = profile.memory.events.last().map(|e| e.time.max(self.events.last_end())) else { return };
         for ledger in Ledger::all_devices(profile, &[]) {
             // Include memory that was in use before the report began.
@@ -414,7 +414,7 @@ impl Builder<'_> {
     }
 }
 
-/// Times, ns, and the bytes in use from then on.
+/// Times, ns, and the number of bytes in use from then on.
 type Values = (Vec<i64>, Vec<f64>);
 
 /// Identity of a queue within a device.

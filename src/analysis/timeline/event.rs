@@ -14,16 +14,16 @@ pub enum Event {
     Launch(u32),
     /// The call that launched a kernel.
     LaunchCall(u32),
-    /// A copy or set on its device.
+    /// A copy or memset on its device.
     Mem(u32),
     /// A graph that was traced as a whole, on its device.
     Graph(u32),
     /// A call that launched no kernel.
     Call(u32),
     Range(u32),
-    /// A call of the operating system.
+    /// An operating system call.
     Os(u32),
-    /// Overhead of the profiler.
+    /// Profiler overhead.
     Overhead(u32),
 }
 
@@ -31,12 +31,12 @@ pub enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId(u32);
 
-/// Bits of the row number; the table number is above them.
+/// Number of bits for the row number; the table number is above them.
 const BITS: u32 = 29;
 const ROW: u32 = (1 << BITS) - 1;
 
 impl EventId {
-    /// Maximum number of rows per table; further rows are not displayed.
+    /// Maximum number of rows per table; further rows are not shown.
     pub const MOST: usize = 1 << BITS;
 
     pub fn to_event(self) -> Event {
@@ -70,7 +70,7 @@ impl From<Event> for EventId {
     }
 }
 
-/// Category of an event, which determines its colour.
+/// Category of an event, which determines its color.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Category {
     Kernel,
@@ -96,7 +96,7 @@ pub enum Category {
 }
 
 impl Category {
-    /// Returns true for spans that enclose activities, and are none themselves.
+    /// Returns true for spans that enclose activities and are not activities themselves.
     pub fn is_enclosing(self) -> bool {
         matches!(self, Self::Range | Self::Operator | Self::Python)
     }
@@ -121,7 +121,7 @@ impl Category {
         Self::Overhead,
     ];
 
-    /// Label, also for scripts.
+    /// Label, also used in scripts.
     pub fn display_name(self) -> &'static str {
         match self {
             Self::Kernel => "kernel",
@@ -145,7 +145,7 @@ impl Category {
     }
 }
 
-/// Calls of the C library and the system in which a thread waits, by the names that nsys records (`--trace=osrt`).
+/// C library and system calls in which a thread waits, by the names that nsys records (`--trace=osrt`).
 const WAITS: &[&str] = &[
     "poll",
     "ppoll",
@@ -196,14 +196,14 @@ const WAITS: &[&str] = &[
     "fdatasync",
 ];
 
-/// Properties of the names in a profile, so that each name is checked only once.
+/// Properties of the names in a profile, cached so that each name is checked only once.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// True for collectives, by kernel.
     collective: Vec<bool>,
-    /// True for calls in which a thread waits, by name of [`OsCalls`](crate::model::OsCalls).
+    /// True for calls in which a thread waits, by name index in [`OsCalls`](crate::model::OsCalls).
     waits: Vec<bool>,
-    /// End of everything that is still open at the end of the report, ns.
+    /// End assigned to everything that is still open at the end of the report, ns.
     end: i64,
 }
 
@@ -217,7 +217,7 @@ impl Known {
     }
 }
 
-/// Reader of a profile's events.
+/// Reader for a profile's events.
 #[derive(Clone, Debug)]
 pub struct Events<'a> {
     pub profile: &'a Profile,
@@ -320,9 +320,9 @@ impl<'a> Events<'a> {
         self.span(a) == self.span(b) && thread(x) == thread(y)
     }
 
-    /// Number of kernels in the graph that the call of a launch launched; `None` for a single kernel.
+    /// Number of kernels in the graph launched by the call of this launch; `None` for a single kernel.
     pub fn graph_kernels(&self, row: u32) -> Option<usize> {
-        /// Maximum number of kernels of other calls between two nodes.
+        /// Maximum number of kernels from other calls between two nodes.
         const BETWEEN: usize = 4096;
         let launches = &self.profile.launches;
         let (at, call) = (row as usize, launches.call(row as usize)?);

@@ -6,7 +6,7 @@ use crate::analysis::readable::readable_name;
 use crate::model::{Cancel, MemOpKind, Profile};
 use rustc_hash::FxHashMap;
 
-/// Case-insensitive search for names that contain all words. Checks each name once rather than each event.
+/// Case-insensitive search for names that contain all words. Checks each name only once, not each event.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     kernels: Vec<bool>,
@@ -34,7 +34,7 @@ impl Pattern {
         let at = |known: &[bool], name: Option<u32>| name.and_then(|n| known.get(n as usize)).copied().unwrap_or_default();
         match event {
             Event::Launch(row) => at(&self.kernels, Some(p.launches.kernel(row as usize).0)),
-            // The call has the name of its kernel, which is a match itself.
+            // The call has the name of its kernel, which matches by itself.
             Event::LaunchCall(_) => false,
             Event::Call(row) => at(&self.calls, p.calls.name.get(row as usize).copied()),
             Event::Range(row) => at(&self.ranges, Some(p.ranges.get(row as usize).name)),
@@ -53,11 +53,11 @@ fn contains_words(words: &[String], name: &str) -> bool {
     words.iter().all(|w| name.contains(w))
 }
 
-/// Matching events of a lane, one bit each.
+/// Matching events in a lane, one bit each.
 #[derive(Clone, Debug, Default)]
 struct Bits {
     words: Vec<u64>,
-    /// Number of matches before each word.
+    /// Number of matches before each word of bits.
     before: Vec<u32>,
 }
 
@@ -70,7 +70,7 @@ impl Bits {
         }
     }
 
-    /// Returns the first match at or after `at`, or, if not `forward`, the last one before it.
+    /// Returns the first match at or after `at` or, if not `forward`, the last one before it.
     fn next(&self, at: usize, forward: bool) -> Option<usize> {
         if forward {
             let mut bits = self.words.get(at / 64)? & (u64::MAX << (at % 64));
@@ -91,7 +91,7 @@ impl Bits {
     }
 }
 
-/// All events of a timeline that match a text.
+/// All events in a timeline that match a search string.
 #[derive(Clone, Debug, Default)]
 pub struct Matches {
     lanes: FxHashMap<(RowKey, usize), Bits>,
@@ -134,8 +134,7 @@ impl Matches {
         self.lanes.get(&(row, lane)).map_or(0, |bits| bits.count_before(to).saturating_sub(bits.count_before(from)))
     }
 
-    /// Returns the index of the first match in a lane at or after `at`, or, if not `forward`, of the last one before
-    /// it.
+    /// Returns the index of the first match in a lane at or after `at` or, if not `forward`, of the last one before it.
     pub fn next(&self, row: RowKey, lane: usize, at: usize, forward: bool) -> Option<usize> {
         self.lanes.get(&(row, lane))?.next(at, forward)
     }

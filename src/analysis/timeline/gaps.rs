@@ -10,19 +10,19 @@ pub struct Gaps {
     devices: BTreeMap<u32, Vec<Idle>>,
 }
 
-/// A time in which a device was idle.
+/// A period during which a device was idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// Start, ns.
     pub start: i64,
     /// End, ns.
     pub end: i64,
-    /// Longest piece of the gap, with the main cause.
+    /// Longest piece of the gap with the main cause.
     pub most: Idle,
 }
 
 impl Gaps {
-    /// Groups pieces by device, and sorts them.
+    /// Groups pieces by device and sorts them.
     pub fn new(pieces: Vec<Idle>) -> Self {
         let mut devices: BTreeMap<u32, Vec<Idle>> = BTreeMap::new();
         for piece in pieces {
@@ -38,7 +38,7 @@ impl Gaps {
     pub fn dominant_parts(&self, device: u32, window: Window) -> Vec<Option<TimeCategory>> {
         let mut sums = vec![[0_i64; TimeCategory::ALL.len()]; window.columns];
         let list = self.devices.get(&device).map_or(&[][..], Vec::as_slice);
-        // Pieces of one device do not overlap, so their ends are in order, too.
+        // Pieces on one device do not overlap, so their ends are also in order.
         let from = list.partition_point(|p| p.end <= window.start);
         for piece in list[from..].iter().take_while(|p| p.start < window.end) {
             let (first, last) = (window.column_at(piece.start), window.column_at(piece.end - 1));
@@ -94,11 +94,11 @@ impl Gaps {
         list.get(list.partition_point(|p| p.end <= time)).filter(|p| p.start <= time).copied()
     }
 
-    /// Returns the gap that follows the one at a time in the order of length, the longest first; the longest one if no
-    /// gap begins at that time, or if it is the shortest.
+    /// Returns the next gap in order of length, longest first, after the one that starts at a time. Returns the longest
+    /// gap if no gap starts at that time, or if that gap is the shortest.
     pub fn next_longest(&self, device: u32, time: i64) -> Option<Gap> {
         let list = self.devices.get(&device)?;
-        // Longest first; of equal lengths, the earliest.
+        // Longest first; among equal lengths, the earliest.
         let order = |gap: &Gap| (std::cmp::Reverse(gap.end - gap.start), gap.start);
         let now = self.gap_at(device, time).filter(|g| g.start == time);
         let (mut longest, mut next) = (None::<Gap>, None::<Gap>);
@@ -116,8 +116,8 @@ impl Gaps {
         next.or(longest)
     }
 
-    /// Returns the first gap of at least `least` ns that begins after a time, or, if not `forward`, the last one that
-    /// begins before it.
+    /// Returns the first gap of at least `least` ns that starts after a time or, if not `forward`, the last one that
+    /// starts before it.
     pub fn next(&self, device: u32, time: i64, least: i64, forward: bool) -> Option<Gap> {
         let list = self.devices.get(&device)?;
         if forward {

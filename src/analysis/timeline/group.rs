@@ -1,4 +1,4 @@
-//! Rows of a timeline, and the devices and threads that they belong to.
+//! Rows of a timeline, and the devices and threads to which they belong.
 
 use super::event::{EventId, Events, Known};
 use super::lane::Lane;
@@ -9,10 +9,10 @@ use super::window::{Cell, Window, compute_cells};
 use crate::model::Profile;
 use std::sync::Arc;
 
-/// Device, thread or machine that a group of rows describes.
+/// Device, thread or machine described by a group of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GroupKey {
-    /// Device number, as shown to users.
+    /// Device number shown to the user.
     Device(u32),
     /// Metrics of a device over time.
     Metrics(u32),
@@ -24,20 +24,20 @@ pub enum GroupKey {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RowKind {
-    /// A stream or queue: kernels, copies, sets.
+    /// A stream or queue: kernels, copies, memsets.
     Queue,
-    /// Calls of CUDA or HIP.
+    /// CUDA or HIP calls.
     Api,
     /// Ranges that the program marked.
     Ranges,
-    /// Operators of a framework.
+    /// Framework operators.
     Operators,
     Python,
-    /// Calls of the operating system.
+    /// Operating system calls.
     Os,
     /// Running state of a thread.
     State,
-    /// Activity of the profiler.
+    /// Profiler activity.
     Profiler,
     Memory,
     Counter,
@@ -57,7 +57,7 @@ impl RowKind {
         Self::Counter,
     ];
 
-    /// Name on the command line.
+    /// Name used on the command line.
     pub fn cli_name(self) -> &'static str {
         match self {
             Self::Queue => "streams",
@@ -74,7 +74,7 @@ impl RowKind {
     }
 }
 
-/// Identity of a row; the number distinguishes rows of a kind.
+/// Identity of a row; the number distinguishes rows of the same kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowKey {
     pub group: GroupKey,
@@ -94,7 +94,7 @@ pub struct TimelineRow {
     pub key: RowKey,
     pub name: String,
     pub content: Content,
-    /// Number of events that are nested too deeply to be displayed.
+    /// Number of events that are nested too deeply to be shown.
     pub left_out: usize,
 }
 
@@ -110,7 +110,7 @@ impl TimelineRow {
         self.lanes().iter().map(Lane::len).sum()
     }
 
-    /// Memory use, bytes.
+    /// Memory usage, bytes.
     pub fn bytes(&self) -> usize {
         match &self.content {
             Content::Lanes(lanes) => lanes.iter().map(Lane::bytes).sum(),
@@ -119,19 +119,19 @@ impl TimelineRow {
     }
 }
 
-/// Rows of a device or of a thread.
+/// Rows for a device or thread.
 #[derive(Clone, Debug)]
 pub struct Group {
     pub key: GroupKey,
     pub name: String,
-    /// Further description, displayed if there is room: the model of a device, the name of a process.
+    /// Additional description, shown if there is room: the model of a device, the name of a process.
     pub about: String,
     pub rows: Vec<Arc<TimelineRow>>,
-    /// All activity of a device, if it has more than one lane.
+    /// All activity on a device, if it has more than one lane.
     pub union: Option<Arc<Union>>,
 }
 
-/// Kinds of rows that represent a thread, best first.
+/// Kinds of rows that can represent a thread, best first.
 const TELLING: [RowKind; 7] =
     [RowKind::Queue, RowKind::Api, RowKind::Operators, RowKind::Ranges, RowKind::Python, RowKind::Os, RowKind::Profiler];
 
@@ -144,7 +144,7 @@ impl Group {
         })
     }
 
-    /// Activity in the columns of a window: of all rows of a device together, or of the outermost calls of a thread.
+    /// Activity in the columns of a window: of all rows of a device combined, or of the outermost calls of a thread.
     pub fn summary_cells(&self, of: &Events<'_>, window: Window) -> Vec<Cell> {
         match (&self.union, self.main_lane()) {
             (Some(union), _) => compute_cells(union.as_ref(), of, window),
@@ -177,7 +177,7 @@ impl Group {
 pub enum TimelinePart {
     /// Activity of the devices.
     Devices,
-    /// Calls of CUDA or HIP.
+    /// CUDA or HIP calls.
     Calls,
     /// Ranges, operators, Python functions.
     Ranges,
@@ -200,7 +200,7 @@ pub struct Built {
     pub known: Arc<Known>,
 }
 
-/// Position of an event: indices of its group, row and lane, and its index in the lane.
+/// Position of an event: indices of its group, row and lane, and its index within the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spot {
     pub group: usize,
@@ -209,13 +209,13 @@ pub struct Spot {
     pub at: usize,
 }
 
-/// All events of a run, in rows.
+/// All events of a run, arranged in rows.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     pub groups: Vec<Group>,
-    /// First start and last end of device activity, calls and ranges, ns; of all events in a run without any of these.
+    /// First start and last end of device activity, calls and ranges, ns; if there are none, of all events.
     pub span: (i64, i64),
-    /// First start and last end of all events, ns, including threads that begin before or outlast the run.
+    /// First start and last end of all events, ns, including threads that start before the run or outlast it.
     pub reach: (i64, i64),
     /// Parts built so far.
     pub parts: Vec<TimelinePart>,
@@ -232,7 +232,7 @@ impl Timeline {
         if let Some((start, end)) = span {
             self.reach = if self.parts.is_empty() { (start, end) } else { (self.reach.0.min(start), self.reach.1.max(end)) };
         }
-        // Threads that only wait may outlast the run by far.
+        // Threads that only wait may outlast the run by a wide margin.
         if let Some((start, end)) = span.filter(|_| part != TimelinePart::Others || self.span == (0, 0)) {
             self.span = if self.span == (0, 0) { (start, end) } else { (self.span.0.min(start), self.span.1.max(end)) };
         }
@@ -260,12 +260,12 @@ impl Timeline {
         });
     }
 
-    /// Returns a reader for the events of the profile that the timeline was built from.
+    /// Returns a reader for the events of the profile from which the timeline was built.
     pub fn event_reader<'a>(&self, profile: &'a Profile) -> Events<'a> {
         Events::with_known(profile, Arc::clone(&self.known))
     }
 
-    /// Returns true if all parts are built.
+    /// Returns true if all parts have been built.
     pub fn is_complete(&self) -> bool {
         self.parts.len() == TimelinePart::ALL.len()
     }
@@ -284,7 +284,7 @@ impl Timeline {
         for (group, g) in self.groups.iter().enumerate() {
             for (row, r) in g.rows.iter().enumerate() {
                 for (lane, l) in r.lanes().iter().enumerate() {
-                    // Several events may begin at one time: one of zero length may precede the wanted one.
+                    // Several events may start at the same time: one of zero length may precede the wanted one.
                     let mut at = l.count_before(of, start);
                     while let Some(id) = l.get(at).filter(|id| of.span(id.to_event()).0 == start) {
                         if id == wanted || of.same_call(id.to_event(), wanted.to_event()) {
@@ -298,7 +298,7 @@ impl Timeline {
         None
     }
 
-    /// Memory use in addition to the profile, bytes.
+    /// Memory usage in addition to the profile, bytes.
     pub fn bytes(&self) -> usize {
         let rows: usize = self.groups.iter().flat_map(|g| &g.rows).map(|r| r.bytes()).sum();
         rows + self.groups.iter().filter_map(|g| g.union.as_ref()).map(|u| u.bytes()).sum::<usize>()

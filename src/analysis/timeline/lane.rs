@@ -1,13 +1,12 @@
-//! A lane of a row: events that do not overlap, sorted by start, with prefix sums that give the busy time of any
-//! window.
+//! A lane of a row: non-overlapping events sorted by start, with prefix sums that yield the busy time in any window.
 
 use super::event::{Category, EventId, Events};
 use super::track::{Before, Track};
 
-/// Prefix-sum stride: a query scans at most this many events.
+/// Stride of the prefix sums: a query scans at most this many events.
 pub const BLOCK: usize = 64;
 
-/// Consecutive events. Uses 4 bytes per event, plus a sum per category for every 64 events.
+/// Consecutive events. Uses 4 bytes per event, plus one sum per category for every 64 events.
 #[derive(Clone, Debug, Default)]
 pub struct Lane {
     events: Vec<EventId>,
@@ -15,7 +14,7 @@ pub struct Lane {
     categories: Vec<Category>,
     /// Start of the first event of each block, ns.
     starts: Vec<i64>,
-    /// Time of all events before each block by category, ns: `categories.len()` values per block.
+    /// Total time of all events before each block by category, ns: `categories.len()` values per block.
     sums: Vec<i64>,
 }
 
@@ -56,7 +55,7 @@ impl Lane {
         &self.categories
     }
 
-    /// Number of events that begin before a time.
+    /// Number of events that start before a time.
     pub fn count_before(&self, of: &Events<'_>, time: i64) -> usize {
         let block = self.starts.partition_point(|&s| s < time);
         let Some(from) = block.checked_sub(1).map(|b| b * BLOCK) else { return 0 };
@@ -64,12 +63,12 @@ impl Lane {
         from + self.events[from..until].partition_point(|id| of.span(id.to_event()).0 < time)
     }
 
-    /// Returns the last event that begins at or before a time.
+    /// Returns the last event that starts at or before a time.
     pub fn last_at(&self, of: &Events<'_>, time: i64) -> Option<usize> {
         self.count_before(of, time.saturating_add(1)).checked_sub(1)
     }
 
-    /// Returns the event that runs at a time (start ≤ time < end), or that begins there and has zero length.
+    /// Returns the event that runs at a time (start ≤ time < end), or that starts there and has zero length.
     pub fn running_at(&self, of: &Events<'_>, time: i64) -> Option<usize> {
         self.last_at(of, time).filter(|&at| {
             let (start, end) = of.span(self.events[at].to_event());
@@ -77,7 +76,7 @@ impl Lane {
         })
     }
 
-    /// Events that begin in `start..end`.
+    /// Events that start in `start..end`.
     pub fn events_between(&self, of: &Events<'_>, start: i64, end: i64) -> impl Iterator<Item = EventId> + '_ {
         let range = self.count_before(of, start)..self.count_before(of, end).max(self.count_before(of, start));
         self.events[range].iter().copied()
@@ -110,10 +109,10 @@ impl Track for Lane {
 /// Maximum number of lanes for overlapping events: deeper nesting is not a plausible program structure.
 const MOST_LANES: usize = 256;
 
-/// Distributes events, sorted by start (the longer before the shorter), over as many lanes as they need: each goes into
-/// the first free one. Also returns the number of events without a lane.
+/// Distributes events, sorted by start (longer ones before shorter ones), over as many lanes as they need: each goes
+/// into the first free one. Also returns the number of events without a lane.
 pub fn assign_lanes(events: Vec<EventId>, of: &Events<'_>) -> (Vec<Lane>, usize) {
-    // One lane nearly always suffices, without copying events.
+    // One lane almost always suffices, which avoids copying events.
     let mut end = i64::MIN;
     let overlap = events.iter().position(|id| {
         let (start, until) = of.span(id.to_event());

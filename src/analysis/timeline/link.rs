@@ -4,7 +4,7 @@ use super::event::{Event, EventId, Events};
 use super::group::{GroupKey, RowKind, Spot, Timeline};
 use crate::model::{CallKind, Profile};
 
-/// Maximum number of copies to search for the one that a call started, which begins soon after the call.
+/// Maximum number of copies to search for the one started by a call, which begins soon after the call.
 const MOST_COPIES: usize = 1 << 20;
 
 /// Process and thread of an event on the host, or of the call that started an event on a device.
@@ -70,7 +70,7 @@ pub fn started_operation(profile: &Profile, event: Event) -> Option<Event> {
     }
 }
 
-/// Returns the first copy that begins at or after a time.
+/// Returns the first copy that starts at or after a time.
 fn first_copy(profile: &Profile, time: i64) -> usize {
     let (mut from, mut to) = (0, profile.memops.len());
     while from < to {
@@ -115,10 +115,10 @@ pub fn first_launch(timeline: &Timeline, of: &Events<'_>, range: Event) -> Optio
     api.lanes().iter().filter_map(first).min_by_key(|e| of.span(*e).0)
 }
 
-/// Number of copies and sets that may precede a kernel, on each stream.
+/// Maximum number of copies and memsets before a kernel, per stream.
 const BEFORE_KERNEL: usize = 1_024;
 
-/// Returns the first kernel that starts on a device at a time or later; `None` if a graph without recorded kernels
+/// Returns the first kernel that starts on a device at or after a time; `None` if a graph without recorded kernels
 /// comes first.
 pub fn next_kernel(timeline: &Timeline, of: &Events<'_>, device: u32, time: i64) -> Option<u32> {
     let group = timeline.groups.iter().find(|g| g.key == GroupKey::Device(device))?;
@@ -136,7 +136,7 @@ pub fn next_kernel(timeline: &Timeline, of: &Events<'_>, device: u32, time: i64)
 }
 
 /// Returns the linked event: the call of an operation on a device, the range around a call, or the first operation
-/// launched in a range (`origin` if it was launched there).
+/// launched in a range (or `origin`, if it was launched there).
 pub fn follow_link(timeline: &Timeline, of: &Events<'_>, event: Event, origin: Option<Event>) -> Option<Event> {
     let profile = of.profile;
     match event {

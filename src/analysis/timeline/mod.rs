@@ -1,5 +1,5 @@
-//! Timeline of a run: rows of events by device and thread. The cost of drawing a window depends on its number of
-//! columns rather than events.
+//! Timeline of a run: rows of events by device and thread. The cost of drawing a window depends on the number of
+//! columns, not of events.
 
 mod build;
 mod event;

@@ -1,16 +1,16 @@
-//! A value over time: a counter, memory in use, or the share of time that a thread was running.
+//! A value over time: a counter, memory in use, or the share of time during which a thread was running.
 
 use super::window::Window;
 use crate::model::Profile;
 use std::sync::Arc;
 
-/// Samples between two stored sums.
+/// Number of samples between two stored sums.
 const BLOCK: usize = 64;
 
 /// Storage of the samples.
 #[derive(Clone, Debug)]
 enum Samples {
-    /// Index of a track of [`Profile::counters`].
+    /// Index of a track in [`Profile::counters`].
     Counter(usize),
     Own {
         times: Vec<i64>,
@@ -18,7 +18,7 @@ enum Samples {
     },
 }
 
-/// A value over time, with each sample held until the next.
+/// A value over time, in which each sample holds until the next.
 #[derive(Clone, Debug)]
 pub struct Plot {
     samples: Samples,
@@ -42,7 +42,7 @@ pub struct Level {
 }
 
 impl Plot {
-    /// Creates the plot of a counter of the report. The last sample lasts as long as the one before.
+    /// Creates the plot of a counter in the report. The last sample lasts as long as the one before it.
     pub fn from_counter(profile: &Profile, track: usize) -> Option<Self> {
         let counter = profile.counters.get(track)?;
         let last = *counter.times.last()?;
@@ -94,7 +94,7 @@ impl Plot {
         self.starts.first().copied().unwrap_or(i64::MAX)
     }
 
-    /// Returns the value at a time; `None` outside of the samples.
+    /// Returns the value at a time; `None` outside the samples.
     pub fn value_at(&self, profile: &Profile, time: i64) -> Option<f64> {
         let (times, values) = self.sample_columns(profile);
         if time >= self.end {
@@ -103,7 +103,7 @@ impl Plot {
         values.get(times.partition_point(|&t| t <= time).checked_sub(1)?).copied()
     }
 
-    /// Integral from the first sample to a time, and the number of samples before it.
+    /// Integral from the first sample to a time, and number of samples before it.
     fn integral_before(&self, profile: &Profile, time: i64) -> (f64, usize) {
         let (times, values) = self.sample_columns(profile);
         let block = self.starts.partition_point(|&s| s < time);
@@ -131,7 +131,7 @@ impl Plot {
             .collect()
     }
 
-    /// Memory use in addition to the profile, bytes.
+    /// Memory usage in addition to the profile, bytes.
     pub fn bytes(&self) -> usize {
         let own = match &self.samples {
             Samples::Own { times, values } => (times.capacity() + values.capacity()) * 8,

@@ -2,7 +2,7 @@
 
 use super::event::{Category, Events};
 
-/// Busy time before a time by category, ns, and the number of events that began before it.
+/// Busy time before a time by category, ns, and number of events that started before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Before {
     pub busy: [i64; Category::ALL.len()],
@@ -13,6 +13,6 @@ pub struct Before {
 pub trait Track {
     fn before(&self, of: &Events<'_>, time: i64) -> Before;
 
-    /// Memory use, bytes.
+    /// Memory usage, bytes.
     fn bytes(&self) -> usize;
 }

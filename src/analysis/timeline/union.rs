@@ -1,5 +1,5 @@
-//! Several queues of one device as one track: its busy time, with each nanosecond counted for the first of the running
-//! categories.
+//! Several queues of one device combined into one track. Busy time counts each nanosecond once, for the first of the
+//! running categories.
 
 use super::event::{Category, EventId, Events};
 use super::lane::BLOCK;
@@ -10,15 +10,15 @@ const KINDS: usize = Category::ALL.len();
 /// State at the start of a block of events.
 #[derive(Clone, Copy, Debug)]
 struct State {
-    /// Time up to which everything is accounted for, ns.
+    /// Time up to which everything has been accounted for, ns.
     at: i64,
-    /// Latest end of the events that have begun, by category, ns.
+    /// Latest end of the events started so far, by category, ns.
     ends: [i64; KINDS],
     busy: [i64; KINDS],
 }
 
 impl State {
-    /// Accounts for the time until `to`, in which no event begins.
+    /// Accounts for the time up to `to`, in which no event starts.
     fn advance_to(&mut self, to: i64) {
         for (end, busy) in self.ends.iter().zip(&mut self.busy) {
             let end = (*end).min(to);
@@ -48,7 +48,7 @@ pub struct Union {
 }
 
 impl Union {
-    /// Builds the union of events that are sorted by start.
+    /// Builds the union from events that are sorted by start.
     pub fn new(events: Vec<EventId>, of: &Events<'_>) -> Self {
         let (mut starts, mut states) = (Vec::new(), Vec::new());
         let mut state = State { at: i64::MIN, ends: [i64::MIN; KINDS], busy: [0; KINDS] };

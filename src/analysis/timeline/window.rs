@@ -1,11 +1,11 @@
-//! A time window divided into columns, and the activity in each column. The cost depends on the number of columns
-//! rather than events.
+//! A time window divided into columns, and the activity in each column. The cost depends on the number of columns, not
+//! of events.
 
 use super::event::{Category, Events};
 use super::lane::Lane;
 use super::track::Track;
 
-/// A time range, ns, in columns of equal width (within 1 ns).
+/// A time range, ns, divided into columns of equal width (within 1 ns).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     pub start: i64,
@@ -25,17 +25,17 @@ impl Window {
         self.end - self.start
     }
 
-    /// Start of a column, ns; for the column after the last, the end of the window.
+    /// Start of a column, ns; for the column after the last one, the end of the window.
     pub fn column_start(&self, column: usize) -> i64 {
         let part = i128::from(self.length()) * column as i128 / self.columns.max(1) as i128;
         self.start + i64::try_from(part).unwrap_or(i64::MAX)
     }
 
-    /// Returns the column that contains a time; beyond the ends, the nearest one.
+    /// Returns the column that contains a time; if it is outside the window, the nearest one.
     pub fn column_at(&self, time: i64) -> usize {
         let at = i128::from(time.clamp(self.start, self.end) - self.start) * self.columns as i128 / i128::from(self.length().max(1));
         let mut column = usize::try_from(at).unwrap_or(0).min(self.columns - 1);
-        // Edges are rounded down: use the last column that begins at or before the time.
+        // Edges are rounded down: use the last column that starts at or before the time.
         while column + 1 < self.columns && self.column_start(column + 1) <= time {
             column += 1;
         }
@@ -59,9 +59,9 @@ pub struct Cell {
     pub share: f64,
     /// Category with the most busy time; events of zero length do not count.
     pub top: Option<Category>,
-    /// Number of events that begin in the column.
+    /// Number of events that start in the column.
     pub events: usize,
-    /// Number of events that begin before the column.
+    /// Number of events that start before the column.
     pub first: usize,
 }
 
@@ -99,7 +99,7 @@ pub struct Block {
 /// Finds the events that cover the middle of a column, with their columns.
 pub fn visible_blocks(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Block> {
     let mut out: Vec<Block> = Vec::new();
-    // Search an event that spans several columns only once.
+    // Look up an event that spans several columns only once.
     let mut running: Option<(usize, i64)> = None;
     for column in 0..window.columns {
         let (start, end) = (window.column_start(column), window.column_start(column + 1));

@@ -1,29 +1,29 @@
 //! Sweeps over the operations of all devices in order of start and attributes every nanosecond of a window to one
-//! category; the rest are gaps.
+//! category; the remaining time consists of gaps.
 
 use super::device_ops::{Class, DeviceOp};
 use super::time_category::TimeCategory;
 
-/// Activity of one device in the window. Times in ns.
+/// Activity of one device in the window. Times are in ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Busy {
-    /// Time in which a kernel ran.
+    /// Time during which a kernel ran.
     pub kernels: i64,
-    /// Time in which collectives ran, but no kernel.
+    /// Time during which collectives ran, but no kernel.
     pub collectives_exposed: i64,
-    /// Time in which only copies or sets ran.
+    /// Time during which only copies or memsets ran.
     pub copies_exposed: i64,
-    /// Time in which collectives ran, overlapped or not.
+    /// Time during which collectives ran, overlapped or not.
     pub collectives: i64,
-    /// Time in which copies or sets ran, overlapped or not.
+    /// Time during which copies or memsets ran, overlapped or not.
     pub copies: i64,
-    /// Summed length of the gaps.
+    /// Total length of the gaps.
     pub idle: i64,
     pub operations: u64,
 }
 
 impl Busy {
-    /// Time in which anything ran.
+    /// Time during which anything ran.
     pub fn busy_time(&self) -> i64 {
         self.kernels + self.collectives_exposed + self.copies_exposed
     }
@@ -33,45 +33,45 @@ impl Busy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     pub unit: usize,
-    /// ns.
+    /// In ns.
     pub start: i64,
-    /// ns.
+    /// In ns.
     pub end: i64,
     /// Operation that ends the gap, if any.
     pub next: Option<DeviceOp>,
-    /// The gap before clipping to the window, ns: its cause is derived from the whole gap.
+    /// The gap before clipping to the window, ns; its cause is derived from the whole gap.
     pub whole: (i64, i64),
 }
 
-/// Receiver of the results of a sweep.
+/// Receives the results of a sweep.
 pub trait SweepListener {
-    /// Called for each gap, in order of their ends.
+    /// Called for each gap, in order of end.
     fn gap(&mut self, gap: &Gap);
     /// Called for each interval in which only copies ran, with the copy that ended last.
     fn copy(&mut self, op: &DeviceOp, start: i64, end: i64);
-    /// Called for each interval of a device that belongs to a category which is not idle.
+    /// Called for each non-idle interval of a device, with its category.
     fn busy(&mut self, _category: TimeCategory, _start: i64, _end: i64) {}
-    /// Called for each operation of the window, in order of start.
+    /// Called for each operation in the window, in order of start.
     fn op(&mut self, op: &DeviceOp);
 }
 
 /// State of the sweep for one device.
 #[derive(Clone, Debug)]
 struct Line {
-    /// Time up to which everything is accounted for, ns.
+    /// Time up to which everything has been accounted for, ns.
     at: i64,
     /// Latest end of running operations, by class.
     kernels: i64,
     collectives: i64,
     copies: i64,
-    /// The running copy that ends last.
+    /// Running copy with the latest end.
     copy: Option<DeviceOp>,
     seen: bool,
     /// Windows that passed before the first operation.
     missed: Vec<(i64, i64)>,
     /// Index of the current window.
     window: usize,
-    /// Latest end of all operations begun so far, in a window or not.
+    /// Latest end of all operations started so far, in a window or not.
     latest: i64,
     busy: Busy,
 }
@@ -92,7 +92,7 @@ impl Line {
         }
     }
 
-    /// Accounts for the time until `to`, in which no operation begins.
+    /// Accounts for the time up to `to`, in which no operation starts.
     fn advance_to(&mut self, to: i64, unit: usize, next: Option<&DeviceOp>, hear: &mut impl SweepListener) {
         let mut part = |at: &mut i64, end: i64, category: TimeCategory| {
             let end = end.min(to);
@@ -125,8 +125,8 @@ impl Line {
         self.at = self.at.max(to);
     }
 
-    /// Closes the current window: the rest is idle, if the device is used at all. `next` ends a gap that extends beyond
-    /// the window.
+    /// Closes the current window: the remaining time is idle if the device is used at all. `next` ends a gap that
+    /// extends beyond the window.
     fn close_window(&mut self, windows: &[(i64, i64)], unit: usize, next: Option<&DeviceOp>, hear: &mut impl SweepListener) {
         let Some(&(begin, end)) = windows.get(self.window) else { return };
         self.at = self.at.max(begin);
@@ -162,10 +162,10 @@ impl Line {
     }
 }
 
-/// Maximum time after the last window in which to look for the operation that ends the gap before it, ns.
+/// Maximum time after the last window in which to look for the operation that ends the preceding gap, ns.
 const LATER_NS: i64 = 10_000_000_000;
 
-/// Sweeps over operations in order of start and accounts for the time in the windows, which are sorted and do not
+/// Sweeps over operations in order of start and accounts for the time in the windows, which must be sorted and must not
 /// overlap. Returns `None` for devices without operations in the windows.
 pub fn sweep_windows(
     ops: impl Iterator<Item = DeviceOp>,

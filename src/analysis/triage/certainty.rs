@@ -9,25 +9,26 @@ use super::text::format_percent;
 use super::time_category::Cause;
 use super::verdict::Verdict as V;
 
-/// Judged share of the report below which a detected loop counts as a small part.
+/// Share of the report below which a detected loop counts as a small part.
 pub const SLIVER: f64 = 0.25;
-/// Share of the window filled by kernels from which a run is healthy; below, many small losses add up to a finding.
+/// Minimum share of the window that kernels must fill for a run to be healthy; below it, many small losses add up to a
+/// finding.
 const NEARLY_ALL: f64 = 0.85;
-/// Share of a cause's idle time in one of several steps above which the cause may be specific to that step.
+/// Maximum share of a cause's idle time in a single step; beyond it, the cause may be specific to that step.
 const ONE_STEP: f64 = 0.5;
-/// Fraction of the mean idle time per step from which a step counts as affected.
+/// Minimum fraction of the mean idle time per step for a step to count as affected.
 const SOME: f64 = 0.1;
-/// Share of the kernels' time after which the start of a run is over.
+/// Share of the total kernel time at which the start of a run is over.
 const BEGUN: f64 = 0.1;
-/// Share of a cost that must precede the end of the start to be a start-up cost.
+/// Minimum share of a cost that must precede the end of the start for it to be a start-up cost.
 const NEARLY: f64 = 0.9;
-/// Repetitions of the longest-running operation needed to infer the program's regular behaviour.
+/// Repetitions of the longest-running operation needed to infer the program's regular behavior.
 const REPEATS: u64 = 3;
-/// Judged share of a run below which the verdict states that share.
+/// Analyzed share of a run below which the verdict mentions that share.
 const MOST: f64 = 0.8;
 
-/// Returns true if most of a cause's idle time is in one step, or if fewer than half of the steps have any idle time of
-/// that cause.
+/// Returns true if most of a cause's idle time is in one step, or if fewer than half of the steps have any idle time
+/// with that cause.
 fn in_few_steps(case: &RunContext<'_>, cause: Cause) -> bool {
     let each = || case.per_step.iter().map(|s| s.idle.get(cause));
     let (steps, all, most) = (case.per_step.len(), each().sum::<i64>(), each().max().unwrap_or(0));
@@ -51,15 +52,15 @@ fn at_the_start(case: &RunContext<'_>, id: V) -> bool {
 
 /// Lowers the confidence of findings that the record does not fully support:
 /// * with fewer than three repetitions, a finding is only possible;
-/// * idle time in one or two gaps is not regular behaviour of the program;
+/// * idle time in one or two gaps is not regular behavior of the program;
 /// * if more idle time is unexplained (cause unknown, or next operation already queued) than this finding explains,
 ///   another cause may be larger;
 /// * idle time that is mostly in one of several steps, or in fewer than half of them, may not be regular;
 /// * a cost before the kernels begin in earnest may be start-up;
-/// * a finding is at most likely if the devices worked more outside of the judged part than in it;
+/// * a finding is at most likely if the devices worked more outside the analyzed part than inside it;
 /// * a run is not healthy if kernels leave a seventh of the window to other activity;
 /// * kernels are not the only limit of a run if such idle time is worth a finding;
-/// * kernels limit only the judged part, not the run, if the devices are idle in the rest;
+/// * kernels limit only the analyzed part, not the run, if the devices are idle in the rest;
 /// * a small part of a run that was not marked by the user may not be representative.
 pub fn lower_confidence(case: &RunContext<'_>, findings: &mut [Finding]) {
     let queued = case.share((case.idle.get(Cause::Queued) - case.pauses).max(0));
@@ -68,7 +69,7 @@ pub fn lower_confidence(case: &RunContext<'_>, findings: &mut [Finding]) {
     let idle_outside = case.outside.map_or(0.0, |o| (1.0 - o.judged) * o.idle);
     let marked = matches!(case.steps.found, Some(StepSource::Ranges(_)));
     let sliver = !marked && case.outside.is_some_and(|o| o.judged < SLIVER);
-    // The longest-running operation ran once or twice: the program's regular behaviour is unknown.
+    // The longest-running operation ran only once or twice: the program's regular behavior is unknown.
     let seldom = case.main_repetitions() < REPEATS;
     for f in findings.iter_mut().filter(|f| seldom && f.id != V::ShortCapture) {
         f.sure = Sure::Possible;
@@ -94,7 +95,7 @@ pub fn lower_confidence(case: &RunContext<'_>, findings: &mut [Finding]) {
     }
 }
 
-/// Appends the judged share of the run to the headline of the first finding if a relevant part was not judged.
+/// Appends the analyzed share of the run to the headline of the first finding if a relevant part was not analyzed.
 pub fn say_judged(case: &RunContext<'_>, findings: &mut [Finding]) {
     let (Some(outside), Some(first)) = (case.outside.filter(|o| o.judged < MOST), findings.first_mut()) else { return };
     let most = case.steps.left_out.iter().max_by_key(|l| l.end - l.start);

@@ -3,12 +3,12 @@
 use crate::model::{CopyKind, MemOp, MemOpKind, MemoryKind};
 
 /// Copy size in bytes below which overhead dominates: at 25 GB/s, 64 KiB take 2.6 µs, as long as the host call alone.
-/// Up to this size CUDA also stages pageable copies without blocking.
+/// Up to this size, CUDA also stages pageable copies without blocking.
 pub const SMALL: u64 = 64 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CopyClass {
-    /// Between host and device, less than [`SMALL`].
+    /// Between host and device, smaller than [`SMALL`].
     Small,
     /// From or to pageable host memory.
     Pageable,
@@ -43,12 +43,12 @@ impl CopyClass {
     }
 }
 
-/// Sums over the copies of a class. Times in ns.
+/// Totals over the copies in a class. Times are in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sum {
     pub count: u64,
     pub bytes: u64,
-    /// Summed durations.
+    /// Total duration.
     pub ns: i64,
     /// Number of copies to the device.
     pub to_device: u64,
@@ -56,16 +56,16 @@ pub struct Sum {
     pub bytes_to_device: u64,
     /// Number of copies from or to pageable memory.
     pub pageable: u64,
-    /// Time in which nothing else ran.
+    /// Time during which nothing else ran.
     pub exposed: i64,
     /// Idle time while the host was issuing the copies.
     pub idle: i64,
-    /// The longest time in which nothing else ran.
+    /// Longest interval in which nothing else ran.
     pub longest: Option<(i64, i64)>,
 }
 
 impl Sum {
-    /// Sums over the copies of both classes.
+    /// Totals over the copies in both classes.
     pub fn combined_with(&self, other: &Self) -> Self {
         let length = |at: &Option<(i64, i64)>| at.map_or(0, |(a, b)| b - a);
         Self {
@@ -86,13 +86,13 @@ impl Sum {
         (self.ns > 0 && self.bytes > 0).then(|| self.bytes as f64 / self.ns as f64 * 1e9)
     }
 
-    /// Upper bound on the copies' cost to the window, ns.
+    /// Upper bound on the time that the copies cost in the window, ns.
     pub fn cost(&self) -> i64 {
         self.exposed + self.idle
     }
 }
 
-/// All copies of the window.
+/// All copies in the window.
 #[derive(Clone, Debug, Default)]
 pub struct Copies([Sum; CopyClass::ALL.len()]);
 

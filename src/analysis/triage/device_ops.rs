@@ -12,7 +12,7 @@ pub enum Class {
     Copy,
 }
 
-/// Row of an operation in its table of the profile.
+/// Row of an operation in its table in the profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OperationRow {
     Launch(u32),
@@ -24,9 +24,9 @@ pub enum OperationRow {
 /// One operation of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceOp {
-    /// ns.
+    /// In ns.
     pub start: i64,
-    /// ns.
+    /// In ns.
     pub end: i64,
     /// Index into [`DeviceOps::units`].
     pub unit: usize,
@@ -34,7 +34,7 @@ pub struct DeviceOp {
     pub row: OperationRow,
 }
 
-/// Limit of plausible times, ns: 104 days from the beginning of the session.
+/// Limit of plausible times, ns: 104 days from the start of the session.
 const FAR: i64 = 1 << 53;
 
 /// Clamps a time to a range in which arithmetic does not overflow.
@@ -42,47 +42,47 @@ pub fn clamp_time(time: i64) -> i64 {
     time.clamp(-FAR, FAR)
 }
 
-/// A device, or one process's part of a shared device.
+/// A device, or one process's share of a device used by several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Unit {
     /// Index into [`Profile::devices`].
     pub device: Option<u32>,
-    /// The device's ordinal in the process, if the report does not identify the device.
+    /// The device's ordinal within the process, if the report does not identify the device.
     pub ordinal: Option<u32>,
     pub pid: Option<u32>,
 }
 
-/// For each kernel of a report, true if the kernel is a collective.
+/// For each kernel in a report, returns true if the kernel is a collective.
 pub fn find_collectives(profile: &Profile) -> Vec<bool> {
     profile.kernels.iter().map(|k| Family::guess(k.function(), k.demangled()) == Family::Nccl).collect()
 }
 
-/// All operations of a report, by start.
+/// All operations in a report, in order of start.
 pub struct DeviceOps<'a> {
     profile: &'a Profile,
     pub units: Vec<Unit>,
     /// Unit of each place.
     unit_of: Vec<usize>,
-    /// Set for kernels that are collectives.
+    /// True for kernels that are collectives.
     pub collective: Vec<bool>,
-    /// Launches by start; empty if they are already in that order.
+    /// Launches in order of start; empty if they are already in that order.
     order: Vec<u32>,
-    /// Graphs by start.
+    /// Graphs in order of start.
     graphs: Vec<u32>,
-    /// Thread and end of the calls that launched graphs, by process and start.
+    /// Thread and end of the calls that launched graphs, by process and start of the call.
     graph_calls: FxHashMap<(u32, i64), (u32, i64)>,
     /// Number of the device to which operations are restricted.
     only: Option<u32>,
 }
 
 impl<'a> DeviceOps<'a> {
-    /// Sorts the operations. Launches without times are left out.
+    /// Sorts the operations. Launches without times are skipped.
     pub fn from_profile(profile: &'a Profile) -> Self {
         let launches = &profile.launches;
         let mut order: Vec<u32> = Vec::new();
         if launches.has_start_times() && !(1..launches.len()).all(|i| launches.start(i - 1) <= launches.start(i)) {
             order = (0..u32::try_from(launches.len()).unwrap_or(u32::MAX)).collect();
-            // Nearly sorted: operations of different queues are out of order by a few places.
+            // Nearly sorted: operations in different queues are only a few places out of order.
             order.sort_by_key(|&r| launches.start(r as usize));
         }
         let mut graphs: Vec<u32> = (0..).take(profile.graphs.len()).collect();
@@ -111,7 +111,7 @@ impl<'a> DeviceOps<'a> {
         Self { profile, units, unit_of, collective, order, graphs, graph_calls, only: None }
     }
 
-    /// Restricts the operations to the device with that number.
+    /// Restricts the operations to the device with this number.
     pub fn restrict_to(&mut self, device: Option<u32>) {
         self.only = device;
     }
@@ -120,7 +120,7 @@ impl<'a> DeviceOps<'a> {
         self.profile
     }
 
-    /// Device number as shown to the user.
+    /// Device number shown to the user.
     pub fn device_number(&self, unit: &Unit) -> Option<u32> {
         unit.device.and_then(|d| self.profile.devices.get(d as usize)).map(|d| d.id).or(unit.ordinal)
     }
@@ -148,7 +148,7 @@ impl<'a> DeviceOps<'a> {
 
     fn mem_op(&self, row: usize) -> Option<DeviceOp> {
         let op = self.profile.memops.get(row)?;
-        // A copy between host buffers is not the device's work.
+        // A copy between host buffers is not work of the device.
         if matches!(op.kind, MemOpKind::Copy { kind: CopyKind::HostToHost, .. }) {
             return None;
         }
@@ -183,7 +183,7 @@ impl<'a> DeviceOps<'a> {
         });
         let launches = if self.profile.launches.has_start_times() { self.profile.launches.len() } else { 0 };
         let row = |at: usize| self.order.get(at).copied().unwrap_or(u32::try_from(at).unwrap_or(u32::MAX));
-        // Launches far outnumber the other operations, so only the others need a peekable iterator.
+        // Launches far outnumber the other operations, so only the latter need a peekable iterator.
         let (mut at, mut other) = (0, others.next());
         let all = std::iter::from_fn(move || {
             let launch = (at < launches).then(|| self.launch_op(row(at)));
@@ -200,7 +200,7 @@ impl<'a> DeviceOps<'a> {
         all.filter(|op| self.is_included(op))
     }
 
-    /// Start and end of the call that started an operation, with its process and thread.
+    /// Returns start and end of the call that started an operation, with its process and thread.
     pub fn find_call(&self, op: &DeviceOp) -> Option<Call> {
         let call = self.unclamped_call(op)?;
         let start = clamp_time(call.start);
@@ -228,8 +228,8 @@ impl<'a> DeviceOps<'a> {
         }
     }
 
-    /// Process, thread and time at which the ranges around an operation's launch were open: those of its call, or of
-    /// the range that it was launched in.
+    /// Returns the process, the thread, and the time to look up the ranges around an operation's launch: those of its
+    /// call, or of the range in which it was launched.
     pub fn find_origin(&self, op: &DeviceOp) -> Option<(u32, u32, i64)> {
         if let Some(call) = self.find_call(op) {
             return Some((call.pid, call.tid, call.start));
@@ -247,7 +247,7 @@ impl<'a> DeviceOps<'a> {
         Some(Call { start, end: start.saturating_add(cost), pid: place.pid.unwrap_or_default(), tid: place.thread? })
     }
 
-    /// Row of a launch in the same graph launch: for a kernel, its own row. `None` outside of graphs.
+    /// Row of a launch in the same graph launch; for a kernel, its own row. `None` outside of graphs.
     pub fn in_graph(&self, op: &DeviceOp) -> Option<u32> {
         match op.row {
             OperationRow::Launch(row) => self.profile.launches.graph_node(row as usize).map(|_| row),
@@ -256,7 +256,7 @@ impl<'a> DeviceOps<'a> {
         }
     }
 
-    /// Returns the copy or set of an operation; `None` for other operations.
+    /// Returns the copy or memset of an operation; `None` for other operations.
     pub fn mem_of(&self, op: &DeviceOp) -> Option<MemOp> {
         match op.row {
             OperationRow::Mem(row) => self.profile.memops.get(row as usize),
@@ -264,14 +264,14 @@ impl<'a> DeviceOps<'a> {
         }
     }
 
-    /// Returns true if several processes share the device of a unit.
+    /// Returns true if several processes share the unit's device.
     pub fn is_shared(&self, unit: usize) -> bool {
         let Some(mine) = self.units.get(unit) else { return false };
         self.units.iter().enumerate().any(|(i, u)| i != unit && u.device.is_some() && u.device == mine.device && u.pid != mine.pid)
     }
 }
 
-/// The call that started an operation. Times in ns.
+/// Call that started an operation. Times are in ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
     pub start: i64,

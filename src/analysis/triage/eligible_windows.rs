@@ -1,10 +1,10 @@
-//! The part of a run's time that can be judged.
+//! Parts of a run's time that can be analyzed.
 
 use super::intervals::Intervals;
 use crate::model::Profile;
 use crate::model::os_runtime::MEASURING;
 
-/// Times in which counters were measured while the program ran.
+/// Returns the times in which counters were collected while the program ran.
 pub fn measuring_times(profile: &Profile) -> Intervals {
     let mut out = Intervals::default();
     for o in profile.overhead.iter().filter(|o| &*o.name == MEASURING) {
@@ -21,8 +21,8 @@ fn to_intervals(windows: &[(i64, i64)]) -> Intervals {
     set
 }
 
-/// Restricts windows to recorded time without counter measurement: outside of the recording GPU activity is unknown,
-/// and during a measurement everything waits for the counters. If nothing is left, returns the windows unchanged.
+/// Restricts windows to recorded time without counter collection: when nothing is recorded, GPU activity is unknown,
+/// and during a measurement, everything waits for the counters. If nothing is left, returns the windows unchanged.
 pub fn recorded_windows(profile: &Profile, windows: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
     let measuring = measuring_times(profile);
     if profile.recorded.is_empty() && measuring.is_empty() {
@@ -34,8 +34,8 @@ pub fn recorded_windows(profile: &Profile, windows: Vec<(i64, i64)>) -> Vec<(i64
     if both.is_empty() { windows } else { both }
 }
 
-/// Share of the judged kernel time, or of the launches if that is larger, in windows of counter measurement. Measured
-/// launches may lack times. Empty `windows` mean the whole report; without `device`, all devices count.
+/// Share of the analyzed kernel time, or of the launches if that is larger, in windows of counter collection. Measured
+/// launches may have no times. If `windows` is empty, the whole report counts; without `device`, all devices count.
 pub fn measured_share(profile: &Profile, windows: &[(i64, i64)], device: Option<u32>) -> f64 {
     let measuring = measuring_times(profile);
     if measuring.is_empty() {

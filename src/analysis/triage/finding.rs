@@ -5,7 +5,7 @@ use crate::analysis::finding;
 use crate::analysis::finding::FindingId;
 pub use crate::analysis::finding::{Evidence, OUTRANKS_HEALTHY, Place, PlaceKind, Severity, Sure};
 
-/// Share of the window below which nothing is reported.
+/// Minimum share of the window for a finding to be reported.
 pub const LEAST_SHARE: f64 = 0.03;
 
 /// A verdict with the run's own numbers.
@@ -38,7 +38,8 @@ impl FindingId for Verdict {
 }
 
 impl Finding {
-    /// Share of the judged time, `42%`; `-` for a finding that costs none, such as a capture that is too short.
+    /// Formats the share of the analyzed time as `42%`; `-` for a finding that costs none, such as a capture that is
+    /// too short.
     pub fn share_text(&self) -> String {
         if self.stake > 0.0 { format!("{:.0}%", self.gain_percent()) } else { "-".to_owned() }
     }

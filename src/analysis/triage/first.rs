@@ -1,4 +1,4 @@
-//! First uses: one-time work of CUDA at the first launch of a kernel or the first call of a function.
+//! First uses: one-time work by CUDA at the first launch of a kernel or the first call of a function.
 
 use super::device_ops::{DeviceOp, OperationRow};
 use super::piece::Piece;
@@ -7,10 +7,10 @@ use crate::model::Profile;
 use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
 
-/// Duration of a launch call on an idle device from which the call does more than launch, ns: an ordinary call takes 2
-/// to 10 µs, under a profiler up to a few tens.
+/// Minimum duration of a launch call on an idle device for the call to have done more than launch, ns: an ordinary call
+/// takes 2 to 10 µs, under a profiler up to a few tens.
 pub const FIRST_USE_LAUNCH_NS: i64 = 100_000;
-/// Same threshold for allocations and other calls, ns.
+/// The same threshold for allocations and other calls, ns.
 const SLOW_CALL_NS: i64 = 1_000_000;
 
 /// First launch of each kernel in its process, and first call of each function.
@@ -59,7 +59,7 @@ impl<'a> Firsts<'a> {
             && self.kernel_slot(row).and_then(|slot| self.first_launches().get(&slot)).is_some_and(|&first| first == start)
     }
 
-    /// Returns true if a piece of idle time is inside a slow first call of its function.
+    /// Returns true if a piece of idle time lies within a slow first call of its function.
     pub fn slow_call(&self, piece: &Piece) -> bool {
         let calls = &self.profile.calls;
         let firsts = self.calls.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! Idle time by stack where each call of a Python function was recorded, as by PyTorch with `with_stack=True`: exact,
+//! Idle time by stack if each call of a Python function was recorded, as by PyTorch with `with_stack=True`: exact,
 //! without samples.
 
 use super::host::Host;
@@ -11,7 +11,8 @@ use crate::analysis::name_pattern::normalize_label;
 use crate::model::{Activity, CallStack, Profile, RangeOrigin, StackFrame};
 use rustc_hash::FxHashMap;
 
-/// Splits a name as PyTorch writes it, `dataset.py(88): collate`: the file and the line of the function's definition.
+/// Splits a name as written by PyTorch, `dataset.py(88): collate`, into the function and the file and line of its
+/// definition.
 fn parse_function(name: &str) -> StackFrame {
     let split = name.split_once("): ").and_then(|(place, function)| {
         let (file, line) = place.rsplit_once('(')?;

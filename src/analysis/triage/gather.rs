@@ -1,4 +1,4 @@
-//! Sums over the operations of a run: idle time by cause, step and slice, kernels, copies.
+//! Totals over the operations of a run: idle time by cause, step and slice, kernels, copies.
 
 use super::attribution::{Gap, SweepListener};
 use super::copy_class::{Copies, CopyClass};
@@ -14,44 +14,44 @@ use super::time_category::{ByCause, Cause, TimeCategory};
 use crate::model::{Cancel, MemOpKind};
 use rustc_hash::FxHashMap;
 
-/// Maximum number of pieces kept per cause to report their places.
+/// Maximum number of pieces to keep per cause for reporting their places.
 pub const LONGEST: usize = 1 << 16;
 
-/// Number of slices of the busy-over-time strip.
+/// Number of slices in the busy-over-time strip.
 pub const STRIP: usize = 240;
 
-/// Categories in which a device runs something, by their numbers.
+/// Categories in which a device runs something, in numerical order.
 pub const RUNNING: [TimeCategory; 3] = [TimeCategory::Kernels, TimeCategory::Collectives, TimeCategory::Copies];
 
-/// Longest pause of a device between two queued operations, ns. Usual pauses take 1 to 2 µs on an H200; a longer one
-/// has another reason.
+/// Longest pause of a device between two queued operations, ns. Such pauses usually take 1 to 2 µs on an H200; a longer
+/// one has another reason.
 pub const PAUSE_NS: i64 = 5_000;
 
-/// Device time in one step, ns, summed over the devices.
+/// Device time in one step, ns, summed over devices.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StepTime {
     pub idle: ByCause,
     /// Time of exposed copies.
     pub copies: i64,
-    /// Kernels of the step.
+    /// Kernels in the step.
     pub kernels: Sketch,
-    /// Kernels of the step with their launch configurations.
+    /// Kernels in the step, with their launch configurations.
     pub launches: Sketch,
-    /// Graph launches, kernels in graphs, and kernels launched one by one. A graph recorded as a whole counts as one
+    /// Graph launches, kernels in graphs, and kernels launched individually. A graph recorded as a whole counts as one
     /// kernel.
     pub graphs: u32,
     pub graph_kernels: u32,
     pub single_kernels: u32,
 }
 
-/// Idle time after calls of one name, by cause.
+/// Idle time after calls with the same name, by cause.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AfterCall {
     pub ns: i64,
     pub gaps: u64,
 }
 
-/// Accumulates the sums of a sweep.
+/// Accumulates the results of a sweep.
 pub struct Gather<'a, 'g> {
     pub case_ops: &'g DeviceOps<'a>,
     pub host: &'g Host<'a>,
@@ -65,9 +65,9 @@ pub struct Gather<'a, 'g> {
     pub pieces: Vec<Vec<Piece>>,
     pub copy_pieces: FxHashMap<CopyClass, Vec<Piece>>,
     pub pauses: i64,
-    /// Per device, the end of the operation that ended last; true if that is a copy of pageable memory.
+    /// Per device, the end of the operation that ended last, and true if that is a copy to or from pageable memory.
     pub ended: Vec<(i64, bool)>,
-    /// Idle time after copies of pageable memory, ns.
+    /// Idle time after copies to or from pageable memory, ns.
     pub after_pageable: i64,
     pub spreads: Spreads,
     pub lines: LineGather,
@@ -75,11 +75,11 @@ pub struct Gather<'a, 'g> {
     pub called: Option<(i64, i64)>,
     pub shapes: bool,
     pub buffer: Vec<Piece>,
-    /// Time in each slice by running category, summed over the devices, as a share of the slice.
+    /// Time in each slice by running category, summed over devices, as a share of the slice.
     pub strip: Vec<[f64; RUNNING.len()]>,
     pub why: Vec<ByCause>,
     pub window: (i64, i64),
-    /// Start of the call that launched the graph of the last kernel.
+    /// Start of the call that launched the last kernel's graph.
     pub last_graph: Option<i64>,
     pub cancel: &'g Cancel,
 }
@@ -217,7 +217,7 @@ impl Gather<'_, '_> {
         }
     }
 
-    /// Adds a piece to the idle causes of the overlapping slices.
+    /// Adds a piece to the idle causes of the slices that it overlaps.
     fn add_cause_slices(&mut self, piece: &Piece) {
         let width = (self.window.1 - self.window.0) as f64 / STRIP as f64;
         let slice = |t: i64| (((t - self.window.0) as f64 / width) as usize).min(STRIP - 1);
@@ -228,7 +228,7 @@ impl Gather<'_, '_> {
         }
     }
 
-    /// Adds the time of a running category to the slices of the strip.
+    /// Adds time in a running category to the slices of the strip.
     fn add_busy_slices(&mut self, category: TimeCategory, start: i64, end: i64) {
         let (begin, until) = self.window;
         let width = (until - begin) as f64 / STRIP as f64;

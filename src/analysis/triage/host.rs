@@ -6,11 +6,11 @@ use super::intervals::Intervals;
 use crate::model::{CallKind, HostCalls, MemOpKind, MemoryKind, Profile, RangeOrigin, ThreadState};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Longest pause between calls of one activity, ns. A framework's launch takes 5 to 100 µs on the host, including
-/// Python and operators; anything longer is separate work.
+/// Longest pause between calls that belong to one activity, ns. A framework's launch takes 5 to 100 µs on the host,
+/// including Python and operators; anything longer is separate work.
 pub const CLOSE_NS: i64 = 200_000;
 
-/// OS runtime calls in which a thread waits. Prefixes of names.
+/// Prefixes of OS runtime calls in which a thread waits.
 const WAITS: &[&str] = &[
     "poll",
     "ppoll",
@@ -55,7 +55,7 @@ const WAITS: &[&str] = &[
     "process_vm_",
 ];
 
-/// Built-in functions of Python in which a thread waits. Parts of names.
+/// Substrings of built-in Python functions in which a thread waits.
 const PYTHON_WAITS: &[&str] = &[
     "built-in function sleep",
     "built-in method sleep",
@@ -75,10 +75,10 @@ const PYTHON_WAITS: &[&str] = &[
     "built-in method wait",
 ];
 
-/// Range in which PyTorch's main thread waits for the processes of a `DataLoader`.
+/// Range in which PyTorch's main thread waits for `DataLoader` processes.
 const LOADER_WAITS: &str = "_MultiProcessingDataLoaderIter.__next__";
 
-/// MPI and NCCL functions in which a thread waits for other ranks, named as in ranges. Nonblocking functions
+/// MPI and NCCL functions in which a thread waits for other ranks, as named in ranges. Nonblocking functions
 /// (`MPI_Isend`, `ncclAllReduce`) are not included.
 const RANK_WAITS: &[&str] = &[
     "MPI_Recv",
@@ -123,7 +123,7 @@ pub fn waits_for_ranks(name: &str) -> bool {
     RANK_WAITS.iter().any(|w| name.starts_with(w)) && !name.starts_with("MPI_File_i")
 }
 
-/// Host data that a report contains besides CUDA calls.
+/// Kinds of host data in a report besides CUDA calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "what a report has is independent of what else it has")]
 pub struct Known {
@@ -137,17 +137,17 @@ pub struct Known {
     pub operators: bool,
 }
 
-/// An outermost call of a thread, not nested in another call.
+/// A thread's outermost call, not nested in another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outer {
-    /// ns.
+    /// In ns.
     pub start: i64,
-    /// ns.
+    /// In ns.
     pub end: i64,
     pub kind: CallKind,
-    /// Set if the call blocked the thread until work on the device was done.
+    /// True if the call blocked the thread until work on the device was done.
     pub blocks: bool,
-    /// Index into [`HostCalls::names`]; `None` for a launch, whose name the report may not keep.
+    /// Index into [`HostCalls::names`]; `None` for a launch, whose name the report may not record.
     pub name: Option<u32>,
 }
 
@@ -162,9 +162,9 @@ pub struct Lane {
     calls: Vec<u32>,
     /// Time spent waiting for something outside of CUDA.
     pub waits: Intervals,
-    /// Time known to be work: on a CPU, or in an operator.
+    /// Time known to be spent working: on a CPU, or in an operator.
     pub works: Intervals,
-    /// Set if waits are recorded reliably, so that the remaining time is work.
+    /// True if waits are recorded reliably, so that the remaining time is work.
     pub certain: bool,
 }
 
@@ -172,13 +172,13 @@ pub struct Lane {
 pub struct Host<'a> {
     profile: &'a Profile,
     pub lanes: Vec<Lane>,
-    /// Samples of each lane; empty if no thread was sampled.
+    /// Samples by lane; empty if no thread was sampled.
     pub samples: Vec<LaneSamples>,
     by_thread: FxHashMap<(u32, u32), usize>,
     pub known: Known,
     /// Calls that blocked their thread until a copy was done.
     pub(super) blocking: FxHashSet<u32>,
-    /// Effect of each call name on a stream capture: 1 begins a capture, 2 ends it.
+    /// Effect of each call name on stream capture: 1 begins a capture, 2 ends it.
     capture: Vec<u8>,
     /// Start of each implicit code load, ns, and its process if the report contains it.
     pub loads: Vec<(i64, Option<u32>)>,
@@ -250,7 +250,7 @@ impl<'a> Host<'a> {
 
     fn collect_calls(&mut self) {
         let calls = &self.profile.calls;
-        // Threads that only copy launch work, too.
+        // Threads that only copy also launch work.
         let mut starters: FxHashSet<u32> = self.profile.memops.iter().filter_map(|m| calls.thread.get(m.call? as usize).copied()).collect();
         if !self.profile.graphs.is_empty() {
             starters.extend((0..calls.len()).filter(|&c| calls.kind(c) == CallKind::GraphLaunch).map(|c| calls.thread[c]));
@@ -276,7 +276,7 @@ impl<'a> Host<'a> {
     }
 
     fn collect_loads(&mut self) {
-        // CUPTI's overheads name the loading of a kernel at its first launch ("Lazy Function Loading",
+        // CUPTI's overhead records identify the loading of a kernel at its first launch ("Lazy Function Loading",
         // `LAZY_FUNCTION_LOADING`).
         let lazy = |name: &str| {
             let name = name.to_ascii_lowercase().replace('_', " ");
@@ -344,7 +344,7 @@ impl<'a> Host<'a> {
                 }
             }
         }
-        // The last state of a thread lasts until the end of the recording.
+        // A thread's last state lasts until the end of the recording.
         let launches = &self.profile.launches;
         let end = (0..launches.len()).map(|row| launches.end(row)).chain(self.profile.states.last().map(|s| s.time)).max().unwrap_or(0);
         for (lane, since) in since.into_iter().enumerate() {
@@ -388,7 +388,7 @@ impl<'a> Host<'a> {
             {
                 waits[lane].push(span);
             } else if range.origin == RangeOrigin::Operator {
-                // Operators nest: extend the last interval instead of adding one inside.
+                // Operators nest: extend the last interval instead of adding one inside it.
                 match works[lane].last_mut() {
                     Some(last) if span.0 >= last.0 && span.0 <= last.1 => last.1 = last.1.max(span.1),
                     _ => works[lane].push(span),
@@ -409,7 +409,7 @@ impl<'a> Host<'a> {
         self.by_thread.get(&(pid, tid)).copied()
     }
 
-    /// True if the thread launched a kernel or graph between two times.
+    /// Returns true if the thread launched a kernel or graph between two times.
     pub fn launches_between(&self, lane: &Lane, from: i64, until: i64) -> bool {
         let start = |row: &u32| self.profile.launches.call(*row as usize).map_or(i64::MIN, |c| c.0);
         let next = lane.launches.partition_point(|row| start(row) <= from);
@@ -427,7 +427,7 @@ impl<'a> Host<'a> {
         })
     }
 
-    /// Row of the launch whose call overlaps a time interval of the thread the most.
+    /// Row of the launch whose call overlaps a time interval on the thread the most.
     pub fn longest_launch(&self, lane: usize, start: i64, end: i64) -> Option<usize> {
         let lane = self.lanes.get(lane)?;
         let calls = &self.profile.launches;
@@ -461,7 +461,7 @@ fn blocking_copy_calls(profile: &Profile) -> FxHashSet<u32> {
         ((pageable || synchronous) && start.saturating_add(duration) >= done).then_some(call)
     };
     if profile.memops.is_empty() {
-        // Copies were not recorded: a function without `Async` in its name returns when the copy is done.
+        // Copies were not recorded: a function without `Async` in its name returns once the copy is done.
         let rows = 0..u32::try_from(calls.len()).unwrap_or(u32::MAX);
         let synchronous = |row: &u32| calls.call_name(*row as usize).is_some_and(|n| n.kind == CallKind::Copy && !n.name.contains("Async"));
         return rows.filter(synchronous).collect();
@@ -478,7 +478,7 @@ pub struct Walk {
     pub end: Option<i64>,
     /// End and name of the last call passed that blocked the thread.
     pub blocked: Option<(i64, Option<u32>)>,
-    /// Set while a stream is being captured.
+    /// True while a stream is being captured.
     pub capturing: bool,
 }
 
@@ -494,7 +494,7 @@ impl Walk {
 
     /// Advances past a call and the calls nested in it.
     pub fn pass_call(&mut self, host: &Host<'_>, lane: &Lane, outer: &Outer) {
-        // A launch nested in a call is the driver call inside of the runtime call.
+        // A launch nested in a call is the driver call inside the runtime call.
         while host.launch_call(lane, self.launch).is_some_and(|c| c.start < outer.end || c.start <= outer.start) {
             self.launch += 1;
         }
@@ -506,7 +506,8 @@ impl Walk {
             }
             self.call += 1;
         }
-        // Captured calls do not launch work: a launch means that the capture is over, even if another thread ended it.
+        // Captured calls do not launch work: a launch means that the capture has ended, even if another thread ended
+        // it.
         if outer.kind == CallKind::Launch && outer.name.is_none() {
             self.capturing = false;
         }

@@ -1,7 +1,8 @@
-//! Idle time of the devices by the line of the program at which the launching threads were meanwhile.
+//! Idle time of the devices by the line of the program that the launching threads were executing.
 //!
 //! Idle time with a cause is divided among the samples of its thread in proportion to their number: samples are taken
-//! at regular times, whatever the thread does. Idle time after a wait for the GPU counts for the line of the wait.
+//! at regular intervals, whatever the thread does. Idle time after a wait for the GPU counts toward the line of the
+//! wait.
 
 use super::host::{CLOSE_NS, Host};
 use super::host_samples::{ENOUGH, LockHolders};
@@ -17,27 +18,29 @@ use std::sync::Arc;
 /// Idle time at one stack of a launching thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StackTime {
-    /// Index into [`HostTime::stacks`]; `None` where the thread had no stack, as without Python code.
+    /// Index into [`HostTime::stacks`]; `None` if the thread had no stack, e.g. outside Python code.
     pub stack: Option<u32>,
     pub cause: Cause,
-    /// Commonest activity of the thread.
+    /// Most common activity of the thread.
     pub activity: Activity,
-    /// Thread that held the interpreter lock, if the launching thread waited for it: the stack is that thread's.
+    /// Thread that held the interpreter lock if the launching thread waited for it, in which case the stack is that
+    /// thread's.
     pub held_by: Option<u32>,
-    /// ns.
+    /// Idle time, ns.
     pub ns: f64,
-    /// Samples of it.
+    /// Number of samples of this stack.
     pub samples: u64,
-    /// The longest idle time at it, ns.
+    /// Longest idle interval at this stack, ns.
     pub longest: (i64, i64),
-    /// Frame to which the time is attributed, and the innermost one if it is another; set by [`HostTime::attribute`].
+    /// Frame to which the time is attributed, and the innermost frame if it is a different one; set by
+    /// [`HostTime::attribute`].
     pub at: Option<(u32, Option<u32>)>,
 }
 
 /// Idle time of the devices by stack.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostTime {
-    /// The longest first.
+    /// Longest first.
     pub times: Vec<StackTime>,
     /// Launches and host time by stack.
     pub launching: Vec<LaunchStack>,
@@ -46,15 +49,15 @@ pub struct HostTime {
     pub stacks: Vec<CallStack>,
     /// Functions by idle time of any cause, the longest first; then those without, by host time.
     pub functions: Vec<LineTime>,
-    /// Idle time whose threads were not sampled then, ns.
+    /// Idle time during which the threads were not sampled, ns.
     pub unknown: i64,
-    /// Computing and waiting that only a sample nearby tells apart, ns.
+    /// Time that only a nearby sample classifies as computing or waiting, ns.
     pub guessed: i64,
-    /// True if calls were recorded instead of samples.
+    /// True if calls were recorded rather than sampled.
     pub exact: bool,
 }
 
-/// Causes whose idle time follows a call, at whose line the thread waited, copied or allocated.
+/// Causes whose idle time follows a call; the thread waited, copied or allocated on the line of that call.
 fn is_after_call(cause: Cause) -> bool {
     matches!(cause, Cause::Sync | Cause::CopyCall | Cause::Alloc | Cause::OtherCall)
 }
@@ -66,20 +69,20 @@ type TimeKey = (Cause, Option<u32>, Option<u32>);
 
 #[derive(Debug, Default)]
 struct Sum {
-    /// Idle time with the cause on the thread, ns.
+    /// Idle time with this cause on this thread, ns.
     idle: i64,
     of: FxHashMap<Key, Votes>,
     weight: f64,
 }
 
-/// Samples at one stack.
+/// Samples of one stack.
 #[derive(Clone, Copy, Debug)]
 struct Votes {
     weight: f64,
     samples: u64,
-    /// The longest piece, ns.
+    /// Longest piece, ns.
     longest: (i64, i64),
-    /// The last sample: on several devices, or after one call, pieces share samples.
+    /// Last sample counted: pieces on several devices, or after one call, share samples.
     last: Option<u32>,
 }
 
@@ -101,7 +104,7 @@ impl LineGather {
         let Some((lane_id, lane)) = piece.lane.and_then(|l| Some((l, host.samples.get(l)?))).filter(|(_, l)| !l.is_empty()) else {
             return;
         };
-        // A thread that waits is not sampled by tools that sample running threads.
+        // Tools that only sample running threads do not sample a thread that waits.
         if profile.samples.running_only && piece.cause == Cause::Wait {
             return;
         }
@@ -126,8 +129,8 @@ impl LineGather {
             sum.weight += weight;
         };
         if is_after_call(piece.cause) {
-            // One vote for each pause, as long as the pause. A call shorter than the interval of the samples contains one
-            // in as many as its length goes into it: the one stands for all.
+            // One vote per pause, weighted by its length. Only one in several calls shorter than the sampling interval
+            // contains a sample; scale its weight so that it stands for all of them.
             if let Some(call) = lane.call_before(piece.start, CLOSE_NS) {
                 let rarely = lane.interval() as f64 / (call.end - call.start).max(1) as f64;
                 add(call.sample, ns as f64 * rarely.max(1.0));
@@ -179,7 +182,7 @@ impl LineGather {
     }
 }
 
-/// New numbers of the frames and stacks that are kept.
+/// New indices of the frames and stacks that are kept.
 struct Kept<'a> {
     samples: &'a Samples,
     frames: FxHashMap<u32, u32>,
@@ -188,7 +191,7 @@ struct Kept<'a> {
 
 impl Kept<'_> {
     fn keep_stack(&mut self, stack: u32, out: &mut HostTime) -> Option<u32> {
-        // Callers first, without recursion: stacks are as deep as the program's.
+        // Insert callers first, without recursion: stacks are as deep as the program's.
         let mut path = Vec::new();
         let mut at = Some(stack);
         while let Some(node) = at.filter(|s| !self.stacks.contains_key(s)) {
@@ -209,13 +212,13 @@ impl Kept<'_> {
     }
 }
 
-/// A function of the program, at the line where most of its time is.
+/// A function in the program, with the line that accounts for most of its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineTime {
     pub frame: StackFrame,
-    /// Function of a library in which the line is most of the time.
+    /// Library function in which the line spends most of its time.
     pub inside: Option<StackFrame>,
-    /// Commonest activity of the thread.
+    /// Most common activity of the thread.
     pub activity: Activity,
     /// Index into [`Profile::threads`] of a thread that held the interpreter lock.
     pub held_by: Option<u32>,
@@ -232,14 +235,15 @@ pub struct LineTime {
 }
 
 impl LineTime {
-    /// `parse (loader.py:88), inside raw_decode (decoder.py:353)`.
+    /// Formats the function and line, e.g. `parse (loader.py:88), inside raw_decode (decoder.py:353)`.
     pub fn label(&self) -> String {
         let inside = self.inside.as_ref().map_or_else(String::new, |f| format!(", inside {}", frame_label(f)));
         format!("{}{inside}", frame_label(&self.frame))
     }
 }
 
-/// The entry with the most; of equals the first, so that the result does not depend on the order of the map.
+/// Returns the entry with the largest value. Ties go to the smallest key, so that the result does not depend on map
+/// order.
 fn most<K: Copy + Ord>(of: &FxHashMap<K, f64>) -> Option<(K, f64)> {
     of.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0))).map(|(&k, &ns)| (k, ns))
 }
@@ -267,8 +271,8 @@ impl HostTime {
         std::iter::successors(self.node(stack), |s| self.node(s.caller)).map(|s| s.frame)
     }
 
-    /// Finds the frame to which the time of each stack is attributed: the innermost of the program's own code, or else
-    /// of a package, or else the innermost.
+    /// Finds the frame to which the time of each stack is attributed: the innermost frame of the program's own code, or
+    /// else of a package, or else the innermost of all.
     pub fn attribute(&mut self) {
         let origins: Vec<CodeOrigin> = self.frames.iter().map(CodeOrigin::of_frame).collect();
         for at in 0..self.times.len() {
@@ -288,12 +292,12 @@ impl HostTime {
         self.functions = self.sum_functions(&[]);
     }
 
-    /// Idle time whose stacks are known, ns.
+    /// Idle time with a known stack, ns.
     pub fn known(&self) -> i64 {
         self.times.iter().map(|t| t.ns).sum::<f64>().round() as i64
     }
 
-    /// Samples with a stack in idle time with these causes, or with any cause if there are none.
+    /// Number of samples with a stack in idle time with these causes, or with any cause if `causes` is empty.
     pub fn samples_of(&self, causes: &[Cause]) -> u64 {
         self.of_causes(causes).filter(|s| s.stack.is_some()).map(|s| s.samples).sum()
     }
@@ -302,7 +306,7 @@ impl HostTime {
         self.times.iter().filter(move |s| causes.is_empty() || causes.contains(&s.cause))
     }
 
-    /// Functions of the program by idle time with these causes (any if empty), the longest first.
+    /// Functions in the program by idle time with these causes (any if empty), longest first.
     pub fn lines(&self, causes: &[Cause]) -> Vec<LineTime> {
         if causes.is_empty() { self.functions.clone() } else { self.sum_functions(causes) }
     }
@@ -313,7 +317,7 @@ impl HostTime {
             samples: u64,
             longest: (i64, i64),
             lines: FxHashMap<u32, f64>,
-            /// By function: the frame with the most of the time, and all of it.
+            /// Time by frame for each function.
             inside: FxHashMap<FunctionKey, FxHashMap<u32, f64>>,
             causes: FxHashMap<Cause, f64>,
             activities: FxHashMap<Activity, f64>,
@@ -394,7 +398,7 @@ impl HostTime {
         out
     }
 
-    /// The activity of the thread in most of the idle time with these causes; `None` if it differs.
+    /// Activity of the thread during most of the idle time with these causes; `None` if it varies.
     pub fn main_activity(&self, causes: &[Cause]) -> Option<Activity> {
         let mut sums: FxHashMap<Activity, f64> = FxHashMap::default();
         self.of_causes(causes).for_each(|s| *sums.entry(s.activity).or_default() += s.ns);
@@ -402,8 +406,8 @@ impl HostTime {
         sums.into_iter().find(|s| s.1 * 2.0 > all).map(|s| s.0)
     }
 
-    /// Share of the idle time with these causes in which the thread waited for the interpreter lock, and the thread that
-    /// held it for most of that.
+    /// Share of the idle time with these causes during which the thread waited for the interpreter lock, and the thread
+    /// that held it most of that time.
     pub fn interpreter_lock(&self, causes: &[Cause]) -> Option<(f64, u32)> {
         let all: f64 = self.of_causes(causes).map(|s| s.ns).sum();
         let mut holders: Vec<(f64, u32)> = Vec::new();
@@ -419,7 +423,7 @@ impl HostTime {
         (all > 0.0).then_some((waited / all, most.1))
     }
 
-    /// The functions with the most idle time of any cause, as far as the samples allow to tell.
+    /// Functions with the most idle time with any cause, to the extent that the samples can tell.
     pub fn main_lines(&self, most: usize) -> Vec<LineTime> {
         self.functions.iter().filter(|l| l.ns > 0 && (self.exact || l.samples >= ENOUGH)).take(most).cloned().collect()
     }
@@ -442,8 +446,8 @@ impl HostTime {
         self.functions.iter().all(ahead).then_some(first)
     }
 
-    /// The function that has most of the idle time with these causes, functions that it calls included: the innermost
-    /// one of the program's own code, or else of a package.
+    /// Function that accounts for most of the idle time with these causes, including its callees: the innermost one in
+    /// the program's own code, or else in a package.
     pub fn main_function(&self, causes: &[Cause]) -> Option<StackFrame> {
         /// Time, depth of the innermost call, and time by line.
         type Inclusive = (f64, usize, FxHashMap<u32, f64>);

@@ -1,4 +1,4 @@
-//! Samples of the launching threads, told apart by whether the thread was in a blocking CUDA call.
+//! Samples of the launching threads, separated by whether the thread was in a blocking CUDA call.
 
 use crate::model::{Activity, Profile, Sample};
 use rustc_hash::FxHashMap;
@@ -10,9 +10,9 @@ pub const ENOUGH: u64 = 10;
 /// A host call in which a thread was sampled.
 #[derive(Clone, Copy, Debug)]
 pub struct SampledCall {
-    /// ns.
+    /// In ns.
     pub start: i64,
-    /// ns.
+    /// In ns.
     pub end: i64,
     /// Last sample in the call, as an index into [`Samples::samples`](crate::model::Samples::samples).
     pub sample: u32,
@@ -26,12 +26,12 @@ pub struct LaneSamples {
     /// Median time between samples, ns.
     interval: i64,
     calls: Vec<SampledCall>,
-    /// Time of each sample outside of calls at which it is known whether the thread waited.
+    /// Samples outside of calls for which it is known whether the thread waited, as (time, waited).
     outside: Vec<(i64, bool)>,
 }
 
-/// Longest time from a sample for which the thread is taken to do the same in a pause of the same kind, ns. Pauses too
-/// short to contain a sample are judged by the next one that does.
+/// Maximum time for which a sample is assumed to represent other pauses of the same kind on its thread, ns. Pauses too
+/// short to contain a sample are classified by the next one that does.
 const NEAR_NS: i64 = 100_000_000;
 
 impl LaneSamples {
@@ -39,14 +39,14 @@ impl LaneSamples {
         self.rows.is_empty()
     }
 
-    /// Samples between two times.
+    /// Returns the samples between two times.
     pub fn rows_within(&self, start: i64, end: i64) -> &[(i64, u32)] {
         let from = self.rows.partition_point(|r| r.0 < start);
         let until = self.rows.partition_point(|r| r.0 < end).max(from);
         &self.rows[from..until]
     }
 
-    /// The sampled call that contains a time, or that ended at most `within` ns before it.
+    /// Returns the sampled call that contains a time, or that ended at most `within` ns before it.
     pub fn call_before(&self, time: i64, within: i64) -> Option<SampledCall> {
         let next = self.calls.partition_point(|c| c.start <= time);
         self.calls[..next].last().filter(|c| c.end >= time.saturating_sub(within)).copied()
@@ -66,7 +66,7 @@ impl LaneSamples {
         self.interval
     }
 
-    /// Returns true if the thread waited between two times, outside of calls, judged by the samples there or else by
+    /// Returns true if the thread waited between two times, outside of calls, according to the samples there or else
     /// the nearest one; `None` if there is none.
     pub fn waits_outside(&self, start: i64, end: i64) -> Option<bool> {
         let from = self.outside.partition_point(|s| s.0 < start);
@@ -81,8 +81,8 @@ impl LaneSamples {
     }
 }
 
-/// Collects the samples of each lane. `calls` are the outermost calls of each lane, in order, with whether they are
-/// launches: these return at once, and a sample there belongs to the loop that launches.
+/// Collects the samples of each lane. `calls` contains the outermost calls of each lane, in order, with a flag for
+/// launches: these return at once, so a sample in a launch belongs to the loop around it.
 pub fn collect_samples(
     profile: &Profile,
     lane_of_thread: impl Fn(u32) -> Option<usize>,
@@ -91,7 +91,7 @@ pub fn collect_samples(
     let mut out: Vec<LaneSamples> = calls.iter().map(|_| LaneSamples::default()).collect();
     for (row, sample) in (0..).zip(&profile.samples.samples) {
         if let Some(lane) = lane_of_thread(sample.thread).and_then(|l| out.get_mut(l)) {
-            // If two samples have the same time, the second says that the thread holds the interpreter lock.
+            // If two samples have the same time, the second one indicates that the thread holds the interpreter lock.
             if lane.rows.last().is_none_or(|last| last.0 != sample.time) {
                 lane.rows.push((sample.time, row));
             }
@@ -112,7 +112,7 @@ pub fn collect_samples(
                     _ => lane.calls.push(SampledCall { start, end, sample: row }),
                 },
                 Some(_) => {}
-                // Samples of running threads say nothing of the time in which none was taken.
+                // Samples of running threads reveal nothing about the time in which none was taken.
                 None if profile.samples.running_only => {}
                 None => {
                     let waits = profile.samples.samples.get(row as usize).and_then(|s| s.activity.waits());
@@ -136,7 +136,7 @@ impl LockHolders {
         Self(holders.map(|(row, s)| ((pid(s), s.time), row)).collect())
     }
 
-    /// The sample of the thread that held the lock for which this one waited.
+    /// Returns the sample of the thread that held the lock for which this one waited.
     pub fn holder_of(&self, profile: &Profile, sample: &Sample) -> Option<u32> {
         let pid = profile.threads.get(sample.thread as usize).map_or(0, |t| t.pid);
         (sample.activity == Activity::InterpreterLock).then(|| self.0.get(&(pid, sample.time)).copied()).flatten()

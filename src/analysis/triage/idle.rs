@@ -1,4 +1,4 @@
-//! Idle times of all devices over the whole report with their causes, as shaded in a timeline.
+//! Idle times of all devices over the whole report with their causes, shown as shading in a timeline.
 
 use super::attribution::{Gap, SweepListener, sweep_windows};
 use super::device_ops::{DeviceOp, DeviceOps};
@@ -11,16 +11,16 @@ use crate::model::{Cancel, Profile};
 /// An idle interval of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Idle {
-    /// Device number as shown to the user.
+    /// Device number shown to the user.
     pub device: u32,
-    /// ns.
+    /// In ns.
     pub start: i64,
-    /// ns.
+    /// In ns.
     pub end: i64,
     pub cause: Cause,
 }
 
-/// Maximum number of pieces kept; the longest are kept.
+/// Maximum number of pieces; the longest are kept.
 const MOST: usize = 1 << 17;
 
 struct Listen<'a, 'g> {

@@ -20,21 +20,21 @@ const ON_ITS_WAY_NS: i64 = 10_000;
 const UNDER_WAY_NS: i64 = 100_000;
 
 /// Minimum idle time between two requests, ns. A server's metrics lag behind: shorter pauses of the GPU also occur
-/// while the server works on a request, even if the metrics do not report one.
+/// while the server processes a request, even if the metrics do not show one.
 const BETWEEN_REQUESTS_NS: i64 = 100_000_000;
 
-/// Finds the causes of gaps, which must arrive in time order per device.
+/// Finds the causes of gaps, which must arrive in chronological order per device.
 pub struct Gaps<'a> {
     ops: &'a DeviceOps<'a>,
     host: &'a Host<'a>,
-    /// Position in the calls of a thread, by unit and lane.
+    /// Position in a thread's calls, by unit and lane.
     walks: FxHashMap<(usize, usize), Walk>,
-    /// The thread that launched the last operation of each device.
+    /// Thread that launched the last operation on each device.
     last: Vec<Option<usize>>,
     firsts: Firsts<'a>,
-    /// First launches that loaded code: kernel, and idle time in the launch, ns.
+    /// First launches that loaded code: kernel, and idle time during the launch, ns.
     pub loaded: Vec<(u32, i64)>,
-    /// Time in which a server had no requests.
+    /// Time during which a server had no requests.
     no_requests: Intervals,
 }
 
@@ -42,7 +42,7 @@ pub struct Gaps<'a> {
 struct Look<'a> {
     host: &'a Host<'a>,
     lane_id: usize,
-    /// Thread that launched the previous operation, if different: the current thread may have waited for it.
+    /// Thread that launched the previous operation, if it is another one: the current thread may have waited for it.
     other: Option<usize>,
 }
 
@@ -63,9 +63,9 @@ impl<'a> Gaps<'a> {
         &self.firsts
     }
 
-    /// Records the launching thread of an operation that begins.
+    /// Records the thread that launched an operation.
     pub fn record_op(&mut self, op: &super::device_ops::DeviceOp) {
-        // Only threads of one process take turns; with one process per device there is nearly always one
+        // Only threads of one process take turns; with one process per device, there is almost always a single
         // launching thread.
         if self.host.lanes.len() > 1
             && let Some(call) = self.ops.find_call(op)
@@ -75,7 +75,7 @@ impl<'a> Gaps<'a> {
         }
     }
 
-    /// Fills `out` with pieces that cover the gap in time order, each with one cause.
+    /// Fills `out` with pieces that cover the gap in chronological order, each with one cause.
     pub fn explain_gap(&mut self, gap: &Gap, out: &mut Vec<Piece>) {
         let (start, end) = gap.whole;
         self.classify_gap(&Gap { start, end, ..*gap }, out);
@@ -91,8 +91,8 @@ impl<'a> Gaps<'a> {
         out.retain(|p| p.start < p.end);
     }
 
-    /// Assigns the host's own time without requests to [`Cause::NoRequests`]: a server without requests waits for one,
-    /// even if its thread is active meanwhile.
+    /// Assigns the host's own time without requests to [`Cause::NoRequests`]: a server without requests is waiting for
+    /// one, even if its thread is active in the meantime.
     fn split_by_requests(&self, out: &mut Vec<Piece>) {
         let mut split = Vec::with_capacity(out.len());
         for piece in out.drain(..) {
@@ -114,7 +114,7 @@ impl<'a> Gaps<'a> {
     fn classify_gap(&mut self, gap: &Gap, out: &mut Vec<Piece>) {
         out.clear();
         let whole = |cause, lane| Piece { start: gap.start, end: gap.end, cause, at: gap.start, lane, name: None };
-        // A migration has no call: touching a page triggers it.
+        // A migration has no call: it is triggered by touching a page.
         if gap.next.and_then(|op| self.ops.mem_of(&op)).is_some_and(|m| CopyClass::from_mem_op(&m) == CopyClass::Unified) {
             out.push(whole(Cause::Paging, None));
             return;
@@ -137,13 +137,13 @@ impl<'a> Gaps<'a> {
             return;
         }
         let lane = &self.host.lanes[lane_id];
-        // A copy at the beginning of a graph does not count: the graph is also launched for its kernels.
+        // A copy at the beginning of a graph does not count: the graph is launched for its kernels as well.
         let copy = self.ops.mem_of(&op).is_some_and(|m| m.launch.is_none() && CopyClass::from_mem_op(&m).of_host());
         let last = self.last.get(gap.unit).copied().flatten();
         let other = last.filter(|&l| l != lane_id && self.host.lanes[l].pid == lane.pid);
         let look = Look { host: self.host, lane_id, other };
         let walk = self.walks.entry((gap.unit, lane_id)).or_default();
-        // Skip the calls that end before the gap; the walk keeps their state.
+        // Skip the calls that end before the gap; the walk keeps the resulting state.
         while let Some(outer) = walk.peek_call(self.host, lane).filter(|o| o.end <= gap.start && o.start < call.start) {
             walk.pass_call(self.host, lane, &outer);
         }
@@ -151,9 +151,9 @@ impl<'a> Gaps<'a> {
         let mut walk = walk.clone();
         look.classify_span(lane, &mut walk, (gap.start, until), call.start, out);
         if until < gap.end {
-            // From the start of the call, the launch is in flight.
+            // From the start of the call on, the launch is in flight.
             let sync = walk.blocked.filter(|b| call.start.saturating_sub(b.0) <= CLOSE_NS);
-            // A kernel's first launch loads its code in the call.
+            // The first launch of a kernel loads its code during the call.
             let loads = gap.end - until >= FIRST_USE_LAUNCH_NS && self.firsts.slow_launch(&op);
             if let (true, super::device_ops::OperationRow::Launch(row)) = (loads, op.row) {
                 self.loaded.push((self.ops.profile().launches.kernel(row as usize).0, gap.end - until));
@@ -172,7 +172,7 @@ impl<'a> Gaps<'a> {
         }
         look.reclassify_loads(gap, out);
         if copy {
-            // Launch time before a copy is a cost of the copy, not of a kernel.
+            // The time to launch a copy is a cost of the copy, not of a kernel.
             for piece in out.iter_mut().filter(|p| p.cause == Cause::Launch) {
                 piece.cause = Cause::CopyCall;
             }
@@ -191,8 +191,8 @@ fn push(out: &mut Vec<Piece>, piece: Piece) {
 }
 
 impl Look<'_> {
-    /// Classifies the thread's time between two times, the second no later than the start of the call
-    /// that ends the gap.
+    /// Classifies the thread's time between two times, the second of which is no later than the start of the call that
+    /// ends the gap.
     fn classify_span(&self, lane: &Lane, walk: &mut Walk, (from, until): (i64, i64), call: i64, out: &mut Vec<Piece>) {
         let mut at = from;
         while at < until {
@@ -220,7 +220,8 @@ impl Look<'_> {
             };
             push(out, Piece { start: at, end, cause, at: outer.start, lane: Some(self.lane_id), name: outer.name });
             at = at.max(end);
-            // A call that extends beyond the gap is not passed: its nested calls would be walked again for every gap.
+            // Do not pass a call that extends beyond the gap; otherwise, its nested calls would be walked again for
+            // every gap.
             if at < until {
                 walk.pass_call(self.host, lane, &outer);
             } else if outer.blocks {
@@ -229,7 +230,7 @@ impl Look<'_> {
         }
     }
 
-    /// Classifies the time between two calls; `begins` is the start of the next one.
+    /// Classifies the time between two calls; `begins` is the start of the next call.
     fn classify_between_calls(&self, lane: &Lane, walk: &Walk, (from, to): (i64, i64), begins: i64, out: &mut Vec<Piece>) {
         let piece = |start, end, cause, name| Piece { start, end, cause, at: start, lane: Some(self.lane_id), name };
         if walk.capturing {
@@ -246,7 +247,7 @@ impl Look<'_> {
             push(out, piece(from, to, Cause::Launch, None));
             return;
         }
-        // The thread worked or waited, perhaps for another thread that launches in the meantime.
+        // The thread worked or waited, perhaps for another thread that launches work in the meantime.
         let other = self.other.and_then(|o| self.host.lanes.get(o));
         let (samples, profile) = (self.host.samples.get(self.lane_id), self.host.profile());
         let mut at = from;
@@ -259,10 +260,10 @@ impl Look<'_> {
             let end = marks(at).clamp(at + 1, to);
             let is = |set: &super::intervals::Intervals| set.covered_length(at, end) > 0;
             let cause = if is(&lane.waits) {
-                // The thread waits; if it waits for a thread that works, the time is compute.
+                // The thread waits; if it waits for a thread that is working, the time is compute.
                 match other {
                     Some(o) if is(&o.works) || o.certain && !is(&o.waits) => Cause::Compute,
-                    // It waits for the interpreter lock, which another thread holds while it computes.
+                    // It waits for the interpreter lock, which another thread holds while computing.
                     _ if samples.is_some_and(|s| s.waits_for_interpreter(profile, at, end)) => Cause::Compute,
                     _ => Cause::Wait,
                 }
@@ -280,7 +281,7 @@ impl Look<'_> {
         }
     }
 
-    /// Reclassifies the time before a code load as compilation: the code was compiled or read then.
+    /// Reclassifies the time before a code load as compilation: the code was being compiled or read.
     fn reclassify_loads(&self, gap: &Gap, out: &mut [Piece]) {
         let call = out.iter().rfind(|p| p.cause == Cause::Compile).map(|p| p.start);
         let pid = self.host.lanes.get(self.lane_id).map(|l| l.pid);

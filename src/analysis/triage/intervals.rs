@@ -1,11 +1,11 @@
 //! Sets of times as sorted intervals that neither touch nor overlap: union, intersection, difference.
 
-/// A set of times, ns: half-open intervals in order, none empty, none touching the next.
+/// A set of times, ns: half-open intervals in order, none of them empty or touching the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Intervals(Vec<(i64, i64)>);
 
 impl Intervals {
-    /// Appends an interval that begins no earlier than the last one.
+    /// Appends an interval that starts no earlier than the last one.
     pub fn push(&mut self, start: i64, end: i64) {
         if end <= start {
             return;
@@ -20,7 +20,7 @@ impl Intervals {
         self.0.is_empty()
     }
 
-    /// Summed length, ns.
+    /// Total length, ns.
     pub fn total_length(&self) -> i64 {
         self.0.iter().map(|(a, b)| b - a).sum()
     }
@@ -89,10 +89,10 @@ impl Intervals {
     }
 }
 
-/// Prefix sums over a set, to find the covered length between any two times by binary search.
+/// Prefix sums over a set, used to find the covered length between any two times by binary search.
 #[derive(Clone, Debug, Default)]
 pub struct Covered {
-    /// Start and end of each interval, and the summed length of the intervals before it.
+    /// Start and end of each interval, and the total length of the intervals before it.
     sums: Vec<(i64, i64, i64)>,
 }
 

@@ -1,4 +1,4 @@
-//! Kernels of the window: durations, counts, families and launch mode.
+//! Kernels in the window: durations, counts, families and launch mode.
 
 use super::device_ops::{DeviceOp, DeviceOps, OperationRow};
 use crate::analysis::Family;
@@ -6,72 +6,72 @@ use crate::analysis::readable::readable_name;
 use crate::model::Profile;
 use rustc_hash::FxHashMap;
 
-/// Duration below which start and end make up a large part of a kernel, ns: an empty kernel takes about 1 µs on an
-/// H200, and the pause after it about another 1 µs.
+/// Duration below which starting and ending account for a large part of a kernel, ns: an empty kernel takes about 1 µs
+/// on an H200, and the pause after it takes about another 1 µs.
 pub const SHORT_NS: i64 = 5_000;
-/// Duration of an empty kernel, ns: the shortest in timelines of an H200 took 0.96 µs.
+/// Duration of an empty kernel, ns: the shortest one in timelines from an H200 took 0.96 µs.
 pub const EMPTY_NS: i64 = 1_000;
 
-/// Number of slices of the window, to detect durations that change over time.
+/// Number of slices of the window used to detect durations that change over time.
 pub const SLICES: usize = 12;
 
-/// One kernel in one configuration.
+/// Launches of one kernel with one configuration.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Like {
     pub count: u64,
     pub ns: i64,
-    /// Count and sum in each slice of the window.
+    /// Count and total duration in each slice of the window.
     pub slices: [(u64, i64); SLICES],
-    /// Time of SMs without a block of the kernel, weighted by their share of all SMs, ns.
+    /// Time during which SMs had no block of the kernel, weighted by their share of all SMs, ns.
     pub empty: i64,
 }
 
-/// Kernel time of a stream of a device.
+/// Kernel time on one stream of a device.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StreamTime {
-    /// Time in which its kernels ran, ns.
+    /// Time during which the stream's kernels ran, ns.
     pub ns: i64,
-    /// Part of that time with grids smaller than the device, ns.
+    /// Portion of that time with grids that do not fill the device, ns.
     pub small: i64,
     until: i64,
 }
 
-/// Kernels of the window; collectives are counted separately.
+/// Kernels in the window; collectives are counted separately.
 #[derive(Clone, Debug, Default)]
 pub struct Kernels {
     pub count: u64,
-    /// Summed durations, ns.
+    /// Total duration, ns.
     pub ns: i64,
     /// Count and time of kernels shorter than [`SHORT_NS`].
     pub short: (u64, i64),
-    /// Minimum time to start and end the short kernels, ns.
+    /// Minimum time for starting and ending the short kernels, ns.
     pub fixed: i64,
     /// Count and time of kernels in graphs.
     pub in_graphs: (u64, i64),
     /// Time of graphs traced as a whole, ns.
     whole: i64,
-    /// Collectives: count and summed durations.
+    /// Collectives: count and total duration.
     pub collectives: (u64, i64),
     /// Number of launching calls.
     pub launches: u64,
-    /// Samples of the calls' durations, ns.
+    /// Samples of the launching calls' durations, ns.
     pub costs: Vec<i64>,
     /// Samples of the time from the end of the call to the start of the kernel, ns.
     pub queued: Vec<i64>,
     durations: Vec<i64>,
     /// Start of the call that launched the last graph.
     graph_call: i64,
-    /// By kernel and configuration.
+    /// Launches by kernel and configuration.
     pub like: FxHashMap<(u32, u32), Like>,
     pub streams: FxHashMap<(usize, Option<u32>), StreamTime>,
-    /// Number of blocks of each configuration.
+    /// Number of blocks in each configuration.
     blocks: Vec<u64>,
     /// SM count of each device.
     sms: Vec<u64>,
     every: u64,
 }
 
-/// Number of samples at which the sampling interval doubles.
+/// Number of samples after which the sampling interval is doubled.
 const SAMPLES: usize = 1 << 17;
 
 impl Kernels {
@@ -84,7 +84,7 @@ impl Kernels {
         }
     }
 
-    /// Adds an operation that is not a copy.
+    /// Adds an operation other than a copy.
     pub fn add_kernel(&mut self, op: &DeviceOp, ops: &DeviceOps<'_>, window: (i64, i64)) {
         let ns = op.end - op.start;
         let OperationRow::Launch(row) = op.row else {
@@ -129,7 +129,7 @@ impl Kernels {
         slice.1 = slice.1.saturating_add(ns);
         let place = launches.place(at).and_then(|p| ops.profile().places.get(p.0 as usize));
         let sms = place.and_then(|p| self.sms.get(p.device? as usize)).copied().unwrap_or_default();
-        // Short kernels would not be shorter with more blocks; grids of unknown size count as full.
+        // More blocks would not make short kernels shorter; grids of unknown size count as full.
         let blocks = self.blocks.get(config as usize).copied().unwrap_or(u64::MAX);
         if blocks < sms && ns >= SHORT_NS {
             like.empty = like.empty.saturating_add(((op.end.min(window.1) - op.start) as f64 * (1.0 - blocks as f64 / sms as f64)) as i64);
@@ -167,22 +167,22 @@ impl Kernels {
         }
     }
 
-    /// The median duration, ns.
+    /// Median duration, ns.
     pub fn median_duration(&self) -> Option<i64> {
         sorted_median(&self.durations)
     }
 
-    /// The median duration of the launching calls, ns.
+    /// Median duration of the launching calls, ns.
     pub fn median_cost(&self) -> Option<i64> {
         sorted_median(&self.costs)
     }
 
-    /// Share of the kernels that began within `ns` after the end of their call.
+    /// Share of the kernels that started within `ns` after the end of their call.
     pub fn began_within(&self, ns: i64) -> Option<f64> {
         (!self.queued.is_empty()).then(|| self.queued.partition_point(|&q| q <= ns) as f64 / self.queued.len() as f64)
     }
 
-    /// Time by which a share of the kernel time had passed, rounded down to a slice of the window, ns.
+    /// Time by which a share of the kernel time had elapsed, rounded down to a slice of the window, ns.
     pub fn time_of_share(&self, share: f64, (begin, until): (i64, i64)) -> i64 {
         let slice = |at: usize| self.like.values().map(|l| l.slices[at].1).fold(0, i64::saturating_add);
         let all: Vec<i64> = (0..SLICES).map(slice).collect();
@@ -195,17 +195,17 @@ impl Kernels {
         begin + ((until - begin) as f64 * at.unwrap_or(0) as f64 / SLICES as f64) as i64
     }
 
-    /// Share of the SMs that had a block while kernels ran (for `busy` ns over all devices), from the launch
+    /// Share of the SMs that had a block while kernels ran (for `busy` ns over all devices), based on the launch
     /// configurations alone: concurrent kernels add up, and unknown grids count as full.
     pub fn filled_share(&self, busy: i64) -> f64 {
         let empty: i64 = self.like.values().map(|l| l.empty).sum();
-        // For kernels that were running when the window began, only the time is known.
+        // For kernels that were already running when the window started, only the time is known.
         let all = self.ns.saturating_add(self.whole).max(busy);
         ((all - empty) as f64 / busy.max(1) as f64).clamp(0.0, 1.0)
     }
 
-    /// Kernels by time of SMs without a block, longest first: index, that time in ns, and the number of blocks of the
-    /// configuration with most of that time.
+    /// Kernels by time during which SMs had no block, longest first: index, that time in ns, and the number of blocks
+    /// of the configuration that accounts for most of it.
     pub fn emptiest_kernels(&self) -> Vec<(u32, i64, u64)> {
         let mut sums: FxHashMap<u32, (i64, (i64, u64))> = FxHashMap::default();
         for ((kernel, config), like) in self.like.iter().filter(|l| l.1.empty > 0) {
@@ -218,7 +218,7 @@ impl Kernels {
         out
     }
 
-    /// Kernel time by family, longest first, ns. Families are guessed from the names.
+    /// Kernel time by family, longest first, ns. Families are guessed from names.
     pub fn time_by_family(&self, profile: &Profile) -> Vec<(Family, i64)> {
         let mut sums: FxHashMap<Family, i64> = FxHashMap::default();
         let mut known: FxHashMap<u32, Family> = FxHashMap::default();
@@ -236,7 +236,8 @@ impl Kernels {
         out
     }
 
-    /// Kernels grouped by readable name, longest first: index of the longest kernel of that name, time in ns, count.
+    /// Kernels grouped by readable name, longest first: index of the longest-running kernel with that name, time in ns,
+    /// count.
     pub fn top_kernels(&self, profile: &Profile) -> Vec<(u32, i64, u64)> {
         let mut kernels: FxHashMap<u32, (i64, u64)> = FxHashMap::default();
         for ((kernel, _), like) in &self.like {

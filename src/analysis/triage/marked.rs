@@ -6,14 +6,14 @@ use crate::analysis::name_pattern::name_pattern;
 use crate::model::{LaunchOrder, Profile, RangeKind, RangeOrigin};
 use rustc_hash::FxHashMap;
 
-/// Maximum number of range names tried.
+/// Maximum number of range names to try.
 const MOST_NAMES: usize = 8;
-/// Minimum share of the devices' work in numbered ranges to accept them as steps; with less, the ranges are only part
-/// of the run.
+/// Minimum share of the devices' work in numbered ranges for them to be accepted as steps; with less, the ranges cover
+/// only part of the run.
 const STANDS_FOR: f64 = 0.2;
-/// Words of numbered ranges that may contain many steps: one or two such ranges are not steps.
+/// Words in the names of numbered ranges that may contain many steps: one or two such ranges are not steps.
 const CONTAINERS: &[&str] = &["epoch", "sweep", "request"];
-/// Words of numbered ranges that a program repeats.
+/// Words in the names of numbered ranges that a program repeats.
 const WORDS: &[&str] = &["step", "iter", "batch", "decode", "token", "frame", "epoch", "timestep", "sweep", "cycle", "tick", "request"];
 
 /// Range that may be a step: start and end in ns, process.
@@ -25,7 +25,7 @@ pub fn by_ranges(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
         return None;
     }
     let ranges = &profile.ranges;
-    // Keep the names with a number and a word for a step.
+    // Keep names with a number and a word for a step.
     let mut groups: FxHashMap<String, u32> = FxHashMap::default();
     let group_of: Vec<Option<u32>> = ranges
         .names
@@ -47,7 +47,7 @@ pub fn by_ranges(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
     if groups.is_empty() {
         return None;
     }
-    // By group and thread.
+    // Ranges by group and thread.
     let mut found: FxHashMap<(u32, u32), Vec<Numbered>> = FxHashMap::default();
     for range in ranges.iter() {
         if matches!(range.origin, RangeOrigin::Python | RangeOrigin::Operator)
@@ -101,8 +101,8 @@ pub fn by_ranges(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
     best.map(|b| b.1).or_else(|| few.into_iter().take(MOST_NAMES).find_map(|(_, name, list)| few_steps(ops, name, &list)))
 }
 
-/// Accepts one or two ranges marked as steps if they contain most of the devices' work; repetitions inside are parts of
-/// a step.
+/// Accepts one or two ranges marked as steps if they contain most of the devices' work; repetitions inside them are
+/// parts of a step.
 fn few_steps(ops: &DeviceOps<'_>, name: String, list: &[Numbered]) -> Option<Starts> {
     let lower = name.to_ascii_lowercase();
     let holds_many =
@@ -117,12 +117,12 @@ fn few_steps(ops: &DeviceOps<'_>, name: String, list: &[Numbered]) -> Option<Sta
     Some((StepSource::Ranges(name), starts, until))
 }
 
-/// Start of each range's work on the devices, and the end of the last; `None` if the ranges contain less than a share
-/// `least` of all work.
+/// Returns the start of each range's work on the devices, and the end of the last; `None` if the ranges contain less
+/// than a share `least` of all work.
 fn on_devices(ops: &DeviceOps<'_>, list: &[Numbered], least: f64) -> Option<(Vec<i64>, i64)> {
     let (first, last) = (list.first()?, list.last()?);
     let mut begins: Vec<i64> = vec![i64::MAX; list.len()];
-    // Copies on separate streams run ahead of their step: take the start of a step from its kernels, if it has any.
+    // Copies on separate streams run ahead of their step: use the kernels to find the start of a step, if it has any.
     let mut kernels: Vec<i64> = vec![i64::MAX; list.len()];
     let mut ends: Vec<i64> = vec![i64::MIN; list.len()];
     let mut end = i64::MIN;
@@ -134,7 +134,8 @@ fn on_devices(ops: &DeviceOps<'_>, list: &[Numbered], least: f64) -> Option<(Vec
         let before = latest;
         latest = latest.max(op.end);
         let Some(call) = ops.find_call(&op).filter(|c| c.pid == first.2 && c.start >= first.0 && c.start < last.1) else { continue };
-        // Assign by the time of the call, regardless of the thread: autograd's threads launch work of the step, too.
+        // Assign by the time of the call, regardless of the thread, because autograd's threads also launch work of the
+        // step.
         let Some(at) = list.partition_point(|r| r.0 <= call.start).checked_sub(1) else { continue };
         let begin = device_range_start(list[at].0, before, op.start);
         begins[at] = begins[at].min(begin);
@@ -158,8 +159,8 @@ fn on_devices(ops: &DeviceOps<'_>, list: &[Numbered], least: f64) -> Option<(Vec
     (!begins.is_empty() && begins.is_sorted()).then_some((begins, end))
 }
 
-/// Start of a range on the devices: its start on the host, but not before the preceding work ended (`before`), and not
-/// after its first operation (`first`).
+/// Start of a range on the devices: its start on the host, but no earlier than the end of the preceding work
+/// (`before`), and no later than its first operation (`first`).
 pub fn device_range_start(range: i64, before: i64, first: i64) -> i64 {
     clamp_time(range).max(before).min(first)
 }

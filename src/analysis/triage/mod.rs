@@ -1,4 +1,4 @@
-//! Bottleneck analysis of a run: attributes each nanosecond of a device to one part and idle time to the host's
+//! Bottleneck analysis of a run: attributes each nanosecond of a device to one category and idle time to the host's
 //! activity, and applies rules to the result.
 
 mod attribution;
@@ -68,23 +68,23 @@ use run_context::RunContext;
 /// Scope of a triage.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scope {
-    /// Only these times, ns, in order; if empty, the steady state.
+    /// Restricts the analysis to these times, ns, in order; if empty, to the steady state.
     pub windows: Vec<(i64, i64)>,
-    /// Only the device with this number.
+    /// Restricts the analysis to the device with this number.
     pub device: Option<u32>,
     /// Floating-point operations per step, given by the user; for the whole window if the run has no steps.
     pub flops: Option<f64>,
 }
 
-/// Note if the judged loop is a small part of the report.
+/// Note if the analyzed loop is only a small part of the report.
 const SMALL_PART: &str = "only a small part of the report repeats, and that was judged; `--range` judges another part";
 
-/// Share of the kernels' time in measurement windows above which the rest is not representative of the run.
+/// Maximum share of the kernels' time in measurement windows; beyond it, the rest does not represent the run.
 const MOSTLY_MEASURED: f64 = 0.5;
 
-/// Judges a run. Returns `None` if nothing ran on a device, or if cancelled.
+/// Analyzes a run. Returns `None` if nothing ran on a device, or if cancelled.
 pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triage> {
-    // A thread trace covers one kernel; time between kernels that were measured one by one belongs to the profiler.
+    // A thread trace covers one kernel; time between kernels that were measured one by one is due to the profiler.
     if profile.ranges.is_hardware() || profile.metrics.is_some() {
         return None;
     }
@@ -92,12 +92,12 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
     let flops = flop_rate(&case, scope.flops);
     let findings = rules::RULES.iter().filter_map(|rule| rule(&case)).collect();
     let mut findings = rank::rank_findings(findings);
-    // A loop found by its kernels alone may be a small part of the program's work.
+    // A loop detected from its kernels alone may be a small part of the program's work.
     let span = (case.span.1 - case.span.0).max(1) as f64;
     let sliver =
         matches!(case.steps.found, Some(StepSource::Period(_))) && scope.windows.is_empty() && (case.length() as f64) < SLIVER * span;
     let amd = profile.is_amd();
-    // Recipes and re-runs need NVIDIA's or AMD's tools.
+    // Recipes and re-runs require NVIDIA's or AMD's tools.
     let known = profile.maker() != Vendor::Other;
     for finding in &mut findings {
         finding.confirm = finding.confirm.take().or_else(|| text::confirm_command(profile, finding)).filter(|_| known);
@@ -168,12 +168,12 @@ impl Triage {
     }
 }
 
-/// Windows of the ranges with a name, on the host and on the devices. Numbers in the name match as such or as `#`. Each
-/// window begins with the range, but not before the devices finished earlier work, and ends with the range or with the
-/// last operation launched in it. Empty without such a range, or if nothing was launched in it.
+/// Windows of the ranges with a name, on the host and on the devices. Numbers in the name match literally or as `#`.
+/// Each window starts with the range, but not before the devices have finished earlier work, and ends with the range or
+/// with the last operation launched in it. Empty if there is no such range, or if nothing was launched in it.
 pub fn range_windows(profile: &Profile, name: &str) -> Vec<(i64, i64)> {
     let ranges = &profile.ranges;
-    // Blanks are ignored: `decode #` is `decode#`.
+    // Spaces are ignored: `decode #` matches `decode#`.
     let alike = |text: &str| name_pattern(text).replace(' ', "");
     let wanted = alike(name);
     let names: Vec<bool> = (0..ranges.names.len())
@@ -224,7 +224,7 @@ pub fn range_windows(profile: &Profile, name: &str) -> Vec<(i64, i64)> {
     found.as_slice().to_vec()
 }
 
-/// The range name that is most similar to `name`.
+/// Returns the range name most similar to `name`.
 pub fn nearest_range(profile: &Profile, name: &str) -> Option<String> {
     let labels: std::collections::BTreeSet<String> = (0..profile.ranges.names.len())
         .map(|n| name_pattern(&profile.ranges.label(u32::try_from(n).unwrap_or(u32::MAX))))
@@ -233,7 +233,7 @@ pub fn nearest_range(profile: &Profile, name: &str) -> Option<String> {
     crate::analysis::fuzzy::nearest_match(&name_pattern(name), labels.iter().map(String::as_str)).map(str::to_owned)
 }
 
-/// Kinds of steps, if steps run different kernels.
+/// Returns the kinds of steps, if steps run different kernels.
 fn step_kinds(case: &RunContext<'_>) -> Vec<StepKind> {
     step_kinds::find_kinds(&case.per_step, &case.steps.list, case.devices.len())
 }
@@ -255,12 +255,12 @@ fn flop_rate(case: &RunContext<'_>, given: Option<f64>) -> Option<Rate> {
     Some(Rate { per_second, peak, counted: Counted::Given })
 }
 
-/// Notes on missing data that would have allowed further conclusions.
+/// Notes on missing data that would have allowed more conclusions.
 fn missing_notes(case: &RunContext<'_>) -> Vec<String> {
     let base = case.base;
     let mut out = Vec::new();
     let measured = eligible_windows::measuring_times(case.profile).covered_length(case.window.0, case.window.1);
-    // If nothing else was left, the judged time is the measured time itself.
+    // If nothing else was left, the analyzed time is the measured time itself.
     if measured > 0 && case.length() < case.window.1 - case.window.0 {
         out.push(format!("left out: while counters or stall reasons were measured ({})", crate::model::Nanos(measured)));
     }

@@ -10,22 +10,22 @@ use crate::analysis::Family;
 use crate::analysis::flops::Rate;
 use crate::analysis::run_estimate::RunEstimate;
 
-/// A device and the breakdown of its time.
+/// A device and its time by category.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JudgedDevice {
-    /// Device number as shown to the user.
+    /// Device number shown to the user.
     pub number: Option<u32>,
     pub name: Option<String>,
     pub pid: Option<u32>,
-    /// Time in which anything ran, ns.
+    /// Time during which anything ran, ns.
     pub busy: i64,
-    /// Parts that add up to the window, ns.
+    /// Categories with their time, which adds up to the window, ns.
     pub parts: [(TimeCategory, i64); TimeCategory::ALL.len()],
     /// Nonzero idle time by cause, finer than `parts`, ns.
     pub causes: Vec<(Cause, i64)>,
-    /// Time of collectives, hidden or not, ns.
+    /// Time of collectives, overlapped or not, ns.
     pub collectives: i64,
-    /// Time of copies, hidden or not, ns.
+    /// Time of copies, overlapped or not, ns.
     pub copies: i64,
 }
 
@@ -36,57 +36,58 @@ pub struct StepStats {
     pub median: i64,
     pub min: i64,
     pub max: i64,
-    /// Median time from the start of a step to that of the next, ns; `None` for fewer than four steps.
+    /// Median time from the start of one step to the start of the next, ns; `None` for fewer than four steps.
     pub period: Option<i64>,
 }
 
 impl StepStats {
-    /// The median time that a step takes with what lies between steps, if that is much longer than the step itself.
+    /// Median time of a step including the time until the next one, if that is much longer than the step itself.
     pub fn longer_period(&self) -> Option<i64> {
         self.period.filter(|p| *p as f64 > self.median as f64 * LONGER)
     }
 }
 
-/// Ratio of the time from step to step to a step's length from which the time between steps matters.
+/// Minimum ratio of the time from step to step to the length of a step for the time between steps to matter.
 const LONGER: f64 = 1.1;
 
 /// Bottlenecks of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Triage {
-    /// Judged window, ns.
+    /// Analyzed window, ns.
     pub window: (i64, i64),
-    /// Name of the judged time: `the run`, `the steady state`, or `the window` that the user chose.
+    /// Name of the analyzed time: `the run`, `the steady state`, or `the window` that the user chose.
     pub base: &'static str,
-    /// Judged time in the window, ns.
+    /// Analyzed time in the window, ns.
     pub judged: i64,
     pub found: Option<StepSource>,
     pub steps: Vec<Step>,
-    /// Lengths of the steps.
+    /// Statistics of the step lengths.
     pub step_lengths: Option<StepStats>,
     pub left_out: Vec<LeftOut>,
     /// Kinds of steps, if steps run different kernels.
     pub kinds: Vec<StepKind>,
-    /// Judged share of the run, and idle share of the rest; `None` if all was judged or the user chose the window.
+    /// Analyzed share of the run, and idle share of the rest; `None` if all of it was analyzed or the user chose the
+    /// window.
     pub outside: Option<Outside>,
     pub devices: Vec<JudgedDevice>,
-    /// Findings, the verdict first.
+    /// Findings; the verdict comes first.
     pub findings: Vec<Finding>,
-    /// Floating-point rate, if shapes were recorded or the user gave the operations.
+    /// Floating-point rate, if shapes were recorded or the user gave the number of operations.
     pub flops: Option<Rate>,
     /// Memory findings: id and headline; `None` if memory was not examined. They do not cost time by themselves, so
     /// they have no share.
     pub memory: Option<Vec<(&'static str, String)>>,
     /// Idle time by stack of the launching threads; empty if they were not sampled.
     pub host_time: HostTime,
-    /// Reason why the judged time does not represent the program.
+    /// Reason why the analyzed time does not represent the program.
     pub doubt: Option<String>,
-    /// Notes on data that was not recorded, and the effect on the analysis.
+    /// Notes on data that was not recorded, and how that affects the analysis.
     pub missing: Vec<String>,
-    /// Kernel time by family, guessed from the names, ns.
+    /// Kernel time by family, guessed from names, ns.
     pub families: Vec<(Family, i64)>,
     /// Activity of the devices in each slice of the window.
     pub strip: Vec<Slice>,
-    /// First start and last end of the report's operations, ns.
+    /// First start and last end of all operations in the report, ns.
     pub span: (i64, i64),
     /// Totals of the whole run, if the report is a sample of it.
     pub whole_run: Option<RunEstimate>,
@@ -96,17 +97,17 @@ pub struct Triage {
 }
 
 impl Triage {
-    /// The first finding.
+    /// Returns the first finding.
     pub fn verdict(&self) -> Option<&Finding> {
         self.findings.first()
     }
 
-    /// Judged time, ns.
+    /// Analyzed time, ns.
     pub fn length(&self) -> i64 {
         self.judged
     }
 
-    /// A part's share of the window over all devices, in percent.
+    /// Share of a category in the window over all devices, in percent.
     pub fn part_percent(&self, part: TimeCategory) -> f64 {
         let ns: i64 = self.devices.iter().map(|d| d.parts[part as usize].1).sum();
         ns as f64 / (self.length() as f64 * self.devices.len().max(1) as f64) * 100.0
@@ -117,7 +118,7 @@ impl Triage {
     }
 }
 
-/// Computes the lengths of steps; `None` if there is none.
+/// Computes statistics of step lengths; `None` if there are no steps.
 pub fn measure_steps(steps: &[Step]) -> Option<StepStats> {
     let lengths: Vec<i64> = steps.iter().map(Step::length).collect();
     let mut starts: Vec<i64> = steps.iter().map(|s| s.start).collect();

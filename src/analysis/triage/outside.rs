@@ -1,19 +1,19 @@
-//! The part of a run that is not judged.
+//! The part of a run that is not analyzed.
 
 use super::attribution::Busy;
 use super::eligible_windows::recorded_windows;
 use crate::model::Profile;
 
-/// Judged share of the run, and idle share of the rest.
+/// Analyzed share of the run, and idle share of the rest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outside {
-    /// Share of the run that was judged.
+    /// Share of the run that was analyzed.
     pub judged: f64,
-    /// Share of the rest in which the devices were idle.
+    /// Share of the rest during which the devices were idle.
     pub idle: f64,
 }
 
-/// Judged share of the recording, and idle share of the rest; `None` if all was judged.
+/// Returns the analyzed share of the recording, and the idle share of the rest; `None` if all of it was analyzed.
 pub fn outside_of(
     profile: &Profile,
     span: (i64, i64),

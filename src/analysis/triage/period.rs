@@ -1,4 +1,4 @@
-//! Steps without markers, found by repetition of the sequence of operations.
+//! Unmarked steps, detected from repetition in the sequence of operations.
 
 use super::copy_class::CopyClass;
 use super::device_ops::{Class, DeviceOp, DeviceOps, OperationRow};
@@ -6,7 +6,7 @@ use super::step::{Counts, EXPLAINS, LEAST_STEPS, Starts, StepSource, lower_media
 use crate::model::{MemOpKind, Profile, RangeOrigin};
 use rustc_hash::FxHashMap;
 
-/// Maximum number of operations searched for a period.
+/// Maximum number of operations to search for a period.
 const LOOKED_AT: usize = 200_000;
 /// Lengths of the runs of operations whose distances vote for a period.
 const RUNS: [usize; 4] = [1, 2, 4, 8];
@@ -22,7 +22,7 @@ pub const SHORTEST_NS: i64 = 50_000;
 /// Identity of an operation: its kind, and two numbers that distinguish it.
 type Symbol = (u8, u64, u64);
 
-/// Returns the identity of an operation, equal for its repetitions.
+/// Returns the identity of an operation, which is the same for its repetitions.
 fn op_symbol(profile: &Profile, ops: &DeviceOps<'_>, op: &DeviceOp) -> Symbol {
     match op.row {
         OperationRow::Launch(row) => {
@@ -66,7 +66,7 @@ pub fn by_period(profile: &Profile, ops: &DeviceOps<'_>, counts: &[Counts], copi
     };
     let sample: Vec<u32> = mine().skip(total.saturating_sub(LOOKED_AT) / 2).take(LOOKED_AT).map(number).collect();
     let period = find_period(&sample)?;
-    // The rarest operation of a period marks its beginning.
+    // The least frequent operation in a period marks its start.
     let mut often: FxHashMap<u32, usize> = FxHashMap::default();
     for &s in &sample {
         *often.entry(s).or_default() += 1;
@@ -120,13 +120,14 @@ fn one_pass(profile: &Profile, first: i64, last: i64) -> bool {
     })
 }
 
-/// Returns the smallest shift at which nearly all of a sequence repeats; `None` if that shift is 1, or nothing repeats.
+/// Returns the smallest shift at which nearly all of a sequence repeats; `None` if that shift is 1, or if nothing
+/// repeats.
 pub fn find_period(sequence: &[u32]) -> Option<usize> {
     if sequence.len() < LEAST_STEPS * 2 {
         return None;
     }
-    // Operations that run once per step vote for the period itself, inner loops for shorter ones. If every kernel is in
-    // an inner loop, some pair or longer run of kernels occurs once per step.
+    // Operations that run once per step vote for the period itself, those in inner loops for shorter ones. If every
+    // kernel is in an inner loop, some pair or longer run of kernels occurs once per step.
     let mut candidates: Vec<(usize, usize)> = Vec::new();
     for run in RUNS {
         let mut last: FxHashMap<&[u32], usize> = FxHashMap::default();
@@ -171,7 +172,7 @@ mod tests {
         let run: Vec<u32> = step.iter().copied().cycle().take(step.len() * 7 + 3).collect();
         assert_eq!(find_period(&run), Some(step.len()));
         assert_eq!(find_period(&[1; 50]), None);
-        // No kernel occurs once per step; only a pair at the boundary of two loops does.
+        // No kernel occurs once per step; only the pair at the boundary of two loops does.
         let loops: Vec<u32> = [[1, 2].repeat(8), [3, 4, 5].repeat(24)].concat().repeat(12);
         assert_eq!(find_period(&loops), Some(88));
         let random: Vec<u32> = (0..300_u32).map(|i| i.wrapping_mul(2_654_435_761) >> 20).collect();

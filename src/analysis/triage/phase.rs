@@ -6,17 +6,17 @@ use crate::model::{CallKind, Profile, units};
 pub enum Phase {
     StartUp,
     WarmUp,
-    /// Judged steps.
+    /// Analyzed steps.
     Steady,
     Ending,
 }
 
 impl Phase {
-    /// Phases and their command-line words, in order of time.
+    /// Phases with their command-line names, in chronological order.
     pub const ALL: [(Self, &'static str); 4] =
         [(Self::StartUp, "start-up"), (Self::WarmUp, "warm-up"), (Self::Steady, "steady"), (Self::Ending, "ending")];
 
-    /// Returns the phase with this command-line word.
+    /// Returns the phase with this command-line name.
     pub fn of(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|p| p.1 == word).map(|p| p.0)
     }
@@ -26,21 +26,21 @@ impl Phase {
     }
 }
 
-/// Time that is not judged, and the reason.
+/// Time that is not analyzed, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
     pub phase: Phase,
     pub what: String,
-    /// ns.
+    /// In ns.
     pub start: i64,
-    /// ns.
+    /// In ns.
     pub end: i64,
 }
 
 /// Minimum number of captured graphs for a start-up phase: a program may capture one or two at any time.
 const CAPTURED: usize = 3;
 
-/// Maximum pause between captures of the start-up, ns, or the time of all captures so far if that is longer.
+/// Maximum pause between captures during start-up, ns, or the time of all captures so far if that is longer.
 const PAUSE_NS: i64 = 10_000_000_000;
 
 /// Returns the phases from `begin` to the first step, ns. If graphs are captured, as servers do for each batch size,
@@ -62,7 +62,7 @@ pub fn before_first_step(profile: &Profile, begin: i64, first_step: i64) -> Vec<
         made.sort_unstable();
         let first = made.first().map_or(begin, |m| m.0);
         for (start, end, begins) in made {
-            // A much later capture happens while the program works.
+            // A much later capture happens during normal operation.
             if captured > 0 && start - until > (until - first).max(PAUSE_NS) {
                 break;
             }
@@ -106,7 +106,7 @@ mod tests {
             call(1, 110 + n * 20);
         }
         call(2, 190);
-        // A later capture, while the program runs.
+        // A later capture, during normal operation.
         call(0, 900);
         call(0, 20 * PAUSE_NS);
         let found = |first_step: i64| {

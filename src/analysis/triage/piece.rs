@@ -1,20 +1,20 @@
-//! Part of an idle gap.
+//! A piece of an idle gap.
 
 use super::time_category::Cause;
 
-/// A part of a gap with one cause.
+/// A piece of a gap with a single cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// ns.
+    /// In ns.
     pub start: i64,
-    /// ns.
+    /// In ns.
     pub end: i64,
     pub cause: Cause,
-    /// Time of the host activity, ns; inside the host call behind the piece, if any.
+    /// Time at which to look up the host's activity, ns; inside the host call behind the piece, if there is one.
     pub at: i64,
     /// Index of the thread in `Host::lanes`.
     pub lane: Option<usize>,
-    /// Index into [`HostCalls::names`](crate::model::HostCalls::names) of the call behind it, which waited for the
-    /// GPU or allocated.
+    /// Index into [`HostCalls::names`](crate::model::HostCalls::names) of the call behind the piece, which waited for
+    /// the GPU or allocated memory.
     pub name: Option<u32>,
 }

@@ -11,14 +11,14 @@ use crate::analysis::name_pattern::normalize_label;
 use crate::model::{RangeOrigin, units};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Maximum number of places of a finding.
+/// Maximum number of places per finding.
 const MOST: usize = 5;
-/// Maximum number of Python functions among the places of a finding, if the first place is one.
+/// Maximum number of Python functions among a finding's places, if the first place is one.
 const MOST_PYTHON: usize = 3;
-/// Maximum number of sampled lines among the places of a finding.
+/// Maximum number of sampled lines among a finding's places.
 const MOST_LINES: usize = 3;
 
-/// Share of the idle time below which a place is not listed.
+/// Minimum share of the idle time for a place to be listed.
 const LEAST_OF_PLACE: f64 = 0.05;
 
 /// Part of an idle interval inside one innermost range.
@@ -35,7 +35,7 @@ struct Part {
 struct Query {
     start: i64,
     end: i64,
-    /// Piece that a point represents; other queries count with their own length.
+    /// Piece represented by a point; other queries count with their own length.
     piece: Piece,
     point: bool,
 }
@@ -43,9 +43,9 @@ struct Query {
 /// Location of idle time in the program.
 #[derive(Clone, Debug, Default)]
 pub struct Where {
-    /// Places with the most idle time first, then the longest single idle time.
+    /// Places, most idle time first; ties go to the longest single interval.
     pub places: Vec<Place>,
-    /// The innermost place with more than half of the idle time, called functions included, if there is one.
+    /// Innermost place that accounts for more than half of the idle time, including its callees, if there is one.
     most: Option<String>,
     /// Total idle time, ns.
     ns: i64,
@@ -53,7 +53,7 @@ pub struct Where {
     inside: i64,
     /// Number of places with idle time.
     count: usize,
-    /// True if the report has ranges of these threads.
+    /// True if the report has ranges on these threads.
     ranges: bool,
     operators: bool,
     /// True if the places are sampled lines.
@@ -61,16 +61,16 @@ pub struct Where {
 }
 
 impl Where {
-    /// The place that has more than half of the idle time.
+    /// Returns the place that accounts for more than half of the idle time.
     pub fn main_place(&self) -> Option<&str> {
         self.most.as_deref()
     }
 
-    /// Suffix for a headline, ` (name)`: the place with more than half of the idle time, or a remark if that time is
-    /// outside of ranges or spread out. Empty if the report has no ranges.
+    /// Suffix for a headline, ` (name)`: the place that accounts for more than half of the idle time, or a remark if
+    /// that time is outside of ranges or spread out. Empty if the report has no ranges.
     pub fn main_place_text(&self) -> String {
         match &self.most {
-            // A function has its file in parentheses.
+            // A function is followed by its file in parentheses.
             Some(name) if self.lines => format!(", in {name},"),
             Some(name) => format!(" ({name})"),
             None if !self.ranges || self.ns == 0 => String::new(),
@@ -80,13 +80,13 @@ impl Where {
     }
 }
 
-/// Locates the longest idle times of these causes: ranges of similar names merged, most time first, then the
-/// longest idle time.
+/// Locates the longest idle times with these causes. Ranges with similar names are merged; the places with the most
+/// time come first, then those with the longest single interval.
 pub fn locate_places(case: &RunContext<'_>, causes: &[Cause]) -> Vec<Place> {
     locate_idle(case, causes).places
 }
 
-/// Locates the idle time of these causes, with totals.
+/// Locates idle time with these causes, with totals.
 pub fn locate_idle(case: &RunContext<'_>, causes: &[Cause]) -> Where {
     let pieces: Vec<Piece> = causes.iter().filter_map(|c| case.pieces.get(c)).flatten().copied().collect();
     let mut spots = locate_pieces(case, &pieces);
@@ -94,7 +94,7 @@ pub fn locate_idle(case: &RunContext<'_>, causes: &[Cause]) -> Where {
     spots
 }
 
-/// Puts the sampled lines of the program before the ranges around them.
+/// Inserts the program's sampled lines before the ranges around them.
 fn add_lines(case: &RunContext<'_>, causes: &[Cause], spots: &mut Where) {
     let time = &case.host_time;
     // Recorded functions are found as ranges.
@@ -122,7 +122,7 @@ fn add_lines(case: &RunContext<'_>, causes: &[Cause], spots: &mut Where) {
     }
 }
 
-/// Locates the copies of these classes that run alone or that the device waits for.
+/// Locates copies of these classes that run alone or for which the device waits.
 pub fn of_copies(case: &RunContext<'_>, classes: &[CopyClass]) -> Vec<Place> {
     let pieces: Vec<Piece> = classes.iter().filter_map(|c| case.copy_pieces.get(c)).flatten().copied().collect();
     let mut out = locate_pieces(case, &pieces).places;
@@ -130,7 +130,7 @@ pub fn of_copies(case: &RunContext<'_>, classes: &[CopyClass]) -> Vec<Place> {
     out
 }
 
-/// Times of one thread in order, with running maxima of their ends for binary search.
+/// Times on one thread in order, with running maxima of their ends for binary search.
 struct Times {
     queries: Vec<Query>,
     /// Latest end of all queries up to this one.
@@ -151,7 +151,7 @@ impl Times {
         Self { queries, ends }
     }
 
-    /// Queries that overlap `start..=end`.
+    /// Returns the queries that overlap `start..=end`.
     fn queries_within(&self, start: i64, end: i64) -> impl Iterator<Item = (usize, &Query)> {
         let from = self.ends.partition_point(|&e| e < start);
         self.queries.iter().enumerate().skip(from).take_while(move |(_, q)| q.start <= end).filter(move |(_, q)| q.end >= start)
@@ -164,14 +164,14 @@ fn locate_pieces(case: &RunContext<'_>, pieces: &[Piece]) -> Where {
     for piece in pieces {
         ns += piece.end - piece.start;
         let Some(lane) = piece.lane.and_then(|l| case.host.lanes.get(l)) else { continue };
-        // Locate a wait by the range that waits rather than the range that launches next, and a copy by its call.
+        // Locate a wait by the range that waits rather than the one that launches next, and a copy by its call.
         let point = matches!(piece.cause, Cause::Sync | Cause::CopyCall);
         let (start, end) = if point { (piece.at, piece.at) } else { (piece.start, piece.end) };
         by_thread.entry((lane.pid, lane.tid)).or_default().push(Query { start, end, piece: *piece, point });
     }
     let ranges = &case.profile.ranges;
     let threads: Vec<Option<Times>> = ranges.threads.iter().map(|t| by_thread.remove(t).map(Times::from_queries)).collect();
-    // Ranges that touch an idle time, by thread.
+    // Ranges that overlap idle time, by thread.
     let mut rows: Vec<Vec<u32>> = vec![Vec::new(); threads.len()];
     for (row, range) in (0..).zip(ranges.iter()) {
         let Some(Some(times)) = threads.get(range.thread as usize) else { continue };
@@ -180,7 +180,7 @@ fn locate_pieces(case: &RunContext<'_>, pieces: &[Piece]) -> Where {
         }
     }
     let known = threads.iter().any(Option::is_some);
-    // At the limit, only the longest pieces are kept, and their sum is not the total.
+    // At the limit, only the longest pieces are kept, so their sum is not the total.
     let whole = pieces.len() < LONGEST;
     let (mut best, mut around) = (Vec::new(), Vec::new());
     let (mut inclusive, mut unused) = (FxHashMap::default(), FxHashMap::default());
@@ -197,7 +197,7 @@ fn locate_pieces(case: &RunContext<'_>, pieces: &[Piece]) -> Where {
     let count = sums.len();
     let most = sums.first().filter(|p| p.1 > ns / 2).map(|p| p.0.name.clone()).or_else(|| around_most(case, &inclusive, ns / 2));
     let mut out: Vec<Place> = sums.into_iter().filter(|p| p.1 as f64 >= LEAST_OF_PLACE * ns as f64).take(MOST).map(|p| p.0).collect();
-    // A Python function describes the program's activity, but screens link to the range or operator around it.
+    // A Python function describes the program's activity best, but screens link to the range or operator around it.
     if out.first().is_some_and(|p| p.kind == PlaceKind::Python) {
         out.truncate(MOST_PYTHON);
         let mut around = by_name(case, &around);
@@ -221,10 +221,10 @@ fn locate_pieces(case: &RunContext<'_>, pieces: &[Piece]) -> Where {
     Where { places: out, most, ns, inside, count, ranges: known, operators, lines: false }
 }
 
-/// Time in the ranges of each name, nested ranges included, and their depth.
+/// Time in the ranges with each name, including nested ranges, and their depth.
 type Inclusive = FxHashMap<u32, (i64, usize)>;
 
-/// Name with the least time among all names with more time than `than`; the innermost of equals.
+/// Returns the name with the least time among all names with more time than `than`; ties go to the innermost one.
 fn around_most(case: &RunContext<'_>, inclusive: &Inclusive, than: i64) -> Option<String> {
     let mut sums: FxHashMap<String, (i64, usize)> = FxHashMap::default();
     for (name, (ns, depth)) in inclusive {
@@ -236,7 +236,7 @@ fn around_most(case: &RunContext<'_>, inclusive: &Inclusive, than: i64) -> Optio
     Some(name)
 }
 
-/// Attributes each moment of the times to the innermost open range, and sums up the parts.
+/// Attributes each moment to the innermost open range, and adds up the parts.
 fn attribute_innermost(case: &RunContext<'_>, times: &Times, mut rows: Vec<u32>, out: &mut Vec<(Part, i64)>, inclusive: &mut Inclusive) {
     let ranges = &case.profile.ranges;
     let key = |&row: &u32| {
@@ -252,7 +252,7 @@ fn attribute_innermost(case: &RunContext<'_>, times: &Times, mut rows: Vec<u32>,
         for (_, q) in times.queries_within(from, to) {
             let piece = (q.piece.start, q.piece.end);
             if q.point {
-                // A moment belongs to one range: on a boundary, to the range that begins.
+                // A moment belongs to one range only: on a boundary, to the range that starts.
                 if from <= q.start && q.start < to {
                     out.push((Part { start: piece.0, end: piece.1, name, origin }, piece.1 - piece.0));
                 }
@@ -264,7 +264,7 @@ fn attribute_innermost(case: &RunContext<'_>, times: &Times, mut rows: Vec<u32>,
         let ns: i64 = out.get(before..).into_iter().flatten().map(|p| p.1).sum();
         let mut seen: FxHashSet<u32> = FxHashSet::default();
         for (depth, (_, name, _)) in open.iter().enumerate().filter(|_| ns > 0) {
-            // Count the time of a recursive function once.
+            // Count the time of a recursive function only once.
             if seen.insert(*name) {
                 let sum = inclusive.entry(*name).or_default();
                 *sum = (sum.0 + ns, sum.1.max(depth));
@@ -293,7 +293,7 @@ fn attribute_innermost(case: &RunContext<'_>, times: &Times, mut rows: Vec<u32>,
     }
 }
 
-/// Merges parts in ranges of similar names: place and time in ns, longest first.
+/// Merges parts in ranges with similar names: place and time in ns, longest first.
 fn by_name(case: &RunContext<'_>, parts: &[(Part, i64)]) -> Vec<(Place, i64)> {
     let mut labels: FxHashMap<u32, String> = FxHashMap::default();
     let mut sums: FxHashMap<String, (i64, Part)> = FxHashMap::default();

@@ -1,4 +1,4 @@
-//! Reasons for idle time before an operation that was already launched: an event, a host function, another device.
+//! Reasons for idle time before an operation that had already been launched: an event, a host function, another device.
 
 use super::gather::PAUSE_NS;
 use super::piece::Piece;
@@ -8,9 +8,9 @@ use super::time_category::Cause;
 use crate::model::CallKind;
 
 /// Maximum latency between the end of work on one device and the start of dependent work on another, ns; an assumption,
-/// well above the few µs of an event between two GPUs of one host.
+/// well above the few µs that an event between two GPUs of one host takes.
 const HAND_OVER_NS: i64 = 50_000;
-/// Maximum number of gaps examined, longest first.
+/// Maximum number of gaps to examine, longest first.
 const LOOKED_AT: usize = 10_000;
 /// Minimum share of the time for a reason to be named.
 const NAMED: f64 = 0.1;
@@ -20,7 +20,7 @@ const NAMED: f64 = 0.1;
 enum Reason {
     /// A host function in the stream (`cudaLaunchHostFunc`).
     HostFunction,
-    /// Work on another device that ended just before.
+    /// Work on another device that had just ended.
     OtherDevice,
     /// An event (`cudaStreamWaitEvent`) without recorded work that explains the wait: the work belongs to another
     /// process or was recorded late.
@@ -41,7 +41,7 @@ impl Reason {
     }
 }
 
-/// Describes the reasons, most time first: `it waited for a host function that was launched before it (80%)`.
+/// Describes the reasons, in order of time: `it waited for a host function that was launched before it (80%)`.
 pub fn waited_for(case: &RunContext<'_>) -> String {
     let gaps = || case.pieces.get(&Cause::Queued).into_iter().flatten().filter(|p| p.end - p.start > PAUSE_NS).take(LOOKED_AT);
     let times = if case.devices.len() > 1 { Times::from_ops(case) } else { Times::default() };

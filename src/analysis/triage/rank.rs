@@ -1,13 +1,13 @@
-//! Order of findings: the costliest first, effects under their causes. If kernels fill the run, the GPU-bound verdict
-//! comes first, unless something else is worth a tenth of the window.
+//! Order of findings: costliest first, effects under their causes. If kernels fill the run, the GPU-bound verdict comes
+//! first, unless something else is worth a tenth of the window.
 
 use super::finding::{Finding, LEAST_SHARE, OUTRANKS_HEALTHY, Severity, Sure};
 use super::verdict::Verdict as V;
 use crate::analysis::finding::{move_under_causes, sort_by_cost};
 
-/// Share of the window that kernels must fill to be the limit of the run.
+/// Minimum share of the window that kernels must fill to be the limit of the run.
 pub const FILLS: f64 = 0.6;
-/// Fraction of the loss from small grids that concurrent streams must recover for serial streams to be the cause.
+/// Fraction of the loss from small grids that concurrent streams must recover for serialized streams to be the cause.
 const TURNS: f64 = 0.5;
 
 /// Sorts findings, costliest first, and moves effects under their causes.
@@ -19,8 +19,8 @@ pub fn rank_findings(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings
 }
 
-/// Puts `short-capture` after the causes that are worth a tenth of the window and more than possible, and before all other
-/// findings.
+/// Puts `short-capture` after the causes that are worth a tenth of the window and are at least likely, and before all
+/// other findings.
 pub fn place_short_capture(findings: &mut Vec<Finding>) {
     let Some(at) = findings.iter().position(|f| f.id == V::ShortCapture) else { return };
     let short = findings.remove(at);
@@ -32,11 +32,11 @@ pub fn place_short_capture(findings: &mut Vec<Finding>) {
 fn place_verdict(findings: &mut Vec<Finding>) {
     let Some(at) = findings.iter().position(|f| f.id == V::GpuBound) else { return };
     let mut bound = findings.remove(at);
-    // Not healthy: small grids leave much of the GPU empty, so that the kernels alone are not the limit.
+    // Not healthy: small grids leave much of the GPU empty, so the kernels alone are not the limit.
     if bound.severity > Severity::Healthy {
         // Rank the finding by the cost of the empty part.
         let mut at = findings.iter().position(|f| f.stake < bound.stake).unwrap_or(findings.len());
-        // Put streams that take turns first if running them together would recover enough.
+        // Put serialized streams first if running them concurrently would recover enough.
         if let Some(turns) = findings.iter().position(|f| f.id == V::Serialised && f.stake >= bound.stake * TURNS) {
             at = at.max(turns + 1);
         }

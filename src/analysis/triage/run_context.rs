@@ -1,4 +1,4 @@
-//! One run prepared for the rules: device activity, idle causes, and the figures that separate the causes.
+//! One run, prepared for the rules: device activity, idle causes, and the figures that separate the causes.
 
 use super::attribution::{Busy, sweep_windows};
 use super::copy_class::{Copies, CopyClass};
@@ -33,7 +33,7 @@ pub struct DeviceTime {
 }
 
 impl DeviceTime {
-    /// All parts with their time, ns; they add up to the window.
+    /// Returns all categories with their time, ns; the times add up to the window.
     pub fn time_by_part(&self) -> [(TimeCategory, i64); TimeCategory::ALL.len()] {
         TimeCategory::ALL.map(|part| {
             let ns = match part {
@@ -47,22 +47,22 @@ impl DeviceTime {
     }
 }
 
-/// Facts of a run, the input of the rules.
+/// Facts about a run: the input to the rules.
 pub struct RunContext<'a> {
     pub profile: &'a Profile,
     pub terms: &'static Terms,
-    /// Name of the judged time: shares are of it.
+    /// Name of the analyzed time, to which shares refer.
     pub base: &'static str,
     pub ops: DeviceOps<'a>,
     pub host: Host<'a>,
     pub steps: Steps,
-    /// Analysed window, ns.
+    /// Analyzed window, ns.
     pub window: (i64, i64),
-    /// Analysed parts of the window, ns; they may not cover all of it.
+    /// Analyzed parts of the window, ns; they may not cover all of it.
     pub windows: Vec<(i64, i64)>,
-    /// Set if the user chose the windows.
+    /// True if the user chose the windows.
     pub chosen: bool,
-    /// First start and last end of the report's operations, ns.
+    /// First start and last end of all operations in the report, ns.
     pub span: (i64, i64),
     /// Devices active in the window.
     pub devices: Vec<DeviceTime>,
@@ -72,29 +72,29 @@ pub struct RunContext<'a> {
     pub copies: Copies,
     /// One entry per step; empty if there are more than `MOST_STEPS`.
     pub per_step: Vec<StepTime>,
-    /// Idle time by cause and name of the call behind it.
+    /// Idle time by cause and by name of the call behind it.
     pub after: FxHashMap<(Cause, u32), AfterCall>,
     /// Distribution of the idle time over gaps.
     pub spreads: Spreads,
     /// Idle time by stack of the launching threads.
     pub host_time: HostTime,
-    /// Outlier gaps that make up most of the idle time of a kind of call, so that no rate can be derived.
+    /// Outlier gaps that account for most of the idle time of a kind of call, so that no rate can be derived.
     pub single: Vec<Single>,
-    /// First launches that loaded code: kernel, and idle time in the launch, ns.
+    /// First launches that loaded code: kernel, and idle time during the launch, ns.
     pub loaded: Vec<(u32, i64)>,
-    /// The part of the run outside of the analysed windows; `None` if the user chose a window.
+    /// The part of the run outside the analyzed windows; `None` if the user chose a window.
     pub outside: Option<Outside>,
     /// Longest pieces of idle time by cause, longest first.
     pub pieces: FxHashMap<Cause, Vec<Piece>>,
-    /// Longest intervals by copy class in which only such copies ran, or the device waited for one.
+    /// Longest intervals by copy class during which only such copies ran, or the device waited for one.
     pub copy_pieces: FxHashMap<CopyClass, Vec<Piece>>,
-    /// Start of the first and the last call that launched work of the window; only if operators have shapes.
+    /// Start of the first and the last call that launched work in the window; only if operators have shapes.
     pub called: Option<(i64, i64)>,
     /// Calls in the window by kind: count, time in ns.
     pub calls: FxHashMap<CallKind, (u64, i64)>,
     /// Pauses between queued operations, at most 5 µs each, ns.
     pub pauses: i64,
-    /// Idle time at synchronisations after copies of pageable memory, ns.
+    /// Idle time at synchronizations after copies to or from pageable memory, ns.
     pub after_pageable: i64,
     /// Activity in each of the [`STRIP`] slices of the window.
     pub strip: Vec<Slice>,
@@ -103,14 +103,14 @@ pub struct RunContext<'a> {
 /// Activity in a slice of the window, averaged over the devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Slice {
-    /// Share of each category of [`RUNNING`], 0 to 1.
+    /// Share of each category in [`RUNNING`], 0 to 1.
     pub running: [f32; RUNNING.len()],
-    /// Main idle category; `None` where the devices were hardly idle.
+    /// Main idle category; `None` if the devices were hardly idle.
     pub idle: Option<TimeCategory>,
 }
 
 impl Slice {
-    /// Share of the slice in which anything ran, 0 to 1.
+    /// Share of the slice during which anything ran, 0 to 1.
     pub fn busy(&self) -> f32 {
         self.running.iter().sum::<f32>().clamp(0.0, 1.0)
     }
@@ -119,13 +119,13 @@ impl Slice {
 /// A process with less than 1/`BYSTANDER` of another's work on the same device is negligible.
 const BYSTANDER: i64 = 100;
 
-/// Busy share from which a slice counts as busy.
+/// Minimum busy share for a slice to count as busy.
 const BUSY: f32 = 0.9;
 
-/// Maximum number of steps that are evaluated one by one.
+/// Maximum number of steps to evaluate individually.
 const MOST_STEPS: usize = 200_000;
 
-/// Name of the judged time: a window chosen by the user, the run, or what is left of it without its warm-up.
+/// Name of the analyzed time: a window chosen by the user, the run, or the run without its warm-up.
 fn name_base(chosen: bool, whole: bool) -> &'static str {
     match (chosen, whole) {
         (true, _) => "the window",
@@ -135,14 +135,14 @@ fn name_base(chosen: bool, whole: bool) -> &'static str {
 }
 
 impl<'a> RunContext<'a> {
-    /// Collects the facts. Returns `None` if nothing ran or the job was cancelled. Given windows are analysed instead
-    /// of the steady state.
+    /// Collects the facts. Returns `None` if nothing ran or if cancelled. If windows are given, they are analyzed
+    /// instead of the steady state.
     pub fn from_profile(profile: &'a Profile, windows: &[(i64, i64)], device: Option<u32>, cancel: &Cancel) -> Option<Self> {
         let mut ops = DeviceOps::from_profile(profile);
         ops.restrict_to(device);
         let (mut first, mut last) = (i64::MAX, i64::MIN);
         let mut counts = vec![Counts::default(); ops.units.len()];
-        // Per device: the latest end so far, and the time in which something ran.
+        // Per device: the latest end so far, and the time during which something ran.
         let mut ran = vec![(i64::MIN, 0_i64); ops.units.len()];
         let mut work = 0_i64;
         for op in ops.iter() {
@@ -160,12 +160,12 @@ impl<'a> RunContext<'a> {
         if first >= last || cancel.is_cancelled() {
             return None;
         }
-        // Steps and host calls both require a scan of the whole profile: run them in parallel.
+        // Finding steps and collecting host calls both require a scan of the whole profile: run them in parallel.
         let (mut steps, host) = std::thread::scope(|scope| {
             let host = scope.spawn(|| Host::from_profile(profile));
             (Steps::from_profile(profile, &ops, (first, last), &counts), host.join())
         });
-        // Propagates a panic of the thread.
+        // Propagate a panic from the thread.
         let host = host.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         steps.remove_measured(&measuring_times(profile));
         steps.keep_recorded(&profile.recorded);
@@ -176,7 +176,7 @@ impl<'a> RunContext<'a> {
         if chosen.is_none() && steps.found.is_none() {
             steps.left_out.extend(start::left_out(&ops, &host, (first, last), work));
         }
-        // Marked ranges may begin before the first operation, while the devices are still idle.
+        // Marked ranges may start before the first operation, while the devices are still idle.
         let start = || steps.left_out.last().filter(|_| steps.found.is_none()).map_or(first, |l| l.end);
         let window = chosen.or_else(|| steps.window()).unwrap_or_else(|| (start(), last));
         if window.0.max(first) >= window.1.min(last) || cancel.is_cancelled() {
@@ -321,12 +321,12 @@ impl<'a> RunContext<'a> {
         self.share(self.idle.get(cause))
     }
 
-    /// Recurring idle time with a cause, ns. Excludes outlier gaps if they make up most of the idle time.
+    /// Recurring idle time with a cause, ns. Outlier gaps are excluded if they account for most of the idle time.
     pub fn recurring_idle(&self, cause: Cause) -> i64 {
         (self.idle.get(cause) - self.single.iter().filter(|s| s.cause == cause).map(|s| s.ns).sum::<i64>()).max(0)
     }
 
-    /// Idle time after synchronisations that would remain without them, ns. Without the waits, host and GPU would work
+    /// Idle time after synchronizations that would remain without the waits, ns. Without them, host and GPU would work
     /// concurrently, which hides at most the GPU's busy time. If most waits belong to copies, the idle time is
     /// attributed to the copies.
     pub fn late_after_waits(&self) -> i64 {
@@ -352,12 +352,13 @@ impl<'a> RunContext<'a> {
         self.devices.iter().map(|d| of(&d.busy)).sum()
     }
 
-    /// Average per step; `None` without steps.
+    /// Average per step; `None` if there are no steps.
     pub fn per_step(&self, n: u64) -> Option<f64> {
         (!self.steps.list.is_empty()).then(|| n as f64 / self.steps.list.len() as f64)
     }
 
-    /// Count of the operation with the most time: a kernel in one configuration, copies of a class, or graph launches.
+    /// Count of the operation that accounts for the most time: a kernel with one configuration, copies of a class, or
+    /// graph launches.
     pub fn main_repetitions(&self) -> u64 {
         let kernels = self.kernels.like.values().map(|l| (l.ns, l.count));
         let copies = CopyClass::ALL.into_iter().map(|c| self.copies.get(c)).map(|s| (s.ns, s.count));
@@ -369,7 +370,7 @@ impl<'a> RunContext<'a> {
         self.profile.calls.names.get(name as usize).map_or("a call", |n| &n.name)
     }
 
-    /// Calls behind a cause, by idle time, longest first.
+    /// Calls behind a cause by idle time, longest first.
     pub fn calls_behind(&self, cause: Cause) -> Vec<(&str, AfterCall)> {
         let mut out: Vec<(&str, AfterCall)> =
             self.after.iter().filter(|(k, _)| k.0 == cause).map(|(k, v)| (self.call_name(k.1), *v)).collect();
@@ -377,13 +378,13 @@ impl<'a> RunContext<'a> {
         out
     }
 
-    /// Number of calls of a kind that began in the window, and the host time in these calls, ns.
+    /// Number of calls of a kind that started in the window, and the host time in these calls, ns.
     pub fn calls_of(&self, kind: CallKind) -> (u64, i64) {
         self.calls.get(&kind).copied().unwrap_or_default()
     }
 }
 
-/// Removes outlier gaps from the idle time of copies, because they are not a cost of each copy.
+/// Removes outlier gaps from the idle time of copies, because they are not part of the cost of each copy.
 fn without_single(copies: &mut Copies, pieces: &FxHashMap<CopyClass, Vec<Piece>>, single: &[Single]) {
     let gaps = single.iter().filter(|s| s.cause == Cause::CopyCall).flat_map(|s| &s.gaps);
     for (_, gap) in gaps {

@@ -5,15 +5,15 @@ use super::idle_causes::Piece;
 use super::time_category::{ByCause, Cause};
 use rustc_hash::FxHashMap;
 
-/// Share of a device's idle time of one cause above which a single gap dominates.
+/// Minimum share of a device's idle time with one cause for a single gap to dominate.
 const ONE: f64 = 0.5;
-/// Same threshold for two gaps; higher, because two of three equal gaps have two thirds of the time.
+/// The same threshold for two gaps; higher, because two of three equal gaps account for two thirds of the time.
 const TWO: f64 = 0.75;
 
-/// Causes inside single calls: one slow call says nothing about the others.
+/// Causes inside single calls: one slow call is not representative of the others.
 const CALLS: [Cause; 6] = [Cause::Launch, Cause::CopyCall, Cause::Alloc, Cause::Sync, Cause::Graph, Cause::OtherCall];
 
-/// Causes between calls, and code loading: in a run of one or two steps, a single gap may recur in each step.
+/// Causes between calls, and code loading: in a run with one or two steps, a single gap may recur in each step.
 const HOST: [Cause; 4] = [Cause::Compile, Cause::Wait, Cause::Compute, Cause::Unknown];
 /// Minimum number of steps to call a single gap irregular; two gaps may recur.
 const STEPS: usize = 8;
@@ -39,17 +39,17 @@ impl Spread {
         }
     }
 
-    /// The longest gap, ns.
+    /// Longest gap, ns.
     pub fn longest_gap(&self) -> i64 {
         self.top[0].map_or(0, |t| t.0)
     }
 
-    /// The gap with nearly all of the idle time, if there is one.
+    /// Returns the gap that accounts for nearly all of the idle time, if there is one.
     fn dominant_gap(&self) -> Vec<(i64, Piece)> {
         self.top[0].filter(|one| one.0 as f64 > self.ns as f64 * TWO).into_iter().collect()
     }
 
-    /// The one or two gaps with most of the idle time, if there are such gaps.
+    /// Returns the one or two gaps that account for most of the idle time, if there are any.
     fn dominant_gaps(&self) -> Vec<(i64, Piece)> {
         let whole = self.ns as f64;
         match self.top {
@@ -79,12 +79,12 @@ impl Spreads {
         }
     }
 
-    /// Number of gaps and the longest gap, ns, over all devices.
+    /// Returns the number of gaps and the longest gap, ns, over all devices.
     pub fn gap_stats(&self, cause: Cause) -> (u64, i64) {
         self.0.iter().filter(|((_, c), _)| *c == cause).fold((0, 0), |(n, longest), (_, s)| (n + s.gaps, longest.max(s.longest_gap())))
     }
 
-    /// Outlier gaps that make up most of the idle time of a cause over all devices, longest first. `steps` is the
+    /// Outlier gaps that account for most of the idle time with a cause over all devices, longest first. `steps` is the
     /// number of steps in the run.
     pub fn outlier_gaps(&self, steps: usize) -> Vec<Single> {
         let mut out = Vec::new();
@@ -106,11 +106,11 @@ impl Spreads {
     }
 }
 
-/// Outlier gaps of a cause, from which no rate can be derived.
+/// Outlier gaps with one cause, from which no rate can be derived.
 #[derive(Clone, Debug)]
 pub struct Single {
     pub cause: Cause,
-    /// Sum over the devices, ns.
+    /// Total over the devices, ns.
     pub ns: i64,
     /// Length and longest piece of each gap, ns.
     pub gaps: Vec<(i64, Piece)>,

@@ -9,15 +9,15 @@ use super::phase::{LeftOut, Phase};
 use super::time_category::Cause;
 use rustc_hash::FxHashMap;
 
-/// Maximum share of the devices' work in the start.
+/// Maximum share of the devices' work during the start.
 const START: f64 = 0.1;
-/// Minimum share of the report in first uses for the start to be left out.
+/// Minimum share of the report spent in first uses for the start to be excluded.
 const WORTH_IT: f64 = 0.03;
 /// Minimum number of operations that must remain.
 const LEFT: usize = 30;
 /// Minimum repetitions of the longest-running operation after the start.
 const AGAIN: usize = 5;
-/// Minimum share of an idle time that must be a first use.
+/// Minimum share of an idle interval that must be a first use.
 const MOSTLY: f64 = 0.5;
 
 struct Listen<'g> {
@@ -69,8 +69,8 @@ impl SweepListener for Listen<'_> {
     }
 }
 
-/// Returns the start of a run without steps, up to the end of the last first use. `None` if first uses take next to
-/// nothing, or nothing repeats in the rest. `work` is the summed duration of all operations.
+/// Returns the start of a run without steps, up to the end of the last first use. `None` if first uses take almost no
+/// time, or if nothing repeats in the rest. `work` is the total duration of all operations.
 pub fn left_out(ops: &DeviceOps<'_>, host: &Host<'_>, span: (i64, i64), work: i64) -> Option<LeftOut> {
     let mut listen = Listen { gaps: Gaps::new(ops, host), ops, pieces: Vec::new(), idle: 0, until: None };
     let mut done = 0_i64;
@@ -87,7 +87,7 @@ pub fn left_out(ops: &DeviceOps<'_>, host: &Host<'_>, span: (i64, i64), work: i6
     Some(LeftOut { phase: Phase::StartUp, what: format!("the start until the {what}"), start: span.0, end: until })
 }
 
-/// Returns true if enough is left after a time, and the operation with the most time in the run repeats there.
+/// Returns true if enough remains after a time, and the longest-running operation of the run repeats there.
 fn repeats_after(ops: &DeviceOps<'_>, after: i64) -> bool {
     let launches = &ops.profile().launches;
     let mut sums: FxHashMap<(u32, Option<u32>), (i64, usize)> = FxHashMap::default();

@@ -1,9 +1,9 @@
-//! A step, and the method for finding steps.
+//! Steps, and the methods for finding them.
 
-/// Operation counts of a device.
+/// Operation counts for a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Kernels, collectives, graphs.
+    /// Kernels, collectives and graphs.
     pub kernels: usize,
     /// Copies between host and device.
     pub copies: usize,
@@ -12,23 +12,23 @@ pub struct Counts {
 /// Method by which steps were found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepSource {
-    /// Ranges of this name, with `#` for their numbers: `step #`.
+    /// Ranges with this name, in which `#` replaces numbers: `step #`.
     Ranges(String),
     /// Each launch of a CUDA graph is a step.
     Graphs,
     /// The sequence of operations repeats after this many operations.
     Period(usize),
-    /// The launching thread waits for a result once a step, in the call of this name.
+    /// The launching thread waits for a result once per step, in the call with this name.
     Waits(String),
 }
 
 /// A step on the devices: from its first operation to the first operation of the next step, or to its own last one. A
-/// step marked by a range begins with the range, but not before the devices finished the preceding work.
+/// step marked by a range starts with the range, but not before the devices have finished the preceding work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// ns.
+    /// In ns.
     pub start: i64,
-    /// ns.
+    /// In ns.
     pub end: i64,
     /// Index among all steps of the run, from 0.
     pub number: u32,
@@ -40,12 +40,12 @@ impl Step {
     }
 }
 
-/// Minimum number of steps that count as repetition.
+/// Minimum number of steps to count as repetition.
 pub const LEAST_STEPS: usize = 3;
-/// Minimum share of all operations that a period must explain; with less, the period is one loop among others.
+/// Minimum share of all operations that a period must explain; with less, the period is just one loop among others.
 pub const EXPLAINS: f64 = 0.5;
 
-/// The median, the lower one of two middle values.
+/// Returns the median; of two middle values, the lower one.
 pub fn lower_median(mut values: Vec<i64>) -> Option<i64> {
     let middle = values.len().checked_sub(1)? / 2;
     Some(*values.select_nth_unstable(middle).1)

@@ -1,34 +1,33 @@
-//! Kinds of steps of a run: count, length, launches, and the reason for idle time.
+//! Kinds of steps in a run: count, length, launches, and the reason for idle time.
 
 use super::gather::StepTime;
 use super::step::{Step, lower_median};
 use super::step_sketch::{Sketch, group_steps};
 use super::time_category::{ByCause, TimeCategory};
 
-/// Steps of one kind.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepKind {
     pub count: usize,
-    /// ns.
+    /// Median length, ns.
     pub median: i64,
-    /// Share of these steps in the time of all steps.
+    /// Share of these steps in the total time of all steps.
     pub share: f64,
     /// Median launches per step.
     pub launched: Launched,
-    /// Share of the steps' time in which the devices were busy.
+    /// Share of the steps' time during which the devices were busy.
     pub busy: f64,
-    /// Largest part of the idle time, with its share.
+    /// Largest category of idle time, with its share.
     pub idle: Option<(TimeCategory, f64)>,
 }
 
-/// Launches of a step, by which a server's steps that replay a graph (decode) differ from steps with other batches
+/// Launches in a step, which distinguish a server's steps that replay a graph (decode) from steps with other batches
 /// (prefill).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Launched {
     /// Graph launches, and kernels in graphs.
     pub graphs: u32,
     pub graph_kernels: u32,
-    /// Kernels launched one by one.
+    /// Kernels launched individually.
     pub single_kernels: u32,
 }
 
@@ -37,8 +36,8 @@ const NAMED: f64 = 0.03;
 /// Minimum number of steps of a kind.
 const REPEATS: usize = 3;
 
-/// Returns the kinds of steps that recur and account for a relevant share of the time, most time first; empty for a
-/// single kind.
+/// Returns the kinds of steps that recur and account for a relevant share of the time, most time first; empty if there
+/// is only one kind.
 pub fn find_kinds(times: &[StepTime], steps: &[Step], devices: usize) -> Vec<StepKind> {
     let all: i64 = steps.iter().map(Step::length).sum();
     let sketches: Vec<Sketch> = times.iter().map(|t| t.kernels).collect();

@@ -1,4 +1,4 @@
-//! Groups steps by the kernels that they run: a step with other kernels is of another kind rather than slow.
+//! Groups steps by the kernels that they run: a step with different kernels is of a different kind, not slow.
 
 use super::step::Step;
 
@@ -8,11 +8,11 @@ pub struct Sketch([u16; BUCKETS]);
 
 const BUCKETS: usize = 16;
 
-/// Fraction of a step's launches that may differ within a kind: a value that is logged, a check every few steps.
+/// Fraction of a step's launches that may differ within a kind, e.g. for a logged value or a check every few steps.
 const SLACK: f64 = 0.1;
 /// Number of launches that may always differ, unless a step has no more launches than that.
 const FEW: u32 = 2;
-/// Maximum number of kinds; steps of other kinds are ignored.
+/// Maximum number of kinds; steps of additional kinds are ignored.
 const MOST: usize = 32;
 
 impl Sketch {
@@ -36,7 +36,7 @@ impl Sketch {
     }
 }
 
-/// Groups similar steps: indices into `steps`, the group with the most time first.
+/// Groups similar steps, as indices into `steps`; the group with the most time comes first.
 pub fn group_steps(sketches: &[Sketch], steps: &[Step]) -> Vec<Vec<usize>> {
     let mut kinds: Vec<(Sketch, Vec<usize>)> = Vec::new();
     let mut last = 0;
@@ -67,7 +67,7 @@ pub fn group_steps(sketches: &[Sketch], steps: &[Step]) -> Vec<Vec<usize>> {
 pub mod tests {
     use super::*;
 
-    /// Shared with the tests of kinds of steps.
+    /// Also used by the tests for kinds of steps.
     pub fn sketch(launches: &[(u64, u64, u32)]) -> Sketch {
         let mut out = Sketch::default();
         for &(what, how, times) in launches {

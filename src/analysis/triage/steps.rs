@@ -1,5 +1,5 @@
-//! Steps of a run: its repeated work, found by numbered ranges or graph launches, else by the sequence of its operations
-//! or the waits of its launching thread.
+//! Steps of a run: its repeated work, found from numbered ranges or graph launches, otherwise from the sequence of its
+//! operations or the waits of its launching thread.
 
 use super::device_ops::{Class, DeviceOps, OperationRow};
 use super::intervals::Intervals;
@@ -14,24 +14,24 @@ use super::waits::by_waits;
 use crate::model::Profile;
 use rustc_hash::FxHashMap;
 
-/// Judged steps of a run, and the time left out.
+/// Analyzed steps of a run, and the time that was excluded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Steps {
     pub found: Option<StepSource>,
-    /// In order of time.
+    /// In chronological order.
     pub list: Vec<Step>,
     pub left_out: Vec<LeftOut>,
 }
 
 /// Steps at the beginning that take more than this multiple of the median are warm-up.
 const WARM_UP: f64 = 1.5;
-/// Multiple of the median kernel count above which a repetition may contain several steps.
+/// Minimum multiple of the median kernel count for a repetition to possibly contain several steps.
 const MANY: i64 = 8;
 /// Minimum share of the kernels in such repetitions.
 const HIDDEN: f64 = 0.1;
 
 impl Steps {
-    /// Finds the steps of a run; `span` is the time of its operations.
+    /// Finds the steps of a run; `span` is the time from its first to its last operation.
     pub fn from_profile(profile: &Profile, ops: &DeviceOps<'_>, span: (i64, i64), counts: &[Counts]) -> Self {
         let found = by_ranges(profile, ops).or_else(|| by_graphs(profile, ops)).or_else(|| by_sequence(profile, ops, counts));
         let Some((found, starts, end)) = found else { return Self::default() };
@@ -67,7 +67,7 @@ impl Steps {
         self.left_out = Vec::new();
     }
 
-    /// Removes steps in which the profiler measured counters, because such steps include waits for the profiler.
+    /// Removes steps in which the profiler collected counters, because such steps include waits for the profiler.
     pub fn remove_measured(&mut self, measuring: &Intervals) {
         let spans = measuring.as_slice();
         self.list.retain(|s| {
@@ -82,7 +82,7 @@ impl Steps {
             let at = recorded.partition_point(|r| r.1 < s.end);
             recorded.get(at).is_some_and(|r| r.0 <= s.start)
         };
-        // If a capture range opens for each step, no step is complete: keep all of them.
+        // If a capture range opens for each step, no step is complete, so keep all of them.
         if recorded.len() > 1 && self.list.iter().filter(|s| inside(s)).count() * 2 >= self.list.len() {
             self.list.retain(inside);
         }
@@ -99,14 +99,14 @@ impl Steps {
         (time < self.list[at].end).then_some(at)
     }
 
-    /// The median length, ns.
+    /// Median length, ns.
     pub fn median_length(&self) -> Option<i64> {
         lower_median(self.list.iter().map(Step::length).collect())
     }
 }
 
-/// Finds steps by a repeating kernel sequence, else by the host's waits. If a few repetitions are many times as long as
-/// the others, as in a server that runs mixed batches now and then, the waits separate their steps.
+/// Finds steps from a repeating kernel sequence, otherwise from the host's waits. If a few repetitions are many times
+/// as long as the others, as in a server that occasionally runs mixed batches, the waits separate their steps.
 fn by_sequence(profile: &Profile, ops: &DeviceOps<'_>, counts: &[Counts]) -> Option<Starts> {
     let repeated = by_period(profile, ops, counts, false).or_else(|| by_period(profile, ops, counts, true));
     match repeated {
@@ -128,7 +128,7 @@ fn hides_steps(ops: &DeviceOps<'_>, (_, starts, end): &Starts) -> bool {
     long as f64 >= HIDDEN * kernels.iter().sum::<i64>().max(1) as f64
 }
 
-/// Number of steps at the beginning that take much longer than the rest, limited to a third of all.
+/// Returns the number of steps at the beginning that take much longer than the rest, at most a third of all steps.
 fn warm_up(steps: &[Step]) -> usize {
     if steps.len() < LEAST_STEPS + 1 {
         return 0;
@@ -139,11 +139,11 @@ fn warm_up(steps: &[Step]) -> usize {
     steps.iter().take(most).take_while(|s| s.length() as f64 > usual as f64 * WARM_UP).count()
 }
 
-/// A launch of a graph: start of the call, first start, last end, number of nodes, identity of the graph.
+/// A graph launch: start of the call, first start, last end, number of nodes, identity of the graph.
 type Launched = (i64, i64, i64, usize, u64);
 
-/// Finds steps by graph launches that are all alike and make up most of the run; with several graphs in turn, a step is
-/// a round.
+/// Finds steps from graph launches that are all alike and make up most of the run; if several graphs take turns, a step
+/// is one round.
 fn by_graphs(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
     let launches = &profile.launches;
     if !launches.has_graph_nodes() && profile.graphs.is_empty() {
@@ -155,7 +155,7 @@ fn by_graphs(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
         let length = op.end.saturating_sub(op.start);
         total = total.saturating_add(length);
         let (call, nodes, graph) = match op.row {
-            // The first node may be a copy or a set.
+            // The first node may be a copy or a memset.
             OperationRow::Launch(_) | OperationRow::Mem(_) => match ops.in_graph(&op) {
                 Some(row) => (launches.call(row as usize).map(|c| c.0), 1, launches.graph_node(row as usize).unwrap_or_default()),
                 None => continue,
@@ -193,8 +193,8 @@ fn by_graphs(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
     Some((StepSource::Graphs, calls.iter().map(|c| c.1).collect(), end))
 }
 
-/// Starts of rounds, in which several graphs, such as the pieces of a model, are launched in turn. A round begins with
-/// the graph before which the device waits longest.
+/// Returns the starts of rounds, in which several graphs, such as the pieces of a model, are launched in turn. A round
+/// starts with the graph before which the device waits longest.
 fn find_rounds(calls: &[Launched]) -> Option<Vec<i64>> {
     let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
     let ids: Vec<u32> = calls
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn graphs_that_come_in_turn_are_one_step() {
-        // Four graphs of 10, 5 apart; before the third of them the host takes 100.
+        // Four graphs of 10, 5 apart; before the third of them, the host takes 100.
         let mut at = 0;
         let mut calls: Vec<Launched> = Vec::new();
         for n in 0..40_u64 {

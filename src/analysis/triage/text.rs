@@ -5,7 +5,7 @@ use super::verdict::Verdict as V;
 use crate::analysis::readable::readable_name;
 use crate::model::{Nanos, Profile};
 
-/// A share as percent: `61%`, `7.3%`.
+/// Formats a share as a percentage: `61%`, `7.3%`.
 pub fn format_percent(share: f64) -> String {
     let p = share * 100.0;
     if p != 0.0 && p.abs() < 9.95 { format!("{p:.1}%") } else { format!("{p:.0}%") }
@@ -40,14 +40,14 @@ pub fn recording_command(profile: &Profile, what: Record) -> Confirm {
     Confirm { argv, why: why.to_owned() }
 }
 
-/// Returns a command that confirms a finding or finds the line behind it, for rules without a command of their own.
+/// Returns a command that confirms a finding or locates the line behind it, for rules without their own command.
 pub fn confirm_command(profile: &Profile, finding: &Finding) -> Option<Confirm> {
     let own = |recipe: &str, why: &str| {
         let program = if profile.capture.argv.is_empty() { vec!["PROGRAM".to_owned()] } else { profile.capture.argv.clone() };
         let argv = ["warpscope", "run", "--recipe", recipe, "--"].map(str::to_owned).into_iter().chain(program).collect();
         Some(Confirm { argv, why: why.to_owned() })
     };
-    // The recipes look for the line behind a finding, which samples have found already.
+    // The recipes locate the line behind a finding, which samples have already found.
     let found = finding.places.iter().any(|p| p.kind == PlaceKind::Line);
     if let Some((recipe, why)) = finding.id.recipe().filter(|r| !(found && matches!(r.0, "python" | "full"))) {
         return own(recipe, why);
@@ -56,7 +56,7 @@ pub fn confirm_command(profile: &Profile, finding: &Finding) -> Option<Confirm> 
         V::GpuBound | V::SmallKernels => {
             let kernel = finding.places.iter().find(|p| p.kind == PlaceKind::Kernel)?;
             let file = profile.source.file.display().to_string();
-            // The kernel has been measured already.
+            // The kernel has already been measured.
             if profile.measured.as_deref().is_some_and(|m| m.kernels.iter().any(|k| readable_name(k) == kernel.name)) {
                 let argv = ["warpscope", "hints", &file, "--kernel", &kernel.name].map(str::to_owned).into();
                 return Some(Confirm {

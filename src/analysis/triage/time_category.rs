@@ -1,4 +1,4 @@
-//! Parts of a device's time, and causes of its idle time.
+//! Categories of a device's time, and causes of its idle time.
 
 /// Category of device time; each nanosecond belongs to exactly one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -6,7 +6,7 @@ pub enum TimeCategory {
     Kernels,
     /// Only collectives run.
     Collectives,
-    /// Only copies or sets run.
+    /// Only copies or memsets run.
     Copies,
     Synchronising,
     Launching,
@@ -19,7 +19,7 @@ pub enum TimeCategory {
 }
 
 impl TimeCategory {
-    /// All parts, in the order of the legend.
+    /// All categories in legend order.
     pub const ALL: [Self; 11] = [
         Self::Kernels,
         Self::Collectives,
@@ -68,7 +68,7 @@ impl TimeCategory {
         }
     }
 
-    /// Letter for displays without colours.
+    /// Letter for displays without color.
     pub fn letter(self) -> &'static str {
         match self {
             Self::Kernels => "K",
@@ -96,9 +96,9 @@ impl TimeCategory {
 pub enum Cause {
     /// The thread waited for the GPU and has not reached its next launch.
     Sync,
-    /// The thread launches kernels, one after the other.
+    /// The thread launches kernels one after the other.
     Launch,
-    /// The thread starts a copy or a set.
+    /// The thread starts a copy or a memset.
     CopyCall,
     Compute,
     Wait,
@@ -115,9 +115,9 @@ pub enum Cause {
     Ended,
     /// The thread was in another CUDA call.
     OtherCall,
-    /// Host activity outside of CUDA that the report does not contain.
+    /// Host activity outside of CUDA that the report does not record.
     Unknown,
-    /// The report does not contain the call that started the next operation.
+    /// The report does not record the call that started the next operation.
     NoCall,
 }
 
@@ -140,7 +140,7 @@ impl Cause {
         Self::NoCall,
     ];
 
-    /// Category that includes the cause.
+    /// Category to which the cause belongs.
     pub fn part(self) -> TimeCategory {
         match self {
             Self::Sync => TimeCategory::Synchronising,
@@ -159,7 +159,7 @@ impl Cause {
         !matches!(self, Self::NoRequests | Self::Queued | Self::Paging | Self::Ended | Self::NoCall)
     }
 
-    /// Host activity, for display.
+    /// Description of the host's activity.
     pub fn as_text(self) -> &'static str {
         match self {
             Self::Sync => "on the way back from a synchronization",
@@ -198,12 +198,12 @@ impl ByCause {
         self.0.iter().sum()
     }
 
-    /// Idle time of a part, ns.
+    /// Idle time in a category, ns.
     pub fn of_part(&self, part: TimeCategory) -> i64 {
         Cause::ALL.iter().filter(|c| c.part() == part).map(|c| self.get(*c)).sum()
     }
 
-    /// The part with the most time, if there is any.
+    /// Returns the category with the most time, if any.
     pub fn largest_part(&self) -> Option<TimeCategory> {
         let (ns, part) = TimeCategory::ALL.into_iter().map(|p| (self.of_part(p), p)).max_by_key(|e| e.0)?;
         (ns > 0).then_some(part)

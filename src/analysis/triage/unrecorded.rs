@@ -5,12 +5,11 @@ use super::verdict::Verdict;
 use crate::model::coverage::Work;
 use crate::model::{NoteKind, Profile};
 
-/// Puts unrecorded work first and lowers all other findings to possible, if a relevant share of the work was not
-/// recorded.
+/// If a relevant share of the work was not recorded, puts that finding first and lowers all others to possible.
 pub fn judge_unrecorded(profile: &Profile, findings: &mut Vec<Finding>) {
     let coverage = &profile.coverage;
     let Some(sentence) = coverage.describe_losses().filter(|_| coverage.is_inconclusive()) else { return };
-    // The capture rule's finding on lost events is a duplicate.
+    // The capture rule's finding about lost events is a duplicate.
     let lost =
         |f: &Finding| f.id == Verdict::ShortCapture && profile.notes.iter().any(|n| n.kind == NoteKind::Lost && n.text == f.headline);
     findings.retain(|f| !lost(f));

@@ -1,9 +1,9 @@
-//! Vocabulary of the bottlenecks of a run. An id is stable: its meaning never changes, because scripts rely on it.
+//! Vocabulary for the bottlenecks of a run. Ids are stable: their meanings never change, because scripts rely on them.
 
 use super::time_category::Cause;
 use std::fmt;
 
-/// Bottleneck of a run. Findings that cost the same are ordered as listed here: causes before effects.
+/// Bottleneck of a run. Findings with the same cost are ordered as listed here: causes before effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
     ShortCapture,
@@ -36,21 +36,21 @@ pub enum Verdict {
 
 use Verdict as V;
 
-/// Everything about a bottleneck that does not depend on a run.
+/// Properties of a bottleneck that do not depend on a run.
 #[derive(Clone, Copy, Debug)]
 pub struct VerdictInfo {
     pub verdict: Verdict,
     /// Stable id for scripts.
     pub id: &'static str,
-    /// Meaning, in half a sentence.
+    /// Meaning, as a clause.
     pub meaning: &'static str,
-    /// Causes of the idle time behind it.
+    /// Causes of idle time behind the bottleneck.
     pub idle_causes: &'static [Cause],
     /// Effects of this bottleneck, each with the fraction of the effect's gain that it must have to explain the effect.
     pub effects: &'static [(f64, &'static [Verdict])],
-    /// It is about kernels, not about the time between them.
+    /// True if the bottleneck concerns kernels, not the time between them.
     pub of_kernels: bool,
-    /// Recipe that confirms it or finds the line behind it, and the reason.
+    /// Recipe that confirms the bottleneck or locates the line behind it, and the reason.
     pub recipe: Option<(&'static str, &'static str)>,
 }
 
@@ -138,7 +138,7 @@ pub static VERDICTS: &[VerdictInfo] = &[
     row(V::Serialised, "serialised", "independent streams of work that could run together do not")
         .of_kernels()
         .confirmed_by("full", "records calls of the operating system, of libraries, and CPU samples: what the threads do then"),
-    // The GPU with less work waits, independently of its host's activity.
+    // The GPU with less work waits regardless of its host's activity.
     row(V::UnbalancedDevices, "unbalanced-devices", "the devices of one run are busy very differently")
         .explains(&[(0.8, &[V::HostCompute, V::InputWait, V::LaunchBound, V::HostSync])])
         .confirmed_by("full", "records calls of the operating system, of libraries, and CPU samples: what the threads do then"),
@@ -158,32 +158,32 @@ impl Verdict {
         self.info().map_or("", |v| v.id)
     }
 
-    /// Meaning, in half a sentence.
+    /// Meaning, as a clause.
     pub fn meaning(self) -> &'static str {
         self.info().map_or("", |v| v.meaning)
     }
 
-    /// Causes of the idle time behind it.
+    /// Causes of idle time behind the bottleneck.
     pub fn idle_causes(self) -> &'static [Cause] {
         self.info().map_or(&[], |v| v.idle_causes)
     }
 
-    /// Effects of this bottleneck, each with the least fraction of their gain from which it explains them.
+    /// Effects of this bottleneck, each with the minimum fraction of the effect's gain that it must have to explain the
+    /// effect.
     pub fn effects(self) -> &'static [(f64, &'static [Self])] {
         self.info().map_or(&[], |v| v.effects)
     }
 
-    /// Returns true if it is about kernels, not about the time between them.
+    /// Returns true if the bottleneck concerns kernels, not the time between them.
     pub fn is_of_kernels(self) -> bool {
         self.info().is_some_and(|v| v.of_kernels)
     }
 
-    /// Recipe that confirms it, and the reason.
+    /// Recipe that confirms the bottleneck, and the reason.
     pub fn recipe(self) -> Option<(&'static str, &'static str)> {
         self.info().and_then(|v| v.recipe)
     }
 
-    /// The verdict with an id.
     pub fn from_id(id: &str) -> Option<Self> {
         VERDICTS.iter().find(|v| v.id == id).map(|v| v.verdict)
     }

@@ -1,4 +1,4 @@
-//! Finds the steps of a loop in which the host waits once per step for a result of the GPU, as a server does for each
+//! Finds the steps of a loop in which the host waits once per step for a result from the GPU, as a server does for each
 //! token.
 
 use super::device_ops::{Class, DeviceOps, OperationRow};
@@ -8,14 +8,14 @@ use super::step_sketch::{Sketch, group_steps};
 use crate::model::{CallKind, CopyKind, MemOpKind, Profile};
 use rustc_hash::FxHashMap;
 
-/// Minimum number of waits in a loop: fewer may be part of start-up or shutdown.
+/// Minimum number of waits in a loop; fewer may be part of start-up or shutdown.
 const LEAST_WAITS: usize = 20;
 /// Minimum share of steps with more than [`ALIKE`] similar steps: a loop repeats a few kinds of work.
 const REPEATED: f64 = 0.8;
 const ALIKE: usize = 5;
-/// Minimum share of a process's kernel time launched by one thread.
+/// Minimum share of a process's kernel time that one thread must launch.
 const ONE_THREAD: f64 = 0.8;
-/// Maximum number of waits. In runs with more steps, steps are not kept one by one.
+/// Maximum number of waits. In runs with more steps, steps are not kept individually.
 const MOST_WAITS: usize = 200_000;
 
 /// Work launched between two waits.
@@ -60,14 +60,14 @@ pub fn by_waits(profile: &Profile, ops: &DeviceOps<'_>) -> Option<Starts> {
             interval.sketch.add_launch((identity, 0));
         }
     }
-    // Choose the candidate that covers the most time, then the one with the most steps.
+    // Choose the candidate that covers the most time; of several, the one with the most steps.
     let found = candidates.into_iter().filter_map(|(name, _, intervals)| Some((name, steps_between(&intervals, kernels)?)));
     let (name, (starts, end)) = found.max_by_key(|(_, (starts, end))| (starts.first().map(|first| end - first), starts.len()))?;
     Some((StepSource::Waits(name), starts, end))
 }
 
-/// Returns process and thread id of the thread that launched most of the kernel time; `None` if several threads of its
-/// process share the work. Ranks of one job do the same, each in its own process.
+/// Returns the process and thread id of the thread that launched most of the kernel time; `None` if several threads of
+/// its process share the work. Ranks of one job all do the same, each in its own process.
 fn busiest_thread(ops: &DeviceOps<'_>) -> Option<(u32, u32)> {
     let (mut threads, mut processes): (FxHashMap<(u32, u32), i64>, FxHashMap<u32, i64>) = (FxHashMap::default(), FxHashMap::default());
     for op in ops.iter().filter(|op| op.class != Class::Copy) {
@@ -83,7 +83,7 @@ fn busiest_thread(ops: &DeviceOps<'_>) -> Option<(u32, u32)> {
     (time as f64 >= ONE_THREAD * total as f64).then_some(thread)
 }
 
-/// Ends of a thread's waits, ns, by call name: synchronization calls, and copies to the host that return when done.
+/// Ends of a thread's waits, ns, by call name: synchronization calls, and copies to the host that return once done.
 fn waits_of_thread(profile: &Profile, thread: (u32, u32)) -> Vec<(String, Vec<i64>)> {
     let calls = &profile.calls;
     let mut found: FxHashMap<u32, Vec<i64>> = FxHashMap::default();
@@ -108,13 +108,13 @@ fn waits_of_thread(profile: &Profile, thread: (u32, u32)) -> Vec<(String, Vec<i6
 }
 
 /// Returns the starts of the steps between waits, and the end of the last step. Ignores the first and the last
-/// interval, which may not be complete steps. `kernels` is the number of kernels of the thread.
+/// interval, which may not be complete steps. `kernels` is the number of kernels launched by the thread.
 fn steps_between(intervals: &[Interval], kernels: u64) -> Option<(Vec<i64>, i64)> {
     let between = intervals.get(1..intervals.len() - 1)?.iter().filter(|i| i.kernels > 0);
     let (mut steps, mut sketches, mut inside): (Vec<Step>, Vec<Sketch>, u64) = (Vec::new(), Vec::new(), 0);
     let end = between.clone().map(|i| i.end).max()?;
     for interval in between {
-        // A kernel on another stream may start before one launched earlier.
+        // A kernel on another stream may start before one that was launched earlier.
         let start = interval.start.max(steps.last().map_or(i64::MIN, |s: &Step| s.start));
         if let Some(last) = steps.last_mut() {
             last.end = start;
@@ -131,7 +131,7 @@ fn steps_between(intervals: &[Interval], kernels: u64) -> Option<(Vec<i64>, i64)
     if (repeated as f64) < REPEATED * steps.len() as f64 {
         return None;
     }
-    // Waits that alternate belong to one step, unlike a server's steps of one request.
+    // Waits that alternate belong to one step, unlike a server's steps for a single request.
     let mut kind_of = vec![u32::MAX; steps.len()];
     for (kind, list) in (0..).zip(&kinds) {
         for &at in list {

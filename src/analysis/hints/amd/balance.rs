@@ -1,5 +1,5 @@
-//! Rules for compute units without work: short kernels, few workgroups, a last round that is mostly empty, workgroups
-//! of unequal length.
+//! Rules for compute units without work: short kernels, few workgroups, a mostly empty last round, workgroups of
+//! unequal length.
 
 use super::facts::Amd;
 use crate::analysis::hints::diagnosis::Diagnosis;
@@ -9,9 +9,9 @@ use crate::analysis::hints::rule_context::format_percent;
 use crate::analysis::hints::unit_throughput::Demand;
 use crate::model::Nanos;
 
-/// Rounds up to which a GPU could hold far more workgroups: half of NVIDIA's bound for a small grid.
+/// Maximum number of rounds at which a GPU could hold far more workgroups: half of NVIDIA's bound for a small grid.
 const FEW: Threshold = Threshold { op: "≤", value: 0.5, source: "half of what the GPU holds at once (our bound)" };
-/// Share of the time in which a compute unit has a wave, below which the load is unbalanced.
+/// Share of the time with a wave on a compute unit below which the load is unbalanced.
 const BALANCED: Threshold = Threshold { op: "<", value: 80.0, source: "our bound; AMD gives none" };
 
 /// Rule for `launch-overhead`.
@@ -54,7 +54,7 @@ pub fn small_grid(amd: &Amd<'_>) -> Option<Hint> {
     let peak = amd.peak_share();
     let empty = if few { 1.0 - groups / units } else { 0.0 };
     let filled = rounds.unwrap_or(1.0).min(1.0);
-    // Compute units without a workgroup are a certain loss; latency that more waves on the other units would hide
+    // Compute units without a workgroup are a certain loss; latency that more waves would hide on the other units
     // counts like waiting.
     let hidden = (1.0 - empty)
         * (1.0 - (filled / (1.0 - empty)).max(peak)).max(0.0)
@@ -133,7 +133,7 @@ pub fn tail_effect(amd: &Amd<'_>) -> Option<Hint> {
 /// Rule for `workload-imbalance`.
 pub fn workload_imbalance(amd: &Amd<'_>) -> Option<Hint> {
     // Times without any waves on the GPU do not count as imbalance. Cycles that may belong to work before or after the
-    // kernel are not judged.
+    // kernel are not evaluated.
     let with_waves = amd.with_waves();
     if with_waves.is_none() && (!amd.cycles_fit() || amd.cycles_unknown()) {
         return None;
@@ -143,7 +143,7 @@ pub fn workload_imbalance(amd: &Amd<'_>) -> Option<Hint> {
     if busy * 100.0 >= BALANCED.value {
         return None;
     }
-    // With few workgroups, an imbalance is expected.
+    // With few workgroups, imbalance is to be expected.
     if amd.workgroups? < amd.units? * 2.0 {
         return None;
     }

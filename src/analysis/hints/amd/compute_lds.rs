@@ -6,12 +6,12 @@ use crate::analysis::hints::hint::{Evidence, Hint, LEAST, Severity, Sure, Thresh
 use crate::analysis::hints::rule_context::{Case, format_percent};
 use crate::analysis::hints::rules::lanes;
 
-/// Number of active lanes of a wave's 64.
+/// Number of active lanes, of 64 in a wave.
 const LANES: Threshold = Threshold { op: "<", value: 48.0, source: "analogous to NVIDIA's ThreadDivergence rule: three quarters" };
 const CONFLICTS: Threshold = Threshold { op: "≥", value: 10.0, source: "our bound; AMD gives none" };
-/// Busy share of the vector ALUs from which their FP16 arithmetic counts as the kernel's main work.
+/// Minimum busy share of the vector ALUs for their FP16 arithmetic to count as the kernel's main work.
 const WORK: f64 = 0.4;
-/// Operations per byte from which data is reused as much as in a matrix product.
+/// Minimum number of operations per byte for data to count as reused as in a matrix product.
 const REUSE: f64 = 8.0;
 
 fn roof_hint(id: Diagnosis, share: f64, hint: impl FnOnce(Hint) -> Hint, headline: String) -> Hint {
@@ -44,7 +44,7 @@ pub fn matrix_bound(amd: &Amd<'_>) -> Option<Hint> {
 /// Rule for `compute-bound`: the vector ALUs.
 pub fn vector_bound(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.share("VALUBusy").filter(|s| *s >= MAY)?;
-    // Matrix instructions also count as issued instructions of the vector ALUs.
+    // Matrix instructions are also counted as issued instructions of the vector ALUs.
     if amd.share("MfmaUtil").is_some_and(|m| m >= MAY) {
         return None;
     }
@@ -73,7 +73,7 @@ pub fn vector_bound(amd: &Amd<'_>) -> Option<Hint> {
 pub fn partial_waves(amd: &Amd<'_>) -> Option<Hint> {
     let (items, wave) = (amd.items.filter(|i| *i > 0.0)?, amd.wave?);
     let empty = lanes::empty_lanes(items, amd.workgroups, wave)?;
-    // If all workgroups run at once, a wave with full lanes takes as long: only time of the vector ALUs is freed.
+    // If all workgroups run at the same time, a wave with full lanes takes as long: only vector ALU time is freed.
     let once = amd.occupancy.as_ref().and_then(|o| o.waves).is_none_or(|rounds| rounds <= 1.0);
     let busy = amd.share("VALUBusy").map(|b| b.min(1.0));
     let memory = amd.memory_share().unwrap_or(0.0).min(1.0);
@@ -113,7 +113,7 @@ pub fn partial_waves(amd: &Amd<'_>) -> Option<Hint> {
 /// Rule for `warp-divergence`: lanes without work.
 pub fn lane_divergence(amd: &Amd<'_>) -> Option<Hint> {
     let lanes = amd.share("VALUUtilization").map(|s| s * 64.0).filter(|l| *l < LANES.value)?;
-    // Workgroups of fewer work-items than a wave leave lanes empty without any branch.
+    // Workgroups with fewer work-items than a wave leave lanes empty even without branches.
     let full = amd.items.filter(|i| *i > 0.0).map_or(64.0, |i| i / (i / 64.0).ceil());
     let lost = (1.0 - lanes / full).max(0.0);
     if lanes >= full * 0.75 {
@@ -171,7 +171,7 @@ pub fn bank_conflicts(amd: &Amd<'_>) -> Option<Hint> {
     )
 }
 
-/// Rule for `shared-bandwidth-bound`: LDS that needs several cycles for accesses that are not aligned to their size.
+/// Rule for `shared-bandwidth-bound`: LDS accesses that are not aligned to their size take several cycles.
 pub fn unaligned_lds(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.share("LDS Unaligned Stall").filter(|s| s * 100.0 >= CONFLICTS.value && amd.is_cdna())?;
     Some(
@@ -218,7 +218,7 @@ pub fn lds_bandwidth(amd: &Amd<'_>) -> Option<Hint> {
     ))
 }
 
-/// Rule for `no-tensor-cores`: FP16 matrix products without the matrix cores.
+/// Rule for `no-tensor-cores`: FP16 matrix products that do not use the matrix cores.
 pub fn no_matrix(amd: &Amd<'_>) -> Option<Hint> {
     // The counter must be present and zero, not merely missing.
     if amd.get("MfmaUtil")? > 0.0 {

@@ -6,24 +6,24 @@ use crate::analysis::hints::hint::{Evidence, Threshold};
 use crate::analysis::metric::Lookup;
 use crate::model::{Bytes, Device, LaunchConfig, Metrics, Value, Vendor};
 
-/// Share of the published bandwidth that streams reach, if the report does not contain it: the MI300X's value.
+/// Share of the published bandwidth that streams achieve, if the report does not record it: the MI300X's value.
 const REACHED: f64 = 0.8;
-/// Percent of a unit's peak from which the unit is the limit.
+/// Percentage of a unit's peak at which the unit is the limit.
 pub const BOUND: Threshold = Threshold { op: "≥", value: 80.0, source: "analogous to NVIDIA's SpeedOfLight rule" };
-/// Share of a unit's peak from which the unit may be the limit.
+/// Share of a unit's peak at which the unit may be the limit.
 pub const MAY: f64 = 0.6;
 
-/// One kernel: its launch, its GPU, its counters.
+/// A kernel with its launch, GPU and counters.
 pub struct Amd<'a> {
     counters: Option<Lookup<'a>>,
-    /// Duration, ns; with counters, the duration of a dispatch that ran alone.
+    /// Duration, ns; if there are counters, the duration of a dispatch that ran alone.
     pub ns: Option<f64>,
     pub workgroups: Option<f64>,
     /// Work-items per workgroup.
     pub items: Option<f64>,
     /// Number of compute units.
     pub units: Option<f64>,
-    /// Scratch per work-item, bytes.
+    /// Scratch memory per work-item, bytes.
     pub scratch: Option<f64>,
     pub occupancy: Option<Occupancy>,
     product: Option<&'static Product>,
@@ -32,14 +32,14 @@ pub struct Amd<'a> {
     pub wave: Option<f64>,
 }
 
-/// Lanes per wave of an architecture. RDNA can run waves of 32 or 64 lanes: we assume 32, and do not judge the other
+/// Lanes per wave of an architecture. RDNA can run wave32 and wave64; we assume wave32 and do not evaluate the other
 /// lanes.
 fn lanes_per_wave(arch: &str) -> Option<f64> {
     if arch.starts_with("gfx9") { Some(64.0) } else { arch.starts_with("gfx1").then_some(32.0) }
 }
 
 impl<'a> Amd<'a> {
-    /// Values of a launch in a timeline.
+    /// Values for a launch in a timeline.
     pub fn of_launch(config: &LaunchConfig, device: &Device, ns: f64) -> Self {
         let name = device.name.as_deref().unwrap_or_default();
         Self {
@@ -56,7 +56,7 @@ impl<'a> Amd<'a> {
         }
     }
 
-    /// Values of a result of rocprofv3, whose counters include the data of the dispatch and the agent.
+    /// Values for a rocprofv3 result, whose counters include the data of the dispatch and the agent.
     pub fn of_result(metrics: &'a Metrics, result: usize) -> Option<Self> {
         let result = metrics.results.get(result)?;
         let lookup = Lookup::new(metrics, result);
@@ -85,7 +85,7 @@ impl<'a> Amd<'a> {
         Some(Self { counters: Some(lookup), ..Self::of_launch(&config, &device, ns) })
     }
 
-    /// Returns true if the kernel was profiled, and not only traced.
+    /// Returns true if the kernel was profiled rather than just traced.
     pub fn has_counters(&self) -> bool {
         self.counters.is_some()
     }
@@ -97,7 +97,7 @@ impl<'a> Amd<'a> {
         (value != 0.0 || self.not_counted().is_none_or(|names| names.split(", ").all(|n| n != name))).then_some(value)
     }
 
-    /// Counters with an implausible 0, as found by the importer.
+    /// Counters with an implausible value of 0, as found by the importer.
     pub fn not_counted(&self) -> Option<&str> {
         match self.counters.as_ref()?.value("Not Counted")? {
             Value::Text(names) => Some(names),
@@ -105,13 +105,14 @@ impl<'a> Amd<'a> {
         }
     }
 
-    /// Cycles of all waves of a thread trace, at instructions and idle before them; or PC samples, which stand for them.
+    /// Cycles of all waves in a thread trace, at instructions and idle before them; or else PC samples, which represent
+    /// cycles.
     pub fn wave_cycles(&self) -> Option<f64> {
         let cycles = self.get("Latency").zip(self.get("Idle")).map(|(at, before)| at + before);
         cycles.or_else(|| self.get("PC_Samples")).filter(|n| *n > 0.0)
     }
 
-    /// Metric with the wave cycles, or PC samples, at a kind of instruction.
+    /// Name of the metric for wave cycles, or PC samples, at a kind of instruction.
     pub fn name_at(&self, kind: &str) -> String {
         if self.get("PC_Samples").is_some() { format!("PC samples at {kind}") } else { format!("Latency of {kind}") }
     }
@@ -121,8 +122,8 @@ impl<'a> Amd<'a> {
         Some(self.get(&self.name_at(kind))? / self.wave_cycles()?)
     }
 
-    /// A percentage as a share. It may slightly exceed 100 if counters of several runs were combined; larger values are
-    /// corrupt.
+    /// Converts a percentage to a share. It may slightly exceed 100 if counters of several runs were combined; larger
+    /// values are corrupt.
     pub fn share(&self, name: &str) -> Option<f64> {
         self.get(name).filter(|p| (0.0..=150.0).contains(p)).map(|p| (p / 100.0).min(1.0))
     }
@@ -133,15 +134,15 @@ impl<'a> Amd<'a> {
         self.ns.is_none() && self.get("GRBM_GUI_ACTIVE").is_some()
     }
 
-    /// Share of the GPU's cycles in which its workgroup dispatcher was busy, which it is while waves are launched or
-    /// run; `None` if it was not collected (`GRBM_SPI_BUSY`: "the shader processor input is busy", metrics of
+    /// Share of the GPU's cycles during which its workgroup dispatcher was busy, i.e. while waves were being launched
+    /// or running; `None` if it was not collected (`GRBM_SPI_BUSY`: "the shader processor input is busy", metrics of
     /// rocprofiler-compute).
     pub fn with_waves(&self) -> Option<f64> {
         let share = self.get("GRBM_SPI_BUSY")? / self.get("GRBM_GUI_ACTIVE").filter(|n| *n > 0.0)?;
         (0.0..=1.5).contains(&share).then_some(share.min(1.0))
     }
 
-    /// Returns true if the GPU's cycles fit into the duration at its highest clock. Otherwise every share of these
+    /// Returns true if the GPU's cycles fit into the duration at its highest clock. Otherwise, every share of these
     /// cycles is too low: for short kernels, the counters also ran before and after the kernel.
     pub fn cycles_fit(&self) -> bool {
         let cycles = self.get("GRBM_GUI_ACTIVE").zip(self.get("Agent Num_Xcc")).map(|(n, dies)| n / dies.max(1.0));
@@ -149,12 +150,12 @@ impl<'a> Amd<'a> {
         cycles.zip(most).is_none_or(|(cycles, most)| cycles <= most * 1.05)
     }
 
-    /// Returns true if the GPU's numbers of CUs and dies are known.
+    /// Returns true if the numbers of CUs and dies of the GPU are known.
     pub fn gpu_known(&self) -> bool {
         self.units.is_some() && self.get("Agent Num_Xcc").is_some()
     }
 
-    /// Returns true for a CDNA or unknown GPU: some of AMD's counters have other meanings on RDNA.
+    /// Returns true for a CDNA or unknown GPU: some of AMD's counters mean something else on RDNA.
     pub fn is_cdna(&self) -> bool {
         !self.rdna
     }
@@ -165,9 +166,9 @@ impl<'a> Amd<'a> {
         (read.is_some() || write.is_some()).then(|| (read.unwrap_or(0.0) + write.unwrap_or(0.0), read.is_some() && write.is_some()))
     }
 
-    /// Published and attainable bandwidth of the memory, bytes per second.
+    /// Published and attainable memory bandwidth, bytes per second.
     pub fn memory_peaks(&self) -> Option<(f64, f64)> {
-        // The bandwidth reached on this very machine (`roofline.csv`) is the best estimate.
+        // The bandwidth achieved on this very machine (`roofline.csv`) is the best estimate.
         if let Some(reached) = self.get("HBMBw").filter(|n| *n > 0.0) {
             return Some((self.product.map_or(reached, |p| p.memory.max(reached)), reached));
         }
@@ -175,12 +176,12 @@ impl<'a> Amd<'a> {
         Some((product.memory, product.memory * product.reached.unwrap_or(REACHED)))
     }
 
-    /// Traffic behind L2 as a share of the attainable bandwidth of the memory.
+    /// Traffic behind L2 as a share of the attainable memory bandwidth.
     pub fn memory_share(&self) -> Option<f64> {
         Some(self.memory_bandwidth()?.0 / self.memory_peaks()?.1).filter(|s| (0.0..=3.0).contains(s))
     }
 
-    /// Measured units with their shares of peak, the busiest first.
+    /// Measured units with their shares of peak, busiest first.
     pub fn ranked_units(&self) -> Vec<(&'static str, f64)> {
         let all = [
             ("VALU", self.share("VALUBusy")),
@@ -194,12 +195,12 @@ impl<'a> Amd<'a> {
         all
     }
 
-    /// The busiest measured unit.
+    /// Busiest measured unit.
     pub fn busiest_unit(&self) -> Option<(&'static str, f64)> {
         self.ranked_units().into_iter().next()
     }
 
-    /// Activities of waves as shares of their cycles, in the terms of rocprof-compute; empty if not collected.
+    /// Activities of waves as shares of their cycles, in rocprof-compute's terms; empty if not collected.
     pub fn waves_spend(&self) -> Vec<(&'static str, f64)> {
         if let Some(all) = self.wave_cycles() {
             let parts = [
@@ -232,17 +233,17 @@ impl<'a> Amd<'a> {
         self.busiest_unit().map_or(0.0, |b| b.1)
     }
 
-    /// Returns true if arithmetic and memory were both measured. Otherwise, any unit may be near its peak.
+    /// Returns true if both arithmetic and memory were measured. Otherwise, any unit may be near its peak.
     pub fn roofs_known(&self) -> bool {
         self.share("VALUBusy").is_some() && self.memory_share().is_some() && self.memory_bandwidth().is_some_and(|(_, both)| both)
     }
 
-    /// Share of the time in which LDS was accessed, conflicts included.
+    /// Share of the time during which LDS was accessed, including conflicts.
     pub fn lds_share(&self) -> Option<f64> {
         self.share("LDS Utilization")
     }
 
-    /// A counter as evidence.
+    /// Returns a counter as evidence.
     pub fn evidence(&self, label: &str, name: &str, threshold: Option<Threshold>) -> Option<Evidence> {
         let value = self.get(name)?;
         let unit = self.counters.as_ref()?.unit(name).to_owned().into();

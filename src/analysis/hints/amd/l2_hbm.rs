@@ -5,7 +5,7 @@ use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, Severity, Sure, Threshold};
 use crate::analysis::hints::rule_context::{Case, format_percent};
 
-/// Thresholds of rocprof-compute 3.5, panel 30.12.
+/// Thresholds from rocprof-compute 3.5, panel 30.12.
 const L2_HITS: Threshold = Threshold { op: "<", value: 50.0, source: "rocprof-compute: the working set exceeds L2" };
 const CREDITS: Threshold = Threshold { op: "≥", value: 10.0, source: "rocprof-compute: memory bandwidth" };
 pub const BACKPRESSURE: Threshold = Threshold { op: "≥", value: 10.0, source: "rocprof-compute: L2 throughput" };
@@ -41,7 +41,7 @@ pub fn memory_bandwidth(amd: &Amd<'_>) -> Option<Hint> {
     Some(hint)
 }
 
-/// `l2-bandwidth-bound`.
+/// Rule for `l2-bandwidth-bound`.
 pub fn l2_bandwidth(amd: &Amd<'_>) -> Option<Hint> {
     let stalled = amd.share("L2 Input Stalled").filter(|s| s * 100.0 >= BACKPRESSURE.value)?;
     Some(

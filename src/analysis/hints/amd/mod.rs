@@ -1,6 +1,6 @@
 //! Diagnosis of a kernel on an AMD GPU: rules over the launch and rocprofv3's counters, in AMD's terms. Counters and
 //! formulas are from rocprofiler-sdk's `counter_defs.yaml` and rocprofiler-compute's analysis (ROCm/rocm-systems
-//! @1b1610fc2b). AMD publishes formulas and peaks but hardly any thresholds: each threshold names its source.
+//! @1b1610fc2b). AMD publishes formulas and peaks but hardly any thresholds, so each threshold names its source.
 
 mod balance;
 mod compute_lds;
@@ -16,7 +16,7 @@ pub use reasoning::{not_counted, reasoning_sentences};
 use super::limits::EMPTY_KERNEL_NS;
 use super::{Diagnosis, Hint, Severity, Sure, rank};
 
-/// A rule: evaluates one kernel and returns a hint, or nothing. A counter that was not collected must never trigger it.
+/// A rule: evaluates one kernel and may return a hint. A counter that was not collected must never trigger it.
 type Rule = fn(&Amd<'_>) -> Option<Hint>;
 
 static RULES: &[Rule] = &[
@@ -55,7 +55,7 @@ pub fn diagnose(amd: &Amd<'_>) -> Vec<Hint> {
         }
     }
     if !amd.cycles_fit() || amd.cycles_unknown() {
-        // Shares of too many cycles are too low: apparent waiting may not be real.
+        // If there are too many cycles, shares are too low, and apparent waiting may not be real.
         for hint in hints.iter_mut().filter(|h| matches!(h.id, Diagnosis::MemoryLatency | Diagnosis::SmallGrid)) {
             hint.sure = Sure::Possible;
         }
@@ -72,7 +72,7 @@ mod tests {
     use crate::model::{Metrics, ResultMetrics, Value};
     use std::sync::Arc;
 
-    /// A result of an MI300X with 304 CUs; 0.1 ms long, workgroups of 256 work-items.
+    /// A result from an MI300X with 304 CUs; 0.1 ms long, workgroups of 256 work-items.
     fn metrics(workgroups: u32, pairs: &[(&str, f64)]) -> Metrics {
         let usual = [("Duration", 100_000.0), ("Agent Cu_Count", 304.0), ("VGPR_Count", 64.0), ("LDS_Block_Size", 0.0)];
         let usual = usual.iter().filter(|(name, _)| pairs.iter().all(|p| p.0 != *name));
@@ -146,16 +146,16 @@ mod tests {
         let at_roof = hints(MANY, &STREAM);
         assert_eq!((at_roof[0].severity, at_roof[0].sure), (Severity::Healthy, Sure::Certain));
         assert!(at_roof[0].headline.contains("94%"), "{}", at_roof[0].headline);
-        // Values that are not percentages are corrupt and must be ignored.
+        // Values that cannot be percentages are corrupt and must be ignored.
         for damage in [-75.0, 3_000.0, 1e300] {
             assert_eq!(first(MANY, &and(&STREAM, &[("LDSBankConflict", damage), ("SIMD_UTILIZATION", damage)])), Some(D::DramBandwidth));
         }
-        // One direction alone is a lower bound.
+        // One direction alone gives a lower bound.
         let reads = hints(MANY, &[("L2-Fabric Read BW", 3.6e12)]);
         assert_eq!((reads[0].id, reads[0].sure), (D::DramBandwidth, Sure::Likely));
     }
 
-    /// Cycles that do not fit into the duration give shares that are too low: 240,000 at 2.1 GHz are 114 µs, and the
+    /// Cycles that do not fit into the duration yield shares that are too low: 240,000 at 2.1 GHz are 114 µs, and the
     /// kernel took 100.
     #[test]
     fn cycles_of_what_ran_beside_a_kernel_are_not_taken_for_idle_ones() {
@@ -164,14 +164,14 @@ mod tests {
         assert_ne!(first(MANY, &and(&idle, &[("GRBM_GUI_ACTIVE", 240_000.0)])), Some(D::Imbalance));
     }
 
-    /// A copy of 4,096 equal workgroups on an MI300X: the GPU had waves in 7% of the counted cycles, and its CUs
-    /// in 79% of these.
+    /// A copy with 4,096 equal workgroups on an MI300X: the GPU had waves in 7% of the counted cycles, and its CUs in
+    /// 79% of these.
     #[test]
     fn a_gpu_without_waves_is_not_out_of_balance() {
         let copy = and(&IDLE, &[("SIMD_UTILIZATION", 5.4), ("GRBM_GUI_ACTIVE", 1e6), ("Agent Num_Xcc", 8.0), ("Agent Max_Clock", 2.1e9)]);
         let is = |pairs: &[(&str, f64)]| hints(MANY, pairs).into_iter().find(|h| h.id == D::Imbalance);
         assert!(is(&and(&copy, &[("GRBM_SPI_BUSY", 69_000.0)])).is_none());
-        // Only a part of the 60% in which the GPU has waves can be saved.
+        // Only a part of the 60% during which the GPU has waves can be saved.
         let uneven = is(&and(&copy, &[("SIMD_UTILIZATION", 20.0), ("GRBM_SPI_BUSY", 600_000.0)])).unwrap();
         assert!((uneven.stake - 0.4).abs() < 0.05, "{}", uneven.stake);
         assert!(uneven.headline.contains("33% of the time in which the GPU has any (60% of its cycles)"), "{}", uneven.headline);

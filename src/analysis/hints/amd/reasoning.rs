@@ -4,7 +4,8 @@ use super::facts::Amd;
 use crate::analysis::hints::rule_context::format_percent;
 use crate::model::Nanos;
 
-/// Returns the sentences. If the counters for a question are missing, its sentence names the data to collect.
+/// Returns the sentences. If the counters needed to answer a question are missing, the sentence names the data to
+/// collect.
 pub fn reasoning_sentences(amd: &Amd<'_>) -> Vec<String> {
     let mut out = Vec::new();
     out.extend(amd.not_counted().map(not_counted));
@@ -61,7 +62,7 @@ pub fn reasoning_sentences(amd: &Amd<'_>) -> Vec<String> {
     out
 }
 
-/// Sentence on counters with an implausible 0.
+/// Sentence about counters with an implausible value of 0.
 pub fn not_counted(names: &str) -> String {
     format!(
         "not counted: {names}: 0 although workgroups ran, so they are ignored. Either the GPU's power state had its counters off \
@@ -69,13 +70,13 @@ pub fn not_counted(names: &str) -> String {
     )
 }
 
-/// Names the data that is missing to judge the units.
+/// Names the missing data needed to evaluate the units.
 fn throughput_lacks(amd: &Amd<'_>) -> String {
     let absent = |names: &[&'static str]| names.iter().copied().filter(|n| amd.get(n).is_none()).collect::<Vec<_>>();
     let cycles = absent(if amd.is_cdna() {
         &["GRBM_GUI_ACTIVE", "SQ_ACTIVE_INST_VALU", "SQ_VALU_MFMA_BUSY_CYCLES"]
     } else {
-        // On RDNA, the SQ counters may have other meanings.
+        // On RDNA, the SQ counters may mean something else.
         &["GRBM_GUI_ACTIVE"]
     });
     let traffic = absent(&["FETCH_SIZE", "WRITE_SIZE"]);

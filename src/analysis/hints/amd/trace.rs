@@ -1,17 +1,17 @@
-//! Rules for thread traces and PC samples, by the cycles of waves: each is spent at one instruction, or idle before it.
+//! Rules for thread traces and PC samples, based on wave cycles: each is spent at one instruction, or idle before it.
 
 use super::facts::Amd;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, Sure, Threshold};
 use crate::analysis::hints::rule_context::format_percent;
 
-/// Share of the waves' cycles from which one kind of wait matters.
+/// Minimum share of the waves' cycles for a kind of wait to matter.
 const WAIT: Threshold = Threshold { op: "≥", value: 20.0, source: "our bound; NVIDIA's CPIStall rule has 30%" };
 
-/// Size of the smallest instruction cache of CDNA and RDNA GPUs, bytes.
+/// Size of the smallest instruction cache among CDNA and RDNA GPUs, bytes.
 const CACHE: f64 = 32_768.0;
 
-/// Creates a hint from a kind of wait.
+/// Creates a hint about a kind of wait.
 fn wait_hint(amd: &Amd<'_>, id: Diagnosis, kinds: &[&str], what: &str, actions: &[&str]) -> Option<Hint> {
     let share = kinds.iter().filter_map(|k| amd.wave_share(k)).sum::<f64>();
     if share * 100.0 < WAIT.value {
@@ -41,7 +41,7 @@ fn wait_hint(amd: &Amd<'_>, id: Diagnosis, kinds: &[&str], what: &str, actions: 
     )
 }
 
-/// Rule for `memory-latency`: vector memory, at its waits and at instructions that are not accepted at once.
+/// Rule for `memory-latency`: vector memory, both at its waits and at instructions that are not accepted at once.
 pub fn memory_waits(amd: &Amd<'_>) -> Option<Hint> {
     wait_hint(
         amd,
@@ -87,7 +87,7 @@ pub fn barrier_waits(amd: &Amd<'_>) -> Option<Hint> {
 /// Rule for `instruction-cache`: waves without an instruction to execute.
 pub fn idle_waves(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.get("Idle")? / amd.wave_cycles()?;
-    // Idle cycles have other causes, too: code that fits in the cache is not fetched again.
+    // Idle cycles also have other causes: code that fits in the cache is not fetched again.
     if share * 100.0 < WAIT.value || amd.get("Code size")? < CACHE {
         return None;
     }

@@ -11,14 +11,14 @@ use crate::analysis::hints::unit_throughput::Demand;
 const IDLE: Threshold = Threshold { op: "<", value: 60.0, source: "analogous to NVIDIA's SpeedOfLight rule" };
 const LOW: Threshold = Threshold { op: "<", value: 50.0, source: "our bound; AMD gives none" };
 const FEW: Threshold = Threshold { op: "<", value: 25.0, source: "our bound; AMD gives none" };
-/// Busy share of the matrix cores from which few waves are normal: their kernels hold large tiles in registers, with
-/// one or two waves per SIMD.
+/// Busy share of the matrix cores at which few waves are normal: such kernels hold large tiles in registers, with one
+/// or two waves per SIMD.
 const MATRIX: f64 = 0.3;
 
 /// Rule for `local-memory-traffic`: data in scratch memory.
 pub fn scratch_memory(amd: &Amd<'_>) -> Option<Hint> {
     let bytes = amd.scratch.filter(|b| *b > 0.0)?;
-    // Counters do not separate the traffic of scratch, so its cost is unknown.
+    // Counters do not separate scratch traffic, so its cost is unknown.
     Some(
         Hint::new(
             Diagnosis::LocalMemory,
@@ -36,10 +36,10 @@ pub fn scratch_memory(amd: &Amd<'_>) -> Option<Hint> {
     )
 }
 
-/// Low occupancy with a known limiter, while no unit is busy.
+/// Low occupancy with a known limiter while no unit is busy.
 pub fn limited_occupancy(amd: &Amd<'_>) -> Option<Hint> {
     let o = amd.occupancy.as_ref().filter(|o| o.percent < LOW.value)?;
-    // A grid with fewer workgroups than the GPU holds explains the low occupancy.
+    // A grid with fewer workgroups than the GPU can hold explains the low occupancy.
     if o.waves.is_some_and(|w| w < 1.0) || amd.share("MfmaUtil").is_some_and(|m| m >= MATRIX) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Atomics that wait for each other.
+//! Rule: atomics that wait for each other.
 
 use crate::analysis::hints::after;
 use crate::analysis::hints::diagnosis::Diagnosis;
@@ -8,17 +8,17 @@ use crate::analysis::hints::rule_context::{Case, format_percent};
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 
-/// Stalls in which warps wait for atomics: for the queue to memory, for a result, or for the end of their stores.
+/// Stalls in which warps wait for atomics: for the queue to memory, for a result, or for their stores to finish.
 const WAITS: [&str; 6] = ["lg_throttle", "long_scoreboard", "drain", "mio_throttle", "short_scoreboard", "membar"];
 
-/// NVIDIA's HighPipeUtilization.py calls a unit below 20 % little used.
+/// NVIDIA's HighPipeUtilization.py considers a unit below 20 % little used.
 const LITTLE_USED: f64 = 20.0;
 
-/// Ratio of the busiest slice of L2 to the mean, in tags or in atomic units; `None` if that slice is hardly busy.
+/// Ratio of the busiest L2 slice to the mean, in tags or in atomic units; `None` if that slice is hardly busy.
 fn hot_slice(case: &Case<'_>) -> Option<(f64, Option<Evidence>)> {
     let pair = |mean: &str, max: &'static str| {
         let (mean, max_value) = (case.facts.positive_value(mean)?, case.facts.positive_value(max)?);
-        // An L2 slice that is as idle as the others is not evidence of contention.
+        // An L2 slice that is as idle as the others does not prove contention.
         (max_value >= LITTLE_USED).then(|| (max_value / mean, case.metric_evidence(max, None)))
     };
     let all = [pair("l2_atomic_mean", "l2_atomic_max"), pair("l2_tag_mean", "l2_tag_max")];
@@ -48,8 +48,8 @@ pub fn atomic_contention(case: &Case<'_>) -> Option<Hint> {
         // is unknown.
         None => hot.as_ref().map(|_| 1.0)?,
     };
-    // Warps also wait for their loads: atomics count by their part of the accesses, unless one slice shows that
-    // they are the cause.
+    // Warps also wait for their loads, so atomics count in proportion to their share of the accesses, unless one slice
+    // shows that they are the cause.
     let part = if hot.is_some() { 1.0 } else { share };
     let stake = case.waiting_gain(waits) * part;
     let slice =
@@ -58,7 +58,7 @@ pub fn atomic_contention(case: &Case<'_>) -> Option<Hint> {
     let kind = if shared.unwrap_or(0.0) > global.unwrap_or(0.0) { "shared" } else { "global" };
     let headline =
         format!("{kind} atomics contend with each other: they are {} of the accesses{slice}{while_waiting}", format_percent(share));
-    // Traffic through L1 and L2 is mostly from the atomics themselves.
+    // Most of the traffic through L1 and L2 is due to the atomics themselves.
     let relief = DemandReduction::bound_only().without_units(&[Unit::L1, Unit::L2, Unit::Lsu]);
     let relief = if hot.is_some() {
         let best = after::next(&relief, case);

@@ -1,4 +1,4 @@
-//! Warps that wait for each other.
+//! Rule: warps that wait for each other at barriers.
 
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, Sure};
@@ -7,21 +7,20 @@ use crate::analysis::hints::rule_context::{Case, format_percent};
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 
-/// Share from which we report the most frequent reason even below NVIDIA's threshold: a fifth of
-/// the warps' cycles.
+/// Share at which we report the most frequent reason even below NVIDIA's threshold: a fifth of the warps' cycles.
 const FIFTH: f64 = 0.2;
 
 /// Rule for `barrier-stalls`.
 pub fn barrier_stalls(case: &Case<'_>) -> Option<Hint> {
     let stalls = case.stalls.as_ref()?;
     let share = stalls.share("barrier");
-    // At least NVIDIA's 30 %; or the most frequent reason, with at least a fifth.
+    // Either at least NVIDIA's 30 %, or the most frequent reason with at least a fifth.
     let first = stalls.ranked_reasons().iter().find(|r| !matches!(r.0, "selected" | "not_selected")).is_some_and(|r| r.0 == "barrier");
     if share * 100.0 < STALL.value && !(first && share >= FIFTH) {
         return None;
     }
     let block = case.facts.get("block_size").map_or_else(String::new, |b| format!(", in blocks of {b:.0} threads"));
-    // Fewer barriers end the waiting, and also save the work that warps do only to reach a barrier.
+    // Fewer barriers eliminate the waiting, and also save the work that warps do only to reach a barrier.
     let stake = case.waiting_gain(share);
     let relief = DemandReduction::bound_only().with_time(0.85 * (1.0 - stake), 1.4);
     Some(

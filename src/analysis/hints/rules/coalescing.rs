@@ -8,25 +8,25 @@ use crate::analysis::hints::rule_context::{Case, format_percent};
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 
-/// Hit rate of L1 from which later accesses use most excessive sectors.
+/// L1 hit rate at which later accesses use most excess sectors.
 const NEAR: f64 = 0.4;
 
-/// Sectors of the widest coalesced request: 16 bytes for each of 32 threads.
+/// Sectors in the widest coalesced request: 16 bytes for each of 32 threads.
 const WIDEST: f64 = 16.0;
 
 /// Bytes per sector.
 const SECTOR: f64 = 32.0;
 
-/// Minimum and maximum share of the sectors that are excessive.
+/// Minimum and maximum share of excess sectors.
 struct Excess {
     least: f64,
     most: f64,
-    /// Set if the code's counters were used.
+    /// True if the code's counters were used.
     sure: bool,
 }
 
-/// Excessive sectors of global accesses: from the code's counters, else from the bytes used of each sector, else from
-/// the sectors per request, in which case the width of the accesses is unknown.
+/// Excess sectors of global accesses: from the code's counters, otherwise from the bytes used per sector, otherwise
+/// from the sectors per request, in which case the width of the accesses is unknown.
 fn excess_sectors(case: &Case<'_>) -> Option<Excess> {
     let f = case.facts;
     let all = f.positive_value("l2_sectors_global");
@@ -34,17 +34,18 @@ fn excess_sectors(case: &Case<'_>) -> Option<Excess> {
         let extra = f.get("l2_excessive_sectors").or_else(|| Some(all - f.get("l2_sectors_global_ideal")?))?;
         Some(extra / all)
     });
-    // Loads only: this metric does not include the sectors of stores.
+    // Loads only: this metric does not include sectors of stores.
     let by_use = || Some(1.0 - f.share("global_load_efficiency").filter(|e| *e > 0.0)?);
     // More sectors per load than any coalesced width requires (16 for 128 bits).
     let sectors = || f.get("global_load_sectors_per_request").filter(|s| *s > WIDEST);
-    // At least one sector is needed: 32 threads that read a byte each.
+    // At least one sector is needed: 32 threads that each read one byte.
     let by_request = || sectors().map(|s| Excess { least: 1.0 - WIDEST / s, most: 1.0 - 1.0 / s, sure: false });
     let exactly = |share: f64, sure| Excess { least: share.clamp(0.0, 1.0), most: share.clamp(0.0, 1.0), sure };
     by_code.map(|s| exactly(s, true)).or_else(|| by_use().map(|s| exactly(s, false))).or_else(by_request)
 }
 
-/// Share of the sectors arriving at L2 that no access needs. Sectors that L1 keeps for a later access do not reach L2.
+/// Share of the sectors arriving at L2 that no access needs. Sectors that L1 keeps for a later access do not reach L2
+/// again.
 fn unneeded_at_l2(case: &Case<'_>, share: f64) -> Option<f64> {
     let f = case.facts;
     let real = f.positive_value("l2_sectors_from_l1")?;
@@ -64,7 +65,7 @@ pub fn uncoalesced_access(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let get = |u| case.demand.get(u).unwrap_or(0.0);
     let beyond = unneeded_at_l2(case, share).map_or(share, |a| a.min(share));
-    // In device memory, the waste is at most the bytes moved beyond the ideal.
+    // In device memory, the waste is at most the number of bytes moved beyond the ideal.
     let moved =
         f.positive_value("l2_sectors_global_ideal").zip(f.dram_bytes()).map(|(ideal, bytes)| (1.0 - ideal * SECTOR / bytes).max(0.0));
     let from_dram = moved.map_or(beyond, |m| m.min(beyond));
@@ -79,9 +80,9 @@ pub fn uncoalesced_access(case: &Case<'_>) -> Option<Hint> {
     let roof = 1.0 - left.fold(others, f64::max);
     let (unit, stake) = waste.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let stake = stake.min(roof);
-    // The used bytes remain in any order of accesses. Random accesses may not have a better order. Neighbouring bytes
-    // are used at some time if L1 hits, or if the rate of device memory indicates that fetched bytes are dropped. Four
-    // neighbouring sectors share a wavefront of L1; excessive sectors mostly have one each.
+    // The bytes used remain the same in any order of accesses. Random accesses may not have a better order. Neighboring
+    // bytes are eventually used if L1 hits, or if the device memory rate indicates that fetched bytes are evicted. Four
+    // neighboring sectors share an L1 wavefront; excess sectors mostly have one each.
     let without = |excess: f64, from_dram: f64| {
         let bytes = 1.0 - moved.unwrap_or(from_dram);
         DemandReduction::bound_only().with_left(Unit::Dram, bytes).with_left(Unit::L1, (1.0 - excess) / 4.0).without_units(&[Unit::L2])

@@ -1,4 +1,4 @@
-//! Threads of a warp on different paths.
+//! Rule: threads in a warp that take different paths.
 
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, Sure};
@@ -10,17 +10,17 @@ use crate::analysis::hints::unit_throughput::Unit;
 /// Rule for `warp-divergence`.
 pub fn warp_divergence(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
-    // Predicated-off threads do nothing, either: NVIDIA's rule considers both.
+    // Predicated-off threads do nothing either; NVIDIA's rule considers both.
     let on = f.threads_per_instruction()?.min(f.threads_not_off().unwrap_or(32.0));
     let threads = Some(on).filter(|t| *t < THREADS.value)?;
-    // Blocks of fewer threads than a warp leave lanes empty without any branch.
+    // Blocks with fewer threads than a warp leave lanes empty even without branches.
     let block = f.positive_value("block_size");
     let full = block.map_or(32.0, |b| b / (b / 32.0).ceil());
     let lost = (1.0 - threads / full).max(0.0);
     if threads >= full * 0.75 {
         return None;
     }
-    // Fewer instructions need fewer issue slots and less waiting; memory traffic remains.
+    // Fewer instructions need fewer issue slots and less waiting; memory traffic stays the same.
     let memory = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.get(u)).fold(0.0, f64::max);
     let stake = (case.active * lost).min(1.0 - memory) * ((0.8 - memory) / 0.2).clamp(0.0, 1.0);
     let best = case.active * (1.0 - lost) + (1.0 - case.active);

@@ -1,4 +1,4 @@
-//! Waiting for instructions.
+//! Rule: waiting for instructions.
 
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::Hint;

@@ -1,4 +1,4 @@
-//! L1 and shared memory: bank conflicts, and their bandwidth as the limit.
+//! Rules for L1 and shared memory: bank conflicts, and bandwidth as the limit.
 
 use crate::analysis::hints::after;
 use crate::analysis::hints::bottleneck::{Bottleneck, find_bottleneck};
@@ -9,9 +9,9 @@ use crate::analysis::hints::rule_context::{Case, discount_note, format_percent};
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 
-/// Share of the wavefronts of shared memory that conflicts add, 0 to 1. From the code's counters if they were
-/// collected, which count conflicts alone; else from the hardware's counters, which also count wavefronts that had to
-/// wait for others.
+/// Share of shared-memory wavefronts that is due to conflicts, 0 to 1. Taken from the code's counters if they were
+/// collected, which count conflicts alone; otherwise from the hardware's counters, which also count wavefronts that had
+/// to wait for others.
 pub fn conflict_share(case: &Case<'_>) -> Option<f64> {
     let f = case.facts;
     let by_code = f.positive_value("shared_source_wavefronts").zip(f.get("shared_source_ideal")).map(|(all, ideal)| 1.0 - ideal / all);
@@ -19,7 +19,7 @@ pub fn conflict_share(case: &Case<'_>) -> Option<f64> {
     by_code.or_else(by_counter).map(|s| s.clamp(0.0, 1.0))
 }
 
-/// Returns true if the share is from the code's counters.
+/// Returns true if the share comes from the code's counters.
 fn by_code(case: &Case<'_>) -> bool {
     case.facts.positive_value("shared_source_wavefronts").is_some() && case.facts.get("shared_source_ideal").is_some()
 }
@@ -28,7 +28,7 @@ fn by_code(case: &Case<'_>) -> bool {
 pub fn bank_conflicts(case: &Case<'_>) -> Option<Hint> {
     let share = conflict_share(case).filter(|s| s * 100.0 >= CONFLICTS.value)?;
     let busy = case.demand.get(Unit::Shared)?;
-    // Cost of the excess wavefronts: their part of the data stage, or of the cycles of the warps that wait for it.
+    // Cost of the excess wavefronts: their share of the data stage, or of the cycles of the warps that wait for it.
     let stage = busy * share;
     let waits = case.stalls.as_ref().map_or(0.0, |s| case.active * s.summed_share(&["mio_throttle", "short_scoreboard"]) * share);
     let roof = case.demand.busiest_except(&[Unit::Shared, Unit::L1, Unit::Lsu]).map_or(1.0, |b| 1.0 - b.share);
@@ -69,14 +69,14 @@ pub fn l1_bandwidth(case: &Case<'_>) -> Option<Hint> {
     let (stake, bound) = case.next_roof(&[Unit::L1, Unit::Shared, Unit::Lsu, Unit::Issue]);
     let stake = stake * Case::binding_weight(share);
     let at = Some(if share * 100.0 >= AT_LIMIT.value { AT_LIMIT } else { MAY_LIMIT });
-    // If the number of needed sectors is unknown, unneeded sectors may be the cause.
+    // If the number of sectors needed is unknown, unneeded sectors may be the cause.
     let known = case.facts.get("l2_sectors_global").is_some() || case.facts.get("global_load_efficiency").is_some();
     let sure = if share * 100.0 >= AT_LIMIT.value && known { Sure::Certain } else { Sure::Likely };
     let hint = if shared {
         let few = conflict_share(case)
             .map_or_else(String::new, |c| format!(" ({} of its wavefronts are due to bank conflicts)", format_percent(c)));
         let known = conflict_share(case).is_some();
-        // Changes to shared memory accesses reduce only their own part of the stage, which the rest of L1 also uses.
+        // Changes to shared memory accesses reduce only their own share of the stage, which the rest of L1 also uses.
         let own = case.demand.get(Unit::Shared).unwrap_or(share);
         let headline = format!("shared memory is the limit: {} of its peak{few}", format_percent(own));
         Hint::new(Diagnosis::SharedBandwidth, stake, headline)
@@ -102,7 +102,7 @@ pub fn l1_bandwidth(case: &Case<'_>) -> Option<Hint> {
             )
             .with_confidence(if known { Sure::Certain } else { Sure::Likely })
     } else {
-        // The report lacks shared memory's part: the kernel may use tiles already.
+        // The report does not record the share of shared memory: the kernel may already use tiles.
         let tiles = case.demand.get(Unit::Shared).is_none() && !case.facts.without_shared();
         let pipe = case.demand.get(Unit::Lsu).is_some_and(|l| l >= share && case.demand.get(Unit::L1).is_none_or(|d| d < l));
         let what = if pipe { "load and store instructions are the limit: their pipe is at" } else { "L1 is the limit:" };

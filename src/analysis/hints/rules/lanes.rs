@@ -9,20 +9,20 @@ use crate::analysis::hints::unit_throughput::Unit;
 
 /// Lanes per warp on NVIDIA GPUs.
 const WARP: f64 = 32.0;
-/// Words of 4 bytes in a sector of 32 bytes.
+/// Number of 4-byte words in a 32-byte sector.
 const WORDS: f64 = 8.0;
 
 /// Lanes that a launch leaves empty.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Empty {
-    /// Share of the lanes of all warps, 0 to 1.
+    /// Share of the lanes in all warps, 0 to 1.
     pub lanes: f64,
-    /// Share of the warps that would be saved if all were full; none in a grid with fewer threads than a warp.
+    /// Share of the warps that would be saved if all were full; 0 for a grid with fewer threads than a warp.
     pub warps: f64,
 }
 
-/// Share of the lanes that blocks of `threads` threads leave empty in warps of `warp` lanes; `None` if
-/// every warp is full.
+/// Share of the lanes that blocks of `threads` threads leave empty in warps of `warp` lanes; `None` if every warp is
+/// full.
 pub fn empty_lanes(threads: f64, grid: Option<f64>, warp: f64) -> Option<Empty> {
     let (threads, warp) = (threads.round(), warp.round());
     if threads < 1.0 || warp < 1.0 || threads % warp == 0.0 {
@@ -54,10 +54,11 @@ pub fn partial_warps(case: &Case<'_>) -> Option<Hint> {
     let threads = f.positive_value("block_size")?;
     let empty = empty_lanes(threads, f.positive_value("grid_size"), WARP)?;
     let alone = case.depth() == Depth::Timeline;
-    // If all blocks run at once, a warp with full lanes takes as long: only issue slots are freed.
+    // If all blocks run at the same time, a warp with full lanes takes as long: only issue slots are freed.
     let once = f.positive_value("waves_per_sm").is_some_and(|w| w <= 1.0);
     let slots = if once { case.demand.get(Unit::Issue).unwrap_or(0.0) } else { 1.0 };
-    // Memory traffic remains, except for sectors that full warps would share: each warp with few lanes fetches its own.
+    // Memory traffic stays the same, except for sectors that full warps would share: each warp with few lanes fetches
+    // its own.
     let shared = (WARP * (1.0 - empty.lanes) / WORDS).min(1.0);
     let memory = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.get(u)).fold(0.0, f64::max) * shared;
     let work = [Unit::Fma, Unit::Fp64, Unit::Xu]
@@ -108,7 +109,7 @@ mod tests {
             (33.0, Some(64.0), 32.0, 31.0 / 64.0, 1.0 - 66.0 / 128.0),
             (1000.0, None, 32.0, 0.0234, 0.0234),
             (32.0, Some(1e6), 64.0, 0.5, 0.5),
-            // The grid has only one warp's work.
+            // The grid has work for only one warp.
             (1.0, Some(1.0), 32.0, 31.0 / 32.0, 0.0),
             (1.0, Some(8.0), 32.0, 31.0 / 32.0, 7.0 / 8.0),
         ] {
@@ -130,7 +131,7 @@ mod tests {
             ("half a warp", [("block_size", 16.0), ("grid_size", 1e6), ("waves_per_sm", 2e3)], true, (50.0, 50.0)),
             ("a warp and a half", [("block_size", 48.0), ("grid_size", 1e6), ("waves_per_sm", 2e3)], true, (25.0, 50.0)),
             ("full warps", [("block_size", 64.0), ("grid_size", 1e6), ("waves_per_sm", 2e3)], false, (0.0, 100.0)),
-            // No gain, because all warps run at once.
+            // No gain, because all warps run at the same time.
             ("one small block", [("block_size", 16.0), ("grid_size", 1.0), ("waves_per_sm", 1e-3)], false, (0.0, 100.0)),
         ] {
             let facts = Facts::from_pairs(&[&usual[..], &limits[..], &own[..]].concat());

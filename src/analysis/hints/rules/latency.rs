@@ -1,4 +1,4 @@
-//! Rules: waiting for memory, or for the previous instruction, with no unit near its peak.
+//! Rules: waiting for memory, or for the previous instruction, while no unit is near its peak.
 
 use crate::analysis::hints::after;
 use crate::analysis::hints::diagnosis::Diagnosis;
@@ -9,7 +9,7 @@ use crate::analysis::hints::rule_context::{Case, format_percent};
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 
-/// Share of its peak from which device memory counts as streaming.
+/// Share of its peak at which device memory counts as streaming.
 const STREAMS: f64 = 0.3;
 
 /// Rule for `memory-latency`.
@@ -25,7 +25,7 @@ pub fn memory_latency(case: &Case<'_>) -> Option<Hint> {
         .demand
         .busiest_unit()
         .map_or_else(String::new, |b| format!("; the busiest unit is {} at {}", b.unit.display_name(), format_percent(b.share)));
-    // Loads of a stream can be in flight until device memory is the limit; chains of addresses and cache hits may have
+    // Loads in a stream can be in flight until device memory is the limit; address chains and cache hits may have
     // nothing left to gain.
     let streams = case.demand.busiest_unit().is_some_and(|b| b.unit == Unit::Dram && b.share >= STREAMS);
     let relief = DemandReduction::bound_only();

@@ -1,4 +1,4 @@
-//! Rule: local memory, for register spills or for arrays that registers cannot hold.
+//! Rule: local memory used for register spills or for arrays that do not fit in registers.
 
 use crate::analysis::hints::after;
 use crate::analysis::hints::diagnosis::Diagnosis;
@@ -8,7 +8,7 @@ use crate::analysis::hints::rule_context::{Case, format_percent};
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 
-/// Share of the local accesses below which spills are not worth a word.
+/// Share of the local accesses below which spills are not worth mentioning.
 const FEW: f64 = 0.01;
 
 /// Rule for `register-spilling` or `local-memory-traffic`.
@@ -16,7 +16,7 @@ pub fn local_memory(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let instructions = || Some(f.get("local_loads")? + f.get("local_stores").unwrap_or(0.0));
     let requests = f.positive_value("local_requests").or_else(instructions).filter(|r| *r > 0.0)?;
-    // Share of the accesses that go to L1: by requests or by sectors of the code's counters, the larger one.
+    // Share of the accesses that go to L1: by requests or by sectors in the code's counters, whichever is larger.
     let sectors = f.positive_value("l2_sectors_local").zip(f.get("l2_sectors_global")).map(|(l, g)| l / (l + g));
     let by_requests = f.get("global_requests").map(|g| requests / (requests + g));
     let share = by_requests.or(sectors)?.max(sectors.unwrap_or(0.0));
@@ -25,12 +25,12 @@ pub fn local_memory(case: &Case<'_>) -> Option<Hint> {
     }
     let get = |u| case.demand.get(u).unwrap_or(0.0);
     let l1 = (get(Unit::L1) - get(Unit::Shared)).max(0.0);
-    // L2 and device memory are not counted by kind: their local part is at most L1's local part.
+    // L2 and device memory traffic is not counted by kind: the local share there is at most L1's local share.
     let units = [(Unit::L1, l1 * share), (Unit::L2, get(Unit::L2) * share), (Unit::Dram, get(Unit::Dram) * share)];
     let (unit, busy) = units.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let waits = case.stalls.as_ref().map_or(0.0, |s| case.waiting_gain(s.summed_share(&["long_scoreboard", "lg_throttle"]) * share));
     let stake = busy.max(waits);
-    // Between the work alone, and the time without the measured cost of local accesses.
+    // Between the work alone and the time without the measured cost of local accesses.
     let relief =
         DemandReduction::bound_only().with_left(Unit::Dram, after::useful_dram_share(case).map_or(0.0, |u| u / get(Unit::Dram).max(1e-6)));
     let work = 1.0 - after::predict_gain(&relief, case).at_most;
@@ -40,7 +40,7 @@ pub fn local_memory(case: &Case<'_>) -> Option<Hint> {
     } else {
         format!("the part of the waiting for memory that is local: {}", format_percent(share))
     };
-    // Since ncu 2025.1, the code marks accesses that are spills.
+    // Since ncu 2025.1, the code's counters mark accesses that are spills.
     let spilled = f.get("local_spill_requests").or_else(|| f.get("local_spill_instructions"));
     let part = spilled.map(|s| (s / requests).clamp(0.0, 1.0));
     let registers = f.get("registers_per_thread");
@@ -48,7 +48,8 @@ pub fn local_memory(case: &Case<'_>) -> Option<Hint> {
     let (id, sure) = match part {
         Some(p) if p >= 0.5 => (Diagnosis::Spilling, Sure::Certain),
         Some(_) => (Diagnosis::LocalMemory, Sure::Certain),
-        // Older reports lack this: at the maximum number of registers of a thread, spilling is the usual reason.
+        // Older reports do not record this: if threads use the maximum number of registers, spilling is the usual
+        // reason.
         None if capped => (Diagnosis::Spilling, Sure::Likely),
         None => (Diagnosis::LocalMemory, Sure::Likely),
     };

@@ -1,4 +1,4 @@
-//! Device memory or L2 as the limit.
+//! Rule: device memory or L2 as the limit.
 
 use crate::analysis::hints::bottleneck::{Bottleneck, find_bottleneck};
 use crate::analysis::hints::diagnosis::Diagnosis;
@@ -9,7 +9,7 @@ use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 use crate::analysis::metric::human_number;
 
-/// `dram-bandwidth-bound` (healthy near the peak) or `l2-bandwidth-bound`.
+/// Rule for `dram-bandwidth-bound` (healthy near the peak) or `l2-bandwidth-bound`.
 pub fn memory_bandwidth(case: &Case<'_>) -> Option<Hint> {
     match find_bottleneck(case)? {
         Bottleneck::Dram(share) => Some(dram_bandwidth(case, share)),
@@ -26,7 +26,7 @@ fn dram_bandwidth(case: &Case<'_>, share: f64) -> Hint {
     // Switching between reads and writes costs time, which lowers the attainable peak.
     let limit = if case.facts.has_mixed_traffic() { MIXED } else { AT_LIMIT };
     let near = share * 100.0 >= limit.value;
-    // A kernel only counts as healthy if its traffic is known to be useful.
+    // A kernel counts as healthy only if its traffic is known to be useful.
     let useful =
         ["l2_sectors_global", "global_load_efficiency", "global_load_sectors_per_request"].iter().any(|i| case.facts.get(i).is_some());
     let headline = if near && useful {
@@ -34,7 +34,7 @@ fn dram_bandwidth(case: &Case<'_>, share: f64) -> Hint {
     } else {
         format!("device memory is the busiest unit, at {} of its peak{rate}", format_percent(share))
     };
-    // The remedy is to move fewer bytes, and perhaps every byte is avoidable.
+    // The remedy is to move fewer bytes, and every byte may be avoidable.
     let relief = DemandReduction::bound_only().without_units(&[Unit::Dram]);
     let hint = Hint::new(Diagnosis::DramBandwidth, (1.0 - share / ATTAINABLE).max(0.0) * Case::binding_weight(share), headline)
         .with_gain_basis(format!(
@@ -91,7 +91,7 @@ fn l2_bandwidth(case: &Case<'_>, share: f64) -> Hint {
         "use each sector whole: 128-bit loads, neighbours to neighbouring threads",
     ])
     .with_confirmation(&["MemoryWorkloadAnalysis_Tables", "SourceCounters"], true, "which loads cause the traffic");
-    // If the number of needed sectors is unknown, unneeded sectors may be the cause.
+    // If the number of sectors needed is unknown, unneeded sectors may be the cause.
     let known = case.facts.get("l2_sectors_global").is_some() || case.facts.get("global_load_efficiency").is_some();
     hint.with_confidence(if share * 100.0 >= AT_LIMIT.value && known { Sure::Certain } else { Sure::Likely })
 }

@@ -1,4 +1,4 @@
-//! Rules of the hints. A new one needs a file and a row in [`RULES`].
+//! Rules for the hints. A new rule needs a file and a row in [`RULES`].
 
 mod atomics;
 mod barriers;
@@ -19,7 +19,7 @@ mod tensor;
 use super::hint::Hint;
 use super::rule_context::Case;
 
-/// A rule: evaluates one kernel and returns a hint, or nothing. A metric that was not collected must never trigger it.
+/// A rule: evaluates one kernel and may return a hint. A metric that was not collected must never trigger it.
 pub type Rule = fn(&Case<'_>) -> Option<Hint>;
 
 pub static RULES: &[Rule] = &[

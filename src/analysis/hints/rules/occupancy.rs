@@ -1,4 +1,4 @@
-//! Rule: one resource limits the occupancy, which costs time.
+//! Rule: one resource limits occupancy, which costs time.
 
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, LEAST, Sure};
@@ -8,7 +8,7 @@ use crate::analysis::hints::rule_context::{Case, discount_note, format_percent};
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 
-/// Resources by the concept of their limit; of equal limits the first is reported.
+/// Resources, by the concept for their limit; if limits are equal, the first one is reported.
 const LIMITS: [(&str, Diagnosis, &str); 5] = [
     ("occupancy_limit_registers", Diagnosis::OccupancyRegisters, "registers"),
     ("occupancy_limit_shared_mem", Diagnosis::OccupancyShared, "shared memory"),
@@ -22,27 +22,28 @@ pub fn limited_occupancy(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let percent = f.get("theoretical_occupancy").filter(|o| *o > 0.0 && *o < OCCUPANCY.value)?;
     let theory = percent / 100.0;
-    // A block without shared memory needs only the driver's reserve. The driver sizes the carve-out for that, so it is
+    // A block without shared memory needs only the driver's reserve. The driver sizes the carveout for that, so it is
     // not a real limit.
     let real = |id: Diagnosis| id != Diagnosis::OccupancyShared || !f.without_shared();
     let known = LIMITS.iter().filter(|l| real(l.1)).filter_map(|l| Some((l, f.positive_value(l.0)?)));
     let (&(limit, id, word), blocks) = known.reduce(|a, b| if b.1 < a.1 { b } else { a })?;
-    // With less than a wave, all blocks are already on the SMs and cannot use more room.
+    // With less than one wave, all blocks are already on the SMs and cannot use more room.
     let waves = f.positive_value("waves_per_sm")?;
-    // A grid that fills the SMs exactly was sized to fit, and would be larger with more room.
+    // A grid that fills the SMs exactly was sized to fit, and would grow with more room.
     let fits = (waves - 1.0).abs() < 0.01;
     if waves <= 1.0 && !fits {
         return None;
     }
-    // A timeline contains the limit, but not its cost.
+    // A timeline contains the limit but not its cost.
     let alone = case.depth() == Depth::Timeline;
     let waves = if fits { f64::INFINITY } else { waves };
-    // One resource can have two limits: the next limit of another resource bounds the gain from raising this one.
-    // Larger blocks also need fewer barriers for the same warps.
+    // One resource can have two limits: the next limit of a different resource bounds the gain from raising this one.
+    // Larger blocks also need fewer barriers for the same number of warps.
     let apart = |other: Diagnosis| other != id && !(id == Diagnosis::OccupancyBlock && other == Diagnosis::OccupancyBarriers);
     let next = LIMITS.iter().filter(|l| apart(l.1) && real(l.1)).filter_map(|l| f.positive_value(l.0)).fold(f64::INFINITY, f64::min);
     let room = if next.is_finite() { (blocks / next).max(theory) } else { theory };
-    // By Little's law the rate grows with the warps, at most until the next resource, the grid, or a unit is the limit.
+    // By Little's law, the rate grows with the number of warps, at most until the next resource, the grid, or a unit is
+    // the limit.
     let warps = theory.max(1.0 / waves).max(room.min(1.0));
     let stake = case.active * (1.0 - warps).min(1.0 - case.peak()).max(0.0) * case.waiting_counts();
     // If a warp is ready in most cycles, more warps do not help.
@@ -90,8 +91,8 @@ pub fn limited_occupancy(case: &Case<'_>) -> Option<Hint> {
         _ => stake,
     };
     let sure = if alone { Sure::Possible } else { sure };
-    // Same work with more warps: the time falls in proportion by Little's law, or less if something else
-    // slows them down.
+    // The same work with more warps: by Little's law, the time drops in proportion, or less if something else slows
+    // them down.
     let relief = if alone { DemandReduction::bound_only() } else { DemandReduction::bound_only().with_time(0.9 * (1.0 - stake), 1.5) };
     let bound = if alone {
         "only counters can tell whether it costs anything; listed because it limits the launch".to_owned()

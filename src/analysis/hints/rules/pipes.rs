@@ -1,4 +1,4 @@
-//! Arithmetic pipes at their limit.
+//! Rules: arithmetic pipes at their limit.
 
 use crate::analysis::hints::bottleneck::{Bottleneck, find_bottleneck};
 use crate::analysis::hints::diagnosis::Diagnosis;
@@ -33,7 +33,7 @@ pub fn busy_pipe(case: &Case<'_>) -> Option<Hint> {
     Some(hint)
 }
 
-/// Marks the hint as healthy near the roof, if the activity of the lanes was measured.
+/// Marks the hint as healthy if the kernel is near the roof and the activity of the lanes was measured.
 fn mark_healthy(case: &Case<'_>, hint: Hint, share: f64) -> Hint {
     match case.facts.threads_per_instruction() {
         Some(_) if share * 100.0 >= AT_LIMIT.value && case.demand.get(Unit::Sm).is_none() => Hint { severity: Severity::Healthy, ..hint },
@@ -49,12 +49,12 @@ fn float_part(case: &Case<'_>) -> Option<f64> {
     Some((work / rate / pipe).clamp(0.0, 1.0))
 }
 
-/// Returns true if integer and logic instructions fill the pipes of a kernel that computes with floats,
-/// or that divides.
+/// Returns true if integer and logic instructions fill the pipes although the kernel computes with floats, or if it
+/// divides integers.
 fn is_integer_bound(case: &Case<'_>, unit: Unit) -> bool {
     let f = case.facts;
     let any_float = ["fp32_instructions", "fp64_instructions", "fp16_instructions"].iter().any(|i| f.positive_value(i).is_some());
-    // Integer divisions use the reciprocal of the XU pipe, which other integer code does not.
+    // Integer divisions use the reciprocal on the XU pipe, which other integer code does not.
     let xu = case.demand.get(Unit::Xu).unwrap_or(0.0);
     let floats_known = f.get("fp32_instructions").is_some();
     let divides = floats_known && !any_float && xu >= 0.05;
@@ -63,8 +63,8 @@ fn is_integer_bound(case: &Case<'_>, unit: Unit) -> bool {
         Unit::Fma | Unit::Issue => float_part(case).is_some_and(|p| p < 0.5),
         _ => false,
     };
-    // The last steps of a division are integer multiply-adds with a few floats; so few floats are not the
-    // purpose of a kernel.
+    // The last steps of a division are integer multiply-adds with a few floats; so few floats are not a kernel's
+    // purpose.
     let few_floats = float_part(case).is_some_and(|p| p < 0.5);
     busy_with_integers && (divides || any_float || xu >= 0.05 && few_floats)
 }
@@ -127,7 +127,7 @@ fn alu_bound(case: &Case<'_>, unit: Unit, share: f64) -> Hint {
 
 fn fp64_bound(case: &Case<'_>, share: f64) -> Hint {
     let f = case.facts;
-    // The same work in FP32 takes less time by the ratio of the rates: 1/2 on data-centre chips, 1/32 or 1/64 on
+    // The same work in FP32 takes less time by the ratio of the rates: 1/2 on data-center chips, 1/32 or 1/64 on
     // others.
     let ratio = f.positive_value("fp64_rate").zip(f.positive_value("fp32_rate")).map(|(d, s)| d / s);
     let others = case.demand.busiest_except(&[Unit::Fp64, Unit::Issue]).map_or(0.0, |b| b.share);
@@ -201,7 +201,7 @@ fn tensor_bound(case: &Case<'_>, share: f64) -> Hint {
     ])
     .with_confirmation(&["ComputeWorkloadAnalysis", "InstructionStats"], false, "which tensor instructions it uses");
     if case.facts.get("tensor_instructions_gmma") == Some(0.0) {
-        // Measured: `mma.sync` reaches 2730.7 of wgmma's 4096 operations per SM and cycle on Hopper.
+        // Measured: `mma.sync` achieves 2730.7 of wgmma's 4096 operations per SM and cycle on Hopper.
         hint.actions.insert(0, "use wgmma: mma.sync reaches only two thirds of the peak on Hopper".to_owned());
     }
     let near = share * 100.0 >= AT_LIMIT.value;

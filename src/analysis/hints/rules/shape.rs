@@ -1,4 +1,4 @@
-//! Rules: SMs without work, because of too few blocks, a last wave that is mostly empty, or blocks of unequal length.
+//! Rules: SMs without work, because of too few blocks, a mostly empty last wave, or blocks of unequal length.
 
 use crate::analysis::hints::after;
 use crate::analysis::hints::diagnosis::Diagnosis;
@@ -8,18 +8,18 @@ use crate::analysis::hints::rule_context::{Case, discount_note, format_percent};
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Demand;
 
-/// Average share of the fillable warp slots that were empty, 0 to 1: idle SMs, and SMs whose warps had ended. Only the
-/// excess over the ten points counts that NVIDIA's `AchievedOccupancy.py` allows for blocks that come and go.
+/// Average share of the available warp slots that were empty, 0 to 1: idle SMs, and SMs whose warps had ended. Counts
+/// only the excess over the ten points that NVIDIA's `AchievedOccupancy.py` allows for blocks starting and ending.
 fn idle_slots(case: &Case<'_>) -> Option<f64> {
     let f = case.facts;
-    // Without the cycles of the SMs, only the achieved occupancy is known.
+    // Without the SMs' cycles, only the achieved occupancy is known.
     let active = f.active_share().or_else(|| f.get("achieved_occupancy").map(|_| 1.0))?;
     let expected = f.share("theoretical_occupancy").map(|t| t * f.positive_value("waves_per_sm").unwrap_or(1.0).min(1.0));
     let filled = match (f.share("achieved_occupancy"), expected.filter(|e| *e > 0.0)) {
         (Some(achieved), Some(expected)) if (expected - achieved) * 100.0 > OCCUPANCY_GAP.value => (achieved / expected).min(1.0),
         _ => 1.0,
     };
-    // Slots are also idle while the kernel starts and ends, which we subtract.
+    // Slots are also idle while the kernel starts and ends; we subtract this.
     let ends = f.positive_value("sm_active_max").zip(f.positive_value("elapsed_cycles")).map(|(most, all)| (1.0 - most / all).max(0.0));
     let fixed = f.duration_ns().map_or(0.0, |ns| EMPTY_KERNEL_NS / ns).max(ends.unwrap_or(0.0));
     Some((1.0 - active * filled - fixed).max(0.0))
@@ -41,9 +41,9 @@ pub fn small_grid(case: &Case<'_>) -> Option<Hint> {
     // SMs without a block are idle. On the other SMs, more warps would hide more latency, until a unit is the limit.
     let filled = if few { (blocks / sms).min(waves.unwrap_or(1.0)) } else { waves.unwrap_or(1.0) };
     let measured = case.facts.active_share();
-    // SMs without a block are a certain loss; latency that more warps on the other SMs would hide counts like waiting.
+    // SMs without a block are a certain loss; latency that more warps would hide on the other SMs counts like waiting.
     let empty = if few { 1.0 - blocks / sms } else { 0.0 };
-    // Atomics on one address do not get faster with more warps.
+    // More warps do not speed up atomics on a single address.
     let slice = ["l2_atomic_max", "l2_tag_max"].iter().filter_map(|i| f.share(i)).fold(case.peak(), f64::max);
     let hidden = (case.active.min(1.0 - empty) * (1.0 - (filled / (1.0 - empty)).max(slice))).max(0.0) * Demand::waiting_counts(slice);
     let stake = (empty + hidden).min(1.0 - case.demand.peak_share());
@@ -54,7 +54,8 @@ pub fn small_grid(case: &Case<'_>) -> Option<Hint> {
         format!("only {}{wave}; the SMs could hold {:.0} times as many", format_blocks(blocks), 1.0 / filled)
     };
     let sure = if few && measured.is_some() { Sure::Certain } else { Sure::Likely };
-    // With blocks for all SMs, at worst each is as fast as the few are now, at best the next unit is the limit.
+    // If all SMs have blocks, at worst each is as fast as those that have blocks now; at best, the next unit is the
+    // limit.
     let relief = DemandReduction::bound_only();
     let relief = if few && empty >= 0.3 {
         let best = after::next(&relief, case).max(0.8 * (1.0 - empty));
@@ -92,7 +93,7 @@ pub fn small_grid(case: &Case<'_>) -> Option<Hint> {
     )
 }
 
-/// Maximum share of the time that a last wave costs, 0 to 1, if all blocks have the same duration.
+/// Maximum share of the time that the last wave costs, 0 to 1, if all blocks have the same duration.
 fn tail_theory(waves: f64) -> f64 {
     if waves <= 1.0 || waves.fract() < 1e-6 { 0.0 } else { 1.0 - waves / waves.ceil() }
 }
@@ -102,7 +103,7 @@ pub fn tail_effect(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let waves = f.positive_value("waves_per_sm").filter(|w| *w > 1.0 && w.floor() <= TAIL_WAVES)?;
     let theory = tail_theory(waves);
-    // Blocks that took longer fill the gap: the measured idle slots bound the cost of the tail.
+    // Blocks that took longer fill the gap, so the measured idle slots bound the cost of the tail.
     let measured = idle_slots(case);
     let stake = measured.map_or(theory, |m| m.min(theory)).min(1.0 - case.demand.peak_share());
     if stake < 0.02 {
@@ -159,7 +160,7 @@ pub fn workload_imbalance(case: &Case<'_>) -> Option<Hint> {
     let waves = f.positive_value("waves_per_sm");
     let grid = f.blocks_per_sm().map_or(0.0, |b| (1.0 - b).max(0.0));
     let tail = waves.map_or(0.0, tail_theory);
-    // Over many waves long and short blocks even out: the remaining empty slots are mostly between blocks.
+    // Over many waves, long and short blocks even out: the remaining empty slots are mostly between blocks.
     let many = waves.is_some_and(|w| w > TAIL_WAVES);
     let rest = (idle - grid - tail).max(0.0) * if many { 0.5 } else { 1.0 };
     let stake = rest.min(1.0 - case.demand.peak_share()) * Demand::waiting_counts(case.demand.peak_share());
@@ -168,7 +169,7 @@ pub fn workload_imbalance(case: &Case<'_>) -> Option<Hint> {
     let sms = spread
         .filter(|s| *s < 0.8 && *s > 0.0)
         .map_or_else(String::new, |s| format!("; the least busy SM worked {} as long as the busiest", format_percent(s)));
-    // The figures of the sentence are those of the evidence.
+    // Use the same figures in the sentence as in the evidence.
     let headline = match f.share("achieved_occupancy").zip(f.share("theoretical_occupancy")) {
         Some((achieved, theory)) if theory - achieved > 0.005 => format!(
             "achieved occupancy is {} of a theoretical {}, averaged over the kernel{sms}",

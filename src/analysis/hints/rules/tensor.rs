@@ -7,11 +7,11 @@ use crate::analysis::hints::rule_context::{Case, format_percent};
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 
-/// Share of its peak from which FP16 arithmetic counts as work: a few HFMA2 only load constants. NVIDIA's
-/// `HighPipeUtilization.py` calls a pipe below 20 % little used.
+/// Share of its peak at which FP16 arithmetic counts as work: a few HFMA2 only load constants. NVIDIA's
+/// `HighPipeUtilization.py` considers a pipe below 20 % little used.
 const WORK: f64 = 0.2;
-/// Floating-point operations per byte of device memory that prove reuse of data, as in a matrix product: an elementwise
-/// kernel or a sum does about one per value that it loads, which is at most 0.5 per byte in FP16.
+/// Floating-point operations per byte of device memory that prove data reuse, as in a matrix product: an elementwise
+/// kernel or a sum does about one per value loaded, which is at most 0.5 per byte in FP16.
 const REUSE: f64 = 8.0;
 
 /// Rule for `no-tensor-cores`.
@@ -21,7 +21,7 @@ pub fn unused_tensor_cores(case: &Case<'_>) -> Option<Hint> {
     let matrix = f.get("tensor_mma").filter(|m| *m < 0.5)?;
     let rate = f.positive_value("fp32_rate")?;
     let single = f.get("fp32_instructions")? / rate;
-    // Use the threads' instructions if they were counted, else the pipe's utilization.
+    // Use the threads' instructions if they were counted, otherwise the pipe's utilization.
     let half = f.get("fp16_instructions").map(|h| h / rate).or_else(|| case.demand.get(Unit::Fp16))?;
     if half < WORK || half < single {
         return None;
@@ -37,8 +37,8 @@ pub fn unused_tensor_cores(case: &Case<'_>) -> Option<Hint> {
     }
     let far = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.find_unit(u)).max_by(|a, b| a.share.total_cmp(&b.share));
     let stake = (1.0 - far.map_or(0.0, |b| b.share)) * busy;
-    // A fragment of 16 x 16 is read once where threads with tiles of 4 x 4 read four times; bytes from
-    // further away remain.
+    // A 16 x 16 fragment is read once, whereas threads with 4 x 4 tiles read it four times; bytes from further away
+    // remain.
     let far_from = far.map_or(0.0, |b| b.share);
     let near = [Unit::L1, Unit::Shared].into_iter().filter_map(|u| case.demand.get(u)).fold(far_from, f64::max);
     let relief =

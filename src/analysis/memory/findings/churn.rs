@@ -1,22 +1,22 @@
-//! Repeated requests of memory from the driver.
+//! Memory that is repeatedly requested from the driver.
 
 use super::Case;
 use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
 use crate::model::{Bytes, MemoryLevel, units};
 
-/// Minimum number of frees, and of later allocations: fewer are set-up or the end.
+/// Minimum number of frees, and of later allocations; fewer belong to setup or shutdown.
 const OFTEN: usize = 8;
-/// Minimum size of the repeated requests, as a share of the maximum held.
+/// Minimum total size of the repeated requests, as a share of the maximum held.
 const AGAIN: f64 = 0.1;
 
 const CUDA_POOL: &str = "Allocate once and reuse, or allocate from a pool (cudaMallocAsync, RMM): cudaFree waits for the GPU.";
 const HIP_POOL: &str = "Allocate once and reuse, or allocate from a pool (hipMallocAsync): hipFree waits for the GPU.";
 
-/// Detects memory that is given back to the driver and requested again.
+/// Detects memory that is returned to the driver and requested again.
 pub fn find_churn(case: &Case<'_>) -> Option<MemoryFinding> {
     let ledger = &case.of.ledger;
     let asked = &ledger.asked;
-    // Before the allocator refuses a request, it gives back all free segments.
+    // The allocator returns all free segments before it refuses a request.
     let mut refusals: Vec<i64> = super::refused::refused_requests(case).map(|r| r.time).collect();
     refusals.sort_unstable();
     let mut until = i64::MAX;
@@ -56,7 +56,7 @@ pub fn find_churn(case: &Case<'_>) -> Option<MemoryFinding> {
     let rate = (seconds > 0.0 && ledger.timed).then(|| asked.len() as f64 / seconds);
     let finding = MemoryFinding::new(
         MemoryVerdict::Churn,
-        // Requesting all memory a second time counts as much as wasting half of it.
+        // Requesting all memory a second time counts the same as wasting half of it.
         share / (share + 1.0),
         format!(
             "{who}: {} after {}{step}, {} in all",

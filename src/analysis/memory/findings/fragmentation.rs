@@ -8,30 +8,32 @@ use crate::analysis::triage::text::format_percent;
 use crate::model::Bytes;
 use rustc_hash::FxHashSet;
 
-/// Share of the allocator's memory that is free between blocks in use.
+/// Minimum share of the allocator's memory that is free between blocks in use.
 const SPLIT: f64 = 0.25;
-/// Minimum number of pieces: fewer are the remainders of a few segments.
+/// Minimum number of pieces; fewer are the remainders of a few segments.
 const PIECES: u64 = 4;
 /// Minimum number and bytes of gaps between blocks in use, for a program with less than [`LEAST`] free in pieces.
 const GAPS: u64 = 8;
 const LEAST_BETWEEN: u64 = 16 << 20;
-/// Share of the allocator's peak that it requested while as much was free, and that the program never needed at once.
+/// Minimum share of the allocator's peak that it requested although as much was free, and that the program never needed
+/// at the same time.
 const WASTE: f64 = 0.28;
 
-/// Returns true if the free memory between blocks in use is in many pieces: one large block is a reserve, and every
-/// program has remainders of a few segments. In a small program, only gaps with blocks in use on both sides count.
+/// Returns true if the free memory between blocks in use is split into many pieces: one large block is a reserve, and
+/// every program has remainders of a few segments. In a small program, only gaps with blocks in use on both sides
+/// count.
 fn is_scattered(free: &Free, reserved: u64) -> bool {
     let many = free.pieces >= PIECES && free.largest_piece <= free.split / 2;
     let gaps = free.gaps >= GAPS && free.between >= LEAST_BETWEEN && free.between as f64 >= SPLIT * reserved as f64;
     many && (free.split >= LEAST || gaps)
 }
 
-/// Detects free memory that is in pieces.
+/// Detects fragmented free memory.
 pub fn find_fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
     let ledger = &case.of.ledger;
     let (peak, free) = (case.of.reserved_peak?, case.of.free);
     let reserved = case.of.reserved.unwrap_or(peak);
-    // Bytes requested from the driver although the allocator held as much free memory.
+    // Bytes requested from the driver although the allocator held enough free memory.
     let (mut held, mut forced) = (i64::try_from(ledger.reserved.first().map_or(0, |r| r.1)).unwrap_or(i64::MAX), 0_i64);
     let pooled: FxHashSet<u64> = device_segments(case.profile, ledger.device).filter(|s| s.pool != (0, 0)).map(|s| s.address).collect();
     // Free memory in private pools cannot serve other requests.
@@ -49,7 +51,7 @@ pub fn find_fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
     let split = free.map_or(0, |f| f.split);
     let (split_share, waste_share) = (split as f64 / reserved.max(1) as f64, waste as f64 / peak.max(1) as f64);
     let in_pieces = split_share >= SPLIT && free.is_some_and(|f| is_scattered(&f, reserved));
-    // If the device itself had room, the pieces are the cause only if they contain much of the memory held.
+    // If the device itself had room, the pieces are the cause only if they make up a large share of the memory held.
     let stopped =
         largest_refusals(case).into_iter().map(|r| refusal_room(case, r)).find(|r| r.in_pieces() && (in_pieces || !r.on_device()));
     let wasted = waste_share >= WASTE && waste >= LEAST;
@@ -83,7 +85,7 @@ pub fn find_fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
     let mut finding = MemoryFinding::new(MemoryVerdict::Fragmentation, stake, headline)
         .with_number("held by the allocator at the end", reserved as f64, "byte")
         .with_number("allocated at the end", ledger.bytes_at_end() as f64, "byte");
-    // Only show a threshold that was reached.
+    // Show a threshold only if it was reached.
     let (between, forced) = ("free between blocks in use, of what is held", "asked for although as much was free, of the most held");
     finding = if in_pieces {
         finding.with_judged_number(between, split_share * 100.0, "%", ("≥", SPLIT * 100.0))
@@ -111,7 +113,7 @@ pub fn find_fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
             "Allocate what stays first, and reuse buffers.",
         ]
     };
-    // Sites that hold the blocks in between.
+    // Sites that hold the blocks between the free pieces.
     let holders = case.by_site(ledger.lives.iter().filter(|l| l.is_kept()));
     Some(finding.with_sites(holders, ledger.span().map(|s| s.1)).with_actions(actions))
 }

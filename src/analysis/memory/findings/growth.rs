@@ -1,4 +1,4 @@
-//! Memory that stays allocated, step after step.
+//! Memory that accumulates step after step.
 
 use super::Case;
 use crate::analysis::memory::category::{Categories, Category};
@@ -10,26 +10,26 @@ use crate::model::api_call::NONE;
 use crate::model::{Bytes, units};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Minimum number of steps, excluding the first, whose allocations may rightly stay.
+/// Minimum number of steps, not counting the first, whose allocations may legitimately stay.
 const LEAST_STEPS: usize = 3;
-/// Minimum share of steps that hold more than the previous one.
+/// Minimum share of steps that hold more than the previous step.
 const RISING: f64 = 0.75;
-/// Minimum growth per step, as a share of the peak, and its limit in bytes.
+/// Minimum growth per step, as a share of the peak, and the upper limit of this minimum in bytes.
 const STAYS: f64 = 0.001;
 const STAYS_BYTES: f64 = 1_048_576.0;
-/// Growth per step that is always accepted, bytes, such as a loss or a metric.
+/// Growth per step that is always accepted, bytes, e.g. a loss or a metric.
 const TRIFLE: f64 = 65_536.0;
-/// Minimum share of the growth that is held to the end.
+/// Minimum share of the growth that is still held at the end.
 const KEPT: f64 = 0.5;
-/// Share of flat steps at the end from which the growth has ended: anything that grew before is full now.
+/// Share of flat steps at the end at which the growth is considered over: anything that grew before is now full.
 const FLAT: f64 = 0.1;
-/// Without steps: minimum number of kept allocations of one size by one site.
+/// Without steps: minimum number of allocations of one size that a site must keep.
 const REPEATS: usize = 8;
-/// Minimum share of these allocations of all growth (`MOST`), and of the memory held at the end (`OUTRANKS_HEALTHY`).
+/// Minimum share of these allocations in all growth (`MOST`), and in the memory held at the end (`OUTRANKS_HEALTHY`).
 const MOST: f64 = 0.6;
 const OUTRANKS_HEALTHY: f64 = 0.1;
 
-/// Detects memory that grows with each step or, without steps, by one site.
+/// Detects memory that grows with each step or, if there are no steps, that one site accumulates.
 pub fn find_growth(case: &Case<'_>) -> Option<MemoryFinding> {
     by_steps(case).or_else(|| by_site(case))
 }
@@ -52,7 +52,8 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
     }
     let lows: Vec<f64> = counted.iter().map(|s| s.valley as f64).collect();
     let rising = lows.windows(2).filter(|w| w[1] > w[0]).count() as f64 / (lows.len() - 1) as f64;
-    // Theil–Sen: the median of the slopes between all pairs; with very many steps, between pairs that are far apart.
+    // Theil–Sen: the median of the slopes between all pairs; with very many steps, only between pairs that are far
+    // apart.
     let half = lows.len() / 2;
     let slopes = if lows.len() > 512 {
         (0..lows.len() - half).map(|i| (lows[i + half] - lows[i]) / half as f64).collect()
@@ -79,7 +80,8 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
     }
     let grown = slope * counted.len() as f64;
     let kept: u64 = ledger.lives.iter().filter(stays).map(|l| l.bytes).fold(0, u64::saturating_add);
-    // Memory that is freed before the end was in use and does not stay, such as the activations of successive layers.
+    // Memory that is freed before the end was in use and does not accumulate, such as the activations of successive
+    // layers.
     if (kept as f64) < KEPT * grown {
         return None;
     }
@@ -123,7 +125,7 @@ fn by_site(case: &Case<'_>) -> Option<MemoryFinding> {
     }
     let grown = ledger.bytes_at_end().checked_sub(ledger.before)?;
     let mut found: FxHashMap<(u32, u64), Vec<i64>> = FxHashMap::default();
-    // Loading a model, or recording within a forward pass, rightly keeps allocations.
+    // Loading a model, or recording only a part of a forward pass, legitimately keeps allocations.
     let categories = Categories::new(case.sites, ledger, &case.of.steps);
     let meant = |l: &Life| !matches!(categories.classify_life(l), Category::Temporary | Category::Other);
     for life in ledger.lives.iter().filter(|l| l.is_kept() && l.start != NONE && !(meant(l) && l.stack != NONE)) {

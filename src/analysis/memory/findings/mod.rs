@@ -1,5 +1,6 @@
 //! Rules for memory findings. A new rule needs a file here and a row below. Thresholds are our own, chosen so that a
-//! training step, a forward pass and a snapshot between steps have no findings; each threshold is in the evidence.
+//! training step, a forward pass and a snapshot between steps produce no findings; each threshold is included in the
+//! evidence.
 
 mod churn;
 mod fragmentation;
@@ -28,7 +29,7 @@ type Rule = fn(&Case<'_>) -> Option<MemoryFinding>;
 static RULES: &[Rule] =
     &[refused::out_of_memory, fragmentation::find_fragmentation, growth::find_growth, peak::find_peak, churn::find_churn];
 
-/// Minimum bytes for findings on fragments and peaks: the allocator's own segments have 2 and 20 MiB.
+/// Minimum size for findings about fragments and peaks: the allocator's own segments have 2 and 20 MiB.
 const LEAST: u64 = 64 << 20;
 
 /// Runs all rules; the most important findings come first.
@@ -51,7 +52,7 @@ impl Case<'_> {
         out
     }
 
-    /// Name of a site in a sentence.
+    /// Name of a site for use in a sentence.
     fn site_name(&self, site: u32) -> String {
         if site == NONE {
             return "code without a stack".to_owned();
@@ -59,7 +60,7 @@ impl Case<'_> {
         self.sites.get(site).map_or_else(String::new, Site::summary_line)
     }
 
-    /// Phrase with the first named site.
+    /// Phrase that names the first known site.
     fn main_site_phrase(&self, sites: &[(u32, u64)]) -> String {
         sites.iter().find(|s| s.0 != NONE).map_or_else(String::new, |s| format!(", mostly by {}", self.site_name(s.0)))
     }

@@ -1,4 +1,4 @@
-//! Memory peaks far above the level of the remaining time.
+//! Memory peaks far above the usual level.
 
 use super::{Case, LEAST};
 use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
@@ -8,29 +8,29 @@ use crate::model::api_call::NONE;
 use crate::model::{Bytes, MemoryLevel};
 use rustc_hash::FxHashMap;
 
-/// Minimum share by which the peak is lower without one site.
+/// Minimum share by which the peak would be lower without a site.
 const LOWER: f64 = 0.25;
-/// Maximum time for which memory counts as briefly held, as a share of a step or, without steps, of the report.
+/// Maximum time for memory to count as briefly held, as a share of a step or, without steps, of the report.
 const BRIEF: f64 = 0.25;
-/// Memory above this share of the peak for more than half of the time is the usual level, not a peak.
+/// If memory is above this share of the peak for more than half of the time, it is the usual level, not a peak.
 const USUAL: f64 = 0.75;
 /// Minimum average size of blocks that are held longer, as a share of the peak.
 const LARGE: f64 = 0.1;
-/// Maximum share of all allocations and frees between those of a block that is freed at once, and the minimum number of
-/// events for this test.
+/// Maximum number of events between allocating and freeing a block that counts as freed at once, as a share of all
+/// events, and minimum number of events for this test.
 const AT_ONCE: f64 = 0.05;
 const FOR_AT_ONCE: usize = 16;
-/// Maximum number of sites tried.
+/// Maximum number of sites to try.
 const TRIED: usize = 8;
 
 /// A site, with the block size if the site is unknown or the block is large.
 type Key = (u32, u64);
 
-/// Detects a peak caused by few or brief allocations of one site.
+/// Detects a peak caused by a few large or brief allocations at one site.
 pub fn find_peak(case: &Case<'_>) -> Option<MemoryFinding> {
     let ledger = &case.of.ledger;
     let (Some(at), peak) = case.of.peak else { return None };
-    // A large allocation counts separately from others of its line.
+    // A large allocation is counted separately from others on the same line.
     let key = |life: &Life| -> Key {
         let site = case.sites.site_of_stack(life.stack);
         (site, if site == NONE || dominates_peak(case, life) { life.bytes } else { 0 })
@@ -44,8 +44,8 @@ pub fn find_peak(case: &Case<'_>) -> Option<MemoryFinding> {
     let mut tried: Vec<(Key, (u64, usize))> = there.into_iter().filter(|t| t.1.0 as f64 >= LOWER * peak as f64 && t.1.0 >= LEAST).collect();
     tried.sort_by_key(|t| (std::cmp::Reverse(t.1.0), t.0));
     tried.truncate(TRIED);
-    // Memory that is held most of the time is not a peak, unless it is one allocation that is freed at once: the host
-    // may wait for the GPU in between.
+    // Memory held most of the time is not a peak, unless it is a single allocation that is freed at once: the host may
+    // wait for the GPU in between.
     let usual = is_usually_above(case, USUAL * peak as f64);
     let period = case.of.steps.median_length().or_else(|| ledger.span().map(|s| s.1 - s.0))?;
     let found = tried.into_iter().find_map(|(wanted, (bytes, blocks))| {
@@ -87,7 +87,7 @@ pub fn find_peak(case: &Case<'_>) -> Option<MemoryFinding> {
     if let Some(others) = others {
         finding = finding.with_number("median peak of the other steps", others as f64, "byte");
     }
-    // Memory of the driver is freed by a call, that of PyTorch's allocator with the last reference.
+    // Driver memory is freed by a call, memory of PyTorch's allocator with the last reference.
     let free = match (ledger.level, case.profile.is_amd()) {
         (MemoryLevel::Driver, true) => "Free it (hipFree) before the next large allocation.",
         (MemoryLevel::Driver, false) => "Free it (cudaFree) before the next large allocation.",
@@ -100,12 +100,12 @@ pub fn find_peak(case: &Case<'_>) -> Option<MemoryFinding> {
     ]))
 }
 
-/// Returns true if the block alone is a large part of the peak.
+/// Returns true if the block alone makes up a large part of the peak.
 fn dominates_peak(case: &Case<'_>, life: &Life) -> bool {
     life.bytes as f64 >= LOWER * case.of.peak.1 as f64
 }
 
-/// Returns true for a single block with hardly any allocations or frees between its own.
+/// Returns true for a single block that is freed with hardly any allocations or frees in between.
 fn at_once(case: &Case<'_>, there: &[&Life]) -> bool {
     let events = case.of.ledger.times.len();
     let few = ((events as f64 * AT_ONCE) as u32).max(2);
@@ -125,7 +125,7 @@ fn is_usually_above(case: &Case<'_>, bytes: f64) -> bool {
     less < all / 2
 }
 
-/// Median peak of the steps, except for step `but`.
+/// Median peak of the steps other than `but`.
 fn other_steps_peak(case: &Case<'_>, but: Option<usize>) -> Option<u64> {
     let but = but?;
     let mut all: Vec<u64> = case.of.steps.list.iter().enumerate().filter(|s| s.0 != but).map(|s| s.1.peak).collect();
@@ -133,7 +133,7 @@ fn other_steps_peak(case: &Case<'_>, but: Option<usize>) -> Option<u64> {
     all.get(all.len() / 2).copied().filter(|_| all.len() >= 3)
 }
 
-/// Peak without these allocations, bytes.
+/// Peak without the given allocations, bytes.
 fn peak_without(case: &Case<'_>, own: &[&Life]) -> u64 {
     let ledger = &case.of.ledger;
     let mut changes: Vec<(u32, i64)> = Vec::with_capacity(own.len() * 2);

@@ -1,4 +1,4 @@
-//! Requests that could not be met.
+//! Refused requests for memory.
 
 use super::{Case, LEAST};
 use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
@@ -6,16 +6,16 @@ use crate::analysis::memory::refusal::{self, Private, Room, Why};
 use crate::model::api_call::NONE;
 use crate::model::{Bytes, Refused, units};
 
-/// Maximum number of requests analysed.
+/// Maximum number of requests to analyze.
 const LOOKED_AT: usize = 8;
 
-/// Refused requests of the device.
+/// Refused requests on the device.
 pub fn refused_requests<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a Refused> {
     let device = case.of.ledger.device;
     case.profile.memory.refused.iter().filter(move |r| r.device == device)
 }
 
-/// The largest refused requests, limited in number because there may be very many.
+/// Largest refused requests; limited in number because there may be very many.
 pub fn largest_refusals<'a>(case: &Case<'a>) -> Vec<&'a Refused> {
     let mut all: Vec<&Refused> = refused_requests(case).collect();
     all.sort_by_key(|r| (std::cmp::Reverse(r.asked), r.time));
@@ -23,12 +23,12 @@ pub fn largest_refusals<'a>(case: &Case<'a>) -> Vec<&'a Refused> {
     all
 }
 
-/// State of memory when a request was refused.
+/// State of memory at the time when a request was refused.
 pub fn refusal_room(case: &Case<'_>, refused: &Refused) -> Room {
     refusal::room_at_refusal(case.profile, &case.of.ledger, refused)
 }
 
-/// Names a private pool in a sentence, with its creator.
+/// Name of a private pool with its creator, for use in a sentence.
 fn pool_name(case: &Case<'_>, pool: &Private) -> String {
     let by = site_of(case, pool).map_or_else(String::new, |s| format!(", made by {}", case.site_name(s)));
     format!("private pool ({}, {}){by}", pool.pool.0, pool.pool.1)
@@ -39,7 +39,7 @@ fn site_of(case: &Case<'_>, pool: &Private) -> Option<u32> {
     Some(case.sites.site_of_stack(stack)).filter(|&s| s != NONE)
 }
 
-/// Reason for the refusal, in a sentence.
+/// Explains in a sentence why a request was refused.
 fn explain_refusal(case: &Case<'_>, room: &Room, by: &str) -> String {
     let asked = Bytes(room.asked);
     let free = room.free.map_or_else(String::new, |f| format!("{} was free on the device, ", Bytes(f)));

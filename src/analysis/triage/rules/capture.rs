@@ -7,32 +7,33 @@ use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::{NoteKind, Severity as NoteSeverity, units};
 
-/// Number of operations below which a steady state cannot be judged.
+/// Minimum number of operations to analyze a steady state.
 const FEW: u64 = 10;
-/// Length below which a capture must contain repetitions to be judged, ns (triage practice: under 1 s, or
-/// fewer than 3 steps).
+/// Minimum length of a capture that may be analyzed without repetitions, ns (triage practice: under 1 s, or fewer than
+/// 3 steps).
 const SHORT_NS: i64 = 1_000_000_000;
-/// Minimum repetitions of the operation with the most total time.
+/// Minimum repetitions of the operation that accounts for the most time.
 const REPEATS: u64 = 5;
-/// Idle time without a known call, as a share of the window, above which the causes of idle time are unknown.
+/// Maximum share of the window that may be idle time without a known call; beyond it, the causes of idle time are
+/// unknown.
 const NO_CALLS: f64 = 0.3;
 
-/// Number of launches with a known call, and of all launches.
+/// Returns the number of launches with a known call, and of all launches.
 fn with_calls(case: &RunContext<'_>) -> (usize, usize) {
     let launches = &case.profile.launches;
     ((0..launches.len()).filter(|&row| launches.call(row).is_some()).count(), launches.len())
 }
 
-/// The capture is too short, incomplete, or lacks required data.
+/// The capture is too short, is incomplete, or does not contain required data.
 pub fn short_capture(case: &RunContext<'_>) -> Option<Finding> {
     let operations: u64 = case.devices.iter().map(|d| d.busy.operations).sum();
     // Lost ranges and OS runtime calls cost detail, but not device time.
     let beside = |text: &str| ["NVTX", "ROCTx", "OS runtime"].iter().any(|w| text.contains(w));
     let lost = case.profile.notes.iter().find(|n| n.kind == NoteKind::Lost && n.severity >= NoteSeverity::Warning && !beside(&n.text));
     let no_calls = case.idle_share(Cause::NoCall);
-    // Do not report a window that the user chose as short.
+    // Do not report a window as short if the user chose it.
     let few = !case.chosen && operations < FEW;
-    // One or two steps are not a repetition.
+    // One or two steps do not count as repetition.
     let once = !case.chosen
         && (case.steps.found.is_none() || case.steps.list.len() < 3)
         && case.length() < SHORT_NS

@@ -5,7 +5,7 @@ use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::text::format_percent;
 use crate::analysis::triage::verdict::Verdict;
 
-/// Collectives are exposed. If they take more of the window than computing, the run is bound by communication.
+/// Collectives are exposed. If they take more of the window than computing does, the run is bound by communication.
 pub fn exposed_collectives(case: &RunContext<'_>) -> Option<Finding> {
     let base = case.base;
     let (exposed, total) = (case.sum_devices(|b| b.collectives_exposed), case.sum_devices(|b| b.collectives));
@@ -51,6 +51,6 @@ pub fn exposed_collectives(case: &RunContext<'_>) -> Option<Finding> {
             "Compare the ranks: open all their reports together; a rank that is late makes the others wait inside the collective.",
         ])
     };
-    // A single rank's report does not distinguish communication from waiting for another rank.
+    // A single rank's report cannot distinguish communication from waiting for another rank.
     Some(finding.with_confidence(Sure::Likely))
 }

@@ -10,7 +10,7 @@ use crate::analysis::triage::verdict::Verdict;
 use crate::model::{Bytes, Nanos, units};
 use rustc_hash::FxHashSet;
 
-/// Time per small copy above which the host does more than copy, ns.
+/// Maximum time per small copy for the host to be doing nothing but copying, ns.
 const COPY_NS: f64 = 50_000.0;
 
 fn format_rate(bytes_per_second: Option<f64>) -> String {
@@ -25,7 +25,7 @@ fn direction_text(sum: &Sum) -> &'static str {
     }
 }
 
-/// Formats the number of bytes and their direction; only the direction if the report has no sizes.
+/// Formats the number of bytes and the direction; only the direction if the report has no sizes.
 fn format_amount(sum: &Sum, between: &str) -> String {
     if sum.bytes == 0 { between.to_owned() } else { format!("{} {between}", Bytes(sum.bytes)) }
 }
@@ -55,8 +55,8 @@ pub fn pageable_copies(case: &RunContext<'_>) -> Option<Finding> {
     if sum.count == 0 {
         return None;
     }
-    // The host continues when the copy is done, and the GPU is idle until the next launch. The GPU's kernels can hide
-    // at most their own time of host work.
+    // The host continues once the copy is done, and the GPU is idle until the next launch. The GPU's kernels can hide
+    // at most as much host work as their own duration.
     let after = case.after_pageable.min(case.recurring_idle(Cause::Sync)).min(case.sum_devices(|b| b.kernels));
     let share = case.share(sum.cost() + after);
     let headline = format!(
@@ -80,7 +80,7 @@ pub fn pageable_copies(case: &RunContext<'_>) -> Option<Finding> {
     )
 }
 
-/// Returns true if most of the copies' time is on streams without kernels.
+/// Returns true if most of the copy time is on streams without kernels.
 fn has_own_streams(case: &RunContext<'_>) -> bool {
     let profile = case.profile;
     let launches = &profile.launches;
@@ -124,7 +124,7 @@ pub fn copy_bound(case: &RunContext<'_>) -> Option<Finding> {
     let finding = add_evidence(Finding::new(Verdict::CopyBound, share, headline), case, sum)
         .with_gain_basis("the time in which only these copies ran; overlapped with kernels they take none of it, as far as there are kernels to hide them")
         .with_places(places::of_copies(case, &classes));
-    // On separate streams the next kernels may not wait for the copies, but for a late host.
+    // On separate streams, the next kernels may be waiting for a late host rather than for the copies.
     let finding = if has_own_streams(case) { finding.with_confidence(Sure::Likely) } else { finding };
     Some(if most == CopyClass::Device {
         finding.with_actions(&[
@@ -165,6 +165,7 @@ pub fn small_copies(case: &RunContext<'_>) -> Option<Finding> {
             "Pack what belongs together into one buffer, copy once, and take it apart on the device.",
             "Pass scalars as kernel arguments; create tensors on the device (torch.zeros(…, device=\"cuda\"), torch.arange(…, device=\"cuda\")).",
         ]);
-    // A copy has a fixed cost of some ten microseconds; a longer time may be other work of the host between copies.
+    // A copy has a fixed cost of about ten microseconds; the rest of a longer time may be other host work between
+    // copies.
     Some(if sum.count < 100 || each > COPY_NS { finding.with_confidence(Sure::Likely) } else { finding })
 }

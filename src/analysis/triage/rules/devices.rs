@@ -5,7 +5,7 @@ use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::text::format_percent;
 use crate::analysis::triage::verdict::Verdict;
 
-/// Difference between the busiest and the least busy device above which devices are unbalanced, as a share of the
+/// Minimum difference between the busiest and the least busy device for devices to be unbalanced, as a share of the
 /// window.
 const SPREAD: f64 = 0.10;
 

@@ -55,7 +55,7 @@ const FILES: &[&str] = &[
 /// Prefixes of calls in which a thread waits for other threads.
 const THREADS: &[&str] = &["futex", "pthread_", "sem_", "mq_", "msgrcv"];
 
-/// Advice about a wait in a call or a range.
+/// Advice on a wait in a call or a range.
 fn wait_advice(name: &str) -> &'static [&'static str] {
     let is = |list: &[&str]| list.iter().any(|w| name.starts_with(w));
     if waits_for_ranks(name) {
@@ -85,7 +85,7 @@ fn wait_advice(name: &str) -> &'static [&'static str] {
     }
 }
 
-/// A call in which a thread does this.
+/// Returns a call in which a thread performs this activity.
 fn call_of_activity(activity: Activity) -> &'static str {
     match activity {
         Activity::Lock => "futex",
@@ -95,12 +95,12 @@ fn call_of_activity(activity: Activity) -> &'static str {
     }
 }
 
-/// Returns true if most of the host's own time is told apart only by samples nearby.
+/// Returns true if most of the host's own time is classified only by nearby samples.
 fn mostly_guessed(case: &RunContext<'_>) -> bool {
     case.host_time.guessed * 2 > case.idle.get(Cause::Compute) + case.idle.get(Cause::Wait)
 }
 
-/// Suffix of a headline for idle time that occurs only once or twice.
+/// Suffix for a headline about idle time that occurs only once or twice.
 fn once_suffix(times: u64, longest: Option<f64>) -> String {
     match (times, longest) {
         (1, Some(long)) => format!(", all of it at once ({})", format_ns(long)),
@@ -153,12 +153,12 @@ pub fn no_requests(case: &RunContext<'_>) -> Option<Finding> {
     ]);
     // Nothing is wrong with the program.
     finding.severity = Severity::Healthy;
-    // Without a count of tokens, a request may have come and gone between two samples, which are a second apart.
+    // Without a token count, a request may have come and gone between two samples, which are a second apart.
     let counted = samples.len() >= 4 && samples.iter().all(|s| s.generated_tokens.is_some());
     Some(if counted { finding } else { finding.with_confidence(Sure::Likely) })
 }
 
-/// The launching thread waits for a batch, a queue, a file.
+/// The launching thread waits for a batch, a queue or a file.
 pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
     let base = case.base;
     let idle = case.recurring_idle(Cause::Wait);
@@ -169,12 +169,12 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
     let (long, _) = longest_piece(case, Cause::Wait);
     let waits = crate::analysis::triage::os::os_waits(case);
     let spots = places::locate_idle(case, &[Cause::Wait]);
-    // Name the call that contains most of the waiting.
+    // Name the call that accounts for most of the waiting.
     let call = waits.first().filter(|w| w.1.ns.is_some_and(|ns| ns * 2 > idle)).map(|w| w.0.clone());
     let place = spots.main_place().map(str::to_owned);
     let what = call.as_ref().or(place.as_ref()).map_or_else(String::new, |name| format!(", mostly in {name}"));
     let (times, _) = case.spreads.gap_stats(Cause::Wait);
-    // Samples say what it waits for.
+    // Samples reveal what the thread waits for.
     let activity = case.host_time.main_activity(&[Cause::Wait]).filter(|a| a.waits() == Some(true));
     let awaited = activity.map_or("waits for something other than the GPU", Activity::as_str);
     let finding = Finding::new(
@@ -198,7 +198,7 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
         place.as_deref().filter(|p| waits_for_ranks(p)).or(call.as_deref()).or(activity.map(call_of_activity)).unwrap_or_default(),
     ))
     .with_places(spots.places);
-    // While a thread is off the CPU or in the loader, we cannot see what it waits for; in an unmarked loop it may be
+    // While a thread is off the CPU or in the loader, we cannot see what it waits for; in an unmarked loop, it may be
     // waiting for work, such as a server's next request.
     let marked = matches!(case.steps.found, Some(StepSource::Ranges(_)));
     Some(if (case.host.known.os || activity.is_some()) && marked && !mostly_guessed(case) {
@@ -211,7 +211,7 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
 /// The launching thread computes.
 pub fn host_compute(case: &RunContext<'_>) -> Option<Finding> {
     let base = case.base;
-    // After the last operation of a marked step, the host continued with something else.
+    // After the last operation in a marked step, the host continued with something else.
     let marked = !case.chosen && matches!(case.steps.found, Some(StepSource::Ranges(_))) && case.devices.len() == 1;
     let rest = if marked { case.idle.get(Cause::Ended) } else { 0 };
     let (known, unknown) = (case.recurring_idle(Cause::Compute), case.recurring_idle(Cause::Unknown) + rest);
@@ -286,7 +286,7 @@ pub fn host_compute(case: &RunContext<'_>) -> Option<Finding> {
     } else {
         Record::Host
     };
-    // Once its line is known, there is nothing more to record.
+    // Once the line is known, there is nothing more to record.
     finding.confirm = (!spots.lines).then(|| recording_command(case.profile, record_what));
     Some(finding)
 }

@@ -10,7 +10,7 @@ use crate::analysis::triage::text::{format_ns, format_percent};
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::units;
 
-/// Share of kernel time in short kernels from which they dominate.
+/// Minimum share of kernel time in short kernels for them to dominate.
 const MOSTLY_SHORT: f64 = 0.3;
 
 fn kernel_place(case: &RunContext<'_>, (kernel, ns, _): (u32, i64, u64)) -> Place {
@@ -18,7 +18,7 @@ fn kernel_place(case: &RunContext<'_>, (kernel, ns, _): (u32, i64, u64)) -> Plac
     Place { kind: PlaceKind::Kernel, name, start: case.window.0, end: case.window.1, ns: Some(ns), rank: None }
 }
 
-/// Kernels are so short that most of their time goes into start and end.
+/// Kernels are so short that starting and ending them takes most of their time.
 pub fn small_kernels(case: &RunContext<'_>) -> Option<Finding> {
     let base = case.base;
     let k = &case.kernels;
@@ -26,7 +26,7 @@ pub fn small_kernels(case: &RunContext<'_>) -> Option<Finding> {
     if median >= SHORT_NS || (k.short.1 as f64) < MOSTLY_SHORT * k.ns as f64 {
         return None;
     }
-    // Includes the pauses of the device between queued kernels.
+    // Includes the device's pauses between queued kernels.
     let cost = k.fixed + case.pauses;
     let share = case.share(cost);
     let graphs = k.in_graphs.0 * 2 > k.count;
@@ -69,7 +69,7 @@ pub fn small_kernels(case: &RunContext<'_>) -> Option<Finding> {
 
 /// Minimum share of the window for a stream to count.
 const A_STREAM: f64 = 0.05;
-/// Average number of concurrent kernels below which streams do not overlap.
+/// Average number of concurrent kernels below which streams count as not overlapping.
 const OVERLAP: f64 = 1.1;
 
 /// Streams run one after the other although their kernels leave room for each other.
@@ -94,7 +94,7 @@ pub fn serialised_streams(case: &RunContext<'_>) -> Option<Finding> {
         if overlap >= OVERLAP || small * 2 < total {
             continue;
         }
-        // If run concurrently, the streams take as long as the longest one.
+        // If they run concurrently, the streams take as long as the longest one.
         let gain = (small - streams.first().map_or(0, |s| s.1)).max(0);
         let share = case.share(gain);
         let finding = Finding::new(
@@ -121,21 +121,21 @@ pub fn serialised_streams(case: &RunContext<'_>) -> Option<Finding> {
     best.map(|b| b.1)
 }
 
-/// Minimum number of launches of a kernel in one configuration to evaluate its durations.
+/// Minimum number of launches of a kernel with one configuration to evaluate its durations.
 const LAUNCHES: u64 = 30;
 /// Minimum growth from the first to the last third of the window.
 const GROWTH: f64 = 1.10;
-/// Minimum share of the kernels' time that has grown.
+/// Minimum share of the total kernel time in kernels that have slowed down.
 const MOST: f64 = 0.6;
 
-/// Maximum factor by which a clock falls: from 1980 MHz of an H100 to some 600 under the strictest power and thermal
-/// limits. Launches whose durations vary by more do different work.
+/// Maximum factor by which a clock can drop: from 1980 MHz on an H100 to about 600 under the strictest power and
+/// thermal limits. Launches whose durations vary by more do different work.
 const CLOCK: f64 = 3.3;
-/// Number of parts of the window that are compared.
+/// Number of parts of the window to compare.
 const THIRDS: usize = 3;
 
-/// Mean duration of comparable launches in each third of the window; `None` if durations vary by more than a clock can
-/// explain.
+/// Returns the mean duration of comparable launches in each third of the window; `None` if durations vary by more than
+/// a clock can explain.
 fn mean_by_third(like: &Like) -> Option<[f64; THIRDS]> {
     let mean = |(n, ns): (u64, i64)| (n > 0).then(|| ns as f64 / n as f64);
     let slices = like.slices.iter().copied().filter_map(mean);
@@ -150,7 +150,7 @@ fn mean_by_third(like: &Like) -> Option<[f64; THIRDS]> {
     Some([third(0)?, third(1)?, third(2)?])
 }
 
-/// Returns true if the sampled clocks fell from the first to the last third of the window; `None` without samples.
+/// Returns true if the sampled clocks dropped from the first to the last third of the window; `None` without samples.
 fn clock_fell(case: &RunContext<'_>) -> Option<bool> {
     let third = (case.window.1 - case.window.0) / 3;
     let mean = |from: i64, to: i64| {
@@ -200,7 +200,7 @@ pub fn throttled_kernels(case: &RunContext<'_>) -> Option<Finding> {
     Some(if clocks { finding.with_confidence(Sure::Likely) } else { finding.with_confidence(Sure::Possible) })
 }
 
-/// Share of the SMs with work below which kernels that fill the window do not fill the GPU.
+/// Share of busy SMs below which kernels that fill the window do not fill the GPU.
 const FEW_SMS: f64 = 0.5;
 
 /// Formats a number with at most one decimal: `1`, `12.5`.

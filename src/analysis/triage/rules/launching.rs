@@ -14,18 +14,18 @@ use crate::model::{CallKind, units};
 /// Maximum time from the call to the start of a kernel that was not queued, ns: the latency of a launch.
 const AT_ONCE_NS: i64 = 10_000;
 
-/// Idle time per launch above which the host does more than launch, ns: the driver takes 2 to 10 µs for a launch, and
-/// PyTorch's operators up to 30.
+/// Maximum idle time per launch for the host to be doing nothing but launching, ns: a launch takes 2 to 10 µs in the
+/// driver, and up to 30 through PyTorch's operators.
 const SURE_BELOW_NS: f64 = 30_000.0;
 
-/// Number of launches below which a single slow call can make up the rate.
+/// Minimum number of launches; with fewer, a single slow call can distort the rate.
 const FEW: u64 = 50;
 
 /// The GPU is idle while the host launches kernels one by one.
 pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
     let base = case.base;
     let (api, prefix) = (case.terms.gpu.api, case.terms.prefix);
-    // Exclude outlier gaps: one slow call says nothing about the others.
+    // Exclude outlier gaps: one slow call is not representative of the others.
     let late = case.late_after_waits();
     let idle = case.recurring_idle(Cause::Launch) + late;
     let share = case.share(idle);
@@ -82,7 +82,7 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
     Some(if k.launches < FEW {
         finding.with_confidence(Sure::Possible)
     } else if at_once.is_some_and(|a| a < 0.3) || each > SURE_BELOW_NS || late * 2 > idle {
-        // The host may do something else between launches.
+        // The host may be doing something else between launches.
         finding.with_confidence(Sure::Likely)
     } else {
         finding
@@ -116,7 +116,7 @@ pub fn graph_recapture(case: &RunContext<'_>) -> Option<Finding> {
         let names = &case.profile.calls.names;
         (0..names.len()).filter(|&n| names[n].name.contains(part)).map(|n| names[n].count).sum()
     };
-    // In a chosen window, such as the start-up, the totals of the report do not apply.
+    // For a chosen window, such as start-up, the totals of the report do not apply.
     let within = |part: &str| -> u64 {
         let calls = &case.profile.calls;
         let is = |row: &usize| calls.call_name(*row).is_some_and(|n| n.name.contains(part));
@@ -124,11 +124,11 @@ pub fn graph_recapture(case: &RunContext<'_>) -> Option<Finding> {
     };
     let (instantiated, launched) =
         if case.chosen { (within("GraphInstantiate"), 0) } else { (named("GraphInstantiate"), named("GraphLaunch")) };
-    // Making a graph once is normal.
+    // Creating a graph once is normal.
     if instantiated < 2 && named("BeginCapture") < 2 {
         return None;
     }
-    // Graphs that have not been launched yet may belong to start-up.
+    // Graphs that have not been launched yet may be part of start-up.
     let sure = if launched == 0 { Sure::Possible } else { Sure::Certain };
     Some(
         Finding::new(
@@ -163,7 +163,7 @@ pub fn graph_recapture(case: &RunContext<'_>) -> Option<Finding> {
     )
 }
 
-/// Code is compiled or loaded while the GPU has nothing to do.
+/// Code is compiled or loaded while the GPU is idle.
 pub fn code_compilation(case: &RunContext<'_>) -> Option<Finding> {
     let base = case.base;
     let idle = case.recurring_idle(Cause::Compile);
@@ -176,7 +176,7 @@ pub fn code_compilation(case: &RunContext<'_>) -> Option<Finding> {
         return None;
     }
     let (gaps, longest) = case.spreads.gap_stats(Cause::Compile);
-    // A load that occurs once among many steps is a single delay with a finding of its own.
+    // A load that occurs once among many steps is a single delay, which has its own finding.
     let single = case.single.iter().any(|s| s.cause == Cause::Compile);
     let slowest = case.loaded.iter().max_by_key(|l| l.1).filter(|l| !single && l.1 * 2 > idle);
     let headline = match slowest.and_then(|l| case.profile.kernels.get(l.0 as usize)) {
@@ -206,6 +206,6 @@ pub fn code_compilation(case: &RunContext<'_>) -> Option<Finding> {
         &format!("Warm up every shape before the steady state, and keep the compile cache between runs (TRITON_CACHE_DIR, TORCHINDUCTOR_CACHE_DIR, {}).", case.terms.compile_cache),
         case.terms.compile_ahead,
     ]);
-    // We assume that the time before a load is compilation, which is not recorded.
+    // We assume that the time before a load is spent compiling, which is not recorded.
     Some(finding.with_confidence(Sure::Likely))
 }

@@ -12,11 +12,11 @@ use crate::model::{Bytes, CallKind, units};
 /// The GPU is idle while memory is allocated or freed.
 pub fn memory_allocation(case: &RunContext<'_>) -> Option<Finding> {
     let base = case.base;
-    // Exclude outlier gaps: one slow call is a start or a single delay.
+    // Exclude outlier gaps: one slow call belongs to the start or is a single delay.
     let idle = case.recurring_idle(Cause::Alloc);
     let share = case.share(idle);
     let ((allocs, alloc_ns), (frees, free_ns)) = (case.calls_of(CallKind::Alloc), case.calls_of(CallKind::Free));
-    // One or two calls are set-up.
+    // One or two calls are part of setup.
     if allocs + frees < 3 {
         return None;
     }
@@ -67,7 +67,7 @@ pub fn unified_memory(case: &RunContext<'_>) -> Option<Finding> {
     if sum.count == 0 {
         return None;
     }
-    // Migrations run while kernels stall on the faults: their own time bounds the gain, hidden or not.
+    // Migrations run while kernels stall on the faults, so their own time bounds the gain, overlapped or not.
     let idle = case.idle.get(Cause::Paging);
     let share = case.share(sum.ns.saturating_add(idle)).min(1.0);
     Some(

@@ -1,4 +1,4 @@
-//! Rules of the triage. A new rule needs a file and a row in [`RULES`].
+//! Triage rules. A new rule needs a file and a row in [`RULES`].
 
 mod capture;
 mod comm;
@@ -44,8 +44,8 @@ pub static RULES: &[Rule] = &[
 
 #[cfg(test)]
 mod tests {
-    /// Rules take the vendor's words from `Terms`. `torch.cuda`, `cupy.cuda` and `NCCL_DEBUG` are the same on AMD, and some
-    /// texts are compared with what profilers write.
+    /// Rules take the vendor's terms from `Terms`. `torch.cuda`, `cupy.cuda` and `NCCL_DEBUG` are the same on AMD, and
+    /// some strings are compared with those that profilers write.
     #[test]
     fn no_rule_spells_a_vendors_term() {
         let rules = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("triage/rules");

@@ -1,4 +1,5 @@
-//! Rule: one or two gaps make up most of the idle time of their kind. This is a start or a single delay, not a rate.
+//! Rule: one or two gaps account for most of the idle time of their kind, which is a start or a single delay, not a
+//! rate.
 
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
 use crate::analysis::triage::idle_causes::Piece;
@@ -7,10 +8,10 @@ use crate::analysis::triage::text::{format_ns, format_percent};
 use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
 
-/// Share of the window within which a delay belongs to the start.
+/// Share of the window, from its start, in which a delay belongs to the start.
 const START: f64 = 0.05;
 
-/// Describes the activity of the host during a gap.
+/// Describes the host's activity during a gap.
 fn describe_activity(case: &RunContext<'_>, piece: &Piece) -> String {
     if let Some(name) = piece.name {
         return case.call_name(name).to_owned();

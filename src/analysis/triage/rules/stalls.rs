@@ -9,24 +9,24 @@ use crate::analysis::triage::text::{format_ns, format_percent};
 use crate::analysis::triage::time_category::{ByCause, Cause};
 use crate::analysis::triage::verdict::Verdict;
 
-/// Multiple of the median above which a step is an outlier (p95 over p50 beyond 1.5 in triage practice).
+/// Minimum multiple of the median for a step to be an outlier (p95 over p50 beyond 1.5 in triage practice).
 const OUTLIER: f64 = 1.5;
-/// Minimum share of a cause's idle time in the slow steps for the cause to explain them.
+/// Minimum share of a cause's idle time that must be in the slow steps for the cause to explain them.
 const EXPLAINED: f64 = 0.7;
 /// Maximum share of outliers among the steps.
 const FEW: f64 = 0.25;
-/// Maximum share of one slow step in the extra time of all slow steps.
+/// Maximum share of the extra time of all slow steps that a single step may account for.
 const MOSTLY_ONE: f64 = 0.6;
 /// Minimum number of steps to detect outliers.
 const STEPS: usize = 8;
 
-/// Main part of the extra time in the outliers, compared with the usual step.
+/// Main component of the extra time in the outliers, compared with the usual step.
 struct Extra {
     cause: Option<Cause>,
     ns: i64,
 }
 
-/// The longest idle time with the cause in the slow steps: what stalls them, and the place to look at.
+/// Returns the longest idle interval with this cause in the slow steps: it stalls them, and is the place to look at.
 fn idle_place(case: &RunContext<'_>, cause: Option<Cause>, slow: &[usize]) -> Option<Place> {
     let steps = &case.steps.list;
     let within = |piece: &&Piece| slow.iter().any(|&i| steps[i].start <= piece.start && piece.start < steps[i].end);
@@ -40,13 +40,13 @@ fn idle_place(case: &RunContext<'_>, cause: Option<Cause>, slow: &[usize]) -> Op
 pub fn periodic_stall(case: &RunContext<'_>) -> Option<Finding> {
     let sketches: Vec<Sketch> = case.per_step.iter().map(|s| s.kernels).collect();
     let all: Vec<usize> = (0..case.steps.list.len()).collect();
-    // With too many steps, the work of each step is not kept.
+    // If there are too many steps, the work of each one is not kept.
     let kinds = if sketches.is_empty() { vec![all] } else { group_steps(&sketches, &case.steps.list) };
     let found = kinds.iter().filter_map(|kind| find_stall(case, kind));
     found.max_by(|a, b| a.stake.total_cmp(&b.stake))
 }
 
-/// Returns true if most slow steps launch the same work as the others, so that more work is not the reason.
+/// Returns true if most slow steps launch the same work as the others, so that additional work is not the reason.
 fn same_launches(case: &RunContext<'_>, slow: &[usize], usual: &[usize]) -> bool {
     let of = |i: usize| case.per_step.get(i).map(|s| s.launches);
     let Some(model) = usual.get(usual.len() / 2).and_then(|&i| of(i)) else { return true };
@@ -54,7 +54,7 @@ fn same_launches(case: &RunContext<'_>, slow: &[usize], usual: &[usize]) -> bool
     like * 2 > slow.len()
 }
 
-/// Returns true if each slow step launches more than any of the others, such as an update after several steps or an
+/// Returns true if each slow step launches more than any of the others, e.g. an update after several steps or an
 /// occasional collective.
 fn more_launches(case: &RunContext<'_>, slow: &[usize], usual: &[usize]) -> bool {
     let count = |&i: &usize| case.per_step.get(i).map(|s| s.kernels.total_launches());
@@ -71,7 +71,7 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
     }
     let usual = lower_median(kind.iter().map(|&i| steps[i].length()).collect())?;
     let (slow, others): (Vec<usize>, Vec<usize>) = kind.iter().partition(|&&i| steps[i].length() as f64 > usual as f64 * OUTLIER);
-    // One slow step is an accident, or the start of the capture.
+    // A single slow step is an accident, or the start of the capture.
     if slow.len() < 2 || slow.len() as f64 > kind.len() as f64 * FEW {
         return None;
     }
@@ -80,12 +80,12 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
     if share < LEAST_SHARE {
         return None;
     }
-    // Several slow steps are an accident, too, if one of them takes most of the extra time.
+    // Several slow steps also count as an accident if one of them accounts for most of the extra time.
     let longest = slow.iter().map(|&i| steps[i].length() - usual).max().unwrap_or(0);
     if longest as f64 > extra as f64 * MOSTLY_ONE {
         return None;
     }
-    // Slow steps at the beginning alone are warm-up.
+    // If only steps at the beginning are slow, they are warm-up.
     if slow.iter().all(|&i| i * 5 < steps.len()) {
         return None;
     }
@@ -94,7 +94,7 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
     if fill.cause == Some(Cause::NoRequests) {
         return None;
     }
-    // If kernels take longer and the launches differ, the step has more work.
+    // If kernels take longer and the launches differ, the step does more work.
     if fill.cause.is_none() && !case.per_step.is_empty() && (!same_launches(case, &slow, &others) || more_launches(case, &slow, &others)) {
         return None;
     }
@@ -106,7 +106,7 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
     longest.sort_by_key(|&i| std::cmp::Reverse(steps[i].length()));
     let inside = fill.cause.is_some_and(|c| fill.ns as f64 * device_count(case) >= EXPLAINED * case.idle.get(c) as f64);
     let host = fill.cause.is_some();
-    // Outlier gaps inside these steps are part of the same problem.
+    // Outlier gaps in these steps are part of the same problem.
     let in_slow = |at: i64| case.steps.step_at(at).is_some_and(|s| slow.contains(&s));
     let mut single = case.single.iter().flat_map(|s| &s.gaps).peekable();
     let alone = single.peek().is_some() && single.all(|(_, piece)| in_slow(piece.start));
@@ -140,14 +140,14 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
     // The finding about the cause adds nothing if the cause's idle time is in these steps.
     .with_explained(fill.cause.filter(|_| inside).and_then(verdict_of))
     .with_explained(alone.then_some(Verdict::SingleDelay));
-    // Two slow steps may be an accident, the cause may not have been recorded, and steps found by the host's waits may
-    // do different work.
+    // Two slow steps may be an accident, the cause may not have been recorded, and steps detected from the host's waits
+    // may do different work.
     let unclear = slow.len() < 3
         || matches!(case.steps.found, Some(StepSource::Waits(_)))
         || matches!(fill.cause, Some(Cause::Unknown | Cause::NoCall | Cause::Compile));
     let finding = if unclear { finding.with_confidence(Sure::Likely) } else { finding };
-    // Kernels that take longer may have more work: the report does not contain the size of their data. A loop that is
-    // not marked as steps may wait for work: a server without requests is not stalled.
+    // Kernels that take longer may have more work: the report does not record the size of their data. A loop that is
+    // not marked as steps may be waiting for work: a server without requests is not stalled.
     let idles = fill.cause == Some(Cause::Wait) && !matches!(case.steps.found, Some(StepSource::Ranges(_)));
     let finding = if fill.cause.is_none() || idles { finding.with_confidence(Sure::Possible) } else { finding };
     Some(if idles {
@@ -172,7 +172,7 @@ fn device_count(case: &RunContext<'_>) -> f64 {
     case.devices.len().max(1) as f64
 }
 
-/// The verdict that reports a cause for the whole run.
+/// Verdict that reports a cause for the whole run.
 fn verdict_of(cause: Cause) -> Option<Verdict> {
     match cause {
         Cause::Compute | Cause::Unknown => Some(Verdict::HostCompute),
@@ -184,7 +184,7 @@ fn verdict_of(cause: Cause) -> Option<Verdict> {
     }
 }
 
-/// Determines the main part of the extra time of the slow steps.
+/// Determines the main component of the extra time in the slow steps.
 fn main_extra_time(case: &RunContext<'_>, slow: &[usize], others: &[usize], usual: i64) -> Extra {
     let steps = &case.steps.list;
     let (mut in_slow, mut in_usual, mut n_usual) = (ByCause::default(), ByCause::default(), 0_i64);

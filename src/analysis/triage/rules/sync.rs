@@ -1,4 +1,4 @@
-//! Rule: the program waits for the GPU again and again.
+//! Rule: the program repeatedly waits for the GPU.
 
 use crate::analysis::triage::copy_class::CopyClass;
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
@@ -9,13 +9,13 @@ use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::{CallKind, CopyKind, MemOpKind, units};
 
-/// Maximum size of a copy to the host that reads back a value rather than data, bytes.
+/// Maximum size of a copy to the host that reads back a single value rather than data, bytes.
 const VALUE_BYTES: u64 = 64;
 
-/// Idle time per wait above which the host does more than continue to launch, ns.
+/// Maximum idle time per wait for the host to be doing nothing but resuming launches, ns.
 const BACK_NS: f64 = 50_000.0;
 
-/// The queue becomes empty after each wait for the GPU.
+/// The queue runs empty after each wait for the GPU.
 pub fn host_sync(case: &RunContext<'_>) -> Option<Finding> {
     let base = case.base;
     let idle = case.recurring_idle(Cause::Sync);
@@ -27,7 +27,7 @@ pub fn host_sync(case: &RunContext<'_>) -> Option<Finding> {
     let copies = case.copies.get(CopyClass::Small).pageable + case.copies.get(CopyClass::Pageable).count;
     let (calls, _) = case.calls_of(CallKind::Sync);
     let blocking = case.blocking_copies();
-    // A copy from pageable memory and the call that waits for it count as one wait.
+    // A copy from pageable memory and the call that waits for it count as a single wait.
     let waits = calls.max(copies).max(blocking);
     let behind_copies: i64 = behind.iter().filter(|(name, _)| CallKind::from_name(name) == CallKind::Copy).map(|(_, after)| after.ns).sum();
     // A window between two waits does not show that the program waits.
@@ -72,7 +72,7 @@ pub fn host_sync(case: &RunContext<'_>) -> Option<Finding> {
         rank: None,
     }))
     .with_places(spots.places);
-    // The return from a wait takes some ten microseconds; if it takes longer, the host also does something else.
+    // Returning from a wait takes about ten microseconds; if it takes longer, the host is also doing something else.
     let long = waits > 0 && idle as f64 / waits as f64 > BACK_NS;
     let finding = if long { finding.with_confidence(Sure::Likely) } else { finding };
     Some(if copies * 2 > waits {
