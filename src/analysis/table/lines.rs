@@ -140,9 +140,10 @@ pub fn compare_lines(before: &HostTime, after: &HostTime, steps: Option<(usize, 
         let change =
             found.entry(key(&line.frame)).or_insert_with(|| LineChange { frame: line.frame.clone(), before: None, after: None, steps });
         let side = if is_after { &mut change.after } else { &mut change.before };
-        // Functions that match are added up.
+        // Lines come longest first: the function has the frame of its longest line.
+        let is_longest = side.is_none();
         *side = Some(side.unwrap_or(0) + line.ns);
-        if is_after {
+        if is_after && is_longest {
             change.frame = line.frame;
         }
     }
