@@ -185,7 +185,7 @@ fn control_line(screen: &LinesScreen, base: &str, theme: &Theme, columns: usize)
         vec![
             Span::styled("GPU idle ", dim),
             Span::styled(Nanos(tree.known).to_string(), text),
-            Span::styled(format!(" of {base}, while the host was in"), dim),
+            Span::styled(format!(" of {base}, by call of the host"), dim),
         ],
     ));
     if tree.unknown > 0 && tree.unknown * 100 >= tree.known {

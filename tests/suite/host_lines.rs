@@ -293,7 +293,7 @@ fn the_screen_of_lines_leads_to_the_timeline() {
     let timeline = explorer.screen();
     assert!(timeline.contains("interpreter lock (GIL) in work") && timeline.contains("runs in hog"), "{timeline}");
     explorer.press("esc esc");
-    assert!(explorer.screen().contains("while the host was in"), "{}", explorer.screen());
+    assert!(explorer.screen().contains("by call of the host"), "{}", explorer.screen());
     explorer.press("esc");
     assert!(explorer.screen().contains("Where the time went"), "{}", explorer.screen());
     for size in [(80, 24), (200, 50)] {
