@@ -23,7 +23,7 @@ pub enum What {
 
 /// A history entry of a device.
 pub struct HistoryEntry {
-    /// ns.
+    /// In nanoseconds.
     pub time: i64,
     /// Index into the snapshot's events.
     pub event: u32,
