@@ -3,7 +3,7 @@
 /// A time span on a track.
 #[derive(Clone, Debug)]
 pub struct Slice {
-    /// Numbers of name, category and track.
+    /// Ids of the name, category and track.
     pub name: u32,
     pub category: u32,
     pub track: u32,
@@ -20,6 +20,6 @@ pub struct End {
     pub track: u32,
     /// In nanoseconds.
     pub time: i64,
-    /// True if the end binds to the slice that encloses `time`, false if it binds to the next slice.
+    /// True if the end binds to the slice that encloses `time`; false if it binds to the next slice.
     pub encloses: bool,
 }
