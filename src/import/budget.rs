@@ -1,35 +1,35 @@
-//! Memory limit for reading a report, derived from its file size: a malicious file of a few kilobytes must not use
+//! Memory limit for reading a report, based on the size of the file: a malicious file of a few kilobytes must not use
 //! gigabytes.
 
 use super::error::ImportError;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Minimum budget of a report, bytes.
+/// Minimum budget for a report, bytes.
 const BASE: u64 = 64 << 20;
-/// Limit as a multiple of the file's size on disk, for unpacked bytes and for allocated memory. Real reports compress
-/// 3- to 40-fold.
+/// Limit as a multiple of the file size on disk, for decompressed bytes and for allocated memory. Real reports
+/// compress by a factor of 3 to 40.
 const STORED_TIMES: u64 = 200;
-/// Limit as a multiple of the unpacked size. In memory, real reports take 0.1 to 5 times their unpacked size.
+/// Limit as a multiple of the decompressed size. In memory, real reports take 0.1 to 5 times their decompressed size.
 const PLAIN_TIMES: u64 = 16;
 
 /// Memory budget of a report, shared by the threads that read it.
 #[derive(Debug)]
 pub struct Budget {
     path: PathBuf,
-    /// Size of the file on disk, before unpacking.
+    /// Size of the file on disk, before decompression.
     stored: u64,
     most: AtomicU64,
     left: AtomicU64,
 }
 
 impl Budget {
-    /// Creates the budget of a file of `stored` bytes on disk.
+    /// Creates the budget for a file of `stored` bytes on disk.
     pub fn from_stored_size(path: &Path, stored: u64) -> Self {
         Self::with_limit(path, stored, BASE.saturating_add(stored.saturating_mul(STORED_TIMES)))
     }
 
-    /// Creates the budget of a file of `stored` bytes that unpacks to `plain` bytes.
+    /// Creates the budget for a file of `stored` bytes on disk and `plain` bytes after decompression.
     pub fn from_plain_size(path: &Path, stored: u64, plain: u64) -> Self {
         let out = Self::from_stored_size(path, stored);
         out.lower_limit(plain);
@@ -40,12 +40,12 @@ impl Budget {
         Self { path: path.to_owned(), stored, most: AtomicU64::new(most), left: AtomicU64::new(most) }
     }
 
-    /// Creates the budget of a table's rows, which cannot take more bytes than the file.
+    /// Creates the budget for the rows of a table, which cannot take up more bytes than the file.
     pub fn of_rows(path: &Path, size: u64) -> Self {
         Self::with_limit(path, size, size)
     }
 
-    /// Lowers the limit once the unpacked size is known. Bytes already spent still count.
+    /// Lowers the limit once the decompressed size is known. Bytes spent earlier still count.
     pub fn lower_limit(&self, plain: u64) {
         let most = BASE.saturating_add(plain.saturating_mul(PLAIN_TIMES));
         let spent = self.total_bytes().saturating_sub(self.bytes_left());
@@ -62,17 +62,17 @@ impl Budget {
         self.left.load(Ordering::Relaxed)
     }
 
-    /// Takes bytes from the budget; returns false if the budget is exceeded.
+    /// Takes bytes from the budget; returns false if they exceed it.
     pub fn try_spend(&self, bytes: u64) -> bool {
         self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }
 
-    /// Takes bytes from the budget; returns an error if the budget is exceeded.
+    /// Takes bytes from the budget; returns an error if they exceed it.
     pub fn charge_bytes(&self, bytes: u64) -> Result<(), ImportError> {
         if self.try_spend(bytes) { Ok(()) } else { Err(self.exceeded_error()) }
     }
 
-    /// Error for a report that exceeds its budget.
+    /// The error for a report that exceeds its budget.
     pub fn exceeded_error(&self) -> ImportError {
         ImportError::refused(
             &self.path,
@@ -82,7 +82,8 @@ impl Budget {
     }
 }
 
-/// Upper bound on the memory of a parsed JSON text in bytes, from its number of objects, lists and items.
+/// Upper bound on the memory that a JSON text needs once parsed, in bytes, based on its number of objects, lists and
+/// items.
 pub fn estimate_json(text: &[u8]) -> u64 {
     const OBJECT: u64 = 160;
     const ITEM: u64 = 32;

@@ -1,5 +1,5 @@
-//! Cache of files made from reports (unpacked or exported copies), in the user's cache folder, never beside the
-//! report.
+//! Cache of files made from reports (decompressed or exported copies). It lives in the user's cache directory, never
+//! next to the report.
 //!
 //! An entry is keyed by the report's path, size and modification time, and is renamed into place once complete.
 
@@ -12,7 +12,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{Error, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// `$XDG_CACHE_HOME/warpscope`; without a home directory, a per-user folder in the temporary directory.
+/// `$XDG_CACHE_HOME/warpscope`; if there is no home directory, a per-user directory in the temporary directory.
 pub fn default_folder() -> PathBuf {
     match etcetera::choose_base_strategy() {
         Ok(base) => base.cache_dir().join("warpscope"),
@@ -48,7 +48,7 @@ pub fn get_or_make(
         what: format!("the cache folder {} cannot be written ({e})", folder.display()),
         next: "set XDG_CACHE_HOME to a writable folder with enough space".to_owned(),
     };
-    // Check the folder's owner and mode before trusting its contents.
+    // Check the owner and mode of the directory before trusting its contents.
     private_files::create_folder(folder).map_err(unwritable)?;
     if std::fs::metadata(&target).is_ok_and(|m| m.len() > 0) {
         return Ok(target);
@@ -63,16 +63,16 @@ pub fn get_or_make(
     Ok(target)
 }
 
-/// Maximum total size of all entries, bytes. If exceeded, the oldest entries are removed; they can be made again.
+/// Maximum total size of all entries, bytes. Beyond that, the oldest entries are removed; they can be made again.
 const MOST_BYTES: u64 = 16 << 30;
 
-/// Returns true for file names in the format of [`entry_name`].
+/// Returns true for file names in the format that [`entry_name`] produces.
 fn is_entry(name: &str) -> bool {
     let stem = name.rsplit_once('.').map_or("", |(s, _)| s);
     stem.rsplit_once('-').is_some_and(|(_, hash)| hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// Removes the oldest entries until the total size is at most `most`; `newest` is kept.
+/// Removes the oldest entries, except `newest`, until the total size is at most `most`.
 fn make_room(folder: &Path, newest: &Path, most: u64) {
     let mut entries: Vec<(std::time::SystemTime, u64, PathBuf)> = std::fs::read_dir(folder)
         .into_iter()
@@ -87,30 +87,30 @@ fn make_room(folder: &Path, newest: &Path, most: u64) {
         if total <= most {
             break;
         }
-        // Readers of the file keep it open. Another process may have removed it already.
+        // Processes that are reading the file keep it open. Another process may already have removed it.
         if std::fs::remove_file(path).is_ok() {
             total -= bytes;
         }
     }
 }
 
-/// Prefix of temporary folders for creating entries.
+/// Prefix of temporary directories in which entries are created.
 const MAKING: &str = ".making-";
-/// Age after which a temporary folder belongs to a killed process.
+/// Age at which a temporary directory must belong to a process that was killed.
 const LEFT_BEHIND: std::time::Duration = std::time::Duration::from_hours(24);
 
-/// Removes temporary folders of killed processes.
+/// Removes temporary directories left behind by killed processes.
 fn remove_leftovers(folder: &Path) {
     let old = |e: &std::fs::DirEntry| e.metadata().and_then(|m| m.modified()).is_ok_and(|t| t.elapsed().is_ok_and(|age| age > LEFT_BEHIND));
     for entry in
         std::fs::read_dir(folder).into_iter().flatten().flatten().filter(|e| e.file_name().to_string_lossy().starts_with(MAKING) && old(e))
     {
-        // Another process may have removed it already.
+        // Another process may already have removed it.
         let _ = std::fs::remove_dir_all(entry.path());
     }
 }
 
-/// Copies a reader to a new file, unless cancelled; returns the number of bytes.
+/// Copies a reader to a new file unless canceled; returns the number of bytes.
 pub fn copy_until_cancelled(reader: &mut dyn Read, to: &Path, cancel: &Cancel) -> std::io::Result<u64> {
     let mut out = File::create_new(to)?;
     let mut buffer = vec![0; 1 << 18];

@@ -1,4 +1,4 @@
-//! Collectives, from the payloads of NCCL's NVTX ranges (communicator, bytes, peer) and the NCCL kernels.
+//! Collectives, derived from the payloads of NCCL's NVTX ranges (communicator, bytes, peer) and from NCCL kernels.
 
 use crate::model::{Collective, NcclCall, Payload, Profile, RangeOrigin};
 use rustc_hash::FxHashMap;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// NVTX domain of NCCL.
 const DOMAIN: &str = "NCCL";
 
-/// An event on a thread, ordered by time.
+/// An event on a thread, for sorting by time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum What {
     Init {
@@ -24,17 +24,17 @@ enum What {
     Launch(u32),
 }
 
-/// One call of a collective, send or receive.
+/// A single call of a collective, send or receive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Call {
-    /// Index into the names of the ranges.
+    /// Index into the names of ranges.
     name: u32,
     communicator: Option<u64>,
     bytes: u64,
     peer: Option<u32>,
 }
 
-/// A communicator of a process, if its initialisation was recorded.
+/// A process's membership in a communicator whose initialization was recorded.
 #[derive(Clone, Copy, Debug)]
 struct Member {
     ranks: u32,
@@ -69,8 +69,8 @@ pub fn add_collectives(profile: &mut Profile) {
                 && let Some(communicator) = communicator
             {
                 let count = counts.entry((pid, communicator)).or_default();
-                // The sequence number is valid only if the communicator's initialisation was recorded and the recording
-                // was not paused.
+                // The sequence number is valid only if the initialization of the communicator was recorded and the
+                // recording was not paused.
                 collective.sequence = (whole && members.contains_key(&(pid, communicator))).then_some(*count);
                 *count += 1;
             }
@@ -80,7 +80,7 @@ pub fn add_collectives(profile: &mut Profile) {
     profile.collectives.sort_by_key(|c| (c.start, c.launch));
 }
 
-/// NCCL calls and launches of NCCL kernels per thread, sorted by time.
+/// NCCL calls and launches of NCCL kernels by thread, sorted by time.
 fn group_by_thread(profile: &Profile) -> FxHashMap<(u32, u32), Vec<(i64, What)>> {
     let mut out: FxHashMap<(u32, u32), Vec<(i64, What)>> = FxHashMap::default();
     let ranges = &profile.ranges;
@@ -119,16 +119,16 @@ fn group_by_thread(profile: &Profile) -> FxHashMap<(u32, u32), Vec<(i64, What)>>
         }
     }
     for events in out.values_mut() {
-        // Sort a range before a launch with the same start, because the range contains the launch.
+        // A range that starts at the same time as a launch contains it, so sort the range first.
         events.sort_by_key(|(at, what)| (*at, matches!(what, What::Launch(_))));
     }
     out
 }
 
-/// Matches the launches of a thread with their NCCL calls. Returns the start of the calls, the launch and the calls.
+/// Matches the launches of a thread with its NCCL calls. Returns the start of the calls, the launch, and the calls.
 fn match_launches(events: &[(i64, What)]) -> Vec<(i64, u32, Vec<Call>)> {
     let mut out: Vec<(i64, u32, Vec<Call>)> = Vec::new();
-    // Calls of groups that have not ended yet.
+    // Calls in groups that have not ended yet.
     let mut grouped: Vec<Call> = Vec::new();
     let mut depth = 0u32;
     let mut at = 0;
@@ -162,10 +162,10 @@ fn match_launches(events: &[(i64, What)]) -> Vec<(i64, u32, Vec<Call>)> {
     out
 }
 
-/// Assigns the calls of a group to its launches: one communicator per launch if there are as many communicators as
-/// launches, else all calls to the first launch.
+/// Assigns the calls of a group to its launches: one communicator per launch if their numbers match, otherwise all
+/// calls to the first launch.
 fn shared_out(calls: Vec<Call>, launches: &[(i64, u32)]) -> Vec<(i64, u32, Vec<Call>)> {
-    // Calls per communicator, ordered by first call.
+    // Calls by communicator, in the order of their first calls.
     let mut communicators: Vec<Vec<Call>> = Vec::new();
     let mut place: FxHashMap<Option<u64>, usize> = FxHashMap::default();
     for call in &calls {
@@ -182,7 +182,7 @@ fn shared_out(calls: Vec<Call>, launches: &[(i64, u32)]) -> Vec<(i64, u32, Vec<C
     }
 }
 
-/// Builds the collectives of a launch, with their communicators: a single collective, or one send or receive per call.
+/// Builds the collectives of a launch: a single collective, or one send or receive per call, with communicators.
 fn build_collectives(
     profile: &Profile,
     launch: u32,
@@ -211,7 +211,7 @@ fn build_collectives(
             |receive: bool| -> BTreeSet<u32> { calls.iter().filter(|c| (word(c) == "Recv") == receive).filter_map(|c| c.peer).collect() };
         let (sent, received) = (to(false), to(true));
         // Sends to and receives from all other ranks form an all-to-all, as implemented by PyTorch and others. The
-        // total of the payloads counts both directions.
+        // payloads add up to both directions.
         let all = of.map_or(3, |m| m.ranks.saturating_sub(1).max(2)) as usize;
         if sent == received && sent.len() >= all {
             return vec![(first.communicator, make("all_to_all", Some(total / 2), None))];
@@ -220,7 +220,7 @@ fn build_collectives(
     }
     let same = calls.iter().all(|c| c.name == first.name);
     let kind = if same { word(first) } else { "coalesced" };
-    // Message size as in nccl-tests: if each rank contributes or receives a part, the total over all ranks.
+    // Message size as defined by nccl-tests: if each rank contributes or receives a part, the total over all ranks.
     let parts = match kind {
         "AllGather" | "ReduceScatter" | "Gather" | "Scatter" => of.map(|m| u64::from(m.ranks)),
         _ => Some(1),
@@ -249,7 +249,7 @@ mod tests {
             (28, What::GroupEnd(40)),
             (30, What::Launch(1)),
             (32, What::Launch(2)),
-            // Launch outside any NCCL call: its operation is unknown.
+            // A launch outside of any NCCL call, whose operation is unknown.
             (50, What::Launch(3)),
             (60, What::Call(call(1, 0), 61)),
         ];

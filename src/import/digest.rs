@@ -1,4 +1,5 @@
-//! Rank digests (`warpscope digest`): kernel totals and the figures for comparing the ranks of a job, without launches.
+//! Rank digests (`warpscope digest`): kernel totals and the figures needed to compare the ranks of a job, without
+//! launches.
 
 use super::input::Bytes;
 use super::{ImportError, Importer, Input, Job};
@@ -9,7 +10,8 @@ use crate::model::{Device, Kernel, KernelId, KernelTotal, Nanos, Note, NoteKind,
 use std::io::Read;
 use std::sync::Arc;
 
-/// Maximum bytes read of a digest file. Real digests are below 1 MiB, regardless of the report's length.
+/// Maximum number of bytes to read from a digest file. Real digests are below 1 MiB, no matter how long the report
+/// is.
 const MOST: u64 = 64 << 20;
 
 pub struct WarpscopeDigest;

@@ -1,21 +1,22 @@
-//! Errors of opening a file. Each message is one sentence with the file, the location and the next step.
+//! Errors that occur when opening a file. Each message is one sentence that states the file, the location and the
+//! next step.
 
 use std::path::{Path, PathBuf};
 
-/// Error that prevented opening a file.
+/// An error that prevented a file from being opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// Error from the operating system.
+    /// An error from the operating system.
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
-    /// The file was recognised, but cannot be read.
+    /// The file was recognized, but cannot be read.
     #[error("{}: {what}; {next}", path.display())]
     Refused { path: PathBuf, what: String, next: String },
     /// The end of the file is missing.
     #[error("{}: truncated: {what}; {next}", path.display())]
     Truncated { path: PathBuf, what: String, next: String },
-    /// No importer recognises the contents.
+    /// No importer recognizes the contents.
     #[error("{}: not a profile that warpscope knows (tried {tried}); it starts with {head}", path.display())]
     Unknown {
         path: PathBuf,
@@ -33,21 +34,21 @@ pub enum ImportError {
         reason: String,
         next: String,
     },
-    /// An external tool required to read the file failed.
+    /// An external tool that is needed to read the file failed.
     #[error("{}: {what}; {next}", path.display())]
     Tool { path: PathBuf, what: String, next: String },
-    /// The user cancelled the job.
+    /// The user canceled the job.
     #[error("{}: cancelled", path.display())]
     Cancelled { path: PathBuf },
 }
 
 impl ImportError {
-    /// Wraps an operating-system error on a file.
+    /// Wraps an operating system error that concerns a file.
     pub fn io(path: &Path, source: std::io::Error) -> Self {
         Self::Io { path: path.to_owned(), source }
     }
 
-    /// Returns the error for a recognised but unreadable file.
+    /// Returns the error for a file that was recognized but cannot be read.
     pub fn refused(path: &Path, what: impl Into<String>, next: impl Into<String>) -> Self {
         Self::Refused { path: path.to_owned(), what: what.into(), next: next.into() }
     }

@@ -1,4 +1,5 @@
-//! A file of unknown format: first bytes, size, and the unpacked contents of `.gz` and `.zst`.
+//! A file of unknown format: its first bytes, its size, and its contents, decompressed in the case of `.gz` and
+//! `.zst`.
 
 use super::budget::Budget;
 use super::cache;
@@ -11,37 +12,38 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Bytes read to detect the format. Some tools write 26 KB of metadata before a trace's events.
+/// Number of bytes to read for format detection. Some tools write 26 KB of metadata before the events of a trace.
 const HEAD: usize = 1 << 16;
 
 /// Source of the contents.
 #[derive(Clone, Debug)]
 pub enum Bytes {
-    /// The user's file, or an unpacked copy.
+    /// The user's file, or a decompressed copy of it.
     File(PathBuf),
     BuiltIn(&'static [u8]),
 }
 
-/// A file that was inspected, but not read yet.
+/// A file that has been inspected but not yet read.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// Path as given by the user, for errors and titles.
+    /// Path as given by the user, for use in errors and titles.
     pub path: PathBuf,
-    /// Unpacked contents.
+    /// Decompressed contents.
     pub bytes: Bytes,
-    /// First bytes of the unpacked contents.
+    /// First bytes of the decompressed contents.
     pub head: Vec<u8>,
-    /// Size of the unpacked contents, bytes.
+    /// Size of the decompressed contents, bytes.
     pub size: u64,
-    /// Size on disk of the given file, or of all files of a folder, bytes.
+    /// Size on disk of the given file, or of all files in a directory, bytes.
     stored: u64,
-    /// Files of a folder that may form one report; empty for a single file. With members, `head` is empty.
+    /// Files of a directory that may form a single report; empty for a single file. If there are members, `head` is
+    /// empty.
     pub members: Vec<Member>,
-    /// Size and modification time of `bytes`, to detect changes during reading.
+    /// Size and modification time of `bytes`, to detect changes while reading.
     stamp: Option<(u64, Option<SystemTime>)>,
 }
 
-/// A file of a folder.
+/// A file in a directory.
 #[derive(Clone, Debug)]
 pub struct Member {
     pub path: PathBuf,
@@ -50,7 +52,7 @@ pub struct Member {
     pub size: u64,
 }
 
-/// Format checks, for rejecting a file before it is unpacked.
+/// Format checks that make it possible to reject a file before decompressing it.
 #[derive(Clone, Copy)]
 pub struct Kinds<'a> {
     /// Returns true if an importer supports the file.
@@ -60,14 +62,14 @@ pub struct Kinds<'a> {
     pub refusal: &'a dyn Fn(&Input) -> ImportError,
 }
 
-/// Maximum depth of searched subfolders; rocprofv3 creates one per host.
+/// Maximum depth of subdirectories to search; rocprofv3 creates one per host.
 const DEEPEST: usize = 2;
-/// Maximum number of files read from a folder.
+/// Maximum number of files to read from a directory.
 const MOST_MEMBERS: usize = 4_096;
-/// Bytes read of each member.
+/// Number of bytes to read from each member.
 const MEMBER_HEAD: u64 = 4_096;
 
-/// Compression formats, unpacked before the file format is detected.
+/// Compression formats, which are undone before the file format is detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packing {
     Gzip,
@@ -83,7 +85,7 @@ fn detect_packing(head: &[u8]) -> Option<Packing> {
 }
 
 impl Input {
-    /// Inspects a file or folder. Unpacks a compressed file into the cache if an importer supports it.
+    /// Inspects a file or directory. If it is compressed and an importer supports it, decompresses it into the cache.
     pub fn open(path: &Path, job: &Job<'_>, kinds: Kinds<'_>) -> Result<Self, ImportError> {
         let io = |e| ImportError::io(path, e);
         let meta = match std::fs::metadata(path) {
@@ -124,7 +126,7 @@ impl Input {
         Ok(Self { path: path.to_owned(), bytes: Bytes::File(unpacked), head, size, stored: meta.len(), members: Vec::new(), stamp: None })
     }
 
-    /// Opens the traces written by `warpscope trace -o PREFIX`, one per process, if `PREFIX` itself is not a file.
+    /// Opens the traces written by `warpscope trace -o PREFIX`, one per process, unless `PREFIX` itself is a file.
     fn open_traces(prefix: &Path, kinds: Kinds<'_>) -> Option<Self> {
         let start = format!("{}.", prefix.file_name()?.to_str()?);
         let folder = prefix.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -136,7 +138,7 @@ impl Input {
         (!input.members.is_empty() && (kinds.knows)(&input)).then_some(input)
     }
 
-    /// Opens a folder of files that may form one report.
+    /// Opens a directory of files that may form a single report.
     fn open_folder(path: &Path, kinds: Kinds<'_>) -> Result<Self, ImportError> {
         let mut members = Vec::new();
         collect_files(path, DEEPEST, &|_| true, &mut members).map_err(|e| ImportError::io(path, e))?;
@@ -145,7 +147,7 @@ impl Input {
         if (kinds.knows)(&input) {
             return Ok(input);
         }
-        // Each dispatch in a thread trace has its own folder.
+        // In a thread trace, each dispatch has its own directory.
         let traced: Vec<String> = input
             .members
             .iter()
@@ -159,7 +161,7 @@ impl Input {
             };
             return Err(ImportError::refused(path, what, format!("name one of them, such as {}", path.join(first).display())));
         }
-        // rocprofv3's decoder omits code.json if it finds no code object.
+        // rocprofv3's decoder does not write code.json if it finds no code object.
         if input.members.iter().any(|m| m.path.file_name().is_some_and(|n| n == "wstates1.json" || n == "filenames.json")) {
             let what = "the waves of a thread trace without the instructions that they ran: code.json is missing";
             return Err(ImportError::refused(path, what, "copy the whole folder, or take the trace again"));
@@ -181,7 +183,7 @@ impl Input {
         Budget::from_plain_size(&self.path, self.stored, if self.members.is_empty() { self.size } else { self.stored })
     }
 
-    /// Opens one file of a multi-file report, without unpacking.
+    /// Opens one file of a multi-file report, without decompressing it.
     pub fn open_part(path: &Path) -> Result<Self, ImportError> {
         let io = |e| ImportError::io(path, e);
         let size = std::fs::metadata(path).map_err(io)?.len();
@@ -189,14 +191,14 @@ impl Input {
         Ok(Self { path: path.to_owned(), bytes: Bytes::File(path.to_owned()), head, size, stored: size, members: Vec::new(), stamp: None })
     }
 
-    /// Creates an input from bytes built into the program; `name` is for display.
+    /// Creates an input from bytes built into the program; `name` is for display only.
     pub fn built_in(name: &str, bytes: &'static [u8]) -> Self {
         let head = bytes[..bytes.len().min(HEAD)].to_vec();
         let size = bytes.len() as u64;
         Self { path: PathBuf::from(name), bytes: Bytes::BuiltIn(bytes), head, size, stored: size, members: Vec::new(), stamp: None }
     }
 
-    /// Returns the same input with the contents of an exported file.
+    /// Returns the same input, but with the contents of an exported file.
     pub fn with_export(&self, file: &Path) -> Result<Self, ImportError> {
         let meta = std::fs::metadata(file).map_err(|e| ImportError::io(file, e))?;
         let head = read_head(file).map_err(|e| ImportError::io(file, e))?;
@@ -205,7 +207,7 @@ impl Input {
         Ok(Self { path, bytes, head, size, stored: size, members: Vec::new(), stamp: None })
     }
 
-    /// Returns an error if the file changed during reading, which means that it is still being written.
+    /// Returns an error if the file changed while it was read, which means that it is still being written.
     pub fn check_unchanged(&self) -> Result<(), ImportError> {
         let (Some(before), Bytes::File(path)) = (&self.stamp, &self.bytes) else {
             return Ok(());
@@ -222,13 +224,13 @@ impl Input {
     }
 }
 
-/// Collects the regular files with matching names in a folder and its subfolders; skips unreadable ones.
+/// Collects the regular files with matching names in a directory and its subdirectories, skipping unreadable ones.
 fn collect_files(folder: &Path, deeper: usize, wanted: &dyn Fn(&str) -> bool, out: &mut Vec<Member>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let Ok(entry) = entry else { continue };
         let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
         if kind.is_dir() && deeper > 0 {
-            // Skip unreadable folders.
+            // Skip unreadable directories.
             let _ = collect_files(&path, deeper - 1, wanted, out);
         } else if kind.is_file()
             && out.len() < MOST_MEMBERS
@@ -268,7 +270,7 @@ fn unpack_file(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, ki
             if job.cancel.is_cancelled() {
                 return ImportError::Cancelled { path: path.to_owned() };
             }
-            // A full disk, a quota or a shell limit does not mean that the file is damaged.
+            // A full disk, a quota or a limit set in the shell does not mean that the file is damaged.
             if matches!(e.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge) {
                 return ImportError::Tool {
                     path: path.to_owned(),
@@ -283,7 +285,7 @@ fn unpack_file(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, ki
                 next: "copy it again, or compress it again".to_owned(),
             }
         };
-        // Detect the format before unpacking to disk.
+        // Detect the format before decompressing to disk.
         let mut head = Vec::with_capacity(HEAD);
         (&mut reader).take(HEAD as u64).read_to_end(&mut head).map_err(damaged)?;
         let probe = Input {
@@ -299,7 +301,7 @@ fn unpack_file(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, ki
             return Err((kinds.refusal)(&probe));
         }
         let most = Budget::from_stored_size(path, meta.len()).total_bytes();
-        // Copy one byte more than allowed, to detect that the limit is exceeded.
+        // Copy one byte more than allowed, to detect that the limit has been exceeded.
         match cache::copy_until_cancelled(&mut probe.head.chain(reader).take(most + 1), out, &job.cancel) {
             Ok(bytes) if bytes > most => Err(ImportError::refused(
                 path,

@@ -1,9 +1,9 @@
-//! Host launch order, in which a re-run counts launches.
+//! Host launch order, which is the order in which a re-run counts launches.
 
 use crate::model::{LaunchOrder, Launches};
 
-/// Sorts launches into host launch order and returns the kind of order. `missing` is the number of launches without a
-/// call, `None` if calls were not read.
+/// Sorts launches into host launch order and returns the resulting kind of order. `missing` is the number of launches
+/// without a call, or `None` if calls were not read.
 pub fn sort_launches(launches: Launches, missing: Option<u64>) -> (Launches, LaunchOrder) {
     let order = match missing {
         None => LaunchOrder::Device,

@@ -1,13 +1,13 @@
 //! CUDA or HIP runtime and driver calls on the host.
 //!
 //! Calls that launched kernels are stored with their launches ([`Launches::call`](super::Launches::call)). Cheap
-//! queries such as `cuKernelGetName` are only counted: a report may contain one per launch, and individual queries are
-//! irrelevant.
+//! queries such as `cuKernelGetName` are only counted: a report may contain one per launch, and no one needs to see
+//! them individually.
 
 use super::Nanos;
 use std::sync::Arc;
 
-/// Kind of a call, by its effect; names refer to the CUDA and HIP runtime and driver APIs.
+/// Kind of call, by effect; variants are named after concepts of the CUDA and HIP runtime and driver APIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CallKind {
     Launch,
@@ -33,10 +33,10 @@ pub enum CallKind {
     Other,
 }
 
-/// Name prefixes (after `cuda`, `cu` or `hip`) and the kind of call. The first match wins, so longer prefixes come
-/// first.
+/// Maps name prefixes (without `cuda`, `cu` or `hip`) to the kind of call. The first match wins, so longer prefixes
+/// come first.
 const KINDS: &[(&str, CallKind)] = &[
-    // A host function is not a kernel.
+    // Must precede `Launch`: a host function is not a kernel.
     ("LaunchHostFunc", CallKind::HostFunction),
     ("StreamAddCallback", CallKind::HostFunction),
     ("GraphLaunch", CallKind::GraphLaunch),
@@ -104,32 +104,33 @@ const KINDS: &[(&str, CallKind)] = &[
 ];
 
 impl CallKind {
-    /// Determines the kind from a call's name, with or without the version suffix that CUPTI adds.
+    /// Determines the kind of a call from its name, with or without the version suffix that CUPTI adds.
     pub fn from_name(name: &str) -> Self {
-        // Runtime names begin with `cuda`, driver names with `cu` and a capital letter.
+        // Runtime names begin with `cuda`, driver names with `cu` followed by a capital letter.
         let bare = ["cuda", "hip", "cu"].iter().find_map(|p| name.strip_prefix(p)).unwrap_or(name);
         KINDS.iter().find(|(begins, _)| bare.starts_with(begins)).map_or(Self::Other, |(_, kind)| *kind)
     }
 
-    /// Returns true if such a call can start a kernel, memcpy or memset. A correlation id alone does not prove that.
+    /// Returns true if calls of this kind can start a kernel, memcpy or memset. A correlation id alone does not prove
+    /// that.
     pub fn may_start_work(self) -> bool {
         !matches!(self, Self::Sync | Self::Event | Self::Module | Self::Profiler)
     }
 
-    /// Returns true if calls of this kind are stored individually, not only counted.
+    /// Returns true if calls of this kind are stored individually rather than only counted.
     pub fn is_kept(self) -> bool {
         self != Self::Query
     }
 }
 
-/// Totals of the calls with one name.
+/// Totals of all calls with the same name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallName {
-    /// Name without version suffix (`cudaMalloc`, not `cudaMalloc_v3020`).
+    /// Name without the version suffix (`cudaMalloc`, not `cudaMalloc_v3020`).
     pub name: Arc<str>,
     pub kind: CallKind,
     pub count: u64,
-    /// Summed host time.
+    /// Total host time.
     pub total: Nanos,
 }
 
@@ -140,22 +141,22 @@ impl CallName {
     }
 }
 
-/// Marks a value that is not in the report.
+/// Stands for a value that is not in the report.
 pub const NONE: u32 = u32::MAX;
 
-/// Totals per name for all calls, and columns (28 bytes per call) of the timeline calls that launched no kernel, in
-/// file order.
+/// Totals per name over all calls, plus columns (28 bytes per call) for the timeline calls that launched no kernel,
+/// in file order.
 #[derive(Clone, Debug, Default)]
 pub struct HostCalls {
-    /// By total time, longest first.
+    /// Sorted by total time, longest first.
     pub names: Vec<CallName>,
     /// Distinct (process id, thread id) pairs.
     pub threads: Vec<(u32, u32)>,
-    /// ns.
+    /// In nanoseconds.
     pub start: Vec<i64>,
-    /// ns.
+    /// In nanoseconds.
     pub duration: Vec<i64>,
-    /// Index into `names`; [`NONE`] without a name.
+    /// Index into `names`; [`NONE`] for a call without a name.
     pub name: Vec<u32>,
     /// Index into `threads`.
     pub thread: Vec<u32>,
@@ -176,7 +177,7 @@ impl HostCalls {
         self.call_name(call).map_or(CallKind::Other, |n| n.kind)
     }
 
-    /// Name of the call, and the totals of all calls with that name.
+    /// Name of the call, with the totals of all calls of that name.
     pub fn call_name(&self, call: usize) -> Option<&CallName> {
         self.names.get(*self.name.get(call)? as usize)
     }
@@ -186,13 +187,13 @@ impl HostCalls {
         self.thread.get(call).and_then(|&t| self.threads.get(t as usize)).copied().unwrap_or_default()
     }
 
-    /// Memory of the columns per call, bytes.
+    /// Memory that the columns use per call, bytes.
     pub fn bytes_per_call() -> usize {
         8 + 8 + 4 + 4 + 4
     }
 }
 
-/// Removes the version suffix that CUPTI adds (`_v3020`, `_v2`) from a call's name, like `nsys stats`.
+/// Removes the version suffix that CUPTI adds (`_v3020`, `_v2`) from a call's name, as `nsys stats` does.
 pub fn strip_version_suffix(name: &str) -> &str {
     match name.rfind("_v") {
         Some(at) if at + 2 < name.len() && name[at + 2..].bytes().all(|b| b.is_ascii_digit()) => &name[..at],

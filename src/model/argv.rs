@@ -1,9 +1,9 @@
-//! Command line of a profiler, as stored in its report: options and profiled program.
+//! Parses a profiler's command line, as stored in its report, into options and the profiled program.
 //!
-//! Nsight Compute stores one line: words joined by blanks, without quotes. An argument with a blank becomes two words,
-//! so the result is trusted only if the program matches the process name in the report.
+//! Nsight Compute stores one line: words separated by spaces, without quotes. An argument that contains a space
+//! becomes two words, so the result is trusted only if the program matches the process name in the report.
 
-/// Options without a value.
+/// Options that take no value.
 const FLAGS: [&str; 19] = [
     "-f",
     "--force-overwrite",
@@ -26,7 +26,7 @@ const FLAGS: [&str; 19] = [
     "--forward-signals",
 ];
 
-/// Options with a value.
+/// Options that take a value.
 const VALUED: [&str; 82] = [
     "-o",
     "--export",
@@ -132,7 +132,7 @@ const CHOOSING: [&str; 16] = [
     "--replay-mode",
 ];
 
-/// A command line split into options with values, and the program with its arguments.
+/// A command line split into options with their values, and the program with its arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandLine {
     /// Full names of the options, in order, with their values.
@@ -152,7 +152,7 @@ fn resolve_option(word: &str) -> Option<(&'static str, bool)> {
     begins.next().is_none().then_some(found)
 }
 
-/// Parses a command line; `None` if an option is unknown, or the program is missing.
+/// Parses a command line; `None` if an option is unknown or the program is missing.
 pub fn parse_command_line(argv: &[String]) -> Option<CommandLine> {
     let mut out = CommandLine::default();
     let mut words = argv.get(1..)?.iter();
@@ -169,7 +169,7 @@ pub fn parse_command_line(argv: &[String]) -> Option<CommandLine> {
             let value = if valued { Some(words.next()?.clone()) } else { None };
             out.options.push((name, value));
         } else {
-            // `-c5`
+            // Such as `-c5`.
             let short = VALUED.iter().find(|v| v.len() == 2 && word.starts_with(**v) && !word.starts_with("--"))?;
             out.options.push((short, Some(word[2..].to_owned())));
         }
@@ -183,7 +183,7 @@ impl CommandLine {
     }
 }
 
-/// Returns true if a program is the executable of a process: `python3` matches `/usr/bin/python3.12`.
+/// Returns true if `program` names the executable of a process: `python3` matches `/usr/bin/python3.12`.
 pub fn same_program(program: &str, process: &str) -> bool {
     let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     let (program, process) = (base(program), base(process));
@@ -209,7 +209,7 @@ mod tests {
             ("ncu --launch-c 3 ./app", Some(true), "./app"),
             ("ncu --mps client ./app", Some(false), "./app"),
             ("ncu --no-such-option x ./app", None, ""),
-            // Ambiguous: a prefix of two options.
+            // Ambiguous: the prefix of two options.
             ("ncu --launch 3 ./app", None, ""),
             ("ncu -f", None, ""),
             ("ncu", None, ""),

@@ -1,43 +1,43 @@
-//! Samples of host threads: what a thread executed or waited for, with its call stack.
+//! Samples of host threads: what each thread was executing or waiting for, with its call stack.
 
 use std::sync::Arc;
 
-/// A function at a line, as it appears in call stacks.
+/// A function and line, as it appears in call stacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct StackFrame {
-    /// Qualified name of a Python function, or the symbol of a native one.
+    /// Qualified name of a Python function, or symbol of a native function.
     pub function: Arc<str>,
-    /// Source file of a Python function, or the module of a native one.
+    /// Source file of a Python function, or module of a native function.
     pub file: Option<Arc<str>>,
-    /// Executed line, from 1; `None` if unknown.
+    /// Line being executed, starting at 1; `None` if unknown.
     pub line: Option<u32>,
     pub python: bool,
 }
 
-/// A call stack: its innermost frame, on top of the stack of the caller.
+/// A call stack: the innermost frame, plus a link to the caller's stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallStack {
-    /// Index into [`Samples::stacks`], smaller than the own index; `None` for the outermost frame.
+    /// Index into [`Samples::stacks`], always less than this stack's own index; `None` for the outermost frame.
     pub caller: Option<u32>,
     /// Index into [`Samples::frames`].
     pub frame: u32,
 }
 
-/// Activity of a thread when it was sampled.
+/// Activity of a thread at the time of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Activity {
     Running,
-    /// Waited for a lock, a condition or a queue of another thread.
+    /// Waiting for a lock, a condition variable or a queue of another thread.
     Lock,
-    /// Waited for Python's global interpreter lock.
+    /// Waiting for Python's global interpreter lock.
     InterpreterLock,
-    /// Read from a file, a pipe or a socket.
+    /// Reading from a file, a pipe or a socket.
     Read,
     Write,
-    /// Waited for one of several descriptors.
+    /// Waiting for any of several file descriptors.
     Poll,
     Sleep,
-    /// Waited for a child process.
+    /// Waiting for a child process.
     Child,
     /// Blocked in another system call, in a driver, or on a page fault.
     Blocked,
@@ -47,7 +47,7 @@ pub enum Activity {
 }
 
 impl Activity {
-    /// All, in the order of their numbers.
+    /// All activities, in numeric order.
     pub const ALL: [Self; 10] = [
         Self::Running,
         Self::Lock,
@@ -77,8 +77,8 @@ impl Activity {
         }
     }
 
-    /// Returns true if the thread waited for something other than the interpreter lock; `None` if unknown. Drivers are
-    /// left out: a thread is blocked in them while it launches and synchronizes.
+    /// Returns true if the thread was waiting for something other than the interpreter lock; `None` if unknown.
+    /// Drivers do not count: a thread blocks in them while it launches and synchronizes.
     pub fn waits(self) -> Option<bool> {
         match self {
             Self::Running | Self::InterpreterLock => Some(false),
@@ -104,27 +104,28 @@ impl Activity {
     }
 }
 
-/// A sample of a thread.
+/// One sample of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// ns.
+    /// In nanoseconds.
     pub time: i64,
     /// Index into [`Profile::threads`](super::Profile::threads).
     pub thread: u32,
-    /// Index into [`Samples::stacks`]; `None` if there is no stack, as for a thread without Python code.
+    /// Index into [`Samples::stacks`]; `None` if no stack was recorded, as for a thread without Python code.
     pub stack: Option<u32>,
     pub activity: Activity,
-    /// The thread holds the interpreter lock for which another waits; it may have another sample of the same time.
+    /// True if the thread holds the interpreter lock that another thread is waiting for; the holder may have another
+    /// sample at the same time.
     pub holds: bool,
 }
 
-/// Samples of threads, by time; stacks and frames are interned.
+/// Samples of threads, sorted by time; stacks and frames are interned.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
     pub frames: Vec<StackFrame>,
     pub stacks: Vec<CallStack>,
     pub samples: Vec<Sample>,
-    /// True if threads were sampled only while they ran, as by nsys.
+    /// True if threads were sampled only while running, as nsys does.
     pub running_only: bool,
 }
 
@@ -132,7 +133,7 @@ impl Samples {
     /// Frames of a stack, innermost first.
     pub fn frames_of(&self, stack: Option<u32>) -> impl Iterator<Item = &StackFrame> {
         let node = |at: u32| self.stacks.get(at as usize);
-        // A caller precedes its callee, so this ends.
+        // A caller has a smaller index than its callee, so this terminates.
         let callers = std::iter::successors(stack.and_then(node), move |s| s.caller.and_then(node));
         callers.filter_map(|s| self.frames.get(s.frame as usize))
     }

@@ -1,4 +1,4 @@
-//! Cancellation of a job, and a counter of the work done.
+//! Cancellation of a job, and a count of the work done.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ struct Shared {
     unfinished: AtomicUsize,
 }
 
-/// A flag that stops a running job; clones share it.
+/// A flag that stops a running job. Clones share the flag.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<Shared>);
 
@@ -26,29 +26,30 @@ impl Cancel {
         self.0.stop.load(Ordering::Relaxed)
     }
 
-    /// Steps counted by all finished [`Pace`]s of the job: unlike seconds, equal on every machine.
+    /// Number of steps counted by all finished [`Pace`]s of the job; unlike seconds, it is the same on every machine.
     pub fn steps_done(&self) -> u64 {
         self.0.steps.load(Ordering::Relaxed)
     }
 
-    /// Marks that the job has something to remove when it ends, such as a temporary file, until the mark is dropped.
+    /// Records that the job must clean up when it ends, such as removing a temporary file, until the returned guard
+    /// is dropped.
     pub fn mark_unfinished(&self) -> Unfinished {
         self.0.unfinished.fetch_add(1, Ordering::SeqCst);
         Unfinished(self.clone())
     }
 
-    /// Returns true if the program must not exit before the job has ended.
+    /// Returns true if the process must not exit before the job has ended.
     pub fn is_unfinished(&self) -> bool {
         self.0.unfinished.load(Ordering::SeqCst) > 0
     }
 
-    /// Creates a counter for the steps of one thread.
+    /// Creates a step counter for one thread.
     pub fn pace(&self) -> Pace {
         Pace { cancel: self.clone(), since: Cell::new(0) }
     }
 }
 
-/// A mark of [`Cancel::mark_unfinished`].
+/// Guard returned by [`Cancel::mark_unfinished`].
 #[derive(Debug)]
 pub struct Unfinished(Cancel);
 
@@ -58,11 +59,11 @@ impl Drop for Unfinished {
     }
 }
 
-/// Steps between two checks of the flag; a step takes less than a microsecond.
+/// Number of steps between two checks of the flag; a step takes less than a microsecond.
 const LOOK: u64 = 1 << 14;
 
-/// Counts the steps of a loop and periodically checks for cancellation. A step is one visited byte, row or value, also
-/// in inner loops.
+/// Counts the steps of a loop and periodically checks for cancellation. A step is one byte, row or value visited,
+/// including in inner loops.
 #[derive(Debug)]
 pub struct Pace {
     cancel: Cancel,

@@ -1,18 +1,18 @@
-//! Code of a kernel: functions, instructions and source lines.
+//! Kernel code: functions, instructions and source lines.
 
 use std::sync::Arc;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceFile {
-    /// Path at compilation.
+    /// Path at compile time.
     pub name: Arc<str>,
     /// Contents, from the report or from disk.
     pub text: Option<Arc<str>>,
-    /// True if the text is from disk, where it may have changed since compilation.
+    /// True if the contents were read from disk, where the file may have changed since compilation.
     pub from_disk: bool,
 }
 
-/// A function of the binary.
+/// A function in the binary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Function {
     pub name: Arc<str>,
@@ -20,25 +20,25 @@ pub struct Function {
     pub address: u64,
     /// Code size in bytes.
     pub size: u64,
-    /// Line table, sorted by offset: offset of the first instruction, file number (from 1) and line (from 1).
+    /// Line table, sorted by offset: offset of the first instruction, file number and line (both starting at 1).
     pub lines: Vec<(u64, u32, u32)>,
     /// Instructions as (offset, text), sorted by offset; empty if not disassembled.
     pub instructions: Vec<(u64, Arc<str>)>,
 }
 
-/// Code of a result.
+/// Code that belongs to a result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Code {
     /// Files, numbered from 1 as in [`Function::lines`].
     pub files: Vec<SourceFile>,
     /// Functions, sorted by address.
     pub functions: Vec<Function>,
-    /// Remarks on missing parts, with reasons.
+    /// Explains which parts are missing, and why.
     pub remarks: Vec<String>,
 }
 
 impl Code {
-    /// Function at an address, and the offset within the function.
+    /// Finds the function at an address, and the offset within it.
     pub fn find_function(&self, address: u64) -> Option<(&Function, u64)> {
         let next = self.functions.partition_point(|f| f.address <= address);
         let function = self.functions.get(next.checked_sub(1)?)?;
@@ -48,7 +48,7 @@ impl Code {
 }
 
 impl Function {
-    /// File and line at an offset.
+    /// File number and line at an offset.
     pub fn line_at(&self, offset: u64) -> Option<(u32, u32)> {
         let next = self.lines.partition_point(|l| l.0 <= offset);
         self.lines.get(next.checked_sub(1)?).map(|l| (l.1, l.2)).filter(|l| l.1 > 0)

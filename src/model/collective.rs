@@ -5,26 +5,26 @@ use std::sync::Arc;
 /// One rank's part of a collective, as reported by its framework or NCCL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collective {
-    /// `all_reduce`, `all_gather`, `send`, in the report's spelling.
+    /// Such as `all_reduce`, `all_gather` or `send`, as spelled in the report.
     pub kind: Arc<str>,
     /// Elements that this rank sends.
     pub elements_in: Option<u64>,
     /// Elements that this rank receives.
     pub elements_out: Option<u64>,
-    /// Element type in the report's spelling: `BFloat16`.
+    /// Element type as spelled in the report, such as `BFloat16`.
     pub dtype: Arc<str>,
-    /// Bytes of the message, if in the report.
+    /// Size of the message in bytes, if in the report.
     pub bytes: Option<u64>,
-    /// The peer's rank in the group, for a send or a receive.
+    /// Rank of the peer within the group, for a send or receive.
     pub peer: Option<u32>,
-    /// This rank's own number in the group, if in the report.
+    /// Rank of this process within the group, if in the report.
     pub member: Option<u32>,
     /// Name of the process group or communicator.
     pub group: Arc<str>,
     pub group_size: Option<u32>,
     /// Ranks of the group, in the report's format.
     pub ranks: Arc<str>,
-    /// Sequence number in the group; the same number on all ranks identifies one collective.
+    /// Sequence number within the group; identifies the same collective on all ranks.
     pub sequence: Option<u64>,
     /// Start, ns; device time if the report has it.
     pub start: i64,
@@ -34,23 +34,23 @@ pub struct Collective {
     pub launch: Option<u32>,
 }
 
-/// Arguments of an NCCL call, from the payload of its NVTX range. A communicator is identified by a hash that is equal
-/// on all of its ranks.
+/// Arguments of an NCCL call, from the payload of its NVTX range. A communicator is identified by a hash that is the
+/// same on all of its ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NcclCall {
     /// A rank joins a communicator.
     Init { communicator: u64, ranks: u32, rank: u32 },
-    /// A collective or point-to-point transfer. `bytes` is the number that this rank sends, or receives for `ncclRecv`.
+    /// A collective or point-to-point transfer. `bytes` is the number of bytes this rank sends, or receives for
+    /// `ncclRecv`.
     Message { communicator: Option<u64>, bytes: u64, peer: Option<u32> },
 }
 
 impl NcclCall {
     /// Parses the payload of a range in NCCL's domain; `function` determines the format.
     ///
-    /// The structures of NCCL's `nvtx_payload_schemas.h`:
-    /// `{u64 communicator, size_t bytes, int operation | root | peer}`; functions without operation, root or peer omit
-    /// the last 4 bytes. Before NCCL 2.26 the communicator was missing.
-    /// `ncclCommInitRank`: `{u64 communicator, int ranks, int rank, …}`.
+    /// Based on the structures in NCCL's `nvtx_payload_schemas.h`: `{u64 communicator, size_t bytes, int operation |
+    /// root | peer}`; functions without an operation, root or peer omit the last 4 bytes. NCCL before 2.26 omits the
+    /// communicator. `ncclCommInitRank`: `{u64 communicator, int ranks, int rank, …}`.
     pub fn from_payload(function: &str, payload: &[u8]) -> Option<Self> {
         let long = |at: usize| Some(u64::from_le_bytes(payload.get(at..at + 8)?.try_into().ok()?));
         let short = |at: usize| Some(u32::from_le_bytes(payload.get(at..at + 4)?.try_into().ok()?));
@@ -71,7 +71,7 @@ impl NcclCall {
     }
 }
 
-/// Size of an element in bytes, by PyTorch's type name.
+/// Element size in bytes, by PyTorch's name of the type.
 pub fn element_bytes(dtype: &str) -> Option<u64> {
     let dtype = dtype.rsplit("::").next().unwrap_or(dtype);
     match dtype {

@@ -6,7 +6,7 @@ use super::Bytes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConfigId(pub u32);
 
-/// A launch configuration. Grid sizes are in blocks, block sizes in threads, as in CUDA.
+/// A launch configuration. Grid sizes are in blocks and block sizes in threads, as in CUDA.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LaunchConfig {
     /// Blocks in x, y, z.
@@ -19,13 +19,13 @@ pub struct LaunchConfig {
     pub static_shared: Option<Bytes>,
     /// Shared memory requested by the launch, per block.
     pub dynamic_shared: Option<Bytes>,
-    /// Shared memory reserved by the driver on an SM for this launch (the carve-out).
+    /// Shared memory reserved by the driver on an SM for this launch (the carveout).
     pub shared_carveout: Option<Bytes>,
-    /// Local memory per thread: register spills, and arrays that did not fit in registers.
+    /// Local memory per thread: register spills, and arrays that do not fit in registers.
     pub local_per_thread: Option<Bytes>,
-    /// Blocks per cluster in x, y, z (compute capability 9.0 and later).
+    /// Blocks per cluster in x, y, z (compute capability 9.0 and higher).
     pub cluster: Option<[u32; 3]>,
-    /// True for a cooperative launch: all blocks must be resident at once.
+    /// True for a cooperative launch, in which all blocks must be resident at once.
     pub cooperative: bool,
 }
 
@@ -39,7 +39,7 @@ pub fn format_dim3(dims: [u32; 3]) -> String {
 }
 
 impl LaunchConfig {
-    /// Static plus dynamic shared memory per block; `None` when neither is known.
+    /// Static plus dynamic shared memory per block; `None` if neither is known.
     pub fn shared_memory(&self) -> Option<Bytes> {
         match (self.static_shared, self.dynamic_shared) {
             (None, None) => None,
@@ -47,12 +47,10 @@ impl LaunchConfig {
         }
     }
 
-    /// Number of blocks in the grid.
     pub fn block_count(&self) -> Option<u64> {
         self.grid.map(dim_product)
     }
 
-    /// Number of threads in a block.
     pub fn threads_per_block(&self) -> Option<u64> {
         self.block.map(dim_product)
     }
@@ -62,7 +60,7 @@ impl LaunchConfig {
         self.label_in("shared", "regs")
     }
 
-    /// Like [`Self::label`], in the terms of the GPU's vendor.
+    /// Like [`Self::label`], but uses the GPU vendor's terms.
     pub fn label_for(&self, amd: bool) -> String {
         if amd { self.label_in("LDS", "VGPRs") } else { self.label() }
     }

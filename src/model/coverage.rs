@@ -1,11 +1,11 @@
-//! Coverage of the recording: calls whose GPU work has no record in the report, and damaged records. Built when a
-//! report is read; all analyses take their wording from here.
+//! Completeness of the recording: calls whose GPU work has no record in the report, and damaged records. Determined
+//! when a report is read; all analyses use the wording defined here.
 
 use super::units::{format_count, format_grouped};
 use super::{Nanos, Note, NoteKind, Severity, Vendor};
 use std::sync::Arc;
 
-/// Work on a GPU that a call starts.
+/// GPU work that a call starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Work {
     Kernels,
@@ -25,7 +25,7 @@ impl Work {
         }
     }
 
-    /// Noun for one call that starts this work.
+    /// Noun for a single call that starts this work.
     pub fn noun(self) -> &'static str {
         match self {
             Self::Kernels => "kernel launch",
@@ -35,7 +35,7 @@ impl Work {
     }
 }
 
-/// Part of a process's run in which calls have no records.
+/// The part of a process's run in which calls have no GPU records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stretch {
     /// The whole run.
@@ -57,12 +57,12 @@ impl Stretch {
     }
 }
 
-/// Calls of one process that start one kind of work, where some have no GPU record.
+/// Calls of one process that start one kind of work and partly lack a GPU record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unrecorded {
     pub pid: u32,
     pub work: Work,
-    /// Function of most of the lost calls.
+    /// Function that made most of the lost calls.
     pub name: Arc<str>,
     /// Number of calls that should have a GPU record.
     pub calls: u64,
@@ -70,10 +70,10 @@ pub struct Unrecorded {
     pub lost: u64,
     /// Threads that made the lost calls.
     pub threads: Vec<u32>,
-    /// Other threads of the process have records.
+    /// True if other threads of the process do have records.
     pub other_threads: bool,
     pub stretch: Stretch,
-    /// Start of the first and last lost call, ns.
+    /// Start of the first and of the last lost call, ns.
     pub first: i64,
     pub last: i64,
 }
@@ -81,54 +81,55 @@ pub struct Unrecorded {
 /// Missing and damaged records of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// True if host calls were read; otherwise work without a record cannot be detected.
+    /// True if host calls were read; otherwise, work without a record cannot be detected.
     pub calls: bool,
-    /// Lost calls by process and kind of work.
+    /// Lost calls, by process and kind of work.
     pub unrecorded: Vec<Unrecorded>,
-    /// Number of calls that start each kind of work, indexed like [`Work::ALL`]; only counted if some have no record.
+    /// Number of calls that start each kind of work, indexed like [`Work::ALL`]; counted only if some calls have no
+    /// record.
     pub started: [u64; Work::ALL.len()],
-    /// Kernels with times that are missing, negative or outside the run. They count as launches without a duration.
+    /// Number of kernels whose times are missing, negative or outside the run. These count as launches without a
+    /// duration.
     pub untimed: u64,
-    /// Memcpys and memsets with such times; they are dropped.
+    /// Number of memcpys and memsets with such times; they are dropped.
     pub untimed_copies: u64,
-    /// Kernels that overlapped a later kernel of the same stream and were truncated at the overlap.
+    /// Number of kernels that overlapped a later kernel on the same stream and were truncated at its start.
     pub overrun: u64,
-    /// Total time removed by the truncation, ns.
+    /// Total time removed by truncation, ns.
     pub overrun_ns: i64,
 }
 
-/// Minimum share of calls without a record that is reported. A smaller share comes from launches that failed, or that
-/// were running when the recording stopped.
+/// Minimum share of calls without a record to be reported. Smaller shares are due to launches that failed or were
+/// still running when the recording stopped.
 const SAID: f64 = 0.01;
-/// Share of missing records above which the recorded work no longer represents the run.
+/// Share of missing records above which the recorded work is no longer representative of the run.
 const HOLLOW: f64 = 0.05;
 /// Maximum number of processes listed by name.
 const MOST_NAMED: usize = 4;
 
 impl Coverage {
-    /// Number of lost calls that start a kind of work, and number of all such calls.
+    /// Number of lost calls that start this kind of work, and the total number of such calls.
     pub fn lost_calls(&self, work: Work) -> (u64, u64) {
         (self.unrecorded.iter().filter(|u| u.work == work).map(|u| u.lost).sum(), self.started[work as usize])
     }
 
-    /// Share of lost calls for a kind of work, 0 to 1.
+    /// Share of lost calls for this kind of work, 0 to 1.
     pub fn lost_share(&self, work: Work) -> f64 {
         let (lost, calls) = self.lost_calls(work);
         lost as f64 / calls.max(1) as f64
     }
 
     fn reported_work(&self) -> impl Iterator<Item = Work> + '_ {
-        // Copies without a record may be legitimate (host to host, or zero bytes): only kernels and graphs prove a
-        // loss.
+        // Copies may legitimately have no record (host to host, or zero bytes): only kernels and graphs prove a loss.
         [Work::Graphs, Work::Kernels].into_iter().filter(|&w| self.lost_calls(w).0 > 0 && self.lost_share(w) >= SAID)
     }
 
-    /// Returns true if so many records are missing that idle time, limits and shares are unknown.
+    /// Returns true if so many records are missing that idle time, limits and shares cannot be determined.
     pub fn is_inconclusive(&self) -> bool {
         self.reported_work().any(|w| self.lost_share(w) >= HOLLOW)
     }
 
-    /// Describes the missing records in one sentence; `None` if they are below the threshold.
+    /// Describes the missing records in one sentence; `None` if their share is below the threshold.
     pub fn describe_losses(&self) -> Option<String> {
         let parts: Vec<String> = self.reported_work().map(|w| self.describe_work(w)).collect();
         (!parts.is_empty()).then(|| parts.join("; "))
@@ -154,7 +155,7 @@ impl Coverage {
         format!("{what}{}", describe_spread(&of, lost, calls))
     }
 
-    /// Advice on how to record the missing work with the tool that made the report.
+    /// Advice on recording the missing work with the tool that created the report.
     pub fn recording_advice(&self, tool: &str, maker: Vendor) -> String {
         let graphs = self.reported_work().next() == Some(Work::Graphs);
         let processes = self.unrecorded.iter().any(|u| u.work != Work::Copies && u.stretch == Stretch::All)
@@ -221,7 +222,7 @@ fn format_copies(n: u64) -> String {
     if n == 1 { "1 copy or set".to_owned() } else { format!("{} copies and sets", format_grouped(i64::try_from(n).unwrap_or(i64::MAX))) }
 }
 
-/// Describes the processes, thread or part of the run with the lost calls.
+/// Describes which processes, thread or part of the run the lost calls belong to.
 fn describe_spread(of: &[&Unrecorded], lost: u64, calls: u64) -> String {
     if lost == calls && of.len() < 2 {
         return String::new();

@@ -1,26 +1,26 @@
 //! Digest of a rank (a `.wsd` file), small enough to send and to compare with hundreds of other ranks.
 //!
-//! A file consists of [`MAGIC`] and the zstd-compressed protobuf message [`Digest`]; fields of later versions are
-//! skipped. Times are in ns on the report's own clock. Delta-encoded columns start from 0.
+//! A file consists of [`MAGIC`] followed by the zstd-compressed protobuf message [`Digest`]; unknown fields from
+//! later versions are skipped. Times are in ns on the report's own clock. Delta-encoded columns start from 0.
 
 use prost::Message;
 use std::collections::HashMap;
 
-/// First bytes of a file; the last byte is the version.
+/// First bytes of a file; the last of them is the version.
 pub const MAGIC: &[u8; 4] = b"WSD1";
 /// Largest plausible time, ns: 104 days.
 const FAR: i64 = 1 << 53;
-/// Maximum size of an unpacked message; our largest is about 2 MiB. In memory, columns take up to sixteen times their
-/// encoded size.
+/// Maximum size of an unpacked message; the largest that we write is about 2 MiB. In memory, columns take up to
+/// sixteen times their encoded size.
 const MOST: u64 = 8 << 20;
-/// Limits on unpacking: `BASE` bytes for any message, or `PACKED_TIMES` the size of its file. Real digests compress
-/// two- to fivefold.
+/// Limits for decompression: `BASE` bytes for any message, or `PACKED_TIMES` times the file size. Real digests
+/// compress by a factor of two to five.
 const BASE: u64 = 1 << 20;
 const PACKED_TIMES: u64 = 64;
-/// Maximum numbers of fields of a message, and of kinds of collectives.
+/// Maximum number of fields in a message, and of kinds of collectives.
 const MOST_PARTS: usize = 10_000;
 const MOST_KINDS: usize = 256;
-/// Maximum number of functions in a digest.
+/// Maximum number of host functions in a digest.
 pub const MOST_HOST_LINES: usize = 16;
 
 /// One rank of a job, or one GPU of a process that drives several.
@@ -35,7 +35,7 @@ pub struct Digest {
     pub host: Option<String>,
     #[prost(uint32, optional, tag = "4")]
     pub rank: Option<u32>,
-    /// Ranks in the job.
+    /// Number of ranks in the job.
     #[prost(uint32, optional, tag = "5")]
     pub world: Option<u32>,
     #[prost(uint32, optional, tag = "6")]
@@ -45,28 +45,28 @@ pub struct Digest {
     pub device: Option<u32>,
     #[prost(string, optional, tag = "8")]
     pub device_name: Option<String>,
-    /// Nanoseconds since 1970 at time 0 of the report.
+    /// Time 0 of the report, in nanoseconds since 1970.
     #[prost(sint64, optional, tag = "9")]
     pub epoch: Option<i64>,
-    /// Start of the first operation and end of the last one.
+    /// Start of the first operation and end of the last.
     #[prost(sint64, tag = "10")]
     pub start: i64,
     #[prost(sint64, tag = "11")]
     pub end: i64,
-    /// The analysed window, and the time within it that the verdict covers.
+    /// The analyzed window, and the amount of time within it that the verdict covers.
     #[prost(sint64, tag = "12")]
     pub window_start: i64,
     #[prost(sint64, tag = "13")]
     pub window_end: i64,
     #[prost(sint64, tag = "14")]
     pub judged: i64,
-    /// Time breakdown of the GPU in the window, by triage category in triage order.
+    /// Breakdown of GPU time in the window, by triage category in triage order.
     #[prost(sint64, repeated, tag = "15")]
     pub parts: Vec<i64>,
-    /// Time of collectives in the window, overlapped by compute or not.
+    /// Time spent in collectives within the window, whether or not they overlap with compute.
     #[prost(sint64, tag = "16")]
     pub collective_time: i64,
-    /// Summed durations of all kernels except collectives, in the whole report.
+    /// Total duration of all kernels except collectives, in the whole report.
     #[prost(sint64, tag = "17")]
     pub kernel_time: i64,
     #[prost(uint64, tag = "18")]
@@ -81,29 +81,29 @@ pub struct Digest {
     pub collectives: Option<Collectives>,
     #[prost(message, repeated, tag = "23")]
     pub findings: Vec<RankFinding>,
-    /// Missing records, and their consequences.
+    /// Describes missing records and their consequences.
     #[prost(string, repeated, tag = "24")]
     pub missing: Vec<String>,
-    /// Description of work without a record, if there is so much that idle time and shares are unknown.
+    /// Description of unrecorded work, if there is so much that idle time and shares are unknown.
     #[prost(string, optional, tag = "25")]
     pub unrecorded: Option<String>,
-    /// Functions of the program at which the GPU is idle longest.
+    /// Functions of the program during which the GPU is idle longest.
     #[prost(message, repeated, tag = "26")]
     pub host_lines: Vec<HostLine>,
 }
 
-/// A function of the program at which a launching thread is while the GPU is idle.
+/// A function of the program that a launching thread executes while the GPU is idle.
 #[derive(Clone, PartialEq, Message)]
 pub struct HostLine {
-    /// `collate (data.py:88)`.
+    /// Such as `collate (data.py:88)`.
     #[prost(string, tag = "1")]
     pub label: String,
-    /// Idle time of the GPU, ns.
+    /// GPU idle time, ns.
     #[prost(sint64, tag = "2")]
     pub ns: i64,
 }
 
-/// Steps in columns.
+/// Steps, stored in columns.
 #[derive(Clone, PartialEq, Message)]
 pub struct Steps {
     /// Index among the steps of the run, from 0.
@@ -114,17 +114,17 @@ pub struct Steps {
     pub start: Vec<i64>,
     #[prost(sint64, repeated, tag = "3")]
     pub length: Vec<i64>,
-    /// Time of kernels, excluding collectives.
+    /// Time spent in kernels other than collectives.
     #[prost(sint64, repeated, tag = "4")]
     pub compute: Vec<i64>,
-    /// Time in which only collectives ran.
+    /// Time during which only collectives ran.
     #[prost(sint64, repeated, tag = "5")]
     pub exposed: Vec<i64>,
     #[prost(sint64, repeated, tag = "6")]
     pub idle: Vec<i64>,
 }
 
-/// A kernel with the distribution of its durations.
+/// A kernel and the distribution of its durations.
 #[derive(Clone, PartialEq, Message)]
 pub struct Kernel {
     #[prost(string, tag = "1")]
@@ -137,7 +137,7 @@ pub struct Kernel {
     pub min: i64,
     #[prost(sint64, tag = "5")]
     pub max: i64,
-    /// Non-empty buckets, ascending: eight per power of two of ns.
+    /// Non-empty buckets, ascending; there are eight per power of two of ns.
     #[prost(uint32, repeated, tag = "6")]
     pub bucket: Vec<u32>,
     #[prost(uint64, repeated, tag = "7")]
@@ -147,41 +147,41 @@ pub struct Kernel {
     pub collective: bool,
 }
 
-/// Collectives of one kind in one group.
+/// All collectives of one kind in one group.
 #[derive(Clone, PartialEq, Message)]
 pub struct CollectiveKind {
-    /// `all_reduce`, `send_recv`; from the NCCL kernel's name if the framework does not report it.
+    /// Such as `all_reduce` or `send_recv`; taken from the NCCL kernel's name if the framework does not report it.
     #[prost(string, tag = "1")]
     pub name: String,
-    /// Process group or communicator; if the report has none, the index among the rank's streams with collectives.
+    /// Process group or communicator; if not in the report, the index among the rank's streams that run collectives.
     #[prost(string, tag = "2")]
     pub group: String,
-    /// Ranks of the group, if the report lists them.
+    /// Ranks in the group, if listed in the report.
     #[prost(uint32, repeated, tag = "3")]
     pub ranks: Vec<u32>,
     #[prost(uint32, optional, tag = "4")]
     pub size: Option<u32>,
-    /// NCCL's algorithm and protocol, from the kernel's name: `RING_LL`.
+    /// NCCL's algorithm and protocol, such as `RING_LL`, from the kernel's name.
     #[prost(string, tag = "5")]
     pub algorithm: String,
-    /// `sequence` counts the group's collectives in the whole run, not only in this report.
+    /// True if `sequence` counts the group's collectives over the whole run, not only within this report.
     #[prost(bool, tag = "6")]
     pub numbered: bool,
-    /// The peer's number in the group, for sends and receives.
+    /// Rank of the peer within the group, for sends and receives.
     #[prost(uint32, optional, tag = "7")]
     pub peer: Option<u32>,
-    /// This rank's own number in the group.
+    /// This rank's number within the group.
     #[prost(uint32, optional, tag = "8")]
     pub member: Option<u32>,
 }
 
-/// Collectives by start, in columns.
+/// Collectives in order of start, stored in columns.
 #[derive(Clone, PartialEq, Message)]
 pub struct Collectives {
     /// Index into [`Digest::kinds`].
     #[prost(uint32, repeated, tag = "1")]
     pub kind: Vec<u32>,
-    /// Sequence number in the group, as the difference from the group's previous collective.
+    /// Sequence number within the group, as the difference from the group's previous collective.
     #[prost(sint64, repeated, tag = "2")]
     pub sequence: Vec<i64>,
     /// Difference from the start of the previous collective.
@@ -189,33 +189,33 @@ pub struct Collectives {
     pub start: Vec<i64>,
     #[prost(sint64, repeated, tag = "4")]
     pub duration: Vec<i64>,
-    /// Bytes that each rank sends or receives, the larger of the two counts; 0 if unknown.
+    /// Bytes that each rank sends or receives, whichever is larger; 0 if unknown.
     #[prost(uint64, repeated, tag = "5")]
     pub bytes: Vec<u64>,
-    /// Sampling interval: only collectives whose sequence number is a multiple of this value are kept.
+    /// Sampling interval: only collectives whose sequence number is a multiple of this value are stored.
     #[prost(uint32, tag = "6")]
     pub each: u32,
-    /// Number of the enclosing step, as given by the program or its framework, plus 1; 0 for none. Empty if no
-    /// collective has one.
+    /// Number of the enclosing step, as given by the program or its framework, plus 1; 0 if there is none. Empty if
+    /// no collective belongs to a step.
     #[prost(uint32, repeated, tag = "7")]
     pub step: Vec<u32>,
 }
 
-/// A finding about this rank alone.
+/// A finding that concerns this rank alone.
 #[derive(Clone, PartialEq, Message)]
 pub struct RankFinding {
     #[prost(string, tag = "1")]
     pub id: String,
     #[prost(string, tag = "2")]
     pub headline: String,
-    /// Share of the window, 0 to 1.
+    /// Affected share of the window, 0 to 1.
     #[prost(double, tag = "3")]
     pub stake: f64,
     #[prost(string, tag = "4")]
     pub severity: String,
 }
 
-/// A collective of one rank, timed by that rank's clock.
+/// A collective on one rank, timed by that rank's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Collective {
     /// Index into [`Digest::kinds`].
@@ -232,7 +232,7 @@ impl Collective {
     }
 }
 
-/// A step of one rank, timed by that rank's clock.
+/// A step on one rank, timed by that rank's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankStep {
     pub number: u32,
@@ -244,22 +244,22 @@ pub struct RankStep {
 }
 
 impl Digest {
-    /// Encodes the digest as the bytes of a file.
+    /// Encodes the digest as the contents of a file.
     pub fn to_bytes(&self) -> Vec<u8> {
         Self::pack_message(&self.encode_to_vec())
     }
 
-    /// Packs an encoded message as the bytes of a file.
+    /// Compresses an encoded message into the contents of a file.
     pub fn pack_message(message: &[u8]) -> Vec<u8> {
         [&MAGIC[..], &zstd::bulk::compress(message, 6).unwrap_or_default()].concat()
     }
 
-    /// Recognizes a digest file of any version by its first bytes.
+    /// Recognizes a digest file, of any version, by its first bytes.
     pub fn is_digest(head: &[u8]) -> bool {
         head.starts_with(&MAGIC[..3]) && head.get(3).is_some_and(u8::is_ascii_digit)
     }
 
-    /// Decodes the bytes of a file.
+    /// Decodes the contents of a file.
     ///
     /// # Errors
     /// Returns a description of the problem.
@@ -281,7 +281,7 @@ impl Digest {
         Self::decode(&unpacked[..]).map(Self::clamp_values).map_err(|e| format!("damaged: {e}"))
     }
 
-    /// Clamps times and counts, so that sums do not overflow.
+    /// Clamps times and counts so that sums do not overflow.
     fn clamp_values(mut self) -> Self {
         let fit = |n: &mut i64| *n = (*n).clamp(-FAR, FAR);
         let all = [&mut self.start, &mut self.end, &mut self.window_start, &mut self.window_end, &mut self.judged];
@@ -308,11 +308,11 @@ impl Digest {
         self
     }
 
-    /// Valid collectives, ordered by start.
+    /// Valid collectives, in order of start.
     pub fn collectives(&self) -> impl Iterator<Item = Collective> + '_ {
         let c = self.collectives.as_ref();
         let (mut start, mut before) = (0i64, vec![0i64; self.kinds.len()]);
-        // Kinds of one group share its sequence numbers.
+        // Kinds that belong to the same group share its sequence numbers.
         let group: Vec<usize> =
             self.kinds.iter().map(|k| self.kinds.iter().position(|o| (&o.group, &o.ranks) == (&k.group, &k.ranks)).unwrap_or(0)).collect();
         (0..c.map_or(0, |c| c.kind.len())).filter_map(move |i| {
@@ -361,14 +361,14 @@ impl Digest {
         }
     }
 
-    /// Sets the step number of each collective, in the order passed to [`Self::set_collectives`].
+    /// Sets the step number of each collective, in the order in which they were passed to [`Self::set_collectives`].
     pub fn set_steps_of_collectives(&mut self, list: &[Option<u32>]) {
         if let Some(of) = self.collectives.as_mut().filter(|c| c.kind.len() == list.len() && list.iter().any(Option::is_some)) {
             of.step = list.iter().map(|s| s.map_or(0, |s| s.saturating_add(1))).collect();
         }
     }
 
-    /// Steps, ordered by start.
+    /// Steps, in order of start.
     pub fn steps(&self) -> Vec<RankStep> {
         let Some(s) = &self.steps else { return Vec::new() };
         let mut start = 0i64;
@@ -404,8 +404,8 @@ impl Digest {
     }
 }
 
-/// Counts the top-level fields of a message, since a decoded field may take far more memory than its encoding. `None`
-/// if the message is damaged.
+/// Counts the top-level fields of a message, because a decoded field may take far more memory than its encoding.
+/// `None` if the message is damaged.
 fn count_fields(message: &[u8]) -> Option<usize> {
     let (mut rest, mut n) = (message, 0usize);
     while !rest.is_empty() {
@@ -426,7 +426,7 @@ fn count_fields(message: &[u8]) -> Option<usize> {
     Some(n)
 }
 
-/// Bucket of a duration: eight per power of two of ns.
+/// Bucket for a duration; there are eight per power of two of ns.
 pub fn duration_bucket(ns: i64) -> u32 {
     let value = ns.max(1).cast_unsigned();
     let power = value.ilog2();
@@ -465,7 +465,7 @@ mod tests {
     #[test]
     fn a_small_file_holds_no_large_message() {
         let columns = |n: usize| Digest { parts: vec![0; n], ..Digest::default() };
-        // As many zeros as the largest digest has steps.
+        // The first length corresponds to the number of steps in the largest digest.
         for (n, taken) in [(1 << 19, true), (1 << 21, false), (60 << 20, false)] {
             let bytes = columns(n).to_bytes();
             assert!(bytes.len() < 10_000);

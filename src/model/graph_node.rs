@@ -1,21 +1,21 @@
-//! Origins of the nodes of graphs: where they were captured or added.
+//! Origins of graph nodes: where they were captured or added.
 
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Place at which a node was captured or added to its graph.
+/// The place where a node was captured or added to its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeOrigin {
     pub pid: u32,
-    /// Operating-system thread.
+    /// Operating system thread.
     pub thread: u32,
-    /// ns.
+    /// In nanoseconds.
     pub time: i64,
-    /// Index into [`Samples::stacks`](super::Samples::stacks): the thread's stack then.
+    /// Index into [`Samples::stacks`](super::Samples::stacks): the thread's stack at that time.
     pub stack: Option<u32>,
 }
 
-/// Origins by process and node id; clones have those of the nodes that they were cloned from.
+/// Origins by process and node id; cloned nodes have the origins of the nodes they were cloned from.
 #[derive(Clone, Debug, Default)]
 pub struct GraphNodes(Arc<FxHashMap<(u32, u64), NodeOrigin>>);
 

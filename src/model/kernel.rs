@@ -6,18 +6,18 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KernelId(pub u32);
 
-/// Forms of a kernel's name, as in `ncu --kernel-name-base`.
+/// Forms of a kernel's name, corresponding to `ncu --kernel-name-base`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NameForm {
-    /// Last identifier, without namespaces, template arguments and parameters.
+    /// The last identifier, without namespaces, template arguments and parameters.
     Function,
-    /// Full C++ signature in nvcc's spelling.
+    /// Full C++ signature as spelled by nvcc.
     Demangled,
     Mangled,
 }
 
 impl NameForm {
-    /// Name of the form, as in `ncu --kernel-name-base`.
+    /// Name of the form, as passed to `ncu --kernel-name-base`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Function => "function",
@@ -26,7 +26,7 @@ impl NameForm {
         }
     }
 
-    /// Next form, wrapping around.
+    /// Returns the next form, wrapping around at the end.
     pub fn next(self) -> Self {
         match self {
             Self::Function => Self::Demangled,
@@ -36,20 +36,20 @@ impl NameForm {
     }
 }
 
-/// A kernel, with its names in the report. Any name may be missing.
+/// A kernel, with its names from the report, any of which may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kernel {
-    /// Last identifier (`nsys` `shortName`, `ncu` base *function*).
+    /// The last identifier (`nsys` `shortName`, `ncu` base *function*).
     pub function: Option<Arc<str>>,
     /// Full signature (`nsys` `demangledName`, `ncu` base *demangled*, unsimplified).
     pub demangled: Option<Arc<str>>,
     pub mangled: Option<Arc<str>>,
-    /// Full signature in another demangler's spelling (PyTorch uses c++filt's), for display only, because ncu matches
+    /// Full signature as spelled by another demangler (PyTorch uses c++filt's), for display only, because ncu matches
     /// nvcc's spelling.
     pub spelled: Option<Arc<str>>,
 }
 
-/// Label of a kernel without any name.
+/// Label of a kernel that has no name.
 pub const UNNAMED: &str = "(unnamed kernel)";
 
 impl Kernel {
@@ -73,7 +73,7 @@ impl Kernel {
         self.mangled.as_deref().unwrap_or_else(|| self.demangled())
     }
 
-    /// Name in a form, or the best fallback.
+    /// Name in the given form, or the best fallback.
     pub fn name(&self, form: NameForm) -> &str {
         match form {
             NameForm::Function => self.function(),
@@ -83,14 +83,15 @@ impl Kernel {
     }
 }
 
-/// A kernel with a name truncated by the tool, and complete names in the report that have the same prefix.
+/// A kernel whose name was truncated by the tool, and complete names in the report with the same prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortened {
     pub kernel: KernelId,
     pub candidates: Vec<Arc<str>>,
 }
 
-/// Prefix of a name that nsys shortened to `PREFIX_NUMBER...`, else `None`. Kernel names never end in three dots.
+/// Prefix of a name that nsys shortened to `PREFIX_NUMBER...`; `None` for other names. Kernel names never end in
+/// three dots.
 pub fn truncated_prefix(name: &str) -> Option<&str> {
     let rest = name.strip_suffix("...")?;
     let bare = rest.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -100,9 +101,9 @@ pub fn truncated_prefix(name: &str) -> Option<&str> {
 
 /// Extracts the last identifier of a demangled C++ name (nsys: `shortName`).
 ///
-/// Cuts the parameters (from the first `(` outside brackets), then trailing template arguments, then everything up to
-/// the last `::` or blank outside brackets. Both spellings of anonymous namespaces (`<unnamed>`,
-/// `(anonymous namespace)`) are bracketed and are removed with the other namespaces.
+/// Removes the parameters (from the first `(` outside brackets), then trailing template arguments, then everything up
+/// to the last `::` or space outside brackets. Both spellings of anonymous namespaces (`<unnamed>`, `(anonymous
+/// namespace)`) are bracketed and are removed along with the other namespaces.
 pub fn function_of(demangled: &str) -> &str {
     const ANONYMOUS: &str = "(anonymous namespace)";
     let bytes = demangled.as_bytes();

@@ -4,13 +4,13 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PlaceId(pub u32);
 
-/// One combination of process, launching thread, device, context and stream.
+/// A combination of process, launching thread, device, context and stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LaunchSite {
     pub pid: Option<u32>,
     /// Index into [`Profile::devices`](super::Profile::devices), if the report identifies the GPU.
     pub device: Option<u32>,
-    /// Device ordinal within the process, after `CUDA_VISIBLE_DEVICES`.
+    /// Device ordinal within the process, after `CUDA_VISIBLE_DEVICES` is applied.
     pub ordinal: Option<u32>,
     pub context: Option<u32>,
     pub stream: Option<u32>,

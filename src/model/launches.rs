@@ -1,22 +1,23 @@
 //! Kernel launches in columns, at most 40 bytes each: a report may contain tens of millions.
 //!
-//! Columns are behind `Arc`, so that a later reading stage can add columns without copying those on display.
+//! Columns are wrapped in `Arc`, so that a later reading stage can add columns without copying those already
+//! displayed.
 
 use super::{ConfigId, KernelId, LaunchSite, PlaceId};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Position of a launch in launch order, from 0, over the whole profile.
+/// Position of a launch in launch order, starting at 0, across the whole profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LaunchId(pub u32);
 
-/// Marks a value that does not fit into its 32-bit column and is in a side table.
+/// Stands for a value that does not fit into its 32-bit column and is stored in a side table.
 const WIDE: u32 = u32::MAX;
-/// Marks a launch whose API call is not in the report.
+/// Stands for a launch whose API call is not in the report.
 const NO_CALL: u32 = u32::MAX - 1;
 
-/// A column of non-negative times, ns. Nearly all fit into 32 bits (4.29 s); the rest are in a side table.
+/// A column of non-negative times, ns. Nearly all of them fit into 32 bits (4.29 s); the rest are in a side table.
 #[derive(Clone, Debug, Default)]
 struct ShortTimes {
     short: Arc<Vec<u32>>,
@@ -61,17 +62,17 @@ pub struct TimesBuilder {
 }
 
 impl TimesBuilder {
-    /// Creates a builder with capacity for `rows`.
+    /// Creates a builder with capacity for `rows` rows.
     pub fn with_capacity(rows: usize) -> Self {
         Self { short: Vec::with_capacity(rows), wide: BTreeMap::new() }
     }
 
-    /// Creates a builder from squeezed values, and a side table of the values that were too wide.
+    /// Creates a builder from 32-bit values and a side table of the values that did not fit.
     pub fn from_parts(short: Vec<u32>, wide: BTreeMap<u32, i64>) -> Self {
         Self { short, wide }
     }
 
-    /// Returns the 32-bit form of a value, and the value itself if it does not fit.
+    /// Returns the 32-bit form of a value, plus the value itself if it does not fit.
     pub fn squeeze_value(value: Option<i64>) -> (u32, Option<i64>) {
         match value {
             None => (NO_CALL, None),
@@ -116,8 +117,8 @@ pub struct LaunchColumns {
     pub kernel: Vec<u32>,
 }
 
-/// All launches of a profile. With every column, a launch takes 36 bytes: 8 for the start, and 4 each for duration,
-/// kernel, configuration, place, time since the call, duration of the call and graph node.
+/// All launches of a profile. With every column present, a launch takes 36 bytes: 8 for the start, and 4 each for
+/// duration, kernel, configuration, place, time since the call, duration of the call, and graph node.
 #[derive(Clone, Debug, Default)]
 pub struct Launches {
     start: Arc<Vec<i64>>,
@@ -129,20 +130,20 @@ pub struct Launches {
     call_cost: ShortTimes,
     graph_node: Arc<Vec<u32>>,
     graph_nodes: Arc<Vec<u64>>,
-    /// True if `since_call` counts from the range that a kernel was launched in, because calls were not recorded.
+    /// True if `since_call` counts from the start of the enclosing range, because calls were not recorded.
     since_range: bool,
 }
 
-/// Marks a launch outside any graph.
+/// Stands for a launch outside any graph.
 pub const NO_NODE: u32 = u32::MAX;
 
 impl Launches {
-    /// Creates launches with the columns of the first table.
+    /// Creates launches from the columns of the first table.
     pub fn new(columns: LaunchColumns) -> Self {
         Self { start: Arc::new(columns.start), duration: columns.duration.build(), kernel: Arc::new(columns.kernel), ..Self::default() }
     }
 
-    /// Adds configurations, places and graph nodes; `graph_node` has indices into `nodes`, or [`NO_NODE`].
+    /// Adds configurations, places and graph nodes; `graph_node` contains indices into `nodes`, or [`NO_NODE`].
     pub fn set_details(&mut self, config: Vec<u32>, place: Vec<u32>, graph_node: Vec<u32>, nodes: Vec<u64>) {
         self.config = Arc::new(config);
         self.place = Arc::new(place);
@@ -155,19 +156,19 @@ impl Launches {
         self.place = Arc::new(place);
     }
 
-    /// Adds the launching calls: device start minus call start, and the duration of the call.
+    /// Adds the launching calls as device start minus call start, and call duration.
     pub fn set_calls(&mut self, since_call: TimesBuilder, cost: TimesBuilder) {
         self.since_call = since_call.build();
         self.call_cost = cost.build();
     }
 
-    /// Adds the ranges in which kernels were launched, for reports without calls: device start minus the range's start.
+    /// Adds the ranges in which kernels were launched, for reports without calls, as device start minus range start.
     pub fn set_ranges(&mut self, since_range: TimesBuilder) {
         self.since_call = since_range.build();
         self.since_range = true;
     }
 
-    /// Replaces the start, and optionally the duration, of some rows. The times of their calls do not change.
+    /// Replaces the start, and optionally the duration, of some rows. The times of their calls remain unchanged.
     pub fn set_times(&mut self, rows: &[(u32, i64, Option<i64>)]) {
         let calls: Vec<Option<i64>> = rows.iter().map(|r| self.launched_in(r.0 as usize)).collect();
         let start = Arc::make_mut(&mut self.start);
@@ -179,7 +180,7 @@ impl Launches {
         }
     }
 
-    /// Subtracts `origin` from all starts; this also moves the calls, which are stored relative to the starts.
+    /// Subtracts `origin` from all starts. This also shifts the calls, which are stored relative to the starts.
     pub fn move_origin(&mut self, origin: i64) {
         for start in Arc::make_mut(&mut self.start) {
             *start = start.saturating_sub(origin);
@@ -204,23 +205,23 @@ impl Launches {
         !self.start.is_empty()
     }
 
-    /// Device start on the session's clock, ns.
+    /// Start on the device, ns on the session clock.
     pub fn start(&self, row: usize) -> i64 {
         self.start.get(row).copied().unwrap_or_default()
     }
 
-    /// Device duration, ns.
+    /// Duration on the device, ns.
     pub fn duration(&self, row: usize) -> i64 {
         self.duration.get(row).unwrap_or_default()
     }
 
-    /// All durations in ns, if all are known and fit in 32 bits.
+    /// All durations in ns, if all are known and fit into 32 bits.
     pub fn short_durations(&self) -> Option<&[u32]> {
         let short = &self.duration.short;
         (self.duration.wide.is_empty() && short.len() == self.len() && !short.contains(&NO_CALL)).then_some(short)
     }
 
-    /// Device end on the session's clock, ns.
+    /// End on the device, ns on the session clock.
     pub fn end(&self, row: usize) -> i64 {
         self.start(row).saturating_add(self.duration(row))
     }
@@ -229,12 +230,12 @@ impl Launches {
         KernelId(self.kernel.get(row).copied().unwrap_or_default())
     }
 
-    /// Launch configuration; `None` until read.
+    /// Launch configuration; `None` until it has been read.
     pub fn config(&self, row: usize) -> Option<ConfigId> {
         self.config.get(row).copied().map(ConfigId)
     }
 
-    /// Process, thread, device and stream of the launch; `None` until read.
+    /// Process, thread, device and stream of the launch; `None` until they have been read.
     pub fn place(&self, row: usize) -> Option<PlaceId> {
         self.place.get(row).copied().map(PlaceId)
     }
@@ -245,14 +246,14 @@ impl Launches {
         Some((start, self.call_cost.get(row).unwrap_or_default()))
     }
 
-    /// Time at which the ranges around the launch were open, ns: the start of the launching call, or, if calls were not
-    /// recorded, of the range that the kernel was launched in.
+    /// A time, ns, at which the ranges around the launch were open: the start of the launching call or, if calls were
+    /// not recorded, of the range in which the kernel was launched.
     pub fn launched_in(&self, row: usize) -> Option<i64> {
         Some(self.start(row).saturating_sub(self.since_call.get(row)?))
     }
 
-    /// Maps the calls of some launches, by process and start, to the first launch of each call. Memory copies in a CUDA
-    /// graph are started by the same call as its kernels.
+    /// Maps the call of each wanted launch, by process and start, to the first launch of that call. Memory copies in
+    /// a CUDA graph are started by the same call as its kernels.
     pub fn by_call(&self, places: &[LaunchSite], wanted: impl Fn(usize) -> bool) -> FxHashMap<(u32, i64), u32> {
         let mut out = FxHashMap::default();
         for (row, at) in (0..).zip(0..self.len()).filter(|&(_, at)| wanted(at)) {
@@ -280,7 +281,8 @@ impl Launches {
         !self.graph_nodes.is_empty()
     }
 
-    /// Columns for grouping: kernel, configuration and place. Configuration and place are empty until read.
+    /// Columns used for grouping: kernel, configuration and place. Configuration and place are empty until they have
+    /// been read.
     pub fn group_keys(&self) -> (&[u32], &[u32], &[u32]) {
         (&self.kernel, &self.config, &self.place)
     }
@@ -296,13 +298,13 @@ impl Launches {
         })
     }
 
-    /// Sort key of launch order: start of the launching call (or device start without a call), then device start.
+    /// Sort key for launch order: start of the launching call (device start if there is no call), then device start.
     pub fn order_key(&self, row: usize) -> (i64, i64) {
         let start = self.start(row);
         (self.call(row).map_or(start, |(call, _)| call), start)
     }
 
-    /// Returns the launches reordered: row `order[i]` moves to index `i`.
+    /// Returns the launches in a new order: row `order[i]` moves to index `i`.
     pub fn with_order(&self, order: &[u32]) -> Self {
         Self {
             start: Arc::new(permute_column(&self.start, order)),
@@ -318,7 +320,7 @@ impl Launches {
         }
     }
 
-    /// Memory of the columns per launch, bytes.
+    /// Memory that the columns use per launch, bytes.
     pub fn bytes_per_launch(&self) -> usize {
         let narrow = [
             self.duration.short.len(),

@@ -1,4 +1,4 @@
-//! The profile model: launches, calls, copies, ranges, metrics, and their units.
+//! The profile model: launches, calls, copies, ranges, metrics, and units.
 
 #[path = "mod.rs"]
 pub mod model;

@@ -15,7 +15,7 @@ pub enum CopyKind {
     Unified,
     /// To or from a CUDA array.
     Array,
-    /// A direction unknown to this program.
+    /// A direction that warpscope does not know.
     Other,
 }
 
@@ -37,7 +37,7 @@ impl CopyKind {
 /// Kind of memory at one end of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemoryKind {
-    /// Ordinary host memory; asynchronous copies of it are staged and effectively synchronous.
+    /// Ordinary host memory; asynchronous copies from or to it are staged and effectively synchronous.
     Pageable,
     /// Page-locked host memory.
     Pinned,
@@ -46,10 +46,10 @@ pub enum MemoryKind {
     Managed,
 }
 
-/// Kind of a memory operation.
+/// Kind of memory operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemOpKind {
-    /// A copy, with the kind of memory at each end, if known.
+    /// A copy, with the kind of memory at each end if known.
     Copy {
         kind: CopyKind,
         from: Option<MemoryKind>,
@@ -61,26 +61,26 @@ pub enum MemOpKind {
 /// A memcpy or memset on a device, as a row of [`MemOps`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemOp {
-    /// Start on the session's clock.
+    /// Start on the session clock.
     pub start: Nanos,
     pub duration: Nanos,
     pub kind: MemOpKind,
-    /// Bytes moved or set.
+    /// Number of bytes copied or set.
     pub bytes: Option<Bytes>,
     pub place: PlaceId,
-    /// Index into [`HostCalls`](super::HostCalls) of the call that started the operation.
+    /// Index into [`HostCalls`](super::HostCalls) of the launching call.
     pub call: Option<u32>,
-    /// A kernel launch of the same call, if both are nodes of one graph launch; the call is then stored with its
-    /// launches.
+    /// A kernel launched by the same call, if both are nodes of one graph launch; the call is then stored with the
+    /// kernel launches.
     pub launch: Option<u32>,
-    /// Id of the executed CUDA graph node.
+    /// Id of the CUDA graph node that this operation executed.
     pub graph_node: Option<u64>,
 }
 
-/// Marks an unknown number of bytes.
+/// Stands for an unknown number of bytes.
 const NO_BYTES: u64 = u64::MAX;
 
-/// Memcpys and memsets in columns, ordered by start; at most 43 bytes each.
+/// Memcpys and memsets in columns, sorted by start; at most 43 bytes each.
 #[derive(Clone, Debug, Default)]
 pub struct MemOps {
     start: Vec<i64>,
@@ -89,7 +89,7 @@ pub struct MemOps {
     bytes: Vec<u64>,
     place: Vec<PlaceId>,
     call: Vec<u32>,
-    /// Launch of the same call; empty if no operation shares a call with a launch.
+    /// Launch made by the same call; empty if no operation shares a call with a launch.
     launch: Vec<u32>,
     /// Index into `nodes`; empty if no operation belongs to a graph.
     node: Vec<u32>,
@@ -166,7 +166,7 @@ impl MemOps {
         *self = out;
     }
 
-    /// Memory of the columns per operation, bytes.
+    /// Memory that the columns use per operation, bytes.
     pub fn bytes_per_op() -> usize {
         8 + 8 + size_of::<MemOpKind>() + 8 + 4 + 4 + 4 + 4
     }

@@ -7,46 +7,46 @@ use std::sync::Arc;
 /// Level at which memory is allocated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemoryLevel {
-    /// Driver: memory that a framework reserves, or that a program allocates itself.
+    /// The driver: memory that a framework reserves, or that the program allocates directly.
     #[default]
     Driver,
     /// Suballocation by a framework's allocator.
     Allocator,
-    /// A freed block becomes reusable because its streams have finished using it.
+    /// Marks the point at which a freed block becomes reusable because its streams have finished using it.
     Reusable,
 }
 
 /// One allocation or free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryEvent {
-    /// ns.
+    /// In nanoseconds.
     pub time: i64,
     pub address: u64,
-    /// Change of the bytes in use; negative for a free.
+    /// Change in the bytes in use; negative for a free.
     pub bytes: i64,
     /// Index into [`Profile::devices`](super::Profile::devices).
     pub device: Option<u32>,
     pub pid: u32,
-    /// Requesting thread; 0 if the report has none.
+    /// Thread that made the request; 0 if not in the report.
     pub tid: u32,
     pub kind: Option<MemoryKind>,
     pub level: MemoryLevel,
 }
 
-/// A function on a stack.
+/// A function in a call stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frame {
     pub function: Arc<str>,
     pub file: Arc<str>,
-    /// Line number from 1; 0 if unknown.
+    /// Line number, starting at 1; 0 if unknown.
     pub line: u32,
 }
 
-/// Stacks of allocation requests, each innermost first.
+/// Call stacks of allocation requests, each innermost first.
 #[derive(Clone, Debug, Default)]
 pub struct Stacks {
     pub frames: Vec<Frame>,
-    /// Start of each stack in `indices`, and the end of the last one.
+    /// Start of each stack in `indices`, followed by the end of the last stack.
     starts: Vec<u32>,
     indices: Vec<u32>,
 }
@@ -87,7 +87,7 @@ impl Stacks {
     }
 }
 
-/// State of an allocator's block.
+/// State of a block of an allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockState {
     Allocated,
@@ -96,35 +96,35 @@ pub enum BlockState {
     Free,
 }
 
-/// Part of a segment, in the final state.
+/// Part of a segment in the final state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     pub address: u64,
-    /// Bytes.
+    /// In bytes.
     pub size: u64,
-    /// Requested bytes; at most `size`.
+    /// Number of bytes requested; at most `size`.
     pub requested: u64,
     pub state: BlockState,
     /// Index into [`MemoryEvents::stacks`], or [`NONE`].
     pub stack: u32,
 }
 
-/// Contiguous memory that the allocator got from the driver.
+/// Contiguous memory that the allocator obtained from the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Index into [`Profile::devices`](super::Profile::devices).
     pub device: Option<u32>,
     pub address: u64,
-    /// Bytes.
+    /// In bytes.
     pub size: u64,
     pub stream: u64,
-    /// True for a segment of the small-block pool.
+    /// True for a segment in the pool of small blocks.
     pub small: bool,
     /// True if the segment can grow (`expandable_segments`).
     pub expandable: bool,
-    /// Pool id: (0, 0) is the default pool, others belong to CUDA graphs and `MemPool`s.
+    /// Pool id: (0, 0) is the default pool; others belong to CUDA graphs and `MemPool`s.
     pub pool: (u64, u64),
-    /// Range in [`MemoryState::blocks`].
+    /// Range of indices into [`MemoryState::blocks`].
     pub blocks: (usize, usize),
 }
 
@@ -132,26 +132,26 @@ pub struct Segment {
 #[derive(Clone, Debug, Default)]
 pub struct MemoryState {
     pub segments: Vec<Segment>,
-    /// By segment, then by address.
+    /// Ordered by segment, then by address.
     pub blocks: Vec<Block>,
-    /// Segments that were returned to the driver before the end, without their blocks.
+    /// Segments returned to the driver before the end, without their blocks.
     pub former: Vec<Segment>,
-    /// Settings of the allocator that differ from its defaults.
+    /// Allocator settings that differ from the defaults.
     pub settings: Vec<(Arc<str>, Arc<str>)>,
 }
 
 /// A failed allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// ns.
+    /// In nanoseconds.
     pub time: i64,
     /// Index into [`Profile::devices`](super::Profile::devices).
     pub device: Option<u32>,
-    /// Bytes.
+    /// Requested bytes.
     pub asked: u64,
-    /// Free memory of the device, bytes.
+    /// Free memory on the device, bytes.
     pub free: Option<u64>,
-    /// Stream and pool of the request; `None` if unknown.
+    /// Stream and pool that the request was for; `None` if unknown.
     pub stream: Option<u64>,
     pub pool: Option<(u64, u64)>,
     /// Index into [`MemoryEvents::stacks`], or [`NONE`].
@@ -160,12 +160,12 @@ pub struct Refused {
     pub after: usize,
 }
 
-/// Memory events ordered by time, with additional data from the allocators.
+/// Memory events sorted by time, with additional data from the allocators.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryEvents {
     pub events: Vec<MemoryEvent>,
-    /// Event index, and the bytes allocated (`Total Allocated`) and reserved (`Total Reserved`) by the framework's
-    /// allocator after that event, if reported.
+    /// Index of an event, with the bytes that the framework's allocator had allocated (`Total Allocated`) and
+    /// reserved (`Total Reserved`) after the event, if reported.
     pub totals: Vec<(u32, u64, u64)>,
     /// Names of allocators or pools, if in the report.
     pub pools: Vec<Arc<str>>,
@@ -173,9 +173,9 @@ pub struct MemoryEvents {
     pub stack_of: Vec<u32>,
     pub stacks: Stacks,
     pub refused: Vec<Refused>,
-    /// True if the report has no times; `time` is then the event's number on its device.
+    /// True if the report has no times; `time` is then the sequence number of the event on its device.
     pub untimed: bool,
-    /// Final state of the allocator, if the report is a snapshot.
+    /// Final state of the allocator, if the report is a memory snapshot.
     pub state: Option<MemoryState>,
 }
 

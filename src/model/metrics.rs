@@ -1,24 +1,24 @@
-//! Metrics of profiled launches, as collected by Nsight Compute. Most results share the same metric names.
+//! Metrics of profiled launches, as collected by Nsight Compute. Most results have the same set of metric names.
 
 use super::sections::Details;
 use super::value::Value;
 use super::{Device, Kernel, LaunchConfig, Nanos, Note, Source};
 use std::sync::Arc;
 
-/// [`Source::tool`] of measurements by the built-in tracer during the run.
+/// [`Source::tool`] of measurements that the built-in tracer takes during the run.
 pub const IN_PLACE: &str = "CUPTI range profiler";
 
-/// Metric of [`IN_PLACE`] results: the measured launches, as blank-separated numbers from 1 among the launches with the
-/// same kernel, grid and block.
+/// Metric of [`IN_PLACE`] results that identifies the measured launches: space-separated numbers, starting at 1,
+/// among the launches with the same kernel, grid and block.
 pub const MEASURED_LAUNCHES: &str = "profiler__measured_launches";
 
 /// Launches whose stall reasons were sampled, in the format of [`MEASURED_LAUNCHES`].
 pub const SAMPLED_LAUNCHES: &str = "profiler__sampled_launches";
 
-/// Kind of workload that a result measures.
+/// Kind of workload that a result covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultKind {
-    /// One launch of a kernel.
+    /// A single launch of a kernel.
     Kernel,
     /// A range of the program.
     Range,
@@ -26,7 +26,7 @@ pub enum ResultKind {
     Graph,
 }
 
-/// Location of a message in a report, for reading it on demand.
+/// Location of a message in a report, so that it can be read on demand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     /// Offset of the first byte.
@@ -35,10 +35,11 @@ pub struct Extent {
     pub length: u64,
 }
 
-/// Location of a kernel's binary and sources, which are read on demand.
+/// Location of a kernel's binary and sources, so that they can be read on demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceAt {
-    /// Reference used by results. Entries may share a reference: one has the binary, another the source files.
+    /// Reference used by results. Two entries may share a reference if one has the binary and the other the source
+    /// files.
     pub reference: u64,
     pub place: Extent,
 }
@@ -47,14 +48,14 @@ pub struct SourceAt {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResultMetrics {
     pub kind: ResultKind,
-    /// Names of the kernel; for other kinds, the function is `range`, `graph` or `cmdlist`.
+    /// Names of the kernel. For other kinds, the function is `range`, `graph` or `cmdlist`.
     pub kernel: Kernel,
     /// Blocks in x, y, z; `None` if the launch failed, and for ranges and graphs.
     pub grid: Option<[u32; 3]>,
     /// Threads per block in x, y, z.
     pub block: Option<[u32; 3]>,
     pub pid: Option<u32>,
-    /// Device index in the tool's numbering.
+    /// Device index as numbered by the tool.
     pub device: Option<u64>,
     /// Compute capability of the device.
     pub compute_capability: Option<(u64, u64)>,
@@ -62,20 +63,20 @@ pub struct ResultMetrics {
     pub stream: Option<u64>,
     /// True if the tool could not profile this launch.
     pub failed: bool,
-    /// True if the tool locked the GPU's clocks to base during the measurement.
+    /// True if the tool locked the GPU's clocks to the base frequency during the measurement.
     pub clocks_locked: Option<bool>,
-    /// Configuration and device of the launch, if known from a timeline.
+    /// Configuration and device of the launch, if known from the timeline.
     pub launched: Option<Arc<(LaunchConfig, Device)>>,
     /// PC samples of the launch, if taken during the run.
     pub sampled: Option<Arc<Sampled>>,
     /// Location in the report; `None` if the result was read from text.
     pub place: Option<Extent>,
-    /// Pairs of index into [`Metrics::names`] and value, in file order, without duplicate names.
+    /// Pairs of an index into [`Metrics::names`] and a value, in file order, without duplicate names.
     pub values: Vec<(u32, Value)>,
 }
 
 impl ResultMetrics {
-    /// Creates the result of a kernel launch of which only these values are known.
+    /// Creates the result of a kernel launch for which only these values are known.
     pub fn from_values(values: Vec<(u32, Value)>) -> Self {
         Self {
             kind: ResultKind::Kernel,
@@ -100,20 +101,20 @@ impl ResultMetrics {
 /// PC samples of a launch, taken during the run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sampled {
-    /// Values per instruction; `sources` refers to the modules that contain the instructions.
+    /// Values per instruction; `sources` refers to the modules that contain these instructions.
     pub details: Details,
     /// Sampled functions, by module and name.
     pub functions: Vec<SampledFunction>,
 }
 
-/// A function with samples.
+/// A function that has samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampledFunction {
-    /// Reference to the module.
+    /// Reference of the module.
     pub module: u64,
     /// Mangled name.
     pub name: Arc<str>,
-    /// Base address used in the keys of the function's instructions, because CUPTI reports only offsets.
+    /// Base address used in the keys of the function's instructions, needed because CUPTI reports only offsets.
     pub address: u64,
 }
 
@@ -122,19 +123,19 @@ pub struct SampledFunction {
 pub struct Metrics {
     pub source: Source,
     pub names: Vec<Arc<str>>,
-    /// Base unit of each metric, in ncu's spelling (`byte/second`); empty for a plain number.
+    /// Base unit of each metric as spelled by ncu (`byte/second`); empty for a plain number.
     pub units: Vec<Arc<str>>,
-    /// Results, in collection order.
+    /// Results, in the order of collection.
     pub results: Vec<ResultMetrics>,
-    /// Unpacked size of the report in bytes, to detect that the file was replaced; 0 for text.
+    /// Decompressed size of the report in bytes, to detect that the file was replaced; 0 for text.
     pub size: u64,
     /// Binaries and sources of the kernels.
     pub sources: Vec<SourceAt>,
-    /// The tool's command line, if in the report. Private: shown only on request.
+    /// Command line of the tool, if in the report. Private: shown only on request.
     pub tool_argv: Vec<String>,
     /// The program and its arguments, if in the report. Also private.
     pub program: Vec<String>,
-    /// Name of the profiled process, as in the report. Also private.
+    /// Name of the profiled process as given in the report. Also private.
     pub process: Option<String>,
     pub directory: Option<String>,
     /// Warnings and remarks to display.
@@ -152,10 +153,10 @@ impl Metrics {
         self.value(result, name)?.as_number()
     }
 
-    /// Device duration of a result under the tool's conditions (locked clocks, flushed caches, one replay pass); `None`
-    /// if not collected. `gpu__time_duration` is in ns.
+    /// Device duration of a result under the tool's conditions (locked clocks, flushed caches, one replay pass);
+    /// `None` if not collected. `gpu__time_duration` is in ns.
     pub fn duration(&self, result: &ResultMetrics) -> Option<Nanos> {
-        // The last two are labels of details pages: of ncu since 2022, and of earlier versions.
+        // The last two are labels on the details page: of ncu since 2022, and of earlier versions.
         let names = [
             "gpu__time_duration.sum",
             "gpu__time_duration.avg",

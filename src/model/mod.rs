@@ -1,7 +1,7 @@
 //! Data model of a report, independent of any tool, terminal or file format.
 //!
-//! Importers build a [`Profile`]; analyses, reports and the UI read it. This module does no I/O. `None` means that the
-//! tool did not report a value; missing values are never zero.
+//! Importers build a [`Profile`]; analyses, reports and the UI read it. This module does no I/O. `None` means that
+//! the tool did not report a value; a missing value is never represented by zero.
 
 pub mod api_call;
 pub mod argv;

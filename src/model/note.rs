@@ -1,4 +1,4 @@
-//! Notes on the reliability of a report: the tool's warnings, and guesses by the importer.
+//! Notes on the reliability of a report: warnings from the tool, and guesses made by the importer.
 
 /// Importance of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -6,12 +6,12 @@ pub enum Severity {
     Info,
     /// The numbers may be misleading.
     Warning,
-    /// Something is missing or failed.
+    /// Data is missing, or something failed.
     Error,
 }
 
 impl Severity {
-    /// Stable name, for scripts.
+    /// Stable name for scripts.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Info => "info",
@@ -21,28 +21,28 @@ impl Severity {
     }
 }
 
-/// Subject of a note; stable names for tests and scripts.
+/// Subject of a note. Names are stable, for use in tests and scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NoteKind {
-    /// The profiler's own warning or error.
+    /// A warning or error from the profiler itself.
     Tool,
     /// Reason why the report contains no kernels, or fewer than expected.
     Empty,
-    /// Kernels inside CUDA graphs are not listed one by one.
+    /// Kernels inside CUDA graphs are not listed individually.
     Graphs,
-    /// The capture was gated: earlier launches are not in the report.
+    /// The capture was gated, so earlier launches are not in the report.
     Gate,
     Lost,
     /// The launch order is approximate.
     Order,
     /// Part of the file is damaged or was skipped.
     Damaged,
-    /// The importer guessed, because the format does not contain the information.
+    /// The importer had to guess, because the format lacks the information.
     Guess,
 }
 
 impl NoteKind {
-    /// Stable name, for scripts.
+    /// Stable name for scripts.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Tool => "tool",
@@ -63,7 +63,7 @@ pub struct Note {
     pub kind: NoteKind,
     /// One or two sentences.
     pub text: String,
-    /// Advice, usually one command-line flag.
+    /// Advice, usually a single command-line flag.
     pub fix: Option<String>,
 }
 
@@ -73,7 +73,7 @@ impl Note {
         Self { severity, kind, text: text.into(), fix: None }
     }
 
-    /// Text and advice in one sentence.
+    /// Text and advice as one sentence.
     pub fn to_sentence(&self) -> String {
         match &self.fix {
             Some(fix) => format!("{}; {fix}", self.text.trim_end_matches('.')),

@@ -1,5 +1,5 @@
-//! Moves the origin of a report's times to the start of the session: times since 1970 are close to the limit of 2^63
-//! ns, and lose precision as floating-point numbers.
+//! Shifts a report's times so that they count from the start of the session: times since 1970 are close to the limit
+//! of 2^63 ns, and lose precision as floating-point numbers.
 
 use super::Profile;
 
@@ -9,7 +9,7 @@ const OLDEST_NS: i64 = 1_000_000_000_000_000;
 const EPOCH_NS: i64 = 1_000_000_000_000_000_000;
 
 impl Profile {
-    /// Makes absolute times relative to the start of the session, and stores that start in the clock.
+    /// Makes absolute times relative to the start of the session, and records that start in the clock.
     pub fn count_from_session(&mut self) {
         let launches = &self.launches;
         let launched =
@@ -20,7 +20,7 @@ impl Profile {
             self.graphs.iter().map(|g| g.start.0).min(),
             self.ranges.iter().map(|r| r.start).min(),
         ];
-        // Decide by the calls, or without calls by the kernels; individual wrong times are handled by the coverage.
+        // Let the calls decide, or the kernels if there are no calls; coverage handles individual wrong times.
         let first = launched.into_iter().chain(others.into_iter().flatten()).filter(|&t| t > OLDEST_NS).min();
         let (Some(first), Some(all)) = (first, others[0].or(launched)) else { return };
         if all <= OLDEST_NS {
@@ -60,7 +60,7 @@ impl Profile {
         }
         for (from, until) in &mut self.recorded {
             to(from);
-            // A range without an end stays open.
+            // A range without an end remains open.
             if *until < i64::MAX {
                 to(until);
             }

@@ -1,14 +1,14 @@
-//! Thread activity outside CUDA: system calls, scheduling, Python.
+//! Thread activity outside of CUDA: system calls, scheduling, Python.
 
 use std::sync::Arc;
 
-/// OS runtime calls, ordered by start; 24 bytes each.
+/// OS runtime calls, sorted by start; 24 bytes each.
 #[derive(Clone, Debug, Default)]
 pub struct OsCalls {
     pub names: Vec<Arc<str>>,
-    /// ns.
+    /// In nanoseconds.
     pub start: Vec<i64>,
-    /// ns.
+    /// In nanoseconds.
     pub duration: Vec<i64>,
     /// Index into `names`.
     pub name: Vec<u32>,
@@ -22,14 +22,14 @@ pub enum ThreadState {
     Running,
     /// Off the CPU.
     Off,
-    /// Running for part of the time; the sampling interval was too long to determine when.
+    /// Running part of the time; the sampling interval was too long to tell when.
     Partly,
 }
 
-/// A change of a thread's state.
+/// A change in the state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateChange {
-    /// ns.
+    /// In nanoseconds.
     pub time: i64,
     /// Index into [`Profile::threads`](super::Profile::threads).
     pub thread: u32,
@@ -37,15 +37,15 @@ pub struct StateChange {
     pub cpu: Option<u16>,
 }
 
-/// [`Overhead::name`] of periods with counter measurements during the run, in which kernels are serialized.
+/// [`Overhead::name`] of periods in which counters were measured during the run, which serializes kernels.
 pub const MEASURING: &str = "measuring counters";
 
-/// Time used by the profiler itself on a thread.
+/// Time that the profiler itself spent on a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overhead {
-    /// ns.
+    /// In nanoseconds.
     pub start: i64,
-    /// ns.
+    /// In nanoseconds.
     pub duration: i64,
     /// Index into [`Profile::threads`](super::Profile::threads).
     pub thread: u32,

@@ -8,19 +8,19 @@ use super::{
 };
 use std::sync::Arc;
 
-/// Meaning of the order of [`LaunchId`](super::LaunchId)s.
+/// Meaning of the order in which [`LaunchId`](super::LaunchId)s are assigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaunchOrder {
-    /// By the start of the launching API call, then by device start; a re-run counts launches in this order.
+    /// By start of the launching API call, then by device start; a re-run counts launches in this order.
     Host,
-    /// As `Host`, except that this many launches have no API call and are sorted by device start.
+    /// Like `Host`, except that this many launches have no API call and are sorted by device start.
     Partly(u64),
-    /// By device start alone, because the report has no API calls.
+    /// By device start only, because the report has no API calls.
     Device,
-    /// Report order; the tool was told to skip launches, so unrecorded launches may come before, between and after
-    /// these.
+    /// In report order. The tool was told to skip launches, so there may be unrecorded launches before, between and
+    /// after these.
     Chosen,
-    /// Unknown, because only the data of the kernel table was read.
+    /// Unknown, because only the kernel table has been read.
     Unread,
 }
 
@@ -33,21 +33,21 @@ pub enum GraphMode {
     Node,
 }
 
-/// A condition that opened and closed the capture; launches outside it are not in the report.
+/// Condition that started and stopped the capture; launches outside it are not in the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CaptureRange {
     /// `cudaProfilerStart` / `cudaProfilerStop`.
     ProfilerApi,
-    /// The first NVTX range entered.
+    /// The first time an NVTX range was entered.
     Nvtx,
-    /// A delay from the start of the program.
+    /// A delay after the start of the program.
     Delay(Nanos),
-    /// The capture began after the program started; the report does not contain the reason, such as a delay, a hot key
+    /// The capture began after the program started. The report does not record the reason, such as a delay, a hotkey
     /// or `nsys start`.
     Late,
 }
 
-/// Settings of the capture that the report contains.
+/// Capture settings, to the extent that they are in the report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capture {
     /// The program and its arguments.
@@ -55,7 +55,7 @@ pub struct Capture {
     /// Working directory of the program.
     pub directory: Option<String>,
     pub graphs: Option<GraphMode>,
-    /// Condition that opened the capture, other than the start of the program.
+    /// Condition that started the capture, if not the start of the program itself.
     pub gate: Option<CaptureRange>,
 }
 
@@ -69,20 +69,20 @@ pub struct GraphLaunch {
     pub graph: u64,
     /// Index into [`Profile::places`].
     pub place: u32,
-    /// Start of the launching call, ns.
+    /// Start of the launching call, in nanoseconds.
     pub call: Option<i64>,
 }
 
-/// Totals of a kernel, from a report that does not list individual launches.
+/// Totals for one kernel, from a report that does not list individual launches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelTotal {
     pub kernel: KernelId,
     pub count: u64,
-    /// Summed duration.
+    /// Total duration.
     pub total: Nanos,
-    /// Shortest launch.
+    /// Duration of the shortest launch.
     pub min: Nanos,
-    /// Longest launch.
+    /// Duration of the longest launch.
     pub max: Nanos,
     /// Median duration, ns.
     pub median_ns: Option<f64>,
@@ -90,7 +90,7 @@ pub struct KernelTotal {
     pub stddev_ns: Option<f64>,
 }
 
-/// Contents of a report, immutable once read.
+/// Contents of a report; immutable once read.
 #[derive(Clone, Debug)]
 pub struct Profile {
     pub source: Source,
@@ -98,7 +98,7 @@ pub struct Profile {
     pub devices: Vec<Device>,
     /// Processes that used a GPU.
     pub processes: Vec<Process>,
-    /// Kernels, in the order of their first launch in the file.
+    /// Kernels, in the order in which they first appear in the file.
     pub kernels: Vec<Kernel>,
     /// Distinct launch configurations.
     pub configs: Vec<LaunchConfig>,
@@ -106,30 +106,31 @@ pub struct Profile {
     pub places: Vec<LaunchSite>,
     /// Kernel launches, in launch order.
     pub launches: Launches,
-    /// Totals per kernel, for a report without individual launches.
+    /// Totals per kernel, for a report that does not list individual launches.
     pub totals: Vec<KernelTotal>,
     pub order: LaunchOrder,
     pub memops: MemOps,
-    /// Host calls that launched no kernel.
+    /// Host calls that did not launch a kernel.
     pub calls: HostCalls,
     pub waits: Waits,
-    /// Threads with a name, or with activity outside of CUDA.
+    /// Threads that have a name, or activity outside of CUDA.
     pub threads: Vec<Thread>,
     pub os_calls: OsCalls,
-    /// By time.
+    /// Sorted by time.
     pub states: Vec<StateChange>,
     pub samples: Samples,
     pub counters: Vec<CounterTrack>,
-    /// Metrics of the program, if it is an inference server, ordered by time.
+    /// Metrics of the program if it is an inference server, sorted by time.
     pub server: Vec<ServerSample>,
     pub memory: MemoryEvents,
-    /// By start.
+    /// Sorted by start.
     pub collectives: Vec<Collective>,
-    /// Time taken by the profiler.
+    /// Time spent by the profiler itself.
     pub overhead: Vec<Overhead>,
-    /// Recorded periods, ns, ordered by time, if a capture gate excluded the rest; empty if the whole run was recorded.
+    /// Recorded periods, ns, sorted by time, if a capture gate excluded the rest; empty if the whole run was
+    /// recorded.
     pub recorded: Vec<(i64, i64)>,
-    /// Processes of which only short moments were recorded, to estimate the rest.
+    /// Processes in which only short periods were recorded, as a sample from which the rest is estimated.
     pub run_samples: Vec<RunSample>,
     pub clock: Clock,
     pub rank: Rank,
@@ -138,11 +139,11 @@ pub struct Profile {
     pub ranges: Ranges,
     /// Origins of graph nodes.
     pub graph_nodes: GraphNodes,
-    /// Launches of CUDA graphs traced as a whole, in the order of the launching calls.
+    /// Launches of CUDA graphs traced as a whole, in the order of their launching calls.
     pub graphs: Vec<GraphLaunch>,
-    /// Metrics of profiled launches, if any; launch `i` is then result `i`.
+    /// Metrics of profiled launches, if any. Launch `i` then corresponds to result `i`.
     pub metrics: Option<Arc<Metrics>>,
-    /// Counters of some launches, measured in the same run, as a separate report.
+    /// Counters of some launches measured during the same run, as a separate report.
     pub measured: Option<Arc<Profile>>,
     /// Kernels whose names are truncated.
     pub shortened: Vec<Shortened>,
@@ -150,7 +151,7 @@ pub struct Profile {
     pub coverage: Coverage,
     /// Warnings and remarks to display.
     pub notes: Vec<Note>,
-    /// False while only the data of the first table has been read.
+    /// False if only the first table has been read so far.
     pub complete: bool,
 }
 
@@ -202,12 +203,12 @@ impl Profile {
         !self.samples.samples.is_empty() || self.ranges.iter().any(|r| r.origin == super::RangeOrigin::Python)
     }
 
-    /// Returns true if any of the GPUs is from AMD.
+    /// Returns true if at least one of the GPUs is from AMD.
     pub fn is_amd(&self) -> bool {
         self.devices.iter().any(|d| d.maker == super::Vendor::Amd)
     }
 
-    /// Name of the file without its folders.
+    /// Name of the file without its directory.
     pub fn file_name(&self) -> String {
         self.source.file.file_name().map_or_else(|| self.source.file.display().to_string(), |n| n.to_string_lossy().into_owned())
     }

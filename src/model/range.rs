@@ -1,4 +1,4 @@
-//! Ranges marked by a program or a framework, stored in columns because a report may contain millions.
+//! Ranges marked by a program or a framework, stored in columns because a report may contain millions of them.
 
 use super::collective::NcclCall;
 
@@ -6,18 +6,18 @@ pub use super::api_call::NONE;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Label of a range whose text is not in the report.
+/// Label of a range whose name is not in the report.
 pub const UNNAMED: &str = "(unnamed range)";
 
-/// Mechanism that created a range; determines the launches that the range encloses.
+/// Mechanism that created a range; determines which launches the range encloses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RangeKind {
-    /// Push/pop range: belongs to one thread and nests.
+    /// Push/pop range: belongs to one thread and can be nested.
     PushPop,
     /// Start/end range: belongs to the process and may overlap other ranges.
     StartEnd,
-    /// Range of a framework: an operator or `record_function` of PyTorch. Belongs to one thread and nests. Invisible to
-    /// ncu, because it is not NVTX.
+    /// Range of a framework: a PyTorch operator or `record_function`. Belongs to one thread and can be nested.
+    /// Invisible to ncu, because it is not NVTX.
     Annotation,
 }
 
@@ -28,14 +28,14 @@ pub enum RangeOrigin {
     Nvtx,
     /// An operator of a framework.
     Operator,
-    /// A range that the program named through its framework (`record_function`, a profiler's step).
+    /// A range that the program named through its framework (`record_function`, or a step of the profiler).
     Annotation,
     /// A Python function.
     Python,
     Roctx,
     /// Activity of a wave on the GPU, from a thread trace.
     Wave,
-    /// An instruction that a wave executed.
+    /// An instruction executed by a wave.
     Instruction,
 }
 
@@ -53,7 +53,7 @@ pub enum Payload {
     Unsigned(u64),
     Real(f64),
     Json(Arc<str>),
-    /// Payload of NCCL's own ranges.
+    /// Payload of the ranges of NCCL itself.
     Nccl(NcclCall),
 }
 
@@ -72,22 +72,22 @@ pub struct Range {
     pub origin: RangeOrigin,
 }
 
-/// PyTorch's data about an operator.
+/// Operator attributes recorded by PyTorch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operator {
     /// External id, shared with the calls made by the operator; [`NONE`] if not in the trace.
     pub external: u32,
     /// Sequence number shared by a forward operator and its backward operator; [`NONE`] if not in the trace.
     pub sequence: u32,
-    /// Shapes and types of the inputs as text: index into [`Ranges::texts`], or [`NONE`].
+    /// Shapes and types of the inputs: index into [`Ranges::texts`], or [`NONE`].
     pub shapes: u32,
 }
 
-/// All ranges of a report, in file order. A range takes 26 bytes; 32 for NVTX with colours and categories, 38 for
+/// All ranges of a report, in file order. A range takes 26 bytes; 32 for NVTX with colors and categories, 38 for
 /// operators.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
-    /// Distinct (domain, text) pairs. The default domain is `None`.
+    /// Distinct (domain, name) pairs. The default domain is `None`.
     pub names: Vec<(Option<Arc<str>>, Arc<str>)>,
     /// Distinct (process id, thread id) pairs.
     pub threads: Vec<(u32, u32)>,
@@ -97,17 +97,17 @@ pub struct Ranges {
     thread: Vec<u32>,
     kind: Vec<RangeKind>,
     origin: Vec<RangeOrigin>,
-    /// ARGB; empty if no range has a colour.
+    /// ARGB; empty if no range has a color.
     color: Vec<u32>,
     /// Index into `categories`, plus 1; empty if no range has a category.
     category: Vec<u16>,
-    /// Distinct categories: their numbers or names.
+    /// Distinct categories, each a name or number.
     pub categories: Vec<Arc<str>>,
-    /// Payloads by row; few ranges have one.
+    /// Payloads by row; only a few ranges have one.
     pub payloads: BTreeMap<u32, Payload>,
-    /// One per range for operators, else empty.
+    /// One entry per range for operators, otherwise empty.
     operators: Vec<Operator>,
-    /// Texts shared by operators.
+    /// Strings shared by operators.
     pub texts: Vec<Arc<str>>,
 }
 
@@ -151,7 +151,7 @@ impl Ranges {
         times.for_each(|t| *t = t.saturating_sub(origin));
     }
 
-    /// Sets the colour of the last range, as ARGB.
+    /// Sets the color of the last range, as ARGB.
     pub fn set_color(&mut self, color: u32) {
         self.color.resize(self.len(), 0);
         if let Some(last) = self.color.last_mut() {
@@ -159,7 +159,7 @@ impl Ranges {
         }
     }
 
-    /// Sets the category of the last range, an index into `categories`.
+    /// Sets the category of the last range, as an index into `categories`.
     pub fn set_category(&mut self, category: u16) {
         self.category.resize(self.len(), 0);
         if let Some(last) = self.category.last_mut() {
@@ -174,7 +174,7 @@ impl Ranges {
         self.operators.push(operator);
     }
 
-    /// Returns the range in a row, or an empty range if the row does not exist.
+    /// Returns the range at a row, or an empty range if there is no such row.
     pub fn get(&self, row: usize) -> Range {
         let at = |column: &[u32]| column.get(row).copied().unwrap_or(NONE);
         Range {
@@ -191,12 +191,12 @@ impl Ranges {
         (0..self.len()).map(|row| self.get(row))
     }
 
-    /// Colour as ARGB, if the program set one.
+    /// Color as ARGB, if the program set one.
     pub fn color(&self, row: usize) -> Option<u32> {
         self.color.get(row).copied().filter(|&c| c != 0)
     }
 
-    /// Returns true for the ranges of a thread trace, all of which are waves or instructions.
+    /// Returns true if the ranges are from a thread trace, where all of them are waves or instructions.
     pub fn is_hardware(&self) -> bool {
         !self.is_empty() && self.get(0).origin.is_hardware()
     }
@@ -214,7 +214,7 @@ impl Ranges {
         self.texts.get(self.operator(row)?.shapes as usize)
     }
 
-    /// Returns true if the ranges are a framework's operators instead of NVTX ranges.
+    /// Returns true if the ranges are framework operators rather than NVTX ranges.
     pub fn has_annotations(&self) -> bool {
         self.kind.first() == Some(&RangeKind::Annotation)
     }
@@ -224,7 +224,7 @@ impl Ranges {
         if self.has_annotations() { "operators" } else { "NVTX ranges" }
     }
 
-    /// Text for display: `domain:text`, or only the text for the default domain.
+    /// Name for display: `domain:name`, or just the name for the default domain.
     pub fn label(&self, name: u32) -> String {
         match self.names.get(name as usize) {
             Some((Some(domain), text)) => format!("{domain}:{text}"),
@@ -233,7 +233,7 @@ impl Ranges {
         }
     }
 
-    /// Memory of the columns per range, bytes.
+    /// Memory that the columns use per range, bytes.
     pub fn bytes_per_range(&self) -> usize {
         let plain = 8 + 8 + 4 + 4 + 1 + 1;
         let extra = |there: bool, bytes: usize| if there { bytes } else { 0 };

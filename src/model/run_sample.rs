@@ -1,19 +1,19 @@
-//! Short recordings at random moments, from which totals of a whole run are estimated.
+//! Short recordings at random times, from which the totals of a whole run are estimated.
 
-/// Recorded moments of a process. Work counts to the moment in which it was launched, and is recorded to its end.
+/// Recorded periods of a process. Work belongs to the period in which it was launched, and is recorded until it ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunSample {
     pub pid: u32,
-    /// Time from which the moments were chosen, ns.
+    /// Time span from which the periods were chosen, ns.
     pub span: (i64, i64),
-    /// Begin and end of each moment, ordered, ns.
+    /// Start and end of each period, in order, ns.
     pub moments: Vec<(i64, i64)>,
-    /// Reason why no more moments were recorded, if the tracer stopped.
+    /// Reason why no more periods were recorded, if the tracer stopped.
     pub stopped: Option<String>,
 }
 
 impl RunSample {
-    /// Length of all moments, ns.
+    /// Total length of all periods, ns.
     pub fn recorded_ns(&self) -> i64 {
         self.moments.iter().map(|m| m.1 - m.0).sum()
     }

@@ -1,28 +1,28 @@
-//! A metrics tool's presentation of a result: sections with tables and charts, the tool's rules, and values per
+//! Presentation of a result by the metrics tool: sections with tables and charts, the tool's rules, and values per
 //! instance.
 //!
-//! This data is stored in the report next to the values and read on demand.
+//! This data is stored in the report alongside the values and read on demand.
 
 use super::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A metric in a section, with a label.
+/// A labeled metric in a section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// Name of the metric, or `breakdown:…`, `group:…` or `regex:…`, whose value lists the member metrics.
+    /// Name of the metric; or `breakdown:…`, `group:…` or `regex:…`, whose value lists the member metrics.
     pub metric: Arc<str>,
-    /// Label for display; if empty, the metric's name is shown.
+    /// Label for display; if empty, the metric name is shown.
     pub label: Arc<str>,
     /// Unit requested by the section; if empty, the metric's own unit is used.
     pub unit: Arc<str>,
 }
 
-/// Work or memory traffic of a roofline.
+/// Work or memory traffic in a roofline chart.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RoofValue {
     Constant(f64),
-    /// A metric, per second.
+    /// A metric per second.
     Metric(Entry),
     /// Sum of metrics per cycle, times cycles per second.
     PerCycle(Vec<Entry>, Option<Entry>),
@@ -36,45 +36,45 @@ pub enum Item {
         /// Metrics, in order.
         entries: Vec<Entry>,
     },
-    /// Metrics as bars.
+    /// Metrics shown as bars.
     Bars {
         label: Arc<str>,
         entries: Vec<Entry>,
-        /// Sort with the largest value first.
+        /// True if bars are sorted with the largest value first.
         largest_first: bool,
     },
-    /// Distribution of one metric over its instances.
+    /// Distribution of a metric over its instances.
     Histogram { label: Arc<str>, entry: Entry },
-    /// Line chart of metrics over a variable, as in the occupancy calculator.
+    /// Line chart of metrics as a function of a variable, as in the occupancy calculator.
     Curves {
         label: Arc<str>,
         /// Label of the horizontal axis.
         axis: Arc<str>,
         /// Curves; each instance of a metric is an (x, y) point.
         entries: Vec<Entry>,
-        /// Metric that gives this launch's position on the axis.
+        /// Metric that marks the position of this launch on the axis.
         here: Option<Entry>,
     },
     /// Rooflines with achieved values.
     Roofline {
         label: Arc<str>,
-        /// Name, peak work, peak traffic.
+        /// Label, peak work and peak traffic of each roofline.
         roofs: Vec<(Arc<str>, RoofValue, RoofValue)>,
-        /// Name, achieved work, achieved traffic.
+        /// Label, achieved work and achieved traffic of each point.
         achieved: Vec<(Arc<str>, RoofValue, RoofValue)>,
     },
     /// Source lines with the highest values of a metric.
     Lines { label: Arc<str>, entries: Vec<Entry> },
-    /// Values over time within the kernel.
+    /// Values over time during the kernel.
     Timeline {
-        /// Row labels, each with the metrics of the row.
+        /// Row labels, each with the metrics shown in that row.
         rows: Vec<(Arc<str>, Vec<Entry>)>,
     },
-    /// A metric with many suffixes: (suffix, label) pairs and base metrics.
+    /// Base metrics that exist with many suffixes, given as (suffix, label) pairs.
     Suffixes { label: Arc<str>, suffixes: Vec<(Arc<str>, Arc<str>)>, bases: Vec<Entry> },
     /// Chart of the memory system.
     MemoryChart,
-    /// A table of the memory system; the report's layout does not list its metrics.
+    /// A table of the memory system; its metrics are not listed in the report's layout.
     Memory(MemoryTable),
 }
 
@@ -88,14 +88,14 @@ pub enum MemoryTable {
     Dram,
 }
 
-/// A section of the report page.
+/// A section on the report page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Section {
-    /// Identifier, as in `--section`.
+    /// Identifier, as passed to `--section`.
     pub id: Arc<str>,
     pub name: Arc<str>,
     pub description: Arc<str>,
-    /// Sort key among the sections, ascending.
+    /// Sort key among sections, ascending.
     pub order: u32,
     /// Parent section.
     pub extends: Option<Arc<str>>,
@@ -104,7 +104,7 @@ pub struct Section {
     pub items: Vec<Item>,
 }
 
-/// A segment of a rule's text.
+/// A piece of a rule's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     Text(String),
@@ -113,18 +113,18 @@ pub enum Piece {
         id: String,
         label: String,
     },
-    /// Link to a page of the documentation.
+    /// Link to a page in the documentation.
     Link {
         label: String,
         url: String,
     },
 }
 
-/// Category of a rule's message.
+/// Category of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     None,
-    /// Informational, or without a problem.
+    /// Informational, or no problem found.
     Info,
     /// Opportunity for optimization.
     Optimization,
@@ -135,7 +135,7 @@ pub enum Verdict {
 /// Scope of an estimated speed-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Only the part of the kernel that the rule examines.
+    /// Only the part of the kernel that the rule examined.
     Local,
     Global,
 }
@@ -146,13 +146,13 @@ pub struct Message {
     pub verdict: Verdict,
     pub title: String,
     pub text: Vec<Piece>,
-    /// Estimated speed-up in percent: an upper bound, by the tool's own formula.
+    /// Estimated speedup in percent: an upper bound, by the tool's own formula.
     pub speedup: Option<(Scope, f64)>,
     /// Metrics that triggered the message, with their values.
     pub because: Vec<(String, f64)>,
 }
 
-/// Messages of one rule about a result.
+/// Messages of a rule about a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuleResult {
     pub id: String,
@@ -172,19 +172,19 @@ pub struct Marker {
     pub text: String,
 }
 
-/// Location of a marker: a source line or the address of an instruction.
+/// Location of a marker: a source line, or the address of an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MarkerPlace {
     Address(u64),
     Line(Option<String>, u32),
 }
 
-/// Key that distinguishes the instances of a metric.
+/// Key that distinguishes instances of a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InstanceKey {
-    /// Instances are only numbered.
+    /// Instances are identified by position only.
     None,
-    /// An address, a time, a number.
+    /// An address, time or other number.
     Number(u64),
     Float(f64),
     Text(Arc<str>),
@@ -193,7 +193,7 @@ pub enum InstanceKey {
 /// Instances of a metric, in report order.
 pub type Instances = Vec<(InstanceKey, Value)>;
 
-/// Data about a result beyond its values.
+/// Data about a result beyond its metric values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Details {
     /// Sections, in report order.

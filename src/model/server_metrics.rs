@@ -1,9 +1,9 @@
-//! Metrics of an inference server, sampled about once per second from its Prometheus endpoint during tracing.
+//! Metrics of an inference server, sampled about once per second from its Prometheus endpoint while tracing.
 
-/// Sum and number of observations of a Prometheus histogram.
+/// Sum and count of the observations in a Prometheus histogram.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Histogram {
-    /// Seconds.
+    /// In seconds.
     pub sum: f64,
     pub count: f64,
 }
@@ -11,17 +11,17 @@ pub struct Histogram {
 /// One sample. A field is `None` if the server does not export the metric.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ServerSample {
-    /// ns, on the clock of the profile.
+    /// In nanoseconds, on the clock of the profile.
     pub time: i64,
     pub requests_running: Option<f64>,
     pub requests_waiting: Option<f64>,
-    /// Used share of the KV cache, 0 to 1.
+    /// Fraction of the KV cache in use, 0 to 1.
     pub kv_cache_used: Option<f64>,
     /// Tokens generated since the server started.
     pub generated_tokens: Option<f64>,
     /// Time to first token.
     pub first_token: Option<Histogram>,
-    /// Time per output token after the first.
+    /// Time per output token, excluding the first.
     pub per_token: Option<Histogram>,
 }
 
@@ -32,11 +32,11 @@ impl ServerSample {
     }
 }
 
-/// Maximum distance between two samples for which the state in between is assumed known, ns: three sampling intervals.
+/// Maximum gap between two samples for the state between them to be considered known, ns: three sampling intervals.
 const LONGEST_INTERVAL: i64 = 3_000_000_000;
 
-/// Returns the periods without requests, ns, in order. A period lies between samples without requests that have the
-/// same token count.
+/// Returns the periods without requests, ns, in order. Such a period lies between two samples that have no requests
+/// and the same token count.
 pub fn times_without_requests(samples: &[ServerSample]) -> Vec<(i64, i64)> {
     let mut out: Vec<(i64, i64)> = Vec::new();
     for pair in samples.windows(2) {
@@ -59,17 +59,17 @@ pub fn times_without_requests(samples: &[ServerSample]) -> Vec<(i64, i64)> {
 pub struct ServerSummary {
     pub requests_running: Option<f64>,
     pub requests_waiting: Option<f64>,
-    /// Maximum used share of the KV cache, 0 to 1.
+    /// Maximum fraction of the KV cache in use, 0 to 1.
     pub kv_cache_used: Option<f64>,
     pub tokens_per_second: Option<f64>,
-    /// Seconds.
+    /// In seconds.
     pub first_token: Option<f64>,
-    /// Seconds.
+    /// In seconds.
     pub per_token: Option<f64>,
 }
 
 impl ServerSummary {
-    /// Formats the summary, such as `12 running, 3 waiting, KV cache 43%`; empty if all values are missing.
+    /// Formats the summary, for example `12 running, 3 waiting, KV cache 43%`; empty if all values are missing.
     pub fn to_text(&self) -> String {
         let count = |n: f64| if n < 10.0 && n.fract() > 0.05 { format!("{n:.1}") } else { format!("{n:.0}") };
         let ms = |s: f64| super::Nanos::format_ns(s * 1e9);
@@ -93,7 +93,7 @@ pub fn summarize_samples(samples: &[ServerSample]) -> ServerSummary {
     };
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return ServerSummary::default() };
     let seconds = last.time.saturating_sub(first.time) as f64 / 1e9;
-    // A decreasing counter means that the server was restarted.
+    // A decreasing counter means that the server restarted.
     let rate = first.generated_tokens.zip(last.generated_tokens).filter(|(a, b)| b >= a && seconds > 0.0).map(|(a, b)| (b - a) / seconds);
     let between = |of: fn(&ServerSample) -> Option<Histogram>| {
         let (a, b) = (of(first)?, of(last)?);

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-/// Tool that made a report, and the report's file.
+/// The tool that created a report, and the report file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Source {
-    /// Tool name, e.g. `nsys`.
+    /// Tool name, such as `nsys`.
     pub tool: String,
     /// Version of the tool, if in the report.
     pub version: Option<String>,
-    /// Version of the file's schema, if it has one.
+    /// Schema version of the file, if it has one.
     pub schema: Option<String>,
     /// Path as given by the user.
     pub file: PathBuf,

@@ -1,4 +1,4 @@
-//! Device-side records of synchronizing calls, and of streams that wait for events.
+//! Device-side records of synchronizing calls, and of streams waiting for events.
 
 use super::PlaceId;
 
@@ -7,7 +7,7 @@ use super::PlaceId;
 pub enum WaitKind {
     /// A thread waits for an event.
     Event,
-    /// A stream waits for an event of another stream.
+    /// A stream waits for an event in another stream.
     StreamForEvent,
     /// A thread waits for a stream.
     Stream,
@@ -16,19 +16,19 @@ pub enum WaitKind {
     Other,
 }
 
-/// Waits in columns: 29 bytes each.
+/// Waits, stored in columns; 29 bytes each.
 #[derive(Clone, Debug, Default)]
 pub struct Waits {
-    /// ns.
+    /// In nanoseconds.
     pub start: Vec<i64>,
-    /// ns.
+    /// In nanoseconds.
     pub duration: Vec<i64>,
     pub kind: Vec<WaitKind>,
     /// The stream that waits, or that a thread waits for.
     pub place: Vec<PlaceId>,
     /// Correlation id shared with the call; [`NONE`](super::api_call::NONE) if not in the report.
     pub correlation: Vec<u32>,
-    /// Id of the awaited event; [`NONE`](super::api_call::NONE) without an event.
+    /// Id of the event being waited for; [`NONE`](super::api_call::NONE) if there is none.
     pub event: Vec<u32>,
 }
 

@@ -1,16 +1,16 @@
-//! Terms of a GPU's vendor, as in the documentation of NVIDIA and AMD. PyTorch's own names (`torch.cuda`) are the same
-//! on both.
+//! A GPU vendor's terms, as in the documentation of NVIDIA and AMD. PyTorch's own names (`torch.cuda`) are the same
+//! for both.
 
 use super::device::{Vendor, Words};
 
-/// Words that differ between vendors, for advice.
+/// Vendor-specific terms, for use in advice.
 #[derive(Debug)]
 pub struct Terms {
-    /// Parts of the GPU, and the programming interface.
+    /// Terms for the components of the GPU and the programming interface.
     pub gpu: &'static Words,
-    /// Prefix of its runtime functions.
+    /// Prefix of runtime functions.
     pub prefix: &'static str,
-    /// Ranges that a program marks.
+    /// Name of the API with which a program marks ranges.
     pub ranges: &'static str,
     /// Fast link between GPUs.
     pub link: &'static str,
@@ -18,27 +18,27 @@ pub struct Terms {
     pub malloc_host: &'static str,
     /// Pools of device memory.
     pub pools: &'static str,
-    /// PyTorch's variable for its allocator.
+    /// Environment variable that configures PyTorch's allocator.
     pub allocator: &'static str,
-    /// Variables that make launches synchronous.
+    /// Environment variables that make launches synchronous.
     pub blocking: &'static str,
-    /// Programs that measure collectives.
+    /// Benchmark programs for collectives.
     pub collective_tests: &'static str,
-    /// Compiler option that gives each thread a default stream of its own.
+    /// Compiler option that gives each thread its own default stream.
     pub thread_streams: &'static str,
-    /// Recorded sequences of operations that are launched as one.
+    /// Name for recorded sequences of operations that are launched as one.
     pub graphs: &'static str,
-    /// Variable with the folder of compiled kernels.
+    /// Environment variable for the directory of compiled kernels.
     pub compile_cache: &'static str,
-    /// Advice to compile before the program runs.
+    /// Advice to compile kernels before the program runs.
     pub compile_ahead: &'static str,
-    /// Command that records the host's calls, too.
+    /// Command that also records host calls.
     pub record_calls: &'static str,
-    /// Reason why the waiting of threads is unknown.
+    /// Reason why it is unknown when threads wait.
     pub no_waiting: &'static str,
-    /// Advice after `no_waiting`, if the vendor's profiler can record what threads wait for.
+    /// Advice that follows `no_waiting`, if the vendor's profiler can record what threads wait for.
     pub record_waiting: &'static str,
-    /// Advice on recording the kernels inside of graphs, if they are not recorded by default.
+    /// Advice on recording the kernels inside graphs, if they are not recorded by default.
     pub record_graph_kernels: &'static str,
 }
 
@@ -83,7 +83,7 @@ static HIP: Terms = Terms {
 };
 
 impl Terms {
-    /// Returns the terms of AMD's documentation, or else of NVIDIA's.
+    /// Returns AMD's terms if `amd`, otherwise NVIDIA's.
     pub fn of(amd: bool) -> &'static Self {
         if amd { &HIP } else { &CUDA }
     }

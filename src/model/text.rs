@@ -1,4 +1,4 @@
-//! Makes text from a report safe to display: names may contain escape sequences, which a terminal would execute.
+//! Makes text from a report safe to display: names may contain escape sequences that a terminal would execute.
 
 use std::borrow::Cow;
 
@@ -29,7 +29,7 @@ pub fn is_unsafe_to_show(c: char) -> bool {
         || ('\u{e0000}'..='\u{e007f}').contains(&c)
 }
 
-/// Replaces unsafe characters by visible ones: caret notation such as `^[` for control characters, `\u{…}` for the
+/// Replaces unsafe characters with visible ones: caret notation such as `^[` for control characters, `\u{…}` for the
 /// rest.
 pub fn escape_unsafe(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unsafe_to_show) {
@@ -50,8 +50,8 @@ pub fn escape_unsafe(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Joins text into one line: line ends and tabs, with surrounding blanks, become one blank. For commands and sentences,
-/// not for names.
+/// Joins text into one line: line breaks and tabs, with surrounding whitespace, become one space. For commands and
+/// sentences, not for names.
 pub fn one_line(text: &str) -> String {
     let parts: Vec<&str> = text.split(['\n', '\r', '\t']).map(str::trim).filter(|p| !p.is_empty()).collect();
     escape_unsafe(&parts.join(" ")).into_owned()

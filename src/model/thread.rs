@@ -12,11 +12,11 @@ pub struct ThreadId(pub u32);
 pub struct Thread {
     pub pid: u32,
     pub tid: u32,
-    /// Name set by the program or the system.
+    /// Name given by the program or the system.
     pub name: Option<Arc<str>>,
 }
 
-/// Distinct threads, numbered in order of appearance.
+/// Distinct threads, numbered in the order in which they were added.
 #[derive(Debug, Default)]
 pub struct Threads {
     ids: FxHashMap<(u32, u32), u32>,
@@ -34,12 +34,12 @@ impl Threads {
         ThreadId(id)
     }
 
-    /// Returns true if the thread was added.
+    /// Returns true if the thread has been added.
     pub fn is_known(&self, pid: u32, tid: u32) -> bool {
         self.ids.contains_key(&(pid, tid))
     }
 
-    /// Names a thread; the first name is kept.
+    /// Names a thread, unless it already has a name.
     pub fn set_name(&mut self, pid: u32, tid: u32, name: Arc<str>) {
         let ThreadId(id) = self.get_or_insert(pid, tid);
         if let Some(thread) = self.list.get_mut(id as usize) {

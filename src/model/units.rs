@@ -1,4 +1,4 @@
-//! Types for times and sizes, and their display formats.
+//! Types for times and sizes, and how they are displayed.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ pub struct Nanos(pub i64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
 
-/// Formats three significant digits: `1.23`, `12.3`, `123`; larger values get thousands separators.
+/// Formats with three significant digits: `1.23`, `12.3`, `123`; larger values get thousands separators.
 fn three_digits(value: f64) -> String {
     let magnitude = value.abs();
     if magnitude >= 999.5 {
@@ -24,7 +24,7 @@ fn three_digits(value: f64) -> String {
     }
 }
 
-/// Formats an integer with `,` between groups of three digits.
+/// Formats an integer with a `,` between groups of three digits.
 pub fn format_grouped(value: i64) -> String {
     let digits = value.unsigned_abs().to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3 + 1);
@@ -40,13 +40,13 @@ pub fn format_grouped(value: i64) -> String {
     out
 }
 
-/// Formats a number with its noun: `1 launch`, `1,045 launches`, `2 processes`, `3 queries`.
+/// Formats a number together with its noun: `1 launch`, `1,045 launches`, `2 processes`, `3 queries`.
 pub fn format_count(n: impl TryInto<i64>, noun: &str) -> String {
     let n = n.try_into().unwrap_or(i64::MAX);
     format!("{} {}", format_grouped(n), plural_noun(n, noun))
 }
 
-/// Returns the singular or plural of a noun, depending on a number.
+/// Returns the singular or plural of a noun, depending on `n`.
 pub fn plural_noun(n: impl TryInto<i64>, noun: &str) -> String {
     if n.try_into().is_ok_and(|n| n == 1) {
         return noun.to_owned();
@@ -64,7 +64,7 @@ impl Nanos {
         self.0 as f64 / 1e9
     }
 
-    /// Formats a duration in (possibly fractional) nanoseconds.
+    /// Formats a duration given in nanoseconds, which may be fractional.
     pub fn format_ns(ns: f64) -> String {
         let magnitude = ns.abs();
         let (value, unit) = if magnitude < 999.5 {
@@ -107,10 +107,10 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// A number and its unit.
+/// A formatted number and its unit.
 pub type Shown = (String, String);
 
-/// Formats with three digits and a decimal prefix, K = 1000, as ncu does.
+/// Formats with three digits and a decimal prefix (K = 1000), as ncu does.
 pub fn format_scaled(value: f64, unit: &str) -> Shown {
     const PREFIXES: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K")];
     match PREFIXES.iter().find(|(by, _)| value.abs() >= *by) {
@@ -127,7 +127,8 @@ fn format_digits(value: f64) -> String {
     }
 }
 
-/// Formats a number without a prefix: whole numbers grouped, others with two decimals, tiny ones with three digits.
+/// Formats without a prefix: whole numbers grouped, others with two decimals, tiny ones with three significant
+/// digits.
 pub fn format_plain(value: f64) -> String {
     if !value.is_finite() {
         return value.to_string();
@@ -149,7 +150,8 @@ pub fn format_percent(percent: f64) -> String {
     if percent > 0.0 && percent < 0.05 { "<0.1%".to_owned() } else { format!("{percent:.1}%") }
 }
 
-/// A relative difference in percent, with its sign; a growth to more than elevenfold as a factor: `+30262.4%` is `×304`.
+/// Formats a relative change in percent, with its sign; more than elevenfold growth becomes a factor: `+30262.4%` is
+/// `×304`.
 pub fn format_percent_change(percent: f64) -> String {
     let factor = percent / 100.0 + 1.0;
     match percent {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-/// Value of a metric. Metrics that were not collected are absent, never zero.
+/// Value of a metric. A metric that was not collected is absent, never zero.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Integer(u64),
-    /// A measured or derived number; may be NaN, which is distinct from absent and from zero.
+    /// A measured or derived number. NaN is possible, and distinct from both absent and zero.
     Float(f64),
-    /// Text, such as a device's name.
+    /// Text, such as the name of a device.
     Text(Arc<str>),
 }
 

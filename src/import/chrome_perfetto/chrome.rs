@@ -1,4 +1,5 @@
-//! Chrome trace JSON of any tool: complete events, begin/end pairs, counters, flows, and process and thread names.
+//! Chrome trace JSON from any tool: complete events, begin/end pairs, counters, flows, and names of processes and
+//! threads.
 
 use super::sizes::{kernel_details, our_config, parse_dims_text, parse_size};
 use super::slice::End;
@@ -44,7 +45,7 @@ pub fn read_trace(input: &Input, job: &Job<'_>) -> Result<Option<Profile>, Impor
         let batch = match splitter.next_batch() {
             Ok(Some(batch)) => batch,
             Ok(None) => break,
-            // Damage that stopped the first pass also stops this one; use the rows before it.
+            // Damage that stopped the first pass also stops this pass; use the rows before it.
             Err(e) if e.kind() == ErrorKind::InvalidData => break,
             Err(e) => return Err(ImportError::io(&input.path, e)),
         };
@@ -68,7 +69,7 @@ pub fn read_trace(input: &Input, job: &Job<'_>) -> Result<Option<Profile>, Impor
             process: processes.get(pid).cloned().unwrap_or_else(|| pid.clone()),
             track: threads.get(&(pid.clone(), tid.clone())).cloned().unwrap_or_else(|| tid.clone()),
             pid: number(pid),
-            // For a non-numeric thread id, use the track number.
+            // If the thread id is not a number, use the track id.
             tid: tid.parse::<i64>().map_or(track, |n| n as u32),
         }
     };
@@ -130,11 +131,11 @@ impl Reader {
             }
             "C" => {
                 let time = time(start)?;
-                // The id distinguishes counters with the same name.
+                // The id distinguishes counters of the same name.
                 let name = id.map_or_else(|| text(name), |id| format!("{} {}", text(name), unquote_text(id)));
-                // Counters have no thread.
+                // Counters do not belong to a thread.
                 let track = self.track_id(pid, String::new());
-                // Use only flat numbers; skip nested values.
+                // Use only top-level numbers; skip nested values.
                 let args = args?.get();
                 let series: BTreeMap<String, Value> = serde_json::from_str(Some(args).filter(|a| a.len() <= LONGEST_SERIES)?).ok()?;
                 let mut taken = false;
@@ -161,7 +162,7 @@ impl Reader {
     }
 }
 
-/// Returns the kernel's full signature from the arguments if present, else the event's name.
+/// Returns the kernel's full signature from the arguments if present, otherwise the name of the event.
 fn whole_name(name: Option<&RawValue>, args: Option<&RawValue>) -> String {
     let demangled = args.and_then(|a| pick_keys(a.get(), ["demangled"])).and_then(|[d]| d);
     demangled.or(name).map(|r| unquote_text(r).into_owned()).unwrap_or_default()

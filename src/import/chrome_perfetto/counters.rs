@@ -16,26 +16,26 @@ struct Series {
     values: Vec<(i64, f64)>,
 }
 
-/// Counters in order of arrival.
+/// Counters, in the order in which they first appear.
 #[derive(Default)]
 pub struct Counters {
     list: Vec<Series>,
     ids: FxHashMap<(u32, String), usize>,
 }
 
-/// Splits a counter's label into name and unit: `clock [MHz]`, `clock (MHz)`.
+/// Splits a counter label into name and unit: `clock [MHz]`, `clock (MHz)`.
 fn split_unit(name: &str) -> (&str, &str) {
     // An index in brackets is not a unit.
     let unit = |unit: &str| unit.contains(|c: char| c.is_alphabetic() || c == '%');
     let of = |open: &str, close: char| name.strip_suffix(close)?.rsplit_once(open).filter(|(name, u)| !name.is_empty() && unit(u));
-    // Parentheses may contain arbitrary text: accept only a short word.
+    // Parentheses may contain arbitrary text, so accept only a short word.
     let short = |unit: &str| unit.len() <= UNIT && !unit.contains(['(', ' ']);
     of(" [", ']').or_else(|| of(" (", ')').filter(|(_, unit)| short(unit))).unwrap_or((name, ""))
 }
 
 impl Counters {
-    /// Adds a value; returns false if the value or time is invalid. `track` is the reader's track number. If `unit` is
-    /// empty, the name may contain the unit.
+    /// Adds a value; returns false if the value or the time is invalid. `track` is the reader's track id. If `unit`
+    /// is empty, the name may contain the unit.
     pub fn add_value(&mut self, track: u32, (name, unit): (&str, &str), time: i64, value: f64) -> bool {
         if !value.is_finite() || time.unsigned_abs() >= MOST_NS.unsigned_abs() {
             return false;
@@ -50,8 +50,8 @@ impl Counters {
         true
     }
 
-    /// Converts to the profile's counter tracks, with times relative to `begin`. If several values have the same time, the
-    /// last one is kept.
+    /// Converts to the profile's counter tracks, with times relative to `begin`. If several values have the same
+    /// time, the last one wins.
     pub fn into_tracks(self, named: &dyn Fn(u32) -> Named, devices: &[Device], begin: i64) -> Vec<CounterTrack> {
         let index: FxHashMap<u32, u32> = devices.iter().map(|d| d.id).zip(0..).collect();
         let of = |mut s: Series| {

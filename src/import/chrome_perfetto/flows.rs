@@ -1,4 +1,4 @@
-//! Flow events of Chrome traces: each end has a time on a track and binds to a slice of that track.
+//! Flow events in Chrome traces: each end has a time on a track, and binds to a slice of that track.
 
 use super::slice::{End, Slice};
 use rustc_hash::FxHashMap;
@@ -13,7 +13,7 @@ pub fn bind_ends(ends: &[End], slices: &[Slice]) -> Vec<(usize, u64)> {
     }
     let start = |at: usize| slices[at].start;
     for list in of_track.values_mut() {
-        // Among slices with the same start, sort the innermost (shortest) last.
+        // Sort the innermost (shortest) slice last if several have the same start.
         list.sort_by_key(|&at| (start(at), -slices[at].duration));
     }
     let mut out = Vec::new();
@@ -21,7 +21,7 @@ pub fn bind_ends(ends: &[End], slices: &[Slice]) -> Vec<(usize, u64)> {
         let Some(list) = of_track.get(&end.track) else { continue };
         let found = if end.encloses {
             let before = list.partition_point(|&at| start(at) <= end.time);
-            // Slices nest, so searching a few preceding slices finds an open one.
+            // Slices nest, so it is enough to search a few preceding slices for an open one.
             list[..before].iter().rev().take(DEEPEST).copied().find(|&at| start(at) + slices[at].duration >= end.time)
         } else {
             list.get(list.partition_point(|&at| start(at) < end.time)).copied()
@@ -31,7 +31,7 @@ pub fn bind_ends(ends: &[End], slices: &[Slice]) -> Vec<(usize, u64)> {
     out
 }
 
-/// Maximum number of preceding slices searched for an open one.
+/// Maximum number of preceding slices to search for an open one.
 const DEEPEST: usize = 64;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Traces of other tools: slices on named tracks, in Chrome JSON or Perfetto protobuf. GPU work is recognised by
-//! category, or by track name.
+//! Traces from other tools: slices on named tracks, in Chrome JSON or Perfetto protobuf. GPU work is recognized by
+//! category or track name.
 
 pub mod chrome;
 mod counters;
@@ -23,7 +23,7 @@ use slice::{End, Slice};
 use std::sync::Arc;
 use tracks::{Named, kind_of};
 
-/// Memory overhead of a text, bytes.
+/// Memory overhead of a string, bytes.
 const TEXT: usize = 96;
 
 /// Arguments of a slice.
@@ -38,7 +38,7 @@ pub struct Details {
     pub flow: Option<u64>,
 }
 
-/// Interned texts.
+/// Interned strings.
 #[derive(Default)]
 struct Texts {
     ids: FxHashMap<Arc<str>, u32>,
@@ -60,17 +60,18 @@ impl Texts {
         self.list.get(id as usize).map_or("", |t| t)
     }
 
-    /// Returns the start of a text, which suffices to classify a slice. A text may be a megabyte long and used by a
-    /// million slices.
+    /// Returns the start of a string, which suffices to classify a slice. A string may be a megabyte long and be used
+    /// by a million slices.
     fn text_start(&self, id: u32) -> &str {
         shorten_name(self.get(id))
     }
 }
 
-/// Maximum length of track and process names, and of slice names for classification, bytes; longer names are truncated.
+/// Maximum length of track and process names, and of slice names used for classification, bytes; longer names are
+/// truncated.
 const LONGEST: usize = 256;
 
-/// Truncates a text to [`LONGEST`] bytes.
+/// Truncates a string to [`LONGEST`] bytes.
 fn shorten_name(text: &str) -> &str {
     &text[..text.floor_char_boundary(LONGEST)]
 }
@@ -86,11 +87,11 @@ pub struct Slices {
     details: Vec<Details>,
     open: FxHashMap<u32, Vec<Open>>,
     pub counters: Counters,
-    /// Flow ends that are separate events, not part of a slice.
+    /// Flow ends that are events of their own rather than part of a slice.
     pub flows: Vec<End>,
     /// Number of invalid events.
     pub broken: u64,
-    /// Memory allocated since the last call of [`Slices::take_memory`], bytes.
+    /// Memory allocated since the last call to [`Slices::take_memory`], bytes.
     taken: usize,
 }
 
@@ -104,12 +105,12 @@ impl Slices {
         u32::try_from(self.details.len() - 1).unwrap_or(u32::MAX)
     }
 
-    /// Returns the memory allocated since the last call, bytes.
+    /// Returns the number of bytes allocated since the last call.
     pub fn take_memory(&mut self) -> u64 {
         std::mem::take(&mut self.taken) as u64
     }
 
-    /// Interns a text, such as a name or category, and returns its number.
+    /// Interns a string, such as a name or category, and returns its id.
     pub fn intern_text(&mut self, text: &str) -> u32 {
         let known = self.texts.list.len();
         let id = self.texts.text_id(text);
@@ -119,13 +120,13 @@ impl Slices {
         id
     }
 
-    /// Adds a complete slice. `name` and `category` are interned, and `track` is the reader's track number.
+    /// Adds a complete slice. `name` and `category` are interned, and `track` is the reader's track id.
     pub fn add_slice(&mut self, track: u32, (name, category): (u32, u32), start: i64, duration: i64, details: Details) {
         let details = self.add_details(details);
         self.push(Slice { name, category, track, start, duration, details });
     }
 
-    /// Adds a slice if its times are valid and small enough that sums of thousands do not overflow.
+    /// Adds a slice if its times are valid, and small enough that sums of thousands of them do not overflow.
     fn push(&mut self, slice: Slice) {
         self.taken += size_of::<Slice>();
         if (0..LONGEST_NS).contains(&slice.duration) && slice.start.unsigned_abs() < MOST_NS.unsigned_abs() {
@@ -143,13 +144,13 @@ impl Slices {
     }
 
     pub fn end_slice(&mut self, track: u32, time: i64) {
-        // Ignore an end without a beginning: the slice began before the trace.
+        // Ignore an end without a beginning; such a slice began before the trace.
         if let Some((name, category, start, details)) = self.open.get_mut(&track).and_then(Vec::pop) {
             self.push(Slice { name, category, track, start, duration: time.saturating_sub(start), details });
         }
     }
 
-    /// Stores the ids of flows in the slices to which their ends bind.
+    /// Stores the ids of flows in the slices that their ends bind to.
     fn bind_flows(&mut self) {
         for (at, id) in flows::bind_ends(&std::mem::take(&mut self.flows), &self.list) {
             let slice = &mut self.list[at];
@@ -163,14 +164,14 @@ impl Slices {
         }
     }
 
-    /// Builds the profile; `None` without GPU work. `named` returns the names and ids of a track.
+    /// Builds the profile; `None` if there is no GPU work. `named` returns the names and ids of a track.
     fn into_profile(mut self, named: &dyn Fn(u32) -> Named, source: Source, job: &Job<'_>) -> Option<Profile> {
         self.bind_flows();
         let mut part = ShardEvents::default();
         let mut tracks: FxHashMap<u32, (Named, Option<tracks::Stream>)> = FxHashMap::default();
         let mut processes: FxHashMap<u32, String> = FxHashMap::default();
         let none = Details::default();
-        // Cache of name numbers by text number, because looking up a name takes time proportional to its length.
+        // Cache name ids by string id, because looking up a name takes time proportional to its length.
         let mut names = vec![u32::MAX; self.texts.list.len()];
         let pace = job.cancel.pace();
         for (at, slice) in self.list.iter().enumerate() {
@@ -195,7 +196,7 @@ impl Slices {
             let details = self.details.get(slice.details as usize).unwrap_or(&none);
             let at = (at as u64 >> 20, (at & 0xf_ffff) as u32);
             let on_host = || (named.pid, named.tid);
-            // Use the correlation id, or else the flow id; the first number distinguishes the two.
+            // Use the correlation id or, failing that, the flow id; the first number tells the two apart.
             let correlation = details.correlation.map(|c| (0, c)).or(details.flow.map(|f| (1, f.cast_signed())));
             match kind_of(name, category, named, *stream) {
                 Some(kind @ (EventKind::Kernel | EventKind::Copy | EventKind::Set)) => {
@@ -224,7 +225,7 @@ impl Slices {
                 }
                 Some(_) => {
                     processes.entry(named.pid).or_insert_with(|| named.process.clone());
-                    // Python functions in the notation of JAX and TensorFlow: `$module.py:12 function`.
+                    // Python functions as written by JAX and TensorFlow: `$module.py:12 function`.
                     let origin = if name.starts_with('$') { RangeOrigin::Python } else { RangeOrigin::Annotation };
                     let name = numbered(&mut part);
                     let (start, duration, thread) = (slice.start, slice.duration, on_host());
@@ -261,7 +262,7 @@ impl Slices {
     }
 }
 
-/// Importer of Perfetto traces of any tool.
+/// Importer for Perfetto traces from any tool.
 pub struct PerfettoTrace;
 
 impl Importer for PerfettoTrace {

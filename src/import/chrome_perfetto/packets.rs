@@ -10,10 +10,10 @@ use std::path::Path;
 
 /// Packet field that contains compressed packets.
 const COMPRESSED: u64 = 50;
-/// Number of bytes to unpack at a time.
+/// Number of bytes to decompress at a time.
 const PIECE: usize = 1 << 16;
 
-/// Packets as in an uncompressed file; `torn` is true if some compressed packets are missing.
+/// Packets as they would be in an uncompressed file; `torn` is true if some compressed packets are missing.
 pub struct Packets<'a> {
     pub bytes: Cow<'a, [u8]>,
     pub torn: bool,
@@ -27,10 +27,10 @@ fn iter_packets(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     Fields::new(bytes).filter_map(|(field, value)| if let (1, Value::Bytes(packet)) = (field, value) { Some(packet) } else { None })
 }
 
-/// Replaces compressed packets by their contents. All memory is charged to the budget: a few kilobytes may unpack to
-/// gigabytes.
+/// Replaces compressed packets with their contents. All memory is charged to the budget, because a few kilobytes may
+/// decompress to gigabytes.
 pub fn unpack_packets<'a>(bytes: Cow<'a, [u8]>, path: &Path, budget: &Budget, pace: &Pace) -> Result<Packets<'a>, ImportError> {
-    // If cancelled, the loop below returns the error.
+    // If the job was canceled, the loop below returns the error.
     if !iter_packets(&bytes).any(|packet| !pace.count_steps(1) || compressed_data(packet).is_some()) {
         return Ok(Packets { bytes, torn: false });
     }
@@ -40,7 +40,7 @@ pub fn unpack_packets<'a>(bytes: Cow<'a, [u8]>, path: &Path, budget: &Budget, pa
             return Err(ImportError::Cancelled { path: path.to_owned() });
         }
         match compressed_data(packet) {
-            // The compressed data contains packets in the same format as a file.
+            // The compressed data consists of packets in the same format as a file.
             Some(data) => torn |= !unpack_data(data, &mut out, path, budget, pace)?,
             None => {
                 budget.charge_bytes(packet.len() as u64)?;
@@ -51,8 +51,8 @@ pub fn unpack_packets<'a>(bytes: Cow<'a, [u8]>, path: &Path, budget: &Budget, pa
     Ok(Packets { bytes: Cow::Owned(out), torn })
 }
 
-/// Unpacks data and appends it to `out`; returns false if the data is damaged or truncated. An exceeded budget is an
-/// error.
+/// Decompresses data and appends it to `out`; returns false if the data is damaged or truncated, and an error if the
+/// budget is exceeded.
 fn unpack_data(data: &[u8], out: &mut Vec<u8>, path: &Path, budget: &Budget, pace: &Pace) -> Result<bool, ImportError> {
     let mut decoder = ZlibDecoder::new(data);
     let mut piece = vec![0; PIECE];
@@ -73,7 +73,7 @@ fn unpack_data(data: &[u8], out: &mut Vec<u8>, path: &Path, budget: &Budget, pac
     }
 }
 
-/// Writes a packet as a field of a trace.
+/// Writes a packet as a field of the trace.
 fn write_packet(packet: &[u8], out: &mut Vec<u8>) {
     out.push(0x0a);
     let mut n = packet.len();
@@ -124,7 +124,7 @@ mod tests {
         for cut in 1..data.len() {
             assert!(of(&trace(&data[..cut]), &cancel).unwrap().1, "{cut}");
         }
-        // 80 MB of zeros in 80 kB, as one packet and as many packets.
+        // 80 MB of zeros in 80 kB, as a single packet and as many packets.
         let bomb = zipped(&vec![0; 80 << 20]);
         let pieces: Vec<u8> = (0..80).flat_map(|_| field(1, &field(50, &zipped(&vec![0; 1 << 20])))).collect();
         for bomb in [trace(&bomb), pieces] {

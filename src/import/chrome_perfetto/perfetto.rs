@@ -1,5 +1,5 @@
-//! Perfetto protobuf traces of any tool: slices of track events with their tracks. Field numbers are from Perfetto's
-//! published `perfetto_trace.proto`.
+//! Perfetto protobuf traces from any tool: slices from track events, with their tracks. Field numbers are from
+//! Perfetto's published `perfetto_trace.proto`.
 
 use super::packets::{self, Packets};
 use super::sizes::{our_config, parse_dims_text};
@@ -13,12 +13,13 @@ use crate::model::{Note, NoteKind, Pace, Profile, Severity, Source};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// Memory in bytes of a track and of a packet sequence, both without their texts, and of a text's table entry.
+/// Memory for a track and for a packet sequence, both excluding their strings, and for the table entry of a string,
+/// bytes.
 const TRACK: usize = 2 * size_of::<Track>();
 const SEQUENCE: usize = 2 * size_of::<Interned<'_>>();
 const ENTRY: usize = 64;
-/// Maximum length of a text that is parsed as a number or dimensions, bytes. Without a limit, every event might refer
-/// to the same huge text.
+/// Maximum length of a string that is parsed as a number or as dimensions, bytes. Without a limit, every event might
+/// refer to the same huge string.
 const LONGEST_WORDS: usize = 1 << 10;
 /// Maximum number of ancestors of a track.
 const DEEPEST: usize = 8;
@@ -48,11 +49,11 @@ struct Track {
     counter: Option<Counter>,
 }
 
-/// Description of a counter track's values.
+/// Describes the values of a counter track.
 #[derive(Clone, Default)]
 struct Counter {
     unit: String,
-    /// Factor of the values; 0 if not given.
+    /// Factor by which values are multiplied; 0 if not given.
     multiplier: i64,
     /// True if each value is the difference from the previous value.
     incremental: bool,
@@ -63,7 +64,7 @@ struct Counter {
 #[derive(Default)]
 struct Interned<'a> {
     kinds: [FxHashMap<u64, Text<'a>>; 4],
-    /// Track of events without a track id.
+    /// Track of events that have no track id.
     track: u64,
 }
 
@@ -185,13 +186,13 @@ fn track_names(tracks: &FxHashMap<u64, Track>, uuid: u64) -> Named {
         }
         at = track.parent.and_then(|p| tracks.get(&p));
     }
-    // The nearest ancestor is the most specific: a GPU's track takes precedence over the process.
+    // The nearest ancestor is the most specific: the track of a GPU takes precedence over the process.
     out.process = above.first().map(|s| (*s).to_owned()).unwrap_or_default();
     out
 }
 
 impl Reader {
-    /// Reads a packet; returns the allocated memory, bytes.
+    /// Reads a packet; returns the amount of memory allocated, bytes.
     fn read_packet<'a>(&mut self, packet: &'a [u8], sequences: &mut FxHashMap<u64, Interned<'a>>, pace: &Pace) -> u64 {
         let (tracks, numbers, sequenced) = (self.tracks.len(), self.uuids.len(), sequences.len());
         let mut texts = 0;
@@ -236,7 +237,7 @@ impl Reader {
         for (field, value) in Fields::new(descriptor) {
             match (field, value) {
                 (1, Value::Number(n)) => uuid = n,
-                // Names: one field per source of the name.
+                // Names: there is one field per source of the name.
                 (2 | 10 | 13, Value::Bytes(b)) => shorten_name(&decode_text(b)).clone_into(&mut track.name),
                 (5, Value::Number(n)) => track.parent = Some(n),
                 (3, Value::Bytes(b)) => {
@@ -279,10 +280,10 @@ impl Reader {
         number
     }
 
-    /// Returns the number of a text, interning the text if needed.
+    /// Returns the id of a string, interning it if needed.
     fn text_number(&mut self, text: &Text<'_>, pace: &Pace) -> u32 {
         text.cached_number(|bytes| {
-            // If cancelled, the next packet is not read.
+            // If the job was canceled, the next packet will not be read.
             let _ = pace.count_steps(bytes.len());
             self.slices.intern_text(&String::from_utf8_lossy(bytes))
         })
@@ -336,7 +337,8 @@ impl Reader {
     }
 }
 
-/// Reads an annotation's key and value (number or text); returns the kernel's full name if the annotation contains it.
+/// Reads the key and value (number or string) of an annotation; returns the kernel's full name if the annotation has
+/// it.
 fn read_annotation<'r, 'a>(annotation: &'a [u8], interned: &'r Interned<'a>, details: &mut Details) -> Option<Cow<'r, Text<'a>>> {
     let (mut key, mut number, mut words): (_, _, Option<Cow<'r, Text<'a>>>) = (&b""[..], None, None);
     for (field, value) in Fields::new(annotation) {
@@ -373,7 +375,7 @@ impl<'a> Interned<'a> {
         self.kinds.get(kind).and_then(|k| k.get(&id)).map(Cow::Borrowed).unwrap_or_default()
     }
 
-    /// Adds interned strings; returns their count.
+    /// Adds interned strings; returns how many there were.
     fn read_interned(&mut self, data: &'a [u8], pace: &Pace) -> usize {
         let mut taken = 0;
         for (field, value) in Fields::new(data) {
@@ -384,7 +386,7 @@ impl<'a> Interned<'a> {
                 29 => TEXT,
                 _ => continue,
             };
-            // One packet may contain millions of strings.
+            // A single packet may contain millions of strings.
             if !pace.count_steps(1) {
                 break;
             }

@@ -1,8 +1,8 @@
-//! Parsers for the dimensions and launch configurations of several tools.
+//! Parsers for dimensions and launch configurations as written by several tools.
 
 use crate::model::{Bytes as Size, LaunchConfig};
 
-/// Parses three dimensions as a list or text: `[1,2,3]`, `"1,2,3"`, `"(1, 2, 3)"`, `"4x2x1"`.
+/// Parses three dimensions from a list or string: `[1,2,3]`, `"1,2,3"`, `"(1, 2, 3)"`, `"4x2x1"`.
 pub fn parse_dims_text(text: &str) -> Option<[u32; 3]> {
     let mut out = [1; 3];
     let mut n = 0;
@@ -13,7 +13,8 @@ pub fn parse_dims_text(text: &str) -> Option<[u32; 3]> {
     (n > 0).then_some(out)
 }
 
-/// Parses `regs:32 static_shared:0 dynamic_shared:0 grid:1,1,1 block:256,1,1 occ_pct:100` of `TensorFlow` and JAX.
+/// Parses `regs:32 static_shared:0 dynamic_shared:0 grid:1,1,1 block:256,1,1 occ_pct:100`, as written by `TensorFlow`
+/// and JAX.
 pub fn kernel_details(text: &str, config: &mut LaunchConfig) {
     for (key, value) in text.split([' ', '\n']).filter_map(|w| w.split_once(':')) {
         match key {

@@ -3,11 +3,11 @@
 /// A time span on a track.
 #[derive(Clone, Debug)]
 pub struct Slice {
-    /// Numbers of name, category and track.
+    /// Ids of the name, category and track.
     pub name: u32,
     pub category: u32,
     pub track: u32,
-    /// ns.
+    /// In nanoseconds.
     pub start: i64,
     pub duration: i64,
     pub details: u32,
@@ -18,8 +18,8 @@ pub struct Slice {
 pub struct End {
     pub id: u64,
     pub track: u32,
-    /// ns.
+    /// In nanoseconds.
     pub time: i64,
-    /// True if the end binds to the slice that encloses `time`, false if it binds to the next slice.
+    /// True if the end binds to the slice that encloses `time`; false if it binds to the next slice.
     pub encloses: bool,
 }

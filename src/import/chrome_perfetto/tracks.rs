@@ -1,6 +1,6 @@
-//! Classification by name: GPU streams among the tracks, and the type of each slice.
+//! Classification by name: finds the GPU streams among the tracks, and the type of each slice.
 //!
-//! Recognised names: `TensorFlow` and JAX (`/device:GPU:0`, `Stream #14(Compute)`; other lanes of that process are
+//! Recognized names: `TensorFlow` and JAX (`/device:GPU:0`, `Stream #14(Compute)`; other lanes of that process are
 //! derived from the streams), converters of nsys reports (`Device 0` or `GPU 0`, `Stream 7`; categories `cuda`,
 //! `gpu_kernel`), rocprofiler-systems (`GPU Kernel Dispatch [0]`, `HIP Activity Stream 1`), rocmProfileData (`GPU2`,
 //! with queues as lanes), Triton's Proton (`GPU Stream 7`), and `warpscope export`.
@@ -10,7 +10,7 @@ use crate::import::torch::event::EventKind;
 /// Names and ids of a track.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Named {
-    /// Name of the track's process or parent track.
+    /// Name of the process or parent track that the track belongs to.
     pub process: String,
     pub track: String,
     pub pid: u32,
@@ -24,7 +24,7 @@ pub struct Stream {
     pub number: Option<u32>,
 }
 
-/// Returns the number shortly after a word: `GPU:0`, `Device 1`, `Stream #14`, `Dispatch [0]`.
+/// Returns the number that follows shortly after a word: `GPU:0`, `Device 1`, `Stream #14`, `Dispatch [0]`.
 fn number_after(text: &str, word: &str) -> Option<u32> {
     let lower = text.to_ascii_lowercase();
     let mut from = 0;
@@ -45,19 +45,20 @@ fn has_word(text: &str, words: &[&str]) -> bool {
     words.iter().any(|w| lower.contains(w))
 }
 
-/// Returns the GPU index in a track's names.
+/// Returns the GPU index contained in a track's names.
 pub fn find_device(named: &Named) -> Option<u32> {
     let words = ["gpu", "device", "cuda hw"];
     [&named.process, &named.track].into_iter().find_map(|text| words.iter().find_map(|w| number_after(text, w)))
 }
 
-/// Returns GPU and queue of a rocmProfileData lane: the process is named `GPU2`, and the lane is named by its number.
+/// Returns the GPU and queue of a rocmProfileData lane, where the process is named `GPU2` and the lane is named by
+/// its number.
 fn queue_of_rpd(named: &Named) -> Option<(u32, u32)> {
     let number = |text: &str| text.parse::<u32>().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()));
     Some((named.process.strip_prefix("GPU").and_then(number)?, number(&named.track)?))
 }
 
-/// Parses an operation type of rocmProfileData (`args.desc`).
+/// Parses a rocmProfileData operation type (`args.desc`).
 pub fn of_rpd(description: &str) -> Option<EventKind> {
     match description.to_ascii_lowercase().as_str() {
         "kernelexecution" | "task" => Some(EventKind::Kernel),
@@ -82,13 +83,13 @@ pub fn find_stream(named: &Named) -> Option<Stream> {
     })
 }
 
-/// Returns the type of a slice; `None` for ignored slices, such as those on other lanes of a GPU's process.
+/// Returns the type of a slice; `None` for slices to ignore, such as those on other lanes of a GPU's process.
 pub fn kind_of(name: &str, category: &str, named: &Named, stream: Option<Stream>) -> Option<EventKind> {
     let category = category.to_ascii_lowercase();
     if let Some(kind) = of_rpd(&category) {
         return Some(kind);
     }
-    // Other operations on rocmProfileData queues are barriers and markers, not work.
+    // Other operations on rocmProfileData queues are barriers and markers rather than work.
     if queue_of_rpd(named).is_some() {
         return None;
     }
@@ -105,12 +106,12 @@ pub fn kind_of(name: &str, category: &str, named: &Named, stream: Option<Stream>
             EventKind::Kernel
         });
     }
-    // JAX's lanes of steps, modules and operators are not GPU work.
+    // JAX's lanes for steps, modules and operators are not GPU work.
     if has_word(&named.process, &["/device:gpu", "/device:tpu"]) {
         return None;
     }
     let runtime = ["cuda_runtime", "cuda_driver", "cuda_api", "hip_api", "hip_runtime", "rocm_hip_api", "runtime_api", "driver_api"];
-    // Name that `warpscope export` uses for a launch call of unknown function.
+    // Name that `warpscope export` gives to a launch call whose function is unknown.
     let ours = category == "api" && name == "launch call";
     let call = |start: &str| name.strip_prefix(start).and_then(|rest| rest.chars().next()).is_some_and(|c| c.is_ascii_uppercase());
     Some(if ours || runtime.contains(&&*category) || ["cu", "cuda", "hip"].into_iter().any(call) {

@@ -1,8 +1,8 @@
-//! Profiles of XLA's profiler (JAX, `TensorFlow`, PyTorch/XLA): `*.xplane.pb`, a serialized `XSpace`. Field numbers are
-//! from the published `xplane.proto` (openxla/xla, `third_party/tsl/tsl/profiler/protobuf`).
+//! Profiles from XLA's profiler (JAX, `TensorFlow`, PyTorch/XLA): `*.xplane.pb`, a serialized `XSpace`. Field numbers
+//! are from the published `xplane.proto` (openxla/xla, `third_party/tsl/tsl/profiler/protobuf`).
 //!
-//! A plane is a GPU (`/device:GPU:0`) or the host (`/host:CPU`); its lines are streams or threads, and names are stored
-//! once for each plane.
+//! A plane is a GPU (`/device:GPU:0`) or the host (`/host:CPU`); its lines are streams or threads, and names are
+//! stored once per plane.
 
 use super::sizes::{kernel_details, parse_size};
 use super::tracks::Named;
@@ -15,14 +15,14 @@ use crate::model::{Bytes as Size, Device, Note, NoteKind, Pace, Profile, Severit
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// Memory of a name of a plane, bytes, without the text, which stays in the file.
+/// Memory for a name of a plane, bytes, excluding its characters, which stay in the file.
 const NAME: u64 = 64;
 /// Picoseconds per nanosecond.
 const PS: i64 = 1_000;
-/// Field of a space with a plane.
+/// Field of a space that holds a plane.
 const PLANE: u64 = 1;
 
-/// Names of the events or statistics of a plane, by id.
+/// Names of a plane's events or statistics, by id.
 type Names<'a> = FxHashMap<u64, &'a [u8]>;
 
 /// A plane, split into its parts.
@@ -32,12 +32,12 @@ struct Plane<'a> {
     lines: Vec<&'a [u8]>,
     events: Names<'a>,
     stats: Names<'a>,
-    /// Statistics of the plane itself: properties of the GPU.
+    /// Statistics about the plane itself, which are properties of the GPU.
     own: Vec<&'a [u8]>,
     torn: bool,
 }
 
-/// A statistic: a number or a text.
+/// A statistic: a number or a string.
 enum Stat<'a> {
     Number(i64),
     Real(f64),
@@ -58,7 +58,7 @@ impl Stat<'_> {
     }
 }
 
-/// Reads an entry of a map from ids to metadata: id and name.
+/// Reads the id and name from an entry in a map of ids to metadata.
 fn read_name(entry: &[u8]) -> (u64, &[u8]) {
     let (mut id, mut name): (u64, &[u8]) = (0, &[]);
     for (field, value) in Fields::new(entry) {
@@ -98,7 +98,7 @@ impl<'a> Plane<'a> {
         Ok(out)
     }
 
-    /// Reads a statistic: its name and value.
+    /// Reads the name and value of a statistic.
     fn read_stat(&self, message: &'a [u8]) -> Option<(&'a [u8], Stat<'a>)> {
         let (mut id, mut found) = (0, None);
         for (field, value) in Fields::new(message) {
@@ -107,7 +107,7 @@ impl<'a> Plane<'a> {
                 (2, Value::Number(n)) => found = Some(Stat::Real(f64::from_bits(n))),
                 (3 | 4, Value::Number(n)) => found = Some(Stat::Number(n.cast_signed())),
                 (5 | 6, Value::Bytes(text)) => found = Some(Stat::Text(text)),
-                // The text is the name of another statistic.
+                // The value is the name of another statistic.
                 (7, Value::Number(n)) => found = self.stats.get(&n).map(|text| Stat::Text(text)),
                 _ => {}
             }
@@ -124,7 +124,7 @@ impl<'a> Plane<'a> {
 #[derive(Default)]
 struct Reader {
     slices: Slices,
-    /// Names of the tracks, by number.
+    /// Names of the tracks, by track id.
     tracks: Vec<Named>,
     devices: Vec<Device>,
     torn: bool,
@@ -136,7 +136,7 @@ impl Reader {
         if let Some(id) = plane.gpu() {
             self.devices.push(describe_device(plane, id));
         }
-        // Texts are looked up once for each plane.
+        // Look up each string only once per plane.
         let mut names: FxHashMap<u64, u32> = FxHashMap::default();
         let none = self.slices.intern_text("");
         for line in &plane.lines {
@@ -182,7 +182,7 @@ impl Reader {
                 (2, Value::Number(n)) => offset = Some(n.cast_signed()),
                 (3, Value::Number(n)) => duration = n.cast_signed(),
                 (4, Value::Bytes(stat)) => read_details(plane, stat, &mut details),
-                // Events that are only counted have no times.
+                // Events that are merely counted have no times.
                 (5, Value::Number(_)) => return,
                 _ => {}
             }
@@ -192,7 +192,7 @@ impl Reader {
             let text = plane.events.get(&id).copied().unwrap_or_default();
             self.slices.intern_text(&String::from_utf8_lossy(text))
         });
-        // Rounds both ends, so that neighbors do not overlap.
+        // Round both ends, so that neighbors do not overlap.
         let start = began.saturating_add(offset.div_euclid(PS));
         let end = began.saturating_add(offset.saturating_add(duration).div_euclid(PS));
         self.slices.add_slice(track, (name, none), start, end.saturating_sub(start), details);
@@ -200,7 +200,7 @@ impl Reader {
 }
 
 fn read_details(plane: &Plane<'_>, stat: &[u8], details: &mut Details) {
-    // Details of a launch are rare among the statistics of an event: compare names before decoding the value.
+    // Few of an event's statistics are launch details, so compare names before decoding values.
     let Some(id) = Fields::new(stat).find(|(field, _)| *field == 1).and_then(|(_, value)| value.number()) else { return };
     let name = plane.stats.get(&id).copied().unwrap_or_default();
     if !matches!(name, b"correlation_id" | b"kernel_details" | b"memcpy_details" | b"memset_details" | b"device_id") {
@@ -237,10 +237,10 @@ fn describe_device(plane: &Plane<'_>, id: u32) -> Device {
     out
 }
 
-/// Returns true if the first bytes begin a plane of such a file.
+/// Returns true if the first bytes start a plane of such a file.
 fn is_space(head: &[u8]) -> bool {
     let Some((&0x0a, rest)) = head.split_first() else { return false };
-    // The length of a plane exceeds the first bytes: only its beginning is looked at.
+    // A plane is longer than the bytes read so far, so look only at its beginning.
     let Some(length) = rest.iter().position(|b| *b < 128).filter(|n| *n < 10) else { return false };
     Fields::new(&rest[length + 1..]).take(2).find_map(|(field, value)| (field == 2).then_some(value)).and_then(Value::bytes).is_some_and(
         |name| ["/host:", "/device:", "Task Environment", "#Chip", "/custom:"].iter().any(|start| name.starts_with(start.as_bytes())),
@@ -292,7 +292,7 @@ fn read_space(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     Ok(profile)
 }
 
-/// Importer of profiles of XLA's profiler.
+/// Importer for profiles from XLA's profiler.
 pub struct XlaProfile;
 
 impl Importer for XlaProfile {
@@ -330,7 +330,7 @@ mod tests {
         [&[number << 3 | 2, u8::try_from(bytes.len()).unwrap()][..], bytes].concat()
     }
 
-    /// A name of an event (4) or a statistic (5).
+    /// A name of an event (`kind` 4) or a statistic (5).
     fn named(kind: u8, id: u8, name: &str) -> Vec<u8> {
         field(kind, &[vec![8, id], field(2, &[vec![8, id], field(2, name.as_bytes())].concat())].concat())
     }
@@ -338,7 +338,8 @@ mod tests {
     #[test]
     fn the_vendor_and_values_by_reference() {
         let own = field(6, &[vec![8, 1], field(5, b"AMD")].concat());
-        // The details of the launch are the name of statistic 3; 7 µs from 1 ns on, and events that are only counted.
+        // The launch details are stored as the name of statistic 3. The events are one of 7 µs that starts at 1 ns,
+        // and events that are merely counted.
         let details = field(4, &[8, 2, 56, 3]);
         let event = field(4, &[vec![8, 9, 16, 232, 7, 24, 216, 159, 171, 3], details].concat());
         let counted = field(4, &[8, 9, 40, 5]);

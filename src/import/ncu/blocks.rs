@@ -1,12 +1,12 @@
-//! Container format of Nsight Compute reports: a sequence of blocks, each a header followed by messages, all with length
-//! prefixes, without an index or end mark. Checks lengths against the remaining bytes before allocating memory, and
-//! skips unrequested messages without reading them.
+//! Container format of Nsight Compute reports: a sequence of blocks, each consisting of a header and messages. All
+//! have length prefixes; there is no index or end mark. Lengths are checked against the remaining bytes before memory
+//! is allocated, and messages that were not requested are skipped without being read.
 
 use super::wire::{Form, Wire};
 use crate::import::{ImportError, Input};
 use std::sync::Arc;
 
-/// Message types of a block, in file order.
+/// Message types in a block, in file order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockKind {
     /// Binary and sources of a kernel.
@@ -24,29 +24,29 @@ pub struct Header {
     pub names: Vec<Arc<str>>,
     /// Encoded session message.
     pub session: Option<Vec<u8>>,
-    /// Encoded message about the profiled process.
+    /// Encoded message that describes the profiled process.
     pub process: Option<Vec<u8>>,
     /// Number of messages of each kind that follow.
     counts: [u64; 5],
-    /// Total size of these messages, bytes.
+    /// Total size of those messages, bytes.
     payload: u64,
 }
 
-/// Item of a report.
+/// An item of a report.
 pub enum Item {
     Header(Header),
-    /// A message: its kind and end position.
+    /// A message, given by its kind and end position.
     Message(BlockKind, u64),
 }
 
 /// Reads the items of a report in file order.
 pub struct Blocks {
-    /// Byte reader, positioned at the content of the last item.
+    /// Byte reader, positioned at the contents of the last item.
     pub wire: Wire,
-    /// Number of remaining messages of the current block by kind; `end` is the end position of the block.
+    /// Number of messages of each kind that remain in the current block; `end` is the block's end position.
     left: Vec<(BlockKind, u64)>,
     end: u64,
-    /// End position of the current message; [`Blocks::next_item`] skips the unread rest.
+    /// End position of the current message; [`Blocks::next_item`] skips any unread rest.
     message_end: u64,
 }
 
@@ -83,7 +83,7 @@ impl Blocks {
             if self.wire.at + length > self.wire.size {
                 return Err(self.wire.damage_error(place, "it is longer than the rest of the file"));
             }
-            // Sources may be empty, results may not: otherwise every four zero bytes would become a row.
+            // Sources may be empty, but results may not; otherwise every four zero bytes would become a row.
             if length == 0 && kind != BlockKind::Source {
                 return Err(self.wire.damage_error(place, "it is empty"));
             }
@@ -109,11 +109,11 @@ impl Blocks {
     }
 }
 
-/// Memory overhead of a name, bytes: pointer, reference counts and allocation overhead.
+/// Memory overhead of a name, bytes: pointer, reference counts and allocator overhead.
 const NAME: usize = 64;
 
-/// Reads a header up to `end`, field by field: decoding the whole message could require a hundred times its size in
-/// memory.
+/// Reads a header up to `end` field by field, because decoding the whole message could take a hundred times its size
+/// in memory.
 fn read_header(wire: &mut Wire, end: u64) -> Result<Header, ImportError> {
     let mut out = Header::default();
     while let Some((number, form)) = wire.next_field(end)? {

@@ -1,5 +1,5 @@
-//! Reader for the output of `ncu --csv`, raw or details page: a table, with lines of the profiler before and after, and
-//! lines of the program in a live log.
+//! Reader for the output of `ncu --csv`, raw or details page: a table surrounded by lines from the profiler and, in a
+//! live log, by lines from the program.
 
 use super::numbers::{Decimal, Evidence, base_unit, parse_number};
 use super::units;
@@ -10,11 +10,11 @@ use std::io::{BufRead, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Maximum size of a record, bytes; a raw row of the full set has 40,000.
+/// Maximum size of a record, bytes; a raw row of the full set has 40,000 bytes.
 const MOST_RECORD: usize = 4 << 20;
-/// Maximum number of digits of a row number.
+/// Maximum number of digits in a row number.
 const LONGEST_NUMBER: usize = 20;
-/// Maximum number of profiler errors kept.
+/// Maximum number of profiler errors to keep.
 const MOST_ERRORS: usize = 20;
 
 /// Columns that are not metrics.
@@ -47,11 +47,12 @@ struct Header {
     titles: Vec<String>,
     /// Metric of each column; `None` for columns that are not metrics.
     metrics: Vec<Option<u32>>,
-    /// Columns of a details page: section, metric, unit, value.
+    /// Columns of a details page: section, metric, unit and value.
     details: Option<[usize; 4]>,
-    /// Index of the last required column. Rows of small tables within a details page may have fewer columns than the header.
+    /// Index of the last required column. Rows of small tables in a details page may have fewer columns than the
+    /// header.
     last_fact: usize,
-    /// True if fields are quoted, as in ncu's output; spreadsheet programs may remove the quotes.
+    /// True if fields are quoted, as ncu does; spreadsheet programs may remove the quotes.
     quoted: bool,
 }
 
@@ -61,7 +62,7 @@ impl Header {
     }
 }
 
-/// Unparsed value of a metric, and the factor of its unit.
+/// A metric value that has not been parsed, and the factor of its unit.
 struct Cell {
     metric: u32,
     text: String,
@@ -78,18 +79,18 @@ struct Reader {
     full: bool,
     index: HashMap<String, u32>,
     header: Option<Header>,
-    /// Unit factor of each column of the raw page.
+    /// Unit factor of each column on the raw page.
     scales: Vec<f64>,
-    /// Key of the current result: process, number and kernel.
+    /// Key of the current result: process, id and kernel.
     current: Option<[String; 3]>,
     errors: Vec<String>,
-    /// True if the text contains lines of the profiler.
+    /// True if the text contains lines from the profiler.
     profiled: bool,
-    /// Warning of the profiler that explains missing results.
+    /// A profiler warning that explains why results are missing.
     warning: Option<String>,
 }
 
-/// Reads the text. `decimal` is the decimal separator, if the user specified it.
+/// Reads the text. `decimal` is the decimal separator, if specified by the user.
 pub fn read_csv(
     input: &Input,
     reader: impl BufRead,
@@ -119,16 +120,17 @@ pub fn read_csv(
     Ok(state.finish(decimal))
 }
 
-/// Returns true if a line has an odd number of quotes: it opens a quote without closing it, or closes one.
+/// Returns true if a line has an odd number of quotes, which means that it leaves a quote open or closes one.
 fn odd_quotes(line: &str) -> bool {
     !line.bytes().filter(|&b| b == b'"').count().is_multiple_of(2)
 }
 
-/// Returns true if a line begins a table row: its first field is a number, quoted if the header is quoted, since the
-/// program may print numbers too. In the raw page's row of units, the first field is not a number.
+/// Returns true if a line begins a table row. The first field must be a number, and quoted if the header is quoted,
+/// because the program may print numbers too. On the raw page, the first field in the row of units is not a number.
 fn begins_row(line: &str, quoted: bool) -> bool {
     let line = if quoted { line.strip_prefix('"') } else { Some(line) };
-    // Limit the number of digits: a line of millions of digits would be scanned again for every following line.
+    // Limit the number of digits, because a line with millions of digits would be scanned again for every line after
+    // it.
     let digits = |l: &str| l.bytes().take(LONGEST_NUMBER).take_while(u8::is_ascii_digit).count();
     let rest = line.and_then(|l| l.get(digits(l)..));
     rest.is_some_and(|r| r.starts_with(if quoted { "\"," } else { "," }))
@@ -145,7 +147,7 @@ fn parse_dims(text: &str) -> Option<[u32; 3]> {
     <[u32; 3]>::try_from(numbers).ok()
 }
 
-/// Builds a kernel from its name. The form of the name depends on an ncu option, which is not in the output.
+/// Builds a kernel from its name, whose form depends on an ncu option that is not in the output.
 fn parse_kernel(name: &str) -> Kernel {
     let text = Some(Arc::from(name)).filter(|_| !name.is_empty());
     match name {
@@ -172,7 +174,7 @@ impl Reader {
             let line = text.trim_start_matches('\u{feff}');
             let quoted = self.header.as_ref().is_some_and(|h| h.quoted);
             if !open.is_empty() && !begins_row(line, quoted) && open.len() + line.len() <= MOST_RECORD {
-                // The text of a rule may contain line breaks.
+                // A rule's text may contain line breaks.
                 open.push_str(line);
                 odd ^= odd_quotes(line);
             } else {
@@ -211,7 +213,7 @@ impl Reader {
         }
     }
 
-    /// Reads a line outside the table: a header, or output of the profiler or program.
+    /// Reads a line outside of the table: a header, or output from the profiler or the program.
     fn read_other_line(&mut self, line: &str) {
         if line.starts_with("\"ID\",") || line.starts_with("ID,") {
             let titles = split_fields(line);
@@ -235,7 +237,7 @@ impl Reader {
         if let [Some(a), Some(b), Some(c), Some(d)] = details {
             header.details = Some([a, b, c, d]);
         } else {
-            // Columns with `Domain:` contain open NVTX ranges.
+            // Columns with `Domain:` contain the open NVTX ranges.
             let is_metric = |t: &String| !t.is_empty() && !FACTS.contains(&t.as_str()) && !t.contains("Domain:");
             header.metrics = header.titles.clone().iter().map(|t| is_metric(t).then(|| self.metric_id(t))).collect();
         }
@@ -259,7 +261,7 @@ impl Reader {
 
     fn set_unit(&mut self, metric: u32, unit: &str) -> f64 {
         let (base, scale) = base_unit(unit.trim());
-        // For some percentages of newer versions, ncu 2024.1.1 prints the unit of the base quantity.
+        // For some percentages that newer versions report, ncu 2024.1.1 prints the unit of the base quantity.
         let name = self.out.names.get(metric as usize).map_or("", |n| n);
         let base = if scale.to_bits() == 1.0_f64.to_bits() && units::metric_unit(name) == "%" { "%".to_owned() } else { base };
         if let Some(known) = self.out.units.get_mut(metric as usize).filter(|u| u.is_empty()) {
@@ -283,7 +285,7 @@ impl Reader {
             && header.find_column("Process ID").is_none_or(|i| text(i).parse::<u32>().is_ok())
         {
             let key = [of("Process ID"), text(0), of("Kernel Name")].map(str::to_owned);
-            // The raw page has one row per result, the details page has many.
+            // The raw page has one row per result; the details page has many.
             if header.details.is_none() || self.current.as_ref() != Some(&key) {
                 self.current = Some(key);
                 let (grid, block) = (parse_dims(of("Grid Size")), parse_dims(of("Block Size")));
@@ -327,8 +329,8 @@ impl Reader {
         self.header = Some(header);
     }
 
-    /// Reads a row of the details page: one metric or one rule. Labels may occur in several sections; metric names
-    /// are unique.
+    /// Reads a row of the details page, which is one metric or one rule. A label may occur in several sections;
+    /// metric names are unique.
     fn read_details(&mut self, section: &str, name: &str, unit: &str, value: &str) {
         if name.is_empty() {
             return;
@@ -340,7 +342,7 @@ impl Reader {
         let before = self.there.get(&metric).and_then(|at| self.cells.last()?.get(*at)).map(|c| c.text == value);
         match before {
             None => self.add_cell(metric, value, scale),
-            // A metric name has the same value in all sections, but two metrics of a section may have the same label.
+            // A metric name has the same value in all sections, but two metrics in a section may have the same label.
             Some(false) if !real => {
                 let second = self.metric_id(&format!("{full} (2)"));
                 let scale = self.set_unit(second, unit);
@@ -390,7 +392,7 @@ impl Reader {
         self.out
     }
 
-    /// Returns the error for a text without a table.
+    /// Returns the error for text that contains no table.
     fn refusal_error(&self, path: &Path) -> ImportError {
         let Some(error) = self.errors.first().or(self.warning.as_ref()) else {
             if self.profiled {

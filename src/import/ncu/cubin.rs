@@ -1,5 +1,5 @@
-//! Reader for kernel binaries: functions, and the source line of each instruction (from DWARF line tables, if compiled
-//! with `-lineinfo`).
+//! Reader for kernel binaries: finds the functions, and the source line of each instruction (from DWARF line tables,
+//! if compiled with `-lineinfo`).
 
 use crate::import::Cancel;
 use crate::model::code::{Function, SourceFile};
@@ -9,27 +9,29 @@ use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Shift for synthetic section addresses in the line table: in a CUDA ELF file, all sections have the address zero.
+/// Shift for made-up section addresses in the line table, because all sections of a CUDA ELF file are at address
+/// zero.
 const SECTION_SHIFT: u32 = 40;
-/// Maximum number of line table rows; a real binary with many kernels has some hundred thousand.
+/// Maximum number of line table rows; a real binary with many kernels has several hundred thousand.
 const MOST_ROWS: usize = 4_000_000;
-/// Maximum total size of file paths, bytes: an entry of a few bytes may refer to a folder name with thousands of bytes.
+/// Maximum total size of file paths, bytes: an entry of a few bytes may refer to a directory name of thousands of
+/// bytes.
 const MOST_PATHS: usize = 16 << 20;
 /// Minimum size of an instruction, bytes: 8 up to Pascal, 16 on later GPUs.
 const LEAST_INSTRUCTION: u64 = 8;
 /// Number of line table instructions between two checks for cancellation.
 const LOOK: usize = 1 << 12;
 
-/// Contents of a binary.
+/// Contents of a kernel binary.
 #[derive(Debug, Default)]
 pub struct Cubin {
-    /// Functions, without addresses.
+    /// Functions, whose addresses are not known yet.
     pub functions: Vec<Function>,
     /// Files, numbered from 1.
     pub files: Vec<SourceFile>,
 }
 
-/// Reads a binary. Skips damaged parts and, after cancellation, the remaining line tables.
+/// Reads a binary, skipping damaged parts and, after cancellation, the remaining line tables.
 pub fn read_cubin(bytes: &[u8], cancel: &Cancel) -> Option<Cubin> {
     let elf = ElfFile64::<object::LittleEndian>::parse(bytes).ok()?;
     let mut out = Cubin::default();
@@ -54,7 +56,7 @@ pub fn read_cubin(bytes: &[u8], cancel: &Cancel) -> Option<Cubin> {
             slot.copy_from_slice(&address.to_le_bytes());
         }
     }
-    // Rows read before an error are valid; instructions after these have no lines.
+    // Rows read before an error are valid; instructions after them have no lines.
     let _ = read_line_table(&data, &by_section, &mut out, cancel);
     for function in &mut out.functions {
         function.lines.sort_by_key(|l| l.0);
@@ -63,11 +65,11 @@ pub fn read_cubin(bytes: &[u8], cancel: &Cancel) -> Option<Cubin> {
     Some(out)
 }
 
-/// NVIDIA's extension opcode of line tables: the following rows are inlined code, called from the row with the given
-/// number (from 1, within the sequence; 0 for none).
+/// NVIDIA's extended opcode for line tables: the rows that follow are inlined code, called from the row with the
+/// given number (starting at 1 within the sequence; 0 for none).
 const INLINED_CALL: u8 = 0x90;
 
-/// A row of the current sequence, with its location in user code, if known.
+/// A row of the current sequence, and its location in user code if known.
 struct Row {
     own: Option<(u32, u32)>,
 }
@@ -77,12 +79,12 @@ fn read_line_table(data: &[u8], by_section: &HashMap<usize, usize>, out: &mut Cu
     let mut at = 0;
     let mut rows_left = MOST_ROWS;
     let mut files: HashMap<String, u32> = HashMap::new();
-    // For each file, true if it belongs to a library.
+    // True for each file that belongs to a library.
     let mut library: Vec<bool> = Vec::new();
     let (mut paths, mut steps) = (0, 0_usize);
     while at < data.len() {
         let mut program = section.program(DebugLineOffset(at), 8, None, None)?;
-        // The unit length does not include the length field.
+        // The unit length excludes the length field itself.
         let length = program.header().unit_length();
         at = at.saturating_add(length).saturating_add(4);
         let mut numbers: HashMap<u64, u32> = HashMap::new();
@@ -135,7 +137,7 @@ fn read_line_table(data: &[u8], by_section: &HashMap<usize, usize>, out: &mut Cu
             let offset = address & ((1 << SECTION_SHIFT) - 1);
             let more = function.lines.len() as u64 <= function.size / LEAST_INSTRUCTION;
             match function.lines.last_mut() {
-                // If there are several rows for an instruction, use the last.
+                // If an instruction has several rows, use the last one.
                 Some(last) if last.0 == offset => *last = (offset, file, line),
                 // A function cannot have more locations than instructions.
                 _ if more => function.lines.push((offset, file, line)),
@@ -146,13 +148,13 @@ fn read_line_table(data: &[u8], by_section: &HashMap<usize, usize>, out: &mut Cu
     Ok(())
 }
 
-/// Returns true if a file belongs to a library or the CUDA toolkit.
+/// Returns true if a file belongs to a library or to the CUDA toolkit.
 fn is_library(name: &str) -> bool {
     ["/usr/", "/opt/"].iter().any(|p| name.starts_with(p)) || (name.contains("/cuda") && name.contains("/include/"))
 }
 
-/// Returns the location of a row in user code: its own, or for code inlined from a library, the location of the calling
-/// row (by number, 0 for none). Only earlier rows can be callers.
+/// Returns the location of a row in user code: its own location or, for code inlined from a library, that of the
+/// calling row (by number, 0 for none). Only earlier rows can be callers.
 fn user_location(rows: &[Row], file: u32, line: u32, caller: usize, library: &[bool]) -> Option<(u32, u32)> {
     let of_library = usize::try_from(file).ok().and_then(|f| library.get(f.checked_sub(1)?)).is_some_and(|&l| l);
     if !of_library {
@@ -189,7 +191,7 @@ mod tests {
         assert!(
             is_library("/usr/local/cuda/include/crt/mma.hpp") && is_library("/home/me/cuda-12/include/x.h") && !is_library("/home/me/k.cu")
         );
-        // Files: the user's kernel, a library header, the user's helper.
+        // The files are the user's kernel, a library header, and the user's helper.
         let library = [false, true, false];
         let mut rows: Vec<Row> = Vec::new();
         let mut add = |file, line, caller| {
@@ -197,13 +199,13 @@ mod tests {
             rows.push(Row { own });
             own
         };
-        // Row 1 is the call; row 2 is inlined into row 1; row 3 is inlined into row 2.
+        // Row 1 is the call, row 2 is inlined into row 1, and row 3 is inlined into row 2.
         assert_eq!(add(1, 25, 0), Some((1, 25)));
         assert_eq!(add(2, 91, 1), Some((1, 25)));
         assert_eq!(add(2, 99, 2), Some((1, 25)));
-        // The user's own helper keeps its lines.
+        // A helper written by the user keeps its own lines.
         assert_eq!(add(3, 7, 1), Some((3, 7)));
-        // Without a caller, or with itself or a later row as caller, the location is unknown.
+        // The location is unknown if there is no caller, or if the caller is the row itself or a later one.
         assert_eq!(add(2, 91, 0), None);
         assert_eq!(add(2, 91, 6), None);
         assert_eq!(add(2, 91, 70), None);

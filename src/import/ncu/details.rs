@@ -1,4 +1,4 @@
-//! Reads the details of one result on demand: sections, rules, metric instances, NVTX state.
+//! Reads the details of one result on demand: sections, rules, metric instances and NVTX state.
 
 use super::layout;
 use super::proto::{Instance, MetricValue, NvtxState, SourceReference};
@@ -8,11 +8,12 @@ use crate::model::sections::{InstanceKey, Instances};
 use crate::model::{Details, ResultKind, ResultMetrics, Value};
 use prost::Message;
 
-/// Maximum number of sections and rules of a result. Real results have up to about 30 and 60; one screen lists all.
+/// Maximum number of sections and rules in a result. Real results have up to about 30 and 60; one screen lists them
+/// all.
 const MOST_SECTIONS: usize = 2_000;
 const MOST_RULES: usize = 5_000;
 
-/// Field numbers that differ between kinds of results, from the `.proto` files that NVIDIA distributes with ncu.
+/// Field numbers that differ between kinds of results, from the `.proto` files distributed with ncu.
 struct Fields {
     metric: u64,
     section: u64,
@@ -24,13 +25,13 @@ struct Fields {
 fn field_numbers(kind: ResultKind) -> Fields {
     match kind {
         ResultKind::Kernel => Fields { metric: 13, section: 17, rules: &[19], nvtx: 21, source: 15 },
-        // Since ncu 2025, ranges and graphs have rules.
+        // Ranges and graphs have rules since ncu 2025.
         ResultKind::Range => Fields { metric: 4, section: 7, rules: &[20], nvtx: 10, source: 15 },
         ResultKind::CommandList | ResultKind::Graph => Fields { metric: 4, section: 7, rules: &[21, 22], nvtx: 10, source: 17 },
     }
 }
 
-/// Reads the details of a result; `input` must be the report from which the result was read, unchanged.
+/// Reads the details of a result; `input` must be the unmodified report from which the result was read.
 pub fn read_details(input: &Input, result: &ResultMetrics) -> Result<Details, ImportError> {
     let Some(place) = result.place else {
         return Ok(Details::default());
@@ -80,7 +81,7 @@ pub fn read_details(input: &Input, result: &ResultMetrics) -> Result<Details, Im
     Ok(out)
 }
 
-/// Reads the name id and instances of a metric; `None` without instances.
+/// Reads the name id and instances of a metric; `None` if it has no instances.
 fn read_instances(wire: &mut Wire, end: u64) -> Result<Option<(u32, Instances)>, ImportError> {
     let (mut name, mut list) = (None, Instances::default());
     while let Some((number, form)) = wire.next_field(end)? {
@@ -89,7 +90,7 @@ fn read_instances(wire: &mut Wire, end: u64) -> Result<Option<(u32, Instances)>,
             (3, Form::Bytes) => {
                 let bytes = wire.read_field_bytes(end)?;
                 wire.charge_memory(size_of::<(InstanceKey, Value)>() + bytes.len())?;
-                // An instance has no repeated fields, so its encoded size limits its memory.
+                // An instance has no repeated fields, so its memory is bounded by its encoded size.
                 let Ok(instance) = Instance::decode(&*bytes) else {
                     return Err(wire.damage_error("result", "it cannot be read"));
                 };
@@ -123,7 +124,7 @@ fn instance_value(v: MetricValue) -> Option<Value> {
     }
 }
 
-/// Returns the NVTX ranges that were open at the launch: first those of the launching thread, outermost first, then
+/// Returns the NVTX ranges that were open at the launch: those of the launching thread, outermost first, followed by
 /// those of the process.
 fn open_ranges(state: &NvtxState, thread: Option<u32>) -> Vec<String> {
     let domain = |id: Option<u64>| {

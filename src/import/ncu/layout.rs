@@ -1,4 +1,4 @@
-//! Converts section layouts and rules of a report to the model's types.
+//! Converts a report's section layouts and rules to the types of the model.
 
 use super::markup;
 use super::proto;
@@ -9,10 +9,11 @@ fn to_text(t: Option<String>) -> Arc<str> {
     Arc::from(t.unwrap_or_default())
 }
 
-/// Returns true if an item applies to this chip (compute capability times ten). All items apply to an unknown chip.
+/// Returns true if an item applies to this chip (compute capability times ten). If the chip is unknown, all items
+/// apply.
 fn applies_to(filter: Option<&proto::Filter>, chip: Option<u32>) -> bool {
     let (Some(filter), Some(chip)) = (filter, chip) else { return true };
-    // A bound outside the enum's range leaves the range open.
+    // A bound outside of the enum's range leaves the range open.
     let within = |least: Option<u32>, most: Option<u32>| least.is_none_or(|l| chip >= l) && most.is_none_or(|m| chip <= m);
     if filter.items.is_empty() { within(filter.least, filter.most) } else { filter.items.iter().any(|i| within(i.least, i.most)) }
 }
@@ -22,7 +23,7 @@ fn convert_entry(e: proto::Entry, chip: Option<u32>) -> Option<Entry> {
     let other = e.options.into_iter().find(|o| o.filter.is_some() && applies_to(o.filter.as_ref(), chip));
     let label = to_text(e.label);
     match other {
-        // The section uses a different metric for this chip.
+        // The section specifies a different metric for this chip.
         Some(o) => {
             let renamed = to_text(o.label);
             let label = if renamed.is_empty() { label } else { renamed };
@@ -37,7 +38,7 @@ fn convert_entries(all: Vec<proto::Entry>, chip: Option<u32>) -> Vec<Entry> {
     all.into_iter().filter_map(|e| convert_entry(e, chip)).collect()
 }
 
-/// Converts a section; omits items for other chips.
+/// Converts a section, omitting items that are for other chips.
 pub fn convert_section(s: proto::Section, chip: Option<u32>) -> Section {
     let mut items = Vec::new();
     for item in s.bodies.into_iter().flat_map(|b| b.items) {
@@ -54,7 +55,7 @@ pub fn convert_section(s: proto::Section, chip: Option<u32>) -> Section {
     }
 }
 
-/// Maximum nesting of containers.
+/// Maximum nesting depth of containers.
 const DEEPEST: usize = 8;
 
 fn body_item(item: proto::BodyItem, chip: Option<u32>, out: &mut Vec<Item>, depth: usize) {
@@ -70,7 +71,7 @@ fn body_item(item: proto::BodyItem, chip: Option<u32>, out: &mut Vec<Item>, dept
         out.push(Item::Table { label: to_text(t.label), entries: convert_entries(t.metrics, chip) });
     }
     if let Some(b) = item.bars {
-        // 1 means sorted by value: show the largest bar first.
+        // A value of 1 means sorted by value, with the largest bar first.
         let largest_first = b.sort == Some(1);
         out.push(Item::Bars { label: to_text(b.label), entries: convert_entries(b.metrics, chip), largest_first });
     }
@@ -149,7 +150,7 @@ pub fn convert_rule(r: proto::RuleResult) -> RuleResult {
             let text = markup::split_pieces(m.text.as_deref().unwrap_or_default());
             messages.push(Message { verdict, title, text, speedup: None, because: Vec::new() });
         }
-        // Speedups and metrics belong to the message before them.
+        // Speedups and metrics belong to the preceding message.
         let Some(last) = messages.last_mut() else { continue };
         if let Some(s) = item.speedup
             && let Some(percent) = s.percent.filter(|p| p.is_finite())

@@ -1,8 +1,8 @@
-//! Parser for links in the text of NVIDIA's rules: `@section:Identifier:Label@` and `@url:Label:https://…@`.
+//! Parser for the links in the text of NVIDIA's rules: `@section:Identifier:Label@` and `@url:Label:https://…@`.
 
 use crate::model::sections::Piece;
 
-/// Splits a rule's text into pieces. Invalid links remain text.
+/// Splits the text of a rule into pieces. Invalid links are kept as text.
 pub fn split_pieces(text: &str) -> Vec<Piece> {
     let mut out = Vec::new();
     let mut plain = String::new();
@@ -34,7 +34,7 @@ pub fn split_pieces(text: &str) -> Vec<Piece> {
 
 fn parse_link(inside: &str) -> Option<Piece> {
     let (kind, rest) = inside.split_once(':')?;
-    // Split at the first colon, since a URL contains colons.
+    // Split at the first colon, because URLs contain colons.
     let (first, second) = rest.split_once(':')?;
     match kind {
         "section" => Some(Piece::Section { id: first.to_owned(), label: second.to_owned() }),

@@ -1,5 +1,6 @@
-//! Importer for Nsight Compute reports (`.ncu-rep`, `.nsight-cuprof-report`), without ncu, and for the output of
-//! `ncu --csv`. Reads all metric values when opening a report; sections, rules, sources and instance values on demand.
+//! Importer for Nsight Compute reports (`.ncu-rep`, `.nsight-cuprof-report`), which does not need ncu, and for the
+//! output of `ncu --csv`. Metric values are all read when a report is opened; sections, rules, sources and instance
+//! values are read on demand.
 
 pub mod blocks;
 mod csv;
@@ -33,15 +34,16 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Returns true if the input is an Nsight Compute report, as opposed to CSV.
+/// Returns true if the input is an Nsight Compute report rather than CSV.
 pub fn is_report(input: &Input) -> bool {
     input.head.starts_with(b"NVR\0")
 }
 
-/// Reads all metrics of a report or CSV. `decimal` is the decimal separator for ambiguous numbers in a CSV (`117.344`).
-/// For a damaged report, returns the results before the damage and a note, or an error if there are none.
+/// Reads all metrics of a report or CSV. `decimal` is the decimal separator for ambiguous numbers in a CSV
+/// (`117.344`). If a report is damaged, returns the results before the damage and a note, or an error if there are no
+/// such results.
 pub fn read_metrics(path: &Path, job: &Job<'_>, decimal: Option<Decimal>) -> Result<Metrics, ImportError> {
-    // Unpack only reports and text.
+    // Decompress only reports and text.
     let is_text = |i: &Input| !i.head.contains(&0);
     let knows = |i: &Input| is_report(i) || is_text(i);
     let refusal = |i: &Input| unsupported::unsupported_error(i, "Nsight Compute reports (.ncu-rep, `ncu --csv`)", "Nsight Compute");
@@ -89,7 +91,7 @@ pub fn read_input(input: &Input, job: &Job<'_>, decimal: Option<Decimal>) -> Res
     }
 }
 
-/// Adds the units of the metrics, and the device of each result, derived from metrics.
+/// Adds the units of the metrics and the device of each result; both are derived from metrics.
 fn add_units_and_devices(out: &mut Metrics) {
     out.units = out.names.iter().map(|n| Arc::from(units::metric_unit(n))).collect();
     let device: Vec<_> = out
@@ -118,7 +120,7 @@ fn read_blocks(input: &Input, job: &Job<'_>, out: &mut Metrics) -> Result<(), Im
                 job.report_progress("results", blocks.wire.at, blocks.wire.size);
                 let names = header.names;
                 if !names.is_empty() && !out.names.is_empty() {
-                    // We have not seen a report with two lists, and assume that the second continues the first.
+                    // No report with two lists is known. Assume that the second list continues the first.
                     let text = "The report has a second list of metric names; results after it may have wrong names";
                     out.notes.push(Note::new(Severity::Warning, NoteKind::Guess, text));
                 }
@@ -129,9 +131,10 @@ fn read_blocks(input: &Input, job: &Job<'_>, out: &mut Metrics) -> Result<(), Im
                     let ncu = session.versions.into_iter().find(|v| v.provider.as_deref() == Some("Nsight Compute Target"));
                     let version = ncu.and_then(|v| v.version).and_then(|v| v.split(' ').next().map(str::to_owned));
                     out.source.version = out.source.version.take().or(version);
-                    // ncu joins arguments with spaces and without quotes, so an argument that contains a space becomes two.
+                    // ncu joins arguments with spaces and without quotes, so an argument that contains a space
+                    // becomes two.
                     let words = |t: String| t.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-                    // A command must be exact: reject text that is not UTF-8.
+                    // A command must be exact, so reject text that is not UTF-8.
                     let exact = |b: Option<Vec<u8>>| String::from_utf8(b.unwrap_or_default());
                     if let Some(p) = session.program.filter(|_| out.program.is_empty()) {
                         if let (Ok(directory), Ok(path), Ok(arguments)) = (exact(p.directory), exact(p.path), exact(p.arguments)) {

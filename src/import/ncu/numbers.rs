@@ -1,5 +1,5 @@
-//! Parser for numbers and units in the output of `ncu --csv`. Their format depends on the machine's locale, on options
-//! (units may be scaled: `Gbyte/second`) and on the version of ncu.
+//! Parser for numbers and units in the output of `ncu --csv`. Their format depends on the machine's locale, on
+//! options (units may be scaled: `Gbyte/second`) and on the version of ncu.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decimal {
@@ -9,34 +9,34 @@ pub enum Decimal {
     Comma,
 }
 
-/// Statistics to interpret a number with one separator followed by three digits (`117.344`).
+/// Statistics used to interpret a number in which one separator is followed by three digits (`117.344`).
 ///
-/// ncu prints real numbers with two or six decimals (six on the raw page and for scaled units), and integers in groups
-/// of three digits according to the locale; tested with 2024.1.1 and 2025.3.1 in five locales. A file can use the same
-/// character for both purposes (raw page in a German locale: `0.001591` and `1.399.000`). Only numbers with three digits
-/// after a single separator are ambiguous; in ncu's own output they are integers. If another program saved the table
-/// again, trailing zeros of real numbers are missing.
+/// ncu prints real numbers with two or six decimals (six on the raw page and for scaled units), and integers in
+/// groups of three digits according to the locale; tested with 2024.1.1 and 2025.3.1 in five locales. A file can use
+/// the same character for both purposes (raw page in a German locale: `0.001591` and `1.399.000`). The only ambiguous
+/// numbers are those with three digits after a single separator; in ncu's own output, these are integers. If another
+/// program has saved the table, real numbers have lost their trailing zeros.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Evidence {
-    /// For point and comma: number of cells in which the character groups digits, precedes two or six decimals, and
-    /// precedes another number of decimals.
+    /// For point and comma, the number of cells in which the character groups digits, precedes two or six decimals,
+    /// or precedes some other number of decimals.
     seen: [[u64; 3]; 2],
     doubtful: u64,
 }
 
-/// Separators of a single number.
+/// Separators found in a single number.
 enum Shape {
     /// No separator.
     Whole,
     Groups(u8),
     /// Decimal separator and number of decimals.
     Decimals(u8, usize),
-    /// Separator that either groups digits or precedes three decimals.
+    /// A separator that either groups digits or precedes three decimals.
     Doubtful(u8),
 }
 
-/// Returns true for characters that only group digits, used by French and Swiss locales. A plain space groups only if
-/// three digits follow.
+/// Returns true for characters that can only group digits, as used by French and Swiss locales. A plain space groups
+/// digits only if three digits follow.
 fn is_group(c: char) -> bool {
     matches!(c, '\'' | '’' | '\u{a0}' | '\u{202f}' | ' ')
 }
@@ -58,7 +58,7 @@ fn sign_of(c: char) -> Option<u8> {
     }
 }
 
-/// Classifies a text of digits and separators; `None` for other text.
+/// Classifies a string of digits and separators; `None` for other strings.
 fn classify_number(text: &str) -> Option<Shape> {
     let text = text.trim_start_matches(['-', '+']);
     if !text.starts_with(|c: char| c.is_ascii_digit()) || !text.chars().all(|c| c.is_ascii_digit() || sign_of(c).is_some()) {
@@ -91,7 +91,7 @@ fn classify_number(text: &str) -> Option<Shape> {
     })
 }
 
-/// Returns the number in a cell, without `(!)` and without the instances that `--print-metric-instances values` adds:
+/// Returns the number in a cell without `(!)`, and without the instances that `--print-metric-instances values` adds:
 /// `7 (3; 4)`.
 fn strip_decoration(text: &str) -> &str {
     let text = text.trim().trim_start_matches("(!)").trim();
@@ -116,14 +116,14 @@ impl Evidence {
         groups > 0 || other == 0
     }
 
-    /// Returns true if there are ambiguous numbers, and no other numbers that indicate their meaning.
+    /// Returns true if there are ambiguous numbers and no other numbers to indicate their meaning.
     pub fn is_ambiguous(&self) -> bool {
         self.doubtful > 0 && self.seen == [[0; 3]; 2]
     }
 }
 
 /// Parses a number; `None` for other text. Accepts `nan`, `inf` and ncu's `(!) nan`. `decimal`, if given, is the
-/// decimal separator of ambiguous numbers.
+/// decimal separator to assume in ambiguous numbers.
 pub fn parse_number(text: &str, evidence: &Evidence, decimal: Option<Decimal>) -> Option<f64> {
     let plain = without_groups(strip_decoration(text));
     let bare = plain.trim_start_matches(['-', '+']);
@@ -134,7 +134,7 @@ pub fn parse_number(text: &str, evidence: &Evidence, decimal: Option<Decimal>) -
         return plain.parse().ok();
     }
     let point = match classify_number(&plain) {
-        // Accept numbers with an exponent, but not words that Rust would parse ("infinity" in a device name).
+        // Accept numbers with an exponent, but not words that Rust would parse (such as "infinity" in a device name).
         None => return bare.starts_with(|c: char| c.is_ascii_digit()).then(|| plain.parse().ok()).flatten(),
         Some(Shape::Whole | Shape::Groups(_)) => None,
         Some(Shape::Decimals(sign, _)) => Some(sign),
@@ -147,8 +147,8 @@ pub fn parse_number(text: &str, evidence: &Evidence, decimal: Option<Decimal>) -
     digits.parse().ok()
 }
 
-/// Returns the base unit in the spelling of [`super::units`], and the factor: `Gbyte/s` is `byte/second` times 1e9.
-/// ncu's prefixes are powers of 1,000.
+/// Returns the base unit as spelled in [`super::units`], and the factor: `Gbyte/s` is `byte/second` times 1e9. ncu's
+/// prefixes are powers of 1,000.
 pub fn base_unit(unit: &str) -> (String, f64) {
     let (over, under) = unit.split_once('/').map_or((unit, None), |(over, under)| (over, Some(under)));
     let (name, scale) = split_prefix(over);
@@ -165,7 +165,7 @@ pub fn base_unit(unit: &str) -> (String, f64) {
     (format!("{name}/{per}"), scale / by)
 }
 
-/// Splits a word of a unit into the word without prefix and the factor of the prefix.
+/// Splits a word of a unit into the word without its prefix, and the factor of the prefix.
 fn split_prefix(word: &str) -> (&str, f64) {
     match word {
         "s" | "second" => return ("second", 1.0),
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn the_file_settles_what_is_in_doubt() {
-        // Other cells of the file, and the resulting value of 117.344.
+        // Other cells in the file, and the value that 117.344 then has.
         for (cells, want) in [
             (vec!["27,199.72"], 117_344.0),
             (vec!["27.199,72"], 117_344.0),

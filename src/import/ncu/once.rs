@@ -1,11 +1,11 @@
-//! Removes repeated metrics: if a result has several values with the same name, ncu shows the last (tested with the raw
-//! page of 2024.1.1, with a second duration before or after the first).
+//! Removes repeated metrics: if a result has several values of the same name, ncu shows the last one (tested with the
+//! raw page of 2024.1.1, with a second duration before or after the first).
 
 use crate::model::{ResultMetrics, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Keeps one value per name: the last value, at the position of the first.
+/// Keeps one value per name: the last value, in the position of the first.
 pub fn last_of_each(names: &[Arc<str>], results: &mut [ResultMetrics]) {
     // Different ids may have the same name.
     let mut known: HashMap<&str, u32> = HashMap::new();

@@ -1,4 +1,5 @@
-//! Builds a profile from an ncu report, which has no timeline: each result becomes a launch with ncu's duration.
+//! Builds a profile from an ncu report. Such a report has no timeline, so each result becomes a launch with the
+//! duration that ncu measured.
 
 use super::details::read_details;
 use super::{is_report, read_input, session, source};
@@ -51,7 +52,7 @@ impl Importer for Ncu {
     fn read_details(&self, input: &Input, metrics: &Metrics, result: usize) -> Result<Details, ImportError> {
         match metrics.results.get(result) {
             Some(of) if of.place.is_some() => read_details(input, of),
-            // Text reports contain no further details.
+            // Text reports have no further details.
             _ => Ok(Details::default()),
         }
     }
@@ -81,7 +82,7 @@ impl Importer for Ncu {
     }
 }
 
-/// Interns values in order of appearance.
+/// Interns values, numbered in the order in which they first appear.
 struct Table<T> {
     ids: HashMap<T, u32>,
     list: Vec<T>,
@@ -168,7 +169,7 @@ fn add_notes(profile: &mut Profile, metrics: &Metrics, untimed: u64, failed: u64
             format!("{} without a duration: it was not collected, and is shown as zero in the table.", format_count(untimed, "result"));
         notes.push(Note::new(Severity::Warning, NoteKind::Guess, text).with_fix(fix));
     }
-    // The following notes are only for ncu; the tracer adds its own.
+    // The notes below apply only to ncu; the tracer adds its own.
     if metrics.source.tool == IN_PLACE {
         return;
     }
@@ -183,7 +184,7 @@ fn add_notes(profile: &mut Profile, metrics: &Metrics, untimed: u64, failed: u64
 fn config_of(metrics: &Metrics, result: &ResultMetrics) -> LaunchConfig {
     let number = |name: &str| metrics.integer(result, name);
     let small = |name: &str| number(name).and_then(|n| u32::try_from(n).ok());
-    // A cluster of 0 blocks means no cluster.
+    // A cluster of 0 blocks means that there is no cluster.
     let cluster = match ["x", "y", "z"].map(|d| small(&format!("launch__cluster_dim_{d}"))) {
         [Some(x), Some(y), Some(z)] if x > 0 => Some([x, y.max(1), z.max(1)]),
         _ => None,
@@ -201,7 +202,7 @@ fn config_of(metrics: &Metrics, result: &ResultMetrics) -> LaunchConfig {
     }
 }
 
-/// Returns the index of the result's device in `devices`; adds the device if missing.
+/// Returns the index of the result's device in `devices`, adding the device if needed.
 fn device_index(devices: &mut Vec<Device>, metrics: &Metrics, result: &ResultMetrics) -> Option<u32> {
     let id = u32::try_from(result.device?).ok()?;
     if let Some(at) = devices.iter().position(|d| d.id == id) {
@@ -213,7 +214,7 @@ fn device_index(devices: &mut Vec<Device>, metrics: &Metrics, result: &ResultMet
         Some(Value::Text(t)) => Some(t.to_string()),
         _ => None,
     };
-    // The clock is in kHz; memory transfers twice per cycle.
+    // The clock is in kHz, and memory transfers data twice per cycle.
     let bandwidth = attribute("memory_clock_rate")
         .zip(attribute("global_memory_bus_width"))
         .map(|(khz, bits)| khz.saturating_mul(1_000).saturating_mul(2).saturating_mul(bits) / 8);

@@ -1,11 +1,12 @@
-//! Messages of an Nsight Compute report that are decoded as a whole, with field numbers from the `.proto` files that
-//! NVIDIA distributes with ncu. Fields not declared here are skipped.
+//! Messages in an Nsight Compute report that are decoded as a whole, with field numbers from the `.proto` files
+//! distributed with ncu. Fields not declared here are skipped.
 
 pub use super::proto_sections::*;
 use prost::Message;
 
 /// Decodes text for display; invalid UTF-8 becomes replacement characters. Paths, arguments, names and sources may be
-/// arbitrary bytes. Declared as strings, invalid UTF-8 in one of them would make the whole message invalid.
+/// arbitrary bytes; if they were declared as strings, invalid UTF-8 in one of them would invalidate the whole
+/// message.
 pub fn decode_lossy(bytes: Option<Vec<u8>>) -> Option<String> {
     bytes.map(|b| String::from_utf8(b).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }
@@ -21,7 +22,7 @@ pub struct Session {
     pub versions: Vec<Version>,
 }
 
-/// The profiled program, without its environment, which is private.
+/// The profiled program, without its environment (which is private).
 #[derive(Clone, PartialEq, Message)]
 pub struct Program {
     #[prost(bytes = "vec", optional, tag = "1")]
@@ -77,7 +78,7 @@ pub struct MetricValue {
     pub large: Option<u64>,
 }
 
-/// Address of a function while it was profiled.
+/// Address of a function during profiling.
 #[derive(Clone, PartialEq, Message)]
 pub struct Symbol {
     #[prost(string, optional, tag = "1")]
@@ -94,7 +95,7 @@ pub struct SourceFile {
     pub content: Option<Vec<u8>>,
 }
 
-/// All session data, read only on explicit request.
+/// All session data; read only on explicit request.
 #[derive(Clone, PartialEq, Message)]
 pub struct FullSession {
     #[prost(uint64, optional, tag = "2")]

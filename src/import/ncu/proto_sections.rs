@@ -1,4 +1,4 @@
-//! Messages of sections, rules and NVTX state in an Nsight Compute report, with field numbers from NVIDIA's `.proto`
+//! Messages for sections, rules and NVTX state in an Nsight Compute report, with field numbers from NVIDIA's `.proto`
 //! files.
 
 use prost::Message;
@@ -50,7 +50,7 @@ pub struct Entry {
     pub options: Vec<EntryOption>,
 }
 
-/// Alternative metric for other chips.
+/// An alternative metric for other chips.
 #[derive(Clone, PartialEq, Message)]
 pub struct EntryOption {
     #[prost(string, optional, tag = "1")]
@@ -61,7 +61,7 @@ pub struct EntryOption {
     pub filter: Option<Filter>,
 }
 
-/// Applicable chips, by compute capability times ten.
+/// The chips that an item applies to, by compute capability times ten.
 #[derive(Clone, PartialEq, Message)]
 pub struct Filter {
     #[prost(uint32, optional, tag = "1")]
@@ -128,7 +128,7 @@ pub struct Container {
     pub items: Vec<BodyItem>,
 }
 
-/// A table; bar charts have the same fields.
+/// A table; bar charts use the same fields.
 #[derive(Clone, PartialEq, Message)]
 pub struct Table {
     #[prost(string, optional, tag = "1")]
@@ -181,7 +181,7 @@ pub struct Roofline {
     pub achieved: Vec<Roof>,
 }
 
-/// A roof of a roofline chart: work, traffic, and options.
+/// A roof of a roofline chart: work, traffic and options.
 #[derive(Clone, PartialEq, Message)]
 pub struct Roof {
     #[prost(message, optional, tag = "1")]

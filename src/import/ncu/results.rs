@@ -1,5 +1,5 @@
-//! Reads the metric values of a result. Skips sections, rules, sources and instance values, which are most of its
-//! bytes.
+//! Reads the metric values of a result. Sections, rules, sources and instance values, which make up most of its
+//! bytes, are skipped.
 
 use super::blocks::BlockKind;
 use super::wire::{Form, Wire};
@@ -7,13 +7,13 @@ use crate::import::ImportError;
 use crate::model::{Extent, ResultKind, ResultMetrics, Value};
 use std::sync::Arc;
 
-/// Field numbers that differ between kinds of results, from the `.proto` files that NVIDIA distributes with ncu.
+/// Field numbers that differ between kinds of results, from the `.proto` files distributed with ncu.
 pub struct Fields {
-    /// Metric with its value.
+    /// A metric with its value.
     pub metric: u64,
     pub context: u64,
     pub stream: u64,
-    /// Clock locking state.
+    /// The clock locking state.
     pub clocks: u64,
 }
 
@@ -66,7 +66,7 @@ pub fn read_result(wire: &mut Wire, kind: BlockKind, end: u64, pid: Option<u32>)
             (5..=7, Form::Bytes) if of_kernel => {
                 let text = wire.read_text(end)?;
                 wire.charge_memory(text.len())?;
-                // A kernel with C linkage has an empty full name.
+                // The full name of a kernel with C linkage is empty.
                 let name = (!text.is_empty()).then(|| Arc::<str>::from(text));
                 match number {
                     5 => out.kernel.mangled = name,
@@ -80,7 +80,7 @@ pub fn read_result(wire: &mut Wire, kind: BlockKind, end: u64, pid: Option<u32>)
         }
     }
     if of_kernel {
-        // A launch that could not be profiled has no grid and no block.
+        // A launch that could not be profiled has no grid or block.
         out.failed = out.grid == Some([0; 3]);
         if out.failed {
             (out.grid, out.block) = (None, None);
@@ -113,7 +113,7 @@ fn read_dims(wire: &mut Wire, end: u64) -> Result<[u32; 3], ImportError> {
     Ok(out)
 }
 
-/// Reads a metric; `None` if it has only instances.
+/// Reads a metric; `None` if it only has instances.
 fn read_metric(wire: &mut Wire, end: u64) -> Result<Option<(u32, Value)>, ImportError> {
     let (mut name, mut value) = (None, None);
     while let Some((number, form)) = wire.next_field(end)? {
@@ -135,7 +135,7 @@ fn read_value(wire: &mut Wire, end: u64) -> Result<Option<Value>, ImportError> {
     while let Some((number, form)) = wire.next_field(end)? {
         out = match (number, form) {
             (1, Form::Bytes) => {
-                // Ignore empty texts, for which ncu prints nothing.
+                // Ignore empty strings, for which ncu prints nothing.
                 let text = wire.read_text(end)?;
                 (!text.is_empty()).then(|| Value::Text(text.into()))
             }
@@ -151,7 +151,7 @@ fn read_value(wire: &mut Wire, end: u64) -> Result<Option<Value>, ImportError> {
     Ok(out)
 }
 
-/// Reads the source id in a reference of a result.
+/// Reads the source id from a reference in a result.
 pub fn read_reference(wire: &mut Wire, end: u64) -> Result<Option<u64>, ImportError> {
     while let Some((number, form)) = wire.next_field(end)? {
         if (number, form) == (1, Form::Varint) {

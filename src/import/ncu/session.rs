@@ -1,5 +1,5 @@
-//! Session data of a report: machines, versions, and the program with its directory and environment. This data is
-//! private and is read only on explicit request.
+//! Session data of a report: machines, versions, and the program with its working directory and environment. This
+//! data is private and is read only on explicit request.
 
 use super::blocks::{Blocks, Item};
 use super::proto::{FullProcess, FullSession, decode_lossy};
@@ -52,7 +52,7 @@ pub fn read_facts(input: &Input) -> Result<Vec<Fact>, ImportError> {
             }
             Ok(Some(Item::Message(..))) => {}
             Ok(None) => return Ok(out),
-            // Facts before the damage are valid.
+            // Facts that precede the damage are valid.
             Err(ImportError::Damaged { .. }) if !out.is_empty() => return Ok(out),
             Err(e) => return Err(e),
         }

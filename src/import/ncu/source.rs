@@ -1,5 +1,5 @@
-//! Reads the code of a result on demand: the binary and sources stored in the report, source files on disk if the report
-//! contains none, and instructions from NVIDIA's disassembler if installed.
+//! Reads the code of a result on demand: binary and sources stored in the report, source files from disk if the
+//! report has none, and instructions from NVIDIA's disassembler if installed.
 
 use super::cubin;
 use super::proto;
@@ -20,16 +20,16 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Maximum number of source files read from disk.
+/// Maximum number of source files to read from disk.
 const MOST_FILES: usize = 64;
-/// Timeout of a disassembler.
+/// Timeout for a disassembler.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Memory overhead of a symbol, bytes.
 const SYMBOL: usize = 64;
-/// Maximum number of instructions kept.
+/// Maximum number of instructions to keep.
 const MOST_INSTRUCTIONS: usize = 2_000_000;
 
-/// Reads the code of a result. `tools` are the installed disassemblers, which are tried in this order.
+/// Reads the code of a result. `tools` are the installed disassemblers, in the order in which to try them.
 pub fn read_code(
     input: &Input,
     metrics: &Metrics,
@@ -62,7 +62,7 @@ pub fn read_code(
     let own = metrics.results.get(result).and_then(|r| r.kernel.mangled.clone());
     for function in &mut code.functions {
         let known = addresses.get(&*function.name).copied();
-        // The metric values contain the address of the kernel even if symbols are missing.
+        // Metric values include the address of the kernel, even if symbols are missing.
         function.address = known.or(first.filter(|_| own.as_deref() == Some(&*function.name))).unwrap_or(0);
     }
     code.functions.retain(|f| f.address > 0);
@@ -70,7 +70,8 @@ pub fn read_code(
     if code.functions.is_empty()
         && let Some(address) = first
     {
-        // Add the kernel as the only function, since offsets from its start are more useful than absolute addresses.
+        // Add the kernel as the only function, because offsets from its start are more useful than absolute
+        // addresses.
         code.functions.push(Function { name: own.unwrap_or_else(|| Arc::from("kernel")), address, ..Function::default() });
     }
     if binary.is_some() && code.functions.iter().all(|f| f.lines.is_empty()) {
@@ -90,7 +91,7 @@ pub fn read_code(
 
 const NO_LINES: &str = "no line information: build with nvcc -lineinfo (or your compiler's equivalent) to see source lines";
 
-/// Reads the code of a launch that was sampled while the program ran; `modules` are the stored binaries.
+/// Reads the code of a launch that was sampled during the run; `modules` are the stored binaries.
 pub fn of_modules(
     input: &Input,
     metrics: &Metrics,
@@ -126,7 +127,7 @@ pub fn of_modules(
     code.functions.sort_by_key(|f| f.address);
     add_texts(&mut code, None, &source_folders(&input.path, metrics.directory.as_deref()));
     if !modules.is_empty() {
-        // ncu cannot disassemble binaries, only reports.
+        // ncu can disassemble reports, but not binaries.
         let tools: Vec<PathBuf> = tools.iter().filter(|t| t.file_name().is_none_or(|n| n != "ncu")).cloned().collect();
         let of = |module: u64| sampled.functions.iter().filter(move |f| f.module == module).map(|f| f.address).collect();
         let binaries: Vec<(&[u8], Option<HashSet<u64>>)> = modules.iter().map(|(m, b)| (b.as_slice(), Some(of(*m)))).collect();
@@ -135,8 +136,8 @@ pub fn of_modules(
     code
 }
 
-/// Disassembles the instructions with the first tool that succeeds. If there are several binaries, each comes with the
-/// addresses of its functions.
+/// Disassembles the instructions using the first tool that succeeds. If there are several binaries, each is
+/// accompanied by the addresses of its functions.
 fn disassemble_code(
     code: &mut Code,
     binaries: &[(&[u8], Option<HashSet<u64>>)],
@@ -155,14 +156,14 @@ fn disassemble_code(
             read_instructions(code, binary, only.as_ref(), details, tool, report, cancel);
         }
         if code.functions.iter().any(|f| !f.instructions.is_empty()) {
-            // Remove the errors of the tools tried before.
+            // Remove the errors from tools tried earlier.
             code.remarks.truncate(before);
             break;
         }
     }
 }
 
-/// Reads the code stored in the report: binary, source texts, and addresses of functions.
+/// Reads the code stored in the report: binary, source files, and addresses of functions.
 fn stored_code(
     wire: &mut Wire,
     end: u64,
@@ -173,7 +174,7 @@ fn stored_code(
     while let Some((number, form)) = wire.next_field(end)? {
         match (number, form) {
             (4, Form::Bytes) if binary.is_none() => *binary = Some(wire.read_field_bytes(end)?).filter(|b| !b.is_empty()),
-            // Sources and symbols are lists in a nested message.
+            // Sources and symbols are lists within a nested message.
             (8 | 9, Form::Bytes) => {
                 let to = wire.bytes_end(end)?;
                 while let Some((inner, form)) = wire.next_field(to)? {
@@ -183,7 +184,7 @@ fn stored_code(
                     }
                     let bytes = wire.read_field_bytes(to)?;
                     let damaged = || wire.damage_error("source", "it cannot be read");
-                    // Items have no repeated fields, so their encoded size limits their memory.
+                    // Items have no repeated fields, so their memory is bounded by their encoded size.
                     if number == 8 {
                         let file = proto::SourceFile::decode(&*bytes).map_err(|_| damaged())?;
                         if let (Some(name), Some(text)) =
@@ -207,7 +208,7 @@ fn stored_code(
     Ok(())
 }
 
-/// Returns the start address of the kernel: instance 0 of `launch__function_pcs`.
+/// Returns the start address of the kernel, which is instance 0 of `launch__function_pcs`.
 fn first_address(metrics: &Metrics, result: usize, details: &Details) -> Option<u64> {
     metrics.results.get(result)?;
     let id = metrics.names.iter().position(|n| &**n == "launch__function_pcs")?;
@@ -218,7 +219,7 @@ fn first_address(metrics: &Metrics, result: usize, details: &Details) -> Option<
     })
 }
 
-/// Adds the texts of the source files of instructions, from the report or from disk.
+/// Adds the contents of the source files that instructions refer to, from the report or from disk.
 fn add_texts(code: &mut Code, stored: Option<&HashMap<String, String>>, folders: &[PathBuf]) {
     let used: HashSet<u32> = code.functions.iter().flat_map(|f| f.lines.iter().map(|l| l.1)).collect();
     let (mut disk, mut missing) = (0, 0);
@@ -248,8 +249,8 @@ fn add_texts(code: &mut Code, stored: Option<&HashMap<String, String>>, folders:
     }
 }
 
-/// Finds disassemblers on PATH and in the toolkit's default folder, best first: `cuobjdump` resolves branch targets,
-/// `nvdisasm` prints labels instead, and `ncu` starts more slowly and must support the chip.
+/// Finds disassemblers on PATH and in the toolkit's default directory, best first: `cuobjdump` resolves branch
+/// targets, `nvdisasm` prints labels instead, and `ncu` starts more slowly and must support the chip.
 pub fn find_disassemblers() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> =
@@ -350,20 +351,20 @@ fn read_instructions(
     }
 }
 
-/// Returns the index of the function at an address, and the offset in the function.
+/// Returns the index of the function at an address, and the offset within it.
 fn find_function(functions: &[Function], address: u64) -> Option<(usize, u64)> {
     let at = functions.partition_point(|f| f.address <= address).checked_sub(1)?;
     functions.get(at).map(|f| (at, address - f.address))
 }
 
-/// Parses a row of ncu's source page into address and text: `"0x7f…","   LDC R1, c[0x0][0x28] ",…`.
+/// Parses a row of ncu's source page into address and instruction: `"0x7f…","   LDC R1, c[0x0][0x28] ",…`.
 fn page_row(line: &str) -> Option<(u64, &str)> {
     let (address, rest) = line.strip_prefix("\"0x")?.split_once("\",\"")?;
     let text = rest.split("\",").next()?.trim().trim_end_matches(['"', ';']).trim_end();
     Some((u64::from_str_radix(address, 16).ok()?, text)).filter(|r| !r.1.is_empty())
 }
 
-/// Parses the first line of a function: `.text.NAME:` from nvdisasm, `Function : NAME` from cuobjdump.
+/// Parses the line that starts a function: `.text.NAME:` from nvdisasm, `Function : NAME` from cuobjdump.
 fn function_head(line: &str) -> Option<&str> {
     let line = line.trim();
     if let Some(name) = line.strip_prefix("Function :") {
@@ -404,7 +405,7 @@ mod tests {
         assert_eq!(source_file::read_source(&outside.display().to_string(), &folders), None);
         std::os::unix::fs::symlink(&outside, folder.join("link.cu")).unwrap();
         assert_eq!(source_file::read_source(&folder.join("link.cu").display().to_string(), &folders), None);
-        // A report may contain any path as the folder of its program.
+        // A report may give any path as the directory of its program.
         let input = Input::built_in("x", b"");
         let of = |directory: &str| source_folders(&input.path, Some(directory));
         assert!(of(&folder.display().to_string()).contains(&folder));

@@ -1,10 +1,10 @@
-//! Units of Nsight Compute's metrics, which reports do not contain. Most can be derived from the name; `units.tsv`
-//! contains the others, as printed by ncu 2024.1.1 with `--print-units base`.
+//! Units of Nsight Compute's metrics, which are not in the reports. Most can be derived from the metric name; the
+//! others are in `units.tsv`, as printed by ncu 2024.1.1 with `--print-units base`.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// Rollups: the part of a metric name between counter and submetric.
+/// Rollups, the part of a metric name between counter and submetric.
 const ROLLUPS: [&str; 7] = ["sum", "avg", "min", "max", "pct", "ratio", "max_rate"];
 
 fn unit_exceptions() -> &'static HashMap<&'static str, &'static str> {
@@ -12,7 +12,7 @@ fn unit_exceptions() -> &'static HashMap<&'static str, &'static str> {
     TABLE.get_or_init(|| include_str!("units.tsv").lines().filter_map(|l| l.split_once('\t')).collect())
 }
 
-/// Returns the base unit of a metric in ncu's spelling (`%`, `byte/second`, `inst`); empty for a plain number.
+/// Returns the base unit of a metric as spelled by ncu (`%`, `byte/second`, `inst`); empty for a plain number.
 pub fn metric_unit(name: &str) -> String {
     if let Some(unit) = unit_exceptions().get(name) {
         return (*unit).to_owned();
@@ -45,7 +45,7 @@ pub fn metric_unit(name: &str) -> String {
     base.to_owned()
 }
 
-/// Returns the unit of a counter, derived from the words of its name.
+/// Returns the unit of a counter, derived from the words in its name.
 fn counter_unit(counter: &str) -> &'static str {
     if counter.starts_with("device__attribute") || counter.starts_with("profiler__") {
         return "";

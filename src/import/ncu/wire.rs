@@ -1,4 +1,4 @@
-//! Protocol Buffers reader for files, field by field. Skips unrequested fields without reading them, and checks every
+//! Field-by-field Protocol Buffers reader for files. It skips unwanted fields without reading them, and checks every
 //! length against the enclosing message before allocating memory.
 
 use crate::import::input::Bytes;
@@ -11,15 +11,17 @@ use std::path::{Path, PathBuf};
 pub trait ReadSeek: Read + Seek + Send {}
 impl<T: Read + Seek + Send> ReadSeek for T {}
 
-/// Maximum size of a message, text or binary read at once, bytes; results of real reports have a few megabytes.
+/// Maximum size of a message, string or binary that is read at once, bytes; results in real reports are a few
+/// megabytes.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// Maximum number of fields of a message decoded as a whole, including nested messages. Sections and rules of real
-/// reports have some hundred fields; an encoded field of two bytes may require a hundred bytes of memory or more.
+/// Maximum number of fields in a message that is decoded as a whole, including nested messages. Sections and rules in
+/// real reports have several hundred fields; an encoded field of two bytes may take a hundred bytes of memory or
+/// more.
 const MOST_FIELDS: usize = 100_000;
 /// Average memory of a decoded field, bytes.
 const FIELD: usize = 64;
-/// Maximum nesting depth to which fields are counted.
+/// Maximum nesting depth at which fields are counted.
 const DEEPEST: usize = 24;
 
 /// Wire type of a field.
@@ -35,7 +37,7 @@ pub enum Form {
     Fixed32,
 }
 
-/// Reader positioned in a report.
+/// A reader with a position in a report.
 pub struct Wire {
     path: PathBuf,
     reader: BufReader<Box<dyn ReadSeek>>,
@@ -43,7 +45,7 @@ pub struct Wire {
     pub at: u64,
     /// Size of the report, bytes.
     pub size: u64,
-    /// Memory budget; a metric instance requires three times its encoded size.
+    /// Memory budget; a metric instance takes three times its encoded size.
     budget: Budget,
 }
 
@@ -63,13 +65,13 @@ impl Wire {
         })
     }
 
-    /// Returns an error for damage at the current position.
+    /// Returns the error for damage at the current position.
     pub fn damage_error(&self, place: &str, reason: &str) -> ImportError {
         let next = "copy it again from where it was recorded, or profile again".to_owned();
         ImportError::Damaged { path: self.path.clone(), place: format!("{place} at byte {}", self.at), reason: reason.to_owned(), next }
     }
 
-    /// Charges memory to the budget; returns an error if the total is larger than any real report of this size requires.
+    /// Charges memory to the budget; returns an error if the total exceeds that of any real report of this size.
     pub fn charge_memory(&mut self, bytes: usize) -> Result<(), ImportError> {
         self.budget.charge_bytes(bytes as u64)
     }
@@ -109,7 +111,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Reads a length of four bytes; `None` at the end of the file.
+    /// Reads a four-byte length; `None` at the end of the file.
     pub fn read_length(&mut self, place: &str) -> Result<Option<u64>, ImportError> {
         let mut bytes = [0; 4];
         if self.reader.fill_buf().map_err(|e| ImportError::io(&self.path, e))?.is_empty() {
@@ -145,7 +147,7 @@ impl Wire {
         let mut used = 0_usize;
         let mut done = false;
         {
-            // Fast path: the buffer nearly always contains the whole number.
+            // Fast path: the buffer nearly always contains the complete number.
             let buffer = self.reader.fill_buf().map_err(|e| ImportError::io(&self.path, e))?;
             for (&byte, shift) in buffer.iter().take(10).zip((0..).step_by(7)) {
                 value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or_default();
@@ -177,7 +179,7 @@ impl Wire {
         if done && self.at <= end { Ok(value) } else { Err(self.broken_error()) }
     }
 
-    /// Reads number and wire type of the next field; `None` at the end of the message.
+    /// Reads the number and wire type of the next field; `None` at the end of the message.
     pub fn next_field(&mut self, end: u64) -> Result<Option<(u64, Form)>, ImportError> {
         if self.at >= end {
             return Ok(None);
@@ -193,7 +195,7 @@ impl Wire {
         Ok(Some((key >> 3, form)))
     }
 
-    /// Reads the length of a field; returns the end position of the field's bytes.
+    /// Reads the length of a field; returns the position at which the field's bytes end.
     pub fn bytes_end(&mut self, end: u64) -> Result<u64, ImportError> {
         let length = self.read_varint(end)?;
         self.at.checked_add(length).filter(|&to| to <= end).ok_or_else(|| self.broken_error())
@@ -221,7 +223,7 @@ impl Wire {
         self.read_bytes(to - self.at, "result")
     }
 
-    /// Reads the text of a field; invalid UTF-8 becomes replacement characters.
+    /// Reads the text in a field; invalid UTF-8 becomes replacement characters.
     pub fn read_text(&mut self, end: u64) -> Result<String, ImportError> {
         Ok(String::from_utf8(self.read_field_bytes(end)?).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
     }
@@ -244,8 +246,8 @@ impl Wire {
     }
 }
 
-/// Subtracts the number of fields of a message from `left`, including fields of nested messages; a text that is also a
-/// valid message counts as one. Returns false if the bytes are not a message.
+/// Subtracts the number of fields in a message from `left`, including those in nested messages; a string that is also
+/// a valid message counts as a message. Returns false if the bytes are not a message.
 fn count_fields(mut bytes: &[u8], left: &mut usize, depth: usize) -> bool {
     while !bytes.is_empty() && *left > 0 {
         let Some(key) = take_varint(&mut bytes) else { return false };
@@ -292,7 +294,7 @@ mod tests {
 
     #[test]
     fn fields_are_counted_at_every_depth_and_what_is_kept_is_bounded() {
-        // A number, a message of two numbers, and a text that is not a message.
+        // A number, a message of two numbers, and a string that is not a message.
         let bytes = [0x08, 1, 0x12, 4, 0x08, 1, 0x10, 2, 0x1a, 2, b'?', b'?'];
         let mut left = 10;
         assert!(count_fields(&bytes, &mut left, 4));
@@ -320,7 +322,7 @@ mod tests {
         assert_eq!(w.next_field(12).unwrap(), Some((3, Form::Fixed32)));
         assert_eq!(w.read_fixed32(12).unwrap(), [1, 0, 0, 0]);
         assert_eq!(w.next_field(12).unwrap(), None);
-        // A text longer than its message, an unterminated number, a group.
+        // A string longer than its message, an unterminated number, a group.
         assert!(wire(&[0x7f, b'a']).read_text(2).is_err());
         assert!(wire(&[0xff; 16]).read_varint(16).is_err());
         assert!(wire(&[0x0b]).next_field(1).is_err());

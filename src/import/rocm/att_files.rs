@@ -1,4 +1,4 @@
-//! Reader for the files of a decoded thread trace: `code.json` with the kernel's instructions, a file per wave, and
+//! Reader for the files of a decoded thread trace: `code.json` with the kernel's instructions, one file per wave, and
 //! clock readings.
 
 use super::many::{Many, with_counting};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Maximum size of a wave or source file, bytes.
 const MOST: u64 = 1 << 30;
-/// Bit position of the code object id in an address, above the offset within the object.
+/// Bit position of the code object id within an address; the lower bits are the offset within the object.
 const OBJECT: u32 = 44;
 
 /// A row of `code.json`: an instruction, or a function name.
@@ -22,8 +22,8 @@ pub struct CodeRow {
     /// `file:line` of an instruction, or a function's demangled name.
     pub source: String,
     pub address: u64,
-    /// Number of executions, cycles spent, cycles stalled (part of the cycles spent), and idle cycles before the
-    /// instruction, over all waves.
+    /// Number of executions, cycles spent, cycles stalled (included in the cycles spent), and idle cycles before the
+    /// instruction, summed over all waves.
     pub cycles: [u64; 4],
     /// Number of PC samples in which the instruction was issued, and in which it was stalled.
     pub samples: [u64; 2],
@@ -51,7 +51,7 @@ pub struct WaveFile {
     pub wave: Wave,
 }
 
-/// A wave in a slot of a SIMD; times are in cycles.
+/// A wave that occupies a slot of a SIMD; times are in cycles.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct Wave {
@@ -61,12 +61,12 @@ pub struct Wave {
     pub simd: u32,
     pub slot: u32,
     pub id: u32,
-    /// Consecutive states with their durations in cycles.
+    /// Consecutive states, each with its duration in cycles.
     pub timeline: Many<(u64, u64)>,
     pub instructions: Many<Step>,
 }
 
-/// An executed instruction of a wave: `[time, type, stall, duration, row of code.json]`.
+/// An instruction executed by a wave: `[time, type, stall, duration, row of code.json]`.
 #[derive(Deserialize)]
 #[serde(from = "(i64, i64, i64, i64, i64)")]
 pub struct Step {
@@ -114,7 +114,7 @@ pub fn parse_rows(bytes: &[u8], path: &Path, cancel: &Cancel) -> Result<Vec<Code
     Ok(file.code.0.iter().filter_map(row).collect())
 }
 
-/// Reads a file next to the trace if it is a regular file (not a pipe or symlink) of at most `MOST` bytes.
+/// Reads a file in the trace's directory if it is a regular file (not a pipe or symlink) of at most `MOST` bytes.
 pub fn read_small_file(path: &Path) -> Option<Vec<u8>> {
     let meta = path.symlink_metadata().ok()?;
     if !meta.is_file() || meta.len() > MOST {
@@ -133,8 +133,8 @@ fn parse_json<T: for<'a> Deserialize<'a>>(bytes: &[u8], memory: &Budget) -> Opti
     memory.try_spend(budget::estimate_json(bytes)).then(|| serde_json::from_slice(bytes).ok())?
 }
 
-/// Reads the waves listed in `filenames.json`, under one memory budget of the size of all their files. Leaves out files
-/// that cannot be read, and the rest when cancelled.
+/// Reads the waves listed in `filenames.json`, with one memory budget based on the total size of their files. Skips
+/// files that cannot be read, and all remaining files once canceled.
 pub fn read_waves(folder: &Path, cancel: &Cancel) -> Vec<WaveFile> {
     let names: Json = read_json(&folder.join("filenames.json")).unwrap_or_default();
     let mut files: Vec<String> = Vec::new();
@@ -148,7 +148,7 @@ pub fn read_waves(folder: &Path, cancel: &Cancel) -> Vec<WaveFile> {
     }
     files.sort();
     files.dedup();
-    // Accept only plain file names: a path could lead out of the folder.
+    // Accept only plain file names, because a path could lead out of the directory.
     let files: Vec<PathBuf> = files.iter().filter(|n| !n.contains(['/', '\\'])).map(|n| folder.join(n)).collect();
     let size = files.iter().filter_map(|f| f.symlink_metadata().ok()).fold(0, |sum: u64, m| sum.saturating_add(m.len()));
     let memory = Budget::from_plain_size(folder, size, size);
@@ -159,7 +159,8 @@ pub fn read_waves(folder: &Path, cancel: &Cancel) -> Vec<WaveFile> {
     with_counting(&Rc::new(cancel.pace()), read)
 }
 
-/// Returns the frequency of the GPU's cycle counter, Hz, from two readings together with a clock of known frequency.
+/// Returns the frequency of the GPU's cycle counter in Hz, from two readings taken together with a clock of known
+/// frequency.
 pub fn read_clock(folder: &Path) -> Option<f64> {
     let all: Json = read_json(&folder.join("realtime.json"))?;
     let frequency = all["metadata"]["frequency"].as_f64()?;

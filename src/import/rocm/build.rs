@@ -1,4 +1,4 @@
-//! Builds a profile from the rows: dispatches in launch order with their calls, copies, API calls and ranges.
+//! Builds a profile from the rows: dispatches in launch order with their calls, plus copies, API calls and ranges.
 
 use super::counters;
 use super::rocpd_durations::Durations;
@@ -14,10 +14,11 @@ use crate::model::{
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// Maximum number of streams shown as lanes; with more, lanes are queues, since some programs create hundreds of streams.
+/// Maximum number of streams shown as lanes. Beyond that, lanes are queues, since some programs create hundreds of
+/// streams.
 const STREAMS: usize = 16;
 
-/// Places, numbered in order of appearance.
+/// Places, numbered in the order in which they first appear.
 #[derive(Default)]
 struct Places {
     ids: FxHashMap<LaunchSite, u32>,
@@ -34,12 +35,12 @@ impl Places {
     }
 }
 
-/// Input data and derived values shared by all build functions.
+/// Input data, and values derived from it that all build functions share.
 struct Context<'a> {
     rows: &'a Rows,
     /// Device index of each agent.
     devices: Vec<Option<u32>>,
-    /// Earliest time of the report, which becomes time 0 of the session.
+    /// Earliest time in the report, which becomes time 0 of the session.
     zero: i64,
     /// True if lanes are streams, false if they are queues.
     streams: bool,
@@ -61,21 +62,21 @@ impl Context<'_> {
     }
 }
 
-/// Builds the profile; `profile` already has the source and is otherwise empty.
+/// Builds the profile; `profile` initially contains nothing but the source.
 pub fn build_profile(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Profile {
     let wants = |part| job.wants.has_parts(part);
     let mut devices = vec![None; rows.agents.len()];
     let mut known: FxHashMap<&Device, u32> = FxHashMap::default();
     for (agent, found) in rows.agents.iter().zip(&mut devices) {
         let Some(device) = &agent.device else { continue };
-        // Every process lists all GPUs of the machine: add each only once.
+        // Every process lists all GPUs of the machine, so add each GPU only once.
         *found = Some(*known.entry(device).or_insert_with(|| {
             profile.devices.push(device.clone());
             u32::try_from(profile.devices.len() - 1).unwrap_or(u32::MAX)
         }));
     }
     if profile.devices.is_empty() && !rows.dispatches.is_empty() {
-        // The report does not describe the GPU, but it must be an AMD GPU.
+        // The report does not describe the GPU, but it must be one from AMD.
         profile.devices.push(Device { maker: Vendor::Amd, ..Device::default() });
     }
     only_dispatched(&mut rows);
@@ -88,7 +89,7 @@ pub fn build_profile(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Pro
     let mut lanes: Vec<u32> = rows.dispatches.iter().filter_map(|d| d.stream).collect();
     lanes.sort_unstable();
     lanes.dedup();
-    // Use queues if there is only one stream, which contains no information.
+    // A single stream tells nothing, so use queues instead.
     let streams = (2..=STREAMS).contains(&lanes.len());
     rows.sort_dispatches();
     rows.calls.sort_by_key(|c| c.start);
@@ -134,7 +135,7 @@ pub fn build_profile(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Pro
     profile
 }
 
-/// Removes symbols that were loaded but never dispatched: a code object has hundreds of them.
+/// Removes symbols that were loaded but never dispatched: a code object contains hundreds of them.
 fn only_dispatched(rows: &mut Rows) {
     let mut used = vec![false; rows.symbols.len()];
     let of_durations = rows.durations.iter().flat_map(|d| d.symbols.iter().copied());
@@ -159,17 +160,17 @@ fn only_dispatched(rows: &mut Rows) {
     }
 }
 
-/// Returns the program name from a command line.
+/// Extracts the program name from a command line.
 fn program_name(command: &str) -> Option<String> {
     let first = command.split_whitespace().next()?;
     Some(first.rsplit('/').next().unwrap_or(first).to_owned())
 }
 
-/// Builds the launches; returns a flag for each call: true if the call launched a kernel.
+/// Builds the launches. Returns one flag per call, true if the call launched a kernel.
 fn build_launches(context: &Context<'_>, places: &mut Places, details: bool, profile: &mut Profile) -> Vec<bool> {
     let rows = context.rows;
     let mut launching = vec![false; rows.calls.len()];
-    // Nested calls share an id, as HIP calls contain HSA calls: keep the outermost, which starts first.
+    // Nested calls share an id, since HIP calls contain HSA calls: keep the outermost, which starts first.
     let mut by_id: FxHashMap<(u32, u64), usize> = FxHashMap::default();
     for (i, call) in rows.calls.iter().enumerate().filter(|(_, c)| !c.marker && c.correlation != 0) {
         by_id.entry((call.process, call.correlation)).or_insert(i);
@@ -245,7 +246,7 @@ fn build_launches(context: &Context<'_>, places: &mut Places, details: bool, pro
     launching
 }
 
-/// Graph node of each launch, as an index into the second list, or [`NO_NODE`].
+/// Graph node of each launch, as an index into the second list or [`NO_NODE`].
 fn graph_nodes(rows: &Rows, order: &[u32], launches: usize) -> (Vec<u32>, Vec<u64>) {
     let (mut list, mut ids): (Vec<u64>, FxHashMap<u64, u32>) = (Vec::new(), FxHashMap::default());
     if rows.graph_nodes.is_empty() {
@@ -264,8 +265,8 @@ fn graph_nodes(rows: &Rows, order: &[u32], launches: usize) -> (Vec<u32>, Vec<u6
     (of, list)
 }
 
-/// Builds totals of all calls, and a row for each call that launched no kernel. Adds the indices of these rows to
-/// `of_call`, by process and correlation id.
+/// Builds the totals of all calls, and a row for each call that did not launch a kernel. Adds the indices of these
+/// rows to `of_call`, by process and correlation id.
 fn build_calls(context: &Context<'_>, launching: &[bool], of_call: &mut FxHashMap<(u32, u64), u32>) -> HostCalls {
     let rows = context.rows;
     let mut totals: FxHashMap<u32, (u64, i64)> = FxHashMap::default();
@@ -303,7 +304,7 @@ fn build_calls(context: &Context<'_>, launching: &[bool], of_call: &mut FxHashMa
     out
 }
 
-/// Parses `MEMORY_COPY_HOST_TO_DEVICE` and the spellings of older profilers.
+/// Parses `MEMORY_COPY_HOST_TO_DEVICE`, and the spellings of older profilers.
 fn copy_kind(name: &str) -> CopyKind {
     // rocprof: `CopyHostToDevice`; HIP: `hipMemcpyHostToDevice`.
     let name = name
@@ -322,7 +323,7 @@ fn copy_kind(name: &str) -> CopyKind {
     }
 }
 
-/// Returns the first launch of each graph launch call, by process and correlation id.
+/// Returns the first kernel launch of each graph launch call, by process and correlation id.
 fn find_graphs(context: &Context<'_>, launching: &[bool], places: &Places, profile: &Profile) -> FxHashMap<(u32, u64), u32> {
     let rows = context.rows;
     let graph = |name: u32| rows.texts.get(name as usize).is_some_and(|t| CallKind::from_name(t) == CallKind::GraphLaunch);
@@ -386,7 +387,7 @@ fn memory_event(context: &Context<'_>, a: &super::rows::Allocation) -> MemoryEve
 fn build_ranges(context: &Context<'_>) -> Ranges {
     let mut out = Ranges::default();
     let (mut names, mut threads): (FxHashMap<u32, u32>, FxHashMap<(u32, u32), u32>) = (FxHashMap::default(), FxHashMap::default());
-    // Skip marks, which have no length. If two ranges have the same start, the longer one encloses the shorter one.
+    // Skip marks, which have no length. Of two ranges with the same start, the longer one encloses the other.
     let mut markers: Vec<_> = context.rows.calls.iter().filter(|c| c.marker && c.end > c.start).collect();
     markers.sort_by_key(|c| (c.start, std::cmp::Reverse(c.end)));
     for call in markers {

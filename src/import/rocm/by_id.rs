@@ -1,4 +1,4 @@
-//! Values by row id, in a vector as long as ids are consecutive, which they nearly always are.
+//! Values by row id, in a vector for the consecutive ids, which nearly all ids are.
 
 use rustc_hash::FxHashMap;
 
@@ -9,7 +9,7 @@ pub struct ById<T> {
 }
 
 impl<T: Copy> ById<T> {
-    /// Collects rows in the order of their table.
+    /// Collects rows in table order.
     pub fn from_rows(rows: usize, mut all: impl Iterator<Item = (i64, T)>) -> Self {
         let mut out = Self { first: 0, dense: Vec::with_capacity(rows), others: FxHashMap::default() };
         if let Some((id, value)) = all.next() {

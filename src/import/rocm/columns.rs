@@ -1,7 +1,7 @@
-//! Columns of tables with one row per dispatch: distinguishes counters from dispatch attributes.
+//! Columns of tables with one row per dispatch: distinguishes counters from attributes of the dispatch.
 
-/// Columns that are not counters, in lower case and with `_` instead of `-`: those of rocprof v1 and v2, and of the
-/// tables that rocprof-compute derives from them.
+/// Columns that are not counters, in lowercase and with `_` instead of `-`, for rocprof v1 and v2 and for the tables
+/// that rocprof-compute derives from them.
 const FACTS: [&str; 51] = [
     "index",
     "kernelname",
@@ -56,7 +56,7 @@ const FACTS: [&str; 51] = [
     "name",
 ];
 
-/// Returns true if a column contains a counter, or one instance of a counter.
+/// Returns true if a column holds a counter, or one instance of a counter.
 pub fn is_counter(column: &str) -> bool {
     let name = column.trim().to_ascii_lowercase().replace('-', "_");
     !name.is_empty() && !FACTS.contains(&name.as_str())

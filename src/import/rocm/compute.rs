@@ -1,5 +1,5 @@
-//! Importer for rocprof-compute's analysis database (`rocprof-compute analyze --output-format db`): kernel metrics with
-//! their tables, units and peaks, averaged over the dispatches of each kernel.
+//! Importer for the analysis database of rocprof-compute (`rocprof-compute analyze --output-format db`): kernel
+//! metrics with their tables, units and peaks, averaged over the dispatches of each kernel.
 
 use super::counters::agent_facts;
 use super::rows::strip_kd_suffix;
@@ -16,14 +16,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Name of a table that only this kind of database has.
+/// Name of a table found only in this kind of database.
 pub const VALUES: &str = "compute_kernel_metric_value";
 
 fn parse_number<N: std::str::FromStr>(text: Option<&Option<String>>) -> Option<N> {
     text?.as_ref()?.parse().ok()
 }
 
-/// Reads the system information, which is JSON in a column.
+/// Reads the system information, which is stored as JSON in a column.
 fn read_facts(db: &Db) -> Result<serde_json::Value, ImportError> {
     let rows = db.read_rows("compute_workload", &["sys_info_extdata"])?;
     Ok(rows.into_iter().next().and_then(|r| serde_json::from_str(r.into_iter().next()??.as_str()).ok()).unwrap_or_default())
@@ -83,8 +83,8 @@ pub fn read_database(db: &Db, job: &Job<'_>, mut profile: Profile) -> Result<Pro
     let index: FxHashMap<i64, u32> = results.keys().copied().zip(0..).collect();
     profile.kernels = results.values().map(|r| r.kernel.clone()).collect();
     profile.configs = results.values().map(|r| LaunchConfig { grid: r.grid, block: r.block, ..LaunchConfig::default() }).collect();
-    // Results are averages per kernel. Each belongs to the first dispatch of its kernel, so these dispatches come
-    // first, in the order of the results.
+    // Results are averages per kernel. Each result belongs to the first dispatch of its kernel, so these dispatches
+    // come first, in the order of the results.
     let mut seen = FxHashSet::default();
     let mut ran: Vec<(bool, u32, i64, i64)> = ran
         .into_iter()
@@ -112,7 +112,7 @@ pub fn read_database(db: &Db, job: &Job<'_>, mut profile: Profile) -> Result<Pro
     Ok(profile)
 }
 
-/// Reads the values of all kernels, named `Table: Metric` as on ncu's details page.
+/// Reads the values of all kernels, named `Table: Metric` as on the details page of ncu.
 fn read_values(
     db: &Db,
     job: &Job<'_>,

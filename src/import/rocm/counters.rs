@@ -1,4 +1,4 @@
-//! Builds results from hardware counters: one per dispatch, with AMD's derived metrics.
+//! Builds results from hardware counters: one result per dispatch, including AMD's derived metrics.
 
 use super::rows::{Dispatch, Rows, Symbol, strip_kd_suffix};
 use crate::model::kernel::function_of;
@@ -9,22 +9,22 @@ use std::sync::Arc;
 /// Device and dispatch parameters used by the formulas.
 #[derive(Clone, Copy, Debug)]
 pub struct Gpu {
-    /// Number of compute units, and number of dies (XCC); each die has its own counters.
+    /// Number of compute units, and number of dies (XCCs); each die has its own counters.
     pub units: f64,
     pub dies: f64,
     /// Duration of the dispatch, ns.
     pub ns: f64,
 }
 
-/// A derived metric: name, unit, and formula over counters. The name is rocprofv3's if it has the metric.
+/// A derived metric: name, unit, and formula over counters. If rocprofv3 has the metric, its name is used.
 type Derived = (&'static str, &'static str, fn(&dyn Fn(&str) -> Option<f64>, Gpu) -> Option<f64>);
 
-/// Returns the busy cycles of one die: the counter is the sum over all dies.
+/// Returns the busy cycles of one die; the counter is the sum over all dies.
 fn busy_cycles(c: &dyn Fn(&str) -> Option<f64>, gpu: Gpu) -> Option<f64> {
     c("GRBM_GUI_ACTIVE").map(|n| n / gpu.dies)
 }
 
-/// Formulas for CDNA GPUs from rocprofiler-sdk's `counter_defs.yaml` and rocprofiler-compute's analysis
+/// Formulas for CDNA GPUs, from `counter_defs.yaml` of rocprofiler-sdk and from the analysis in rocprofiler-compute
 /// (ROCm/rocm-systems @1b1610fc2b).
 static DERIVED: [Derived; 33] = [
     ("VALUBusy", "%", |c, g| Some(100.0 * c("SQ_ACTIVE_INST_VALU")? / (busy_cycles(c, g)? * g.units))),
@@ -75,8 +75,8 @@ static DERIVED: [Derived; 33] = [
     ("L1 Cache Bandwidth", "byte/second", |c, g| Some(64.0 * c("TCP_TOTAL_CACHE_ACCESSES_sum")? / g.ns * 1e9)),
 ];
 
-/// Returns the floating-point operations of the vector ALUs. Counts all 64 lanes of a wave as active, and a fused
-/// multiply-add as two operations.
+/// Returns the floating-point operations of the vector ALUs. All 64 lanes of a wave count as active, and a fused
+/// multiply-add counts as two operations.
 fn vector_flops(c: &dyn Fn(&str) -> Option<f64>, of: &str) -> Option<f64> {
     let n = |op: &str| c(&format!("SQ_INSTS_VALU_{op}_{of}"));
     Some(64.0 * (n("ADD")? + n("MUL")? + n("TRANS")? + 2.0 * n("FMA")?))
@@ -87,8 +87,8 @@ fn matrix_ops(c: &dyn Fn(&str) -> Option<f64>, of: &str) -> Option<f64> {
     c(&format!("SQ_INSTS_VALU_MFMA_MOPS_{of}")).map(|n| 512.0 * n)
 }
 
-/// Returns the bytes that L2 read from the next memory level: AMD's own counter (KiB) if collected, otherwise computed
-/// from requests by size. CDNA 3 also has requests of 128 bytes.
+/// Returns the bytes that L2 read from the next level of memory: AMD's own counter (KiB) if collected, otherwise
+/// computed from the number of requests of each size. CDNA 3 also has 128-byte requests.
 fn bytes_read(c: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
     if let Some(kib) = c("FETCH_SIZE") {
         return Some(kib * 1024.0);
@@ -101,7 +101,7 @@ fn bytes_read(c: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
     Some(64.0 * (all - small) + 32.0 * small)
 }
 
-/// Returns the bytes that L2 wrote to the next memory level.
+/// Returns the bytes that L2 wrote to the next level of memory.
 fn bytes_written(c: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
     if let Some(kib) = c("WRITE_SIZE") {
         return Some(kib * 1024.0);
@@ -111,14 +111,14 @@ fn bytes_written(c: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
     Some(64.0 * large + 32.0 * (all - large))
 }
 
-/// Architectures that the formulas apply to.
+/// Architectures to which the formulas apply.
 const ARCHITECTURES: [&str; 3] = ["gfx90a", "gfx942", "gfx950"];
 
-/// Name of a metric that lists counters with an impossible value of 0, because their hardware block did not count. This
-/// happens if the GPU's power state turns counters off (ROCm/rocm-systems#5683, #5953), and on chips without the counter
-/// (rocprofiler-sdk#47, #57).
+/// Name of a metric that lists counters whose value of 0 is impossible, because their hardware block did not count.
+/// This happens when the GPU's power state turns counters off (ROCm/rocm-systems#5683, #5953), and on chips without
+/// the counter (rocprofiler-sdk#47, #57).
 const NOT_COUNTED: &str = "Not Counted";
-/// Sequencer counters, in cycles or waves, that are nonzero for every dispatch with waves.
+/// Sequencer counters, in cycles or waves, that are nonzero for every dispatch that has waves.
 const OF_WAVES: [&str; 4] = ["SQ_WAVES", "SQ_BUSY_CU_CYCLES", "SQ_BUSY_CYCLES", "SQ_WAVE_CYCLES"];
 
 fn not_counted<'v>(values: &FxHashMap<&'v str, f64>, ran: bool) -> Vec<&'v str> {
@@ -130,7 +130,7 @@ fn not_counted<'v>(values: &FxHashMap<&'v str, f64>, ran: bool) -> Vec<&'v str> 
     out
 }
 
-/// Returns the metrics that can be derived, without infinite and NaN values (for example of a kernel without vector
+/// Returns the metrics that can be derived, except infinite and NaN values (such as those of a kernel without vector
 /// instructions).
 pub fn derive_metrics(counter: &dyn Fn(&str) -> Option<f64>, gpu: Gpu) -> impl Iterator<Item = (&'static str, &'static str, f64)> {
     let one = move |(name, unit, of): &Derived| {
@@ -141,7 +141,7 @@ pub fn derive_metrics(counter: &dyn Fn(&str) -> Option<f64>, gpu: Gpu) -> impl I
 }
 
 fn counter_unit(counter: &str) -> &'static str {
-    // The unit is 1,024 bytes according to counter_defs.yaml.
+    // The unit is 1,024 bytes, according to counter_defs.yaml.
     match counter {
         "FETCH_SIZE" | "WRITE_SIZE" => "Kibyte",
         _ => DERIVED.iter().find(|d| d.0 == counter).map_or("", |d| d.1),
@@ -176,7 +176,7 @@ pub fn agent_facts(device: &Device, dies: u32) -> Vec<(&'static str, &'static st
     all.into_iter().filter_map(|(name, unit, value)| Some((name, unit, value?))).collect()
 }
 
-/// Returns the unit of a column of `roofline.csv`, after scaling by 10⁹.
+/// Returns the unit of a column of `roofline.csv` after scaling by 10⁹.
 fn rate_unit(column: &str) -> &'static str {
     match column {
         c if c.ends_with("Bw") => "byte/second",
@@ -185,7 +185,7 @@ fn rate_unit(column: &str) -> &'static str {
     }
 }
 
-/// Builds the results in launch order; returns `None` unless the report consists of dispatches with counters only.
+/// Builds the results in launch order; `None` unless the report consists solely of dispatches with counters.
 pub fn build_metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Arc<Metrics>> {
     if rows.counters.is_empty() || !rows.chosen {
         return None;
@@ -193,7 +193,7 @@ pub fn build_metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Ar
     let mut of: FxHashMap<(u32, u64), Vec<(u32, f64)>> = FxHashMap::default();
     let mut seen: FxHashSet<(u32, u64, u32)> = FxHashSet::default();
     for counter in &rows.counters {
-        // A replayed kernel has several rows for the same counter: use the first.
+        // A replayed kernel has several rows for the same counter; use the first.
         if seen.insert((counter.process, counter.dispatch, counter.name)) {
             of.entry((counter.process, counter.dispatch)).or_default().push((counter.name, counter.value));
         }
@@ -233,7 +233,7 @@ pub fn build_metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Ar
         if let (Some(agent), Some(units)) = (agent, device.and_then(|d| d.sm_count))
             && device.and_then(|d| d.arch.as_deref()).is_some_and(|a| ARCHITECTURES.contains(&a))
         {
-            // If the number of dies is unknown, metrics per cycle cannot be computed (NaN).
+            // Metrics per cycle cannot be computed if the number of dies is unknown (NaN).
             let dies = if agent.dies > 0 || device.and_then(|d| d.arch.as_deref()) == Some("gfx90a") {
                 f64::from(agent.dies.max(1))
             } else {
@@ -266,7 +266,7 @@ pub fn build_metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Ar
     Some(Arc::new(out))
 }
 
-/// Returns the kernel of a symbol; several symbols may have the same kernel name.
+/// Returns the kernel of a symbol; several symbols may share a kernel name.
 pub fn symbol_kernel(symbol: &Symbol) -> Kernel {
     let mangled = symbol.mangled.as_deref().map(strip_kd_suffix).filter(|m| !m.is_empty()).map(Arc::from);
     if symbol.formatted.is_empty() {
@@ -286,7 +286,7 @@ mod tests {
         let all = [("SQ_WAVES", 0.0), ("SQ_INSTS_VALU", 0.0), ("GRBM_GUI_ACTIVE", 61_234.0), ("TCC_HIT_sum", 0.0)];
         assert_eq!(of(&all, true), "SQ_INSTS_VALU SQ_WAVES");
         assert_eq!(of(&all, false), "", "nothing is known of what ran");
-        // If the kernel has waves but 0 busy cycles, the sequencer did not count.
+        // If the kernel has waves but no busy cycles, the sequencer did not count.
         assert_eq!(of(&[("SQ_WAVES", 16_384.0), ("SQ_WAVE_CYCLES", 0.0), ("SQ_INSTS_MFMA", 0.0)], true), "SQ_INSTS_MFMA SQ_WAVE_CYCLES");
         // A kernel without matrix instructions.
         assert_eq!(of(&[("SQ_WAVES", 16_384.0), ("SQ_WAVE_CYCLES", 7.0), ("SQ_INSTS_MFMA", 0.0)], true), "");
@@ -294,7 +294,7 @@ mod tests {
     }
 
     /// A fill kernel with 151 launches on an MI300X, for which rocprof-compute 3.3 printed SALU 2.77 %, VALU 1.15 %,
-    /// 63.18 active threads of 64, IPC 0.30, and L2 hits 50.82 %. The counters are synthetic and chosen to match
+    /// 63.18 of 64 threads active, IPC 0.30, and L2 hits 50.82 %. The counters are synthetic and chosen to match
     /// these ratios.
     #[test]
     fn formulas_are_amd_s() {

@@ -1,6 +1,6 @@
 //! Reader for CSV files of rocprofv3 (`ROCm` 6.0 to 7.x) and of rocprof (v1, v2). File names determine which tables
-//! belong together; the header of a table determines its type. Columns are looked up by name, as they differ between
-//! releases.
+//! belong together, and the header of a table determines its type. Columns are looked up by name, because they differ
+//! between releases.
 
 use super::columns::is_counter;
 use super::passes;
@@ -21,7 +21,7 @@ pub enum CsvTable {
     /// API calls of HIP, HSA and RCCL, and markers.
     Calls,
     Kernels,
-    /// Counters of dispatches, one row per counter.
+    /// Counters of dispatches, with one row per counter.
     Counters,
     Copies,
     Allocations,
@@ -29,7 +29,7 @@ pub enum CsvTable {
     Legacy,
 }
 
-/// Columns that identify a table, in lower case; all columns of an entry must be present.
+/// Columns that identify each type of table, in lowercase; all columns of an entry must be present.
 const HEADS: [(CsvTable, &[&str]); 9] = [
     (CsvTable::Agents, &["node_id", "agent_type"]),
     (CsvTable::Counters, &["dispatch_id", "kernel_name", "counter_name", "counter_value"]),
@@ -42,13 +42,13 @@ const HEADS: [(CsvTable, &[&str]); 9] = [
     (CsvTable::Legacy, &["dispatch_id", "kernel_name", "gpu_id", "start_timestamp"]),
 ];
 
-/// Maximum number of columns of rocprofv3's tables; the widest, for agents, has 54.
+/// Maximum number of columns in rocprofv3's tables; the widest, which lists agents, has 54.
 const MOST_COLUMNS: usize = 80;
 
 /// Column positions of a table.
 pub(super) struct Head {
     at: FxHashMap<String, usize>,
-    /// Position and name of the counter columns, for a table with one row per dispatch.
+    /// Position and name of each counter column, for a table with one row per dispatch.
     pub counters: Vec<(usize, String)>,
 }
 
@@ -61,11 +61,11 @@ impl Head {
     }
 
     fn table_kind(&self) -> Option<CsvTable> {
-        // Reject tables of rocprof-compute, which have columns for a few hundred counters.
+        // Reject rocprof-compute's tables, which have columns for a few hundred counters.
         if self.at.len() > MOST_COLUMNS {
             return None;
         }
-        // Samples of counters over time (SPM) belong to no dispatch.
+        // Counters sampled over time (SPM) do not belong to a dispatch.
         if self.at.contains_key("timestamp") {
             return None;
         }
@@ -104,7 +104,7 @@ const PARTS: [&str; 15] = [
     "_counter_collection",
     "_agent_info",
     "_hip_trace",
-    // By `rocpd convert` since ROCm 7.14.
+    // Written by `rocpd convert` since ROCm 7.14.
     "_regions_trace",
     "_counter_collection_trace",
     "_spm_counter_collection_trace",
@@ -117,16 +117,17 @@ fn set_stem(path: &Path) -> PathBuf {
     path.with_file_name(own.unwrap_or(name))
 }
 
-/// Returns the prefix of a file name of a set. The longest suffix counts, since one ends with another.
+/// Returns the part of a file name before the suffix of a set. The longest suffix wins, since some suffixes end with
+/// another.
 fn stem_of(name: &str) -> Option<&str> {
     PARTS.iter().filter_map(|p| name.strip_suffix(&format!("{p}.csv"))).min_by_key(|stem| stem.len())
 }
 
-/// Returns the files of the same set: those in the same folder with the same prefix.
+/// Returns the files of the same set: those in the same directory with the same prefix.
 pub fn find_siblings(path: &Path) -> Vec<PathBuf> {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let Some(stem) = stem_of(&name) else { return vec![path.to_owned()] };
-    // Counters are a separate report: kernels are serialised while counters are collected.
+    // Counters are a separate report, because kernels are serialized while counters are collected.
     let is_counters = |part: &str| part.contains("_counter_collection");
     let counters = is_counters(&name);
     let wanted = |part: &str| part == "_agent_info" || !counters || is_counters(part);
@@ -139,7 +140,7 @@ pub fn find_siblings(path: &Path) -> Vec<PathBuf> {
     out
 }
 
-/// Reads the files of one set, possibly of several processes.
+/// Reads the files of one set, which may cover several processes.
 pub fn read_files(files: &[PathBuf], job: &Job<'_>) -> Result<Rows, ImportError> {
     let mut known: Vec<(CsvTable, &PathBuf)> = Vec::new();
     for file in files {
@@ -147,7 +148,7 @@ pub fn read_files(files: &[PathBuf], job: &Job<'_>) -> Result<Rows, ImportError>
         let n = open::open_regular(file).and_then(|mut f| f.read(&mut head)).map_err(|e| ImportError::io(file, e))?;
         known.extend(detect_table(&head[..n]).map(|t| (t, file)));
     }
-    // A folder may have the same records under the names of rocprofv3 and of `rocpd convert`.
+    // A directory may contain the same records under the names used by rocprofv3 and by `rocpd convert`.
     let named = |path: &Path, part: &str| path.to_string_lossy().ends_with(&format!("{part}.csv"));
     let stems = |wanted: CsvTable, part: &str| -> FxHashSet<PathBuf> {
         known.iter().filter(|(table, path)| *table == wanted && !named(path, part)).map(|(_, path)| set_stem(path)).collect()
@@ -157,8 +158,8 @@ pub fn read_files(files: &[PathBuf], job: &Job<'_>) -> Result<Rows, ImportError>
         let twin = |part, others: &FxHashSet<PathBuf>| named(path, part) && others.contains(&set_stem(path));
         !twin("_regions_trace", &calls) && !twin("_counter_collection_trace", &counters)
     });
-    // Files of a process share one stem. Within a process, read referenced tables first, and the trace before
-    // counters, as the trace contains more about dispatches.
+    // The files of a process share one stem. Within a process, read referenced tables first, and the trace before the
+    // counters, because it contains more about dispatches.
     known.sort_by_key(|(table, path)| (set_stem(path), *table));
     let mut reader = Reader::default();
     let mut last = None;
@@ -188,11 +189,11 @@ pub fn read_one(bytes: &[u8], path: &Path, job: &Job<'_>) -> Result<Rows, Import
 #[derive(Default)]
 pub(super) struct Reader {
     pub rows: Rows,
-    /// Processes by id; rows without a process id belong to the process `own`.
+    /// Processes by id; rows without a process id belong to `own`.
     processes: FxHashMap<u32, u32>,
     /// Index of the process to which the current files belong.
     own: u32,
-    /// Processes by `Guid`, for tables with this column.
+    /// Processes by `Guid`, for tables that have this column.
     guids: FxHashMap<Vec<u8>, u32>,
     /// First launching thread of each process without a process id.
     unnamed: FxHashMap<u32, u32>,
@@ -211,7 +212,7 @@ pub(super) struct Reader {
     pass: Option<u32>,
 }
 
-/// Bytes, agent and time of an allocation.
+/// Size in bytes, agent and time of an allocation.
 type Block = (i64, Option<u32>, i64);
 
 fn next(len: usize) -> u32 {
@@ -227,7 +228,7 @@ impl Reader {
             return Ok(());
         }
         let head = Head::from_header(&record);
-        // Decoded rows may be larger than the text in the file.
+        // Decoded rows may take more memory than their text in the file.
         let budget = Budget::from_plain_size(path, total, total);
         let mut rows = 0_u64;
         while reader.read_byte_record(&mut record).map_err(damaged)? {
@@ -252,13 +253,13 @@ impl Reader {
         }
         self.traced |= table == CsvTable::Kernels;
         self.rows.legacy |= table == CsvTable::Legacy;
-        // Without a trace, the table contains only the dispatches with counters.
+        // Without a trace, the table contains only those dispatches that have counters.
         self.rows.chosen |= (table == CsvTable::Counters && !self.traced) || (table == CsvTable::Legacy && !self.rows.counters.is_empty());
         Ok(())
     }
 
-    /// Starts reading the files of another process and clears the ids of the previous one. The default process id is the
-    /// number in the file name.
+    /// Starts reading the files of another process, and clears the ids of the previous one. By default, the process
+    /// id is the number in the file name.
     pub(super) fn begin_process(&mut self, stem: &Path) {
         self.processes.clear();
         self.guids.clear();
@@ -275,7 +276,7 @@ impl Reader {
 
     pub(super) fn process_index(&mut self, pid: Option<u32>) -> u32 {
         let Some(pid) = pid else { return self.own };
-        // If the process of the files has no id so far, this is its id.
+        // If the process that the files belong to has no id yet, use this id.
         if let Some(own) = self.rows.processes.get_mut(self.own as usize)
             && own.pid == 0
         {
@@ -289,19 +290,19 @@ impl Reader {
         })
     }
 
-    /// Returns the process of a row: by id, otherwise by the `Guid` that `rocpd convert` assigns to each database, since
-    /// its kernel tables have no process ids.
+    /// Returns the process of a row: by process id, or else by the `Guid` that `rocpd convert` assigns to each
+    /// database, since its kernel tables have no process ids.
     fn process_of(&mut self, head: &Head, row: &ByteRecord) -> u32 {
         let pid = head.cell_number(row, &["process_id", "pid"]);
         let Some(guid) = head.cell_text(row, &["guid"]).filter(|g| !g.is_empty()) else { return self.process_index(pid) };
         let process = match self.guids.get(guid) {
             Some(&known) => known,
             None => {
-                // The first `Guid` belongs to the process of the files.
+                // The first `Guid` is that of the files' process.
                 let new = if self.guids.is_empty() {
                     self.process_index(pid)
                 } else {
-                    // Processes of several containers or nodes may have the same id.
+                    // Processes from several containers or nodes may have the same id.
                     self.rows.processes.push(Process { pid: pid.unwrap_or(0), pass: self.pass, ..Process::default() });
                     next(self.rows.processes.len() - 1)
                 };
@@ -325,14 +326,14 @@ impl Reader {
         self.texts.text_number(bytes, &mut self.rows.texts)
     }
 
-    /// Returns the agent with this name in the tables: `Agent 2` or `2`.
+    /// Returns the agent that the tables call `Agent 2` or `2`.
     pub(super) fn agent_index(&mut self, named: &[u8], gpu: bool) -> u32 {
         let text = String::from_utf8_lossy(named);
         let key = text.rsplit(' ').next().unwrap_or_default().to_owned();
         if let Some(&known) = self.agents.get(&key) {
             return known;
         }
-        // Without an agent table, an agent that runs kernels is a GPU without further data.
+        // Without an agent table, an agent that runs kernels is a GPU about which nothing else is known.
         let device = gpu.then(|| Device { id: key.parse().unwrap_or(0), maker: Vendor::Amd, ..Device::default() });
         let number = next(self.rows.agents.len());
         self.rows.agents.push(Agent { device, ..Agent::default() });
@@ -431,15 +432,16 @@ impl Reader {
         Some(())
     }
 
-    /// Reads a row for one counter of a dispatch. Grid and workgroup sizes are products of the three dimensions.
+    /// Reads a row with one counter of a dispatch. Grid and workgroup sizes are products of the three dimensions.
     fn read_counter(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
         let id = head.cell_number(row, &["dispatch_id"])?;
-        // If the kernels of the trace have no process id, use the same process for counters, regardless of file names.
+        // If the trace's kernels have no process id, assign counters to the same process, regardless of file names.
         let process = if self.traced && !self.named { self.own } else { self.process_of(head, row) };
         let name = self.intern_text(head.cell_text(row, &["counter_name"])?);
         let value = head.cell_number(row, &["counter_value"])?;
         self.rows.counters.push(Counter { process, dispatch: id, name, value });
-        // Do not add a dispatch again: the trace contains more about it, or the previous row was for the same dispatch.
+        // Do not add a dispatch twice: the trace contains more about it, or the previous row was for the same
+        // dispatch.
         if self.traced || self.rows.dispatches.last().is_some_and(|d| d.id == id && d.process == process) {
             return Some(());
         }
@@ -495,8 +497,8 @@ impl Reader {
         let address = u64::from_str_radix(address.trim_start_matches("0x"), if address.starts_with("0x") { 16 } else { 10 }).unwrap_or(0);
         let process = self.process_of(head, row);
         let (bytes, agent) = if memchr::memmem::find(word, b"FREE").is_some() {
-            // Releases have neither size nor agent. Some are of allocations before the recording began, and `rocpd convert`
-            // repeats the rows of databases of several processes.
+            // Frees have neither size nor agent. Some are for allocations made before the recording began, and `rocpd
+            // convert` repeats the rows when there are databases of several processes.
             let Some((bytes, agent, _)) = self.blocks.remove(&(process, address)) else { return Some(()) };
             (bytes.saturating_neg(), agent)
         } else {
@@ -512,7 +514,7 @@ impl Reader {
     }
 
     pub(super) fn finish(mut self) -> Rows {
-        // Use the thread id as process id if several processes have none, so that ids differ.
+        // If several processes have no id, use thread ids instead, so that their ids differ.
         let several = self.unnamed.len() > 1;
         for (process, thread) in self.unnamed.into_iter().filter(|_| several) {
             if let Some(of) = self.rows.processes.get_mut(process as usize).filter(|p| p.pid == 0) {
@@ -524,7 +526,7 @@ impl Reader {
     }
 }
 
-/// Returns vector registers per work-item, including accumulation registers: both kinds share one register file.
+/// Returns the vector registers per work-item, including accumulation registers: both kinds share one register file.
 pub(super) fn vector_registers(head: &Head, row: &ByteRecord) -> Option<u32> {
     let vector: u32 = head.cell_number(row, &["vgpr_count", "arch_vgpr", "vgpr"])?;
     Some(vector + head.cell_number::<u32>(row, &["accum_vgpr_count", "accum_vgpr"]).unwrap_or(0))

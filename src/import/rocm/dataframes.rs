@@ -1,5 +1,5 @@
-//! Importer for the tables of `rocprof-compute analyze --save-dfs`: a CSV file per table, with panel and number in its
-//! name (`2.1_Speed-of-Light.csv`). Values are averages over all analyzed dispatches.
+//! Importer for the tables of `rocprof-compute analyze --save-dfs`: one CSV file per table, named by panel and number
+//! (`2.1_Speed-of-Light.csv`). Values are averages over all analyzed dispatches.
 
 use super::rows::strip_kd_suffix;
 use super::tables::{Cell, is_value_column, known_values, only_value};
@@ -18,13 +18,13 @@ use rustc_hash::FxHashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Panels whose tables share the title `Speed-of-Light`, with rocprof-compute's other name for each.
+/// Panels whose tables share the title `Speed-of-Light`, each with the other name that rocprof-compute has for it.
 const PANELS: [(u32, &str); 7] =
     [(2, "System"), (11, "Compute"), (12, "LDS"), (13, "Instruction Cache"), (14, "Scalar L1D"), (16, "vL1D"), (17, "L2")];
-/// Columns without values: row labels and the unit.
+/// Columns that hold no values: row labels and units.
 const NO_VALUES: [&str; 6] = ["Metric", "Channel", "Unit", "Type", "Transaction", "Coherency"];
 
-/// Parses panel, number and title in the file name.
+/// Parses the panel, number and title from a file name.
 fn parse_title(path: &Path) -> Option<(u32, u32, String)> {
     let stem = path.file_name()?.to_str()?.strip_suffix(".csv")?;
     let (number, words) = stem.split_once('_')?;
@@ -40,7 +40,7 @@ fn is_table(member: &Member) -> bool {
     parse_title(&member.path).is_some() && [&b"Metric,"[..], b"Channel,"].iter().any(|start| member.head.starts_with(start))
 }
 
-/// Returns true if a folder has such tables, but no counters from which they were computed.
+/// Returns true if a directory contains such tables, but not the counters from which they were computed.
 pub fn is_analysis(input: &Input) -> bool {
     input.members.iter().any(is_table) && !input.members.iter().any(|m| workload::is_counter_table(&m.head))
 }
@@ -70,7 +70,7 @@ fn read_top_kernels(path: &Path) -> Vec<Top> {
     rows.collect()
 }
 
-/// A cell of a row, with owned strings.
+/// A table cell, with owned strings.
 struct Owned {
     table: String,
     metric: String,
@@ -92,7 +92,7 @@ fn read_cells(path: &Path, table: &str, out: &mut Vec<Owned>) -> Result<u64, csv
         };
         let Some(metric) = row.get(0).filter(|m| !m.is_empty()) else { continue };
         for (i, which) in head.iter().enumerate().filter(|(_, h)| !NO_VALUES.contains(h) && !h.is_empty()) {
-            // A cell is empty if this GPU or counter set does not have the metric.
+            // A cell is empty if the metric is not available on this GPU or in this counter set.
             let Some(value) = row.get(i).and_then(|t| t.trim().parse::<f64>().ok()).filter(|v| v.is_finite()) else { continue };
             let unit = unit.and_then(|u| row.get(u)).unwrap_or_default().to_owned();
             out.push(Owned { table: table.to_owned(), metric: metric.to_owned(), which: which.to_owned(), unit, value });
@@ -101,7 +101,7 @@ fn read_cells(path: &Path, table: &str, out: &mut Vec<Owned>) -> Result<u64, csv
     Ok(broken)
 }
 
-/// Reads the folder: kernel totals, and one result for all kernels together.
+/// Reads the directory: kernel totals, and one result that covers all kernels.
 pub fn read_folder(input: &Input, job: &Job<'_>, mut profile: Profile) -> Result<Profile, ImportError> {
     let mut files: Vec<((u32, u32, String), &Member)> =
         input.members.iter().filter(|m| is_table(m)).filter_map(|m| Some((parse_title(&m.path)?, m))).collect();
@@ -147,7 +147,7 @@ pub fn read_folder(input: &Input, job: &Job<'_>, mut profile: Profile) -> Result
     Ok(profile)
 }
 
-/// Adds one launch of the only kernel, with its mean duration, to which the result belongs.
+/// Adds a launch for the only kernel, with its mean duration; the result belongs to this launch.
 fn add_launch(one: &Top, profile: &mut Profile) {
     let mut columns = LaunchColumns::default();
     let mut durations = TimesBuilder::default();
@@ -187,7 +187,7 @@ fn parse_kernel(name: &str) -> Kernel {
     Kernel { function: Some(function_of(name).into()), demangled: Some(name.into()), mangled, ..Kernel::default() }
 }
 
-/// Builds one result that contains every cell, under the name `Table: Metric (Column)`.
+/// Builds one result that contains every cell, named `Table: Metric (Column)`.
 fn build_metrics(all: &[Owned], kernels: &[Top], (device, dies): (&Device, u32), profile: &Profile) -> Metrics {
     let mut out = Metrics { source: profile.source.clone(), ..Metrics::default() };
     let mut values: Vec<(u32, Value)> = Vec::new();
@@ -213,7 +213,7 @@ fn build_metrics(all: &[Owned], kernels: &[Top], (device, dies): (&Device, u32),
         all.iter().map(|c| Cell { table: &c.table, metric: &c.metric, which: &c.which, unit: &c.unit, value: c.value }).collect();
     let one = kernels.len() == 1;
     let (grid, block) = (only_value(&borrowed, "Grid Size"), only_value(&borrowed, "Workgroup Size"));
-    // Add the values for rules and rooflines only if the result is for a single kernel.
+    // Add the values that rules and rooflines use only if the result covers a single kernel.
     if one {
         for (name, unit, value) in known_values(&borrowed) {
             add(name.to_owned(), unit, Value::Float(value), &mut out);

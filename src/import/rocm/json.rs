@@ -1,4 +1,4 @@
-//! Reader for rocprofv3's JSON: one object per process. Keeps only requested parts.
+//! Reader for rocprofv3's JSON, with one object per process. Keeps only the requested parts.
 
 use super::many::{Many, with_counting};
 use super::rocpd::{build_device, is_process_range, name_partition};
@@ -51,7 +51,7 @@ struct CallbackRecords {
     counter_collection: Many<CounterCollection>,
 }
 
-/// Counters of a dispatch, with a record for each instance.
+/// Counters of a dispatch, with one record per counter instance.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct CounterCollection {
@@ -99,14 +99,14 @@ struct Strings {
     marker_api: Many<Marked>,
 }
 
-/// Names of the operations of a record kind, by number.
+/// Names of the operations of one kind of record, by operation number.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Kind {
     operations: Vec<String>,
 }
 
-/// A `ROCTx` message, by the correlation id of its call.
+/// A `ROCTx` message, identified by the correlation id of its call.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Marked {
@@ -169,7 +169,7 @@ struct KernelDispatch {
 }
 
 impl KernelDispatch {
-    /// The dispatch; `None` if its kernel is not known.
+    /// The dispatch; `None` if its kernel is unknown.
     fn dispatch(&self, process: u32, thread: u32, agents: &FxHashMap<u64, u32>, symbols: &FxHashMap<u64, u32>) -> Option<Dispatch> {
         let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
         let info = &self.dispatch_info;
@@ -265,7 +265,7 @@ fn read_process(one: One, rows: &mut Rows, texts: &mut Texts) {
         let text = |key: &str| agent.get(key).and_then(Value::as_str).filter(|t| !t.is_empty()).map(str::to_owned);
         let Some(handle) = agent.get("id").and_then(|i| i.get("handle")).and_then(Value::as_u64) else { continue };
         let dies = number("num_xcc").map_or(0, |n| u32::try_from(n).unwrap_or(0));
-        // 2 is HSA's agent type for GPUs.
+        // HSA's agent type 2 is a GPU.
         let gpu = (number("type") == Some(2)).then(|| {
             let mut device = build_device(&number);
             device.id = gpus;
@@ -285,8 +285,8 @@ fn read_process(one: One, rows: &mut Rows, texts: &mut Texts) {
         rows.symbols.push(Symbol {
             process,
             kernel_id: s.kernel_id,
-            // By default, rocprofv3 filters by the demangled name: prefer that name, regardless of this recording's
-            // options.
+            // By default, rocprofv3 filters by demangled name: prefer that name, regardless of the options of this
+            // recording.
             formatted: Arc::from(strip_kd_suffix(if s.demangled_kernel_name.is_empty() {
                 &s.formatted_kernel_name
             } else {
@@ -350,7 +350,7 @@ fn read_process(one: One, rows: &mut Rows, texts: &mut Texts) {
         let index = |value: &Value| value.as_u64().and_then(|n| usize::try_from(n).ok());
         let Some((kind, number)) = index(&a.kind).zip(index(&a.operation)) else { continue };
         let (bytes, agent) = if operation(kind, number).contains("FREE") {
-            // Releases have neither size nor agent.
+            // Frees have neither size nor agent.
             let Some((bytes, agent)) = blocks.remove(&address) else { continue };
             (bytes.saturating_neg(), agent)
         } else {
@@ -363,10 +363,10 @@ fn read_process(one: One, rows: &mut Rows, texts: &mut Texts) {
     }
 }
 
-/// Process, agents by handle, and symbols by id.
+/// Process, agents by handle, symbols by id.
 type Known<'a> = (u32, &'a FxHashMap<u64, u32>, &'a FxHashMap<u64, u32>);
 
-/// Reads the counters of dispatches, and these dispatches if the kernels were not traced.
+/// Reads the counters of dispatches, and the dispatches themselves if kernels were not traced.
 fn read_counters(
     named: &[CounterName],
     collected: &[CounterCollection],
@@ -385,7 +385,7 @@ fn read_counters(
                 None => rows.broken += 1,
             }
         }
-        // If a kernel was replayed, the first run with a counter gives its value.
+        // If a kernel was replayed, use the value from the first run that has the counter.
         let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
         for record in &c.records {
             if let Some((name, value)) = names.get(&record.counter_id.handle).zip(record.value.as_f64()) {

@@ -1,5 +1,6 @@
-//! Reader for output of rocprof v1 and v2: a row per dispatch with counters as columns. The database of v1 also contains
-//! HIP and HSA calls with arguments as text, copies, and dispatches as the runtime recorded them.
+//! Reader for the output of rocprof v1 and v2, which has one row per dispatch and counters as columns. The database
+//! of v1 also contains HIP and HSA calls with their arguments as text, copies, and dispatches as recorded by the
+//! runtime.
 
 use super::csv_set::{Head, Reader, vector_registers};
 use super::rows::{Call, Copy, Counter, Dispatch, Rows};
@@ -9,7 +10,7 @@ use csv::ByteRecord;
 use rustc_hash::FxHashMap;
 use std::path::Path;
 
-/// Parses dimensions in HIP's arguments: `numBlocks({z(16) y(64) x(16})` is `[16, 64, 16]`.
+/// Parses dimensions from the arguments of a HIP call: `numBlocks({z(16) y(64) x(16})` is `[16, 64, 16]`.
 fn parse_sizes(arguments: &str, name: &str) -> Option<[u32; 3]> {
     let inside = arguments.split_once(&format!("{name}({{"))?.1.split_once('}')?.0;
     let of = |axis: &str| -> Option<u32> {
@@ -19,15 +20,15 @@ fn parse_sizes(arguments: &str, name: &str) -> Option<[u32; 3]> {
     Some([of("x")?, of("y")?, of("z")?])
 }
 
-/// Parses a number in HIP's arguments: `sizeBytes(8388608)`.
+/// Parses a number from the arguments of a HIP call: `sizeBytes(8388608)`.
 fn parse_number(arguments: &str, name: &str) -> Option<u64> {
     arguments.split_once(&format!("{name}("))?.1.split(')').next()?.trim().parse().ok()
 }
 
 impl Reader {
-    /// Reads a row of the `results.csv` of rocprof or rocprofv2. Sizes are products of the three dimensions.
+    /// Reads a row of `results.csv`, from rocprof or rocprofv2. Sizes are products of the three dimensions.
     pub(super) fn read_legacy_row(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
-        // Tables that contain only counters have no times.
+        // Tables that contain nothing but counters have no times.
         let start: i64 = head.cell_number(row, &["beginns", "start_timestamp"]).unwrap_or(0);
         let process = self.process_index(head.cell_number(row, &["pid", "process_id"]));
         let name = head.cell_text(row, &["kernelname", "kernel_name"])?;
@@ -36,7 +37,7 @@ impl Reader {
         let symbol = self.symbol_index(process, head.cell_number(row, &["kernel_id"]).unwrap_or(0), name);
         let agent = self.agent_index(head.cell_text(row, &["gpu_id"]).unwrap_or(b"0"), true);
         let line = |names: &[&str]| [head.cell_number(row, names).unwrap_or(0), 1, 1];
-        // `index` counts from 0, dispatch ids from 1.
+        // `index` starts at 0, dispatch ids start at 1.
         let index: u64 = head
             .cell_number(row, &["index"])
             .map_or_else(|| head.cell_number(row, &["dispatch_id"]).unwrap_or(0), |i: u64| i.saturating_add(1));
@@ -100,7 +101,7 @@ impl Reader {
         self.rows.calls.push(call);
     }
 
-    /// Reads a dispatch as the runtime recorded it, or a copy.
+    /// Reads a dispatch as recorded by the runtime, or a copy.
     fn legacy_operation(&mut self, row: &[Option<String>], copy: bool, launches: &FxHashMap<u64, String>, bytes: &FxHashMap<u64, u64>) {
         let text = |i: usize| row.get(i).and_then(Option::as_deref);
         let small = |i: usize| text(i).and_then(|t| t.parse::<u32>().ok());
@@ -145,7 +146,7 @@ impl Reader {
     }
 }
 
-/// Tables of calls; true for the table of `ROCTx` ranges.
+/// Tables of calls, with true for the table of `ROCTx` ranges.
 const CALLS: [(&str, bool); 3] = [("HIP", false), ("HSA", false), ("rocTX", true)];
 
 /// Reads a database of rocprof v1.
@@ -173,13 +174,13 @@ pub fn read_db(db: &Db, path: &Path, job: &Job<'_>) -> Result<Rows, ImportError>
     }
     let traced = reader.rows.dispatches.is_empty();
     for (table, copy) in [("OPS", false), ("COPY", true)] {
-        // The dispatches have already been read from `KERN`, with more details.
+        // Dispatches have already been read from `KERN`, with more details.
         if !copy && !traced {
             continue;
         }
         let mut rows = db.read_rows(table, &["BeginNs", "EndNs", "dev-id", "queue-id", "Name", "pid", "tid", "stream-id", "Index"])?;
         let key = |r: &Vec<Option<String>>, i: usize| r.get(i).and_then(|t| t.as_ref()?.parse::<i64>().ok()).unwrap_or(i64::MAX);
-        // Sort by launch; sort the operations of one launch (a graph) by start.
+        // Sort by launch, then by start to order the operations of one launch (a graph).
         rows.sort_by_key(|r| (key(r, 8), key(r, 0)));
         for row in rows {
             reader.legacy_operation(&row, copy, &launches, &bytes);

@@ -1,4 +1,4 @@
-//! Deserializer for long JSON lists that counts items, so that a cancelled job stops early.
+//! Deserializer for long JSON lists that counts their items, so that a canceled job stops early.
 
 use crate::model::Pace;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 
 thread_local! {
-    /// Item counter of this thread: serde's derived code cannot pass it to the list's visitor.
+    /// Item counter of this thread, because serde's derived code cannot pass it to the visitor of a list.
     static PACE: RefCell<Option<Rc<Pace>>> = const { RefCell::new(None) };
 }
 

@@ -62,7 +62,8 @@ impl Importer for Rocpd {
     }
 
     fn knows(&self, input: &Input) -> bool {
-        // Each process and each pass writes a database. If the folder has a decoded thread trace, import the trace.
+        // Each process and each pass writes its own database. If the directory contains a decoded thread trace,
+        // import the trace.
         let traced = input.members.iter().any(|m| m.path.file_name().is_some_and(|n| n == "code.json"));
         let part =
             |m: &super::input::Member| m.head.starts_with(MAGIC) && Input::open_part(&m.path).is_ok_and(|i| is_rocpd_database(&i.head));
@@ -98,7 +99,7 @@ impl Importer for Rocpd {
 }
 
 impl Rocpd {
-    /// Reads the rows of one database, and the version of its schema.
+    /// Reads the rows and the schema version of one database.
     fn read_rows(input: &Input, job: &Job<'_>, whole: bool) -> Result<(Rows, Option<String>), ImportError> {
         let db = Db::open(input, &job.cancel)?;
         if rocpd::table_suffixes(&db).is_empty() {
@@ -117,7 +118,7 @@ impl Rocpd {
     }
 }
 
-/// Importer for the database of rocprof v1.
+/// Importer for rocprof v1's database.
 pub struct RocprofDb;
 
 impl Importer for RocprofDb {
@@ -256,7 +257,8 @@ impl Importer for RocprofWorkload {
 }
 
 impl RocprofWorkload {
-    /// Returns the path of the counter table in a workload's folder, which also has files for accumulator counters.
+    /// Returns the path of the counter table in a workload's directory, which also contains files for accumulator
+    /// counters.
     fn counter_table(input: &Input) -> Option<&std::path::Path> {
         let tables = || input.members.iter().filter(|m| workload::is_counter_table(&m.head)).map(|m| m.path.as_path());
         tables().find(|path| path.file_name().is_some_and(|n| n == "pmc_perf.csv")).or_else(|| tables().next())
@@ -417,7 +419,7 @@ impl Importer for RocmCsv {
                 csv_set::read_files(&files, job)
             }
             Bytes::File(path) if *path == input.path => csv_set::read_files(&csv_set::find_siblings(path), job),
-            // An unpacked file is temporary and has no siblings.
+            // A decompressed file is temporary and has no siblings.
             Bytes::File(path) => csv_set::read_files(std::slice::from_ref(path), job),
             Bytes::BuiltIn(bytes) => csv_set::read_one(bytes, &input.path, job),
         }?;
@@ -425,7 +427,7 @@ impl Importer for RocmCsv {
     }
 }
 
-/// Importer for kernel totals of rocprofv3 or rocprof.
+/// Importer for kernel totals from rocprofv3 or rocprof.
 pub struct RocmStats;
 
 impl Importer for RocmStats {
@@ -540,7 +542,8 @@ impl Importer for RocmPerfetto {
     }
 }
 
-/// Returns the number of missing dispatches, from gaps in the sorted dispatch ids, which count from 1 in each process.
+/// Returns the number of missing dispatches, based on gaps in the sorted dispatch ids, which start at 1 in each
+/// process.
 fn count_missing(rows: &Rows) -> u64 {
     if rows.chosen || rows.legacy {
         return 0;
@@ -556,8 +559,8 @@ fn count_missing(rows: &Rows) -> u64 {
     missing
 }
 
-/// Returns the dispatches of a trace that have counters, with the counters. `None` if no dispatch has counters, or if
-/// the report contains only dispatches with counters.
+/// Returns those dispatches of a trace that have counters, together with the counters. `None` if no dispatch has any,
+/// or if the report contains no other dispatches.
 fn counted_dispatches(rows: &Rows) -> Option<Rows> {
     if rows.chosen || rows.counters.is_empty() {
         return None;

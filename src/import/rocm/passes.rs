@@ -1,19 +1,19 @@
-//! Merges counter passes: rocprofv3 runs the program once per counter list and writes each run to a folder `pass_N` or
-//! `pmc_N`. Dispatches with the same number, kernel and size are considered the same dispatch, which gets the counters
-//! of all passes.
+//! Merges counter passes: rocprofv3 runs the program once per counter list and writes each run to a directory
+//! `pass_N` or `pmc_N`. Dispatches with the same number, kernel and size are taken to be the same dispatch, which
+//! gets the counters of all passes.
 
 use super::rows::{Dispatch, Rows};
 use rustc_hash::FxHashMap;
 use std::path::Path;
 
-/// Returns the pass number of a file, from the name of its folder.
+/// Returns the pass number of a file, taken from the name of its directory.
 pub fn pass_number(path: &Path) -> Option<u32> {
     let mut names = path.components().rev().skip(1).filter_map(|c| c.as_os_str().to_str());
     names.find_map(|n| n.strip_prefix("pass_").or_else(|| n.strip_prefix("pmc_"))?.parse().ok())
 }
 
-/// Merges the passes. Returns the number of passes, and the number of those with different dispatches, which stay
-/// separate; `None` for a single pass.
+/// Merges the passes. Returns the total number of passes, and the number of passes whose dispatches differ, which
+/// stay separate; `None` if there is only one pass.
 pub fn merge_passes(rows: &mut Rows) -> Option<(usize, usize)> {
     let mut passes: Vec<u32> = rows.processes.iter().filter_map(|p| p.pass).collect();
     passes.sort_unstable();
@@ -30,7 +30,7 @@ pub fn merge_passes(rows: &mut Rows) -> Option<(usize, usize)> {
         base.insert((d.process, d.id), d);
         of.entry(d.process).or_default().push(d);
     }
-    // Maps each process of a later pass to the process of the first pass into which it is merged.
+    // Maps each process of a later pass to the process of the first pass that it is merged into.
     let mut joined: FxHashMap<u32, u32> = FxHashMap::default();
     let mut others = 0;
     let firsts = of_pass(first);
@@ -57,7 +57,7 @@ pub fn merge_passes(rows: &mut Rows) -> Option<(usize, usize)> {
     rows.calls.retain(|c| alone(c.process));
     rows.copies.retain(|c| alone(c.process));
     rows.allocations.retain(|a| alone(a.process));
-    // If several passes collected a counter, use the value of the first.
+    // If several passes collected a counter, use the value from the first of them.
     let mut seen = rustc_hash::FxHashSet::default();
     if !joined.is_empty() {
         rows.counters.retain(|c| seen.insert((c.process, c.dispatch, c.name)));

@@ -1,5 +1,6 @@
-//! Importer for rocprofv3's PC samples in CSV (`_pc_sampling_host_trap.csv`, `_pc_sampling_stochastic.csv`): a result for
-//! each kernel, with the samples of its instructions. The kernels' names are those of the kernel trace beside it.
+//! Importer for rocprofv3's PC samples in CSV (`_pc_sampling_host_trap.csv`, `_pc_sampling_stochastic.csv`): one
+//! result per kernel, with the samples of its instructions. Kernel names come from the kernel trace in the same
+//! directory.
 
 use super::att_files::CodeRow;
 use super::csv_set::Head;
@@ -24,44 +25,45 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Tool name in the source of these reports.
+/// Name of the tool in the source of these reports.
 pub const TOOL: &str = "rocprofv3 PC samples";
 /// File name suffixes.
 pub const SUFFIXES: [&str; 2] = ["_pc_sampling_host_trap.csv", "_pc_sampling_stochastic.csv"];
-/// Common start of AMD's stall reasons.
+/// Common prefix of AMD's stall reasons.
 const REASON: &str = "ROCPROFILER_PC_SAMPLING_INSTRUCTION_NOT_ISSUED_REASON_";
-/// Memory of an instruction, bytes.
+/// Estimated memory for an instruction, bytes.
 const INSTRUCTION: u64 = 256;
-/// Memory of a text or of a stall reason of an instruction, besides its length, bytes.
+/// Estimated memory overhead of a string, or of an instruction's stall reason, bytes.
 const TEXT: u64 = 96;
-/// Text of instructions that AMD's tool could not decode: of the runtime's copies, or of code that changes itself.
+/// Shown for instructions that AMD's tool could not decode, such as those of the runtime's copies or of
+/// self-modifying code.
 const NOT_DECODED: &str = "(not decoded)";
-/// Name of the kernel of samples without a dispatch in the trace.
+/// Kernel name for samples whose dispatch is not in the trace.
 const UNKNOWN: &str = "(kernel not in the trace)";
 
-/// Samples of an instruction.
+/// Samples of one instruction.
 #[derive(Default)]
 struct Counts {
     all: u64,
     issued: u64,
-    /// By stall reason.
+    /// Number of samples by stall reason.
     stalled: BTreeMap<Arc<str>, u64>,
 }
 
-/// Samples of a kernel, by source line and instruction. The table has no addresses.
+/// Samples of one kernel, by source line and instruction. The table has no addresses.
 #[derive(Default)]
 struct Sampled {
     instructions: BTreeMap<(Place, Arc<str>), Counts>,
 }
 
-/// File and line of an instruction, or AMD's remark.
+/// File and line of an instruction; empty if AMD's tool made a remark instead.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     file: Arc<str>,
     line: u32,
 }
 
-/// Samples by kernel, in the order of the kernels' first samples.
+/// Samples by kernel, in the order in which kernels first appear in the samples.
 #[derive(Default)]
 struct Samples {
     kernels: Vec<(String, Sampled)>,
@@ -71,13 +73,13 @@ struct Samples {
     unknown: u64,
 }
 
-/// Returns true if a file begins like such a table.
+/// Returns true if a file starts like such a table.
 pub fn is_samples(head: &[u8]) -> bool {
     let line = head.split(|b| *b == b'\n').next().unwrap_or_default().to_ascii_lowercase();
     ["sample_timestamp", "exec_mask", "dispatch_id", "instruction"].iter().all(|c| memchr::memmem::find(&line, c.as_bytes()).is_some())
 }
 
-/// Calls `each` for the rows of a table with a header.
+/// Calls `each` for every row of a table with a header.
 fn each_row(
     from: impl Read,
     path: &Path,
@@ -101,7 +103,7 @@ fn each_row(
     Ok(())
 }
 
-/// Names of the kernels by dispatch id, from the kernel trace beside the samples; empty without one.
+/// Kernel names by dispatch id, from the kernel trace in the same directory; empty if there is none.
 fn read_names(path: &Path, budget: &Budget, cancel: &Cancel) -> Result<FxHashMap<u64, Arc<str>>, ImportError> {
     let mut out: FxHashMap<u64, Arc<str>> = FxHashMap::default();
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
@@ -122,9 +124,9 @@ fn read_names(path: &Path, budget: &Budget, cancel: &Cancel) -> Result<FxHashMap
     Ok(out)
 }
 
-/// Splits `file:line`. Remarks of AMD's, as of code that could not be decoded, have no line.
+/// Splits `file:line`. AMD's remarks, for example on code that could not be decoded, have no line.
 fn parse_place(comment: &str) -> Place {
-    // Inlined code has several places, the innermost first.
+    // Inlined code has several places, innermost first.
     let first = comment.split(" -> ").next().unwrap_or_default();
     match first.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?))) {
         Some((file, line)) => Place { file: Arc::from(file), line },
@@ -151,7 +153,7 @@ fn read_samples(input: &Input, cancel: &Cancel) -> Result<Samples, ImportError> 
         };
         let (text, comment) = match head.cell_text(row, &["instruction"]) {
             Some(text) => (text, head.cell_text(row, &["instruction_comment"]).unwrap_or_default()),
-            // Its comment has the address, which is another in each row.
+            // The comment contains the address, which differs in every row.
             None => (NOT_DECODED.as_bytes(), &b""[..]),
         };
         let name = names.get(&dispatch).unwrap_or(&unknown);
@@ -195,7 +197,7 @@ fn read_samples(input: &Input, cancel: &Cancel) -> Result<Samples, ImportError> 
     Ok(out)
 }
 
-/// Metrics of one result, with the names and units of all.
+/// Metrics of one result, and the names and units of all metrics.
 struct Table {
     metrics: Metrics,
     numbers: FxHashMap<String, u32>,
@@ -219,7 +221,7 @@ impl Sampled {
         self.instructions.values().map(of).sum()
     }
 
-    /// Adds the sums of the kernel.
+    /// Adds the totals of the kernel.
     fn put_sums(&self, stochastic: bool, table: &mut Table) {
         table.put("PC_Samples", self.sum(|c| c.all));
         if stochastic {
@@ -242,7 +244,7 @@ impl Sampled {
         }
     }
 
-    /// The instructions as rows of a listing, numbered in the order of their lines.
+    /// The instructions as rows of a listing, numbered in line order.
     fn list_rows(&self, name: &str) -> Vec<CodeRow> {
         let symbol = CodeRow { text: Arc::from(format!("; {name}")), source: name.to_owned(), address: 0, cycles: [0; 4], samples: [0; 2] };
         let rows = (0..).zip(&self.instructions).map(|(address, ((place, text), counts))| CodeRow {
@@ -256,7 +258,7 @@ impl Sampled {
     }
 }
 
-/// Reads the samples as a profile with a launch and a result for each kernel.
+/// Reads the samples into a profile with one launch and one result per kernel.
 pub fn read_profile(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     let samples = read_samples(input, &job.cancel)?;
     let mut profile = Profile::new(Source { tool: TOOL.to_owned(), version: None, schema: None, file: input.path.clone() });
@@ -316,7 +318,7 @@ fn add_notes(samples: &Samples, profile: &mut Profile) {
     }
 }
 
-/// Reads the values of each instruction of a result.
+/// Reads the values per instruction of a result.
 pub fn read_details(input: &Input, metrics: &Metrics, result: usize) -> Result<Details, ImportError> {
     let samples = read_samples(input, &Cancel::default())?;
     let Some((_, sampled)) = samples.kernels.get(result) else { return Ok(Details::default()) };
@@ -337,7 +339,7 @@ pub fn read_details(input: &Input, metrics: &Metrics, result: usize) -> Result<D
     Ok(out)
 }
 
-/// Reads the instructions of a result, with their source lines.
+/// Reads the instructions of a result and their source lines.
 pub fn read_code(input: &Input, result: usize, cancel: &Cancel) -> Result<Code, ImportError> {
     let samples = read_samples(input, cancel)?;
     let Some((name, sampled)) = samples.kernels.get(result) else { return Ok(Code::default()) };

@@ -1,5 +1,5 @@
-//! Reader for rocprofv3's Perfetto traces (`.pftrace`). Slices have times, queue, stream and sizes as annotations, but
-//! no dispatch ids. Field numbers are those of Perfetto's published `perfetto_trace.proto`.
+//! Reader for rocprofv3's Perfetto traces (`.pftrace`). Slices carry times, queue, stream and sizes as annotations,
+//! but no dispatch ids. Field numbers are from Perfetto's published `perfetto_trace.proto`.
 
 use super::protobuf::{Fields, Text, Value};
 use super::rows::{Agent, Call, Copy, Dispatch, Process, Rows, Symbol, strip_kd_suffix};
@@ -8,17 +8,17 @@ use crate::model::{Device, Pace, Vendor};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Slice categories that identify a trace of rocprofv3.
+/// Slice categories by which a rocprofv3 trace is recognized.
 const CATEGORIES: [&[u8]; 4] = [b"kernel_dispatch", b"hip_api", b"hsa_api", b"memory_copy"];
 
-/// Returns true if a file begins like such a trace.
+/// Returns true if a file starts like such a trace.
 pub fn is_rocm_trace(head: &[u8]) -> bool {
     let has = |word: &[u8]| memchr::memmem::find(head, word).is_some();
-    // The first field must be a packet. Traces of rocprofiler-systems, which use `rocm_` names, are not accepted.
+    // The first field must be a packet. Traces of rocprofiler-systems, which use `rocm_` names, are rejected.
     head.first() == Some(&0x0a) && CATEGORIES.iter().any(|c| has(c)) && !has(b"rocm_")
 }
 
-/// Interned strings of a packet sequence by id, until its state is cleared.
+/// Interned strings of a packet sequence by id, valid until the sequence's state is cleared.
 #[derive(Default)]
 struct Interned<'a> {
     categories: FxHashMap<u64, &'a [u8]>,
@@ -35,7 +35,7 @@ impl<'a> Interned<'a> {
             if !matches!(field, 1..=3 | 29) {
                 continue;
             }
-            // One packet may contain millions of strings.
+            // A single packet may contain millions of strings.
             if !pace.count_steps(1) {
                 break;
             }
@@ -60,7 +60,7 @@ impl<'a> Interned<'a> {
     }
 }
 
-/// A name stored in the event, or an interned one.
+/// A name that is either stored in the event or interned.
 enum Name<'a, 'r> {
     Here(&'a [u8]),
     There(&'r Text<'a>),
@@ -72,8 +72,8 @@ impl Default for Name<'_, '_> {
     }
 }
 
-/// Maximum length of a key, an agent's name or a number as text, bytes. Longer texts are invalid and would be slow,
-/// since every event may refer to one.
+/// Maximum length of a key, an agent name or a number in text form, bytes. Longer strings are invalid and would be
+/// slow, since every event may refer to one.
 const LONGEST: usize = 256;
 
 #[derive(Default)]
@@ -85,14 +85,14 @@ struct Slice<'a, 'r> {
 }
 
 impl<'a, 'r> Slice<'a, 'r> {
-    /// Parses the slice that an event begins; `None` for other events.
+    /// Parses the slice that an event begins; `None` for other kinds of events.
     fn from_event(event: &'a [u8], interned: &'r Interned<'a>) -> Option<Self> {
         let (mut out, mut begins) = (Self::default(), false);
         for (field, value) in Fields::new(event) {
             match (field, value) {
                 (9, Value::Number(kind)) => begins = kind == 1,
                 (3, Value::Number(id)) => out.category = interned.categories.get(&id).copied().unwrap_or_default(),
-                // Numbers of a repeated field may be packed.
+                // The numbers of a repeated field may be packed.
                 (3, Value::Bytes([id, ..])) => out.category = interned.categories.get(&u64::from(*id)).copied().unwrap_or_default(),
                 (22, Value::Bytes(text)) => out.category = text,
                 (10, Value::Number(id)) => out.name = interned.names.get(&id).map(Name::There).unwrap_or_default(),
@@ -129,10 +129,10 @@ impl<'a, 'r> Slice<'a, 'r> {
     }
 }
 
-/// Missing parts of a trace.
+/// Parts missing from a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Chunks that did not fit into the buffer, or were overwritten.
+    /// Number of chunks that did not fit into the buffer, or were overwritten.
     pub chunks: u64,
     /// True if the file ends within a packet.
     pub torn: bool,
@@ -141,7 +141,7 @@ pub struct Lost {
 #[derive(Default)]
 struct Reader {
     rows: Rows,
-    /// Ids of names; the text number and the symbol name for each of these ids.
+    /// Ids of names, followed by the text index and the symbol name for each id.
     names: FxHashMap<Vec<u8>, u32>,
     named: FxHashMap<u32, u32>,
     formatted: FxHashMap<u32, Arc<str>>,
@@ -158,7 +158,7 @@ fn next(len: usize) -> u32 {
 /// Memory overhead of an interned string, bytes.
 const TEXT: u64 = 64;
 
-/// Reads a trace; also returns its missing parts.
+/// Reads a trace, and determines which parts are missing.
 pub fn read_trace(bytes: &[u8], job: &Job<'_>, input: &Input) -> Result<(Rows, Lost), ImportError> {
     let (budget, pace) = (input.memory_budget(), job.cancel.pace());
     let mut reader = Reader::default();
@@ -187,7 +187,7 @@ pub fn read_trace(bytes: &[u8], job: &Job<'_>, input: &Input) -> Result<(Rows, L
 }
 
 impl Reader {
-    /// Reads a packet; returns the memory that it needs, bytes.
+    /// Reads a packet and returns the amount of memory that it needs, bytes.
     fn read_packet<'a>(&mut self, packet: &'a [u8], sequences: &mut FxHashMap<u64, Interned<'a>>, lost: &mut Lost, pace: &Pace) -> u64 {
         let (mut sequence, mut flags, mut event, mut data) = (0, 0, None, None);
         for (field, value) in Fields::new(packet) {
@@ -220,12 +220,12 @@ impl Reader {
             self.rows.broken += u64::from(understood.is_none());
         }
         let new = (sequences.len() - sequenced) * size_of::<Interned<'_>>() * 2;
-        // Count the new entries of lookup tables, and a row.
+        // Account for the new entries in lookup tables, plus a row.
         let row = if event.is_some() { size_of::<Dispatch>() } else { 0 };
         (new + row) as u64 + texts * TEXT
     }
 
-    /// Reads process id and command from a track descriptor.
+    /// Reads process id and command line from a track descriptor.
     fn read_track(&mut self, track: &[u8]) {
         let process = Fields::new(track).find(|(field, _)| *field == 3).and_then(|(_, v)| v.bytes());
         let Some(process) = process else { return };
@@ -242,11 +242,11 @@ impl Reader {
         }
     }
 
-    /// Returns the id of a name, and its bytes.
+    /// Returns the id of a name, together with its bytes.
     fn name_number<'a>(&mut self, name: &Name<'a, '_>, pace: &Pace) -> (u32, &'a [u8]) {
         let names = &mut self.names;
         let mut look_up = |bytes: &[u8]| {
-            // The packet loop checks for cancellation.
+            // Cancellation is checked in the packet loop.
             let _ = pace.count_steps(bytes.len());
             names.get(bytes).copied().unwrap_or_else(|| {
                 let new = next(names.len());
@@ -269,7 +269,7 @@ impl Reader {
         })
     }
 
-    /// Returns the agent with this name: `Agent-2` or `Agent 2`.
+    /// Returns the agent with this name (`Agent-2` or `Agent 2`).
     fn agent_index(&mut self, named: &[u8], gpu: bool) -> u32 {
         if let Some(&known) = self.agents.get(named) {
             return known;
@@ -286,7 +286,7 @@ impl Reader {
         let (start, end) = (slice.annotated_number("begin_ns")?, slice.annotated_number("end_ns")?);
         let id = slice.annotated_number("kernel_id").unwrap_or(0);
         let (number, bytes) = self.name_number(&slice.name, pace);
-        // Kernels with the same name share the text.
+        // Kernels with the same name share the string.
         let formatted = self.formatted.entry(number).or_insert_with(|| {
             let _ = pace.count_steps(bytes.len());
             Arc::from(strip_kd_suffix(&String::from_utf8_lossy(bytes)))
@@ -357,7 +357,8 @@ impl Reader {
     }
 }
 
-/// Returns the number of chunks dropped because buffers were full; the events do not indicate the missing data.
+/// Returns the number of chunks dropped because buffers were full; the events themselves do not show that data is
+/// missing.
 fn count_dropped(stats: &[u8]) -> u64 {
     let buffers = Fields::new(stats).filter(|(field, _)| *field == 1).filter_map(|(_, v)| v.bytes());
     let chunks = |buffer| Fields::new(buffer).filter(|(field, _)| matches!(field, 3 | 18)).filter_map(|(_, v)| v.number());

@@ -1,9 +1,9 @@
-//! Protocol Buffers reader for byte slices, field by field. An invalid field ends the message.
+//! Field-by-field Protocol Buffers reader for byte slices. An invalid field ends the message.
 
 use std::cell::Cell;
 
-/// An interned string of a trace with its cached number: many events may refer to the string, and the time for a
-/// lookup is proportional to its length.
+/// An interned string of a trace with its cached id: many events may refer to the string, and a lookup takes time
+/// proportional to its length.
 #[derive(Clone, Debug, Default)]
 pub struct Text<'a> {
     pub bytes: &'a [u8],
@@ -15,7 +15,7 @@ impl<'a> Text<'a> {
         Self { bytes, number: Cell::new(None) }
     }
 
-    /// Returns the number; calls `look_up` on first use.
+    /// Returns the id; calls `look_up` on first use.
     pub fn cached_number(&self, look_up: impl FnOnce(&'a [u8]) -> u32) -> u32 {
         let number = self.number.get().unwrap_or_else(|| look_up(self.bytes));
         self.number.set(Some(number));
@@ -25,7 +25,7 @@ impl<'a> Text<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// A varint, or a fixed 32-bit or 64-bit number.
+    /// A varint, or a fixed-size 32-bit or 64-bit number.
     Number(u64),
     Bytes(&'a [u8]),
 }
@@ -40,7 +40,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Iterator over the fields of a message, in order.
+/// Iterates over the fields of a message in order.
 #[derive(Clone, Debug)]
 pub struct Fields<'a> {
     rest: &'a [u8],

@@ -1,5 +1,5 @@
-//! Reader for rocpd, the SQLite database of rocprofv3 (schema 3.0.x), of one process or several (`rocpd merge`). Does not
-//! use the database's views, which omit dispatches without a queue or thread.
+//! Reader for rocpd, the SQLite database of rocprofv3 (schema 3.0.x), for one process or several (`rocpd merge`). It
+//! avoids the database's views, which omit dispatches without a queue or thread.
 
 use super::by_id::ById;
 use super::rocpd_durations::{Known, read_durations};
@@ -13,10 +13,10 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Name of the dispatch table without suffix. All tables of a process have the same suffix.
+/// Name of the dispatch table without its suffix. All tables of a process share a suffix.
 const DISPATCHES: &str = "rocpd_kernel_dispatch";
 
-/// Returns the table name suffixes, one per merged database.
+/// Returns the table name suffixes; there is one per merged database.
 pub fn table_suffixes(db: &Db) -> Vec<String> {
     let mut out: Vec<String> = db.table_names().filter_map(|n| n.strip_prefix("rocpd_metadata")).map(str::to_owned).collect();
     out.sort();
@@ -35,7 +35,7 @@ pub fn read_metadata(db: &Db, tag: &str) -> Result<Option<String>, ImportError> 
     Ok(None)
 }
 
-/// Reads all requested parts. `whole` is true if the report is this database alone: a table of kernels then needs only
+/// Reads all requested parts. If `whole`, this database is the entire report, and a table of kernels needs only
 /// [`Rows::durations`].
 pub fn read_database(db: &Db, job: &Job<'_>, whole: bool) -> Result<Rows, ImportError> {
     let read = |durations_only| {
@@ -46,7 +46,7 @@ pub fn read_database(db: &Db, job: &Job<'_>, whole: bool) -> Result<Rows, Import
         Ok(rows)
     };
     let mut rows: Rows = read(whole && job.wants.parts.is_empty())?;
-    // Replayed kernels, or counters: each dispatch is needed.
+    // Counters or replayed kernels require individual dispatches.
     if rows.durations.is_some() && !rows.dispatches.is_empty() {
         rows = read(false)?;
     }
@@ -60,23 +60,23 @@ pub fn read_database(db: &Db, job: &Job<'_>, whole: bool) -> Result<Rows, Import
 struct Ids {
     texts: FxHashMap<i64, u32>,
     processes: FxHashMap<i64, u32>,
-    /// OS thread ids, by row id.
+    /// OS thread ids by row id.
     threads: FxHashMap<i64, u32>,
     agents: FxHashMap<i64, u32>,
     symbols: FxHashMap<i64, u32>,
-    /// Correlation id and category text id of each event.
+    /// Correlation id and category string id of each event.
     events: ById<(u64, i64)>,
-    /// Process and dispatch id of events with counters; `None` until the dispatch is read.
+    /// Process and dispatch id of each event with counters; `None` until the dispatch has been read.
     counted: FxHashMap<i64, Option<(u32, u64)>>,
-    /// Text ids of the `ROCTx` categories, and of those of the kernel driver.
+    /// String ids of the `ROCTx` categories, and of the kernel driver's categories.
     markers: FxHashSet<i64>,
     driver: FxHashSet<i64>,
 }
 
-/// Result of one thread's part of the dispatches.
+/// One thread's result of reading the dispatches.
 #[derive(Default)]
 struct Found {
-    /// Dispatches by chunk of the table.
+    /// Dispatches, by chunk of the table.
     pieces: Vec<(usize, Vec<Dispatch>)>,
     /// Process and dispatch id of events with counters.
     counted: Vec<(i64, (u32, u64))>,
@@ -88,7 +88,7 @@ struct One<'a> {
     db: &'a Db,
     job: &'a Job<'a>,
     suffix: &'a str,
-    /// True if the durations of kernels suffice.
+    /// True if the durations of kernels are sufficient.
     durations_only: bool,
     ids: Ids,
 }
@@ -119,7 +119,7 @@ impl One<'_> {
         let (details, calls) = (wants(Parts::DETAILS), wants(Parts::CALLS) || wants(Parts::RANGES));
         let counted = gather_rows(self.db, self.job, &self.table_name("pmc_event"), ["event_id"], "counters")?;
         self.ids.counted = counted.into_iter().map(|[event]| (event, None)).collect();
-        // Runs of a replayed kernel, which only counters make, are told by their events.
+        // Runs of a replayed kernel, which exist only when counters are collected, are distinguished by their events.
         if details || calls || !self.ids.counted.is_empty() {
             let table = self.table_name("event");
             self.ids.events = {
@@ -171,7 +171,7 @@ impl One<'_> {
             });
         }
         if self.ids.processes.is_empty() {
-            // A crashed run may not have written a process.
+            // A run that crashed may not have written a process.
             rows.processes.push(Process { host, ..Process::default() });
         }
         for row in self.db.read_rows(&self.table_name("info_thread"), &["id", "tid", "name", "pid"])? {
@@ -219,7 +219,7 @@ impl One<'_> {
             let text = |i: usize| row.get(i).and_then(Option::as_deref);
             let extdata: Value = text(6).and_then(|t| serde_json::from_str(t).ok()).unwrap_or_default();
             let known = |key: &str| extdata.get(key).and_then(Value::as_str).filter(|t| !t.is_empty());
-            // The displayed and the formatted name depend on options of the run. By default, rocprofv3 filters by the
+            // The displayed and the formatted name depend on the options of the run. By default, rocprofv3 filters by
             // demangled name.
             let formatted = known("demangled_kernel_name").or(known("formatted_kernel_name")).or(text(3)).or(text(2)).unwrap_or_default();
             let registers =
@@ -236,7 +236,7 @@ impl One<'_> {
         Ok(())
     }
 
-    /// Returns the correlation id of an event, which is also that of its call.
+    /// Returns the correlation id of an event, which is shared with its call.
     fn correlation_id(&self, event: i64) -> u64 {
         self.ids.events.get(event).map_or(0, |e| e.0)
     }
@@ -260,7 +260,7 @@ impl One<'_> {
         }
         let first = ["pid", "kernel_id", "dispatch_id", "start", "end", "event_id"];
         if !self.job.wants.has_parts(Parts::DETAILS) && self.ids.counted.is_empty() {
-            // The kernel table needs no other columns; reading them takes long in large reports.
+            // The kernel table needs no other columns, and reading them takes long for large reports.
             let all = gather_pieces(self.db, self.job, &table, first, "kernels")?;
             rows.dispatches.reserve_exact(all.iter().map(Vec::len).sum());
             for piece in all {
@@ -291,7 +291,7 @@ impl One<'_> {
             "grid_size_z",
             "graph_node_id",
         ];
-        // Each thread makes dispatches of the rows that it read: the rows are larger.
+        // Each thread converts the rows that it reads into dispatches right away, because rows are larger.
         let (layout, memory) = (find_layout(self.db, &table)?, self.db.memory_budget());
         let (this, known) = (&*self, &*rows);
         let states = scan_integers(self.db, &table, columns, ("kernels", layout), self.job, Found::default, |found, chunk, all| {
@@ -306,7 +306,7 @@ impl One<'_> {
                 if this.ids.counted.contains_key(&event) {
                     found.counted.push((event, (dispatch.process, dispatch.id)));
                 }
-                // Outside of graphs, the node is 0.
+                // The node is 0 outside of graphs.
                 if let Some(node) = u64::try_from(node).ok().filter(|n| *n > 0) {
                     found.graph_nodes.push(((dispatch.process, dispatch.id), node));
                 }
@@ -330,7 +330,7 @@ impl One<'_> {
         Ok(())
     }
 
-    /// Adds a dispatch with ids and times.
+    /// Adds a dispatch for which only ids and times are known.
     fn add_dispatch(&mut self, rows: &mut Rows, row: [i64; 6]) {
         let Some(dispatch) = self.build_dispatch(rows, row, [NULL; 12]) else {
             rows.broken += 1;
@@ -342,8 +342,8 @@ impl One<'_> {
         rows.dispatches.push(dispatch);
     }
 
-    /// Builds a dispatch; `rest` are thread, agent, queue, stream, scratch, LDS, workgroup size and grid size. `None` if its
-    /// kernel or its start is unknown.
+    /// Builds a dispatch. `rest` consists of thread, agent, queue, stream, scratch, LDS, workgroup size and grid
+    /// size. `None` if the kernel or the start is unknown.
     fn build_dispatch(&self, rows: &Rows, [process, kernel, id, start, end, event]: [i64; 6], rest: [i64; 12]) -> Option<Dispatch> {
         let [thread, agent, queue, stream, scratch, lds, wx, wy, wz, gx, gy, gz] = rest;
         let &symbol = self.ids.symbols.get(&kernel).filter(|_| start != NULL)?;
@@ -367,7 +367,7 @@ impl One<'_> {
         })
     }
 
-    /// Texts of `ROCTx` ranges by event. The region has the name of the call that began the range.
+    /// Messages of `ROCTx` ranges by event; the region itself is named after the call that began the range.
     fn read_messages(&self, rows: &mut Rows) -> Result<FxHashMap<i64, u32>, ImportError> {
         let (mut out, mut texts) = (FxHashMap::default(), Texts::default());
         let categories = self.ids.markers.iter().copied();
@@ -411,7 +411,7 @@ impl One<'_> {
         Ok(())
     }
 
-    /// Reads the counters of dispatches. Adds up the instances of a counter, as in AMD's own tables.
+    /// Reads the counters of dispatches. Sums the instances of a counter, as AMD's own tables do.
     fn read_counters(&self, rows: &mut Rows) -> Result<(), ImportError> {
         if self.ids.counted.is_empty() {
             return Ok(());
@@ -423,9 +423,9 @@ impl One<'_> {
                 rows.texts.push(Arc::from(name.as_str()));
             }
         }
-        // By event, since each run of a replayed dispatch has one.
+        // Keyed by event, since each run of a replayed dispatch has its own.
         let mut sums: BTreeMap<(i64, Arc<str>), (u32, f64)> = BTreeMap::new();
-        // Skip samples over time, which do not belong to a dispatch; schemas before 3.0.3 do not have this column.
+        // Skip samples over time, which do not belong to a dispatch. Schemas before 3.0.3 do not have this column.
         for row in self.db.read_rows(&self.table_name("pmc_event"), &["event_id", "pmc_id", "value", "sample_id"])? {
             let text = |i: usize| row.get(i).and_then(Option::as_deref);
             let (Some(event), Some(name), Some(value)) =
@@ -480,7 +480,7 @@ impl One<'_> {
 
     fn read_allocations(&self, rows: &mut Rows) -> Result<(), ImportError> {
         let table = self.table_name("memory_allocate");
-        // `type` is a text column, so this table is not read as integers.
+        // This table cannot be read as integers, because `type` is a text column.
         let mut blocks: FxHashMap<(u32, u64), (i64, Option<u32>)> = FxHashMap::default();
         for row in self.db.read_rows(&table, &["pid", "agent_id", "type", "start", "address", "size"])? {
             let (Some(time), Some(word)) = (parse_number(row.get(3)), row.get(2).and_then(Option::as_deref)) else { continue };
@@ -493,7 +493,7 @@ impl One<'_> {
                     blocks.insert((process, address), (bytes, agent));
                     (bytes, agent)
                 }
-                // Releases have neither size nor agent: use those of the allocation.
+                // Frees have neither size nor agent: use those of the allocation.
                 "FREE" => match blocks.remove(&(process, address)) {
                     Some((bytes, agent)) => (bytes.saturating_neg(), agent),
                     None => continue,
@@ -506,7 +506,7 @@ impl One<'_> {
     }
 }
 
-/// Returns true for the `ROCTx` function of ranges that another thread may end.
+/// Returns true for the `ROCTx` function that begins ranges which another thread may end.
 pub fn is_process_range(function: &str) -> bool {
     function.starts_with("roctxProcessRange") || function.starts_with("roctxRangeStart")
 }
@@ -514,8 +514,8 @@ pub fn is_process_range(function: &str) -> bool {
 /// Compute partitions by number of dies.
 type Modes = &'static [(u32, &'static str)];
 
-/// Products whose dies (XCDs) can be devices of their own, with their number (AMD's documentation of the partitioning of
-/// MI300 and MI350).
+/// Products whose dies (XCDs) can be used as separate devices, and how many dies they have (from AMD's documentation
+/// of partitioning on MI300 and MI350).
 const PARTITIONED: [(&str, u32, Modes); 5] = [
     ("MI300X", 8, &[(4, "DPX"), (2, "QPX"), (1, "CPX")]),
     ("MI325X", 8, &[(4, "DPX"), (2, "QPX"), (1, "CPX")]),
@@ -524,7 +524,7 @@ const PARTITIONED: [(&str, u32, Modes); 5] = [
     ("MI300A", 6, &[(2, "TPX"), (1, "CPX")]),
 ];
 
-/// Names a device that is a part of a GPU: `AMD Instinct MI300X (CPX, 1 of 8 XCDs)`.
+/// Names a device that is a partition of a GPU: `AMD Instinct MI300X (CPX, 1 of 8 XCDs)`.
 pub fn name_partition(device: &mut Device, dies: u32) {
     let Some(name) = &mut device.name else { return };
     let Some((_, all, modes)) = PARTITIONED.iter().find(|(product, ..)| name.contains(product)) else { return };
@@ -533,10 +533,10 @@ pub fn name_partition(device: &mut Device, dies: u32) {
     }
 }
 
-/// Builds a GPU from the fields of AMD's agent record, which have the same names in all file formats.
+/// Builds a GPU from the fields of AMD's agent record, whose names are the same in all file formats.
 pub fn build_device(field: &dyn Fn(&str) -> Option<u64>) -> Device {
     let some = |key: &str| field(key).and_then(|n| u32::try_from(n).ok()).filter(|&n| n > 0);
-    // Format the PCI address as Linux does; `location_id` contains bus, device and function.
+    // Format the PCI address the way Linux does; `location_id` contains bus, device and function.
     let bus =
         field("location_id").map(|l| format!("{:04x}:{:02x}:{:02x}.{:x}", field("domain").unwrap_or(0), l >> 8 & 255, l >> 3 & 31, l & 7));
     Device {

@@ -1,4 +1,5 @@
-//! Durations of all dispatches of a rocpd database by kernel, for a table of kernels: 8 bytes for each dispatch.
+//! Durations of all dispatches in a rocpd database by kernel, which is all that a table of kernels needs: 8 bytes per
+//! dispatch.
 
 use crate::import::budget::Budget;
 use crate::import::sqlite::db::Db;
@@ -8,33 +9,33 @@ use crate::model::launches::TimesBuilder;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Dispatch numbers beyond this multiple of the number of rows are not plausible: most of the dispatches would be missing.
+/// Dispatch numbers above this multiple of the number of rows are implausible: most dispatches would be missing.
 const MOST_TIMES: usize = 4;
 
-/// Tables that the dispatches refer to.
+/// Data from the tables that dispatches refer to.
 #[derive(Clone, Copy)]
 pub struct Known<'a> {
-    /// Indices of symbols and processes by id.
+    /// Indices of symbols and of processes, by id.
     pub symbols: &'a FxHashMap<i64, u32>,
     pub processes: &'a FxHashMap<i64, u32>,
-    /// Index of the process of dispatches whose process is unknown.
+    /// Index of the process to use for dispatches whose process is unknown.
     pub last: u32,
 }
 
-/// Kernel and duration of each dispatch, in the order of the file.
+/// Kernel and duration of each dispatch, in file order.
 #[derive(Debug, Default)]
 pub struct Durations {
     /// Index of the kernel symbol.
     pub symbols: Vec<u32>,
     /// Durations, ns.
     pub times: TimesBuilder,
-    /// Number of dispatch numbers that are missing between others.
+    /// Number of dispatch numbers that are missing from the sequence.
     pub missing: u64,
     /// Number of rows with dangling references.
     pub broken: u64,
 }
 
-/// Dispatch numbers of a process.
+/// Set of the dispatch numbers that occur in a process.
 #[derive(Default)]
 struct Numbers {
     words: Vec<u64>,
@@ -42,7 +43,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// Notes a number; false if it is not plausible, or there is no memory for it.
+    /// Adds a number; returns false if it is implausible, or if there is no memory left for it.
     fn note(&mut self, number: i64, most: usize, memory: &Budget) -> bool {
         let Some(at) = usize::try_from(number).ok().filter(|n| *n <= most) else { return false };
         if at > 0 {
@@ -77,7 +78,7 @@ impl Numbers {
     }
 }
 
-/// A chunk of the table: symbols, durations in 32 bits, and those that do not fit.
+/// One chunk of the table: symbols, durations in 32 bits, and durations that do not fit.
 struct Piece {
     chunk: usize,
     symbols: Vec<u32>,
@@ -88,13 +89,13 @@ struct Piece {
 #[derive(Default)]
 struct State {
     pieces: Vec<Piece>,
-    /// By process.
+    /// Dispatch numbers by process.
     numbers: FxHashMap<u32, Numbers>,
     broken: u64,
     odd: bool,
 }
 
-/// Symbol indices by id, in a vector for the small ids that AMD gives.
+/// Symbol indices by id, in a vector for the small ids that AMD assigns.
 struct Symbols<'a> {
     dense: Vec<u32>,
     others: &'a FxHashMap<i64, u32>,
@@ -120,8 +121,8 @@ impl<'a> Symbols<'a> {
     }
 }
 
-/// Reads the dispatches of one database into `out`; false if a dispatch number comes twice, so that the rows are not
-/// launches one by one.
+/// Reads the dispatches of one database into `out`; returns false if a dispatch number occurs twice, which means that
+/// rows do not correspond to launches one to one.
 pub fn read_durations(db: &Db, table: &str, known: Known<'_>, job: &Job<'_>, out: &mut Durations) -> Result<bool, ImportError> {
     if !db.has_table(table) {
         return Ok(true);
@@ -194,7 +195,7 @@ mod tests {
         let memory = Budget::of_rows(std::path::Path::new("x"), 100);
         assert!([1, 2, 64, 0].into_iter().all(|n| one.note(n, 1000, &memory)));
         assert!(!one.note(-1, 1000, &memory) && !one.note(1001, 1000, &memory));
-        // Sixteen words of memory are more than the budget has left.
+        // Sixteen words of memory exceed the remaining budget.
         assert!(!one.note(1000, 1000, &memory) && memory.bytes_left() == 100 - 16);
         let mut other = Numbers::default();
         assert!([3, 200].into_iter().all(|n| other.note(n, 1000, &memory)));

@@ -1,4 +1,4 @@
-//! Common rows of all formats of AMD's profilers: dispatches, calls, copies and markers, with the profiler's ids.
+//! Rows common to all formats of AMD's profilers: dispatches, calls, copies and markers, with the profiler's ids.
 
 use super::rocpd_durations::Durations;
 use crate::model::{Bytes, Device, LaunchConfig};
@@ -10,10 +10,10 @@ pub struct Process {
     pub pid: u32,
     pub command: Option<String>,
     pub host: Option<String>,
-    /// Rank, from an environment variable.
+    /// Rank, taken from an environment variable.
     pub rank: Option<u32>,
     pub world: Option<u32>,
-    /// Number of the profiling pass, if counters required several.
+    /// Number of the profiling pass, if the counters required several passes.
     pub pass: Option<u32>,
 }
 
@@ -22,22 +22,22 @@ pub struct Process {
 pub struct Agent {
     /// The GPU; `None` for the host.
     pub device: Option<Device>,
-    /// Number of dies (XCC), each with its own counters; 0 if unknown.
+    /// Number of dies (XCCs), each with its own counters; 0 if unknown.
     pub dies: u32,
     /// Peaks measured by AMD's benchmark: column of `roofline.csv`, and value in bytes or operations per second.
     pub reached: Vec<(Arc<str>, f64)>,
 }
 
-/// A kernel symbol that a process loaded on an agent.
+/// A kernel symbol loaded by a process on an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Symbol {
     /// Index of the process.
     pub process: u32,
-    /// AMD's id of the symbol within the process.
+    /// Id that AMD's profiler gave the symbol within the process.
     pub kernel_id: u64,
-    /// Name that rocprofv3's filters match, without `.kd`; empty if unknown.
+    /// Name that rocprofv3's filters match against, without `.kd`; empty if unknown.
     pub formatted: Arc<str>,
-    /// Symbol name in the code object.
+    /// Name of the symbol in the code object.
     pub mangled: Option<Arc<str>>,
     /// Vector registers per work-item, including accumulation registers.
     pub registers: Option<u32>,
@@ -61,9 +61,9 @@ pub struct Dispatch {
     pub start: i64,
     pub end: i64,
     pub workgroup: [u32; 3],
-    /// Grid size, work-items.
+    /// Grid size in work-items.
     pub grid: [u32; 3],
-    /// LDS, bytes per workgroup; scratch memory, bytes per work-item.
+    /// LDS in bytes per workgroup, and scratch memory in bytes per work-item.
     pub lds: Option<u32>,
     pub scratch: Option<u32>,
     pub registers: Option<u32>,
@@ -89,10 +89,10 @@ pub struct Call {
 pub struct Copy {
     pub process: u32,
     pub thread: u32,
-    /// Agent indices of source and destination.
+    /// Agent indices of the source and destination.
     pub from: Option<u32>,
     pub to: Option<u32>,
-    /// Index into [`Rows::texts`] of AMD's name for the copy.
+    /// Index into [`Rows::texts`] of the name that AMD uses for the copy.
     pub name: u32,
     pub bytes: Option<u64>,
     pub stream: Option<u32>,
@@ -101,7 +101,7 @@ pub struct Copy {
     pub end: i64,
 }
 
-/// An allocation (`bytes` positive) or a release.
+/// An allocation (positive `bytes`) or a free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocation {
     pub process: u32,
@@ -111,7 +111,7 @@ pub struct Allocation {
     pub bytes: i64,
 }
 
-/// Counter value of a dispatch, summed over the GPU.
+/// Value of a counter for one dispatch, summed over the GPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counter {
     pub process: u32,
@@ -133,29 +133,30 @@ pub struct Rows {
     pub copies: Vec<Copy>,
     pub allocations: Vec<Allocation>,
     pub counters: Vec<Counter>,
-    /// Kernels and durations of all dispatches, where no more of them was asked for; `dispatches` is empty then.
+    /// Kernel and duration of every dispatch, if nothing more was requested; `dispatches` is empty in that case.
     pub durations: Option<Durations>,
     /// Nodes of HIP graphs, by process and dispatch id.
     pub graph_nodes: FxHashMap<(u32, u64), u64>,
     pub texts: Vec<Arc<str>>,
-    /// Names of threads.
+    /// Thread names.
     pub threads: Vec<(u32, u32, Arc<str>)>,
-    /// True if process ids are unknown, and thread ids replace them.
+    /// True if process ids are unknown and thread ids are used instead.
     pub by_guid: bool,
     /// True if the report is from rocprof v1 or v2.
     pub legacy: bool,
-    /// True if the report contains only dispatches with counters.
+    /// True if the report contains only dispatches that have counters.
     pub chosen: bool,
     /// Number of rows with dangling references.
     pub broken: u64,
-    /// Number of records of the kernel driver, which are no calls of the program.
+    /// Number of records from the kernel driver, which are not calls made by the program.
     pub driver_records: u64,
-    /// Number of runs of dispatches beyond the first of each: rocprofv3 replays kernels to collect more counters.
+    /// Number of repeated runs of dispatches: rocprofv3 replays kernels to collect more counters.
     pub replays: u64,
 }
 
 impl Rows {
-    /// Appends the rows of another report of the same run, and shifts their indices (except `u32::MAX`, which means none).
+    /// Appends the rows of another report from the same run, shifting their indices (except `u32::MAX`, which means
+    /// none).
     pub fn append(&mut self, other: Self) {
         let chosen = |rows: &Self| rows.chosen || rows.dispatches.is_empty();
         self.chosen = chosen(self) && chosen(&other) && (self.chosen || other.chosen);
@@ -206,14 +207,14 @@ impl Rows {
         self.replays += other.replays;
     }
 
-    /// Marks a report whose dispatches all have counters: the run collected counters of chosen dispatches, and recorded no
-    /// others.
+    /// Sets `chosen` if all dispatches of a report have counters: the run collected counters for selected dispatches,
+    /// and recorded no others.
     pub fn choose_counted(&mut self) {
         let counted: FxHashSet<(u32, u64)> = self.counters.iter().map(|c| (c.process, c.dispatch)).collect();
         self.chosen |= !counted.is_empty() && self.dispatches.iter().all(|d| counted.contains(&(d.process, d.id)));
     }
 
-    /// Sorts the dispatches by process and number.
+    /// Sorts the dispatches by process and id.
     pub fn sort_dispatches(&mut self) {
         let key = |d: &Dispatch| (d.process, d.id, d.correlation, d.start);
         if !self.dispatches.is_sorted_by_key(key) {
@@ -221,11 +222,11 @@ impl Rows {
         }
     }
 
-    /// Keeps the first run of each dispatch that was replayed. The runs of a dispatch have the same number, call, thread and
-    /// size, and follow each other.
+    /// Keeps only the first run of each replayed dispatch. The runs of a dispatch are consecutive and have the same
+    /// number, call, thread and size.
     pub fn drop_replays(&mut self) {
         self.sort_dispatches();
-        // Only a process whose counters are collected replays kernels.
+        // Kernels are replayed only in a process whose counters are collected.
         let counting: FxHashSet<u32> = self.counters.iter().map(|c| c.process).collect();
         if counting.is_empty() {
             return;
@@ -240,14 +241,14 @@ impl Rows {
     }
 }
 
-/// Lookup of [`Rows::texts`] by bytes, for formats that repeat texts instead of numbering them.
+/// Looks up [`Rows::texts`] by bytes, for formats that repeat strings instead of numbering them.
 #[derive(Default)]
 pub struct Texts {
     of: FxHashMap<Vec<u8>, u32>,
 }
 
 impl Texts {
-    /// Returns the number of a text, and adds it if it is new.
+    /// Returns the index of a string, adding the string if it is new.
     pub fn text_number(&mut self, bytes: &[u8], texts: &mut Vec<Arc<str>>) -> u32 {
         if let Some(&known) = self.of.get(bytes) {
             return known;
@@ -265,7 +266,7 @@ pub fn strip_kd_suffix(name: &str) -> &str {
 }
 
 impl Dispatch {
-    /// Returns sizes and resources; if the dispatch has no register count, uses that of the symbol.
+    /// Returns sizes and resources. If the dispatch has no register count, uses the count from the symbol.
     pub fn launch_config(&self, symbol: Option<&Symbol>) -> LaunchConfig {
         // Grids are in work-items; the last workgroup of a dimension may be partial.
         let groups = |i: usize| if self.workgroup[i] == 0 { 0 } else { self.grid[i].div_ceil(self.workgroup[i]) };

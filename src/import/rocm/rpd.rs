@@ -1,9 +1,10 @@
-//! Reader for rocmProfileData (`.rpd`): the SQLite database of `rpd_tracer`, used with `vLLM` and `SGLang` on AMD GPUs.
+//! Reader for rocmProfileData (`.rpd`), the SQLite database written by `rpd_tracer`, which is used with `vLLM` and
+//! `SGLang` on AMD GPUs.
 //!
-//! There are two variants (ROCm/rocmProfileData @e943e7a). With rocprofiler-sdk (`RocprofDataSource.cpp`), an
-//! operation has a dispatch id (`sequenceId`), and grids are in work-items. With roctracer
-//! (`RoctracerDataSource.cpp`), operations have no ids, grids are in blocks except for calls whose grid argument is in
-//! work-items, and kernels of a HIP graph have the type `Task`.
+//! There are two variants (ROCm/rocmProfileData @e943e7a). With rocprofiler-sdk (`RocprofDataSource.cpp`), operations
+//! have a dispatch id (`sequenceId`), and grids are in work-items. With roctracer (`RoctracerDataSource.cpp`),
+//! operations have no ids, grids are in blocks except for calls whose grid argument is in work-items, and kernels of
+//! a HIP graph have the type `Task`.
 
 use super::by_id::ById;
 use super::rocpd::{next, to_u32};
@@ -20,10 +21,10 @@ use std::sync::Arc;
 
 /// Calls whose grid argument is in work-items.
 const IN_ITEMS: [&str; 2] = ["hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel"];
-/// Call name of `ROCTx` ranges and marks.
+/// Name of the call for `ROCTx` ranges and marks.
 const MARKER: &str = "UserMarker";
 
-/// Launch parameters of a call, which apply to its operations.
+/// Launch parameters of a call, which apply to the operations it starts.
 #[derive(Clone, Copy)]
 struct Launch {
     grid: [u32; 3],
@@ -33,7 +34,7 @@ struct Launch {
     name: i64,
 }
 
-/// Returns true if a file begins like such a database.
+/// Returns true if a file starts like such a database.
 pub fn is_rpd_database(head: &[u8]) -> bool {
     let has = |word: &[u8]| memchr::memmem::find(head, word).is_some();
     head.starts_with(super::MAGIC) && (has(b"rocpd_kernelapi") || has(b"rocpd_barrierop")) && !has(b"rocpd_info_")
@@ -57,7 +58,7 @@ fn symbol_of(process: u32, text: Arc<str>) -> Symbol {
     Symbol { process, formatted: if mangled.is_some() { Arc::from("") } else { text }, mangled, ..Symbol::default() }
 }
 
-/// Result of one thread: names and durations of the kernels, by chunk of the table.
+/// One thread's result: names and durations of kernels, by chunk of the table.
 #[derive(Default)]
 struct Found {
     pieces: Vec<(usize, Vec<u32>, TimesBuilder)>,
@@ -66,8 +67,8 @@ struct Found {
     unnamed: bool,
 }
 
-/// Reads kernels and durations only, with names as `Durations::symbols`. `None` if the name of a kernel is that of its
-/// launch, which is in another table.
+/// Reads only kernels and durations, storing names in `Durations::symbols`. `None` if a kernel takes its name from
+/// its launch, which is in another table.
 fn read_durations(
     db: &Db,
     job: &Job<'_>,
@@ -126,7 +127,7 @@ fn read_durations(
     Ok(Some((out, gpus)))
 }
 
-/// Makes the names of the durations symbols, and adds the GPUs.
+/// Turns the names in the durations into symbols, and adds the GPUs.
 fn with_durations((mut durations, gpus): (Durations, BTreeSet<i64>), mut rows: Rows) -> Rows {
     let names: FxHashSet<u32> = durations.symbols.iter().copied().collect();
     let mut calls = (0..).zip(&rows.texts).filter(|(at, _)| !names.contains(at)).map(|(_, text)| text);
@@ -164,7 +165,7 @@ pub fn read_database(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
         return Ok(with_durations(durations, rows));
     }
     let mut processes: FxHashMap<i64, u32> = FxHashMap::default();
-    // Process and thread of each call; true if its grid is in work-items.
+    // Process and thread of each call, and true if its grid is in work-items.
     let mut of_api: Vec<(i64, (u32, u32, bool))> = Vec::new();
     let mut nvidia = false;
     let columns = ["id", "pid", "tid", "start", "end", "apiName_id", "args_id"];
@@ -242,7 +243,7 @@ pub fn read_database(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
         }
         let is_kernel = is_kernel(&kind);
         if !is_kernel {
-            // Skip barriers and markers of a queue.
+            // Skip a queue's barriers and markers.
             let named = match &*kind {
                 "Memcpy" => description,
                 k if k == "FillBuffer" || k.contains("Copy") || k.contains("COPY") => of_kind,
@@ -269,7 +270,7 @@ pub fn read_database(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
             rows.symbols.push(symbol_of(process, rows.texts.get(name as usize).cloned().unwrap_or_default()));
             next(rows.symbols.len() - 1)
         });
-        // Kernels of a graph have the graph's launch call, whose sizes are not those of the kernel.
+        // Kernels of a graph belong to the call that launched the graph, whose sizes are not those of the kernel.
         let sized = launch.filter(|_| &*kind == "KernelExecution");
         let (workgroup, mut grid) = sized.map_or(([0; 3], [0; 3]), |l| (l.workgroup, l.grid));
         if sequence <= 0 && !in_items {

@@ -1,4 +1,4 @@
-//! Importer for tables with totals per kernel: rocprofv3's `_kernel_stats.csv` and rocprof's `results.stats.csv`.
+//! Importer for tables of totals per kernel: rocprofv3's `_kernel_stats.csv` and rocprof's `results.stats.csv`.
 
 use super::rows::strip_kd_suffix;
 use crate::import::{ImportError, Job};
@@ -8,14 +8,14 @@ use csv::StringRecord;
 use std::io::Read;
 use std::path::Path;
 
-/// Returns true if a file begins like such a table.
+/// Returns true if a file starts like such a table.
 pub fn is_stats_table(head: &[u8]) -> bool {
     let line = head.split(|b| *b == b'\n').next().unwrap_or_default();
     let line = String::from_utf8_lossy(line).replace('"', "").trim_start_matches('\u{feff}').trim_end().to_owned();
     line.starts_with("Name,Calls,TotalDurationNs,") || line.starts_with("Name,Calls,Duration (")
 }
 
-/// Nanoseconds in the unit of a column such as `Duration (Nsec)`, of `rocpd summary`.
+/// Length in ns of the unit in a column title such as `Duration (Nsec)`, which `rocpd summary` writes.
 fn unit_of(column: &str) -> f64 {
     let unit = column.rsplit_once('(').map_or("", |(_, unit)| unit).to_ascii_lowercase();
     match unit.trim_end_matches(')') {
@@ -26,7 +26,7 @@ fn unit_of(column: &str) -> f64 {
     }
 }
 
-/// Returns true if a row is for a call, a domain or a copy instead of a kernel.
+/// Returns true if a row describes a call, a domain or a copy rather than a kernel.
 fn no_kernel(name: &str) -> bool {
     let call =
         ["hip", "__hip", "hsa_", "roctx", "rocdec", "rocjpeg", "MEMORY_", "Copy", "nccl"].iter().any(|start| name.starts_with(start));
@@ -42,7 +42,7 @@ pub fn read_table(from: impl Read, path: &Path, job: &Job<'_>, mut profile: Prof
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(from);
     let head = reader.headers().map_err(damaged)?.clone();
     let column = |name: &str| head.iter().position(|h| h.trim().eq_ignore_ascii_case(name));
-    // A column of times by either name, without its unit in the second, with its unit in ns.
+    // Finds a column of times by either name (the second is without its unit), and its unit in ns.
     let times = |name: &str, other: &str| {
         let named = |h: &str| h.split(" (").next().is_some_and(|h| h.eq_ignore_ascii_case(other)) && h.contains('(');
         let at = column(name).or_else(|| head.iter().position(|h| named(h.trim())))?;
@@ -52,7 +52,7 @@ pub fn read_table(from: impl Read, path: &Path, job: &Job<'_>, mut profile: Prof
         return Err(ImportError::damaged(path, "its header", "no columns of calls and durations"));
     };
     let (least, most, deviation) = (times("MinNs", "Min"), times("MaxNs", "Max"), column("StdDev").or_else(|| column("Std_Dev")));
-    // `rocpd summary` writes a table for each domain.
+    // `rocpd summary` writes one table per domain.
     let file = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let of_others = file.ends_with("_summary.csv") && !file.ends_with("kernels_summary.csv");
     let mut record = StringRecord::new();

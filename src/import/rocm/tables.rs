@@ -1,27 +1,27 @@
 //! Maps values in rocprof-compute's analysis tables to the names of rocprofv3's derived counters, which rules and
 //! rooflines use.
 
-/// A cell of a table.
+/// A table cell.
 pub struct Cell<'a> {
-    /// Title, such as `2.1 Speed-of-Light` or `System Speed-of-Light`.
+    /// Title of the table, such as `2.1 Speed-of-Light` or `System Speed-of-Light`.
     pub table: &'a str,
     pub metric: &'a str,
-    /// Column title, such as `Avg`, `Min`, `Peak` or `Pct of Peak`.
+    /// Title of the column, such as `Avg`, `Min`, `Peak` or `Pct of Peak`.
     pub which: &'a str,
     pub unit: &'a str,
     pub value: f64,
 }
 
-/// Returns true for the column with the metric's value, as opposed to its minimum, peak and so on.
+/// Returns true for the column that holds the metric's value, as opposed to its minimum, peak and so on.
 pub fn is_value_column(which: &str) -> bool {
     matches!(which, "Avg" | "Value" | "")
 }
 
-/// Mapping of one metric: derived counter, its unit, part of the table's title, and names of the metric in different
+/// Mapping for one metric: derived counter, its unit, part of the table's title, and the metric's names in different
 /// releases.
 type Same = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
-/// Percentages and plain numbers, with the same unit in every release.
+/// Percentages and plain numbers, whose unit is the same in every release.
 static SAME: [Same; 16] = [
     ("VALUBusy", "%", "Speed-of-Light", &["VALU Utilization"]),
     ("SALUBusy", "%", "Speed-of-Light", &["SALU Utilization"]),
@@ -35,15 +35,15 @@ static SAME: [Same; 16] = [
     ("Duration", "nsecond", "Wavefront Runtime", &["Kernel Time", "Kernel Time (Nanosec)"]),
     ("LDS_Block_Size", "byte/block", "Wavefront Launch", &["LDS Allocation"]),
     ("Scratch_Size", "byte/thread", "Wavefront Launch", &["Scratch Allocation"]),
-    // Only ratios of these are used, so the normalization (per wave or per kernel) is irrelevant.
+    // These are only used as ratios, so the normalization (per wave or per kernel) is irrelevant.
     ("Wave Cycles", "", "Wavefront Runtime", &["Wave Cycles"]),
     ("Dependency Wait Cycles", "", "Wavefront Runtime", &["Dependency Wait Cycles"]),
     ("Issue Wait Cycles", "", "Wavefront Runtime", &["Issue Wait Cycles"]),
     ("Active Cycles", "", "Wavefront Runtime", &["Active Cycles"]),
 ];
 
-/// Rates, which are in 10⁹ per second in the tables: metric, unit, table, and column of `roofline.csv` with the peak
-/// measured by AMD's benchmark.
+/// Rates, which the tables give in units of 10⁹ per second: metric, unit, table, and the column of `roofline.csv`
+/// with the peak measured by AMD's benchmark.
 static RATES: [(&str, &str, &str, &str); 17] = [
     ("L2-Fabric Read BW", "byte/second", "Speed-of-Light", ""),
     ("L2-Fabric Write BW", "byte/second", "Speed-of-Light", ""),
@@ -64,12 +64,12 @@ static RATES: [(&str, &str, &str, &str); 17] = [
     ("MFMA IOPs (Int8)", "op/second", "Speed-of-Light", "MFMAI8Ops"),
 ];
 
-/// Returns the factor of a unit with the prefix giga; `None` for other units.
+/// Returns the scale factor of units with the prefix giga; `None` for other units.
 fn giga_factor(unit: &str) -> Option<f64> {
     unit.starts_with(['G', 'g']).then_some(1e9)
 }
 
-/// Returns the known values in the cells of one kernel, as name, unit and value; each name once.
+/// Returns the known values in the cells of one kernel as (name, unit, value), with each name only once.
 pub fn known_values(cells: &[Cell<'_>]) -> Vec<(&'static str, &'static str, f64)> {
     let find = |table: &str, names: &[&str], which: &dyn Fn(&str) -> bool| {
         cells.iter().find(|c| c.table.contains(table) && names.contains(&c.metric) && which(c.which) && c.value.is_finite())
@@ -87,7 +87,7 @@ pub fn known_values(cells: &[Cell<'_>]) -> Vec<(&'static str, &'static str, f64)
             out.extend(reached.filter(|v| *v > 0.0).map(|v| (column, unit, v)));
         }
     }
-    // Percentages of the 64 work-items of a wave, and of the maximum number of waves on all compute units.
+    // Percentages of the 64 work-items in a wave, and of the maximum number of waves on all compute units.
     let share = |metric: &str| find("Speed-of-Light", &[metric], &|w| w.starts_with("Pct")).map(|c| c.value);
     out.extend(share("VALU Active Threads").map(|v| ("VALUUtilization", "%", v)));
     out.extend(share("Wavefront Occupancy").map(|v| ("OccupancyPercent", "%", v)));
@@ -99,7 +99,7 @@ pub fn known_values(cells: &[Cell<'_>]) -> Vec<(&'static str, &'static str, f64)
     out
 }
 
-/// Returns the value of a metric if its minimum and maximum are equal.
+/// Returns the value of a metric if its minimum and maximum are the same.
 pub fn only_value(cells: &[Cell<'_>], metric: &str) -> Option<u32> {
     let of = |which: &str| {
         cells.iter().find(|c| c.table.contains("Wavefront Launch") && c.metric == metric && c.which == which).map(|c| c.value)

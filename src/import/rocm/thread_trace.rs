@@ -1,6 +1,6 @@
-//! Importer for rocprofv3's decoded thread traces: a folder `ui_output_agent_…_dispatch_…` with the instructions of a
-//! kernel and the cycles that the waves of one compute unit spent at each (`code.json`), and a file per wave. PC samples
-//! have the same format.
+//! Importer for rocprofv3's decoded thread traces: a directory `ui_output_agent_…_dispatch_…` that contains a
+//! kernel's instructions with the cycles that the waves of one compute unit spent on each (`code.json`), and one file
+//! per wave. PC samples come in the same format.
 
 use super::att_files::{CodeRow, WaveFile, parse_rows, read_clock, read_json, read_rows, read_small_file, read_waves};
 use super::rows::strip_kd_suffix;
@@ -20,41 +20,41 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Tool name in the source of these reports.
+/// Name of the tool in the source of these reports.
 pub const TOOL: &str = "rocprofv3 thread trace";
-/// Instruction metrics: executions, cycles spent, cycles stalled (part of the cycles spent), and idle cycles before the
-/// instruction.
+/// Metrics per instruction: executions, cycles spent, cycles stalled (included in the cycles spent), and idle cycles
+/// before the instruction.
 const COLUMNS: [&str; 4] = ["Hitcount", "Latency", "Stall", "Idle"];
-/// Instruction metrics of PC samples: samples in which the instruction was issued, and in which it was stalled.
+/// Metrics per instruction from PC samples: samples in which the instruction was issued, and in which it was stalled.
 const SAMPLES: [&str; 2] = ["PC_Issued", "PC_Stalled"];
-/// Returns true if a file begins like `code.json`.
+/// Returns true if a file starts like `code.json`.
 pub fn is_code_json(head: &[u8]) -> bool {
     let mut rest = head.trim_ascii_start();
     for part in [&b"{"[..], b"\"code\"", b":", b"[", b"[", b"\""] {
         let Some(after) = rest.strip_prefix(part) else { return false };
         rest = after.trim_ascii_start();
     }
-    // The first row is a function name, or in code without symbols, a scalar or vector instruction.
+    // The first row is a function name or, for code without symbols, a scalar or vector instruction.
     rest.starts_with(b"; ") || memchr::memmem::find(head, b"\"s_").is_some() || memchr::memmem::find(head, b"\"v_").is_some()
 }
 
-/// Returns the path of `code.json` if the folder contains exactly one thread trace.
+/// Returns the path of `code.json` if the directory contains exactly one thread trace.
 pub fn code_file(input: &Input) -> Option<PathBuf> {
     if input.members.is_empty() {
         return is_code_json(&input.head).then(|| input.path.clone());
     }
     let mut found = input.members.iter().filter(|m| m.path.file_name().is_some_and(|n| n == "code.json") && is_code_json(&m.head));
     let one = found.next()?;
-    // Several traces are separate reports.
+    // Several traces are imported as separate reports.
     found.next().is_none().then(|| one.path.clone())
 }
 
-/// Returns the sum without overflow, which corrupt counts could cause.
+/// Sums without overflow, which corrupt counts could cause.
 fn saturating_sum(values: impl Iterator<Item = u64>) -> u64 {
     values.fold(0, u64::saturating_add)
 }
 
-/// Returns the wait reason of an instruction (AMD's counters of outstanding operations) or its type.
+/// Returns what an instruction waits for (AMD's counters of outstanding operations), or else its type.
 pub(super) fn instruction_kind(text: &str) -> &'static str {
     let name = text.split_whitespace().next().unwrap_or_default();
     if name == "s_waitcnt" {
@@ -65,7 +65,7 @@ pub(super) fn instruction_kind(text: &str) -> &'static str {
             (false, false) => "s_waitcnt",
         };
     }
-    // RDNA 4 has one instruction per counter.
+    // RDNA 4 has a separate instruction for each counter.
     match name {
         "s_wait_loadcnt" | "s_wait_samplecnt" | "s_wait_bvhcnt" | "s_waitcnt_vmcnt" => return "s_waitcnt vmcnt",
         "s_wait_storecnt" | "s_waitcnt_vscnt" => return "s_waitcnt vscnt",
@@ -93,7 +93,7 @@ pub(super) fn instruction_kind(text: &str) -> &'static str {
     }
 }
 
-/// Reads the folder as a profile with one launch and one result.
+/// Reads the directory as a profile with one launch and one result.
 pub fn read_trace(path: &Path, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let rows = match &input.bytes {
@@ -200,7 +200,7 @@ fn build_metrics(rows: &[CodeRow], waves: &[WaveFile], sampled: bool, ns: i64, s
     out
 }
 
-/// Reads the values of each instruction.
+/// Reads the values per instruction.
 pub fn read_details(path: &Path, metrics: &Metrics) -> Result<Details, ImportError> {
     let rows = read_rows(path, &Cancel::default())?;
     let mut out = Details { sources: vec![1], ..Details::default() };
@@ -219,7 +219,7 @@ pub fn read_details(path: &Path, metrics: &Metrics) -> Result<Details, ImportErr
     Ok(out)
 }
 
-/// Reads `snapshots.json`, a tree of folders; returns the copies of source files by original path.
+/// Reads `snapshots.json`, a tree of directories. Returns the copies of source files, by original path.
 fn read_snapshots(folder: &Path) -> BTreeMap<String, String> {
     let tree: Json = read_json(&folder.join("snapshots.json")).unwrap_or_default();
     let mut out = BTreeMap::new();
@@ -236,13 +236,13 @@ fn read_snapshots(folder: &Path) -> BTreeMap<String, String> {
     out
 }
 
-/// Reads functions, instructions and source lines. For inlined code, uses the innermost line, which comes first.
+/// Reads functions, instructions and source lines. For inlined code, the innermost line is used; it comes first.
 pub fn read_code(path: &Path, cancel: &Cancel) -> Result<Code, ImportError> {
     let (rows, folder) = (read_rows(path, cancel)?, path.parent().unwrap_or(Path::new(".")));
     Ok(listed_code(&rows, &read_snapshots(folder), folder))
 }
 
-/// Code of a listing; `copies` are the source files in `folder` by original path.
+/// Builds the code from a listing; `copies` maps original paths to source files in `folder`.
 pub(super) fn listed_code(rows: &[CodeRow], copies: &BTreeMap<String, String>, folder: &Path) -> Code {
     let mut out = Code::default();
     let mut files: BTreeMap<String, u32> = BTreeMap::new();

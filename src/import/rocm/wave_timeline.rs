@@ -1,4 +1,4 @@
-//! Timeline of the waves of a thread trace: states, instructions, and number of resident waves.
+//! Timeline of the waves in a thread trace: states, instructions, and the number of resident waves.
 
 use super::att_files::{CodeRow, WaveFile, read_json};
 use crate::import::{Job, Parts};
@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Maximum number of instructions added as ranges.
+/// Maximum number of instructions to add as ranges.
 const MOST: usize = 4_000_000;
-/// AMD's names of wave states, from state 1; state 0 is an empty slot.
+/// AMD's names for wave states 1 and up; state 0 is an empty slot.
 const STATES: [&str; 4] = ["idle", "executing", "waiting", "stalled"];
 
-/// Converts cycles of the GPU's clock to profile times.
+/// Converts GPU clock cycles to profile times.
 #[derive(Clone, Copy)]
 pub struct Cycles {
     zero: i64,
@@ -24,7 +24,7 @@ pub struct Cycles {
 }
 
 impl Cycles {
-    /// Creates a converter with the start of the first wave as time 0; `hz` is the clock frequency.
+    /// Creates a converter in which the start of the first wave is time 0; `hz` is the clock frequency.
     pub fn from(waves: &[WaveFile], hz: Option<f64>) -> Self {
         let zero = waves.iter().map(|w| w.wave.begin).min().unwrap_or(0);
         Self { zero: i64::try_from(zero).unwrap_or(0), each: hz.map_or(1.0, |hz| 1e9 / hz) }
@@ -39,7 +39,7 @@ impl Cycles {
     }
 }
 
-/// Range names, numbered in order of appearance.
+/// Range names, numbered in the order in which they first appear.
 #[derive(Default)]
 struct Names(FxHashMap<Arc<str>, u32>);
 
@@ -52,8 +52,8 @@ impl Names {
     }
 }
 
-/// Adds waves, their states and instructions, and the trace's counters to the profile. Each slot of a SIMD, which
-/// contains one wave at a time, becomes a thread.
+/// Adds waves, their states and instructions, and the trace's counters to the profile. Each slot of a SIMD holds one
+/// wave at a time, and becomes a thread.
 pub fn add_waves(folder: &Path, waves: &[WaveFile], rows: &[CodeRow], clock: Cycles, job: &Job<'_>, profile: &mut Profile) {
     if job.wants.has_parts(Parts::COUNTERS) {
         profile.counters = occupancy_tracks(folder, clock);
@@ -125,14 +125,14 @@ fn counter_track(name: String, mut points: Vec<(i64, f64)>) -> Option<CounterTra
     (!out.times.is_empty()).then_some(out)
 }
 
-/// Builds tracks with the number of waves on each shader engine, from starts and ends of waves.
+/// Builds tracks with the number of waves on each shader engine, from the starts and ends of waves.
 fn occupancy_tracks(folder: &Path, clock: Cycles) -> Vec<CounterTrack> {
     let all: Json = read_json(&folder.join("occupancy.json")).unwrap_or_default();
     let engines = all.as_object().into_iter().flatten().filter(|(name, _)| name.parse::<u32>().is_ok());
     let of = |(engine, events): (&String, &Json)| {
         let mut edges: Vec<(i64, i32)> =
             events.as_array()?.iter().filter_map(|e| Some((e.get(0)?.as_i64()?, if e.get(4)?.as_i64()? == 0 { -1 } else { 1 }))).collect();
-        // At equal times, ends come before starts, which may reuse a slot.
+        // At equal times, ends come before starts, since a new wave may reuse the slot.
         edges.sort_unstable();
         // A wave that started before the trace has only an end.
         let changes = edges.iter().scan(0, |sum, (_, change)| {

@@ -1,5 +1,5 @@
-//! Reader for rocprof-compute's workloads: `pmc_perf.csv` has a row per dispatch and a column per counter, merged from
-//! several runs; `sysinfo.csv` in the same folder describes the GPU.
+//! Reader for rocprof-compute workloads: `pmc_perf.csv` has one row per dispatch and one column per counter, merged
+//! from several runs; `sysinfo.csv` in the same directory describes the GPU.
 
 use super::columns::is_counter;
 use super::rows::{Agent, Counter, Dispatch, Rows, Symbol, Texts, strip_kd_suffix};
@@ -12,20 +12,20 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Maximum number of bytes read of other tables in the folder; real ones have some kilobytes.
+/// Maximum number of bytes to read from other tables in the directory; real ones are a few kilobytes.
 const MOST_BESIDE: u64 = 1 << 20;
 
-/// Returns true if a file begins like a counter table.
+/// Returns true if a file starts like a counter table.
 pub fn is_counter_table(head: &[u8]) -> bool {
     let line = head.split(|&b| b == b'\n').next().unwrap_or_default();
     let has = |name: &str| memchr::memmem::find(line, name.as_bytes()).is_some();
     has("Dispatch_ID") && has("LDS_Per_Workgroup") && has("Arch_VGPR")
 }
 
-/// Returns the counter name of a column. For an instance of a counter, returns the name of the sum over instances, or
-/// `None` if the sum has its own column.
+/// Returns the name of the counter in a column. For one instance of a counter, returns the name of the sum over its
+/// instances, or `None` if the sum has its own column.
 fn counter_name(column: &str, columns: &FxHashMap<&str, usize>) -> Option<String> {
-    // Skip the accumulator: it counts a different event in each of the merged runs.
+    // Skip the accumulator: it counts a different event in each of the runs that were merged.
     let other = ["Kernel_ID", "Correlation_ID", "SQ_ACCUM_PREV"].iter().any(|start| column.starts_with(start));
     if other || !is_counter(column) {
         return None;
@@ -35,7 +35,7 @@ fn counter_name(column: &str, columns: &FxHashMap<&str, usize>) -> Option<String
     (!columns.contains_key(sum.as_str())).then_some(sum)
 }
 
-/// Opens another table in the folder. Only regular files are accepted, since the user did not specify the file.
+/// Opens another table in the directory. Must be a regular file, since the user did not name it.
 fn open_table(folder: &Path, name: &str) -> Option<csv::Reader<std::io::Take<std::fs::File>>> {
     Some(csv::Reader::from_reader(open::open_regular(&folder.join(name)).ok()?.take(MOST_BESIDE)))
 }
@@ -61,8 +61,8 @@ pub fn read_device(folder: &Path) -> Option<(Device, u32)> {
     Some((device, some("num_xcd").unwrap_or(0)))
 }
 
-/// Reads the peaks that AMD's benchmark measured on the best GPU of the machine, from `roofline.csv` (in 10⁹ per
-/// second). Skips the columns with bounds of confidence intervals.
+/// Reads the peaks that AMD's benchmark measured on the best GPU of the machine from `roofline.csv` (in units of 10⁹
+/// per second). Skips the columns that hold confidence interval bounds.
 fn read_peaks(folder: &Path) -> Vec<(Arc<str>, f64)> {
     let Some(mut reader) = open_table(folder, "roofline.csv") else { return Vec::new() };
     let Ok(head) = reader.headers().cloned() else { return Vec::new() };
@@ -75,7 +75,7 @@ fn read_peaks(folder: &Path) -> Vec<(Arc<str>, f64)> {
     head.iter().enumerate().filter(|(_, name)| kept(name)).filter_map(|(at, name)| Some((Arc::from(name), best(at)?))).collect()
 }
 
-/// Adds missing counters from another run, if it has the same dispatches in the same order.
+/// Adds missing counters from another run, if that run has the same dispatches in the same order.
 pub fn merge_counters(rows: &mut Rows, other: &Rows) {
     let name = |rows: &Rows, d: &Dispatch| rows.symbols.get(d.symbol as usize).map(|s| s.formatted.clone());
     let same = rows.dispatches.len() == other.dispatches.len()
@@ -115,7 +115,7 @@ pub fn read_table(from: impl Read, path: &Path, job: &Job<'_>) -> Result<Rows, I
     let named = |(i, column): (usize, &String)| counter_name(column, &columns).filter(|_| first.get(column.as_str()) == Some(&i));
     let of: Vec<Option<u32>> =
         header.iter().enumerate().map(|c| named(c).map(|name| texts.text_number(name.as_bytes(), &mut rows.texts))).collect();
-    // For each column, the index of the sum to which it is added; sums are in the order of their first columns.
+    // For each column, the index of the sum that it is added to; sums are in the order of their first columns.
     let mut names: Vec<u32> = Vec::new();
     let mut place: FxHashMap<u32, usize> = FxHashMap::default();
     let slot = |name: &Option<u32>| {
@@ -161,7 +161,7 @@ pub fn read_table(from: impl Read, path: &Path, job: &Job<'_>) -> Result<Rows, I
             rows.symbols.push(Symbol { kernel_id: rows.symbols.len() as u64, formatted: name.clone(), mangled, ..Symbol::default() });
             u32::try_from(rows.symbols.len() - 1).unwrap_or(u32::MAX)
         });
-        // rocprof-compute numbers dispatches from 0, we from 1.
+        // rocprof-compute numbers dispatches from 0, warpscope from 1.
         let id = rows.dispatches.len() as u64 + 1;
         let start = number("Start_Timestamp").unwrap_or(0.0) as i64;
         rows.dispatches.push(Dispatch {

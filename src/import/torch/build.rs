@@ -1,4 +1,4 @@
-//! Merges the parts read by all threads into a profile, with launches in call order.
+//! Merges the parts read by all threads into a profile, with launches in the order of their calls.
 
 use super::event::EventKind;
 use super::metadata::Facts;
@@ -16,14 +16,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// All parts merged, with one numbering of names and configurations.
+/// All parts merged, with a single numbering of names and configurations.
 #[derive(Default)]
 struct Whole {
     names: Numbers<Arc<str>>,
     configs: Numbers<LaunchConfig>,
     on_gpu: Vec<OnGpu>,
     calls: Vec<Call>,
-    /// Ranges that launched kernels; used only without calls.
+    /// Ranges that launched kernels; used only if there are no calls.
     launch_ranges: Vec<Call>,
     places: Numbers<LaunchSite>,
     only_process: Option<u32>,
@@ -40,11 +40,11 @@ struct Launching {
     cost: i64,
     thread: (u32, u32),
     graph: bool,
-    /// True if calls of two threads have this correlation id, so that the match may be wrong.
+    /// True if calls of two threads share this correlation id, so that the match may be wrong.
     doubtful: bool,
 }
 
-/// Builds the profile. Without calls, the launch order is unknown.
+/// Builds the profile. The launch order is unknown if calls were not read.
 pub fn build_profile(mut parts: Vec<ShardEvents>, mut facts: Facts, with_calls: bool, mut profile: Profile) -> Profile {
     let mut whole = Whole { begin: find_begin(&parts), ..Whole::default() };
     profile.ranges = ranges::join_ranges(&mut parts, whole.begin);
@@ -83,11 +83,12 @@ pub fn build_profile(mut parts: Vec<ShardEvents>, mut facts: Facts, with_calls: 
     profile
 }
 
-/// Maximum time by which GPU work may precede the first host event, ns. Such work was launched before the trace began.
+/// Maximum time by which GPU work may precede the first host event, ns; such work was launched before the trace
+/// began.
 const BEFORE_NS: i64 = 60_000_000_000;
 
-/// Start of the first valid event, the origin of all times. Kernels without a valid time (0, or long before all other
-/// events) are ignored.
+/// Start of the first valid event, which becomes the origin of all times. Kernels without a valid time (0, or long
+/// before all other events) are ignored.
 pub fn find_begin(parts: &[ShardEvents]) -> i64 {
     let on_host = |p: &ShardEvents| {
         let calls = p.calls.iter().map(|c| c.start);
@@ -96,7 +97,7 @@ pub fn find_begin(parts: &[ShardEvents]) -> i64 {
     let host = parts.iter().filter_map(on_host).min();
     let on_gpu = || parts.iter().flat_map(|p| &p.on_gpu).map(|g| g.start);
     let mut least = host.map_or(1, |h| h.saturating_sub(BEFORE_NS));
-    // If most kernels are earlier, GPU and host have different clocks.
+    // If most kernels are earlier, the GPU and the host use different clocks.
     if on_gpu().filter(|&s| s < least).count() * 2 > on_gpu().count() {
         least = i64::MIN;
     }
@@ -104,7 +105,7 @@ pub fn find_begin(parts: &[ShardEvents]) -> i64 {
     [host, gpu].into_iter().flatten().min().unwrap_or_default()
 }
 
-/// Adds the used GPUs, or all visible GPUs if none was used.
+/// Adds the GPUs that were used, or all visible GPUs if none was.
 fn add_devices(on_gpu: &[OnGpu], facts: &Facts, profile: &mut Profile) {
     let known = &facts.devices;
     let mut used: Vec<u32> = on_gpu.iter().filter_map(|g| g.device).collect();
@@ -126,8 +127,8 @@ fn add_devices(on_gpu: &[OnGpu], facts: &Facts, profile: &mut Profile) {
     }
 }
 
-/// The calls with a correlation id; `graphs` tells the names that launch graphs. If a runtime call and its nested driver
-/// call share an id, the runtime call is used.
+/// Calls by correlation id; `graphs` is true for names of calls that launch graphs. If a runtime call and its nested
+/// driver call share an id, the runtime call is used.
 fn launching_by_id(calls: &[Call], graphs: &[bool]) -> FxHashMap<(u32, i64), Launching> {
     let mut wanted: FxHashMap<(u32, i64), Launching> = FxHashMap::default();
     for call in calls {
@@ -177,7 +178,7 @@ impl Whole {
         launching_by_id(&self.launch_ranges, &[])
     }
 
-    /// Process of GPU work without a call; known only if all calls are from one process.
+    /// Process to assign GPU work without a call to; known only if all calls are from one process.
     fn only_process(&self) -> Option<u32> {
         let first = self.calls.first()?.thread.0;
         self.calls.iter().all(|c| c.thread.0 == first).then_some(first)
@@ -195,15 +196,15 @@ impl Whole {
         })
     }
 
-    /// Builds the launches with the calls that started them, or, of a trace without calls, with the ranges in which they
-    /// were launched.
+    /// Builds the launches with the calls that started them or, for a trace without calls, with the ranges in which
+    /// they were launched.
     fn build_launches(&mut self, launching: &FxHashMap<(u32, i64), Launching>, by_range: bool, profile: &mut Profile) {
         let mut kernels: FxHashMap<u32, u32> = FxHashMap::default();
         let mut columns = LaunchColumns::default();
         let (mut config, mut place, mut node, mut nodes) = (Vec::new(), Vec::new(), Vec::new(), Numbers::default());
         let (mut since, mut cost) = (TimesBuilder::default(), TimesBuilder::default());
         let (mut missing, mut doubtful, mut unnumbered) = (0, 0, 0);
-        // If the trace has no graph node ids, number the nodes by their order on the device.
+        // If the trace has no graph node ids, number nodes by their order on the device.
         let mut in_graph: FxHashMap<(u32, i64), Vec<(i64, usize)>> = FxHashMap::default();
         // Renumber configurations by first launch, because their order so far depends on thread timing.
         let mut met = vec![u32::MAX; self.configs.list.len()];
@@ -242,7 +243,7 @@ impl Whole {
                 in_graph.entry(key).or_default().push((row.start, at));
             }
         }
-        // Above every node id in the trace, so that ids stay unique.
+        // Start above all node ids in the trace, so that ids stay unique.
         let first = rows.iter().filter_map(|g| g.node).max().map_or(0, |n| n.saturating_add(1));
         for list in in_graph.values_mut() {
             list.sort_unstable();
@@ -303,8 +304,8 @@ impl Whole {
         self.on_gpu = rows;
     }
 
-    /// Builds the totals of all calls, and rows for the timeline calls that launched no kernel. Returns the rows by
-    /// correlation id.
+    /// Builds the totals of all calls, and timeline rows for the calls that did not launch a kernel. Returns these
+    /// rows by correlation id.
     fn build_calls(&self, launching: &FxHashMap<(u32, i64), Launching>, profile: &mut Profile) -> FxHashMap<(u32, i64), u32> {
         let launched: FxHashSet<(u32, i64)> = self
             .on_gpu
@@ -355,8 +356,8 @@ impl Whole {
     }
 }
 
-/// Creates a kernel from its name in a trace: demangled in c++filt's spelling, never nvcc's, or a symbol that could not
-/// be demangled.
+/// Creates a kernel from its name in a trace, which is demangled in c++filt's spelling (never nvcc's), or a symbol
+/// that could not be demangled.
 fn kernel_of(name: &str) -> Kernel {
     if name.is_empty() {
         return Kernel::default();

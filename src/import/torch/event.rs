@@ -1,6 +1,7 @@
-//! Trace events: raw fields, and their interpretation.
+//! Trace events: raw fields and how to interpret them.
 //!
-//! Field types differ between versions (`pid` is a number or a string), so fields stay raw text and are parsed on use.
+//! Field types differ between versions (`pid` may be a number or a string), so fields are kept as raw text and parsed
+//! on use.
 
 use crate::import::{Parts, Wants};
 use crate::model::RangeOrigin;
@@ -9,10 +10,10 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Extracts some keys of an object; the last of duplicate keys wins.
+/// Extracts certain keys of an object; if a key is duplicated, the last one wins.
 struct Pick<const N: usize>([&'static str; N]);
 
-/// Raw value of each key; `None` if absent.
+/// Raw value of each key; `None` if the key is absent.
 pub type Picked<'a, const N: usize> = [Option<&'a RawValue>; N];
 
 /// Deserializes a key into its index in the list.
@@ -71,7 +72,7 @@ pub fn pick_keys<'a, const N: usize>(text: &'a str, keys: [&'static str; N]) -> 
     from.end().ok().map(|()| out)
 }
 
-/// Returns a string's contents, or a number's text.
+/// Returns the contents of a string, or the text of a number.
 pub fn unquote_text(raw: &RawValue) -> Cow<'_, str> {
     let text = raw.get();
     match text.strip_prefix('"').and_then(|t| t.strip_suffix('"')) {
@@ -79,13 +80,13 @@ pub fn unquote_text(raw: &RawValue) -> Cow<'_, str> {
         Some(inner) if !inner.contains('\\') => Cow::Borrowed(inner),
         Some(inner) => match serde_json::from_str(text) {
             Ok(unescaped) => Cow::Owned(unescaped),
-            // Unpaired surrogates cannot be decoded: keep the escaped text.
+            // Unpaired surrogates cannot be decoded, so keep the escaped text.
             Err(_) => Cow::Owned(inner.to_owned()),
         },
     }
 }
 
-/// Parses an integer, quoted or not. Numbers above `i64::MAX` are negative numbers that were written as unsigned.
+/// Parses an integer, with or without quotes. Numbers above `i64::MAX` are negative numbers written as unsigned.
 pub fn parse_integer(raw: &RawValue) -> Option<i64> {
     let text = unquote_text(raw);
     let text = text.trim();
@@ -99,13 +100,14 @@ pub fn parse_u32(raw: Option<&RawValue>) -> Option<u32> {
     raw.and_then(parse_integer).and_then(|n| u32::try_from(n).ok())
 }
 
-/// Limit of valid times, ns: about a century.
+/// Upper limit of valid times, ns: about a century.
 pub const MOST_NS: i64 = 3_200_000_000_000_000_000;
 
-/// Maximum duration, ns: eleven days is implausible on a GPU, and sums of thousands still fit into 64 bits.
+/// Maximum duration, ns: eleven days is implausible on a GPU, and sums of thousands of such durations still fit into
+/// 64 bits.
 pub const LONGEST_NS: i64 = 1_000_000_000_000_000;
 
-/// Parses µs into ns without rounding errors: an `f64` with the µs since 1970 cannot represent single ns.
+/// Parses µs into ns without rounding errors: an `f64` holding the µs since 1970 cannot represent single ns.
 pub fn parse_nanoseconds(text: &str) -> Option<i64> {
     let text = text.trim();
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |t| (-1, t));
@@ -119,7 +121,7 @@ pub fn parse_nanoseconds(text: &str) -> Option<i64> {
         for (place, digit) in [100, 10, 1].into_iter().zip(fraction.bytes()) {
             ns = ns.checked_add(place * i64::from(digit - b'0'))?;
         }
-        // Round by the fourth digit.
+        // Round based on the fourth digit.
         ns.checked_add(i64::from(fraction.as_bytes().get(3).is_some_and(|d| *d >= b'5')))?
     } else {
         let real: f64 = digits.parse().ok()?;
@@ -128,33 +130,33 @@ pub fn parse_nanoseconds(text: &str) -> Option<i64> {
     (ns.unsigned_abs() < MOST_NS.unsigned_abs()).then_some(sign * ns)
 }
 
-/// Position of an event in the trace: batch number and index within the batch.
+/// Position of an event in the trace: batch number, and index within the batch.
 pub type At = (u64, u32);
 
 /// Type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// Execution of a kernel on the GPU.
+    /// A kernel running on the GPU.
     Kernel,
-    /// Memcpy on the GPU.
+    /// A memcpy on the GPU.
     Copy,
-    /// Memset on the GPU.
+    /// A memset on the GPU.
     Set,
-    /// CUDA or HIP runtime or driver call.
+    /// A CUDA or HIP runtime or driver call.
     Call,
-    /// Operator, or range marked by the program, on the host.
+    /// An operator, or a range marked by the program, on the host.
     Range,
-    /// Python function.
+    /// A Python function.
     Python,
-    /// Allocation or free by PyTorch's allocators.
+    /// An allocation or free by one of PyTorch's allocators.
     Memory,
-    /// Wait of a stream, or of the host for a device.
+    /// A stream waiting, or the host waiting for a device.
     Wait,
-    /// Profiler overhead.
+    /// Overhead of the profiler.
     Overhead,
-    /// Name of a process.
+    /// The name of a process.
     Process,
-    /// Name of a thread.
+    /// The name of a thread.
     Thread,
 }
 
@@ -173,21 +175,21 @@ impl EventKind {
     }
 }
 
-/// An event used by the importer.
+/// An event that the importer uses.
 #[derive(Debug)]
 pub struct Event<'a> {
     pub kind: EventKind,
     pub name: Cow<'a, str>,
-    /// Start, ns on the trace's clock.
+    /// Start, in ns on the trace's clock.
     pub start: i64,
     /// Duration, ns.
     pub duration: i64,
-    /// Process, or the device for GPU work.
+    /// Process id; for GPU work, the device.
     pub pid: Option<i64>,
-    /// Thread, or the stream for GPU work.
+    /// Thread id; for GPU work, the stream.
     pub tid: Option<i64>,
     pub origin: RangeOrigin,
-    /// True for a runtime call of a vendor other than NVIDIA or AMD.
+    /// True for a runtime call of a vendor other than NVIDIA and AMD.
     pub other: bool,
     args: Option<&'a RawValue>,
 }
@@ -199,23 +201,23 @@ pub struct Args {
     pub device: Option<u32>,
     pub context: Option<u32>,
     pub stream: Option<u32>,
-    /// Correlation id shared by a launch and its call.
+    /// Correlation id that a launch shares with its call.
     pub correlation: Option<i64>,
     pub grid: Option<[u32; 3]>,
     pub block: Option<[u32; 3]>,
     /// Registers per thread.
     pub registers: Option<u32>,
-    /// Shared memory per block, static and dynamic together, bytes.
+    /// Static plus dynamic shared memory per block, bytes.
     pub shared: Option<u64>,
-    /// Bytes moved.
+    /// Number of bytes moved.
     pub bytes: Option<u64>,
     /// Graph node id.
     pub node: Option<u64>,
-    /// Rank, written by a tool that merged several traces.
+    /// Rank, as written by tools that merge several traces.
     pub rank: Option<u32>,
 }
 
-/// Returns true for the call category of another vendor's runtime, such as `xpu_runtime`, `mtia_runtime` or
+/// Returns true for the category of another vendor's runtime calls, such as `xpu_runtime`, `mtia_runtime` or
 /// `privateuse1_driver`.
 fn other_maker(category: &str) -> bool {
     let of = category.strip_suffix("_runtime").or_else(|| category.strip_suffix("_driver"));
@@ -236,7 +238,7 @@ fn kind_of(phase: &str, category: &str, name: &str) -> Option<EventKind> {
     if phase != "X" {
         return None;
     }
-    // Until 2022, categories were capitalised.
+    // Categories were capitalized until 2022.
     let is = |words: &[&str]| words.iter().any(|w| category.eq_ignore_ascii_case(w));
     if is(&["kernel"]) {
         Some(EventKind::Kernel)
@@ -259,7 +261,7 @@ fn kind_of(phase: &str, category: &str, name: &str) -> Option<EventKind> {
     }
 }
 
-/// Returns true for frequent but unrequested categories, recognised in the raw text to avoid parsing.
+/// Returns true for frequent categories that were not requested, recognized in the raw text to avoid parsing.
 fn of_no_use(text: &[u8], wants: Wants) -> bool {
     let head = &text[..text.len().min(160)];
     let Some(at) = memchr::memmem::find(head, b"\"cat\"") else { return false };
@@ -277,23 +279,23 @@ fn of_no_use(text: &[u8], wants: Wants) -> bool {
         || !with_calls(wants) && is(&calls)
 }
 
-/// Result of reading an event's text.
+/// Result of reading the text of an event.
 #[derive(Debug)]
 pub enum Read<'a> {
-    /// An event used by the importer.
+    /// An event that the importer uses.
     Event(Event<'a>),
-    /// An ignored event.
+    /// An event to ignore.
     Other,
     /// Invalid JSON.
     Broken,
 }
 
-/// Returns true if calls are read. The process and thread of a launch also come from its call.
+/// Returns true if calls must be read, which also supply the process and thread of a launch.
 pub fn with_calls(wants: Wants) -> bool {
     wants.parts.intersects(Parts::CALLS | Parts::DETAILS)
 }
 
-/// Reads an event; may skip unrequested events.
+/// Reads an event; may skip events that were not requested.
 pub fn read_event(text: &[u8], wants: Wants) -> Read<'_> {
     if of_no_use(text, wants) {
         return Read::Other;
@@ -368,17 +370,17 @@ impl Event<'_> {
         }
     }
 
-    /// Extracts some arguments as raw text.
+    /// Extracts certain arguments as raw text.
     pub fn pick_args<const N: usize>(&self, keys: [&'static str; N]) -> Picked<'_, N> {
         self.args.and_then(|raw| pick_keys(raw.get(), keys)).unwrap_or([None; N])
     }
 
-    /// Returns true if the raw text of the arguments contains `words`; cheaper than parsing.
+    /// Returns true if the raw text of the arguments contains `words`; this is cheaper than parsing.
     pub fn args_contain(&self, words: &[u8]) -> bool {
         self.args.is_some_and(|raw| memchr::memmem::find(raw.get().as_bytes(), words).is_some())
     }
 
-    /// Name assigned by a process or thread event.
+    /// Name that a process or thread event assigns.
     pub fn given_name(&self) -> Option<String> {
         let [name] = pick_keys(self.args?.get(), ["name"])?;
         name.map(|n| unquote_text(n).into_owned())

@@ -1,4 +1,5 @@
-//! Metadata of a trace: GPUs, versions, rank, profiler messages, and the settings of warpscope's own recipe.
+//! Metadata of a trace: GPUs, versions, rank, profiler messages, and the settings of warpscope's own recording
+//! script.
 
 use super::tokenizer::Fact;
 use crate::model::{Bytes, CaptureRange, Device, Note, NoteKind, Profile, Rank, Severity, Vendor};
@@ -8,14 +9,14 @@ use serde_json::Value;
 /// Metadata key written by the recipe's script.
 pub const OURS: &str = "warpscope";
 
-/// Settings of the recipe's script.
+/// Settings of the recording script.
 #[derive(Debug, Deserialize)]
 struct Ours {
-    /// The program and its arguments, without the script; empty for one of several ranks, which cannot run alone.
+    /// The program and its arguments, without the script; empty for one rank of several, which cannot be run alone.
     #[serde(default)]
     argv: Vec<String>,
     directory: Option<String>,
-    /// True if the trace began before the program could launch anything.
+    /// True if the trace began before the program was able to launch anything.
     #[serde(default)]
     whole: bool,
 }
@@ -26,13 +27,13 @@ pub struct Facts {
     pub devices: Vec<Device>,
     /// True for AMD GPUs, which ncu does not support.
     pub amd: bool,
-    /// True for a vendor other than NVIDIA or AMD.
+    /// True for a vendor other than NVIDIA and AMD.
     pub other: bool,
     /// True for a trace written by another tool.
     pub foreign: bool,
     rank: Option<(u64, Option<u64>)>,
     host: Option<String>,
-    /// Base of the event times, ns since 1970; without a base, event times are absolute.
+    /// Base that event times are relative to, ns since 1970; if there is none, event times are absolute.
     base: Option<i64>,
     versions: Vec<(&'static str, String)>,
     messages: Vec<(Severity, String)>,
@@ -47,7 +48,7 @@ const MOST_MESSAGES: usize = 8;
 const LONGEST_MESSAGE: usize = 400;
 
 impl Facts {
-    /// Parses the top-level values; ignores invalid ones.
+    /// Parses the top-level values, ignoring invalid ones.
     pub fn new(facts: &[Fact]) -> Self {
         let mut out = Self::default();
         for (key, text) in facts {
@@ -65,7 +66,7 @@ impl Facts {
                 "ERROR" => out.add_messages(Severity::Error, &value),
                 "WARNING" => out.add_messages(Severity::Warning, &value),
                 OURS => {
-                    // Kineto stores metadata as JSON; older versions, as a string that contains JSON.
+                    // Kineto stores metadata as JSON, or in older versions as a string that contains JSON.
                     out.ours = match value {
                         Value::String(inner) => serde_json::from_str(&inner).ok(),
                         other => serde_json::from_value(other).ok(),
@@ -107,7 +108,7 @@ impl Facts {
         }
     }
 
-    /// Formats the versions: `CUDA 13.0, …`.
+    /// Formats the versions as `CUDA 13.0, …`.
     pub fn version_line(&self) -> Option<String> {
         let words: Vec<String> = self.versions.iter().map(|(of, v)| format!("{of} {v}")).collect();
         (!words.is_empty()).then(|| words.join(", "))
@@ -155,7 +156,7 @@ impl Facts {
     }
 }
 
-/// Returns true for the name of a GPU or accelerator from a vendor other than NVIDIA or AMD.
+/// Returns true for the name of a GPU or accelerator from a vendor other than NVIDIA and AMD.
 pub fn is_other_vendor(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ["intel", "ascend", "apple", "moore threads", "iluvatar", "cambricon", "hygon", "metax", "gaudi"]
@@ -168,7 +169,7 @@ fn parse_device(value: &Value) -> Device {
     let bytes = |key: &str| value.get(key).and_then(Value::as_u64).map(Bytes);
     let name = value.get("name").and_then(Value::as_str).filter(|n| !n.is_empty()).map(str::to_owned);
     let warp = number("warpSize");
-    // Exclude AMD: its wavefronts have 64 lanes, and version 9.4 means gfx94x instead of a compute capability.
+    // Exclude AMD: its wavefronts have 64 lanes, and version 9.4 means gfx94x rather than a compute capability.
     let nvidia = warp == Some(32) && name.as_deref().is_none_or(|n| !n.contains("AMD"));
     Device {
         id: number("id").unwrap_or_default(),
@@ -188,8 +189,8 @@ fn parse_device(value: &Value) -> Device {
     }
 }
 
-/// Maximum resident blocks per SM, which traces do not contain. Source: CUDA C++ Programming Guide, Technical
-/// Specifications per Compute Capability.
+/// Maximum number of resident blocks per SM, which traces do not contain. Source: CUDA C++ Programming Guide,
+/// Technical Specifications per Compute Capability.
 fn most_blocks(capability: (u32, u32)) -> Option<u32> {
     match capability {
         (6, _) | (7, 0 | 2) | (8..=10, 0) => Some(32),

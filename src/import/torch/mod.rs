@@ -1,4 +1,5 @@
-//! PyTorch traces: Chrome trace JSON of torch.profiler (kineto) since 2022, including malformed and truncated files.
+//! PyTorch traces: Chrome trace JSON from torch.profiler (kineto) since 2022, including malformed and truncated
+//! files.
 
 pub(super) mod build;
 pub(super) mod event;
@@ -19,7 +20,7 @@ use shard::ShardEvents;
 use std::io::Read;
 use tokenizer::{Batch, Splitter};
 
-/// Top-level keys that only PyTorch writes.
+/// Top-level keys written only by PyTorch.
 const PYTORCH: [&str; 3] = ["schemaVersion", "deviceProperties", "distributedInfo"];
 
 pub struct TorchTrace;
@@ -40,7 +41,7 @@ impl Importer for TorchTrace {
     fn knows(&self, input: &Input) -> bool {
         let head = input.head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&input.head);
         let has = |word: &[u8]| memchr::memmem::find(head, word).is_some();
-        // JSON of other tools.
+        // JSON from other tools.
         if has(b"rocprofiler-sdk-tool") {
             return false;
         }
@@ -81,7 +82,8 @@ impl Importer for TorchTrace {
         let (mended, broken) = parts.iter().fold((0, 0), |(m, b), p| (m + p.mended, b + p.broken));
         note_damage(&mut profile, splitter.cut, mended, broken);
         let profile = build::build_profile(parts, facts, event::with_calls(job.wants), profile);
-        // A trace without kernels, or with kernels that name no GPU, may be from another tool: then classify by tracks.
+        // A trace without kernels, or whose kernels do not name a GPU, may be from another tool: classify it by its
+        // tracks. Our own exports are marked.
         // Our own exports are marked.
         let nothing = profile.launches.is_empty() && profile.memops.is_empty();
         let ours = |(key, text): &(String, Vec<u8>)| key == "otherData" && memchr::memmem::find(text, b"warpscope").is_some();

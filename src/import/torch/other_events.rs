@@ -1,4 +1,4 @@
-//! Other events of a trace: allocations, waits, collectives, thread names and profiler overhead.
+//! Other trace events: allocations, waits, collectives, thread names and profiler overhead.
 
 use super::event::{At, Event, EventKind, parse_integer, parse_u32, unquote_text};
 use crate::model::api_call::NONE;
@@ -10,14 +10,14 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A stream of a device, by the ids in the trace.
+/// A stream on a device, by the ids in the trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Queue {
     pub device: Option<u32>,
     pub stream: Option<u32>,
 }
 
-/// Bytes allocated and bytes reserved by an allocator.
+/// Bytes allocated and reserved by an allocator.
 type Totals = Option<(u64, u64)>;
 
 #[derive(Debug)]
@@ -31,19 +31,19 @@ struct Wait {
     event: u32,
 }
 
-/// Rows in arbitrary order; `At` is the position in the trace.
+/// Rows in arbitrary order; `At` is their position in the trace.
 #[derive(Debug, Default)]
 pub struct OtherEvents {
-    /// Allocations and frees with the allocator's totals; the device field contains the ordinal.
+    /// Allocations and frees, with the allocator's totals; the device field holds the ordinal.
     memory: Vec<(At, MemoryEvent, Totals)>,
     waits: Vec<Wait>,
-    /// Collectives with the stream of their kernel.
+    /// Collectives, each with the stream of its kernel.
     collectives: Vec<(At, Collective, Queue)>,
     overhead: Vec<(At, Overhead, (u32, u32))>,
     threads: Vec<(u32, u32, Arc<str>)>,
 }
 
-/// Host in PyTorch's `DeviceType`.
+/// The host in PyTorch's `DeviceType`.
 const CPU: u32 = 0;
 
 fn raw_text(raw: Option<&RawValue>) -> Arc<str> {
@@ -55,7 +55,7 @@ fn parse_u64(raw: Option<&RawValue>) -> Option<u64> {
 }
 
 impl OtherEvents {
-    /// Adds an event other than a kernel, memcpy, memset, call or range.
+    /// Adds an event that is not a kernel, memcpy, memset, call or range.
     pub fn add_event(&mut self, at: At, event: &Event<'_>, thread: (u32, u32)) {
         match event.kind {
             EventKind::Memory => self.add_allocation(at, event, thread),
@@ -77,7 +77,7 @@ impl OtherEvents {
             time: event.start,
             address: address.and_then(parse_integer).unwrap_or_default().cast_unsigned(),
             bytes: bytes.and_then(parse_integer).unwrap_or_default(),
-            // The ordinal is replaced once devices are known.
+            // The ordinal is replaced once the devices are known.
             device: parse_u32(device).filter(|_| !host),
             pid,
             tid,
@@ -98,7 +98,7 @@ impl OtherEvents {
             n if n.contains("context") || n.contains("device") => WaitKind::Context,
             _ => WaitKind::Other,
         };
-        // kineto writes -1 for a missing stream.
+        // kineto writes -1 if there is no stream.
         self.waits.push(Wait {
             at,
             start: event.start,
@@ -110,7 +110,7 @@ impl OtherEvents {
         });
     }
 
-    /// Adds the collective described by a kernel event, if any.
+    /// Adds the collective that a kernel event describes, if any.
     pub fn add_collective(&mut self, at: At, event: &Event<'_>) {
         if !event.args_contain(b"\"Collective name\"") {
             return;
@@ -155,7 +155,7 @@ impl OtherEvents {
         self.collectives.push((at, collective, Queue { device: parse_u32(device), stream: parse_u32(stream) }));
     }
 
-    /// Appends the rows of another thread.
+    /// Appends the rows read by another thread.
     pub fn append_rows(&mut self, other: Self) {
         self.memory.extend(other.memory);
         self.waits.extend(other.waits);
@@ -176,7 +176,7 @@ impl OtherEvents {
             profile.memory.events.push(MemoryEvent { time: row.time - begin, device, ..row });
         }
         self.waits.sort_by_key(|w| (w.start, w.at));
-        // A wait belongs to a stream, regardless of the launching thread.
+        // A wait belongs to a stream, no matter which thread launched work on it.
         let mut queues: FxHashMap<Queue, u32> = FxHashMap::default();
         for wait in self.waits {
             let place = *queues.entry(wait.queue).or_insert_with(|| {
@@ -193,7 +193,7 @@ impl OtherEvents {
             profile.waits.event.push(wait.event);
         }
         self.collectives.sort_by_key(|(at, c, _)| (c.start, *at));
-        // Launches are already in call order, so find the launch of a collective by its start and stream.
+        // Launches are already in call order, so find a collective's launch by start and stream.
         let mut rows: FxHashMap<(i64, Queue), u32> = FxHashMap::default();
         let starts: FxHashSet<i64> = self.collectives.iter().map(|(_, c, _)| c.start - begin).collect();
         if !starts.is_empty() {
@@ -214,7 +214,7 @@ impl OtherEvents {
         }
         let mut threads = crate::model::Threads::default();
         let worked: FxHashSet<(u32, u32)> = profile.calls.threads.iter().chain(&profile.ranges.threads).copied().collect();
-        // Kineto also names GPU streams as threads.
+        // Kineto also gives GPU streams thread names.
         self.threads.sort();
         for (pid, tid, name) in self.threads.into_iter().filter(|t| worked.contains(&(t.0, t.1))) {
             threads.set_name(pid, tid, name);

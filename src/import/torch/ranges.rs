@@ -6,7 +6,7 @@ use crate::model::{Range, RangeKind, Ranges};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Merges all ranges in trace order; times become relative to `begin`.
+/// Merges all ranges in trace order, with times relative to `begin`.
 pub fn join_ranges(parts: &mut [ShardEvents], begin: i64) -> Ranges {
     let mut spans = Vec::with_capacity(parts.iter().map(|p| p.spans.len()).sum());
     let (mut names, mut texts): (Numbers<Arc<str>>, Numbers<Arc<str>>) = (Numbers::default(), Numbers::default());

@@ -1,9 +1,9 @@
-//! Repairs malformed JSON of older kineto versions and of scripts that rewrite traces: `nan` and `inf`, unescaped
-//! quotes and control characters in names, invalid UTF-8, superfluous commas.
+//! Repairs malformed JSON written by older kineto versions and by scripts that rewrite traces: `nan` and `inf`,
+//! unescaped quotes and control characters in names, invalid UTF-8, extra commas.
 
 use std::fmt::Write;
 
-/// Returns the text with these errors repaired; other errors remain.
+/// Repairs these errors in a text; other errors remain.
 pub fn repair_json(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let mut out = String::with_capacity(text.len() + 16);
@@ -28,7 +28,7 @@ pub fn repair_json(text: &[u8]) -> String {
     out
 }
 
-/// Writes the string whose contents begin at `text`, and returns the text after the string.
+/// Writes the string whose contents start at the beginning of `text`, and returns the text after it.
 fn repair_string<'t>(text: &'t str, out: &mut String) -> &'t str {
     out.push('"');
     let mut rest = text;
@@ -49,7 +49,7 @@ fn repair_string<'t>(text: &'t str, out: &mut String) -> &'t str {
                 }
             },
             c if c.is_control() => {
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = write!(out, "\\u{:04x}", u32::from(c));
             }
             c => out.push(c),
@@ -60,7 +60,7 @@ fn repair_string<'t>(text: &'t str, out: &mut String) -> &'t str {
     rest
 }
 
-/// Length of an escape sequence after its backslash; 0 if invalid.
+/// Length of an escape sequence, not counting its backslash; 0 if invalid.
 fn escape_length(after: &str) -> usize {
     match after.as_bytes() {
         [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 1,

@@ -1,4 +1,4 @@
-//! Events read by one thread; names are numbered per part until all parts are merged.
+//! Events read by one thread; names are numbered separately in each shard until all shards are merged.
 
 use super::event::{self, Args, At, Event, EventKind, Read};
 use super::other_events::OtherEvents;
@@ -18,11 +18,11 @@ pub struct OnGpu {
     pub kind: EventKind,
     /// Id of the name, local to this shard.
     pub name: u32,
-    /// Start, ns on the trace's clock.
+    /// Start, in ns on the trace's clock.
     pub start: i64,
     /// Duration, ns.
     pub duration: i64,
-    /// Configuration, an id in this part's numbering.
+    /// Id of the configuration, local to this shard.
     pub config: u32,
     /// Device ordinal.
     pub device: Option<u32>,
@@ -30,7 +30,7 @@ pub struct OnGpu {
     pub stream: Option<u32>,
     /// Rank and correlation id.
     pub correlation: Option<(u32, i64)>,
-    /// Bytes moved.
+    /// Number of bytes moved.
     pub bytes: Option<u64>,
     /// Graph node id.
     pub node: Option<u64>,
@@ -40,9 +40,9 @@ pub struct OnGpu {
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     pub at: At,
-    /// Name, an id in this part's numbering.
+    /// Id of the name, local to this shard.
     pub name: u32,
-    /// Start, ns on the trace's clock.
+    /// Start, in ns on the trace's clock.
     pub start: i64,
     /// Duration, ns.
     pub duration: i64,
@@ -55,19 +55,19 @@ pub struct Call {
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     pub at: At,
-    /// Name, an id in this part's numbering.
+    /// Id of the name, local to this shard.
     pub name: u32,
-    /// Start, ns on the trace's clock.
+    /// Start, in ns on the trace's clock.
     pub start: i64,
     /// Duration, ns.
     pub duration: i64,
     pub thread: (u32, u32),
     pub origin: RangeOrigin,
-    /// Operator attributes; `shapes` is a name id in this part's numbering.
+    /// Operator attributes; `shapes` is a name id local to this shard.
     pub operator: Option<Operator>,
 }
 
-/// Assigns ids to distinct values, in order of appearance.
+/// Assigns ids to distinct values, in the order in which they first appear.
 #[derive(Debug)]
 pub struct Numbers<T> {
     ids: FxHashMap<T, u32>,
@@ -81,7 +81,7 @@ impl<T> Default for Numbers<T> {
 }
 
 impl<T: Clone + Eq + std::hash::Hash> Numbers<T> {
-    /// Returns the id of a value, adding the value if needed.
+    /// Returns the id of a value, adding it if needed.
     pub fn value_id(&mut self, value: &T) -> u32 {
         if let Some(&id) = self.ids.get(value) {
             return id;
@@ -113,26 +113,26 @@ pub struct ShardEvents {
     pub names: Numbers<Arc<str>>,
     /// Distinct configurations.
     pub configs: Numbers<LaunchConfig>,
-    /// Work on GPUs.
+    /// Work on the GPUs.
     pub on_gpu: Vec<OnGpu>,
     pub calls: Vec<Call>,
     /// Ranges that launched kernels, in traces without calls.
     pub launch_ranges: Vec<Call>,
     pub spans: Vec<Span>,
     pub processes: Vec<(u32, String)>,
-    /// True if some calls are of a vendor other than NVIDIA or AMD.
+    /// True if some calls are from a vendor other than NVIDIA and AMD.
     pub other: bool,
-    /// Other requested events.
+    /// Other events that were requested.
     pub aside: OtherEvents,
-    /// True if some GPU work has a device or stream, as in PyTorch's own traces.
+    /// True if some GPU work specifies a device or stream, as in PyTorch's own traces.
     pub placed: bool,
-    /// Number of events with repaired JSON.
+    /// Number of events whose JSON was repaired.
     pub mended: u64,
-    /// Number of unreadable events.
+    /// Number of events that could not be read.
     pub broken: u64,
 }
 
-/// Truncates thread and process ids of more than 32 bits, which some systems use. The ids only need to be distinct.
+/// Truncates thread and process ids that exceed 32 bits, which some systems use. Ids only need to be distinct.
 fn truncate_id(value: Option<i64>) -> u32 {
     value.unwrap_or_default() as u32
 }
@@ -141,7 +141,7 @@ impl ShardEvents {
     /// Reads the events of a batch.
     pub fn read_batch(&mut self, batch: &Batch, wants: Wants, pace: &Pace) {
         for (number, &(from, to)) in (0..).zip(&batch.events) {
-            // The caller fails a cancelled job.
+            // The caller reports the cancellation.
             if !pace.count_steps(to.saturating_sub(from) + 1) {
                 return;
             }
@@ -219,7 +219,8 @@ impl ShardEvents {
     fn read_operator(&mut self, event: &Event<'_>) -> Operator {
         let [external, sequence, dims, types, values] =
             event.pick_args(["External id", "Sequence number", "Input Dims", "Input type", "Concrete Inputs"]);
-        // Stride and padding are among the values. For other operators, values would only add distinct texts.
+        // Only convolutions need values, which include stride and padding; otherwise, they would merely add distinct
+        // strings.
         let values = nonempty_list(values).filter(|_| event.name.starts_with("aten::convolution"));
         let shapes = match (nonempty_list(dims), nonempty_list(types), values) {
             (None, None, _) => NONE,
@@ -230,7 +231,7 @@ impl ShardEvents {
     }
 }
 
-/// Raw text of a non-empty list.
+/// Raw text of a list, if it is not empty.
 fn nonempty_list(raw: Option<&RawValue>) -> Option<&str> {
     raw.map(|r| r.get().trim()).filter(|t| !t.is_empty() && *t != "[]")
 }
@@ -240,7 +241,7 @@ fn launch_config(args: &Args) -> LaunchConfig {
         grid: args.grid,
         block: args.block,
         registers: args.registers,
-        // The trace has only the sum of static and dynamic shared memory; [`super::build`] adds a note about it.
+        // The trace only has the sum of static and dynamic shared memory; [`super::build`] adds a note about this.
         dynamic_shared: args.shared.map(Bytes),
         ..LaunchConfig::default()
     }

@@ -1,31 +1,31 @@
-//! Splits a trace into events and other top-level values, examining only brackets and strings.
+//! Splits a trace into events and other top-level values, looking only at brackets and strings.
 //!
-//! Traces have gigabytes and are not always valid JSON (quotes and line ends in names, `nan`, a missing end), so the
-//! splitter only finds the ends of values. A quote ends a string only if the text after it can follow a string, because
-//! kineto does not escape quotes in Python names.
+//! Traces may be gigabytes in size and are not always valid JSON (quotes and line breaks in names, `nan`, a missing
+//! end), so the splitter does no more than find the ends of values. A quote ends a string only if the text that
+//! follows it may come after a string, because kineto does not escape quotes in Python names.
 
 use std::io::{Error, ErrorKind, Read};
 
-/// Default number of bytes per read.
+/// Default number of bytes to read at a time.
 const READ: usize = 1 << 18;
-/// Bytes of events per batch.
+/// Size of the events in a batch, bytes.
 const BATCH: usize = 1 << 20;
-/// Maximum size of an event or value, bytes. A larger size means that an end was missed.
+/// Maximum size of an event or value, bytes; anything larger means that an end was missed.
 const LARGEST: usize = 64 << 20;
-/// Maximum size of a top-level value kept as metadata, bytes.
+/// Maximum size of a top-level value that is kept as metadata, bytes.
 const LARGEST_FACT: usize = 4 << 20;
 
 /// Consecutive events.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// Sequence number in the trace; batches are emitted in this order.
+    /// Sequence number within the trace; batches are emitted in this order.
     pub number: u64,
     pub text: Vec<u8>,
-    /// Start and end of each event in the text.
+    /// Start and end of each event within the text.
     pub events: Vec<(usize, usize)>,
 }
 
-/// Key and raw value of a top-level entry other than the events.
+/// Key and raw value of a top-level entry other than the list of events.
 pub type Fact = (String, Vec<u8>);
 
 /// Position of the splitter in the trace's structure.
@@ -34,7 +34,7 @@ enum State {
     Begin,
     /// Between the keys of the outermost object.
     Keys,
-    /// In the list of events; true if this list is the outermost value.
+    /// In the list of events; true if the list is the outermost value.
     Events(bool),
     End,
 }
@@ -42,22 +42,22 @@ enum State {
 /// Splits the text of a reader.
 pub struct Splitter<R> {
     reader: R,
-    /// Bytes per read.
+    /// Number of bytes to read at a time.
     chunk: usize,
     text: Vec<u8>,
     at: usize,
     ended: bool,
     state: State,
     number: u64,
-    /// Bytes of the current value that were discarded.
+    /// Number of bytes of the current value that were discarded.
     dropped: usize,
-    /// Top-level entries other than the events.
+    /// Top-level entries other than the list of events.
     pub facts: Vec<Fact>,
-    /// True once a list of events was found.
+    /// True once a list of events has been found.
     pub seen_events: bool,
-    /// True if the text is truncated within an event or value.
+    /// True if the text ends within an event or value.
     pub cut: bool,
-    /// Bytes read.
+    /// Number of bytes read.
     pub read: u64,
 }
 
@@ -89,7 +89,7 @@ impl<R: Read> Splitter<R> {
         let got = (&mut self.reader).take(self.chunk as u64).read_to_end(&mut self.text);
         let got = match got {
             Ok(n) => n,
-            // Keep the contents of a truncated compressed file up to its end.
+            // If a compressed file is truncated, keep its contents up to that point.
             Err(e) if e.kind() == ErrorKind::UnexpectedEof => {
                 self.cut = true;
                 self.ended = true;
@@ -111,11 +111,11 @@ impl<R: Read> Splitter<R> {
         Ok(Some(self.text[at]))
     }
 
-    /// Skips blanks, commas and colons, and returns the next byte.
+    /// Skips whitespace, commas and colons, and returns the next byte.
     fn next(&mut self) -> std::io::Result<Option<u8>> {
         let from = self.at;
         loop {
-            // Discard long runs of blanks.
+            // Discard long runs of whitespace.
             if self.at - from > READ {
                 self.text.drain(from..self.at);
                 self.at = from;
@@ -127,7 +127,7 @@ impl<R: Read> Splitter<R> {
         }
     }
 
-    /// Returns the position after the string that begins at `from`.
+    /// Returns the position just after the string that starts at `from`.
     fn string_end(&mut self, from: usize) -> std::io::Result<Option<usize>> {
         let mut at = from + 1;
         loop {
@@ -155,19 +155,19 @@ impl<R: Read> Splitter<R> {
         }
     }
 
-    /// Returns the position after the value that begins at the current position; `None` if the text ends first.
+    /// Returns the position just after the value at the current position; `None` if the text ends first.
     fn value_end(&mut self) -> std::io::Result<Option<usize>> {
         let (from, mut at, mut depth) = (self.at, self.at, 0_usize);
         loop {
             if at >= self.text.len() {
-                // Too large for metadata: only find the end, without keeping the text.
+                // Too large for metadata: find the end, without keeping the text.
                 if self.state == State::Keys && at - from > LARGEST_FACT {
                     self.dropped += at - from;
                     self.text.drain(from..at);
                     at = from;
                 }
                 if at - from > LARGEST || !self.fill_buffer()? {
-                    // A number may end with the text.
+                    // A number may be the last thing in the text.
                     return Ok((depth == 0 && at > from && at - from <= LARGEST).then_some(at));
                 }
                 continue;
@@ -195,7 +195,7 @@ impl<R: Read> Splitter<R> {
         }
     }
 
-    /// Returns the next events, or `None` after the last. Top-level entries read so far are in [`Self::facts`].
+    /// Returns the next events, or `None` at the end. Top-level entries read so far are in [`Self::facts`].
     pub fn next_batch(&mut self) -> std::io::Result<Option<Batch>> {
         let mut events = Vec::new();
         loop {
@@ -203,7 +203,7 @@ impl<R: Read> Splitter<R> {
             match (self.state, next) {
                 (State::End, _) => break,
                 (_, None) => {
-                    // In Chrome's trace format, a bare list may lack its closing bracket.
+                    // In Chrome's trace format, the closing bracket of a bare list is optional.
                     self.cut |= self.state != State::Events(true);
                     self.state = State::End;
                 }
@@ -228,7 +228,7 @@ impl<R: Read> Splitter<R> {
                 (State::Events(_), Some(_)) => {
                     let from = self.at;
                     match self.value_end()? {
-                        // Skip a stray bracket.
+                        // Skip stray brackets.
                         Some(end) if end == from => self.at += 1,
                         Some(end) => {
                             events.push((from, end));
@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     fn cut(text: &str) -> (Vec<String>, Vec<String>, bool) {
-        // One byte per read, so that every value is split across reads.
+        // Read one byte at a time, so that every value is split across reads.
         let mut splitter = Splitter { chunk: 1, ..Splitter::new(text.as_bytes()) };
         let mut events = Vec::new();
         while let Some(batch) = splitter.next_batch().unwrap() {

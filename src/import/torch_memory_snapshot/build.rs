@@ -1,4 +1,4 @@
-//! Conversion of a parsed snapshot to a profile.
+//! Converts a parsed snapshot to a profile.
 
 use super::parts::{BLOCK, EVENT, Parts, RawBlock, UNTIMED, pool_of};
 use super::sizes::{self, HistoryEntry, What};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Builds the profile; `None` if the pickle is not a snapshot.
 pub fn build_profile(pickle: Pickle, whole: Value, parts: Parts, mut profile: Profile) -> Option<Profile> {
     let traces = pickle.get(whole, "device_traces").and_then(|t| pickle.items(t));
-    // `torch.cuda.memory_snapshot()` returns only the segments.
+    // `torch.cuda.memory_snapshot()` returns nothing but the segments.
     let segments = pickle.get(whole, "segments").and_then(|s| pickle.items(s)).or_else(|| pickle.items(whole));
     if traces.is_none() && segments.is_none() {
         return None;
@@ -32,14 +32,14 @@ pub fn build_profile(pickle: Pickle, whole: Value, parts: Parts, mut profile: Pr
     if !segments.is_empty() && state.segments.is_empty() && traces.is_empty() {
         return None;
     }
-    // Parse actions once per distinct text: there are few texts, but many events.
+    // Parse actions once per distinct string: there are few of these, but many events.
     let actions: Vec<Option<What>> = pickle.texts.iter().map(|t| parse_action(t)).collect();
     let mut rows: Vec<HistoryEntry> = Vec::new();
     for (ordinal, entries) in traces.into_iter().filter(|t| !t.1.is_empty()) {
         if !pickle.pace.count_steps(entries.len()) {
             return None;
         }
-        // Reject lists shared by many devices, which would multiply the number of rows.
+        // Reject lists that many devices share, which would multiply the number of rows.
         if rows.len() + entries.len() > parts.events.len() {
             continue;
         }
@@ -47,7 +47,7 @@ pub fn build_profile(pickle: Pickle, whole: Value, parts: Parts, mut profile: Pr
         let mut last = 0_i64;
         rows.reserve(entries.len());
         for (index, event) in entries.iter().filter_map(|e| entry(e).zip(pickle.taken_as(*e))).map(|(event, taken)| (taken.1, event)) {
-            // Without times, number the events in order.
+            // If there are no times, number the events in order.
             last = if event.time == UNTIMED { last.saturating_add(1) } else { event.time.saturating_sub(begin).saturating_mul(1_000) };
             rows.extend(actions.get(event.action as usize).copied().flatten().map(|what| HistoryEntry {
                 time: last,
@@ -57,7 +57,7 @@ pub fn build_profile(pickle: Pickle, whole: Value, parts: Parts, mut profile: Pr
             }));
         }
     }
-    // Free the pickle's memory before allocating as much again.
+    // Free the memory used by the pickle before allocating as much again.
     drop(pickle);
     if !rows.is_sorted_by_key(|r| r.time) {
         rows.sort_by_key(|r| r.time);
@@ -117,14 +117,15 @@ pub fn build_profile(pickle: Pickle, whole: Value, parts: Parts, mut profile: Pr
     Some(profile)
 }
 
-/// Returns the distinct lists within a list, with their positions. A pickle may refer to the same list repeatedly.
+/// Returns the distinct lists within a list, with their positions. A pickle may refer to the same list more than
+/// once.
 fn own_lists<'p>(pickle: &'p Pickle, lists: &[Value]) -> Vec<(u32, &'p [Value])> {
     let mut seen: FxHashSet<u32> = FxHashSet::default();
     let mut own = |list: &Value| matches!(list, Value::List(at) if seen.insert(*at));
     (0..).zip(lists).filter(|(_, list)| own(list)).filter_map(|(at, list)| Some((at, pickle.items(*list)?))).collect()
 }
 
-/// Maximum number of devices of a process, above any real machine.
+/// Maximum number of devices in a process, which exceeds that of any real machine.
 const DEVICES: usize = 256;
 
 #[derive(Default)]
@@ -136,7 +137,7 @@ struct Devices {
 }
 
 impl Devices {
-    /// Returns the index of a device, adding the device if needed; `None` beyond the maximum.
+    /// Returns the index of a device, adding it if needed; `None` if there are too many.
     fn device_index(&mut self, ordinal: u32) -> Option<u32> {
         if let Some(&known) = self.known.get(&ordinal) {
             return Some(known);
@@ -152,7 +153,7 @@ impl Devices {
     }
 }
 
-/// Parses an action of a trace entry (`TraceEntry::Action` in `c10/cuda/CUDACachingAllocator.h`); `None` for actions
+/// Parses the action of a trace entry (`TraceEntry::Action` in `c10/cuda/CUDACachingAllocator.h`); `None` for actions
 /// that do not change memory.
 fn parse_action(text: &str) -> Option<What> {
     let change = |level, more| Some(What::Change(level, more));
@@ -176,7 +177,7 @@ fn memory_state(pickle: &Pickle, whole: Value, segments: &[Value], raw: &[RawBlo
         }
         let get = |key| pickle.get(segment, key);
         let (Some(size), Some(blocks)) = (to_natural(get("total_size")), get("blocks").and_then(|b| pickle.items(b))) else { continue };
-        // Skip lists shared by many segments, which would multiply the number of blocks.
+        // Skip lists that many segments share, which would multiply the number of blocks.
         let shared = matches!(get("blocks"), Some(Value::List(at)) if !blocks.is_empty() && !seen.insert(at));
         if shared || !pickle.pace.count_steps(blocks.len()) || out.blocks.len() + blocks.len() > raw.len() {
             continue;
@@ -213,7 +214,7 @@ fn memory_state(pickle: &Pickle, whole: Value, segments: &[Value], raw: &[RawBlo
     out
 }
 
-/// Returns the segments that were returned to the driver, with stream and pool from the history.
+/// Returns the segments that were returned to the driver, with the stream and pool taken from the history.
 fn former_segments(rows: &[HistoryEntry], parts: &Parts, state: &MemoryState) -> Vec<Segment> {
     let there: FxHashSet<(Option<u32>, u64)> = state.segments.iter().map(|s| (s.device, s.address)).collect();
     let mut seen: FxHashSet<(Option<u32>, u64, u64)> = FxHashSet::default();
@@ -239,7 +240,7 @@ fn former_segments(rows: &[HistoryEntry], parts: &Parts, state: &MemoryState) ->
     out
 }
 
-/// Reads the allocator settings that differ from the defaults.
+/// Reads those allocator settings that differ from the defaults.
 fn changed_settings(pickle: &Pickle, whole: Value) -> Vec<(Arc<str>, Arc<str>)> {
     let Some(all) = pickle.get(whole, "allocator_settings") else { return Vec::new() };
     let mut out = Vec::new();
@@ -248,7 +249,7 @@ fn changed_settings(pickle: &Pickle, whole: Value) -> Vec<(Arc<str>, Arc<str>)> 
         let value: Option<Arc<str>> = match value {
             Value::Text(_) => pickle.text(value).filter(|t| !t.is_empty()).cloned(),
             Value::Bool(true) => Some(Arc::from("True")),
-            // The default thread count is one.
+            // The default number of threads is one.
             Value::Integer(n) if n > 1 => Some(Arc::from(n.to_string())),
             Value::Real(x) if x > 0.0 => Some(Arc::from(x.to_string())),
             _ => None,
@@ -258,7 +259,7 @@ fn changed_settings(pickle: &Pickle, whole: Value) -> Vec<(Arc<str>, Arc<str>)> 
     out
 }
 
-/// Reads the ranges marked by the program: start, end and name; times in µs.
+/// Reads the ranges marked by the program as start, end and name; times are in µs.
 fn read_annotations(pickle: &Pickle, whole: Value) -> Vec<(i64, Option<i64>, Arc<str>)> {
     let mut out: Vec<(i64, Option<i64>, Arc<str>)> = Vec::new();
     // Open ranges by name.
@@ -277,7 +278,7 @@ fn read_annotations(pickle: &Pickle, whole: Value) -> Vec<(i64, Option<i64>, Arc
             out[at].1 = Some(time);
         }
     }
-    // The snapshot repeats all annotations for every device.
+    // The snapshot repeats all annotations for each device.
     out.sort();
     out.dedup();
     out

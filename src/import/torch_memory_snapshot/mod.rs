@@ -17,7 +17,7 @@ use stream::Refusal;
 
 pub struct TorchSnapshot;
 
-/// Returns true for the first bytes of a pickle with protocol 2 to 5.
+/// Returns true for the first bytes of a pickle that uses protocol 2 to 5.
 pub fn is_pickle(head: &[u8]) -> bool {
     matches!(head, [0x80, 2..=5, ..])
 }

@@ -1,4 +1,4 @@
-//! Small dictionaries of a snapshot (frames, blocks and events), extracted during reading.
+//! Small dictionaries of a snapshot (frames, blocks and events), extracted while reading.
 
 use super::pickle::Take;
 use super::value::{Pickle, Value, to_natural};
@@ -12,7 +12,7 @@ pub const FRAME: u8 = 0;
 pub const EVENT: u8 = 1;
 pub const BLOCK: u8 = 2;
 
-/// Recognised keys, in the order of the values of [`Fields`].
+/// Recognized keys, in the order of the values of [`Fields`].
 const KEYS: [&str; 16] = [
     "action",
     "addr",
@@ -32,17 +32,17 @@ const KEYS: [&str; 16] = [
     "pool_id",
 ];
 
-/// Marks an event without a time.
+/// Stands for a missing event time.
 pub const UNTIMED: i64 = i64::MIN;
 
 /// An event, as stored in the snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct RawEvent {
-    /// Index into the pickle's texts.
+    /// Index into the pickle's strings.
     pub action: u32,
-    /// Address; for a failed allocation, the free bytes of the device.
+    /// Address; for a failed allocation, the number of free bytes on the device.
     pub address: u64,
-    /// Bytes.
+    /// In bytes.
     pub size: u64,
     /// Microseconds since 1970; [`UNTIMED`] before `PyTorch` 2.1.
     pub time: i64,
@@ -51,28 +51,28 @@ pub struct RawEvent {
     pub owner: u32,
 }
 
-/// Stream and pool of memory, if known.
+/// Stream and pool that memory belongs to, if known.
 pub type Owner = (Option<u64>, Option<(u64, u64)>);
 
 /// A block, as stored in the snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct RawBlock {
     pub address: Option<u64>,
-    /// Bytes.
+    /// In bytes.
     pub size: u64,
     pub requested: Option<u64>,
-    /// Index into the pickle's texts.
+    /// Index into the pickle's strings.
     pub state: u32,
     pub stack: u32,
 }
 
 #[derive(Debug, Default)]
 pub struct Parts {
-    /// By text index: position of the text in [`KEYS`] plus 1, or 0 for other texts.
+    /// Indexed by string: position of the string in [`KEYS`] plus 1, or 0 for other strings.
     keys: Vec<u8>,
     pub stacks: Stacks,
     frames: FxHashMap<Frame, u32>,
-    /// Stack ids by frames, and by index of the pickle's list.
+    /// Stack ids by frames, and by index of the list in the pickle.
     by_frames: FxHashMap<Vec<u32>, u32>,
     by_list: FxHashMap<u32, u32>,
     pub events: Vec<RawEvent>,
@@ -101,14 +101,14 @@ impl Parts {
         out
     }
 
-    /// Returns the stack id for a list of frames, adding the stack if needed.
+    /// Returns the stack id of a list of frames, adding the stack if needed.
     fn intern_stack(&mut self, frames: Option<Value>, pickle: &mut Pickle) -> u32 {
         let Some(Value::List(list)) = frames else { return NONE };
         if let Some(&stack) = self.by_list.get(&list) {
             return stack;
         }
         let Some(items) = pickle.lists.get_mut(list as usize) else { return NONE };
-        // Free the list, since the stack now contains its frames.
+        // Free the list, because the stack now holds its frames.
         let items = std::mem::take(items);
         let frames: Vec<u32> = items.iter().filter_map(|&f| pickle.taken_as(f)).filter(|t| t.0 == FRAME).map(|t| t.1).collect();
         let stack = match self.by_frames.get(&frames) {
@@ -147,7 +147,7 @@ impl Parts {
     }
 }
 
-/// Parses a pool id, which consists of two numbers.
+/// Parses a pool id, which is a pair of numbers.
 pub fn pool_of(value: Value, pickle: &Pickle) -> Option<(u64, u64)> {
     let parts = pickle.items(value)?;
     let part = |i: usize| to_natural(parts.get(i).copied());
@@ -167,14 +167,14 @@ impl Take for Parts {
                 Some(Value::Integer(us)) => us,
                 _ => UNTIMED,
             };
-            // A failed allocation has the free memory instead of an address.
+            // A failed allocation stores the amount of free memory instead of an address.
             let address = to_natural(addr).or(to_natural(free)).unwrap_or(0);
             let owner = self.intern_owner((to_natural(stream), pool.and_then(|p| pool_of(p, pickle))));
             self.events.push(RawEvent { action, address, size, time, stack, owner });
             return Some((EVENT, u32::try_from(self.events.len() - 1).ok()?));
         }
         if let (Some(Value::Text(state)), Some(size)) = (state, to_natural(size)) {
-            // Before PyTorch 2.1, frames and requested size are in the block's history, newest first.
+            // Before PyTorch 2.1, the frames and the requested size are in the block's history, newest first.
             let newest = history.and_then(|h| pickle.items(h)?.first().copied());
             let (frames, asked) = match newest {
                 Some(newest) if frames.is_none() => (pickle.get(newest, "frames"), pickle.get(newest, "real_size")),

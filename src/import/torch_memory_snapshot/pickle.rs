@@ -1,7 +1,7 @@
-//! Safe reader of pickles with plain values only. Opcodes that run code or create objects are errors.
+//! Safe reader for pickles that contain only plain values. Opcodes that run code or create objects are errors.
 //!
-//! Opcodes as in `Lib/pickletools.py` of Python 3.14. A snapshot contains up to ten million small dictionaries; to save
-//! memory, each is passed to a [`Take`] as soon as it is complete.
+//! Opcodes are those in `Lib/pickletools.py` of Python 3.14. A snapshot may contain ten million small dictionaries;
+//! to save memory, each of them is passed to a [`Take`] as soon as it is complete.
 
 use super::stream::{Bytes, Refusal};
 use super::value::{Dict, Pickle, Value};
@@ -11,18 +11,18 @@ use std::sync::Arc;
 
 /// Extracts small dictionaries from a pickle.
 pub trait Take {
-    /// Called when a dictionary receives items; `pairs` are alternating keys and values. Returns the replacement of the
-    /// dictionary, or `None` to keep it.
+    /// Called when a dictionary receives items, with `pairs` alternating between keys and values. Returns a
+    /// replacement for the dictionary, or `None` to keep it.
     fn take(&mut self, pairs: &[Value], pickle: &mut Pickle) -> Option<(u8, u32)>;
 }
 
-/// Maximum number of values on the stack. Python writes batches of 1,000.
+/// Maximum number of values on the stack. Python writes batches of 1,000 values.
 const DEEPEST: usize = 1 << 16;
-/// Maximum length of a text, bytes; names, paths and settings are much shorter.
+/// Maximum length of a string, bytes; names, paths and settings are much shorter.
 const LONGEST: u64 = 1 << 24;
 
-/// Memory in bytes of a list item, an empty list, an empty dictionary, and a text without its characters. Increased by
-/// half, because all are stored in growing tables.
+/// Memory used by a list item, an empty list, an empty dictionary, and a string excluding its characters, bytes.
+/// Increased by half, because all of them are stored in growing tables.
 const VALUE: usize = size_of::<Value>() * 3 / 2;
 const LIST: usize = size_of::<Vec<Value>>() * 3 / 2;
 const DICT: usize = size_of::<Dict>() * 3 / 2;
@@ -50,7 +50,7 @@ struct Machine<'a, R, T> {
     take: &'a mut T,
     out: Pickle,
     stack: Vec<Value>,
-    /// Stack positions of the first items of unfinished lists, tuples and dictionaries.
+    /// Stack positions of the first items of lists, tuples and dictionaries under construction.
     marks: Vec<usize>,
     memo: Vec<Value>,
     /// Remaining memory budget, bytes.
@@ -87,7 +87,7 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         self.stack.pop().ok_or(Refusal::Damaged("a value is missing"))
     }
 
-    /// Returns the stack position of the last `values` values, which must all be after the last mark.
+    /// Returns the stack position of the last `values` values, all of which must come after the last mark.
     fn top_start(&self, values: usize) -> Result<usize, Refusal> {
         let least = self.marks.last().copied().unwrap_or(0);
         self.stack.len().checked_sub(values).filter(|&at| at >= least).ok_or(Refusal::Damaged("a value is missing"))
@@ -132,7 +132,7 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         self.push(value)
     }
 
-    /// Moves the values from stack position `from` on into the list below.
+    /// Moves the values from stack position `from` onward into the list below them.
     fn append_items(&mut self, from: usize) -> Result<(), Refusal> {
         let Some(&Value::List(list)) = from.checked_sub(1).and_then(|at| self.stack.get(at)) else {
             return Err(Refusal::Damaged("items without a list"));
@@ -143,14 +143,14 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         Ok(())
     }
 
-    /// Moves the keys and values from stack position `from` on into the dictionary below.
+    /// Moves the keys and values from stack position `from` onward into the dictionary below them.
     fn set_items(&mut self, from: usize) -> Result<(), Refusal> {
         let Some(&Value::Dict(dict)) = from.checked_sub(1).and_then(|at| self.stack.get(at)) else {
             return Err(Refusal::Damaged("items without a dictionary"));
         };
         let items = self.stack.len() - from;
         self.check_pace(items)?;
-        // An upper bound: extracted parts take less memory.
+        // This is an upper bound, because extracted parts take less memory.
         self.charge_memory(LIST + items * VALUE)?;
         let pairs = &self.stack[from..];
         if pairs.len() % 2 == 1 {
@@ -176,7 +176,7 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         let value = *self.stack.last().ok_or(Refusal::Damaged("nothing to remember"))?;
         let at = at.unwrap_or(self.memo.len());
         self.charge_memory(VALUE)?;
-        // Memo ids are consecutive, from 0 or 1.
+        // Memo ids are consecutive, starting at 0 or 1.
         match at.checked_sub(self.memo.len()) {
             None => self.memo[at] = value,
             Some(0 | 1) => self.memo.resize(at + 1, value),
@@ -190,10 +190,10 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         self.push(value)
     }
 
-    /// Reads a little-endian two's complement integer of at most 128 bits. Integers in snapshots fit into 64 bits,
+    /// Reads a little-endian two's complement integer of up to 128 bits. Integers in snapshots fit into 64 bits,
     /// except for some huge line numbers, which are clamped.
     fn read_long(&mut self, length: usize) -> Result<(), Refusal> {
-        // Fast path for the most frequent integers: addresses and times.
+        // Fast path for the most common integers, which are addresses and times.
         if let 6 | 7 = length {
             let mut bytes = [0; 8];
             if length == 6 {
@@ -217,12 +217,12 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         self.push(Value::Integer(i64::try_from(nearest).unwrap_or(i64::MAX)))
     }
 
-    /// Executes any opcode other than `STOP`.
+    /// Executes one opcode other than `STOP`.
     #[inline]
     fn execute_opcode(&mut self, code: u8) -> Result<(), Refusal> {
         match code {
             0x80 => drop(self.read_bytes::<1>()?),
-            // Skip the length of the next frame.
+            // Skip the length of the frame.
             0x95 => drop(self.read_bytes::<8>()?),
             b'N' => self.push(Value::None)?,
             0x88 => self.push(Value::Bool(true))?,
@@ -251,7 +251,7 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
                 let x = f64::from_be_bytes(self.read_bytes()?);
                 self.push(Value::Real(x))?;
             }
-            // Texts, and byte strings; the latter are irrelevant in a snapshot.
+            // Strings, and also byte strings, which are irrelevant in a snapshot.
             0x8c | b'C' => {
                 let [n] = self.read_bytes()?;
                 let text = self.read_text(n.into())?;
@@ -337,8 +337,8 @@ fn to_index(n: usize) -> Result<u32, Refusal> {
     u32::try_from(n).map_err(|_| Refusal::Damaged("more than four thousand million values"))
 }
 
-/// Reads a complete pickle with at most `left` bytes of memory. Returns the outermost value; on failure, the error and
-/// the number of executed opcodes.
+/// Reads a complete pickle using at most `left` bytes of memory. Returns the outermost value or, on failure, the
+/// error and the number of opcodes executed.
 pub fn read_pickle<R: Read, T: Take>(from: &mut R, take: &mut T, pace: Pace, left: u64) -> Result<(Pickle, Value), (Refusal, u64)> {
     let out = Pickle::new(pace);
     let from = Bytes::new(from);
@@ -395,7 +395,7 @@ mod tests {
 
     #[test]
     fn nothing_is_run() {
-        // `os.system("true")`, as `pickle.dumps` writes it for an object with `__reduce__`.
+        // `os.system("true")`, as `pickle.dumps` encodes it for an object with `__reduce__`.
         let bytes =
             b"\x80\x04\x95\x1c\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94\x8c\x04true\x94\x85\x94R\x94.";
         assert!(matches!(loaded(bytes), Err(Refusal::Code("STACK_GLOBAL"))));
@@ -428,7 +428,7 @@ mod tests {
         assert!(matches!(loaded(b"\x80\x04N\x72\xff\xff\xff\xff."), Err(Refusal::Damaged(_))));
         assert!(matches!(loaded(b"\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\xff."), Err(Refusal::Damaged(_))));
         assert!(matches!(loaded(&vec![b']'; 100_000]), Err(Refusal::Damaged(_) | Refusal::Memory)));
-        // A list that contains itself.
+        // A list containing itself.
         assert!(loaded(b"\x80\x04]\x94h\x00a.").is_ok());
     }
 }

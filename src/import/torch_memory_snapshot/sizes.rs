@@ -1,4 +1,4 @@
-//! Block sizes of the allocator. The history contains only requested sizes, but a block may be larger.
+//! Determines the size of allocator blocks. The history only has the requested sizes, but a block may be larger.
 
 use super::parts::RawEvent;
 use crate::model::{BlockState, MemoryLevel, MemoryState};
@@ -8,22 +8,22 @@ use std::collections::BTreeMap;
 /// Granularity of block sizes (`kMinBlockSize` in `c10/cuda/CUDACachingAllocator.cpp`).
 const MULTIPLE: u64 = 512;
 /// Maximum block size in the small pool (`kSmallSize`). In the large pool, the remainder of a free block is split off
-/// only if larger than this size (`should_split`).
+/// only if it exceeds this size (`should_split`).
 const SMALL: u64 = 1 << 20;
 /// Segment size in the small pool (`kSmallBuffer`).
 pub const SMALL_SEGMENT: u64 = 2 << 20;
 
-/// Action of a history entry.
+/// Action recorded in a history entry.
 #[derive(Clone, Copy)]
 pub enum What {
-    /// Change at a level; true for an increase.
+    /// A change at some level; true for an increase.
     Change(MemoryLevel, bool),
     Refused,
 }
 
-/// A history entry of a device.
+/// An entry in a device's history.
 pub struct HistoryEntry {
-    /// ns.
+    /// In nanoseconds.
     pub time: i64,
     /// Index into the snapshot's events.
     pub event: u32,
@@ -31,7 +31,7 @@ pub struct HistoryEntry {
     pub what: What,
 }
 
-/// Address space of a device during the replay of its history.
+/// Address space of a device while its history is replayed.
 #[derive(Default)]
 struct Space {
     /// Size of each segment by address.
@@ -42,8 +42,8 @@ struct Space {
 }
 
 impl Space {
-    /// Returns the block size for a request. The free memory at this address extends to the next block in use, or to
-    /// the end of the segment.
+    /// Returns the size of the block for a request. Free memory at this address extends to the next block in use, or
+    /// to the end of the segment.
     fn block_size(&self, address: u64, asked: u64) -> u64 {
         let size = asked.div_ceil(MULTIPLE).saturating_mul(MULTIPLE);
         if size <= SMALL || self.expandable {
@@ -61,7 +61,8 @@ impl Space {
 /// Returns the size of each row, bytes.
 pub fn block_sizes(rows: &[HistoryEntry], events: &[RawEvent], state: &MemoryState) -> Vec<u64> {
     let mut spaces: FxHashMap<u32, Space> = FxHashMap::default();
-    // Blocks in use at the end: the final block's size is the exact size of the last allocation at its address.
+    // Blocks in use at the end: the size of the final block is exactly the size of the last allocation at its
+    // address.
     let mut exact: FxHashMap<(u32, u64), u64> = FxHashMap::default();
     for segment in &state.segments {
         let device = segment.device.unwrap_or_default();
@@ -72,7 +73,7 @@ pub fn block_sizes(rows: &[HistoryEntry], events: &[RawEvent], state: &MemorySta
         exact.extend(blocks.iter().filter(|b| b.state == BlockState::Allocated).map(|b| ((device, b.address), b.size)));
     }
     let of = |row: &HistoryEntry| events.get(row.event as usize).map_or((0, 0), |e| (e.address, e.size));
-    // Reconstruct the state before the history, by undoing the history from the final state.
+    // Reconstruct the state before the history, by undoing the history starting from the final state.
     for row in rows.iter().rev() {
         let (address, size) = of(row);
         if let What::Change(MemoryLevel::Driver, more) = row.what {
@@ -95,7 +96,8 @@ pub fn block_sizes(rows: &[HistoryEntry], events: &[RawEvent], state: &MemorySta
             known.extend(size.filter(|_| more).map(|size| (at, size)));
         }
     }
-    // A block that the history only frees, or does not contain, existed before. Small blocks are in separate segments.
+    // A block that the history only frees, or does not mention, existed before. Small blocks are in separate
+    // segments.
     let mut seen: FxHashSet<(u32, u64)> = FxHashSet::default();
     for row in rows {
         if let What::Change(MemoryLevel::Allocator, more) = row.what {
@@ -142,7 +144,7 @@ pub fn block_sizes(rows: &[HistoryEntry], events: &[RawEvent], state: &MemorySta
             What::Change(MemoryLevel::Allocator, false) if asked > SMALL - MULTIPLE => {
                 space.used.remove(&address).unwrap_or_else(|| space.block_size(address, asked))
             }
-            // The history already contains another free event of this block, usually the previous event.
+            // Another free event for this block is already in the history, usually the previous event.
             What::Change(..) => space.block_size(address, asked),
             What::Refused => asked,
         });

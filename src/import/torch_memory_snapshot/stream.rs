@@ -1,4 +1,4 @@
-//! Byte stream of a pickle, and errors of reading.
+//! Byte stream of a pickle, and errors that occur while reading it.
 
 use std::io::{self, Read};
 
@@ -8,10 +8,10 @@ pub enum Refusal {
     Io(io::Error),
     /// The pickle is truncated.
     Short,
-    /// The pickle would create a Python object or call a function; contains the name of the opcode.
+    /// The pickle would create a Python object or call a function; holds the name of the opcode.
     Code(&'static str),
     Damaged(&'static str),
-    /// The pickle needs more memory than a real snapshot of its size.
+    /// The pickle needs more memory than any real snapshot of its size.
     Memory,
     Cancelled,
 }
@@ -22,10 +22,10 @@ impl From<io::Error> for Refusal {
     }
 }
 
-/// Bytes per read.
+/// Number of bytes to read at a time.
 const BUFFER: usize = 1 << 18;
 
-/// Buffered reader of a pickle.
+/// Buffered reader for a pickle.
 pub struct Bytes<'a, R> {
     from: &'a mut R,
     buffer: Vec<u8>,

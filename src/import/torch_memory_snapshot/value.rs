@@ -1,4 +1,4 @@
-//! Values of a pickle.
+//! Values in a pickle.
 
 use crate::model::Pace;
 use rustc_hash::FxHashMap;
@@ -25,21 +25,21 @@ pub enum Dict {
     Empty,
     /// Index into [`Pickle::pairs`].
     Pairs(u32),
-    /// Kind and index assigned by the `Take` that extracted it.
+    /// Kind and index that the `Take` assigned when it extracted the dictionary.
     Taken(u8, u32),
 }
 
-/// Values of a dictionary by key text; covers the first `pairs` pairs.
+/// Values of a dictionary by key, for the first `pairs` pairs.
 #[derive(Debug, Default)]
 struct Index {
     pairs: usize,
     of: FxHashMap<u32, Value>,
 }
 
-/// Number of pairs up to which a dictionary is searched linearly.
+/// Maximum number of pairs for which a dictionary is searched linearly.
 const FEW: usize = 16;
 
-/// Values of a pickle, in tables by type.
+/// Values of a pickle, in one table per type.
 #[derive(Debug)]
 pub struct Pickle {
     pub texts: Vec<Arc<str>>,
@@ -47,9 +47,9 @@ pub struct Pickle {
     pub dicts: Vec<Dict>,
     /// Alternating keys and values of each dictionary that was not extracted.
     pub pairs: Vec<Vec<Value>>,
-    /// Index of each text.
+    /// Index of each string.
     pub known: FxHashMap<Arc<str>, u32>,
-    /// Indices of large dictionaries, which a pickle may refer to repeatedly.
+    /// Indices of large dictionaries, because a pickle may look up the same one repeatedly.
     indices: RefCell<FxHashMap<u32, Index>>,
     /// Counts steps to check for cancellation.
     pub pace: Pace,
@@ -82,7 +82,7 @@ impl Pickle {
         self.flat_pairs(value).1.chunks_exact(2).map(|p| (p[0], p[1]))
     }
 
-    /// Index, and alternating keys and values, of a dictionary that was not extracted.
+    /// Index of a dictionary that was not extracted, and its alternating keys and values.
     fn flat_pairs(&self, value: Value) -> (u32, &[Value]) {
         let Value::Dict(at) = value else { return (0, &[]) };
         match self.dicts.get(at as usize) {
@@ -106,7 +106,7 @@ impl Pickle {
     pub fn get(&self, value: Value, key: &str) -> Option<Value> {
         let (at, flat) = self.flat_pairs(value);
         if flat.len() <= 2 * FEW {
-            // The caller checks for cancellation.
+            // Cancellation is checked by the caller.
             let _ = self.pace.count_steps(flat.len() + 1);
             return flat.chunks_exact(2).find(|p| self.text(p[0]).is_some_and(|t| &**t == key)).map(|p| p[1]);
         }
@@ -125,7 +125,7 @@ impl Pickle {
     }
 }
 
-/// Converts to a non-negative integer, such as a size or address.
+/// Converts a value to a non-negative integer, such as a size or address.
 pub fn to_natural(value: Option<Value>) -> Option<u64> {
     match value? {
         Value::Integer(n) => u64::try_from(n).ok(),
