@@ -141,7 +141,7 @@ impl CallName {
     }
 }
 
-/// Stands for a value that is not in the report.
+/// Sentinel for a value that is not in the report.
 pub const NONE: u32 = u32::MAX;
 
 /// Totals per name over all calls, plus columns (28 bytes per call) for the timeline calls that launched no kernel,
@@ -152,9 +152,9 @@ pub struct HostCalls {
     pub names: Vec<CallName>,
     /// Distinct (process id, thread id) pairs.
     pub threads: Vec<(u32, u32)>,
-    /// In nanoseconds.
+    /// Start time in nanoseconds.
     pub start: Vec<i64>,
-    /// In nanoseconds.
+    /// Duration in nanoseconds.
     pub duration: Vec<i64>,
     /// Index into `names`; [`NONE`] for a call without a name.
     pub name: Vec<u32>,

@@ -107,7 +107,7 @@ impl Activity {
 /// One sample of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// In nanoseconds.
+    /// Time in nanoseconds.
     pub time: i64,
     /// Index into [`Profile::threads`](super::Profile::threads).
     pub thread: u32,

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-/// Stands in [`Ran::kernel`] for a memcpy or memset.
+/// Sentinel in [`Ran::kernel`] for a memcpy or memset.
 pub const NO_KERNEL: u32 = u32::MAX;
 
 /// An operation that ran on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// Nanoseconds since 1970.
+    /// Start time in nanoseconds since 1970.
     pub start: i64,
-    /// In nanoseconds.
+    /// Duration in nanoseconds.
     pub duration: i64,
     /// Index of the GPU.
     pub device: u32,

@@ -19,9 +19,9 @@ pub enum WaitKind {
 /// Waits, stored in columns; 29 bytes each.
 #[derive(Clone, Debug, Default)]
 pub struct Waits {
-    /// In nanoseconds.
+    /// Start time in nanoseconds.
     pub start: Vec<i64>,
-    /// In nanoseconds.
+    /// Duration in nanoseconds.
     pub duration: Vec<i64>,
     pub kind: Vec<WaitKind>,
     /// The stream that waits, or that a thread waits for.

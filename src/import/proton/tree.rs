@@ -70,7 +70,7 @@ pub struct Properties {
 pub struct KernelSum<'a> {
     pub name: &'a str,
     pub count: f64,
-    /// In nanoseconds.
+    /// Time in nanoseconds.
     pub time: f64,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 /// Pseudo column for `end` - `start`, so that one column is gathered instead of two.
 pub const DURATION: &str = "end - start";
-/// Stands in a gathered row for NULL, and for values that cannot be converted to an integer.
+/// Sentinel in a gathered row for NULL, and for values that cannot be converted to an integer.
 pub const NULL: i64 = i64::MIN;
 /// Maximum length of a string that is parsed as a number.
 const LONGEST_NUMBER: usize = 64;

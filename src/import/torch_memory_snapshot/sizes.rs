@@ -23,7 +23,7 @@ pub enum What {
 
 /// An entry in a device's history.
 pub struct HistoryEntry {
-    /// In nanoseconds.
+    /// Time in nanoseconds.
     pub time: i64,
     /// Index into the snapshot's events.
     pub event: u32,
