@@ -48,9 +48,10 @@ pub enum NcclCall {
 impl NcclCall {
     /// Parses the payload of a range in NCCL's domain; `function` determines the format.
     ///
-    /// Based on the structures in NCCL's `nvtx_payload_schemas.h`: `{u64 communicator, size_t bytes, int operation |
-    /// root | peer}`; functions without an operation, root or peer omit the last 4 bytes. NCCL before 2.26 omits the
-    /// communicator. `ncclCommInitRank`: `{u64 communicator, int ranks, int rank, …}`.
+    /// Based on the structures in NCCL's `nvtx_payload_schemas.h`:
+    /// `{u64 communicator, size_t bytes, int operation | root | peer}`; functions without an operation, root or peer
+    /// omit the last 4 bytes. NCCL before 2.26 omits the communicator.
+    /// `ncclCommInitRank`: `{u64 communicator, int ranks, int rank, …}`.
     pub fn from_payload(function: &str, payload: &[u8]) -> Option<Self> {
         let long = |at: usize| Some(u64::from_le_bytes(payload.get(at..at + 8)?.try_into().ok()?));
         let short = |at: usize| Some(u32::from_le_bytes(payload.get(at..at + 4)?.try_into().ok()?));

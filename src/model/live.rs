@@ -53,8 +53,7 @@ pub struct Recorder {
     pub stopped: Option<String>,
     /// Reason why counters are not, or no longer, measured.
     pub not_measured: Option<String>,
-    /// Number of launches with measured counters or sampled stall reasons, and the time added by these measurements,
-    /// In nanoseconds.
+    /// Number of launches with measured counters or sampled stall reasons, and the time that this added, ns.
     pub measured: u64,
     pub measuring_ns: i64,
     /// The launch being measured, if it has been running for some seconds.

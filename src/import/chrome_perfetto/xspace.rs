@@ -237,7 +237,7 @@ fn describe_device(plane: &Plane<'_>, id: u32) -> Device {
     out
 }
 
-/// Returns true if the first bytes start a plane of such a file.
+/// Returns true if the first bytes of a file start a plane of an `XSpace`.
 fn is_space(head: &[u8]) -> bool {
     let Some((&0x0a, rest)) = head.split_first() else { return false };
     // A plane is longer than the bytes read so far, so look only at its beginning.

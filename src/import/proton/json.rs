@@ -29,7 +29,7 @@ struct Frame<'a> {
     name: Cow<'a, str>,
 }
 
-/// Returns true if a text starts like such a tree.
+/// Returns true if a file starts like a tree in JSON.
 pub fn is_tree(head: &[u8]) -> bool {
     let text: Vec<u8> = head.iter().copied().filter(|b| !b.is_ascii_whitespace()).take(32).collect();
     ["[{\"children\":[", "[{\"frame\":{\"name\":"].iter().any(|start| text.starts_with(start.as_bytes()))

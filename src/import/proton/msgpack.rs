@@ -5,10 +5,10 @@ use crate::import::{ImportError, Input, Job};
 use rmp::Marker;
 use rmp::decode;
 
-/// First bytes of such a tree: a list of two items, the first of which is the map of the root with its frame first.
+/// First bytes of a tree: a list of two items, the first of which is the map of the root with its frame first.
 const START: &[u8] = b"\x92\x83\xa5frame";
 
-/// Returns true if a file starts like such a tree.
+/// Returns true if a file starts like a tree in `MessagePack`.
 pub fn is_tree(head: &[u8]) -> bool {
     head.starts_with(START)
 }

@@ -110,7 +110,7 @@ const PARTS: [&str; 15] = [
     "_spm_counter_collection_trace",
 ];
 
-/// Returns the folder and file name prefix that all files of a process share.
+/// Returns the directory and file name prefix that all files of a process share.
 fn set_stem(path: &Path) -> PathBuf {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let own = stem_of(&name).map(str::to_owned);

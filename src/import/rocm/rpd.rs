@@ -34,7 +34,7 @@ struct Launch {
     name: i64,
 }
 
-/// Returns true if a file starts like such a database.
+/// Returns true if a file starts like a rocmProfileData database.
 pub fn is_rpd_database(head: &[u8]) -> bool {
     let has = |word: &[u8]| memchr::memmem::find(head, word).is_some();
     head.starts_with(super::MAGIC) && (has(b"rocpd_kernelapi") || has(b"rocpd_barrierop")) && !has(b"rocpd_info_")
