@@ -123,8 +123,7 @@ pub fn open_profile(path: &Path, job: &Job<'_>) -> Result<Profile, ImportError> 
     read_profile(&open_input(path, job)?, job)
 }
 
-/// Returns the path of a timeline's SQLite export: either the file itself (decompressed) or nsys's export of a
-/// report.
+/// Returns the path of a timeline's SQLite export: either the file itself (decompressed) or nsys's export of a report.
 pub fn export_path(path: &Path, job: &Job<'_>) -> Result<PathBuf, ImportError> {
     let input = open_input(path, job)?;
     if nsys_report::NsysReport.knows(&input) {
@@ -149,8 +148,7 @@ fn extend_wants(input: &Input, wants: Wants) -> Wants {
 /// Adds notes about coverage, before other notes of the same severity.
 fn add_coverage_notes(profile: &mut Profile) {
     let mut notes = profile.coverage.notes(&profile.source.tool, profile.maker());
-    // If a report has no kernels, other notes are more helpful; PyTorch traces are the only ones that lack such
-    // notes.
+    // If a report has no kernels, other notes are more helpful; PyTorch traces are the only ones that lack such notes.
     if profile.source.tool != "torch" && profile.launches.is_empty() {
         notes.retain(|n| n.kind != NoteKind::Lost);
     }

@@ -28,7 +28,7 @@ pub enum CallKind {
     HostFunction,
     /// Starts or stops the capture.
     Profiler,
-    /// Only queries; a report may contain one per launch.
+    /// Only queries state; a report may contain one such call per launch.
     Query,
     Other,
 }

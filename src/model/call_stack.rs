@@ -41,7 +41,7 @@ pub enum Activity {
     Child,
     /// Blocked in another system call, in a driver, or on a page fault.
     Blocked,
-    /// Not recorded.
+    /// The activity was not recorded.
     #[default]
     Unknown,
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 pub struct Collective {
     /// Such as `all_reduce`, `all_gather` or `send`, as spelled in the report.
     pub kind: Arc<str>,
-    /// Elements that this rank sends.
+    /// Number of elements that this rank sends.
     pub elements_in: Option<u64>,
-    /// Elements that this rank receives.
+    /// Number of elements that this rank receives.
     pub elements_out: Option<u64>,
     /// Element type as spelled in the report, such as `BFloat16`.
     pub dtype: Arc<str>,

@@ -1,7 +1,6 @@
 //! Kernel launches in columns, at most 40 bytes each: a report may contain tens of millions.
 //!
-//! Columns are wrapped in `Arc`, so that a later reading stage can add columns without copying those already
-//! displayed.
+//! Columns are wrapped in `Arc`, so that a later reading stage can add columns without copying those already displayed.
 
 use super::{ConfigId, KernelId, LaunchSite, PlaceId};
 use rustc_hash::FxHashMap;

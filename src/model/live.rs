@@ -60,7 +60,7 @@ pub struct Recorder {
     pub measuring: Option<Measuring>,
     /// Number of recorded kernels.
     pub kernels: u64,
-    /// Bytes written.
+    /// Number of bytes written.
     pub bytes: u64,
     /// Time that threads of the tracer and of CUPTI spent compressing and flushing, ns.
     pub cost: i64,

@@ -20,7 +20,7 @@ pub struct OsCalls {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ThreadState {
     Running,
-    /// Off the CPU.
+    /// Not running on a CPU.
     Off,
     /// Running part of the time; the sampling interval was too long to tell when.
     Partly,

@@ -16,8 +16,7 @@ impl<T: Read + Seek + Send> ReadSeek for T {}
 const MOST_BYTES: u64 = 256 << 20;
 
 /// Maximum number of fields in a message that is decoded as a whole, including nested messages. Sections and rules in
-/// real reports have several hundred fields; an encoded field of two bytes may take a hundred bytes of memory or
-/// more.
+/// real reports have several hundred fields; an encoded field of two bytes may take a hundred bytes of memory or more.
 const MOST_FIELDS: usize = 100_000;
 /// Average memory of a decoded field, bytes.
 const FIELD: usize = 64;

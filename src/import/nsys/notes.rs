@@ -20,7 +20,7 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Reads `DIAGNOSTIC_EVENT`.
+    /// Reads the table `DIAGNOSTIC_EVENT`.
     pub fn read(db: &Db, epoch: Option<i64>) -> Result<Self, ImportError> {
         let mut out = Self::default();
         let mut counted: Vec<(Severity, String, u64)> = Vec::new();
@@ -69,8 +69,7 @@ impl Diagnostics {
 
     /// Returns what started the capture, if nsys recorded it.
     pub fn capture_gate(&self) -> Option<CaptureRange> {
-        // Accept "Profiling started due to cudaProfilerStart API …", but not "The cudaProfilerStart API was ignored
-        // …".
+        // Accept "Profiling started due to cudaProfilerStart API …", but not "The cudaProfilerStart API was ignored …".
         let opens = |t: &&String| (t.contains("cudaProfilerStart") || t.contains("cuProfilerStart")) && !t.contains("ignored");
         if self.texts.iter().any(|t| opens(&t)) {
             return Some(CaptureRange::ProfilerApi);

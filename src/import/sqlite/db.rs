@@ -270,8 +270,7 @@ impl Db {
         out
     }
 
-    /// Returns an error if the header declares more pages than the file has, or if there is a journal next to the
-    /// file.
+    /// Returns an error if the header declares more pages than the file has, or if there is a journal next to the file.
     fn check_whole(&self, head: &[u8]) -> Result<(), ImportError> {
         let Bytes::File(file) = &self.bytes else {
             return Ok(());

@@ -82,8 +82,7 @@ impl RowidTable {
         Scratch::new(self.decoded.clone())
     }
 
-    /// Decodes at most `most` rows between two rowids into `out`, row by row; `None` if SQLite must read them
-    /// instead.
+    /// Decodes at most `most` rows between two rowids into `out`, row by row; `None` if SQLite must read them instead.
     pub fn read_rows(&self, [low, high]: [i64; 2], most: usize, scratch: &mut Scratch, out: &mut Vec<i64>) -> Option<()> {
         out.clear();
         let room = most.checked_mul(self.from.len())?;

@@ -22,8 +22,7 @@ pub const CHUNK: usize = 1 << 15;
 /// Division of a table into chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Lowest rowid, and name of the rowid column, if chunks are ranges of rowids; `None` if they use LIMIT and
-    /// OFFSET.
+    /// Lowest rowid, and name of the rowid column, if chunks are ranges of rowids; `None` if they use LIMIT and OFFSET.
     base: Option<(i64, &'static str)>,
     /// Upper bound for the number of rows.
     pub rows: usize,
@@ -184,7 +183,7 @@ struct BySql<'a> {
     table: &'a str,
     sql: &'a str,
     layout: Layout,
-    /// Opened when first needed.
+    /// Opened on first use.
     connection: Option<Connection>,
     buffer: Buffer,
 }

@@ -83,8 +83,7 @@ pub fn build_profile(mut parts: Vec<ShardEvents>, mut facts: Facts, with_calls: 
     profile
 }
 
-/// Maximum time by which GPU work may precede the first host event, ns; such work was launched before the trace
-/// began.
+/// Maximum time by which GPU work may precede the first host event, ns; such work was launched before the trace began.
 const BEFORE_NS: i64 = 60_000_000_000;
 
 /// Start of the first valid event, which becomes the origin of all times. Kernels without a valid time (0, or long

@@ -37,8 +37,7 @@ impl Unwrap {
     }
 }
 
-/// Returns the full signature as spelled by c++filt; `None` for names that are not C++ symbols or cannot be
-/// demangled.
+/// Returns the full signature as spelled by c++filt; `None` for names that are not C++ symbols or cannot be demangled.
 fn demangle_symbol(mangled: &str) -> Option<Arc<str>> {
     let symbol = Symbol::new(mangled.as_bytes()).ok().filter(|_| mangled.starts_with("_Z"))?;
     symbol.demangle_with_options(&DemangleOptions::default()).ok().map(Arc::from)

@@ -13,8 +13,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Time without a state report after which to check that the process still exists, ns; state is reported every
-/// second.
+/// Time without a state report after which to check that the process still exists, ns; state is reported every second.
 const SILENT: i64 = 3_000_000_000;
 /// Maximum number of state reports to keep; a process reports once per second and on request.
 const STOOD: usize = 1024;

@@ -139,8 +139,7 @@ impl<'a> Of<'a> {
         Self { names, sets, launches, ordinals, unwrapped }
     }
 
-    /// Formats the positions of these launches, starting at 1, among the launches of the same kernel and
-    /// configuration.
+    /// Formats the positions of these launches, starting at 1, among the launches of the same kernel and configuration.
     fn format_ordinals(&self, launches: impl Iterator<Item = (u32, Shape)>) -> String {
         let mut all: Vec<usize> = launches
             .filter_map(|(c, shape)| {
