@@ -98,7 +98,7 @@ pub struct Profile {
     pub devices: Vec<Device>,
     /// Processes that used a GPU.
     pub processes: Vec<Process>,
-    /// Kernels, in the order in which they first appear in the file.
+    /// Kernels, in order of first appearance in the file.
     pub kernels: Vec<Kernel>,
     /// Distinct launch configurations.
     pub configs: Vec<LaunchConfig>,

@@ -70,7 +70,7 @@ impl Wire {
         ImportError::Damaged { path: self.path.clone(), place: format!("{place} at byte {}", self.at), reason: reason.to_owned(), next }
     }
 
-    /// Charges memory to the budget; returns an error if the total exceeds that of any real report of this size.
+    /// Charges memory to the budget; returns an error if the total exceeds what any real report of this size needs.
     pub fn charge_memory(&mut self, bytes: usize) -> Result<(), ImportError> {
         self.budget.charge_bytes(bytes as u64)
     }

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 /// `globalPid`, `deviceId`, `contextId` and `streamId`, which are columns of all device activity tables.
 pub type Key = [i64; 4];
 
-/// Distinct places, numbered in the order in which they first appear.
+/// Distinct places, numbered in order of first appearance.
 pub struct Places<'a> {
     target: &'a Target,
     ids: FxHashMap<(Key, Option<u32>), u32>,

@@ -220,7 +220,7 @@ impl Reader {
     }
 }
 
-/// Numbers categories in the order in which they first appear.
+/// Numbers categories in order of first appearance.
 #[derive(Default)]
 struct Categories {
     named: FxHashMap<(u32, i64, i64), Arc<str>>,

@@ -63,7 +63,7 @@ struct Place {
     line: u32,
 }
 
-/// Samples by kernel, in the order in which kernels first appear in the samples.
+/// Samples by kernel, in order of first appearance.
 #[derive(Default)]
 struct Samples {
     kernels: Vec<(String, Sampled)>,

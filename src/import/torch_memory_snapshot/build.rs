@@ -124,7 +124,7 @@ fn own_lists<'p>(pickle: &'p Pickle, lists: &[Value]) -> Vec<(u32, &'p [Value])>
     (0..).zip(lists).filter(|(_, list)| own(list)).filter_map(|(at, list)| Some((at, pickle.items(*list)?))).collect()
 }
 
-/// Maximum number of devices in a process, which exceeds that of any real machine.
+/// Maximum number of devices in a process; more than any real machine has.
 const DEVICES: usize = 256;
 
 #[derive(Default)]

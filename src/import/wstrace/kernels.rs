@@ -77,7 +77,7 @@ pub fn launch_config(c: &Config) -> LaunchConfig {
     }
 }
 
-/// Distinct kernels and configurations, numbered in the order in which they first appear.
+/// Distinct kernels and configurations, numbered in order of first appearance.
 #[derive(Default)]
 struct Interned {
     kernels: FxHashMap<Option<Arc<str>>, u32>,

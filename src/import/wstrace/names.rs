@@ -73,7 +73,7 @@ pub fn merge_devices(of: &mut [(Names, Vec<Device>)]) -> Vec<Device> {
     out
 }
 
-/// Distinct places, numbered in the order in which they first appear.
+/// Distinct places, numbered in order of first appearance.
 #[derive(Default)]
 pub struct Places {
     ids: FxHashMap<(u32, [u32; 4]), u32>,

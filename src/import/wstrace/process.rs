@@ -18,7 +18,7 @@ const SILENT: i64 = 3_000_000_000;
 /// Maximum number of state reports to keep; a process reports once per second and on request.
 const STOOD: usize = 1024;
 
-/// Names by id, in the order in which they first appear.
+/// Names by id, in order of first appearance.
 #[derive(Default)]
 pub struct Interned {
     of: FxHashMap<Arc<str>, u32>,

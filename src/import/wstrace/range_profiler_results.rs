@@ -24,7 +24,7 @@ const WINDOW: u32 = 1 << 30;
 
 type Shape = (u32, [u32; 3], [u32; 3], u32);
 
-/// Metric names and their units, numbered in the order in which they first appear.
+/// Metric names and their units, numbered in order of first appearance.
 #[derive(Default)]
 struct Table {
     ids: FxHashMap<Arc<str>, u32>,
