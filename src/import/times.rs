@@ -103,9 +103,9 @@ struct Open {
     next: Option<i64>,
 }
 
-/// Truncates kernels that end after the start of a later kernel on the same stream. Graph nodes are exempt, because
-/// they run in branches regardless of the recorded stream. Programmatic dependent launch needs no exemption, because
-/// a kernel that is launched early ends after the kernel that it waits for.
+/// Truncates kernels that end after a later kernel on the same stream has ended. Graph nodes are exempt, because they
+/// run in branches regardless of the recorded stream. Programmatic dependent launch needs no exemption, because a
+/// kernel that is launched early ends after the kernel that it waits for.
 fn cut_overrun(profile: &mut Profile) {
     let launches = &profile.launches;
     // Tracks from other tools contain nested slices.

@@ -7,7 +7,7 @@
 use super::Nanos;
 use std::sync::Arc;
 
-/// Kind of call, by effect; variants are named after concepts of the CUDA and HIP runtime and driver APIs.
+/// Kind of call by effect, for the runtime and driver APIs of CUDA and HIP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CallKind {
     Launch,

@@ -177,7 +177,7 @@ impl Whole {
         launching_by_id(&self.launch_ranges, &[])
     }
 
-    /// Process to assign GPU work without a call to; known only if all calls are from one process.
+    /// Process of GPU work that has no call; known only if all calls are from one process.
     fn only_process(&self) -> Option<u32> {
         let first = self.calls.first()?.thread.0;
         self.calls.iter().all(|c| c.thread.0 == first).then_some(first)
