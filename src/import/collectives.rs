@@ -211,7 +211,7 @@ fn build_collectives(
             |receive: bool| -> BTreeSet<u32> { calls.iter().filter(|c| (word(c) == "Recv") == receive).filter_map(|c| c.peer).collect() };
         let (sent, received) = (to(false), to(true));
         // Sends to and receives from all other ranks form an all-to-all, as implemented by PyTorch and others. The
-        // payloads add up to both directions.
+        // total of all payloads includes both directions.
         let all = of.map_or(3, |m| m.ranks.saturating_sub(1).max(2)) as usize;
         if sent == received && sent.len() >= all {
             return vec![(first.communicator, make("all_to_all", Some(total / 2), None))];

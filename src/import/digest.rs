@@ -10,8 +10,7 @@ use crate::model::{Device, Kernel, KernelId, KernelTotal, Nanos, Note, NoteKind,
 use std::io::Read;
 use std::sync::Arc;
 
-/// Maximum number of bytes to read from a digest file. Real digests are below 1 MiB, no matter how long the report
-/// is.
+/// Maximum number of bytes to read from a digest file. Real digests are below 1 MiB, no matter how long the report is.
 const MOST: u64 = 64 << 20;
 
 pub struct WarpscopeDigest;

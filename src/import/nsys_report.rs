@@ -1,5 +1,5 @@
-//! Nsight Systems reports (`.nsys-rep`, `.qdrep`). The format is not public, so the user's `nsys` exports a report once
-//! into the cache.
+//! Nsight Systems reports (`.nsys-rep`, `.qdrep`). The format is not public, so the user's `nsys` exports a report
+//! into the cache, once.
 
 use super::{ImportError, Importer, Input, Job, cache, input::Bytes, nsys};
 use crate::launch::{self, Tool, Version, locate_tools};
@@ -38,11 +38,11 @@ impl Importer for NsysReport {
         let recorded = Version::find_in(&String::from_utf8_lossy(&input.head));
         let read = nsys::NsysSqlite.read(&input.with_export(&export)?, job);
         if let Err(ImportError::Damaged { .. } | ImportError::Refused { .. }) = &read {
-            // Remove a broken export from the cache, so that the next read makes a new one.
+            // Remove a broken export from the cache, so that a new one is made next time.
             let _ = std::fs::remove_file(&export);
         }
         let mut profile = read?;
-        // The export has the version of the exporting nsys, the report that of the recording nsys.
+        // The export states the version of the nsys that exported it; the report, that of the nsys that recorded it.
         if let Some(recorded) = recorded {
             profile.source.version = Some(recorded.to_string());
         }
@@ -50,7 +50,7 @@ impl Importer for NsysReport {
     }
 }
 
-/// Returns the export of a report, cached if possible.
+/// Returns the export of a report, from the cache if possible.
 pub fn cached_export(input: &Input, job: &Job<'_>) -> Result<PathBuf, ImportError> {
     let Bytes::File(report) = &input.bytes else {
         return Err(ImportError::refused(&input.path, "a report built into the program", "open a file"));
@@ -59,7 +59,7 @@ pub fn cached_export(input: &Input, job: &Job<'_>) -> Result<PathBuf, ImportErro
     cache::get_or_make(&job.cache, &job.cancel, report, &meta, "sqlite", |out| run_export(input, report, out, job))
 }
 
-/// Chooses the `nsys` for the export: the first that is at least as new as the report.
+/// Chooses the `nsys` to export with: the first one that is at least as recent as the report.
 fn choose_tool(path: &Path, recorded: Option<&Version>, job: &Job<'_>) -> Result<Tool, ImportError> {
     let candidates = locate_tools::find_nsys(job.nsys.as_deref());
     let wanted = recorded.map_or_else(|| "any version from its year on".to_owned(), |v| format!("{v} or newer"));
@@ -128,7 +128,8 @@ fn run_export(input: &Input, report: &Path, out: &Path, job: &Job<'_>) -> Result
         )
         .map_err(|e| ImportError::io(&tool.path, e))
     };
-    // Include payloads of NVTX ranges, which contain NCCL's collectives. Older releases reject the option immediately.
+    // Include the payloads of NVTX ranges, which contain NCCL's collectives. Older releases reject this option
+    // immediately.
     let mut ended = run(true)?;
     if !ended.status.success()
         && !ended.cancelled
@@ -145,7 +146,7 @@ fn run_export(input: &Input, report: &Path, out: &Path, job: &Job<'_>) -> Result
     }
     let version = tool.version.as_ref().map_or_else(String::new, |v| format!(" {v}"));
     let (what, next) = explain_failure(&ended.log, &version, ended.status.code());
-    // Report a damaged file as such, not as a tool failure.
+    // Report a damaged file as such, rather than as a failure of the tool.
     Err(if finds_damage(&ended.log).is_some() {
         ImportError::refused(path, what, next)
     } else {
@@ -153,22 +154,22 @@ fn run_export(input: &Input, report: &Path, out: &Path, job: &Job<'_>) -> Result
     })
 }
 
-/// Returns the absolute path, because nsys runs in another folder and would parse a leading dash as an option.
+/// Returns the absolute path, because nsys runs in another directory and would parse a leading dash as an option.
 fn absolute_path(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Parses the last percentage in a line of nsys's progress bar.
+/// Parses the last percentage in a line from nsys's progress bar.
 fn parse_percent(line: &str) -> Option<u64> {
     let before = line.rsplit_once('%')?.0;
     let digits = before.len() - before.trim_end_matches(|c: char| c.is_ascii_digit()).len();
     before[before.len() - digits..].parse().ok().filter(|&p| p <= 100)
 }
 
-/// Returns the line in which nsys reports a damaged file.
+/// Returns the line in which nsys reports that the file is damaged.
 fn finds_damage(log: &[String]) -> Option<&String> {
     const WORDS: [&str; 5] = ["magic number mismatch", "truncated", "end of file", "Wire format", "corrupt"];
-    // With a missing library or a full disk, ignore nsys's messages about the report.
+    // If a library is missing or the disk is full, ignore what nsys says about the report.
     let other = ["cannot open shared object", "error while loading shared libraries", "newer than your current version", "No space left"];
     if log.iter().any(|l| other.iter().any(|w| l.contains(w))) {
         return None;

@@ -1,4 +1,4 @@
-//! Opens files of any known format. A new format requires an [`Importer`] and a row in [`IMPORTERS`].
+//! Opens files of any known format. To add a format, write an [`Importer`] and add a row to [`IMPORTERS`].
 
 use super::error::ImportError;
 use super::importer::Importer;
@@ -39,7 +39,7 @@ pub static IMPORTERS: &[&dyn Importer] = &[
     &chrome_perfetto::PerfettoTrace,
 ];
 
-/// Maximum number of GPUs of a report; limited because some analyses compare each GPU with all others.
+/// Maximum number of GPUs in a report, limited because some analyses compare each GPU to all others.
 const MOST_DEVICES: usize = 4_096;
 
 fn refuse_input(input: &Input) -> ImportError {
@@ -47,17 +47,17 @@ fn refuse_input(input: &Input) -> ImportError {
     unsupported::unsupported_error(input, &supported_formats(), &tried)
 }
 
-/// Lists the supported formats as text: `Nsight Systems SQLite export (.sqlite), …`.
+/// Lists the supported formats in one string: `Nsight Systems SQLite export (.sqlite), …`.
 pub fn supported_formats() -> String {
     IMPORTERS.iter().map(|i| format!("{} ({})", i.name(), i.files().join(", "))).collect::<Vec<_>>().join(", ")
 }
 
-/// File name suffixes of the supported formats, or commands that print such files.
+/// File name suffixes of the supported formats, or commands whose output can be read.
 pub fn supported_files() -> Vec<&'static str> {
     IMPORTERS.iter().flat_map(|i| i.files()).copied().collect()
 }
 
-/// Inspects a file or folder, and unpacks it if an importer supports it.
+/// Inspects a file or directory, decompressing it if an importer supports it.
 pub fn open_input(path: &Path, job: &Job<'_>) -> Result<Input, ImportError> {
     input_if(path, job, &|input| IMPORTERS.iter().any(|i| i.knows(input)))
 }
@@ -68,31 +68,31 @@ pub fn input_if(path: &Path, job: &Job<'_>, knows: &dyn Fn(&Input) -> bool) -> R
     Input::open(path, job, Kinds { knows, salvages: &salvages, refusal: &refuse_input })
 }
 
-/// Returns the importer of an input.
+/// Returns the importer for an input.
 pub fn find_importer(input: &Input) -> Result<&'static dyn Importer, ImportError> {
     IMPORTERS.iter().copied().find(|i| i.knows(input)).ok_or_else(|| refuse_input(input))
 }
 
-/// File name without the ending of its compression, and that ending.
+/// Splits a file name into the name and its compression suffix.
 fn split_compression(name: &str) -> (&str, &str) {
     let ending = [".zst", ".gz"].into_iter().find(|e| name.len() > e.len() && name.to_ascii_lowercase().ends_with(e));
     name.split_at(name.len() - ending.map_or(0, str::len))
 }
 
-/// Returns true if the explorer may be able to open a file, judging by its name.
+/// Returns true if, judging by the name, the explorer may be able to open a file.
 pub fn is_openable(path: &Path) -> bool {
     let name = path.file_name().map(|n| n.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     let (bare, _) = split_compression(&name);
     IMPORTERS.iter().flat_map(|i| i.suffixes()).any(|s| bare.ends_with(s))
 }
 
-/// For a file that may be the report of a rank, judging by its name: the path without its ending, and a number that is
-/// smaller for the better of several forms of one report. A digest is better than the report that it summarizes, and a
-/// plain file better than a compressed one.
+/// For a file that, judging by its name, may be the report of a rank: the path without its suffix, and a number that
+/// is lower for the better of several forms of the same report. A digest is better than the report that it
+/// summarizes, and an uncompressed file is better than a compressed one.
 pub fn rank_report(path: &Path) -> Option<(String, usize)> {
     let name = path.file_name()?.to_string_lossy();
     let (bare, compression) = split_compression(&name);
-    // Lower case of ASCII letters does not change lengths.
+    // Converting ASCII letters to lowercase does not change lengths.
     let lower = bare.to_ascii_lowercase();
     let is_digest = |i: &&&dyn Importer| i.name() == digest::WarpscopeDigest.name();
     let of_ranks = || IMPORTERS.iter().filter(|i| i.is_of_rank());
@@ -100,13 +100,13 @@ pub fn rank_report(path: &Path) -> Option<(String, usize)> {
     let endings = ordered.flat_map(|i| i.suffixes().iter().map(move |s| (is_digest(&i), s))).enumerate();
     // Digests are never compressed.
     let possible = endings.filter(|(_, (digest, _))| !digest || compression.is_empty()).map(|(at, (_, s))| (at, s));
-    // The first of several formats with the same ending counts.
+    // If several formats have the same suffix, the first one counts.
     let (at, ending) = possible.filter(|(_, s)| lower.ends_with(**s)).max_by_key(|(at, s)| (s.len(), std::cmp::Reverse(*at)))?;
     let stem = &bare[..bare.len() - ending.len()];
     Some((path.with_file_name(stem).display().to_string(), at * 2 + usize::from(!compression.is_empty())))
 }
 
-/// Reads the metrics of individual kernels, measured by ncu or rocprofv3.
+/// Reads the metrics of individual kernels, as measured by ncu or rocprofv3.
 pub fn read_results(path: &Path, job: &Job<'_>) -> Result<Metrics, ImportError> {
     let measures = |input: &Input| IMPORTERS.iter().copied().find(|i| i.has_counters() && i.knows(input));
     let found = input_if(path, job, &|input| measures(input).is_some());
@@ -123,7 +123,7 @@ pub fn open_profile(path: &Path, job: &Job<'_>) -> Result<Profile, ImportError> 
     read_profile(&open_input(path, job)?, job)
 }
 
-/// Returns the path of a timeline's SQLite export: the (unpacked) file itself, or nsys's export of a report.
+/// Returns the path of a timeline's SQLite export: either the file itself (decompressed) or nsys's export of a report.
 pub fn export_path(path: &Path, job: &Job<'_>) -> Result<PathBuf, ImportError> {
     let input = open_input(path, job)?;
     if nsys_report::NsysReport.knows(&input) {
@@ -135,20 +135,20 @@ pub fn export_path(path: &Path, job: &Job<'_>) -> Result<PathBuf, ImportError> {
     }
 }
 
-/// File size up to which API calls are read along with the kernel table: this detects launches without records, at
+/// Maximum file size for reading API calls along with the kernel table, which detects launches without records at
 /// negligible cost.
 const SMALL: u64 = 128 << 20;
 
-/// Adds parts that are cheap to read to the requested parts.
+/// Adds parts that are cheap to read to those requested.
 fn extend_wants(input: &Input, wants: Wants) -> Wants {
     let of_table = Parts::STARTS | Parts::DETAILS;
     if input.size <= SMALL && of_table.contains(wants.parts) { wants.with(of_table | Parts::CALLS) } else { wants }
 }
 
-/// Adds the notes about coverage, ahead of other notes of the same severity.
+/// Adds notes about coverage, before other notes of the same severity.
 fn add_coverage_notes(profile: &mut Profile) {
     let mut notes = profile.coverage.notes(&profile.source.tool, profile.maker());
-    // For a report without kernels, other notes are more helpful; only PyTorch traces lack such notes.
+    // If a report has no kernels, other notes are more helpful; PyTorch traces are the only ones that lack such notes.
     if profile.source.tool != "torch" && profile.launches.is_empty() {
         notes.retain(|n| n.kind != NoteKind::Lost);
     }
@@ -158,7 +158,7 @@ fn add_coverage_notes(profile: &mut Profile) {
     }
 }
 
-/// Reads an opened or built-in input.
+/// Reads an input that is open or built in.
 pub fn read_profile(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     let importer = find_importer(input)?;
     let mut profile = importer.read(input, &Job { wants: extend_wants(input, job.wants), ..job.clone() })?;
@@ -186,7 +186,7 @@ mod tests {
         let stem = |name: &str| of(name).map(|f| f.0);
         assert_eq!(stem("/j/rank0.sqlite.zst").as_deref(), Some("/j/rank0"));
         assert_eq!(stem("/j/R1.PT.TRACE.JSON.GZ").as_deref(), Some("/j/R1"));
-        // Lower case of these letters has another length.
+        // The lowercase form of these letters has a different length.
         assert_eq!(stem("/j/\u{130}1.sqlite").as_deref(), Some("/j/\u{130}1"));
         assert_eq!(stem("/j/\u{212a}0.sqlite.zst").as_deref(), Some("/j/\u{212a}0"));
         let order = |names: &[&str]| names.iter().map(|n| of(n).unwrap().1).is_sorted_by(|a, b| a < b);

@@ -1,4 +1,4 @@
-//! Progress of reading a compressed file.
+//! Reports the progress of reading a compressed file.
 
 use super::job::Job;
 use std::cell::Cell;
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Read;
 use std::rc::Rc;
 
-/// A reader that reports the bytes read from a compressed file as progress.
+/// A reader that reports as progress the number of bytes read from a compressed file.
 pub struct Counted<'a> {
     inner: File,
     done: Rc<Cell<u64>>,
@@ -15,12 +15,12 @@ pub struct Counted<'a> {
 }
 
 impl<'a> Counted<'a> {
-    /// Creates a reader of `inner`, a file of `total` bytes.
+    /// Creates a reader for `inner`, a file of `total` bytes.
     pub fn new(inner: File, total: u64, job: &'a Job<'a>) -> Self {
         Self { inner, done: Rc::default(), total, job }
     }
 
-    /// Shared counter of the bytes read so far.
+    /// Shared counter for the bytes read so far.
     pub fn bytes_read(&self) -> Rc<Cell<u64>> {
         Rc::clone(&self.done)
     }

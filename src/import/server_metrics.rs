@@ -1,13 +1,13 @@
-//! Metrics of an inference server: its Prometheus text, and the CSV file beside a trace.
+//! Metrics of an inference server: its Prometheus text, and the CSV file next to a trace.
 
 use crate::launch::open;
 use crate::model::{Histogram, ServerSample};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Suffix of the CSV file beside the traces `NAME.PID.wstrace`: `NAME.metrics.csv`.
+/// Suffix of the CSV file that goes with the traces `NAME.PID.wstrace`: `NAME.metrics.csv`.
 pub const SUFFIX: &str = ".metrics.csv";
-/// Columns of the CSV file. Times are ns since 1970; a cell is empty if the server does not export the metric.
+/// Columns of the CSV file. Times are in ns since 1970; a cell is empty if the server does not export the metric.
 const COLUMNS: [&str; 9] = [
     "time_ns",
     "requests_running",
@@ -19,13 +19,14 @@ const COLUMNS: [&str; 9] = [
     "per_token_seconds_sum",
     "per_token_count",
 ];
-/// Maximum number of bytes read from the end of the file; enough for more than a day with one sample per second.
+/// Maximum number of bytes to read from the end of the file, which is enough for more than a day at one sample per
+/// second.
 const MOST: u64 = 16 << 20;
-/// Valid times (ns since 1970, this century) and values (below 1e15) of a sample.
+/// Range of valid times (ns since 1970, in this century) and values (below 1e15) in a sample.
 const TIMES: std::ops::Range<i64> = 1_000_000_000_000_000_000..4_000_000_000_000_000_000;
 const VALUES: std::ops::Range<f64> = 0.0..1e15;
 
-/// Names of a metric without the server's prefix: vLLM 0.5 to 0.26 and `SGLang` 0.4 to 0.5, from their documentation.
+/// Names of a metric without the server's prefix, from the documentation of vLLM 0.5 to 0.26 and `SGLang` 0.4 to 0.5.
 const RUNNING: &[&str] = &["num_requests_running", "num_running_reqs"];
 const WAITING: &[&str] = &["num_requests_waiting", "num_queue_reqs"];
 const KV_CACHE: &[&str] = &["kv_cache_usage_perc", "gpu_cache_usage_perc", "token_usage"];
@@ -33,13 +34,13 @@ const TOKENS: &[&str] = &["generation_tokens_total"];
 const FIRST_TOKEN: &[&str] = &["time_to_first_token_seconds"];
 const PER_TOKEN: &[&str] = &["inter_token_latency_seconds", "time_per_output_token_seconds"];
 
-/// Prefixes of the metric names of supported servers.
+/// Metric name prefixes of the supported servers.
 const PREFIXES: [&str; 2] = ["vllm:", "sglang:"];
 
-/// Labels of ranks: a server exports the same requests once per rank of a model that is split over GPUs.
+/// Labels for ranks: if a model is split across GPUs, a server exports the same requests once per rank.
 const RANK_LABELS: [&str; 3] = ["tp_rank", "pp_rank", "moe_ep_rank"];
 
-/// Returns the labels without [`RANK_LABELS`].
+/// Returns the labels without those in [`RANK_LABELS`].
 fn labels_without_ranks(labels: &str) -> String {
     let mut out = labels.to_owned();
     for label in RANK_LABELS {
@@ -52,7 +53,7 @@ fn labels_without_ranks(labels: &str) -> String {
     out
 }
 
-/// Adds a series; of series that differ only in ranks, keeps the largest value.
+/// Adds a series; for series that differ only in rank, keeps the largest value.
 fn add_series<'t>(series: &mut Vec<(&'t str, String, f64)>, name: &'t str, labels: String, value: f64) {
     match series.iter_mut().rev().find(|s| s.0 == name && s.1 == labels) {
         Some(known) => known.2 = known.2.max(value),
@@ -60,22 +61,22 @@ fn add_series<'t>(series: &mut Vec<(&'t str, String, f64)>, name: &'t str, label
     }
 }
 
-/// Parses Prometheus text. Series of a metric with different labels (engines, models) are summed; for the used share of
-/// the KV cache, the maximum is taken. Returns `None` without a metric of a supported server.
+/// Parses Prometheus text. Series of a metric with different labels (engines, models) are summed; for KV cache usage,
+/// the maximum is taken. `None` if there is no metric of a supported server.
 pub fn parse_prometheus(text: &str, time: i64) -> Option<ServerSample> {
     let mut series: Vec<(&str, String, f64)> = Vec::new();
     for line in text.lines().filter(|l| !l.starts_with('#')) {
         let Some(name) = PREFIXES.iter().find_map(|p| line.strip_prefix(p)) else { continue };
         let end = name.find(['{', ' ']).unwrap_or(name.len());
         let (name, rest) = name.split_at(end);
-        // Label values may contain braces and blanks; the value follows the last brace.
+        // Label values may contain braces and spaces; the value follows the last brace.
         let (labels, value) = rest.rsplit_once('}').unwrap_or(("", rest));
         let Some(value) = value.split_whitespace().next().and_then(|v| v.parse::<f64>().ok()).filter(|v| VALUES.contains(v)) else {
             continue;
         };
         add_series(&mut series, name, labels_without_ranks(labels), value);
     }
-    // Use the first exported name, because servers export old and new names of a metric side by side.
+    // Use the first name that is exported, because servers export the old and new names of a metric side by side.
     let values = |names: &[&str], suffix: &str| {
         let of = |name: &&str| {
             let found: Vec<f64> = series.iter().filter(|s| s.0.strip_suffix(suffix) == Some(name)).map(|s| s.2).collect();
@@ -97,12 +98,12 @@ pub fn parse_prometheus(text: &str, time: i64) -> Option<ServerSample> {
     (sample.requests_running.is_some() || sample.generated_tokens.is_some()).then_some(sample)
 }
 
-/// Returns the header line of the CSV file.
+/// Returns the CSV file's header line.
 pub fn header_line() -> String {
     COLUMNS.join(",")
 }
 
-/// Formats a sample as a line of the CSV file.
+/// Formats a sample as a line in the CSV file.
 pub fn format_sample(s: &ServerSample) -> String {
     let fields = [
         s.requests_running,
@@ -117,7 +118,7 @@ pub fn format_sample(s: &ServerSample) -> String {
     fields.iter().fold(s.time.to_string(), |line, v| line + "," + &v.map_or_else(String::new, |v| v.to_string()))
 }
 
-/// Parses the CSV file; skips incomplete and invalid lines.
+/// Parses the CSV file, skipping incomplete and invalid lines.
 pub fn parse_samples(text: &[u8]) -> Vec<ServerSample> {
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text);
     let Ok(header) = reader.headers().cloned() else { return Vec::new() };
@@ -151,17 +152,17 @@ pub fn metrics_path(prefix: &Path) -> PathBuf {
     PathBuf::from(path)
 }
 
-/// Reads the CSV file for the traces with this prefix; returns an empty list without a file.
+/// Reads the CSV file for the traces with this prefix; empty if there is no such file.
 pub fn read_samples(prefix: &Path) -> Vec<ServerSample> {
     read_tail(prefix, MOST).map(|bytes| parse_samples(&bytes)).unwrap_or_default()
 }
 
-/// Reads the end of the CSV file for the traces with this prefix, and prepends a header if needed.
+/// Reads the end of the CSV file for the traces with this prefix, adding a header in front if needed.
 fn read_tail(prefix: &Path, most: u64) -> std::io::Result<Vec<u8>> {
     let mut file = open::open_regular(&metrics_path(prefix))?;
     let from = file.metadata()?.len().saturating_sub(most);
     file.seek(SeekFrom::Start(from))?;
-    // The first line read may be incomplete; a newline separates it from the header.
+    // The first line read may be incomplete; the newline separates it from the header.
     let mut bytes = if from > 0 { format!("{}\n", header_line()).into_bytes() } else { Vec::new() };
     file.take(most).read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -172,10 +173,10 @@ pub fn is_sampled(prefix: &Path) -> bool {
     open::open_regular(&metrics_path(prefix)).is_ok()
 }
 
-/// Number of bytes at the end of the file that contain the last seconds.
+/// Number of bytes at the end of the file that are sure to cover the last few seconds.
 const RECENT: u64 = 4096;
 
-/// Reads the samples within `ns` nanoseconds before `now` (ns since 1970).
+/// Reads the samples of the last `ns` nanoseconds before `now` (ns since 1970).
 pub fn read_recent_samples(prefix: &Path, now: i64, ns: i64) -> Vec<ServerSample> {
     let mut samples = read_tail(prefix, RECENT).map(|bytes| parse_samples(&bytes)).unwrap_or_default();
     samples.retain(|s| s.time >= now.saturating_sub(ns));

@@ -1,6 +1,6 @@
-//! `nsys stats` CSV: `cuda_gpu_trace` (a row per launch) and `cuda_gpu_kern_sum` (a row per kernel).
+//! CSV output of `nsys stats`: `cuda_gpu_trace` (one row per launch) and `cuda_gpu_kern_sum` (one row per kernel).
 //!
-//! Columns are identified by header text, because order and units differ between versions.
+//! Columns are identified by header text, because their order and units differ between versions.
 
 use super::input::Bytes as Where;
 use super::{ImportError, Importer, Input, Job};
@@ -15,14 +15,14 @@ use std::sync::Arc;
 
 pub struct NsysStatsCsv;
 
-/// Type of the CSV report.
+/// Type of report in the CSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Trace,
     Summary,
 }
 
-/// Finds the header line and the report type. Other lines (`Processing […]`) may precede the header.
+/// Finds the header line and the type of report. Other lines (`Processing […]`) may precede the header.
 fn find_header(text: &str) -> Option<(usize, Kind)> {
     text.lines().take(20).enumerate().find_map(|(at, line)| {
         let line = line.trim_start_matches('\u{feff}').trim_end().replace('"', "");
@@ -80,7 +80,7 @@ impl Importer for NsysStatsCsv {
     }
 }
 
-/// A CSV file with named columns, and the number of unusable rows.
+/// A CSV file with named columns, and a count of unusable rows.
 struct Table<'a> {
     csv: csv::Reader<Box<dyn Read>>,
     headers: Vec<String>,
@@ -101,7 +101,7 @@ impl<'a> Table<'a> {
         Ok(Self { csv, headers, input, job, skipped, rows: 0, bad: 0, first_bad: 0 })
     }
 
-    /// Finds the column with header `name` (apart from the unit); returns its index and unit.
+    /// Finds the column whose header is `name`, ignoring the unit; returns its index and unit.
     fn find_column(&self, name: &str) -> Option<(usize, String)> {
         self.headers.iter().enumerate().find_map(|(i, h)| {
             let (word, unit) = h.split_once(" (").unwrap_or((h, ""));
@@ -138,7 +138,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Returns the length of a unit of `nsys stats --timeunit` in ns.
+/// Returns the length in ns of a unit from `nsys stats --timeunit`.
 fn unit_ns(unit: &str) -> Option<f64> {
     match unit {
         "ns" | "nsec" | "" => Some(1.0),
@@ -154,7 +154,7 @@ fn cell_text(record: &csv::ByteRecord, at: usize) -> Option<String> {
     if field.is_empty() { None } else { Some(String::from_utf8_lossy(field).into_owned()) }
 }
 
-/// Parses a number with decimal point; `,` is allowed only between groups of three digits.
+/// Parses a number with a decimal point; `,` is allowed only between groups of three digits.
 fn parse_number(record: &csv::ByteRecord, at: usize) -> Option<f64> {
     let text = cell_text(record, at)?;
     let (whole, _) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
@@ -170,7 +170,7 @@ fn parse_integer(record: &csv::ByteRecord, at: usize) -> Option<u32> {
     cell_text(record, at)?.trim().parse().ok()
 }
 
-/// Limit of valid times, ns: about a century.
+/// Upper limit of valid times, ns: about a century.
 const MOST_NS: f64 = 3.2e18;
 
 /// Parses a time into ns; integers stay exact.
@@ -185,7 +185,7 @@ fn parse_time(record: &csv::ByteRecord, (at, scale): (usize, f64)) -> Option<i64
     (value.abs() < MOST_NS).then_some(value.round() as i64)
 }
 
-/// Interns kernels by name; these reports contain only one name form.
+/// Interns kernels by name, because these reports have names in one form only.
 #[derive(Default)]
 struct Kernels {
     ids: HashMap<String, u32>,
@@ -314,7 +314,7 @@ fn read_trace(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Import
     Ok(())
 }
 
-/// Parses `NVIDIA H200 (0)` into name and ordinal.
+/// Splits `NVIDIA H200 (0)` into name and ordinal.
 fn device_of(text: &str, next: u32) -> Device {
     let (name, id) = match text.rsplit_once(" (") {
         Some((name, id)) => (name, id.trim_end_matches(')').parse().unwrap_or(next)),
@@ -346,8 +346,8 @@ fn memop_kind(what: &str) -> MemOpKind {
     MemOpKind::Copy { kind, from: None, to: None }
 }
 
-/// Reads a summary, which has no launches, into the profile's kernel totals. All data that requires launches stays
-/// absent.
+/// Reads a summary, which contains no launches, into the profile's kernel totals. Anything that requires launches
+/// remains absent.
 fn read_summary(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), ImportError> {
     let scaled = |(at, unit): (usize, String)| {
         unit_ns(&unit).map(|s| (at, s)).ok_or_else(|| ImportError::damaged(&table.input.path, "its header", format!("unit `{unit}`")))

@@ -1,23 +1,23 @@
-//! Correction of implausible times: launches without a time or outside the run, and kernels that overlap a later kernel
-//! of the same stream. This happens once per report, so that all screens agree; `Coverage` contains the counts.
+//! Corrects implausible times: launches that have no time or lie outside of the run, and kernels that overlap a later
+//! kernel on the same stream. This is done once per report, so that all screens agree; `Coverage` holds the counts.
 
 use crate::model::memop::MemOps;
 use crate::model::{Launches, Profile};
 use rustc_hash::FxHashMap;
 
-/// Maximum clock difference between host and GPU, ns. A kernel that starts even earlier before its launch has an
-/// invalid time.
+/// Maximum clock difference between host and GPU, ns. If a kernel starts before its launch by more than this, its
+/// time is invalid.
 const SKEW_NS: i64 = 1_000_000_000;
-/// Minimum distance of an invalid time from the run, ns. If larger, the length of the run is used; after the end, ten
-/// times that length, because queues may be long.
+/// Minimum distance between an invalid time and the run, ns. The length of the run is used instead if it is greater;
+/// after the end, ten times that length, because queues may be long.
 const AWAY_NS: i64 = 60_000_000_000;
-/// Tolerated overlap of two kernels of one stream, ns; real traces have at most 13 µs.
+/// Tolerated overlap between two kernels on one stream, ns; real traces have at most 13 µs.
 const OVERLAP_NS: i64 = 100_000;
-/// Shares of affected launches above which the cause is systematic instead of individual damaged records.
+/// Shares of affected launches above which the cause is systematic rather than individual damaged records.
 const MOST_UNTIMED: f64 = 0.5;
 const MOST_OVERRUN: f64 = 0.05;
 
-/// Corrects implausible times and counts them in the profile's coverage.
+/// Corrects implausible times, and counts them in the profile's coverage.
 pub fn fix_times(profile: &mut Profile) {
     if profile.metrics.is_some() || profile.ranges.is_hardware() {
         return;
@@ -35,7 +35,7 @@ pub fn fix_times(profile: &mut Profile) {
     cut_overrun(profile);
 }
 
-/// Generous time span of the run, extended from its calls, or without calls from the middle of its kernels.
+/// Generous time span of the run, extended from its calls or, if there are none, from the middle of its kernels.
 fn run_span(profile: &Profile) -> (i64, i64) {
     let launches = &profile.launches;
     let called = (0..launches.len()).filter_map(|row| launches.call(row)).map(|c| c.0);
@@ -66,13 +66,13 @@ fn fix_untimed(profile: &mut Profile, run: (i64, i64)) {
     };
     let mut bad: Vec<usize> = (0..launches.len()).filter(|&row| without(row) || away(row)).collect();
     if bad.len() as f64 > launches.len() as f64 * MOST_UNTIMED {
-        // If most are affected, the clocks disagree: keep these times.
+        // If most launches are affected, the clocks disagree: keep these times.
         bad.retain(|&row| without(row));
     }
     if bad.is_empty() || bad.len() == launches.len() {
         return;
     }
-    // Move invalid starts to the end of the call, or to the first valid time, so that the run is not extended.
+    // Move invalid starts to the end of the call, or to the first valid time, so that they do not extend the run.
     let mut sound = bad.iter().copied().peekable();
     let first = (0..launches.len()).filter(|row| sound.next_if_eq(row).is_none()).map(|row| launches.start(row)).min().unwrap_or_default();
     let at = |row: usize| launches.call(row).map_or(first, |(call, cost)| call.saturating_add(cost).max(first));
@@ -95,7 +95,7 @@ fn untimed_copies(profile: &mut Profile, run: (i64, i64)) {
 /// Process, device, context and stream.
 type Lane = (Option<u32>, Option<u32>, Option<u32>, u32);
 
-/// Kernel with the latest end so far in a stream, and the start of the kernel after it.
+/// The kernel with the latest end so far on a stream, and the start of the kernel that follows it.
 #[derive(Clone, Copy)]
 struct Open {
     row: usize,
@@ -103,12 +103,12 @@ struct Open {
     next: Option<i64>,
 }
 
-/// Truncates kernels that end after a later kernel of the same stream. Graph nodes are exempt because they run in
-/// branches, regardless of the recorded stream. Programmatic dependent launch needs no exemption: a kernel launched
-/// early ends after the kernel that it waits for.
+/// Truncates kernels that end after a later kernel on the same stream has ended. Graph nodes are exempt, because they
+/// run in branches regardless of the recorded stream. Programmatic dependent launch needs no exemption, because a
+/// kernel that is launched early ends after the kernel that it waits for.
 fn cut_overrun(profile: &mut Profile) {
     let launches = &profile.launches;
-    // Other tools' tracks contain nested slices.
+    // Tracks from other tools contain nested slices.
     if !matches!(profile.source.tool.as_str(), "nsys" | "torch" | "trace" | "rocprofv3" | "rpd") {
         return;
     }

@@ -1,22 +1,22 @@
-//! Detection of calls that have no record of their GPU work, by process, kind of work, thread and time.
+//! Detects calls whose GPU work has no record, by process, kind of work, thread and time.
 
 use crate::model::coverage::{Stretch, Unrecorded, Work};
 use crate::model::{CallKind, Profile};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
-/// Maximum number of queued launches in a stream before a call blocks. Up to this many launches may not have run when
-/// the recording stops.
+/// Maximum number of launches queued on a stream before a call blocks. Up to this many launches may not have run by
+/// the time the recording stops.
 const QUEUE: usize = 1024;
-/// If a queue is non-empty at the end of the recording, it waits for a running kernel. That kernel is assumed to take
-/// at most `LONGER` times the longest recorded kernel, or `LONG_NS`.
+/// A queue that is not empty at the end of the recording is waiting for a running kernel. That kernel is assumed to
+/// take at most `LONGER` times as long as the longest recorded kernel, or `LONG_NS`.
 const LONGER: i64 = 10;
 const LONG_NS: i64 = 10_000_000;
-/// Maximum number of preceding launches searched for an enclosing call.
+/// Maximum number of preceding launches to search for an enclosing call.
 const BACK: usize = 64;
-/// The first 1/EDGE of a snapshot's time may contain calls without kernels.
+/// Calls in the first 1/EDGE of the time that a snapshot covers may have no kernels.
 const EDGE: i64 = 10;
-/// Maximum number of stored threads.
+/// Maximum number of threads to store.
 const MOST_THREADS: usize = 64;
 
 /// A call without a GPU record.
@@ -28,13 +28,13 @@ struct Lost {
     name: u32,
 }
 
-/// Calls of one process.
+/// Calls made by one process.
 #[derive(Default)]
 struct Process {
     lost: [Vec<Lost>; Work::ALL.len()],
-    /// Number of distinct calls with records.
+    /// Number of distinct calls that have records.
     found: [u64; Work::ALL.len()],
-    /// Threads of calls with records.
+    /// Threads that made calls with records.
     threads: FxHashSet<u32>,
     /// Start of the first call with a record.
     first_call: Option<i64>,
@@ -43,16 +43,16 @@ struct Process {
     last_call: Option<i64>,
     last_end: Option<i64>,
     longest: i64,
-    /// Start times of kernels without a known call.
+    /// Start times of kernels whose call is unknown.
     uncalled: Vec<i64>,
-    /// Periods of stream capture; captured work runs later, if at all.
+    /// Periods of stream capture. Captured work runs later, if at all.
     captures: Vec<(i64, i64)>,
     captured: bool,
     instantiated: bool,
     syncs: Vec<i64>,
 }
 
-/// Adds calls without records to the profile's coverage. `copies` is false if copies were not read.
+/// Adds calls without records to the profile's coverage. `copies` is false if copies have not been read.
 pub fn find_unrecorded(profile: &mut Profile, copies: bool) {
     let calls = &profile.calls;
     let of = |kind: CallKind| calls.names.iter().any(|n| n.kind == kind);
@@ -72,7 +72,7 @@ pub fn find_unrecorded(profile: &mut Profile, copies: bool) {
         process.remove_explained(profile, pid, end);
         if !copies {
             process.lost[Work::Copies as usize].clear();
-            // Graphs that contain only copies look as if they were lost, if others have kernels.
+            // If other graphs contain kernels, graphs that contain only copies look as if they were lost.
             if process.found[Work::Graphs as usize] > 0 {
                 process.lost[Work::Graphs as usize].clear();
             }
@@ -88,7 +88,7 @@ pub fn find_unrecorded(profile: &mut Profile, copies: bool) {
     profile.coverage.started = started;
 }
 
-/// Latest time of any event, ns.
+/// Time of the last event of any kind, ns.
 fn last_time(profile: &Profile) -> i64 {
     let calls = &profile.calls;
     let host = calls.start.iter().zip(&calls.duration).map(|(s, d)| s.saturating_add(*d)).max();
@@ -96,7 +96,7 @@ fn last_time(profile: &Profile) -> i64 {
     host.max(device).unwrap_or_default()
 }
 
-/// Finds calls that start work, but were not matched to any record.
+/// Finds calls that start work, but could not be matched to a record.
 fn find_unmatched(profile: &Profile) -> FxHashMap<u32, Process> {
     let calls = &profile.calls;
     let whole: FxHashSet<(u32, i64)> = profile
@@ -115,7 +115,7 @@ fn find_unmatched(profile: &Profile) -> FxHashMap<u32, Process> {
         match calls.kind(row) {
             CallKind::Launch => process.lost[Work::Kernels as usize].push(lost),
             CallKind::GraphLaunch if whole.contains(&(pid, start)) => process.found[Work::Graphs as usize] += 1,
-            // Launches of graphs that contain only copies.
+            // A launch of a graph that contains only copies.
             CallKind::GraphLaunch if moved.contains(&u32::try_from(row).unwrap_or(u32::MAX)) => process.found[Work::Graphs as usize] += 1,
             CallKind::GraphLaunch => process.lost[Work::Graphs as usize].push(lost),
             CallKind::Copy | CallKind::Set if moved.contains(&u32::try_from(row).unwrap_or(u32::MAX)) => {
@@ -142,8 +142,8 @@ fn find_unmatched(profile: &Profile) -> FxHashMap<u32, Process> {
     out
 }
 
-/// Merges captures into periods with at least one active capture. A capture may begin before the report or end after
-/// it.
+/// Merges captures into periods in which at least one capture was active. A capture may begin before the report, or
+/// end after it.
 fn merge_captures(mut ends: Vec<(i64, bool)>) -> Vec<(i64, i64)> {
     ends.sort_unstable();
     let (mut out, mut depth, mut since) = (Vec::new(), 0_u32, i64::MIN);
@@ -165,7 +165,7 @@ fn merge_captures(mut ends: Vec<(i64, bool)>) -> Vec<(i64, i64)> {
     out
 }
 
-/// Counts calls with records, and updates the first and last times.
+/// Counts the calls that have records, and updates the first and last times.
 fn count_recorded(profile: &Profile, processes: &mut FxHashMap<u32, Process>) {
     let launches = &profile.launches;
     let mut last: FxHashMap<u32, i64> = FxHashMap::default();
@@ -189,7 +189,7 @@ fn count_recorded(profile: &Profile, processes: &mut FxHashMap<u32, Process>) {
         let node = launches.graph_node(row).is_some();
         let of = if node { Work::Graphs } else { Work::Kernels } as usize;
         process.last[of] = process.last[of].max(Some(call));
-        // Nodes of one graph launch share a call and are adjacent, so count the call once.
+        // Nodes of one graph launch are adjacent and share a call, so count the call once.
         if !node || last.insert(pid, call) != Some(call) {
             process.found[of] += 1;
         }
@@ -209,9 +209,9 @@ fn count_recorded(profile: &Profile, processes: &mut FxHashMap<u32, Process>) {
 }
 
 impl Process {
-    /// Removes calls that lack a record for a legitimate reason.
+    /// Removes calls that have a legitimate reason for not having a record.
     fn remove_explained(&mut self, profile: &Profile, pid: u32, end: i64) {
-        // Graphs were instantiated, but the times of their stream captures are unknown.
+        // Graphs were instantiated, but it is unknown when their streams were captured.
         if self.instantiated && !self.captured {
             self.lost[Work::Kernels as usize].clear();
         }
@@ -227,8 +227,8 @@ impl Process {
         self.lost[Work::Graphs as usize].retain(|l| !nested(l));
         for work in [Work::Graphs, Work::Kernels] {
             let lost = &mut self.lost[work as usize];
-            // Kernels with unknown calls may belong to the lost calls. If such kernels outnumber the remaining lost
-            // calls, the result is uncertain.
+            // Kernels whose call is unknown may belong to the lost calls. If they outnumber the remaining lost calls,
+            // the result is uncertain.
             let uncalled = lost.first().map_or(0, |l| self.uncalled.len() - self.uncalled.partition_point(|&u| u < l.start));
             let left = lost.len().saturating_sub(uncalled);
             if work == Work::Graphs && uncalled > 0 || uncalled > left {
@@ -237,7 +237,7 @@ impl Process {
             self.found[work as usize] += lost.len().saturating_sub(left) as u64;
             lost.truncate(left);
         }
-        // In a snapshot, the recorded calls begin slightly before the recorded kernels.
+        // In a snapshot, recorded calls begin slightly before recorded kernels.
         if profile.source.tool == "trace" && profile.capture.gate.is_some() {
             let calls = [self.first_call, self.last_call].into_iter().flatten().chain(self.lost.iter().flatten().map(|l| l.start));
             let (first, last) = calls.fold((i64::MAX, i64::MIN), |(a, b), t| (a.min(t), b.max(t)));
@@ -254,8 +254,9 @@ impl Process {
         }
     }
 
-    /// Returns true if the last calls may have started work that was still queued when the recording stopped: the calls
-    /// fit into a queue, no synchronization waited for them, and the running kernel's duration would be plausible.
+    /// Returns true if the last calls may have started work that was still queued when the recording stopped: the
+    /// calls fit into a queue, no synchronization waited for them, and the duration of the running kernel would be
+    /// plausible.
     fn in_flight(&self, end: i64) -> bool {
         let (Some(last_call), Some(last_end)) = (self.last_call, self.last_end) else { return false };
         let after = |lost: &[Lost]| lost.len() - lost.partition_point(|l| l.start <= last_call);
@@ -302,7 +303,7 @@ impl Process {
     }
 }
 
-/// Returns true if a call is nested in another call that has a record, such as a driver call in a runtime call.
+/// Returns true if a call is nested in another call that does have a record, such as a driver call in a runtime call.
 fn inside_another(profile: &Profile, pid: u32, lost: &Lost) -> bool {
     let launches = &profile.launches;
     let (mut low, mut high) = (0, launches.len());

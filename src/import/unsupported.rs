@@ -1,13 +1,13 @@
-//! Recognised but unsupported formats, with error messages.
+//! Formats that are recognized but not supported, with error messages.
 
 use super::error::ImportError;
 use super::input::Input;
 
-/// A recognised format: detection, description and advice.
+/// A recognized format: how to detect it, its description, and advice.
 struct Known {
     is: fn(&[u8]) -> bool,
     what: &'static str,
-    /// Next step; empty if the only advice is the list of supported formats.
+    /// Next step; empty if there is no advice other than the list of supported formats.
     next: &'static str,
 }
 
@@ -89,8 +89,8 @@ static KNOWN: &[Known] = &[
     Known { is: json_like, what: "JSON that is not a profile warpscope knows", next: "" },
 ];
 
-/// Returns the error for a file without a matching importer. `reads` lists the supported formats with suffixes, `tried`
-/// only their names.
+/// Returns the error for a file that no importer accepts. `reads` lists the supported formats with their suffixes,
+/// `tried` just their names.
 pub fn unsupported_error(input: &Input, reads: &str, tried: &str) -> ImportError {
     match KNOWN.iter().find(|k| (k.is)(&input.head)) {
         Some(Known { what, next: "", .. }) => ImportError::refused(&input.path, *what, format!("this version reads {reads}")),
@@ -99,7 +99,7 @@ pub fn unsupported_error(input: &Input, reads: &str, tried: &str) -> ImportError
     }
 }
 
-/// Formats the first bytes as text if printable, else in hexadecimal.
+/// Formats the first bytes as text if printable, otherwise in hexadecimal.
 fn head_for_people(head: &[u8]) -> String {
     let first = &head[..head.len().min(16)];
     match std::str::from_utf8(first) {

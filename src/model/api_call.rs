@@ -7,7 +7,7 @@
 use super::Nanos;
 use std::sync::Arc;
 
-/// Kind of call, by effect; variants are named after concepts of the CUDA and HIP runtime and driver APIs.
+/// Kind of call by effect, for the runtime and driver APIs of CUDA and HIP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CallKind {
     Launch,
@@ -28,7 +28,7 @@ pub enum CallKind {
     HostFunction,
     /// Starts or stops the capture.
     Profiler,
-    /// Only queries; a report may contain one per launch.
+    /// Only queries state; a report may contain one such call per launch.
     Query,
     Other,
 }
@@ -141,7 +141,7 @@ impl CallName {
     }
 }
 
-/// Stands for a value that is not in the report.
+/// Sentinel for a value that is not in the report.
 pub const NONE: u32 = u32::MAX;
 
 /// Totals per name over all calls, plus columns (28 bytes per call) for the timeline calls that launched no kernel,
@@ -152,9 +152,9 @@ pub struct HostCalls {
     pub names: Vec<CallName>,
     /// Distinct (process id, thread id) pairs.
     pub threads: Vec<(u32, u32)>,
-    /// In nanoseconds.
+    /// Start time in nanoseconds.
     pub start: Vec<i64>,
-    /// In nanoseconds.
+    /// Duration in nanoseconds.
     pub duration: Vec<i64>,
     /// Index into `names`; [`NONE`] for a call without a name.
     pub name: Vec<u32>,

@@ -41,7 +41,7 @@ pub enum Activity {
     Child,
     /// Blocked in another system call, in a driver, or on a page fault.
     Blocked,
-    /// Not recorded.
+    /// The activity was not recorded.
     #[default]
     Unknown,
 }
@@ -107,7 +107,7 @@ impl Activity {
 /// One sample of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// In nanoseconds.
+    /// Time in nanoseconds.
     pub time: i64,
     /// Index into [`Profile::threads`](super::Profile::threads).
     pub thread: u32,

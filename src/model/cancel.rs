@@ -21,7 +21,7 @@ impl Cancel {
         self.0.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Returns true if the job was cancelled.
+    /// Returns true if the job was canceled.
     pub fn is_cancelled(&self) -> bool {
         self.0.stop.load(Ordering::Relaxed)
     }
@@ -72,7 +72,7 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Counts steps; returns false if the job was cancelled.
+    /// Counts steps; returns false if the job was canceled.
     #[inline]
     pub fn count_steps(&self, steps: usize) -> bool {
         let since = self.since.get().saturating_add(steps as u64);

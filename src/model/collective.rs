@@ -7,9 +7,9 @@ use std::sync::Arc;
 pub struct Collective {
     /// Such as `all_reduce`, `all_gather` or `send`, as spelled in the report.
     pub kind: Arc<str>,
-    /// Elements that this rank sends.
+    /// Number of elements that this rank sends.
     pub elements_in: Option<u64>,
-    /// Elements that this rank receives.
+    /// Number of elements that this rank receives.
     pub elements_out: Option<u64>,
     /// Element type as spelled in the report, such as `BFloat16`.
     pub dtype: Arc<str>,
@@ -48,9 +48,10 @@ pub enum NcclCall {
 impl NcclCall {
     /// Parses the payload of a range in NCCL's domain; `function` determines the format.
     ///
-    /// Based on the structures in NCCL's `nvtx_payload_schemas.h`: `{u64 communicator, size_t bytes, int operation |
-    /// root | peer}`; functions without an operation, root or peer omit the last 4 bytes. NCCL before 2.26 omits the
-    /// communicator. `ncclCommInitRank`: `{u64 communicator, int ranks, int rank, …}`.
+    /// Based on the structures in NCCL's `nvtx_payload_schemas.h`:
+    /// `{u64 communicator, size_t bytes, int operation | root | peer}`; functions without an operation, root or peer
+    /// omit the last 4 bytes. NCCL before 2.26 omits the communicator.
+    /// `ncclCommInitRank`: `{u64 communicator, int ranks, int rank, …}`.
     pub fn from_payload(function: &str, payload: &[u8]) -> Option<Self> {
         let long = |at: usize| Some(u64::from_le_bytes(payload.get(at..at + 8)?.try_into().ok()?));
         let short = |at: usize| Some(u32::from_le_bytes(payload.get(at..at + 4)?.try_into().ok()?));

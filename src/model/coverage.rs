@@ -57,7 +57,7 @@ impl Stretch {
     }
 }
 
-/// Calls of one process that start one kind of work and partly lack a GPU record.
+/// Calls of one process that start one kind of work, some of which have no GPU record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unrecorded {
     pub pid: u32,

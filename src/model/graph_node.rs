@@ -9,7 +9,7 @@ pub struct NodeOrigin {
     pub pid: u32,
     /// Operating system thread.
     pub thread: u32,
-    /// In nanoseconds.
+    /// Time in nanoseconds.
     pub time: i64,
     /// Index into [`Samples::stacks`](super::Samples::stacks): the thread's stack at that time.
     pub stack: Option<u32>,

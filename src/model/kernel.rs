@@ -102,8 +102,8 @@ pub fn truncated_prefix(name: &str) -> Option<&str> {
 /// Extracts the last identifier of a demangled C++ name (nsys: `shortName`).
 ///
 /// Removes the parameters (from the first `(` outside brackets), then trailing template arguments, then everything up
-/// to the last `::` or space outside brackets. Both spellings of anonymous namespaces (`<unnamed>`, `(anonymous
-/// namespace)`) are bracketed and are removed along with the other namespaces.
+/// to the last `::` or space outside brackets. Both spellings of anonymous namespaces (`<unnamed>`,
+/// `(anonymous namespace)`) are bracketed and are removed along with the other namespaces.
 pub fn function_of(demangled: &str) -> &str {
     const ANONYMOUS: &str = "(anonymous namespace)";
     let bytes = demangled.as_bytes();

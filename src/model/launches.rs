@@ -1,7 +1,6 @@
 //! Kernel launches in columns, at most 40 bytes each: a report may contain tens of millions.
 //!
-//! Columns are wrapped in `Arc`, so that a later reading stage can add columns without copying those already
-//! displayed.
+//! Columns are wrapped in `Arc`, so that a later reading stage can add columns without copying those already displayed.
 
 use super::{ConfigId, KernelId, LaunchSite, PlaceId};
 use rustc_hash::FxHashMap;
@@ -12,9 +11,9 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LaunchId(pub u32);
 
-/// Stands for a value that does not fit into its 32-bit column and is stored in a side table.
+/// Sentinel for a value that does not fit into its 32-bit column and is stored in a side table.
 const WIDE: u32 = u32::MAX;
-/// Stands for a launch whose API call is not in the report.
+/// Sentinel for a launch whose API call is not in the report.
 const NO_CALL: u32 = u32::MAX - 1;
 
 /// A column of non-negative times, ns. Nearly all of them fit into 32 bits (4.29 s); the rest are in a side table.
@@ -134,7 +133,7 @@ pub struct Launches {
     since_range: bool,
 }
 
-/// Stands for a launch outside any graph.
+/// Sentinel for a launch outside any graph.
 pub const NO_NODE: u32 = u32::MAX;
 
 impl Launches {

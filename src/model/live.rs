@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-/// Stands in [`Ran::kernel`] for a memcpy or memset.
+/// Sentinel in [`Ran::kernel`] for a memcpy or memset.
 pub const NO_KERNEL: u32 = u32::MAX;
 
 /// An operation that ran on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// Nanoseconds since 1970.
+    /// Start time in nanoseconds since 1970.
     pub start: i64,
-    /// In nanoseconds.
+    /// Duration in nanoseconds.
     pub duration: i64,
     /// Index of the GPU.
     pub device: u32,
@@ -53,15 +53,14 @@ pub struct Recorder {
     pub stopped: Option<String>,
     /// Reason why counters are not, or no longer, measured.
     pub not_measured: Option<String>,
-    /// Number of launches with measured counters or sampled stall reasons, and the time added by these measurements,
-    /// In nanoseconds.
+    /// Number of launches with measured counters or sampled stall reasons, and the time that this added, ns.
     pub measured: u64,
     pub measuring_ns: i64,
     /// The launch being measured, if it has been running for some seconds.
     pub measuring: Option<Measuring>,
     /// Number of recorded kernels.
     pub kernels: u64,
-    /// Bytes written.
+    /// Number of bytes written.
     pub bytes: u64,
     /// Time that threads of the tracer and of CUPTI spent compressing and flushing, ns.
     pub cost: i64,

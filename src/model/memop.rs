@@ -77,7 +77,7 @@ pub struct MemOp {
     pub graph_node: Option<u64>,
 }
 
-/// Stands for an unknown number of bytes.
+/// Sentinel for an unknown number of bytes.
 const NO_BYTES: u64 = u64::MAX;
 
 /// Memcpys and memsets in columns, sorted by start; at most 43 bytes each.

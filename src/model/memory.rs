@@ -19,7 +19,7 @@ pub enum MemoryLevel {
 /// One allocation or free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryEvent {
-    /// In nanoseconds.
+    /// Time in nanoseconds.
     pub time: i64,
     pub address: u64,
     /// Change in the bytes in use; negative for a free.
@@ -100,7 +100,7 @@ pub enum BlockState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     pub address: u64,
-    /// In bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Number of bytes requested; at most `size`.
     pub requested: u64,
@@ -115,7 +115,7 @@ pub struct Segment {
     /// Index into [`Profile::devices`](super::Profile::devices).
     pub device: Option<u32>,
     pub address: u64,
-    /// In bytes.
+    /// Size in bytes.
     pub size: u64,
     pub stream: u64,
     /// True for a segment in the pool of small blocks.
@@ -143,7 +143,7 @@ pub struct MemoryState {
 /// A failed allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// In nanoseconds.
+    /// Time in nanoseconds.
     pub time: i64,
     /// Index into [`Profile::devices`](super::Profile::devices).
     pub device: Option<u32>,

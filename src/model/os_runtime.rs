@@ -6,9 +6,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct OsCalls {
     pub names: Vec<Arc<str>>,
-    /// In nanoseconds.
+    /// Start time in nanoseconds.
     pub start: Vec<i64>,
-    /// In nanoseconds.
+    /// Duration in nanoseconds.
     pub duration: Vec<i64>,
     /// Index into `names`.
     pub name: Vec<u32>,
@@ -20,7 +20,7 @@ pub struct OsCalls {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ThreadState {
     Running,
-    /// Off the CPU.
+    /// Not running on a CPU.
     Off,
     /// Running part of the time; the sampling interval was too long to tell when.
     Partly,
@@ -29,7 +29,7 @@ pub enum ThreadState {
 /// A change in the state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateChange {
-    /// In nanoseconds.
+    /// Time in nanoseconds.
     pub time: i64,
     /// Index into [`Profile::threads`](super::Profile::threads).
     pub thread: u32,
@@ -43,9 +43,9 @@ pub const MEASURING: &str = "measuring counters";
 /// Time that the profiler itself spent on a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overhead {
-    /// In nanoseconds.
+    /// Start time in nanoseconds.
     pub start: i64,
-    /// In nanoseconds.
+    /// Duration in nanoseconds.
     pub duration: i64,
     /// Index into [`Profile::threads`](super::Profile::threads).
     pub thread: u32,

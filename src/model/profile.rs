@@ -98,7 +98,7 @@ pub struct Profile {
     pub devices: Vec<Device>,
     /// Processes that used a GPU.
     pub processes: Vec<Process>,
-    /// Kernels, in the order in which they first appear in the file.
+    /// Kernels, in order of first appearance in the file.
     pub kernels: Vec<Kernel>,
     /// Distinct launch configurations.
     pub configs: Vec<LaunchConfig>,
@@ -127,14 +127,13 @@ pub struct Profile {
     pub collectives: Vec<Collective>,
     /// Time spent by the profiler itself.
     pub overhead: Vec<Overhead>,
-    /// Recorded periods, ns, sorted by time, if a capture gate excluded the rest; empty if the whole run was
-    /// recorded.
+    /// Recorded periods, ns, sorted by time, if a capture gate excluded the rest; empty if the whole run was recorded.
     pub recorded: Vec<(i64, i64)>,
     /// Processes in which only short periods were recorded, as a sample from which the rest is estimated.
     pub run_samples: Vec<RunSample>,
     pub clock: Clock,
     pub rank: Rank,
-    /// Present if the file is a digest of a report.
+    /// Set if the file is a digest of a report.
     pub digest: Option<Arc<Digest>>,
     pub ranges: Ranges,
     /// Origins of graph nodes.

@@ -132,7 +132,7 @@ pub enum Verdict {
     Error,
 }
 
-/// Scope of an estimated speed-up.
+/// Scope of an estimated speedup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Only the part of the kernel that the rule examined.

@@ -3,7 +3,7 @@
 /// Sum and count of the observations in a Prometheus histogram.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Histogram {
-    /// In seconds.
+    /// Sum of the observations in seconds.
     pub sum: f64,
     pub count: f64,
 }
@@ -62,9 +62,9 @@ pub struct ServerSummary {
     /// Maximum fraction of the KV cache in use, 0 to 1.
     pub kv_cache_used: Option<f64>,
     pub tokens_per_second: Option<f64>,
-    /// In seconds.
+    /// Mean time to first token, in seconds.
     pub first_token: Option<f64>,
-    /// In seconds.
+    /// Mean time per output token after the first, in seconds.
     pub per_token: Option<f64>,
 }
 

@@ -19,12 +19,12 @@ pub enum WaitKind {
 /// Waits, stored in columns; 29 bytes each.
 #[derive(Clone, Debug, Default)]
 pub struct Waits {
-    /// In nanoseconds.
+    /// Start time in nanoseconds.
     pub start: Vec<i64>,
-    /// In nanoseconds.
+    /// Duration in nanoseconds.
     pub duration: Vec<i64>,
     pub kind: Vec<WaitKind>,
-    /// The stream that waits, or that a thread waits for.
+    /// The stream that waits, or that a thread is waiting for.
     pub place: Vec<PlaceId>,
     /// Correlation id shared with the call; [`NONE`](super::api_call::NONE) if not in the report.
     pub correlation: Vec<u32>,

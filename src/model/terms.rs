@@ -16,7 +16,7 @@ pub struct Terms {
     pub link: &'static str,
     /// Function that allocates pinned host memory.
     pub malloc_host: &'static str,
-    /// Pools of device memory.
+    /// APIs for pools of device memory.
     pub pools: &'static str,
     /// Environment variable that configures PyTorch's allocator.
     pub allocator: &'static str,
@@ -34,7 +34,7 @@ pub struct Terms {
     pub compile_ahead: &'static str,
     /// Command that also records host calls.
     pub record_calls: &'static str,
-    /// Reason why it is unknown when threads wait.
+    /// Reason why it is unknown what threads wait for.
     pub no_waiting: &'static str,
     /// Advice that follows `no_waiting`, if the vendor's profiler can record what threads wait for.
     pub record_waiting: &'static str,

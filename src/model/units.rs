@@ -127,8 +127,7 @@ fn format_digits(value: f64) -> String {
     }
 }
 
-/// Formats without a prefix: whole numbers grouped, others with two decimals, tiny ones with three significant
-/// digits.
+/// Formats without a prefix: whole numbers grouped, others with two decimals, tiny ones with three significant digits.
 pub fn format_plain(value: f64) -> String {
     if !value.is_finite() {
         return value.to_string();

@@ -16,7 +16,7 @@ struct Series {
     values: Vec<(i64, f64)>,
 }
 
-/// Counters, in the order in which they first appear.
+/// Counters, in order of first appearance.
 #[derive(Default)]
 pub struct Counters {
     list: Vec<Series>,

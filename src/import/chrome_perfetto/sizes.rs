@@ -33,8 +33,8 @@ pub fn parse_size(text: &str) -> Option<u64> {
     text.split(' ').filter_map(|w| w.split_once(':')).find(|w| w.0 == "size").and_then(|w| w.1.parse().ok())
 }
 
-/// Parses a configuration written by `warpscope export`: `grid 2×66 block 384, 168 registers, 213188 B shared
-/// memory`.
+/// Parses a configuration as written by `warpscope export`:
+/// `grid 2×66 block 384, 168 registers, 213188 B shared memory`.
 pub fn our_config(words: &str, config: &mut LaunchConfig) {
     let mut list = words.split([' ', ',']).filter(|w| !w.is_empty()).peekable();
     let mut before = "";

@@ -7,7 +7,7 @@ pub struct Slice {
     pub name: u32,
     pub category: u32,
     pub track: u32,
-    /// In nanoseconds.
+    /// Start time in nanoseconds.
     pub start: i64,
     pub duration: i64,
     pub details: u32,
@@ -18,7 +18,7 @@ pub struct Slice {
 pub struct End {
     pub id: u64,
     pub track: u32,
-    /// In nanoseconds.
+    /// Time in nanoseconds.
     pub time: i64,
     /// True if the end binds to the slice that encloses `time`; false if it binds to the next slice.
     pub encloses: bool,

@@ -222,7 +222,7 @@ fn describe_device(plane: &Plane<'_>, id: u32) -> Device {
         let number = value.number().filter(|&n| n > 0);
         match name {
             b"core_count" => out.sm_count = number.and_then(|n| u32::try_from(n).ok()),
-            // kHz.
+            // The value is in kHz.
             b"clock_rate" => out.clock_hz = number.and_then(|n| u64::try_from(n).ok()?.checked_mul(1_000)),
             b"memory_size" => out.memory = number.and_then(|n| u64::try_from(n).ok()).map(Size),
             b"memory_bandwidth" => out.memory_bandwidth = number.and_then(|n| u64::try_from(n).ok()),
@@ -237,7 +237,7 @@ fn describe_device(plane: &Plane<'_>, id: u32) -> Device {
     out
 }
 
-/// Returns true if the first bytes start a plane of such a file.
+/// Returns true if the first bytes of a file start a plane of an `XSpace`.
 fn is_space(head: &[u8]) -> bool {
     let Some((&0x0a, rest)) = head.split_first() else { return false };
     // A plane is longer than the bytes read so far, so look only at its beginning.

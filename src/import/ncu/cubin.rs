@@ -9,7 +9,7 @@ use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Shift for made-up section addresses in the line table, because all sections of a CUDA ELF file are at address
+/// Shift for synthetic section addresses in the line table, because all sections of a CUDA ELF file are at address
 /// zero.
 const SECTION_SHIFT: u32 = 40;
 /// Maximum number of line table rows; a real binary with many kernels has several hundred thousand.

@@ -1,5 +1,4 @@
-//! Converts grid sizes to blocks: ncu 2020.1 and 2020.2 stored the grid of a launch in threads, but metrics in
-//! blocks.
+//! Converts grid sizes to blocks: ncu 2020.1 and 2020.2 stored the grid of a launch in threads, but metrics in blocks.
 
 use crate::model::{Metrics, ResultMetrics};
 

@@ -3,9 +3,9 @@
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decimal {
-    /// `27,199.72`
+    /// Such as `27,199.72`.
     Point,
-    /// `27.199,72`
+    /// Such as `27.199,72`.
     Comma,
 }
 

@@ -82,7 +82,7 @@ impl Importer for Ncu {
     }
 }
 
-/// Interns values, numbered in the order in which they first appear.
+/// Interns values, numbered in order of first appearance.
 struct Table<T> {
     ids: HashMap<T, u32>,
     list: Vec<T>,

@@ -5,8 +5,7 @@ pub use super::proto_sections::*;
 use prost::Message;
 
 /// Decodes text for display; invalid UTF-8 becomes replacement characters. Paths, arguments, names and sources may be
-/// arbitrary bytes; if they were declared as strings, invalid UTF-8 in one of them would invalidate the whole
-/// message.
+/// arbitrary bytes; if they were declared as strings, invalid UTF-8 in one of them would invalidate the whole message.
 pub fn decode_lossy(bytes: Option<Vec<u8>>) -> Option<String> {
     bytes.map(|b| String::from_utf8(b).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }

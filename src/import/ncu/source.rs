@@ -70,8 +70,7 @@ pub fn read_code(
     if code.functions.is_empty()
         && let Some(address) = first
     {
-        // Add the kernel as the only function, because offsets from its start are more useful than absolute
-        // addresses.
+        // Add the kernel as the only function, because offsets from its start are more useful than absolute addresses.
         code.functions.push(Function { name: own.unwrap_or_else(|| Arc::from("kernel")), address, ..Function::default() });
     }
     if binary.is_some() && code.functions.iter().all(|f| f.lines.is_empty()) {

@@ -16,8 +16,7 @@ impl<T: Read + Seek + Send> ReadSeek for T {}
 const MOST_BYTES: u64 = 256 << 20;
 
 /// Maximum number of fields in a message that is decoded as a whole, including nested messages. Sections and rules in
-/// real reports have several hundred fields; an encoded field of two bytes may take a hundred bytes of memory or
-/// more.
+/// real reports have several hundred fields; an encoded field of two bytes may take a hundred bytes of memory or more.
 const MOST_FIELDS: usize = 100_000;
 /// Average memory of a decoded field, bytes.
 const FIELD: usize = 64;
@@ -71,7 +70,7 @@ impl Wire {
         ImportError::Damaged { path: self.path.clone(), place: format!("{place} at byte {}", self.at), reason: reason.to_owned(), next }
     }
 
-    /// Charges memory to the budget; returns an error if the total exceeds that of any real report of this size.
+    /// Charges memory to the budget; returns an error if the total exceeds what any real report of this size needs.
     pub fn charge_memory(&mut self, bytes: usize) -> Result<(), ImportError> {
         self.budget.charge_bytes(bytes as u64)
     }

@@ -1,7 +1,7 @@
-//! Reads host API calls and joins them to the kernels that they launched. The calls determine the launch order, by which
+//! Reads host API calls and joins them to the kernels that they launched. Calls determine the launch order, in which
 //! a re-run counts launches.
 //!
-//! A call and its launches have the same process and correlation id; a correlation id alone is not unique across
+//! A call and its launches have the same process and correlation id; a correlation id by itself is not unique across
 //! processes. Nodes of a graph share the graph launch call and are ordered by their start on the device.
 
 use super::kernels::NO_CORRELATION;
@@ -19,30 +19,31 @@ use std::sync::{Mutex, PoisonError};
 
 /// Table of runtime and driver calls.
 pub const RUNTIME: &str = "CUPTI_ACTIVITY_KIND_RUNTIME";
-/// nsys' serialized ids consist of hardware (8 bits), VM (8), process (24) and thread (24).
+/// A serialized id in nsys consists of hardware (8 bits), VM (8), process (24) and thread (24).
 const THREAD_BITS: u32 = 24;
 const MASK: i64 = 0xff_ffff;
 
-/// Returns the process id in a serialized id.
+/// Extracts the process id from a serialized id.
 pub fn pid_of(global: i64) -> Option<u32> {
     (global != NULL).then(|| u32::try_from((global >> THREAD_BITS) & MASK).unwrap_or_default())
 }
 
-/// Returns the thread id in a serialized id.
+/// Extracts the thread id from a serialized id.
 pub fn tid_of(global: i64) -> Option<u32> {
     (global != NULL).then(|| u32::try_from(global & MASK).unwrap_or_default())
 }
 
 /// Maps the correlation ids of one process to consecutive numbers.
 enum Correlations {
-    /// One bit per id, and the number of bits set before each word.
+    /// One bit per id, and the number of bits that are set before each word.
     Bits { bits: Vec<u64>, before: Vec<u32> },
-    /// Map for few ids that are far apart.
+    /// A map, for a small number of ids that are far apart.
     Sparse(FxHashMap<u32, u32>),
 }
 
 impl Correlations {
-    /// Numbers ids from `first`; also returns the next number. `room` limits the number of empty words of bits.
+    /// Assigns numbers starting at `first` to ids; also returns the next number. `room` limits the number of empty
+    /// words in the bitmap.
     fn new(ids: impl Iterator<Item = u32> + Clone, first: u32, room: usize) -> (Self, u32) {
         let (max, count) = ids.clone().fold((0_u32, 0_usize), |(m, n), id| (m.max(id), n + 1));
         if max as usize / 64 > count.saturating_mul(16).saturating_add(room) {
@@ -84,7 +85,8 @@ impl Correlations {
     }
 }
 
-/// Call data by number. Uses only 16 bytes per call, since peak memory includes this table and the launches.
+/// Call data by number. Takes no more than 16 bytes per call, because both this table and the launches count toward
+/// peak memory.
 struct Found {
     start: Vec<AtomicI64>,
     cost: Vec<AtomicU32>,
@@ -101,7 +103,7 @@ struct Reader {
     blocked: Vec<(usize, i64)>,
 }
 
-/// Call data of each launch, in file order.
+/// Call data for each launch, in file order.
 pub struct Joined {
     /// Device start minus call start, ns.
     pub since_call: TimesBuilder,
@@ -111,21 +113,21 @@ pub struct Joined {
     pub missing: u64,
 }
 
-/// Launches to be joined to their calls.
+/// Launches to join to their calls.
 pub struct Unjoined<'a> {
-    /// The launches, without places.
+    /// The launches, which have no places yet.
     pub launches: &'a Launches,
     /// Correlation id of each launch.
     pub correlation: &'a [u32],
-    /// Place of each launch; replaced by the result of `with_thread`.
+    /// Place of each launch; replaced with the result of `with_thread`.
     pub place: &'a mut [u32],
     /// Serialized process id of each place.
     pub place_pid: Vec<i64>,
-    /// Maps a place and a launching thread to a place with that thread.
+    /// Maps a place and a launching thread to the same place with that thread.
     pub with_thread: &'a mut dyn FnMut(u32, Option<u32>) -> u32,
 }
 
-/// Reads the calls and joins them to the launches.
+/// Reads the calls, and joins them to the launches.
 pub fn read_calls(
     db: &Db,
     job: &Job<'_>,
@@ -156,7 +158,7 @@ pub fn read_calls(
             by_process.entry(process_at(Some(place))).or_default().push(id);
         }
     }
-    // Limit the tables of all processes together to the size allowed for a single process.
+    // Limit the tables of all processes in total to the size allowed for a single process.
     let room = (1 << 20) / processes.len().max(1);
     for &p in &processes {
         let (correlations, next) = match by_process.get(&p) {
@@ -186,7 +188,7 @@ pub fn read_calls(
             for &[start, end, thread, id, name] in rows {
                 let total = reader.totals.entry(name).or_default();
                 total.0 += 1;
-                // A call without a start only counts in the totals.
+                // A call without a start counts only toward the totals.
                 if start == NULL {
                     continue;
                 }
@@ -197,7 +199,7 @@ pub fn read_calls(
                     let cost = end.saturating_sub(start).max(0);
                     match u32::try_from(cost) {
                         Ok(cost) => found.cost[n].fetch_max(cost, Ordering::Relaxed),
-                        // Calls that blocked for more than four seconds are rare: keep them in a list.
+                        // Calls that blocked for more than four seconds are rare, so keep them in a list.
                         Err(_) => {
                             reader.blocked.push((n, cost));
                             0
@@ -248,7 +250,7 @@ pub fn read_calls(
     Ok((Some(joined), calls))
 }
 
-/// Merges the tables of the reader threads; single calls are in file order.
+/// Merges the tables of the reader threads; individual calls are in file order.
 fn merge_totals(readers: Vec<Reader>, strings: &mut Strings<'_>) -> HostCalls {
     let mut by_name: BTreeMap<String, (u64, i64, Vec<i64>)> = BTreeMap::new();
     let mut kept = Vec::new();

@@ -1,4 +1,4 @@
-//! Reads device activity other than kernels and copies: synchronisation, GPU metrics over time, allocations.
+//! Reads device activity other than kernels and copies: synchronization, GPU metrics over time, allocations.
 
 use super::calls::pid_of;
 use super::memops::memory_kind;
@@ -16,20 +16,20 @@ const SYNC: &str = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
 const METRICS: &str = "GPU_METRICS";
 const METRIC_NAMES: &str = "TARGET_INFO_GPU_METRICS";
 const MEMORY: &str = "CUDA_GPU_MEMORY_USAGE_EVENTS";
-/// Bits of `typeId` that contain the GPU number (nsys' User Guide, "GPU Metrics", SQL example: `typeId & 0xFF`).
+/// Bits of `typeId` that hold the GPU number (nsys User Guide, "GPU Metrics", SQL example: `typeId & 0xFF`).
 const GPU_OF_TYPE: i64 = 0xff;
-/// Minimum value of a clock in Hz; smaller values are in MHz. GPU clocks are faster than 0.1 MHz and slower than
-/// 100 GHz. nsys labels clocks as MHz but stores Hz (measured on an H200 with 2025.3).
+/// Minimum value of a clock given in Hz; smaller values are in MHz. GPU clocks are above 0.1 MHz and below 100 GHz.
+/// nsys labels clocks as MHz but stores Hz (measured on an H200 with 2025.3).
 const HZ_FROM: f64 = 1e5;
 const HZ_IN_MHZ: f64 = 1e6;
-/// `memoryOperationType` of a free (`ENUM_CUDA_DEV_MEM_EVENT_OPER`).
+/// Value of `memoryOperationType` for a free (`ENUM_CUDA_DEV_MEM_EVENT_OPER`).
 const FREE: i64 = 1;
 
 fn to_number(value: i64) -> u32 {
     u32::try_from(value).unwrap_or(NONE)
 }
 
-/// Reads synchronisation between streams, and between threads and devices, sorted by start.
+/// Reads synchronization between streams, and between threads and devices, sorted by start.
 pub fn read_waits(db: &Db, job: &Job<'_>, places: &mut Places<'_>) -> Result<Waits, ImportError> {
     let columns = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "correlationId", "syncType", "eventId"];
     let mut rows = gather_rows(db, job, SYNC, columns, "waits")?;
@@ -47,7 +47,7 @@ pub fn read_waits(db: &Db, job: &Job<'_>, places: &mut Places<'_>) -> Result<Wai
             4 => WaitKind::Context,
             _ => WaitKind::Other,
         });
-        // `u32::MAX` means that the wait is not for a particular stream.
+        // `u32::MAX` means that the wait is not for a specific stream.
         let stream = if stream == i64::from(NONE) { NULL } else { stream };
         out.place.push(places.place_id([pid, device, context, stream], None));
         out.correlation.push(to_number(correlation));
@@ -56,7 +56,7 @@ pub fn read_waits(db: &Db, job: &Job<'_>, places: &mut Places<'_>) -> Result<Wai
     Ok(out)
 }
 
-/// Reads GPU metrics over time as one track per metric, sorted by GPU and nsys' metric number.
+/// Reads GPU metrics over time, with one track per metric, sorted by GPU and by nsys's metric number.
 pub fn read_counters(db: &Db, job: &Job<'_>, target: &Target) -> Result<Vec<CounterTrack>, ImportError> {
     let mut rows = gather_rows(db, job, METRICS, ["timestamp", "typeId", "metricId", "value"], "GPU metrics")?;
     if rows.is_empty() {
@@ -96,7 +96,7 @@ pub fn read_counters(db: &Db, job: &Job<'_>, target: &Target) -> Result<Vec<Coun
     Ok(out)
 }
 
-/// Reads allocations and frees by the CUDA driver, sorted by time.
+/// Reads allocations and frees made by the CUDA driver, sorted by time.
 pub fn read_memory(db: &Db, job: &Job<'_>, target: &Target) -> Result<MemoryEvents, ImportError> {
     let columns = ["start", "globalPid", "deviceId", "address", "bytes", "memKind", "memoryOperationType"];
     let mut rows = gather_rows(db, job, MEMORY, columns, "memory usage")?;
@@ -105,7 +105,7 @@ pub fn read_memory(db: &Db, job: &Job<'_>, target: &Target) -> Result<MemoryEven
     let event = |[time, global, device, address, bytes, kind, operation]: [i64; 7]| {
         let bytes = if bytes == NULL { 0 } else { bytes.max(0) };
         let kind = memory_kind(kind);
-        // For host memory, the export contains the device of the requesting context: ignore it.
+        // For host memory, the export contains the device of the context that made the request; ignore it.
         let host = matches!(kind, Some(MemoryKind::Pageable | MemoryKind::Pinned));
         let pid = pid_of(global);
         MemoryEvent {

@@ -1,10 +1,10 @@
-//! Interns values read by several threads; final numbers do not depend on the timing of the threads.
+//! Interns values read by several threads. The final ids do not depend on thread timing.
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::hash::{BuildHasher, Hash};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Distinct values with their numbers, and the position at which each was first seen.
+/// Distinct values with their ids, and the position at which each value was first seen.
 #[derive(Debug)]
 pub struct Interner<K> {
     inner: Mutex<Inner<K>>,
@@ -16,12 +16,13 @@ struct Inner<K> {
     keys: Vec<(K, u64)>,
 }
 
-/// A thread's view of an [`Interner`]: has its own table, and uses the shared one only for values not in that table.
+/// A thread's view of an [`Interner`]. It has a table of its own, and uses the shared one only for values missing
+/// from it.
 #[derive(Debug)]
 pub struct Local<'a, K> {
     shared: &'a Interner<K>,
     ids: FxHashMap<K, u32>,
-    /// Recently seen values, by hash: a report repeats a few values millions of times.
+    /// Recently seen values by hash: reports repeat a few values millions of times.
     recent: Vec<Option<(K, u32)>>,
     last: Option<(K, u32)>,
 }
@@ -40,17 +41,17 @@ impl<K: Copy + Eq + Hash> Interner<K> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a view for one thread. Each thread must see positions in ascending order.
+    /// Returns the view for one thread. Each thread must see positions in ascending order.
     pub fn local_view(&self) -> Local<'_, K> {
         Local { shared: self, ids: FxHashMap::default(), recent: vec![None; RECENT], last: None }
     }
 
-    /// Returns the values seen so far with number `from` and higher, by number.
+    /// Returns the values seen so far whose id is at least `from`, by id.
     pub fn values_from(&self, from: usize) -> Vec<K> {
         self.lock_inner().keys.iter().skip(from).map(|(k, _)| *k).collect()
     }
 
-    /// Returns the values in the order of their first positions, and for each number the index in that order.
+    /// Returns the values in order of first position, and for each id the index in that order.
     pub fn finish(&self) -> (Vec<K>, Vec<u32>) {
         let inner = self.lock_inner();
         let mut order: Vec<u32> = (0..u32::try_from(inner.keys.len()).unwrap_or(u32::MAX)).collect();
@@ -64,14 +65,14 @@ impl<K: Copy + Eq + Hash> Interner<K> {
 }
 
 impl<K: Copy + Eq + Hash> Local<'_, K> {
-    /// Returns the number of a value seen at `position`.
+    /// Returns the id of a value seen at `position`.
     pub fn intern_value(&mut self, key: K, position: u64) -> u32 {
         if let Some((last, id)) = self.last
             && last == key
         {
             return id;
         }
-        // Use the upper bits of the hash, which are mixed best.
+        // Use the upper bits of the hash, which are the best mixed.
         let slot = (FxBuildHasher.hash_one(key) >> 56) as usize % RECENT;
         if let Some((recent, id)) = self.recent[slot]
             && recent == key
@@ -102,7 +103,7 @@ impl<K: Copy + Eq + Hash> Local<'_, K> {
     }
 }
 
-/// Maps a column of numbers through the table from [`Interner::finish`]; does nothing if the table is the identity.
+/// Maps a column of ids through the table from [`Interner::finish`]; does nothing if the table is the identity.
 pub fn renumber_column(column: &mut [u32], place: &[u32]) {
     if place.iter().enumerate().all(|(i, &p)| i == p as usize) {
         return;

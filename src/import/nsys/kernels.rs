@@ -1,4 +1,4 @@
-//! Reads the kernel table in two passes: first names and times for an early display, then the other columns.
+//! Reads the kernel table in two passes: first names and times, to display something early, then the other columns.
 
 use super::intern::{Interner, renumber_column};
 use super::strings::Strings;
@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 pub const KERNEL: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
 /// Interval between previews of the growing table.
 const PREVIEW_EVERY: Duration = Duration::from_millis(60);
-/// Value in the correlation column for launches without a (32-bit) correlation id.
+/// Correlation id of launches that have none, or none that fits into 32 bits.
 pub const NO_CORRELATION: u32 = u32::MAX;
 
 /// Result of the first pass.
 pub struct FirstPass {
     /// Launches with start, duration and kernel, in file order.
     pub launches: Launches,
-    /// Kernels, ordered by first launch.
+    /// Kernels, in the order of their first launches.
     pub kernels: Vec<Kernel>,
     /// Division of the kernel table into chunks, for the second pass.
     pub layout: Layout,
@@ -31,7 +31,7 @@ pub struct FirstPass {
 
 type NameIds = [i64; 3];
 
-/// Output slices of one chunk's rows.
+/// Slices that receive the rows of one chunk.
 struct Slot<'a> {
     start: &'a mut [i64],
     duration: &'a mut [u32],
@@ -46,7 +46,7 @@ struct Reader<'a> {
     totals: Vec<(u64, i64)>,
 }
 
-/// Reads start, duration and kernel of every launch.
+/// Reads the start, duration and kernel of every launch.
 pub fn first_pass(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<FirstPass, ImportError> {
     let starts = job.wants.has_parts(Parts::STARTS) || job.wants.has_parts(Parts::DETAILS);
     if job.wants.names == Names::Demangled && db.has_column(KERNEL, "demangledName") {
@@ -55,7 +55,7 @@ pub fn first_pass(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<F
         } else {
             read_names(db, job, strings, [DURATION, "demangledName"], |row: &[i64; 2]| [row[1], NULL, NULL])?
         };
-        // If a launch has no demangled name, read the other names too.
+        // If any launch has no demangled name, read the other names as well.
         if pass.kernels.iter().all(|k| k.demangled.is_some()) {
             return Ok(pass);
         }
@@ -117,7 +117,7 @@ fn read_names<const N: usize>(
             for (i, (row, (duration, kernel))) in rows.iter().zip(slot.duration.iter_mut().zip(slot.kernel.iter_mut())).enumerate() {
                 let from = row[0];
                 let length = if with_starts { row[1].saturating_sub(from) } else { from };
-                // The duration is unknown without a start, or if the end precedes the start.
+                // The duration is unknown if there is no start, or if the end precedes the start.
                 let known = length >= 0 && from != NULL;
                 if let Some(start) = slot.start.get_mut(i) {
                     *start = if from == NULL { 0 } else { from };
@@ -170,12 +170,13 @@ fn read_names<const N: usize>(
     })
 }
 
-/// Returns `rows`, or an error if a chunk has more rows than its range of rowids.
+/// Returns `rows`, or an error if a chunk has more rows than its range of rowids allows.
 fn check_fits(db: &Db, rows: usize, room: usize) -> Result<usize, ImportError> {
     if rows <= room { Ok(rows) } else { Err(ImportError::damaged(db.path(), KERNEL, "more rows than row numbers")) }
 }
 
-/// Resolves name ids. Different ids with the same three texts are one kernel, as in `nsys stats`, which groups by text.
+/// Resolves name ids. Different ids that refer to the same three strings are one kernel, as in `nsys stats`, which
+/// groups by string.
 fn resolve_names(keys: &[NameIds], strings: &mut Strings<'_>) -> (Vec<Kernel>, Vec<u32>) {
     let mut kernels: Vec<Kernel> = Vec::new();
     let mut ids: HashMap<Kernel, u32> = HashMap::new();
@@ -197,7 +198,7 @@ fn resolve_names(keys: &[NameIds], strings: &mut Strings<'_>) -> (Vec<Kernel>, V
     (kernels, merged)
 }
 
-/// Totals of the preview table.
+/// Totals for the preview table.
 struct Totals<'s, 'd> {
     strings: &'s mut Strings<'d>,
     names: Vec<String>,
@@ -210,7 +211,7 @@ impl<'s, 'd> Totals<'s, 'd> {
         Self { strings, names: Vec::new(), sums: Vec::new(), shown: Instant::now() }
     }
 
-    /// Adds and resets the sums of a thread, and sends a preview if the interval has elapsed.
+    /// Adds the sums of a thread and resets them; sends a preview if the interval has elapsed.
     fn add_sums(&mut self, sums: &mut [(u64, i64)], names: &Interner<NameIds>, job: &Job<'_>) {
         if self.sums.len() < sums.len() {
             self.sums.resize(sums.len(), (0, 0));
@@ -245,7 +246,7 @@ impl<'s, 'd> Totals<'s, 'd> {
     }
 }
 
-/// Result of the second pass: one column each, in file order.
+/// Result of the second pass: one column per field, in file order.
 pub struct SecondPass {
     /// Indices into `configs`.
     pub config: Vec<u32>,
@@ -253,7 +254,7 @@ pub struct SecondPass {
     pub configs: Vec<LaunchConfig>,
     /// Indices into `places`.
     pub place: Vec<u32>,
-    /// Distinct (globalPid, deviceId, contextId, streamId).
+    /// Distinct combinations of globalPid, deviceId, contextId and streamId.
     pub places: Vec<[i64; 4]>,
     /// Indices into `nodes`, or `NO_NODE`; empty if no launch is a graph node.
     pub node: Vec<u32>,
@@ -296,7 +297,7 @@ struct DetailSlot<'a> {
     filled: usize,
 }
 
-/// Reads configuration, place, graph node and correlation of every launch.
+/// Reads the configuration, place, graph node and correlation id of every launch.
 pub fn second_pass(db: &Db, job: &Job<'_>, layout: Layout) -> Result<SecondPass, ImportError> {
     let empty = || vec![0_u32; layout.rows];
     let (mut config, mut place, mut node, mut correlation) = (empty(), empty(), empty(), empty());
@@ -344,7 +345,7 @@ pub fn second_pass(db: &Db, job: &Job<'_>, layout: Layout) -> Result<SecondPass,
     if node_ids.is_empty() {
         node = Vec::new();
     } else {
-        // NO_NODE is not an index of the table and does not change.
+        // NO_NODE is not an index into the table, so it stays unchanged.
         renumber_column(&mut node, &order);
     }
     let nodes = node_ids.iter().map(|&n| n.cast_unsigned()).collect();
@@ -363,7 +364,7 @@ fn config_of(key: &ConfigKey) -> LaunchConfig {
         dynamic_shared: bytes(8),
         shared_carveout: bytes(9).filter(|b| b.0 > 0),
         local_per_thread: bytes(10),
-        // launchType: 2 and 3 are cooperative launches, on one and on several devices.
+        // launchType 2 and 3 are cooperative launches on one device and on several devices.
         cooperative: matches!(key[11], 2 | 3),
         cluster: dims(12).filter(|c| c.iter().all(|&n| n > 0)),
     }
@@ -381,7 +382,7 @@ fn chunk_bases(filled: &[usize]) -> Vec<usize> {
         .collect()
 }
 
-/// Removes the unused rows at the end of chunks, which result from deleted rows.
+/// Removes unused rows at the end of chunks, which are due to deleted rows.
 fn compact_column<T: Copy>(column: &mut Vec<T>, filled: &[usize]) {
     let mut to = 0;
     for (chunk, &n) in filled.iter().enumerate() {

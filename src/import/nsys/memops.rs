@@ -1,4 +1,4 @@
-//! Reads memory copies, memory sets, and graphs traced as a whole.
+//! Reads memcpys, memsets, and graphs traced as a whole.
 
 use super::calls::{RUNTIME, pid_of};
 use super::kernels::NO_CORRELATION;
@@ -13,14 +13,14 @@ use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Table of memory copies.
+/// Table of memcpys.
 pub const MEMCPY: &str = "CUPTI_ACTIVITY_KIND_MEMCPY";
-/// Table of memory sets.
+/// Table of memsets.
 pub const MEMSET: &str = "CUPTI_ACTIVITY_KIND_MEMSET";
-/// Table of whole graphs.
+/// Table of graphs traced as a whole.
 pub const GRAPH: &str = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
 
-/// Converts a `CUpti_ActivityMemcpyKind`, including nsys' additional values for unified memory.
+/// Converts a `CUpti_ActivityMemcpyKind`, including the values that nsys adds for unified memory.
 pub fn copy_kind(kind: i64) -> CopyKind {
     match kind {
         1 => CopyKind::HostToDevice,
@@ -52,8 +52,8 @@ fn row_span(row: &[i64]) -> (Nanos, Nanos) {
     (Nanos(start), Nanos(end.saturating_sub(start).max(0)))
 }
 
-/// Returns the calls that may have started a copy or set, by process and correlation id. If two calls share an id, uses
-/// the outer one.
+/// Returns the calls that may have started a memcpy or memset, by process and correlation id. If two calls share an
+/// id, the outer one is used.
 fn by_correlation(calls: &HostCalls) -> FxHashMap<(u32, u32), u32> {
     let mut out: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     for (row, &correlation) in (0..).zip(&calls.correlation) {
@@ -74,7 +74,7 @@ fn by_correlation(calls: &HostCalls) -> FxHashMap<(u32, u32), u32> {
 pub struct GraphCalls(FxHashMap<(u32, u32), i64>);
 
 impl GraphCalls {
-    /// Collects the calls from launches in file order.
+    /// Collects the calls of launches that are in file order.
     pub fn from_launches(launches: &Launches, correlation: &[u32], places: &[LaunchSite]) -> Self {
         let mut out = FxHashMap::default();
         let rows = if launches.has_graph_nodes() { launches.len() } else { 0 };
@@ -87,7 +87,7 @@ impl GraphCalls {
         Self(out)
     }
 
-    /// Returns the first launch of each graph launch call; launches must be in their final order.
+    /// Returns the first launch made by each graph launch call. Launches must be in their final order.
     pub fn first_launches(self, launches: &Launches, places: &[LaunchSite]) -> FxHashMap<(u32, u32), u32> {
         if self.0.is_empty() {
             return FxHashMap::default();
@@ -97,8 +97,8 @@ impl GraphCalls {
     }
 }
 
-/// Reads copies and sets, sorted by start, and joins them to their calls. `graphs` contains the first launch of each
-/// graph launch call, by process and correlation id.
+/// Reads memcpys and memsets, sorted by start, and joins them to their calls. `graphs` contains the first launch made
+/// by each graph launch call, by process and correlation id.
 pub fn read_memops(
     db: &Db,
     job: &Job<'_>,
@@ -197,7 +197,7 @@ fn graph_calls(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Call
     Ok(out)
 }
 
-/// Reads graphs traced as a whole, sorted by launch call.
+/// Reads graphs traced as a whole, sorted by launching call.
 pub fn read_graphs(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, places: &mut Places<'_>) -> Result<Vec<GraphLaunch>, ImportError> {
     let columns = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "graphId", "correlationId"];
     let rows = gather_rows(db, job, GRAPH, columns, "graphs")?;

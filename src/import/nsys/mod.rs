@@ -1,5 +1,5 @@
-//! Importer for Nsight Systems' SQLite export, for all schemas since 2.9 (2022). Stages: names and times; launch details;
-//! host calls and launch order; copies; ranges.
+//! Importer for Nsight Systems' SQLite export, for all schemas since 2.9 (2022). It reads names and times first,
+//! followed by launch details, host calls and launch order, copies, and ranges.
 
 mod calls;
 mod device_activity;
@@ -41,7 +41,8 @@ impl Importer for NsysSqlite {
     }
 
     fn knows(&self, input: &Input) -> bool {
-        // Accept any database without the tables of other tools, so that this importer explains damaged and empty ones.
+        // Accept any database without tables from other tools, so that this importer can explain damaged and empty
+        // ones.
         let others: [&[u8]; 3] = [b"rocpd_", b"compute_kernel_metric", b"CREATE TABLE KERN "];
         input.head.starts_with(b"SQLite format 3\0") && others.iter().all(|t| memchr::memmem::find(&input.head, t).is_none())
     }
@@ -64,7 +65,7 @@ impl Importer for NsysSqlite {
     }
 }
 
-/// Tables that only Nsight Systems exports have; every real export has at least one.
+/// Tables that are found only in Nsight Systems exports; every real export has at least one of them.
 const MARKS: [&str; 6] = ["META_DATA_EXPORT", "EXPORT_META_DATA", "StringIds", "TARGET_INFO_GPU", kernels::KERNEL, calls::RUNTIME];
 
 fn read_export(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
@@ -81,7 +82,7 @@ fn read_export(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
     profile.notes = early_notes;
     profile.devices.clone_from(&target.devices);
     profile.capture = target.capture.clone();
-    // The options contain a delay; for other triggers, use nsys' diagnostics if they indicate one.
+    // A delay is among the options; for other triggers, see if nsys's diagnostics mention one.
     profile.capture.gate = match (profile.capture.gate.take(), diagnostics.capture_gate()) {
         (Some(CaptureRange::Delay(delay)), _) => Some(CaptureRange::Delay(delay)),
         (option, written) => written.or(option),
@@ -112,7 +113,7 @@ fn read_export(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
     if let Some(layout) = layout.filter(|_| job.wants.has_parts(Parts::DETAILS)) {
         joined = read_details(db, job, &mut strings, &mut profile, (&mut places, &mut graphs), layout)?;
     } else if job.wants.has_parts(Parts::CALLS) || profile.launches.is_empty() {
-        // Without launches, read the calls, which may indicate the reason.
+        // If there are no launches, read the calls, which may explain why.
         let none = calls::Unjoined {
             launches: &Launches::default(),
             correlation: &[],
@@ -156,12 +157,12 @@ fn read_export(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
     let shortened = names::find_shortened(db, &profile.kernels);
     profile.shortened = note_damage(&mut profile.notes, shortened)?;
     notes::add_notes(&mut profile, db, &target, diagnostics);
-    // Subtract the session start from times since 1970, which `nsys export --ts-normalize=true` writes.
+    // Subtract the session start from times since 1970, as written by `nsys export --ts-normalize=true`.
     profile.count_from_session();
     Ok(profile)
 }
 
-/// Reads the requested parts other than launches and calls.
+/// Reads the requested parts, except for launches and calls.
 fn read_other_parts(
     db: &Db,
     job: &Job<'_>,
@@ -220,7 +221,7 @@ enum Joined {
     Missing(u64),
 }
 
-/// Reads configurations, places and, if requested, the launching calls.
+/// Reads configurations, places and, if requested, launching calls.
 fn read_details(
     db: &Db,
     job: &Job<'_>,
@@ -235,7 +236,7 @@ fn read_details(
     let mut column = pass.place;
     let mut last = None;
     let mut with_thread = |place: u32, thread: Option<u32>| {
-        // Consecutive launches nearly always have the same place.
+        // Consecutive launches nearly always share a place.
         if let Some((key, id)) = last
             && key == (place, thread)
         {
@@ -278,7 +279,7 @@ fn read_details(
     Ok(Joined::Missing(joined.missing))
 }
 
-/// Converts the error for a damaged table into a note, for tables that the ranking does not need: the rest of the report
+/// Turns the error for a damaged table into a note, for tables that the ranking does not need: the rest of the report
 /// is still useful.
 fn note_damage<T: Default>(notes: &mut Vec<Note>, read: Result<T, ImportError>) -> Result<T, ImportError> {
     match read {

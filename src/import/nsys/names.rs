@@ -5,10 +5,10 @@ use crate::import::ImportError;
 use crate::import::sqlite::db::Db;
 use crate::model::{Kernel, KernelId, Shortened, kernel};
 
-/// Maximum number of candidates kept per kernel.
+/// Maximum number of candidates to keep per kernel.
 const MOST: usize = 16;
 
-/// Returns the kernels with a shortened name, and the full names in the export that may match.
+/// Returns the kernels whose names were shortened, each with the full names in the export that may match.
 pub fn find_shortened(db: &Db, kernels: &[Kernel]) -> Result<Vec<Shortened>, ImportError> {
     let prefix = |k: &Kernel| kernel::truncated_prefix(k.function()).map(str::to_owned);
     let mut out: Vec<(String, Shortened)> =

@@ -1,4 +1,4 @@
-//! Notes about a report: nsys' own warnings, and reasons for missing kernels.
+//! Notes about a report: nsys's own warnings, and reasons for missing kernels.
 
 use super::calls::RUNTIME;
 use super::target::Target;
@@ -7,19 +7,20 @@ use crate::import::sqlite::db::Db;
 use crate::model::{CallKind, CaptureRange, GraphMode, LaunchOrder, Note, NoteKind, Profile, Severity, units};
 use rustc_hash::FxHashMap;
 
-/// nsys' diagnostics: warnings and errors become notes; other messages contain information about capture triggers.
+/// nsys's diagnostics: warnings and errors become notes; other messages contain information about what started the
+/// capture.
 #[derive(Debug, Default)]
 pub struct Diagnostics {
-    /// Warnings and errors, one note for equal messages with their number.
+    /// Warnings and errors; identical messages are combined into one note with a count.
     pub notes: Vec<Note>,
-    /// Texts of all messages.
+    /// Text of each message.
     texts: Vec<String>,
-    /// True if a process was already instrumented when the capture began.
+    /// True if a process had already been instrumented when the capture began.
     late: bool,
 }
 
 impl Diagnostics {
-    /// Reads `DIAGNOSTIC_EVENT`.
+    /// Reads the table `DIAGNOSTIC_EVENT`.
     pub fn read(db: &Db, epoch: Option<i64>) -> Result<Self, ImportError> {
         let mut out = Self::default();
         let mut counted: Vec<(Severity, String, u64)> = Vec::new();
@@ -29,13 +30,14 @@ impl Diagnostics {
                 continue;
             };
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            // Time 0 is the start of the capture. With nsys 2025.3, times are negative before a capture started by
-            // cudaProfilerStart, NVTX range or delay. For absolute times, compare with the start of the session.
+            // Time 0 is the start of the capture. With nsys 2025.3, times before a capture that was started by
+            // cudaProfilerStart, an NVTX range or a delay are negative. Absolute times are compared with the start of
+            // the session.
             let time = timestamp.as_deref().and_then(|t| t.parse::<i64>().ok());
             let before = time.is_some_and(|t| t < 0 || epoch.is_some_and(|e| t > e / 2 && t < e));
             out.late |= before && text.contains("CUDA injection initialized");
             out.texts.push(text.clone());
-            // nsys' ENUM_DIAGNOSTIC_SEVERITY_LEVEL: 1 info, 2 warning, 3 error, 4 verbose.
+            // In nsys, ENUM_DIAGNOSTIC_SEVERITY_LEVEL is 1 info, 2 warning, 3 error, 4 verbose.
             let severity = match severity.as_deref() {
                 Some("2") => Severity::Warning,
                 Some("3") => Severity::Error,
@@ -65,7 +67,7 @@ impl Diagnostics {
         self.texts.iter().any(|t| t.contains(words))
     }
 
-    /// Returns the trigger that started the capture, if nsys recorded it.
+    /// Returns what started the capture, if nsys recorded it.
     pub fn capture_gate(&self) -> Option<CaptureRange> {
         // Accept "Profiling started due to cudaProfilerStart API …", but not "The cudaProfilerStart API was ignored …".
         let opens = |t: &&String| (t.contains("cudaProfilerStart") || t.contains("cuProfilerStart")) && !t.contains("ignored");
@@ -79,7 +81,7 @@ impl Diagnostics {
     }
 }
 
-/// Adds notes about the whole report, the most important first.
+/// Adds notes about the whole report, most important first.
 pub fn add_notes(profile: &mut Profile, db: &Db, target: &Target, diagnostics: Diagnostics) {
     let mut notes = Vec::new();
     if profile.launches.is_empty() {
@@ -150,12 +152,12 @@ pub fn add_notes(profile: &mut Profile, db: &Db, target: &Target, diagnostics: D
             .into_iter()
             .map(|n| if gated && ends_early(&n) { Note { severity: Severity::Info, kind: NoteKind::Tool, ..n } } else { n }),
     );
-    // The sort is stable: within a severity, notes stay in the order above.
+    // The sort is stable, so notes of the same severity stay in the order above.
     notes.sort_by_key(|n| std::cmp::Reverse(n.severity));
     profile.notes = notes;
 }
 
-/// Returns true for nsys' message about a capture that ended before the program.
+/// Returns true for nsys's message about a capture that ended before the program did.
 fn ends_early(note: &Note) -> bool {
     note.text.starts_with("nsys: Not all ") && note.text.trim_end_matches('.').ends_with(" events might have been collected")
 }
@@ -173,7 +175,7 @@ fn whole_graphs(profile: &Profile, severity: Severity) -> Note {
     .with_fix("record again with `nsys profile --cuda-graph-trace=node …`")
 }
 
-/// Returns the most likely reason for a report without kernels, with a fix.
+/// Returns the most likely reason why a report has no kernels, and a fix.
 fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnostics) -> Note {
     let note = |text: String, fix: &str| Note::new(Severity::Error, NoteKind::Empty, text).with_fix(fix);
     if target.exporter.is_none() && db.table_count() <= 4 && db.has_table("StringIds") {

@@ -1,4 +1,4 @@
-//! Interns places, and maps a process's device ordinals to the machine's GPUs.
+//! Interns places, and maps the device ordinals of a process to the machine's GPUs.
 
 use super::calls::pid_of;
 use super::target::Target;
@@ -6,10 +6,10 @@ use crate::import::sqlite::scan::NULL;
 use crate::model::{LaunchSite, PlaceId};
 use rustc_hash::FxHashMap;
 
-/// `globalPid`, `deviceId`, `contextId` and `streamId`, columns of all device activity tables.
+/// `globalPid`, `deviceId`, `contextId` and `streamId`, which are columns of all device activity tables.
 pub type Key = [i64; 4];
 
-/// Distinct places, numbered in order of appearance.
+/// Distinct places, numbered in order of first appearance.
 pub struct Places<'a> {
     target: &'a Target,
     ids: FxHashMap<(Key, Option<u32>), u32>,
@@ -21,7 +21,7 @@ impl<'a> Places<'a> {
         Self { target, ids: FxHashMap::default(), list: Vec::new() }
     }
 
-    /// Returns the number of a place.
+    /// Returns the id of a place.
     pub fn place_id(&mut self, key: Key, thread: Option<u32>) -> PlaceId {
         let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
         let id = *self.ids.entry((key, thread)).or_insert(next);

@@ -1,4 +1,4 @@
-//! Reads NVTX ranges with their domains. Reports contain millions of ranges, so texts are interned while reading.
+//! Reads NVTX ranges with their domains. Reports contain millions of ranges, so strings are interned while reading.
 
 use super::calls::{pid_of, tid_of};
 use super::python_samples::{self, Mark, Marks};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Table of NVTX events.
 pub const NVTX: &str = "NVTX_EVENTS";
 
-/// An unresolved name: its text, or the id of the text.
+/// An unresolved name: either the string itself or its id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Text {
     Inline(Box<str>),
@@ -33,46 +33,46 @@ struct Reader {
     thread_list: Vec<(u32, u32)>,
     ranges: Vec<(usize, Range)>,
     domains: Vec<(u32, i64, Text)>,
-    /// Categories with a name: process, domain, number, name.
+    /// Categories that have a name, as process, domain, number and name.
     categories: Vec<(u32, i64, i64, Text)>,
-    /// Optional attributes, by chunk and index of the range.
+    /// Optional attributes, by chunk and by index of the range.
     extra: Vec<((usize, usize), Extra)>,
     /// Marks that may be sampled stacks, and the number of those without text or payload, by process and domain.
     marks: Vec<Mark>,
     bare_marks: FxHashMap<(u32, i64), u64>,
 }
 
-/// Attributes that few ranges have.
+/// Attributes that only a few ranges have.
 #[derive(Debug, Default, PartialEq)]
 struct Extra {
     color: Option<u32>,
-    /// Process, domain and number.
+    /// Process, domain and number of the category.
     category: Option<(u32, i64, i64)>,
     payload: Option<Given>,
 }
 
-/// A payload whose text is not resolved yet.
+/// A payload whose string has not been resolved yet.
 #[derive(Debug, PartialEq)]
 enum Given {
     Known(Payload),
     Text(i64),
-    /// First bytes of an extended payload, and its size.
+    /// First bytes of an extended payload, and the number of them.
     Bytes([u8; MESSAGE], usize),
 }
 
-/// Maximum number of bytes used of an extended payload, enough for NCCL calls.
+/// Number of bytes to keep of an extended payload; enough for NCCL calls.
 const MESSAGE: usize = 24;
 
 const TOO_LONG: &str = "its strings are longer than a file of this size can contain";
 
-/// Event types of nsys' `ENUM_NSYS_EVENT_TYPE`.
+/// Event types from `ENUM_NSYS_EVENT_TYPE` of nsys.
 const PUSH_POP: i64 = 59;
 const START_END: i64 = 60;
 const MARK: i64 = 34;
 /// Imported text ranges, which nest like push/pop ranges.
 const IMPORTED: [i64; 2] = [70, 71];
 const DOMAIN: i64 = 75;
-/// Name of a category.
+/// Event type for the name of a category.
 const CATEGORY: i64 = 33;
 
 /// Reads all ranges, without thread names; of marks only sampled stacks.
@@ -96,7 +96,7 @@ pub fn read_ranges(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<
     ];
     let details = job.wants.has_parts(Parts::RANGE_DETAILS);
     let mut columns = if details { [&plain[..], &extra].concat() } else { plain.to_vec() };
-    // Read extended payloads: NCCL's ranges have a known layout.
+    // Read extended payloads, because the layout is known for NCCL's ranges.
     let binary = columns.len();
     columns.push("binaryData");
     let texts = db.table_budget();
@@ -176,8 +176,8 @@ pub fn read_ranges(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<
     Ok(merge_readers(readers, strings))
 }
 
-/// Returns the extended payload of a range; `None` if there are several. nsys stores a header before the payloads: their
-/// number, and schema, size and offset of each.
+/// Returns the extended payload of a range; `None` if there are several. nsys stores a header before the payloads,
+/// which consists of their number and the schema, size and offset of each.
 fn extended_payload(bytes: &[u8]) -> Option<&[u8]> {
     let long = |at: usize| usize::try_from(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?)).ok();
     let (size, from) = (long(16)?, long(24)?);
@@ -187,7 +187,7 @@ fn extended_payload(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(from..from.checked_add(size)?)
 }
 
-/// Returns the single payload of a range, from the columns after `category`.
+/// Returns the only payload of a range, from the columns after `category`.
 fn read_payload(row: &Row<'_>, texts: &Budget) -> rusqlite::Result<Option<Given>> {
     let known = |p| Ok(Some(Given::Known(p)));
     if let ValueRef::Integer(id) = row.get_ref(9)? {
@@ -242,7 +242,7 @@ impl Reader {
     }
 }
 
-/// Numbers categories in order of appearance.
+/// Numbers categories in order of first appearance.
 #[derive(Default)]
 struct Categories {
     named: FxHashMap<(u32, i64, i64), Arc<str>>,
@@ -250,7 +250,7 @@ struct Categories {
 }
 
 impl Categories {
-    /// Returns the index in `list`; `None` if there are more categories than the column type can represent.
+    /// Returns the index into `list`; `None` if there are more categories than the type of the column can represent.
     fn category_number(&mut self, key: (u32, i64, i64), list: &mut Vec<Arc<str>>) -> Option<u16> {
         if let Some(&number) = self.numbers.get(&key) {
             return Some(number);
@@ -310,7 +310,7 @@ fn merge_readers(readers: Vec<Reader>, strings: &mut Strings<'_>) -> (Ranges, Ma
             .collect();
         parts.push((reader.ranges, name_ids, thread_ids, reader.extra.into_iter().peekable()));
     }
-    // The chunks of each thread are in ascending order, so merge the parts chunk by chunk, without sorting the ranges.
+    // Each thread's chunks are in ascending order, so merge the parts chunk by chunk instead of sorting the ranges.
     let mut at = vec![0; parts.len()];
     while let Some((part, chunk)) =
         parts.iter().enumerate().filter_map(|(p, (ranges, ..))| Some((p, ranges.get(at[p])?.0))).min_by_key(|&(_, chunk)| chunk)

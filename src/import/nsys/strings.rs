@@ -1,4 +1,4 @@
-//! Lookup of strings by id in the table `StringIds`, which contains all names of an export.
+//! Looks up strings by id in the table `StringIds`, which contains all names in an export.
 
 use crate::import::Budget;
 use crate::import::ImportError;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub struct Strings<'a> {
     db: &'a Db,
     connection: Option<Connection>,
-    /// True if `StringIds.id` is the primary key, as in every real export; otherwise the whole table is read.
+    /// True if `StringIds.id` is the primary key, as it is in every real export; otherwise, the whole table is read.
     keyed: bool,
     known: FxHashMap<i64, Option<Arc<str>>>,
     allowance: Budget,
@@ -19,7 +19,7 @@ pub struct Strings<'a> {
 }
 
 impl<'a> Strings<'a> {
-    /// Opens the strings of an export. If the table is missing, all lookups return `None`.
+    /// Opens the strings of an export. If the table is missing, every lookup returns `None`.
     pub fn open(db: &'a Db) -> Result<Self, ImportError> {
         let mut strings =
             Self { db, connection: None, keyed: false, known: FxHashMap::default(), allowance: db.table_budget(), damage: None };
@@ -39,12 +39,12 @@ impl<'a> Strings<'a> {
         Ok(strings)
     }
 
-    /// Returns an error if a string could not be read; otherwise names would be missing without notice.
+    /// Returns an error if a string could not be read, since names would otherwise be missing silently.
     pub fn check_damage(&mut self) -> Result<(), ImportError> {
         self.damage.take().map_or(Ok(()), Err)
     }
 
-    /// Returns the string of an id; `None` if it is missing or empty.
+    /// Returns the string with this id; `None` if it is missing or empty.
     pub fn get(&mut self, id: i64) -> Option<Arc<str>> {
         if let Some(known) = self.known.get(&id) {
             return known.clone();
@@ -57,7 +57,7 @@ impl<'a> Strings<'a> {
             Ok(statement.query_row([id], |r| r.get_ref(0).map(text_of)).optional()?.flatten())
         };
         let found = match self.connection.as_ref().map(lookup) {
-            // Each id is read and counted only once.
+            // Each id is read, and charged to the budget, only once.
             Some(Ok(Some(found))) if !self.allowance.try_spend(found.len() as u64) => {
                 self.damage.get_or_insert(self.db.overfull_error("StringIds"));
                 None

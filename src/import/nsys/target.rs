@@ -1,4 +1,4 @@
-//! Reads machine, processes and capture settings of an export.
+//! Reads the machine, processes and capture settings from an export.
 //!
 //! The tables also contain environment variables, which are not read because they may be private.
 
@@ -14,21 +14,21 @@ pub struct Target {
     /// GPUs by id.
     pub devices: Vec<Device>,
     pub capture: Capture,
-    /// Capture options by name, except the environment.
+    /// Capture options by name, excluding the environment.
     pub options: BTreeMap<String, String>,
     /// Requested event types (`Cuda`, `NvtxEvents` …).
     pub event_types: Vec<String>,
-    /// Version of the exporting tool, e.g. `2025.3.2.0`.
+    /// Version of the tool that made the export, such as `2025.3.2.0`.
     pub exporter: Option<String>,
-    /// Schema version, e.g. `3.20.3`.
+    /// Schema version, such as `3.20.3`.
     pub schema: Option<String>,
-    /// Wall time of the session's time 0.
+    /// Wall-clock time at time 0 of the session.
     pub clock: Clock,
     /// Host name.
     pub host: Option<String>,
     /// Index into `devices` by process and CUDA ordinal.
     by_process: BTreeMap<(u32, u32), u32>,
-    /// Index into `devices` by CUDA ordinal, for ordinals that mean the same GPU in all processes.
+    /// Index into `devices` by CUDA ordinal, for ordinals that refer to the same GPU in all processes.
     by_ordinal: BTreeMap<u32, u32>,
     names: BTreeMap<u32, String>,
 }
@@ -56,7 +56,7 @@ const GPU: [&str; 19] = [
 ];
 
 impl Target {
-    /// Reads these small tables. The ranking does not need them, so damage only adds a note.
+    /// Reads these small tables. The ranking does not need them, so damage merely adds a note.
     pub fn read(db: &Db, notes: &mut Vec<Note>) -> Result<Self, ImportError> {
         let mut target = Self::default();
         let devices = target.read_devices(db);
@@ -135,7 +135,7 @@ impl Target {
     }
 
     fn read_meta(&mut self, db: &Db) -> Result<(), ImportError> {
-        // Up to schema 3.1 (nsys 2023.2), the table is called EXPORT_META_DATA.
+        // The table was called EXPORT_META_DATA up to schema 3.1 (nsys 2023.2).
         for table in ["META_DATA_EXPORT", "EXPORT_META_DATA"] {
             for row in db.read_rows(table, &["name", "value"])? {
                 match (row.first().and_then(Option::as_deref), row.get(1).and_then(Clone::clone)) {
@@ -183,14 +183,14 @@ impl Target {
         self.options.get(&format!("PROCESS_0:{name}")).map(String::as_str)
     }
 
-    /// Returns the index of the GPU that has this device ordinal in a process.
+    /// Returns the index of the GPU with this device ordinal in a process.
     pub fn gpu_of(&self, pid: Option<u32>, ordinal: Option<u32>) -> Option<u32> {
         let ordinal = ordinal?;
         let exact = pid.and_then(|p| self.by_process.get(&(p, ordinal))).or_else(|| self.by_ordinal.get(&ordinal));
         exact.copied().or((self.devices.len() == 1).then_some(0))
     }
 
-    /// Returns a process with its name, if the report contains one.
+    /// Returns a process, with its name if it is in the report.
     pub fn process_info(&self, pid: u32) -> Process {
         Process { pid, name: self.names.get(&pid).cloned().filter(|n| !n.is_empty()), rank: None }
     }

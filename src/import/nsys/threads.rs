@@ -1,5 +1,5 @@
-//! Reads thread activity outside of CUDA: names, OS runtime calls, scheduling, sampled call stacks, and profiler
-//! overhead.
+//! Reads thread activity outside of CUDA: thread names, OS runtime calls, scheduling, sampled call stacks, and
+//! profiler overhead.
 
 use super::calls::{pid_of, tid_of};
 use super::strings::Strings;
@@ -24,7 +24,7 @@ fn thread_id(threads: &mut Threads, global: i64) -> u32 {
     threads.get_or_insert(pid_of(global).unwrap_or_default(), tid_of(global).unwrap_or_default()).0
 }
 
-/// Reads the names of threads in the report; exports contain the names of all threads of the machine.
+/// Reads the names of the threads in the report; exports contain the names of all threads on the machine.
 pub fn read_names(
     db: &Db,
     job: &Job<'_>,
@@ -66,7 +66,7 @@ pub fn os_calls(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut
     Ok(out)
 }
 
-/// Reads the times at which threads were scheduled on and off a CPU, sorted by time.
+/// Reads the times at which threads were scheduled onto and off a CPU, sorted by time.
 pub fn read_states(db: &Db, job: &Job<'_>, threads: &mut Threads) -> Result<Vec<StateChange>, ImportError> {
     let rows = gather_rows(db, job, SCHED, ["start", "cpu", "isSchedIn", "globalTid"], "scheduling")?;
     let mut out: Vec<StateChange> = rows
@@ -83,7 +83,7 @@ pub fn read_states(db: &Db, job: &Job<'_>, threads: &mut Threads) -> Result<Vec<
     Ok(out)
 }
 
-/// Reads sampled call stacks of the host, sorted by time. A frame is a symbol with the name of the module.
+/// Reads sampled call stacks of the host, sorted by time. Frames are symbols, with the names of their modules.
 pub fn read_samples(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut Threads) -> Result<Samples, ImportError> {
     let mut out = Samples { running_only: true, ..Samples::default() };
     let mut rows = gather_rows(db, job, SAMPLES, ["id", "start", "globalTid"], "CPU samples")?;
@@ -92,7 +92,7 @@ pub fn read_samples(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: 
     }
     rows.sort_by_key(|row| row[1]);
     let mut frames: FxHashMap<(i64, i64), u32> = FxHashMap::default();
-    // Depth and frame number, by sample.
+    // Depth and frame index, by sample.
     let mut found: FxHashMap<i64, Vec<(i64, u32)>> = FxHashMap::default();
     for [id, symbol, module, depth] in gather_rows(db, job, CHAINS, ["id", "symbol", "module", "stackDepth"], "CPU stacks")? {
         let frame = *frames.entry((symbol, module)).or_insert_with(|| {
@@ -113,7 +113,7 @@ pub fn read_samples(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: 
     for [id, time, global] in rows.into_iter().filter(|row| row[1] != NULL) {
         let mut frames = found.remove(&id).unwrap_or_default();
         frames.sort_unstable();
-        // Depth 0 is the innermost frame; a stack is built from the outermost.
+        // Depth 0 is the innermost frame, but a stack is built from the outermost frame.
         let mut stack = None;
         for (_, frame) in frames.into_iter().rev() {
             stack = Some(*distinct.entry(CallStack { caller: stack, frame }).or_insert_with_key(|stack| {
@@ -121,7 +121,7 @@ pub fn read_samples(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: 
                 u32::try_from(out.stacks.len() - 1).unwrap_or(u32::MAX)
             }));
         }
-        // nsys samples threads that run.
+        // nsys only samples running threads.
         out.samples.push(Sample { time, thread: thread_id(threads, global), stack, activity: Activity::Running, holds: false });
     }
     Ok(out)

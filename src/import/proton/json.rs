@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Deepest level of the tree that is read. Each level is scanned once more, since it is parsed without recursion.
+/// Maximum depth of a tree that is read. Each level is scanned once more, because parsing is not recursive.
 const DEEPEST: u32 = 256;
 
 #[derive(Deserialize)]
@@ -17,7 +17,7 @@ struct Node<'a> {
     frame: Frame<'a>,
     #[serde(borrow, default)]
     metrics: BTreeMap<Cow<'a, str>, Value>,
-    /// Parsed later: trees of Python frames are deeper than a recursive parser goes.
+    /// Left for later: trees of Python frames are too deep for a recursive parser.
     #[serde(borrow, default)]
     children: Vec<&'a RawValue>,
 }
@@ -29,13 +29,13 @@ struct Frame<'a> {
     name: Cow<'a, str>,
 }
 
-/// Returns true if a text begins like such a tree.
+/// Returns true if a file starts like a tree in JSON.
 pub fn is_tree(head: &[u8]) -> bool {
     let text: Vec<u8> = head.iter().copied().filter(|b| !b.is_ascii_whitespace()).take(32).collect();
     ["[{\"children\":[", "[{\"frame\":{\"name\":"].iter().any(|start| text.starts_with(start.as_bytes()))
 }
 
-/// Reads a list of trees, which ends with the properties of the GPUs.
+/// Reads a list of trees; its last item holds the properties of the GPUs.
 pub fn read_tree<'a>(text: &'a str, input: &Input, job: &Job<'_>) -> Result<Tree<'a>, ImportError> {
     let damaged = |e: serde_json::Error| ImportError::damaged(&input.path, "its tree", &e);
     let list: Vec<&RawValue> = serde_json::from_str(text).map_err(damaged)?;
@@ -47,7 +47,7 @@ pub fn read_tree<'a>(text: &'a str, input: &Input, job: &Job<'_>) -> Result<Tree
     for root in trees {
         let mut rest: Vec<(&RawValue, u32, Option<u32>)> = vec![(root, 0, None)];
         while let Some((text, depth, parent)) = rest.pop() {
-            // Most of the text is only scanned for the ends of the children.
+            // Most of the text is merely scanned to find where the children end.
             if !pace.count_steps(text.get().len() / 8 + 1) {
                 return Err(ImportError::Cancelled { path: input.path.clone() });
             }

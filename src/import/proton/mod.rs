@@ -1,5 +1,5 @@
-//! Profiles of Triton's Proton (`.hatchet`, `.hatchet_msgpack`): a tree of scopes or Python frames, whose nodes have the
-//! kernels' counts and times and the metrics that the program gave.
+//! Profiles from Triton's Proton (`.hatchet`, `.hatchet_msgpack`): a tree of scopes or Python frames, whose nodes
+//! carry the counts and times of kernels, and metrics supplied by the program.
 
 mod json;
 mod msgpack;
@@ -14,14 +14,14 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use tree::{KernelSum, Tree, Work, build_devices};
 
-/// Memory of a kernel's name and sums, bytes.
+/// Memory for the name and sums of a kernel, bytes.
 const KERNEL: u64 = 256;
 /// Maximum number of scopes named in a note.
 const SCOPES: usize = 5;
-/// Largest sum of durations: a century, ns.
+/// Maximum total duration, ns: a century.
 const MOST_NS: f64 = 3.2e18;
 
-/// Describes the shares of the outermost scopes; `None` without scopes.
+/// Describes the outermost scopes by their share of the total; `None` if there are no scopes.
 fn describe_scopes(tree: &Tree<'_>, total: f64) -> Option<String> {
     let list = tree.outermost_scopes();
     let words: Vec<String> = list.iter().take(SCOPES).map(|(name, time)| format!("{name} {:.0}%", 100.0 * time / total)).collect();
@@ -32,8 +32,8 @@ fn count_more(of: usize) -> String {
     if of > SCOPES { format!(" and {} more", of - SCOPES) } else { String::new() }
 }
 
-/// Number format in the name of a metric of operations, such as `flops16`, as Triton's own kernels give it; `None` for
-/// other metrics.
+/// Number format that the name of an operation metric contains, such as `flops16` as reported by Triton's own
+/// kernels; `None` for other metrics.
 fn find_precision(metric: &str) -> Option<&'static str> {
     Some(match metric {
         "flops" => "",
@@ -50,7 +50,7 @@ fn format_rate(value: f64, unit: &str) -> String {
     format!("{number} {unit}")
 }
 
-/// Describes the rates of a scope or kernel: operations and bytes a second of kernel time.
+/// Describes the rates of a scope or kernel: operations and bytes per second of kernel time.
 fn describe_work(work: &Work<'_>, peak: Option<u64>) -> Option<String> {
     let rate = |sum: f64| sum / (work.time / 1e9);
     let operations =
@@ -63,7 +63,7 @@ fn describe_work(work: &Work<'_>, peak: Option<u64>) -> Option<String> {
     (!words.is_empty()).then(|| format!("{} {}", work.name, words.join(", ")))
 }
 
-/// Notes about what the program gave: rates, and the names of other metrics.
+/// Notes about the metrics supplied by the program: rates, and the names of other metrics.
 fn describe_given(tree: &Tree<'_>, peak: Option<u64>) -> Vec<String> {
     let work = tree.given_work();
     let rates: Vec<String> = work.iter().filter_map(|w| describe_work(w, peak)).collect();
@@ -80,7 +80,7 @@ fn describe_given(tree: &Tree<'_>, peak: Option<u64>) -> Vec<String> {
     out
 }
 
-/// Adds the totals of the kernels.
+/// Adds the totals per kernel.
 fn add_totals(kernels: &[KernelSum<'_>], profile: &mut Profile) {
     for KernelSum { name, count, time } in kernels {
         let average = Nanos((time.min(MOST_NS) / count) as i64);
@@ -113,7 +113,7 @@ fn build_profile(mut tree: Tree<'_>, input: &Input) -> Result<Profile, ImportErr
                 stands for the shortest and the longest.";
     let fix = "record a timeline, with `proton.start(…, data=\"trace\")` or `warpscope trace`";
     profile.notes.push(Note::new(Severity::Warning, NoteKind::Guess, text).with_fix(fix));
-    // With several GPUs, a scope's kernels may have run on any.
+    // With several GPUs, the kernels of a scope may have run on any of them.
     let peak = if let [device] = devices.as_slice() { device.memory_bandwidth } else { None };
     let said = describe_scopes(&tree, kernels.iter().map(|k| k.time).sum()).into_iter().chain(describe_given(&tree, peak));
     profile.notes.extend(said.map(|text| Note::new(Severity::Info, NoteKind::Guess, text)));
@@ -137,7 +137,7 @@ fn read_profile(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     build_profile(json::read_tree(&text, input, job)?, input)
 }
 
-/// Importer of Proton's trees.
+/// Importer for Proton's trees.
 pub struct ProtonTree;
 
 impl Importer for ProtonTree {
@@ -168,7 +168,7 @@ mod tests {
     use crate::import::Wants;
     use crate::model::Vendor;
 
-    /// Reads a tree with one GPU.
+    /// Reads a tree that is followed by the properties of the GPUs.
     fn read(tree: &str, devices: &str) -> Result<Profile, ImportError> {
         let bytes: &'static [u8] = Box::leak(format!("[{tree},{devices}]").into_bytes().into_boxed_slice());
         let input = Input::built_in("x.hatchet", bytes);
@@ -196,7 +196,7 @@ mod tests {
     fn kernels_are_summed_over_scopes() {
         let forward = node("forward", "", &[kernel("gemm", 2, 3_000), node("norm", "", &kernel("softmax", 1, 500))].join(","));
         let backward = node("backward", "", &kernel("gemm", 3, 6_500));
-        // The first releases wrote their metrics in capitals.
+        // The first releases capitalized the names of their metrics.
         let old = node("copy", r#""Count": 1, "Time (ns)": 10"#, "");
         let root = node("ROOT", r#""count": 0, "time (ns)": 0"#, &[forward, backward, old].join(","));
         let profile = read(&root, MI300X).unwrap();
@@ -213,7 +213,7 @@ mod tests {
         );
     }
 
-    /// Encodes JSON in `MessagePack`, the keys of nodes in the order in which Proton writes them.
+    /// Encodes JSON as `MessagePack`, with a node's keys in the order in which Proton writes them.
     fn pack_value(value: &serde_json::Value, out: &mut Vec<u8>) {
         use rmp::encode;
         match value {
@@ -265,7 +265,7 @@ mod tests {
         let rates = "Rates by the program's own metrics: gemm 27.4 TFLOP/s in 16 bits; forward 714 GB/s (13% of the memory's peak); softmax 2000 TFLOP/s in 16 bits.";
         assert!(said(&json).iter().any(|t| t == rates), "{:?}", said(&json));
         assert!(said(&json).iter().any(|t| t.ends_with("not shown: tokens.")));
-        // Cut anywhere after its start, it is damaged, or lacks the GPUs' properties.
+        // A file truncated anywhere after its start is damaged, or has no GPU properties.
         for length in (12..bytes.len()).step_by(3) {
             match read_packed(&bytes[..length]) {
                 Ok(profile) => assert_eq!(totals(&profile), totals(&json), "{length}"),

@@ -5,15 +5,15 @@ use crate::import::{ImportError, Input, Job};
 use rmp::Marker;
 use rmp::decode;
 
-/// First bytes of such a tree: a list of two, of which the first is the root's map with its frame first.
+/// First bytes of a tree: a list of two items, the first of which is the map of the root with its frame first.
 const START: &[u8] = b"\x92\x83\xa5frame";
 
-/// Returns true if a file begins like such a tree.
+/// Returns true if a file starts like a tree in `MessagePack`.
 pub fn is_tree(head: &[u8]) -> bool {
     head.starts_with(START)
 }
 
-/// A value; lists and maps are followed by their values or pairs.
+/// A value; lists and maps are followed by their items or pairs.
 #[derive(Debug, PartialEq)]
 enum Token<'a> {
     Number(f64),
@@ -23,11 +23,11 @@ enum Token<'a> {
     Other,
 }
 
-/// The file ends within a value, or has another value than expected.
+/// The file ends within a value, or contains an unexpected value.
 #[derive(Debug, PartialEq)]
 struct Damaged;
 
-/// The rest of a file.
+/// The part of a file that has not been read yet.
 struct Reader<'a> {
     rest: &'a [u8],
 }
@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
         if let Token::Map(pairs) = self.next_token()? { Ok(pairs) } else { Err(Damaged) }
     }
 
-    /// Skips the rest of a value; returns the number of values in it.
+    /// Skips the rest of a value; returns the number of values that it contains.
     fn skip_value(&mut self, token: &Token<'_>) -> Result<usize, Damaged> {
         let inside = |token: &Token<'_>| match token {
             Token::List(n) => u64::from(*n),
@@ -105,9 +105,9 @@ impl<'a> Reader<'a> {
 /// A node whose members are being read.
 struct Open {
     index: u32,
-    /// Members left.
+    /// Number of members left to read.
     members: u32,
-    /// Children left of the list that is being read.
+    /// Number of children left to read in the current list.
     children: u32,
 }
 
@@ -122,7 +122,7 @@ pub fn read_tree<'a>(bytes: &'a [u8], input: &Input, job: &Job<'_>) -> Result<Tr
         return Err(damaged(Damaged));
     }
     let members = reader.next_map().map_err(damaged)?;
-    // Without recursion: trees of Python frames are deep.
+    // Avoid recursion, because trees of Python frames are deep.
     let mut open = vec![Open { index: out.add_node(None, &budget)?, members, children: 0 }];
     while let Some(at) = open.last_mut() {
         if !pace.count_steps(1) {
@@ -173,7 +173,7 @@ pub fn read_tree<'a>(bytes: &'a [u8], input: &Input, job: &Job<'_>) -> Result<Tr
             (_, other) => _ = pace.count_steps(reader.skip_value(&other).map_err(damaged)?),
         }
     }
-    // If the properties are damaged, the kernels can still be read.
+    // Even if the properties are damaged, the kernels can be read.
     match read_devices(&mut reader) {
         Ok(devices) => out.devices = devices,
         Err(Damaged) => out.broken += 1,

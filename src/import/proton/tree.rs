@@ -1,4 +1,4 @@
-//! The tree of a Proton profile: scopes or Python frames, with the kernels as leaves.
+//! The tree in a Proton profile: scopes or Python frames, with kernels as leaves.
 
 use crate::import::ImportError;
 use crate::import::budget::Budget;
@@ -8,26 +8,26 @@ use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Memory of a node, bytes.
+/// Memory for a node, bytes.
 const NODE: u64 = 160;
 
 /// A scope, Python frame or kernel.
 #[derive(Debug, Default)]
 pub struct Node<'a> {
-    /// Index of the parent, which is before its children; `None` for the root.
+    /// Index of the parent, which precedes its children; `None` for the root.
     pub parent: Option<u32>,
     pub name: Cow<'a, str>,
     /// Total duration, ns.
     pub time: Option<f64>,
     pub count: Option<f64>,
-    /// True if the profile counts cycles inside kernels.
+    /// True if the profile counts cycles within kernels.
     pub has_cycles: bool,
-    /// Metrics that the program gave.
+    /// Metrics supplied by the program.
     pub given: Vec<(Cow<'a, str>, f64)>,
 }
 
 impl<'a> Node<'a> {
-    /// Sets a metric. The first releases wrote their own names in capitals.
+    /// Sets a metric. The first releases capitalized their own names.
     pub fn set_metric(&mut self, name: Cow<'a, str>, value: Option<f64>) {
         let value = value.filter(|v| v.is_finite());
         match &*name {
@@ -40,16 +40,16 @@ impl<'a> Node<'a> {
     }
 }
 
-/// All nodes, parents before their children.
+/// All nodes, with parents before their children.
 #[derive(Debug, Default)]
 pub struct Tree<'a> {
     pub nodes: Vec<Node<'a>>,
     pub devices: Devices,
-    /// Number of nodes that could not be understood.
+    /// Number of nodes that were not understood.
     pub broken: u64,
 }
 
-/// Properties of the GPUs by kind and id.
+/// Properties of the GPUs, by kind and id.
 pub type Devices = BTreeMap<String, BTreeMap<String, Properties>>;
 
 /// Properties of a GPU.
@@ -57,9 +57,9 @@ pub type Devices = BTreeMap<String, BTreeMap<String, Properties>>;
 #[serde(default)]
 pub struct Properties {
     pub arch: String,
-    /// Bits.
+    /// In bits.
     pub bus_width: u64,
-    /// kHz.
+    /// In kHz.
     pub clock_rate: u64,
     pub memory_clock_rate: u64,
     pub num_sms: u32,
@@ -70,17 +70,17 @@ pub struct Properties {
 pub struct KernelSum<'a> {
     pub name: &'a str,
     pub count: f64,
-    /// In nanoseconds.
+    /// Time in nanoseconds.
     pub time: f64,
 }
 
-/// Sums of the program's metrics for a scope or kernel, over all its nodes.
+/// Sums of the program's metrics for a scope or kernel, over all of its nodes.
 #[derive(Debug, PartialEq)]
 pub struct Work<'a> {
     pub name: &'a str,
-    /// Kernel time inside, ns.
+    /// Kernel time within this scope or kernel, ns.
     pub time: f64,
-    /// Sums of the metrics by name.
+    /// Sums of the metrics, by name.
     pub sums: BTreeMap<&'a str, f64>,
 }
 
@@ -93,7 +93,7 @@ impl Tree<'_> {
         Ok(index)
     }
 
-    /// Sums of each kernel, in the order of the tree.
+    /// Sums for each kernel, in tree order.
     pub fn sum_kernels(&self) -> Vec<KernelSum<'_>> {
         let mut numbers: FxHashMap<&str, usize> = FxHashMap::default();
         let mut out: Vec<KernelSum<'_>> = Vec::new();
@@ -109,7 +109,7 @@ impl Tree<'_> {
         out
     }
 
-    /// Kernel time in each node and all nodes below it, ns.
+    /// Kernel time in each node and its descendants, ns.
     fn inclusive_times(&self) -> Vec<f64> {
         let mut out: Vec<f64> = self.nodes.iter().map(|n| n.time.filter(|_| n.count.is_some_and(|c| c >= 1.0)).unwrap_or(0.0)).collect();
         for at in (0..self.nodes.len()).rev() {
@@ -120,7 +120,7 @@ impl Tree<'_> {
         out
     }
 
-    /// Kernel time of each outermost scope that has nodes inside, longest first.
+    /// Kernel time of each outermost scope that contains nodes, longest first.
     pub fn outermost_scopes(&self) -> Vec<(&str, f64)> {
         let times = self.inclusive_times();
         let parents: BTreeSet<u32> = self.nodes.iter().filter_map(|n| n.parent).collect();
@@ -136,7 +136,7 @@ impl Tree<'_> {
         out
     }
 
-    /// Sums of the program's metrics by scope or kernel, longest first.
+    /// Sums of the program's metrics for each scope or kernel, longest first.
     pub fn given_work(&self) -> Vec<Work<'_>> {
         let times = self.inclusive_times();
         let mut of: BTreeMap<&str, Work<'_>> = BTreeMap::new();
@@ -160,7 +160,7 @@ pub fn build_devices(kinds: Devices) -> Vec<Device> {
         let amd = kind == "HIP";
         for (id, p) in devices {
             let capability = p.arch.parse::<u32>().ok().filter(|_| !amd).map(|n| (n / 10, n % 10));
-            // Two transfers per clock, on a bus of so many bits.
+            // There are two transfers per clock cycle, on a bus of this many bits.
             let bandwidth = p.memory_clock_rate.checked_mul(2_000).and_then(|n| n.checked_mul(p.bus_width / 8));
             out.push(Device {
                 id: id.parse().unwrap_or(0),

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// streams.
 const STREAMS: usize = 16;
 
-/// Places, numbered in the order in which they first appear.
+/// Places, numbered in order of first appearance.
 #[derive(Default)]
 struct Places {
     ids: FxHashMap<LaunchSite, u32>,

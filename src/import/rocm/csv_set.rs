@@ -110,7 +110,7 @@ const PARTS: [&str; 15] = [
     "_spm_counter_collection_trace",
 ];
 
-/// Returns the folder and file name prefix that all files of a process share.
+/// Returns the directory and file name prefix that all files of a process share.
 fn set_stem(path: &Path) -> PathBuf {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let own = stem_of(&name).map(str::to_owned);
@@ -440,8 +440,7 @@ impl Reader {
         let name = self.intern_text(head.cell_text(row, &["counter_name"])?);
         let value = head.cell_number(row, &["counter_value"])?;
         self.rows.counters.push(Counter { process, dispatch: id, name, value });
-        // Do not add a dispatch twice: the trace contains more about it, or the previous row was for the same
-        // dispatch.
+        // Do not add a dispatch twice: the trace contains more about it, or the previous row was for the same dispatch.
         if self.traced || self.rows.dispatches.last().is_some_and(|d| d.id == id && d.process == process) {
             return Some(());
         }
@@ -497,8 +496,8 @@ impl Reader {
         let address = u64::from_str_radix(address.trim_start_matches("0x"), if address.starts_with("0x") { 16 } else { 10 }).unwrap_or(0);
         let process = self.process_of(head, row);
         let (bytes, agent) = if memchr::memmem::find(word, b"FREE").is_some() {
-            // Frees have neither size nor agent. Some are for allocations made before the recording began, and `rocpd
-            // convert` repeats the rows when there are databases of several processes.
+            // Frees have neither size nor agent. Some are for allocations made before the recording began, and
+            // `rocpd convert` repeats the rows when there are databases of several processes.
             let Some((bytes, agent, _)) = self.blocks.remove(&(process, address)) else { return Some(()) };
             (bytes.saturating_neg(), agent)
         } else {

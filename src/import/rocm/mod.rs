@@ -548,7 +548,7 @@ fn count_missing(rows: &Rows) -> u64 {
     if rows.chosen || rows.legacy {
         return 0;
     }
-    // Sorted by process and number.
+    // Dispatches are sorted by process and number.
     let mut missing = 0;
     let mut last = (u32::MAX, 0_u64);
     for d in rows.dispatches.iter().filter(|d| d.id > 0) {

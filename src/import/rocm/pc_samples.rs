@@ -63,7 +63,7 @@ struct Place {
     line: u32,
 }
 
-/// Samples by kernel, in the order in which kernels first appear in the samples.
+/// Samples by kernel, in order of first appearance.
 #[derive(Default)]
 struct Samples {
     kernels: Vec<(String, Sampled)>,
@@ -73,7 +73,7 @@ struct Samples {
     unknown: u64,
 }
 
-/// Returns true if a file starts like such a table.
+/// Returns true if a file starts like a table of PC samples.
 pub fn is_samples(head: &[u8]) -> bool {
     let line = head.split(|b| *b == b'\n').next().unwrap_or_default().to_ascii_lowercase();
     ["sample_timestamp", "exec_mask", "dispatch_id", "instruction"].iter().all(|c| memchr::memmem::find(&line, c.as_bytes()).is_some())

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Slice categories by which a rocprofv3 trace is recognized.
 const CATEGORIES: [&[u8]; 4] = [b"kernel_dispatch", b"hip_api", b"hsa_api", b"memory_copy"];
 
-/// Returns true if a file starts like such a trace.
+/// Returns true if a file starts like a Perfetto trace from rocprofv3.
 pub fn is_rocm_trace(head: &[u8]) -> bool {
     let has = |word: &[u8]| memchr::memmem::find(head, word).is_some();
     // The first field must be a packet. Traces of rocprofiler-systems, which use `rocm_` names, are rejected.

@@ -34,7 +34,7 @@ struct Launch {
     name: i64,
 }
 
-/// Returns true if a file starts like such a database.
+/// Returns true if a file starts like a rocmProfileData database.
 pub fn is_rpd_database(head: &[u8]) -> bool {
     let has = |word: &[u8]| memchr::memmem::find(head, word).is_some();
     head.starts_with(super::MAGIC) && (has(b"rocpd_kernelapi") || has(b"rocpd_barrierop")) && !has(b"rocpd_info_")
@@ -270,7 +270,7 @@ pub fn read_database(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
             rows.symbols.push(symbol_of(process, rows.texts.get(name as usize).cloned().unwrap_or_default()));
             next(rows.symbols.len() - 1)
         });
-        // Kernels of a graph belong to the call that launched the graph, whose sizes are not those of the kernel.
+        // Kernels in a graph share the call that launched the graph, but not its sizes.
         let sized = launch.filter(|_| &*kind == "KernelExecution");
         let (workgroup, mut grid) = sized.map_or(([0; 3], [0; 3]), |l| (l.workgroup, l.grid));
         if sequence <= 0 && !in_items {

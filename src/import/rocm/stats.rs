@@ -8,7 +8,7 @@ use csv::StringRecord;
 use std::io::Read;
 use std::path::Path;
 
-/// Returns true if a file starts like such a table.
+/// Returns true if a file starts with the header of a table of totals.
 pub fn is_stats_table(head: &[u8]) -> bool {
     let line = head.split(|b| *b == b'\n').next().unwrap_or_default();
     let line = String::from_utf8_lossy(line).replace('"', "").trim_start_matches('\u{feff}').trim_end().to_owned();

@@ -39,7 +39,7 @@ impl Cycles {
     }
 }
 
-/// Range names, numbered in the order in which they first appear.
+/// Range names, numbered in order of first appearance.
 #[derive(Default)]
 struct Names(FxHashMap<Arc<str>, u32>);
 

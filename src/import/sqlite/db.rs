@@ -1,8 +1,8 @@
-//! Read-only connections to an SQLite export. Its schema is read from the file, since it differs between versions.
+//! Read-only connections to an SQLite export. Its schema is read from the file, because it differs between versions.
 //!
-//! Reports may be untrusted. An authorizer allows only ordinary tables (no views, virtual tables or other SQL), every
-//! statement ends when the job is cancelled, and the rows kept are counted against the file's size: a corrupt b-tree
-//! whose pages share children can yield more rows than a file of its size can hold.
+//! Reports may be untrusted. An authorizer allows nothing but ordinary tables (no views, virtual tables or other
+//! SQL), every statement ends when the job is canceled, and rows are counted against the size of the file: a corrupt
+//! b-tree whose pages share children can yield more rows than a file of its size can hold.
 
 use super::rowid_table::{DURATION, RowidTable};
 use crate::import::input::Bytes;
@@ -18,37 +18,37 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Minimum size of a row in a file, bytes: two in the page's cell pointer array, one each for payload
-/// length, rowid and header length.
+/// Minimum size of a row in a file, bytes: two for the cell pointer, and one each for the payload length, rowid and
+/// header length.
 pub const LEAST_ROW: u64 = 5;
-/// Number of SQLite virtual machine steps between two checks for cancellation.
+/// Number of steps of SQLite's virtual machine between two checks for cancellation.
 const STEPS: i32 = 1_000;
 
-/// SQLite heap limit of the whole process, bytes.
+/// SQLite heap limit for the whole process, bytes.
 const MOST_HEAP: u64 = 256 << 20;
-/// Maximum number of virtual machine steps for reading the schema: real exports have a few hundred tables.
+/// Maximum number of virtual machine steps for reading the schema; real exports have several hundred tables.
 const OPENING_STEPS: u64 = 50_000_000;
 
 /// Schema of a table.
 #[derive(Default)]
 struct Table {
     columns: BTreeSet<String>,
-    /// The primary key, if it is a single column.
+    /// The primary key, if it consists of a single column.
     key: Option<String>,
-    /// Storage of a plain table, for the built-in page decoder.
+    /// Storage of a plain table, for use by the built-in page decoder.
     stored: Option<StoredAs>,
 }
 
-/// Storage of a plain table's rows.
+/// Storage format of the rows of a plain table.
 struct StoredAs {
     root: u32,
-    /// Columns in record order.
+    /// Columns in the order in which records contain them.
     order: Vec<String>,
     /// The column that is an alias of the rowid.
     alias: Option<String>,
 }
 
-/// An open export, with a pool of connections for reader threads.
+/// An open export, with a pool of connections for the reader threads.
 pub struct Db {
     path: PathBuf,
     bytes: Bytes,
@@ -91,8 +91,8 @@ impl Db {
         &self.path
     }
 
-    /// Error for a damaged table, or [`ImportError::Cancelled`] if the job was cancelled: cancellation also makes the
-    /// statement fail.
+    /// The error for a damaged table, or [`ImportError::Cancelled`] if the job was canceled, which makes the
+    /// statement fail too.
     pub fn damage_error(&self, table: &str, error: &rusqlite::Error) -> ImportError {
         if self.cancel.is_cancelled() { self.cancelled_error() } else { ImportError::damaged(&self.path, table, error) }
     }
@@ -101,27 +101,27 @@ impl Db {
         ImportError::Cancelled { path: self.path.clone() }
     }
 
-    /// Error for a table with more data than a file of this size can hold.
+    /// The error for a table that contains more data than a file of this size can hold.
     pub fn overfull_error(&self, table: &str) -> ImportError {
         ImportError::damaged(&self.path, table, "it contains more than a file of this size can")
     }
 
-    /// Memory budget of the rows of all tables together, since tables may share pages.
+    /// Memory budget for the rows of all tables together, because tables may share pages.
     pub fn memory_budget(&self) -> &Budget {
         &self.memory
     }
 
-    /// Budget of one table: its rows and texts cannot exceed the file size.
+    /// Budget for one table, whose rows and strings cannot exceed the size of the file.
     pub fn table_budget(&self) -> Budget {
         Budget::of_rows(&self.path, self.size)
     }
 
-    /// Maximum number of rows of a table in this file.
+    /// Maximum number of rows that a table in this file can have.
     pub fn most_rows(&self) -> u64 {
         self.size / LEAST_ROW
     }
 
-    /// Takes a connection from the pool, or opens one; return it with [`Db::return_connection`].
+    /// Takes a connection from the pool, or opens one. Return it with [`Db::return_connection`].
     pub fn take_connection(&self) -> Result<Connection, ImportError> {
         let pooled = self.pool.lock().ok().and_then(|mut pool| pool.pop());
         pooled.map_or_else(|| self.open_connection(), Ok)
@@ -133,13 +133,13 @@ impl Db {
         }
     }
 
-    /// Returns a decoder for columns of a table, if the built-in page decoder supports the table.
+    /// Returns a decoder for columns of a table, if the built-in page decoder supports that table.
     pub fn plain_table(&self, table: &str, columns: &[&str]) -> Option<RowidTable> {
         let stored = self.tables.get(table)?.stored.as_ref()?;
         RowidTable::new(Arc::clone(self.pages.as_ref()?), stored.root, &stored.order, stored.alias.as_deref(), columns)
     }
 
-    /// Returns true if there is a table of this name.
+    /// Returns true if the table exists.
     pub fn has_table(&self, table: &str) -> bool {
         self.tables.contains_key(table)
     }
@@ -153,7 +153,7 @@ impl Db {
         self.tables.len()
     }
 
-    /// Names of a table's columns, in no particular order.
+    /// Names of the columns of a table, in no particular order.
     pub fn column_names(&self, table: &str) -> impl Iterator<Item = &str> {
         self.tables.get(table).into_iter().flat_map(|t| t.columns.iter().map(String::as_str))
     }
@@ -163,17 +163,17 @@ impl Db {
         self.tables.get(table).is_some_and(|t| t.columns.contains(column))
     }
 
-    /// Returns true if a column is the table's primary key.
+    /// Returns true if a column is the primary key of the table.
     pub fn is_key(&self, table: &str, column: &str) -> bool {
         self.tables.get(table).is_some_and(|t| t.key.as_deref() == Some(column))
     }
 
-    /// Returns true if a table has this column in any case: SQL names are case-insensitive.
+    /// Returns true if a table has this column in any capitalization, because SQL names are case-insensitive.
     pub fn has_column_in_any_case(&self, table: &str, column: &str) -> bool {
         self.tables.get(table).is_some_and(|t| t.columns.iter().any(|c| c.eq_ignore_ascii_case(column)))
     }
 
-    /// Returns the column quoted for SQL, or `NULL` if the table lacks it.
+    /// Returns the column quoted for SQL, or `NULL` if the table does not have it.
     pub fn column_sql(&self, table: &str, column: &str) -> String {
         if column == DURATION && self.has_column(table, "start") && self.has_column(table, "end") {
             return "\"end\" - \"start\"".to_owned();
@@ -181,19 +181,19 @@ impl Db {
         if self.has_column(table, column) { format!("\"{column}\"") } else { "NULL".to_owned() }
     }
 
-    /// Returns a select list with `NULL` for missing columns.
+    /// Returns a select list, with `NULL` for missing columns.
     pub fn columns_sql(&self, table: &str, columns: &[&str]) -> String {
         columns.iter().map(|c| self.column_sql(table, c)).collect::<Vec<_>>().join(", ")
     }
 
-    /// Reads all rows of a small table as text, including integers; returns none if the table is missing.
+    /// Reads all rows of a small table as text, even integers; empty if the table is missing.
     pub fn read_rows(&self, table: &str, columns: &[&str]) -> Result<Vec<Vec<Option<String>>>, ImportError> {
         let mut out = Vec::new();
         self.each_row(table, &self.columns_sql(table, columns), "", columns.len(), |row| out.push(row))?;
         Ok(out)
     }
 
-    /// Like [`Db::read_rows`], for the rows with one of these integers in the column `key`.
+    /// Like [`Db::read_rows`], but only for rows in which the column `key` has one of these integers.
     pub fn read_rows_with(
         &self,
         table: &str,
@@ -210,8 +210,8 @@ impl Db {
         Ok(out)
     }
 
-    /// Like [`Db::read_rows`], but omits rows whose first column contains `word`; SQLite does not return their second
-    /// column at all.
+    /// Like [`Db::read_rows`], but omits rows whose first column contains `word`; their second column never leaves
+    /// SQLite.
     pub fn rows_without(&self, table: &str, columns: [&str; 2], word: &str) -> Result<Vec<Vec<Option<String>>>, ImportError> {
         let [name, value] = columns.map(|c| self.column_sql(table, c));
         let mut out = Vec::new();
@@ -246,7 +246,7 @@ impl Db {
             while let Some(row) = rows.next()? {
                 let values = (0..columns).filter_map(|i| row.get_ref(i).ok());
                 let bytes: usize = values.map(|v| if let ValueRef::Text(t) = v { t.len() } else { 0 }).sum();
-                // A cancelled job ends the statement.
+                // If the job is canceled, the statement ends.
                 let _ = pace.count_steps(bytes + columns);
                 if !allowance.try_spend(LEAST_ROW + bytes as u64) {
                     return Ok(false);
@@ -288,7 +288,7 @@ impl Db {
         }
         let field = |at: usize, n: usize| head.get(at..at + n).map(|b| b.iter().fold(0_u64, |a, &b| a << 8 | u64::from(b)));
         let page = field(16, 2).map_or(0, |p| if p == 1 { 65_536 } else { p });
-        // The page count is only valid when the two change counters agree (SQLite file format, 1.3.8).
+        // The page count is valid only if the two change counters agree (SQLite file format, 1.3.8).
         let pages = if field(24, 4) == field(92, 4) { field(28, 4).unwrap_or(0) } else { 0 };
         let promised = page.saturating_mul(pages);
         if promised > self.size {
@@ -315,7 +315,7 @@ impl Db {
                     memory
                 }
             };
-            // Set the handler before the first statement, which reads the schema and the ANALYZE tables: both may be
+            // Set the handler before the first statement, which reads the schema and the ANALYZE tables. Both may be
             // untrusted.
             let (cancel, opening) = (self.cancel.clone(), Arc::clone(&opening));
             let most = OPENING_STEPS / u64::from(STEPS.unsigned_abs());
@@ -326,8 +326,8 @@ impl Db {
                 }),
             )?;
             self.restrict_connection(&mut connection)?;
-            // Limit SQLite's own memory: statements here need its page cache and one row, but reading the schema
-            // also loads ANALYZE statistics.
+            // Limit SQLite's own memory: these statements need no more than its page cache and one row, but reading
+            // the schema also loads ANALYZE statistics.
             connection.query_row(&format!("PRAGMA hard_heap_limit = {MOST_HEAP}"), [], |_| Ok(()))?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
@@ -339,7 +339,7 @@ impl Db {
             Ok(connection)
         };
         let connection = open().map_err(|e| self.damage_error("its schema", &e))?;
-        // From here on, only cancellation ends a statement.
+        // From now on, only cancellation ends a statement.
         opening.store(u64::MAX, Ordering::Relaxed);
         Ok(connection)
     }
@@ -355,14 +355,14 @@ impl Db {
                 AuthAction::Pragma { pragma_name, .. } => PRAGMAS.contains(&pragma_name),
                 _ => false,
             };
-            // Reads through a view have the view as accessor.
+            // Reads that go through a view have the view as their accessor.
             if allowed && context.accessor.is_none() { Authorization::Allow } else { Authorization::Deny }
         };
         connection.authorizer(Some(allowed))
     }
 
-    /// Reads the ordinary tables and their columns. Views and virtual tables are skipped: profilers do not write them,
-    /// and they could run arbitrary SQL. Generated columns are not listed.
+    /// Reads the ordinary tables and their columns. Views and virtual tables are skipped, because profilers do not
+    /// write them and they could run arbitrary SQL. Generated columns are not listed.
     fn read_schema(&self, connection: &Connection) -> Result<BTreeMap<String, Table>, ImportError> {
         let fail = |e: rusqlite::Error| self.damage_error("its schema", &e);
         let mut out = BTreeMap::new();
@@ -373,7 +373,7 @@ impl Db {
         let mut rows = statement.query([]).map_err(fail)?;
         let mut names = Vec::new();
         while let Some(row) = rows.next().map_err(fail)? {
-            // Skip names that are not UTF-8: profilers do not write them.
+            // Skip names that are not valid UTF-8, which profilers do not write.
             let name = row.get_ref(0).map_err(fail)?.as_str().ok().filter(|n| !n.contains('"')).map(str::to_owned);
             let sql = row.get_ref(2).map_err(fail)?.as_str().ok().map(str::to_owned);
             let length = |t: &Option<String>| t.as_ref().map_or(0, String::len) as u64;
@@ -392,7 +392,8 @@ impl Db {
             while let Some(row) = rows.next().map_err(fail)? {
                 let key = row.get::<_, i64>(5).map_err(fail)? > 0;
                 keys += u32::from(key);
-                // Keep an empty name for a column whose name is not UTF-8, so that the positions of the others are right.
+                // For a column whose name is not valid UTF-8, keep an empty name, so that the positions of other
+                // columns are correct.
                 let column = row.get_ref(1).map_err(fail)?.as_str().unwrap_or_default().to_owned();
                 let integer = row.get_ref(2).map_err(fail)?.as_str().is_ok_and(|t| t.eq_ignore_ascii_case("INTEGER"));
                 if key && integer {
@@ -412,24 +413,24 @@ impl Db {
     }
 }
 
-/// Returns true if the records of a table contain its columns in order: it has rowids and no generated columns.
-/// If the search finds one of its words elsewhere in the SQL, SQLite reads the table instead.
+/// Returns true if a table's records contain its columns in order, which requires rowids and no generated columns. If
+/// one of the words is found elsewhere in the SQL, the table is read by SQLite instead.
 fn is_plain_table(sql: &str) -> bool {
-    // Exports have a comment after each column.
+    // Exports put a comment after each column.
     let code: String = sql.lines().map(|l| l.split("--").next().unwrap_or_default().to_ascii_lowercase() + " ").collect();
     let mut words = code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     !code.contains("/*") && !words.any(|w| matches!(w, "generated" | "without" | "desc" | "as" | "virtual"))
 }
 
-/// Pragmas that the authorizer allows.
+/// Pragmas allowed by the authorizer.
 const PRAGMAS: [&str; 5] = ["hard_heap_limit", "table_info", "query_only", "cache_size", "mmap_size"];
-/// SQL name of the aggregate function that appends column values to a buffer.
+/// SQL name of the aggregate function that appends the values of columns to a buffer.
 pub const GATHER: &str = "warpscope_gather";
-/// SQL functions that the authorizer allows.
+/// SQL functions allowed by the authorizer.
 const FUNCTIONS: [&str; 5] = ["min", "max", "count", "like", GATHER];
 
-/// Returns a `file:` URI with special characters escaped. With `immutable=1`, SQLite takes no locks and creates no
-/// files next to the report.
+/// Returns a `file:` URI in which special characters are escaped. With `immutable=1`, SQLite takes no locks and
+/// creates no files next to the report.
 fn immutable_uri(path: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

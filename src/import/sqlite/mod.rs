@@ -1,4 +1,4 @@
-//! SQLite reader: a parallel built-in decoder for plain tables, and the SQLite library for everything else.
+//! SQLite reader: a parallel built-in decoder for plain tables, and SQLite itself for everything else.
 
 pub mod db;
 mod pages;

@@ -1,8 +1,8 @@
-//! Reader of table b-trees, page by page. SQLite steps through a table row by row, which takes three times as long as
-//! decoding its pages and hardly scales with the number of processors.
+//! Reads table b-trees page by page. SQLite steps through a table row by row, which takes three times as long as
+//! decoding its pages and barely scales with the number of processors.
 //!
 //! Supports only the plain case: a complete file without a journal, ordinary tables with rowids, and no overflow
-//! pages. For anything else, even if valid, functions return `None`, and the caller uses SQLite.
+//! pages. In all other cases, even if the file is valid, functions return `None` and the caller uses SQLite.
 
 use super::record::{Decoder, Odd, read_varint};
 use crate::launch::open;
@@ -10,14 +10,14 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Size of the file header at the start of page 1, bytes.
+/// Size of the file header, which is at the start of page 1, bytes.
 const HEADER: usize = 100;
-/// Types of b-tree pages.
+/// Page types in a b-tree.
 const TABLE_INTERIOR: u8 = 5;
 const TABLE_LEAF: u8 = 13;
-/// Maximum number of consecutive pages read at once.
+/// Maximum number of consecutive pages to read at once.
 const RUN: usize = 64;
-/// Maximum depth of a b-tree; even a tree of 2³² pages is shallower.
+/// Maximum depth of a b-tree; even a tree of 2³² pages is not that deep.
 const MOST_LEVELS: u8 = 20;
 
 enum Bytes {
@@ -27,18 +27,18 @@ enum Bytes {
 
 pub struct Pages {
     bytes: Bytes,
-    /// Page size, bytes.
+    /// Page size in bytes.
     size: usize,
-    /// Usable bytes of a page.
+    /// Number of usable bytes in a page.
     usable: usize,
     /// Number of pages.
     count: u32,
 }
 
-/// Leaf pages of a table in rowid order.
+/// Leaf pages of a table, in rowid order.
 #[derive(Debug)]
 pub struct Leaves {
-    /// Page number and upper bound on the page's rowids.
+    /// Page number, and upper bound for the rowids on the page.
     list: Vec<(u32, i64)>,
 }
 
@@ -67,7 +67,7 @@ impl Pages {
         let plain = head.starts_with(b"SQLite format 3\0")
             && page.is_power_of_two()
             && (512..=65_536).contains(&page)
-            // UTF-8, or 0 if no text has been written.
+            // The encoding is UTF-8, or 0 if no text has been written.
             && matches!(read_uint(head, 56, 4)?, 0 | 1);
         if !plain {
             return None;
@@ -77,7 +77,7 @@ impl Pages {
         (usable >= 480 && count > 0).then_some(Self { bytes, size: page, usable, count })
     }
 
-    /// Reads `count` consecutive pages, starting with `page`.
+    /// Reads `count` consecutive pages, starting at `page`.
     fn read_pages(&self, page: u32, count: usize, buffer: &mut Vec<u8>) -> Option<()> {
         let at = u64::from(page.checked_sub(1)?) * self.size as u64;
         let length = count * self.size;
@@ -95,7 +95,7 @@ impl Pages {
         }
     }
 
-    /// Parses the b-tree header of a page: type, number of cells, and offset of the cell pointers.
+    /// Parses the b-tree header of a page into page type, number of cells, and offset of the cell pointers.
     fn page_header(page: &[u8], number_of: u32) -> Option<(u8, usize, usize)> {
         let at = if number_of == 1 { HEADER } else { 0 };
         let kind = *page.get(at)?;
@@ -103,14 +103,15 @@ impl Pages {
         Some((kind, cells, at + if kind == TABLE_INTERIOR { 12 } else { 8 }))
     }
 
-    /// Finds the leaves of the table with this root page; returns `None` if the tree refers to a page twice.
+    /// Finds the leaves of the table with this root page; `None` if the tree refers to a page twice.
     pub fn find_leaves(&self, root: u32) -> Option<Leaves> {
         let mut seen = vec![0_u64; self.count as usize / 64 + 1];
         let mut list = Vec::new();
         let mut buffer = Vec::new();
-        // Pages to visit, the next one last: number, upper bound on the page's rowids, depth.
+        // Pages to visit, with the next one last: number, upper bound for the rowids on the page, depth.
         let mut stack: Vec<(u32, i64, u8)> = vec![(root, i64::MAX, 0)];
-        // All leaves are at the same depth: after the first leaf, pages at its depth need not be read to find their type.
+        // All leaves have the same depth, so once a leaf is found, pages at that depth need not be read to find their
+        // type.
         let mut leaf_depth = None;
         while let Some((page, most, depth)) = stack.pop() {
             if page == 0 || page > self.count || depth > MOST_LEVELS {
@@ -147,12 +148,13 @@ impl Pages {
                 _ => return None,
             }
         }
-        // Rowids increase from leaf to leaf.
+        // Rowids increase from one leaf to the next.
         list.is_sorted_by_key(|l| l.1).then_some(Leaves { list })
     }
 
-    /// Calls `each` for every row between two rowids, in order, with the rowid, the wanted columns, and true if these
-    /// are all integers or NULL. Returns `None` if a page is not plain; discard the rows passed to `each` then.
+    /// Calls `each` for every row between two rowids, in order, with the rowid, the wanted columns, and true if all
+    /// of these are integers or NULL. Returns `None` if a page is not plain; the rows already passed to `each` must
+    /// then be discarded.
     pub fn for_each_row(
         &self,
         leaves: &Leaves,
@@ -165,7 +167,7 @@ impl Pages {
         let mut last = None;
         let mut at = from;
         while let Some(&(page, _)) = leaves.list.get(at) {
-            // The upper bound on the previous leaf is the lower bound of this one.
+            // The upper bound for the previous leaf is a lower bound for this one.
             if at > from && leaves.list[at - 1].1 >= high {
                 break;
             }
@@ -203,7 +205,8 @@ impl Pages {
         Some(())
     }
 
-    /// Number of bytes of a payload of this length that are stored in the page itself; the rest is on overflow pages.
+    /// Number of bytes of a payload of this length that are stored in the page itself; any others are on overflow
+    /// pages.
     fn local_size(&self, length: usize) -> usize {
         let most = self.usable - 35;
         if length <= most {
@@ -215,7 +218,7 @@ impl Pages {
     }
 }
 
-/// Buffers for the wanted columns of one table, reused for all chunks.
+/// Buffers for the wanted columns of a table, reused for all chunks.
 #[derive(Debug)]
 pub struct Scratch {
     pages: Vec<u8>,
@@ -224,7 +227,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Returns buffers for columns by index, in ascending order.
+    /// Returns buffers for columns, given by index in ascending order.
     pub fn new(wanted: Vec<usize>) -> Self {
         let decoder = Decoder::new(wanted);
         Self { pages: Vec::new(), values: vec![0; decoder.len()], decoder }

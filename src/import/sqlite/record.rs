@@ -1,9 +1,9 @@
-//! Decoder for table records; terms as in SQLite's file format (sqlite.org/fileformat2.html, 2.1).
+//! Decoder for table records. The terms are those of SQLite's file format (sqlite.org/fileformat2.html, 2.1).
 //!
-//! A record is a header with a serial type per column, followed by the values. Adjacent rows nearly always have the
-//! same header, so the value offsets are computed once per header and then looked up.
+//! A record is a header with one serial type per column, followed by the values. Adjacent rows nearly always have the
+//! same header, so value offsets are computed once per header and then looked up.
 
-/// Reads a varint: up to nine bytes, big-endian. Returns the value and its length in bytes.
+/// Reads a varint of up to nine bytes, big-endian. Returns the value and its length in bytes.
 #[inline]
 pub fn read_varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let first = *bytes.first()?;
@@ -27,7 +27,7 @@ fn read_long_varint(bytes: &[u8]) -> Option<(u64, usize)> {
     None
 }
 
-/// Size of a value by its serial type, bytes; 10 and 11 are reserved.
+/// Size of a value of this serial type, bytes; 10 and 11 are reserved.
 fn value_size(serial: u64) -> Option<usize> {
     match serial {
         0 | 8 | 9 => Some(0),
@@ -39,11 +39,11 @@ fn value_size(serial: u64) -> Option<usize> {
     }
 }
 
-/// Type of a column in records with one header.
+/// Type of a column, in records that share a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Null,
-    /// 0 or 1, stored in the serial type itself.
+    /// 0 or 1, which the serial type itself represents.
     Constant(i64),
     /// A big-endian two's complement integer.
     Integer,
@@ -52,47 +52,47 @@ enum Kind {
     Blob,
 }
 
-/// Type and location of a wanted column's value in the record body.
+/// Type of a wanted column's value, and its location in the body of the record.
 #[derive(Clone, Copy, Debug)]
 struct Field {
     kind: Kind,
-    /// Offset from the end of the header, bytes.
+    /// Offset from the end of the header in bytes.
     at: usize,
     size: usize,
 }
 
-/// Layout of records with one header.
+/// Layout of the records that share a header.
 #[derive(Debug, Default)]
 struct Shape {
     header: Vec<u8>,
     fields: Vec<Field>,
     /// True if a wanted column is neither an integer nor NULL.
     odd: bool,
-    /// Bytes from the start of the record to the end of the last wanted value.
+    /// Number of bytes from the start of the record to the end of the last wanted value.
     needed: usize,
 }
 
-/// Number of cached layouts, indexed by a hash of the header.
+/// Number of layouts to cache, indexed by a hash of the header.
 const SHAPES: usize = 64;
-/// Maximum length of a cached header.
+/// Maximum length of a header to cache.
 const LONGEST: usize = 64;
 
-/// Conversion of values that are neither integers nor NULL.
+/// Converts values that are neither integers nor NULL.
 pub trait Odd {
     fn real(&self, value: f64) -> i64;
     fn text(&self, text: &[u8]) -> i64;
-    /// Value used for NULL and blobs.
+    /// The value to use for NULL and for blobs.
     fn null(&self) -> i64;
 }
 
-/// Decodes the wanted columns of records.
+/// Decodes wanted columns from records.
 #[derive(Debug)]
 pub struct Decoder {
     wanted: Vec<usize>,
     shapes: Vec<Shape>,
-    /// Index of the layout used last: adjacent rows often share it.
+    /// Index of the layout used last, because adjacent rows often share a layout.
     last: usize,
-    /// Layout of the last header that was too long to cache.
+    /// Layout of the most recent header that was too long to cache.
     other: Shape,
 }
 
@@ -105,7 +105,7 @@ fn hash_header(header: &[u8]) -> usize {
 }
 
 impl Decoder {
-    /// Returns a decoder for columns by index, in ascending order.
+    /// Returns a decoder for columns, given by index in ascending order.
     pub fn new(wanted: Vec<usize>) -> Self {
         Self { wanted, shapes: (0..SHAPES).map(|_| Shape::default()).collect(), last: 0, other: Shape::default() }
     }
@@ -115,13 +115,13 @@ impl Decoder {
         self.wanted.len()
     }
 
-    /// Decodes the wanted values of a record into `out`, which must have room for them. `record` starts with the
-    /// record and may extend beyond it; `length` is the number of the record's bytes that are available. Returns true
-    /// if all values are integers or NULL, and `None` if a wanted column is missing or incomplete.
+    /// Decodes the wanted values of a record into `out`, which must be large enough. `record` starts with the record
+    /// and may extend beyond it; `length` is the number of available bytes that belong to the record. Returns true if
+    /// all values are integers or NULL, or `None` if a wanted column is missing or incomplete.
     #[inline]
     pub fn decode_record(&mut self, record: &[u8], length: usize, odd: &impl Odd, out: &mut [i64]) -> Option<bool> {
         let (head, _) = read_varint(record)?;
-        // The header size includes itself.
+        // The size of the header includes itself.
         let head = usize::try_from(head).ok().filter(|&h| h > 0)?;
         let header = record.get(..head)?;
         let shape = if head <= LONGEST {
@@ -143,7 +143,7 @@ impl Decoder {
         let body = record.get(head..)?;
         for (field, out) in shape.fields.iter().zip(out) {
             *out = match field.kind {
-                // Read eight bytes at once and shift out the surplus.
+                // Read eight bytes at once and shift out the excess ones.
                 Kind::Integer => match body.get(field.at..field.at + 8) {
                     Some(bytes) => i64::from_be_bytes(bytes.try_into().ok()?) >> (64 - 8 * field.size),
                     None => read_integer(body.get(field.at..field.at + field.size)?),
@@ -225,12 +225,12 @@ mod tests {
 
     #[test]
     fn values_come_out_by_their_serial_type() {
-        // NULL, −2 in one byte, 300 in two, 1, "hi", 1.5, −3 in six.
+        // NULL, −2 in one byte, 300 in two bytes, 1, "hi", 1.5, −3 in six bytes.
         let record = [8, 0, 1, 2, 9, 17, 7, 5, 0xfe, 1, 44, b'h', b'i', 0x3f, 0xf8, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfd];
         let read = |wanted: &[usize], length: usize| {
             let mut decoder = Decoder::new(wanted.to_vec());
             let mut out = vec![7; wanted.len()];
-            // First with a new header, then with a cached one.
+            // The first call sees a new header, the second a cached one.
             let first = decoder.decode_record(&record[..length], length, &Plainly, &mut out);
             assert_eq!(decoder.decode_record(&record[..length], length, &Plainly, &mut out), first);
             first.map(|plain| (plain, out))

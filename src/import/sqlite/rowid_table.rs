@@ -1,16 +1,16 @@
-//! Decoder for integer columns of a plain table; returns the same values as SQLite.
+//! Decoder for the integer columns of a plain table; returns the same values as SQLite does.
 
 use crate::import::sqlite::{Leaves, Odd, Pages, Scratch};
 use std::sync::Arc;
 
-/// Pseudo column for `end` - `start`, to gather one column instead of two.
+/// Pseudo column for `end` - `start`, so that one column is gathered instead of two.
 pub const DURATION: &str = "end - start";
-/// Marker in a gathered row for NULL and for values that cannot be converted to an integer.
+/// Sentinel in a gathered row for NULL, and for values that cannot be converted to an integer.
 pub const NULL: i64 = i64::MIN;
-/// Maximum length of a text parsed as a number.
+/// Maximum length of a string that is parsed as a number.
 const LONGEST_NUMBER: usize = 64;
 
-/// Converts a real value in an integer column: exports rewritten by other programs contain such values.
+/// Converts a real value in an integer column, which exports rewritten by other programs may contain.
 pub fn real_to_integer(value: f64) -> i64 {
     if value.is_finite() && value.abs() < 9e18 { value as i64 } else { NULL }
 }
@@ -23,29 +23,29 @@ pub fn number_of(text: &[u8]) -> i64 {
     std::str::from_utf8(text).ok().and_then(|t| t.trim().parse().ok()).unwrap_or(NULL)
 }
 
-/// Source of a wanted column; numbers are indices into the decoded columns.
+/// Source of a wanted column, given by indices into the decoded columns.
 #[derive(Clone, Copy, Debug)]
 enum From {
     Column(usize),
     Row,
-    /// The first minus the second.
+    /// The first column minus the second.
     Difference(usize, usize),
-    /// The table lacks the column.
+    /// The table does not have the column.
     Nothing,
 }
 
-/// Decoder for wanted columns of one table.
+/// Decoder for the wanted columns of one table.
 pub struct RowidTable {
     pages: Arc<Pages>,
     leaves: Leaves,
-    /// Indices of the decoded columns, ascending.
+    /// Indices of the decoded columns, in ascending order.
     decoded: Vec<usize>,
     from: Vec<From>,
 }
 
 impl RowidTable {
-    /// Returns a decoder for the table with this root page. `order` lists the table's columns in record order; `alias`
-    /// is the column that is an alias of the rowid.
+    /// Returns a decoder for the table with this root page. `order` lists the columns of the table in record order;
+    /// `alias` is the column that aliases the rowid.
     pub fn new(pages: Arc<Pages>, root: u32, order: &[String], alias: Option<&str>, wanted: &[&str]) -> Option<Self> {
         let at = |name: &str| order.iter().position(|c| c == name);
         let both = |name: &str| if name == DURATION { Some((at("start")?, at("end")?)) } else { None };
@@ -82,13 +82,12 @@ impl RowidTable {
         Scratch::new(self.decoded.clone())
     }
 
-    /// Decodes at most `most` rows between two rowids into `out`, row after row; returns `None` if SQLite must read
-    /// them.
+    /// Decodes at most `most` rows between two rowids into `out`, row by row; `None` if SQLite must read them instead.
     pub fn read_rows(&self, [low, high]: [i64; 2], most: usize, scratch: &mut Scratch, out: &mut Vec<i64>) -> Option<()> {
         out.clear();
         let room = most.checked_mul(self.from.len())?;
         out.reserve(room);
-        // If the wanted columns are exactly the decoded ones, copy whole rows.
+        // If the wanted columns are exactly those that are decoded, copy whole rows.
         let straight =
             self.from.len() == self.decoded.len() && self.from.iter().enumerate().all(|(i, f)| matches!(f, From::Column(at) if *at == i));
         self.pages.for_each_row(&self.leaves, (low, high), scratch, &Integers, |row, values, plain| {
@@ -105,7 +104,7 @@ impl RowidTable {
                     From::Row => row,
                     From::Nothing => NULL,
                     From::Difference(end, start) => match (values[end], values[start]) {
-                        // SQLite computes differences of other types.
+                        // SQLite computes differences between other types.
                         _ if !plain => return None,
                         (NULL, _) | (_, NULL) => NULL,
                         (end, start) => end.checked_sub(start)?,
@@ -117,7 +116,7 @@ impl RowidTable {
     }
 }
 
-/// Converts reals and texts to integers in the same way as the scan through SQLite.
+/// Converts real and text values to integers in the same way as a scan by SQLite.
 struct Integers;
 
 impl Odd for Integers {
@@ -144,7 +143,7 @@ mod tests {
     use rusqlite::Connection;
     use rusqlite::types::Value;
 
-    /// Returns all rows of a table of an export; `pages` enables the page decoder.
+    /// Returns all rows of a table in an export; `pages` enables the page decoder.
     fn rows(path: &std::path::Path, table: &str, pages: bool) -> Result<Vec<[i64; 5]>, String> {
         let job = Job { pages, threads: 2, ..Job::new(Wants::ALL, &|_| {}) };
         let input = open::open_input(path, &job).map_err(|e| e.to_string())?;
@@ -210,7 +209,7 @@ mod tests {
             prop_assert_eq!(rows(&path, "t", true), rows(&path, "t", false));
         }
 
-        /// Randomly changed bytes cause at most an error, and never more rows than the file can hold.
+        /// Randomly changed bytes cause an error at worst, and never more rows than the file can hold.
         #[test]
         fn damage_is_survived(seed in prop::collection::vec((0.0..1.0_f64, any::<u8>()), 1..40), head in any::<bool>()) {
             let (path, db) = table(&format!("PRAGMA page_size = 512; {PLAIN} BEGIN;"));
@@ -248,7 +247,7 @@ mod tests {
             assert!(!decoded(&path, "t"), "{sql}");
             assert_eq!(rows(&path, "t", true), rows(&path, "t", false), "{sql}");
         }
-        // Records of rows inserted before a column was added do not contain that column.
+        // Records of rows that were inserted before a column was added do not contain that column.
         let (path, db) = table(PLAIN);
         db.execute_batch("INSERT INTO t VALUES (1, 2, 3, 4, 'x', 5); ALTER TABLE t ADD COLUMN missing INTEGER DEFAULT 77; INSERT INTO t VALUES (2, 2, 3, 4, 'x', 5, 6);")
             .unwrap();

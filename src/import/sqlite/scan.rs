@@ -1,9 +1,9 @@
-//! Parallel scan of a whole table.
+//! Scans a whole table in parallel.
 //!
-//! The table is split into chunks of consecutive rowids, which the threads claim one by one. Integer columns are decoded
-//! from the table's pages ([`RowidTable`]). If the pages are not plain, SQLite reads the rows and passes them to an
-//! aggregate function, which was 25% faster than stepping through the statement (0.46 s instead of 0.62 s for three
-//! columns of 10 million rows on two cores).
+//! The table is split into chunks of consecutive rowids, which the threads claim one by one. Integer columns are
+//! decoded from the pages of the table ([`RowidTable`]). If the pages are not plain, SQLite reads the rows and passes
+//! them to an aggregate function, which was 25% faster than stepping through the statement (0.46 s instead of 0.62 s
+//! for three columns of 10 million rows on two cores).
 
 use super::db::{Db, GATHER};
 pub use super::rowid_table::NULL;
@@ -15,15 +15,16 @@ use rusqlite::{Connection, Row};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Rows per chunk: small enough that a chunk of wide rows stays in cache and that cancellation takes effect at once.
+/// Number of rows per chunk: small enough for a chunk of wide rows to stay in cache and for cancellation to take
+/// effect immediately.
 pub const CHUNK: usize = 1 << 15;
 
 /// Division of a table into chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Lowest rowid and name of the rowid column if chunks are rowid ranges; `None` if they use LIMIT and OFFSET.
+    /// Lowest rowid, and name of the rowid column, if chunks are ranges of rowids; `None` if they use LIMIT and OFFSET.
     base: Option<(i64, &'static str)>,
-    /// Upper bound on the number of rows.
+    /// Upper bound for the number of rows.
     pub rows: usize,
 }
 
@@ -33,17 +34,17 @@ impl Layout {
     }
 }
 
-/// Determines the best division of a table.
+/// Determines the best way to divide a table.
 pub fn find_layout(db: &Db, table: &str) -> Result<Layout, ImportError> {
     let connection = db.take_connection()?;
-    // A table may have ordinary columns of these names, which shadow the rowid.
+    // Ordinary columns of a table may have these names, which then hide the rowid.
     let column = ["rowid", "_rowid_", "oid"].into_iter().find(|c| !db.has_column_in_any_case(table, c));
     let end = |which: &str| -> Option<Option<i64>> {
         connection.query_row(&format!("SELECT {which}({}) FROM \"{table}\"", column?), [], |r| r.get(0)).ok()
     };
-    // Use two queries: if one query asks for both, SQLite scans the whole table.
+    // Use two queries: SQLite scans the whole table if a single query asks for both.
     let bounds = end("min").zip(end("max"));
-    // If the rowid range is larger than the maximum number of rows in the file, it has gaps.
+    // If the range of rowids exceeds the maximum number of rows in the file, it has gaps.
     let dense = match bounds {
         Some((Some(low), Some(high))) => {
             u64::try_from(i128::from(high) - i128::from(low) + 1).ok().filter(|&n| n <= db.most_rows()).map(|n| (low, n))
@@ -54,7 +55,7 @@ pub fn find_layout(db: &Db, table: &str) -> Result<Layout, ImportError> {
     let most = i64::try_from(db.most_rows()).unwrap_or(i64::MAX);
     let layout = match dense.zip(column) {
         Some(((low, n), column)) => Ok(Layout { base: Some((low, column)), rows: usize::try_from(n).unwrap_or(usize::MAX) }),
-        // A plain count(*) cannot be interrupted and never ends if pages are shared.
+        // A plain count(*) cannot be interrupted, and never ends if pages are shared.
         None => connection
             .query_row(&format!("SELECT count(*) FROM (SELECT 1 FROM \"{table}\" LIMIT ?1)"), [most.saturating_add(1)], |r| {
                 r.get::<_, i64>(0)
@@ -89,7 +90,7 @@ impl Layout {
 
 type Buffer = Arc<Mutex<Vec<i64>>>;
 
-/// Aggregate function that appends its arguments to a buffer as integers, up to one chunk of rows.
+/// Aggregate function that appends its arguments to a buffer as integers, for up to one chunk of rows.
 struct Gather(Buffer);
 
 #[derive(Debug, thiserror::Error)]
@@ -108,7 +109,7 @@ impl Aggregate<Vec<i64>, i64> for Gather {
         for i in 0..context.len() {
             rows.push(match context.get_raw(i) {
                 ValueRef::Integer(v) => v,
-                // Exports rewritten by other programs contain reals and texts in integer columns.
+                // Exports rewritten by other programs contain real and text values in integer columns.
                 ValueRef::Real(v) => real_to_integer(v),
                 ValueRef::Text(t) => number_of(t),
                 _ => NULL,
@@ -125,7 +126,7 @@ impl Aggregate<Vec<i64>, i64> for Gather {
     }
 }
 
-/// A scan, shared by its threads.
+/// A scan, which its threads share.
 struct Walk<'a> {
     db: &'a Db,
     table: &'a str,
@@ -143,7 +144,7 @@ impl Walk<'_> {
         let worker = || {
             let out = work();
             if out.is_err() {
-                // Stops the other threads.
+                // This stops the other threads.
                 self.next.store(usize::MAX / 2, Ordering::Relaxed);
             }
             out
@@ -161,7 +162,7 @@ impl Walk<'_> {
             .collect()
     }
 
-    /// Claims the next chunk, or returns `None` at the end; fails if cancelled.
+    /// Claims the next chunk; `None` if there are no more, or an error if the job was canceled.
     fn claim_chunk(&self) -> Result<Option<usize>, ImportError> {
         if self.job.cancel.is_cancelled() {
             return Err(self.db.cancelled_error());
@@ -176,19 +177,19 @@ impl Walk<'_> {
     }
 }
 
-/// Reader that uses SQLite, for chunks that the page decoder does not support.
+/// Reads chunks with SQLite if the page decoder does not support them.
 struct BySql<'a> {
     db: &'a Db,
     table: &'a str,
     sql: &'a str,
     layout: Layout,
-    /// Opened when first needed.
+    /// Opened on first use.
     connection: Option<Connection>,
     buffer: Buffer,
 }
 
 impl BySql<'_> {
-    /// Reads the rows of a chunk into `rows`, row after row.
+    /// Reads the rows of a chunk into `rows`, row by row.
     fn read_chunk(&mut self, chunk: usize, rows: &mut Vec<i64>) -> Result<(), ImportError> {
         let fail = |e: rusqlite::Error| self.db.damage_error(self.table, &e);
         if self.connection.is_none() {
@@ -215,8 +216,9 @@ impl Drop for BySql<'_> {
     }
 }
 
-/// Scans `table` and returns each thread's state, built by `init` and fed by `each` with (state, chunk number, rows).
-/// A row holds the integers of `columns`, [`NULL`] for missing columns and values that are not integers.
+/// Scans `table` and returns each thread's state, which is created by `init` and updated by `each` (given the state,
+/// the chunk number and the rows). A row consists of the integers in `columns`, with [`NULL`] for missing columns and
+/// values that are not integers.
 pub fn scan_integers<const N: usize, S: Send>(
     db: &Db,
     table: &str,
@@ -230,7 +232,7 @@ pub fn scan_integers<const N: usize, S: Send>(
     let sql = if layout.base.is_some() {
         format!("SELECT {GATHER}({}) FROM \"{table}\" {}", db.columns_sql(table, &columns), layout.sql_condition())
     } else {
-        // LIMIT must apply to the rows before they are aggregated, hence the subquery.
+        // The subquery is needed because LIMIT must apply to the rows before aggregation.
         let picked: Vec<String> = columns.iter().zip(0..).map(|(c, i)| format!("{} AS c{i}", db.column_sql(table, c))).collect();
         let names: Vec<String> = (0..N).map(|i| format!("c{i}")).collect();
         format!("SELECT {GATHER}({}) FROM (SELECT {} FROM \"{table}\" {})", names.join(", "), picked.join(", "), layout.sql_condition())
@@ -250,7 +252,7 @@ pub fn scan_integers<const N: usize, S: Send>(
                 by_sql.read_chunk(chunk, &mut rows)?;
             }
             let (rows, _) = rows.as_chunks::<N>();
-            // `claim_chunk` checks for cancellation.
+            // Cancellation is checked by `claim_chunk`.
             let _ = pace.count_steps(rows.len());
             each(&mut state, chunk, &rows[..rows.len().min(CHUNK)])?;
             walk.report_finished();
@@ -259,7 +261,7 @@ pub fn scan_integers<const N: usize, S: Send>(
     })
 }
 
-/// Like [`scan_integers`], for text columns; calls `each` for one row at a time.
+/// Like [`scan_integers`], but for text columns; calls `each` for one row at a time.
 pub fn scan_rows<S: Send>(
     db: &Db,
     table: &str,

@@ -83,8 +83,7 @@ pub fn build_profile(mut parts: Vec<ShardEvents>, mut facts: Facts, with_calls: 
     profile
 }
 
-/// Maximum time by which GPU work may precede the first host event, ns; such work was launched before the trace
-/// began.
+/// Maximum time by which GPU work may precede the first host event, ns; such work was launched before the trace began.
 const BEFORE_NS: i64 = 60_000_000_000;
 
 /// Start of the first valid event, which becomes the origin of all times. Kernels without a valid time (0, or long
@@ -178,7 +177,7 @@ impl Whole {
         launching_by_id(&self.launch_ranges, &[])
     }
 
-    /// Process to assign GPU work without a call to; known only if all calls are from one process.
+    /// Process of GPU work that has no call; known only if all calls are from one process.
     fn only_process(&self) -> Option<u32> {
         let first = self.calls.first()?.thread.0;
         self.calls.iter().all(|c| c.thread.0 == first).then_some(first)

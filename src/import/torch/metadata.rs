@@ -1,5 +1,4 @@
-//! Metadata of a trace: GPUs, versions, rank, profiler messages, and the settings of warpscope's own recording
-//! script.
+//! Metadata of a trace: GPUs, versions, rank, profiler messages, and the settings of warpscope's own recording script.
 
 use super::tokenizer::Fact;
 use crate::model::{Bytes, CaptureRange, Device, Note, NoteKind, Profile, Rank, Severity, Vendor};

@@ -1,5 +1,4 @@
-//! PyTorch traces: Chrome trace JSON from torch.profiler (kineto) since 2022, including malformed and truncated
-//! files.
+//! PyTorch traces: Chrome trace JSON from torch.profiler (kineto) since 2022, including malformed and truncated files.
 
 pub(super) mod build;
 pub(super) mod event;

@@ -67,7 +67,7 @@ pub struct Span {
     pub operator: Option<Operator>,
 }
 
-/// Assigns ids to distinct values, in the order in which they first appear.
+/// Assigns ids to distinct values, in order of first appearance.
 #[derive(Debug)]
 pub struct Numbers<T> {
     ids: FxHashMap<T, u32>,

@@ -117,15 +117,14 @@ pub fn build_profile(pickle: Pickle, whole: Value, parts: Parts, mut profile: Pr
     Some(profile)
 }
 
-/// Returns the distinct lists within a list, with their positions. A pickle may refer to the same list more than
-/// once.
+/// Returns the distinct lists within a list, with their positions. A pickle may refer to the same list more than once.
 fn own_lists<'p>(pickle: &'p Pickle, lists: &[Value]) -> Vec<(u32, &'p [Value])> {
     let mut seen: FxHashSet<u32> = FxHashSet::default();
     let mut own = |list: &Value| matches!(list, Value::List(at) if seen.insert(*at));
     (0..).zip(lists).filter(|(_, list)| own(list)).filter_map(|(at, list)| Some((at, pickle.items(*list)?))).collect()
 }
 
-/// Maximum number of devices in a process, which exceeds that of any real machine.
+/// Maximum number of devices in a process; more than any real machine has.
 const DEVICES: usize = 256;
 
 #[derive(Default)]

@@ -32,7 +32,7 @@ const KEYS: [&str; 16] = [
     "pool_id",
 ];
 
-/// Stands for a missing event time.
+/// Sentinel for a missing event time.
 pub const UNTIMED: i64 = i64::MIN;
 
 /// An event, as stored in the snapshot.
@@ -42,7 +42,7 @@ pub struct RawEvent {
     pub action: u32,
     /// Address; for a failed allocation, the number of free bytes on the device.
     pub address: u64,
-    /// In bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Microseconds since 1970; [`UNTIMED`] before `PyTorch` 2.1.
     pub time: i64,
@@ -58,7 +58,7 @@ pub type Owner = (Option<u64>, Option<(u64, u64)>);
 #[derive(Clone, Copy, Debug)]
 pub struct RawBlock {
     pub address: Option<u64>,
-    /// In bytes.
+    /// Size in bytes.
     pub size: u64,
     pub requested: Option<u64>,
     /// Index into the pickle's strings.

@@ -23,7 +23,7 @@ pub enum What {
 
 /// An entry in a device's history.
 pub struct HistoryEntry {
-    /// In nanoseconds.
+    /// Time in nanoseconds.
     pub time: i64,
     /// Index into the snapshot's events.
     pub event: u32,
@@ -61,8 +61,7 @@ impl Space {
 /// Returns the size of each row, bytes.
 pub fn block_sizes(rows: &[HistoryEntry], events: &[RawEvent], state: &MemoryState) -> Vec<u64> {
     let mut spaces: FxHashMap<u32, Space> = FxHashMap::default();
-    // Blocks in use at the end: the size of the final block is exactly the size of the last allocation at its
-    // address.
+    // Blocks in use at the end: the size of the final block is exactly the size of the last allocation at its address.
     let mut exact: FxHashMap<(u32, u64), u64> = FxHashMap::default();
     for segment in &state.segments {
         let device = segment.device.unwrap_or_default();
@@ -96,8 +95,7 @@ pub fn block_sizes(rows: &[HistoryEntry], events: &[RawEvent], state: &MemorySta
             known.extend(size.filter(|_| more).map(|size| (at, size)));
         }
     }
-    // A block that the history only frees, or does not mention, existed before. Small blocks are in separate
-    // segments.
+    // A block that the history only frees, or does not mention, existed before. Small blocks are in separate segments.
     let mut seen: FxHashSet<(u32, u64)> = FxHashSet::default();
     for row in rows {
         if let What::Change(MemoryLevel::Allocator, more) = row.what {

@@ -1,14 +1,14 @@
-//! Block framing of a trace: finds and checks blocks. Blocks are self-contained, so damaged ones can be skipped.
+//! Block framing of a trace: finds and checks blocks. Blocks are self-contained, so a damaged one can be skipped.
 
 use crate::model::{Cancel, Pace};
 use crc32fast::Hasher;
 
-/// Magic number of every block.
+/// Magic number at the start of every block.
 pub const MAGIC: [u8; 4] = *b"WST1";
-/// Size of a block's header, and of the part of the header that the checksum covers, bytes.
+/// Size of a block's header and, within it, of the part that the checksum covers, bytes.
 const HEAD: usize = 28;
 const CHECKED: usize = 24;
-/// Flag of the first block of a file that continues another.
+/// Flag for the first block of a file that continues another file.
 const CONTINUES: u16 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,13 +29,13 @@ pub enum BlockKind {
     Stopped,
     End,
     States,
-    /// Names that the program gave to NVTX categories and threads.
+    /// Names given by the program to NVTX categories and threads.
     Given,
-    /// Sets of metrics that are collected together.
+    /// Sets of metrics that are measured together.
     Sets,
-    /// Metric values of single launches.
+    /// Metric values of individual launches.
     Measured,
-    /// Stall reasons of a launch's instructions.
+    /// Stall reasons for the instructions of a launch.
     Stalls,
     /// Code of a module.
     Code,
@@ -46,7 +46,7 @@ pub enum BlockKind {
     Samples,
     /// Origins of graph nodes.
     GraphNodes,
-    /// Block type that this version does not support.
+    /// A block type that this version does not support.
     Unknown,
 }
 
@@ -83,26 +83,27 @@ impl BlockKind {
     }
 }
 
-/// A block with a parsed header; its checksum has not been verified (see [`Block::has_valid_checksum`]).
+/// A block whose header has been parsed, but whose checksum has not been verified (see
+/// [`Block::has_valid_checksum`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {
     pub kind: BlockKind,
     /// Number of rows.
     pub count: u32,
-    /// OS thread id of the rows; 0 if the rows belong to several threads.
+    /// OS thread id for the rows; 0 if they belong to several threads.
     pub thread: u32,
-    /// Sequence number: increases by one with every block of the process.
+    /// Sequence number, which increases by one with every block of the process.
     pub sequence: u32,
     /// True for the first block of a file that continues another file of the same process.
     continues: bool,
     pub data: &'a [u8],
-    /// Offset in the searched bytes.
+    /// Offset within the bytes searched.
     pub at: usize,
     head: &'a [u8],
 }
 
 impl Block<'_> {
-    /// Returns true if the checksum (CRC-32 as in IEEE 802.3) matches the header and data.
+    /// Returns true if the checksum (CRC-32 as in IEEE 802.3) matches the header and the data.
     pub fn has_valid_checksum(&self) -> bool {
         let mut crc = Hasher::new();
         crc.update(&self.head[..CHECKED]);
@@ -117,7 +118,7 @@ impl Block<'_> {
         self.sequence == 0 || self.continues
     }
 
-    /// Encodes the block with another sequence number.
+    /// Encodes the block with a different sequence number.
     pub fn with_sequence(&self, sequence: u32) -> Vec<u8> {
         let mut head = [0; HEAD];
         head.copy_from_slice(self.head);
@@ -126,7 +127,7 @@ impl Block<'_> {
     }
 }
 
-/// Encodes a block from header and data, and sets its checksum.
+/// Encodes a block from its header and data, and sets the checksum.
 fn seal_block(mut head: [u8; HEAD], data: &[u8]) -> Vec<u8> {
     let mut crc = Hasher::new();
     crc.update(&head[..CHECKED]);
@@ -135,7 +136,7 @@ fn seal_block(mut head: [u8; HEAD], data: &[u8]) -> Vec<u8> {
     [&head, data].concat()
 }
 
-/// Encodes a block in the tracer's format; `kind` is the block's type number.
+/// Encodes a block in the tracer's format; `kind` is the number of the block type.
 pub fn encode_block(kind: u16, thread: u32, sequence: u32, count: u32, data: &[u8]) -> Vec<u8> {
     let mut head = [0; HEAD];
     head[..4].copy_from_slice(&MAGIC);
@@ -155,12 +156,13 @@ fn u16_at(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..at + 2).and_then(|b| b.try_into().ok()).map_or(0, u16::from_le_bytes)
 }
 
-/// Number of bytes of a file that are not part of any block.
+/// Number of bytes in a file that do not belong to any block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
-    /// Skipped bytes before and between blocks.
+    /// Bytes skipped before and between blocks.
     pub passed: u64,
-    /// Bytes of an incomplete block at the end: the tracer is still writing the block, or the program was killed.
+    /// Bytes of an incomplete block at the end, either because the tracer is still writing it or because the program
+    /// was killed.
     pub torn: u64,
 }
 
@@ -182,11 +184,11 @@ fn parse_block(bytes: &[u8]) -> Option<Block<'_>> {
     })
 }
 
-/// Distance between cached prefix checksums, bytes.
+/// Distance between the prefixes whose checksums are cached, bytes.
 const FINE: usize = 256;
 
 /// Cached checksums of prefixes, from which the checksum of any range can be computed. A corrupt file may contain a
-/// header every few bytes; without the cache, each would require a checksum of all following bytes.
+/// header every few bytes; without the cache, each of these would require a checksum over all bytes that follow it.
 struct Sums<'a> {
     bytes: &'a [u8],
     /// Checksum of the bytes before each multiple of [`FINE`].
@@ -198,7 +200,7 @@ impl<'a> Sums<'a> {
         Self { bytes, until: Vec::new() }
     }
 
-    /// Checksum of the bytes before `at`; `None` if cancelled.
+    /// Checksum of the bytes before `at`; `None` if canceled.
     fn prefix_sum(&mut self, at: usize, pace: &Pace) -> Option<Hasher> {
         while self.until.len() <= at / FINE {
             let next = match self.until.last() {
@@ -219,11 +221,11 @@ impl<'a> Sums<'a> {
         pace.count_steps(at % FINE).then_some(hasher)
     }
 
-    /// Like [`Block::has_valid_checksum`], but uses the cache; returns `None` if cancelled.
+    /// Like [`Block::has_valid_checksum`], but uses the cache; `None` if canceled.
     fn check_block(&mut self, block: &Block<'_>, at: usize, pace: &Pace) -> Option<bool> {
         let from = at + HEAD;
         let (before, until) = (self.prefix_sum(from, pace)?, self.prefix_sum(from + block.data.len(), pace)?);
-        // Remove the bytes before the data: their checksum, advanced by the data's length.
+        // Remove the bytes before the data, by advancing their checksum by the length of the data.
         let mut moved = before;
         moved.combine(&Hasher::new_with_initial_len(0, block.data.len() as u64));
         let data = until.finalize() ^ moved.finalize();
@@ -239,7 +241,7 @@ pub fn find_blocks(bytes: &[u8]) -> (Vec<Block<'_>>, Damage) {
     find_blocks_paced(bytes, &Cancel::default().pace()).unwrap_or_default()
 }
 
-/// Like [`find_blocks`], but can be cancelled; returns `None` then.
+/// Like [`find_blocks`], but returns `None` if canceled.
 pub fn find_blocks_paced<'a>(bytes: &'a [u8], pace: &Pace) -> Option<(Vec<Block<'a>>, Damage)> {
     let (mut out, mut damage) = (Vec::new(), Damage::default());
     let (mut at, mut sums) = (0, Sums::new(bytes));
@@ -249,7 +251,7 @@ pub fn find_blocks_paced<'a>(bytes: &'a [u8], pace: &Pace) -> Option<(Vec<Block<
         if let Some(block) = found {
             let next = at + HEAD + block.data.len();
             let block = Block { at, ..block };
-            // The length may be corrupt: if no header follows the block, check the checksum.
+            // The length may be corrupt: if the block is not followed by a header, verify the checksum.
             if next == bytes.len() || bytes[next..].starts_with(&MAGIC) || sums.check_block(&block, at, pace)? {
                 out.push(block);
                 at = next;
@@ -277,7 +279,7 @@ mod tests {
 
     #[test]
     fn checksums_of_parts_are_those_of_their_bytes() {
-        // Lengths around the cached prefixes; no header follows, so the checksum decides.
+        // Lengths near the cached prefixes. No header follows, so the checksum decides.
         for length in [0, 1, FINE - HEAD - 1, FINE - HEAD, FINE, 3 * FINE + 7] {
             let data: Vec<u8> = (0..length).map(|i| (i * 7 + 3) as u8).collect();
             for before in [0, 5, FINE - 1] {

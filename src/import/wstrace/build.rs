@@ -1,5 +1,5 @@
-//! Builds a profile from the rows of a trace: launches in host order with their calls, memory copies,
-//! memory sets, API calls and ranges.
+//! Builds a profile from the rows of a trace: launches in host order with their calls, memcpys, memsets, API calls
+//! and ranges.
 
 use super::graph_nodes;
 use super::host_samples;
@@ -50,7 +50,7 @@ fn overhead_name(kind: u32) -> &'static str {
     }
 }
 
-/// Contents of a trace that belong to one process.
+/// Contents of a trace that belong to a single process.
 pub struct Section {
     pub rows: Rows,
     pub facts: Facts,
@@ -59,8 +59,8 @@ pub struct Section {
 pub fn build_profile(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile) -> Profile {
     let wants = |parts| job.wants.has_parts(parts);
     let zero = sections.iter().filter_map(|s| s.facts.number("started")).filter(|&z: &i64| z > 0).min().unwrap_or(0);
-    // The process that started first is the profiled program, and later ones are its children; but processes of one
-    // parent were started by a launcher.
+    // The process that started first is the profiled program, and later ones are its children. However, if processes
+    // share a parent, they were started by a launcher.
     let first = sections.iter().min_by_key(|s| s.facts.number::<i64>("started").unwrap_or(i64::MAX));
     let parent = first.and_then(|s| s.facts.number::<u32>("parent"));
     let siblings = parent.is_some() && sections.iter().filter(|s| s.facts.number::<u32>("parent") == parent).count() > 1;
@@ -112,7 +112,7 @@ pub fn build_profile(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile
     profile.threads = threads.into_threads();
     if wants(Parts::RANGES) {
         let events = |(names, mut rows): (Names, Rows)| {
-            // Blocks of different threads are in the order in which they were written.
+            // Blocks of different threads are in the order in which they were written, so sort by time.
             rows.events.sort_by_key(|e| e.time);
             (names, rows.events)
         };
@@ -123,7 +123,7 @@ pub fn build_profile(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile
     profile
 }
 
-/// A process of which only short moments were recorded (`--overhead`).
+/// Describes a process in which only short periods were recorded (`--overhead`).
 fn sampled_process(section: &Section, zero: i64) -> Option<RunSample> {
     let facts = &section.facts;
     facts.get("gate").filter(|g| g.starts_with("overhead:"))?;
@@ -159,13 +159,13 @@ fn add_moments(mut sample: RunSample, names: &Names, rows: &Rows) -> RunSample {
     sample
 }
 
-/// Returns the time spans in which the capture range of any process was open, each extended to the end of the kernels
-/// and copies that started in it. Returns nothing if a process has no capture range.
+/// Returns the periods in which the capture range of any process was open, each extended to the end of the kernels
+/// and copies that started in it. Empty if a process has no capture range.
 fn recorded_windows(processes: &[(Names, Rows)], profile: &Profile) -> Vec<(i64, i64)> {
     let mut open: Vec<(i64, i64)> = Vec::new();
     for (names, rows) in processes {
         let gate = gate_turns(names, rows);
-        // If the first event closes the range, the range was open from the beginning.
+        // If the first event closes the range, the range was open from the start.
         let Some(&(_, first)) = gate.first() else { return Vec::new() };
         let mut since = (!first).then_some(0);
         for (time, opens) in gate {
@@ -206,13 +206,13 @@ fn build_process(facts: &Facts) -> Process {
 
 /// Calls that started GPU work.
 struct Started<'a> {
-    /// Calls that launched no kernel, by process and correlation id.
+    /// Calls that did not launch a kernel, by process and correlation id.
     calls: &'a FxHashMap<(u32, u32), u32>,
-    /// First launch of each graph launch call, by process and start.
+    /// First kernel launched by each graph launch call, by process and start.
     graphs: &'a FxHashMap<(u32, i64), u32>,
 }
 
-/// Adds memory copies, memory sets, and graphs recorded as a whole.
+/// Adds memcpys, memsets, and graphs recorded as a whole.
 fn add_work(names: &Names, rows: &Rows, places: &mut Places, of: &Started<'_>, profile: &mut Profile) {
     let with_graphs = !rows.graphs.is_empty() || !of.graphs.is_empty();
     let started: FxHashMap<u32, i64> =
@@ -245,7 +245,7 @@ fn add_work(names: &Names, rows: &Rows, places: &mut Places, of: &Started<'_>, p
 }
 
 fn add_other_rows(names: &Names, rows: &Rows, threads: &mut Threads, profile: &mut Profile) {
-    // Thread names given by the program take precedence over the system's.
+    // Thread names set by the program take precedence over those of the system.
     for (tid, text) in &rows.named_threads {
         names.get(*text).into_iter().for_each(|name| threads.set_name(names.pid, *tid, name));
     }
@@ -282,8 +282,8 @@ fn add_other_rows(names: &Names, rows: &Rows, threads: &mut Threads, profile: &m
     }));
 }
 
-/// Builds totals of all calls, and a row for each call that launched no kernel. Adds the indices of these rows to
-/// `of_call`, by process and correlation id.
+/// Builds the totals of all calls, and a row for each call that did not launch a kernel. Adds the indices of these
+/// rows to `of_call`, by process and correlation id.
 fn host_calls(processes: &[(Names, Rows)], launching: &[Vec<bool>], of_call: &mut FxHashMap<(u32, u32), u32>) -> HostCalls {
     // All versions of a function, such as `_v2`, share one name.
     let mut totals: FxHashMap<Arc<str>, (u64, i64)> = FxHashMap::default();

@@ -1,39 +1,39 @@
-//! Parser for rows of hardware counters measured while the program ran.
+//! Parser for rows of hardware counters measured during the run.
 
 use super::varint::Cursor;
 
-/// Metrics collected together.
+/// Metrics that are measured together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Set {
     pub number: u32,
-    /// Metric names as string numbers.
+    /// Metric names, as string ids.
     pub metrics: Vec<u32>,
 }
 
-/// Counter values of one replayed launch, or of several launches of the same kernel with one pass each.
+/// Counter values from one launch that was replayed, or from several launches of the same kernel with one pass each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     pub set: u32,
-    /// True for one launch that was replayed once per pass.
+    /// True for a single launch that was replayed once per pass.
     pub replayed: bool,
-    /// Time before the first launch call, ns since 1970.
+    /// Time just before the first launch call, ns since 1970.
     pub time: i64,
     /// Name, grid, block and dynamic shared memory as passed to the launch call.
     pub shape: (u32, [u32; 3], [u32; 3], u32),
     /// Correlation id of the launch of each pass.
     pub correlations: Vec<u32>,
-    /// Values in the order of the set; NaN if missing.
+    /// Values in the order of the set; NaN if a value is missing.
     pub values: Vec<f64>,
 }
 
-/// Reads a row that names the metrics of a set.
+/// Reads a row that lists the metrics of a set.
 pub fn read_set(c: &mut Cursor<'_>) -> Option<Set> {
     let (number, _passes, count) = (c.read_u32()?, c.read_u32()?, c.read_u32()?);
     let metrics = (0..count).map(|_| c.read_u32()).collect::<Option<_>>()?;
     Some(Set { number, metrics })
 }
 
-/// Reads a row of values.
+/// Reads a row of metric values.
 pub fn read_measured(c: &mut Cursor<'_>) -> Option<Measured> {
     let (set, replayed, _thread) = (c.read_u32()?, c.read_u32()? != 0, c.read_u32()?);
     let time = i64::try_from(c.read_varint()?).ok()?;
@@ -61,7 +61,7 @@ mod tests {
         for cut in 0..row.len() {
             assert_eq!(read(&row[..cut]), None, "{cut} bytes");
         }
-        // A count larger than any file.
+        // This count is larger than any file.
         assert_eq!(read_set(&mut Cursor::new(&[0, 1, 0xff, 0xff, 0xff, 0xff, 0x0f, 1, 2])), None);
     }
 }

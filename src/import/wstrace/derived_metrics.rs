@@ -1,4 +1,4 @@
-//! Metrics that need several passes in ncu, derived from parts that need only one. The parts are those that ncu lists
+//! Derives metrics that take several passes in ncu from parts that take only one. The parts are those that ncu lists
 //! in the breakdown of the metric (reports of 2025.3, GH100).
 
 use crate::model::{LaunchConfig, Value};
@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 type Found = BTreeMap<Arc<str>, f64>;
 
-/// Metric name for the busiest part of L2 that can be collected in one pass, percent of peak.
+/// Name of the metric for the busiest part of L2 that can be collected in one pass, in percent of peak.
 const L2_PARTS: &str = "lts__busiest_part.max.pct_of_peak_sustained_elapsed";
 
 const ELAPSED: &str = ".avg.pct_of_peak_sustained_elapsed";
 
-/// Returns the maximum of the collected parts; `None` if the part `must`, usually the largest, was not collected.
+/// Returns the maximum of the collected parts; `None` if the part `must`, which is usually the largest, was not
+/// collected.
 fn max_part(found: &Found, must: &str, begins: &[&str], but: &[&str]) -> Option<f64> {
     found.get(format!("{must}{ELAPSED}").as_str())?;
     let part = |name: &str| {
@@ -26,7 +27,7 @@ fn ratio(found: &Found, above: &str, below: &str) -> Option<f64> {
     Some(found.get(above)? / found.get(below).filter(|b| **b > 0.0)?)
 }
 
-/// Metrics that can be derived from the collected parts, by name.
+/// Metrics that can be derived from the parts that were collected, by name.
 pub fn derive_metrics(found: &Found) -> Vec<(Arc<str>, Value)> {
     let mut out: Vec<(Arc<str>, Value)> = Vec::new();
     let mut put = |name: &str, value: Option<f64>| {
@@ -35,9 +36,9 @@ pub fn derive_metrics(found: &Found) -> Vec<(Arc<str>, Value)> {
         }
     };
     let l2 = max_part(found, "lts__t_sectors", &["lts__"], &[]);
-    // Skip the shared memory wavefronts: they are a subset of the data stage's wavefronts.
+    // Skip the shared memory wavefronts, which are a subset of the data stage's wavefronts.
     let l1 = max_part(found, "l1tex__data_pipe_lsu_wavefronts", &["l1tex__"], &["mem_shared"]);
-    // ncu's L2 throughput includes parts that its breakdown does not list, so ours has a different name.
+    // ncu's L2 throughput includes parts that are not listed in its breakdown, so this metric has a different name.
     put(L2_PARTS, l2);
     let active = ratio(found, "sm__cycles_active.avg", "gpc__cycles_elapsed.max");
     put("l1tex__throughput.avg.pct_of_peak_sustained_active", l1.zip(active).map(|(l1, a)| (l1 / a.max(1e-6)).min(100.0)));
@@ -60,14 +61,14 @@ pub fn derive_metrics(found: &Found) -> Vec<(Arc<str>, Value)> {
             ratio(found, &of("sectors"), &of("requests")),
         );
     }
-    // Accessed sectors, and the minimum number of sectors for the used bytes. ncu counts both by instrumenting
+    // Sectors accessed, and the minimum number of sectors needed for the bytes used. ncu counts both by instrumenting
     // instructions; these values come from hardware counters.
     let of = |what: &str, op: &str| found.get(format!("l1tex__t_{what}_pipe_lsu_mem_global_op_{op}.sum").as_str()).copied();
     let used = |op: &str| found.get(format!("smsp__sass_average_data_bytes_per_sector_mem_global_op_{op}.pct").as_str()).map(|p| p / 100.0);
     if let (Some(loads), Some(stores)) = (of("sectors", "ld"), of("sectors", "st")) {
         put("memory_l2_theoretical_sectors_global", Some(loads + stores));
-        // Asynchronous copies to shared memory access sectors, but have no bytes per instruction: the used share is
-        // unknown.
+        // Asynchronous copies to shared memory access sectors but report no bytes per instruction, so the share of
+        // bytes used is unknown.
         let share =
             |sectors: f64, op: &str| if sectors > 0.0 { Some(sectors * used(op).filter(|u| *u > 0.0)?.min(1.0)) } else { Some(0.0) };
         put("memory_l2_theoretical_sectors_global_ideal", share(loads, "ld").zip(share(stores, "st")).map(|(a, b)| a + b));

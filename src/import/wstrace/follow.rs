@@ -1,5 +1,5 @@
-//! Follows the traces of a run while they grow. Appended bytes are decoded once and discarded; only file positions are
-//! kept, to read the last seconds again when required.
+//! Follows the traces of a run while they grow. Appended bytes are decoded once and then discarded; only file
+//! positions are kept, so that the most recent data can be read again if needed.
 
 use super::blocks::{Block, BlockKind, find_blocks};
 use super::build::{Section, build_profile};
@@ -19,16 +19,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Maximum bytes per read, and per call of [`Follow::poll_files`]: catching up with a trace of several hours
-/// requires several calls.
+/// Maximum number of bytes per read and per call to [`Follow::poll_files`]: it takes several calls to catch up with a
+/// trace of several hours.
 const CHUNK: u64 = 4 << 20;
 const LOOK: u64 = 64 << 20;
-/// Maximum size of a block, bytes: blocks of rows are smaller than 1 MiB, but a module's code may have some hundred.
+/// Maximum size of a block, bytes: blocks of rows are below 1 MiB, but the code of a module may take several hundred
+/// MiB.
 const LONGEST: u64 = 512 << 20;
-/// Number of bytes at the start of a file that contain its first block.
+/// Number of bytes at the start of a file that are certain to include its first block.
 const FIRST: usize = 64 << 10;
 const WANTS: Wants = Wants { parts: Parts::MEMOPS, ..Wants::TABLE };
-/// For a process of which only moments are recorded: also when these were.
+/// Parts to read for a process in which only short periods are recorded, including the times of those periods.
 const SAMPLED: Wants = Wants { parts: Parts::MEMOPS.union(Parts::RANGES), ..Wants::TABLE };
 
 /// The traces of a run.
@@ -62,7 +63,7 @@ impl Follow {
         }
     }
 
-    /// Reads appended bytes. It is not an error if no file exists yet.
+    /// Reads the bytes appended since the last call. It is not an error if there are no files yet.
     pub fn poll_files(&mut self) -> io::Result<Fresh> {
         let names = self.list_names()?;
         for name in &names {
@@ -72,13 +73,14 @@ impl Follow {
                 self.tails.push(tail);
             }
         }
-        // If only the last seconds are kept, the tracer deletes old files; their unread rows are lost.
+        // If only the most recent data is kept, the tracer deletes old files, and rows in them that were not read are
+        // lost.
         for tail in self.tails.iter().filter(|t| t.first && !names.contains(&t.name)) {
             self.processes[tail.process].mark_deleted();
         }
         self.tails.retain(|t| names.contains(&t.name));
-        // Rows refer to strings and configurations in the process's first file. Determine the size of the other files
-        // before that of the first, then read the first file before the others.
+        // Rows refer to strings and configurations in the first file of their process. Determine the size of the
+        // other files before that of the first file, but read the first file before them.
         self.tails.sort_by_key(|t| !t.first);
         self.tails.iter_mut().rev().for_each(Tail::update_size);
         let (mut out, mut budget) = (Fresh::default(), LOOK);
@@ -96,7 +98,7 @@ impl Follow {
         Ok(out)
     }
 
-    /// Opens a file; returns `None` if its first block is not complete yet.
+    /// Opens a file; `None` if its first block is still incomplete.
     fn open_tail(&mut self, name: &OsString) -> Option<Tail> {
         let file = open::open_regular(&self.folder.join(name)).ok()?;
         let mut head = vec![0; FIRST];
@@ -120,12 +122,12 @@ impl Follow {
         Some(Tail::new(name.clone(), file, process, (!begins).then_some(time)))
     }
 
-    /// Returns the path of the trace if it has exactly one file.
+    /// Returns the path of the trace if it consists of exactly one file.
     pub fn only_file(&self) -> Option<PathBuf> {
         if let [one] = &self.tails[..] { Some(self.folder.join(&one.name)) } else { None }
     }
 
-    /// Reads a profile of the last `ns` nanoseconds, with at most `most` kernels per process.
+    /// Reads a profile of the last `ns` nanoseconds with at most `most` kernels per process.
     pub fn recent_profile(&self, ns: i64, most: u64, job: &Job<'_>) -> Result<Profile, ImportError> {
         let since = Some((now_ns() - ns, ns));
         let io = |e| ImportError::io(&self.folder, e);
@@ -139,8 +141,8 @@ impl Follow {
         super::build_profile(&files, &crate::import::Input::built_in("the last seconds", &[]), job)
     }
 
-    /// Builds a profile of the measurements so far, in the form of an imported ncu report; `None` without measurements.
-    /// For kernels measured repeatedly, the profile contains the latest measurements.
+    /// Builds a profile of the measurements so far, in the form of an imported ncu report; `None` if there are none.
+    /// For kernels that were measured repeatedly, it contains the latest measurements.
     pub fn measured_profile(&self, job: &Job<'_>) -> Option<Arc<Profile>> {
         let of = |process: &Process| {
             let mut rows = Rows::default();
@@ -153,7 +155,8 @@ impl Follow {
         build_profile(sections, job, Profile::new(source)).measured
     }
 
-    /// Saves the last `ns` nanoseconds, or everything, as a trace. Fails if the file exists or nothing was recorded.
+    /// Saves the last `ns` nanoseconds, or everything if `None`, as a trace. Fails if the file exists or if nothing
+    /// was recorded.
     pub fn save_trace(&self, ns: Option<i64>, path: &Path) -> io::Result<()> {
         if self.processes.is_empty() {
             return Err(io::Error::new(io::ErrorKind::NotFound, "nothing has been recorded yet"));
@@ -172,7 +175,7 @@ impl Follow {
     }
 }
 
-/// Reads a piece of a file; returns false if it has no complete block yet.
+/// Reads a piece of a file; returns false if the file has no complete block yet.
 fn read_piece(tail: &mut Tail, process: &mut Process, numbers: &mut Numbers, budget: &mut u64, out: &mut Fresh) -> io::Result<bool> {
     let mut size = CHUNK;
     let (bytes, whole) = loop {
@@ -183,13 +186,13 @@ fn read_piece(tail: &mut Tail, process: &mut Process, numbers: &mut Numbers, bud
         if whole > 0 || size >= tail.there - tail.at {
             break (bytes, whole);
         }
-        // The block would be longer than the maximum, so its header is corrupt: skip this piece.
+        // The block would exceed the maximum size, so its header is corrupt: skip this piece.
         if size > LONGEST {
             tail.at += CHUNK;
             *budget = budget.saturating_sub(size);
             return Ok(true);
         }
-        // The block is larger than the piece: read a larger one.
+        // The block is larger than the piece, so read a larger piece.
         size *= 2;
     };
     let mut rows = Rows::default();

@@ -1,26 +1,26 @@
-//! Rows of graph nodes: when and where they were captured, and which nodes are clones of which.
+//! Rows about graph nodes: when and where they were captured, and which nodes are clones of others.
 
 use super::varint::Cursor;
 
-/// A node, as a callback of CUPTI reported it.
+/// A node, as reported by a CUPTI callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeRow {
     pub node: u64,
-    /// The node that it is a clone of; 0 for a node that was captured or added.
+    /// The node that this node is a clone of; 0 if it was captured or added.
     pub original: u64,
     pub thread: u32,
-    /// ns since 1970.
+    /// Time in nanoseconds since 1970.
     pub time: i64,
-    /// 0 for none.
+    /// Stack id; 0 if there is none.
     pub stack: u32,
 }
 
 impl NodeRow {
-    /// Values that come before the first row of a block.
+    /// Values that precede the first row of a block.
     pub const START: Self = Self { node: 0, original: 0, thread: 0, time: 0, stack: 0 };
 }
 
-/// Reads a row relative to the previous one of its block.
+/// Reads a row, which is relative to the previous row of its block.
 pub fn read_node(c: &mut Cursor<'_>, before: &mut NodeRow) -> Option<NodeRow> {
     const MICROSECOND: i64 = 1000;
     let moved = |from: u32, by: i64| u32::try_from(i64::from(from).checked_add(by)?).ok();

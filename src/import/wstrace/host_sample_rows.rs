@@ -1,11 +1,11 @@
-//! Rows of Python functions, stacks, and samples of launching threads.
+//! Rows for Python functions, stacks, and samples of launching threads.
 
 use super::varint::Cursor;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionRow {
     pub number: u32,
-    /// String numbers.
+    /// String ids.
     pub file: u32,
     pub name: u32,
     pub first_line: i64,
@@ -20,9 +20,9 @@ pub struct StackRow {
     pub number: u32,
     /// Stack of the caller; 0 for the outermost frame.
     pub caller: u32,
-    /// 0 if frames are missing here: the stack was too deep.
+    /// Function id; 0 if frames are missing here because the stack was too deep.
     pub function: u32,
-    /// Offset of the instruction in the function's code, bytes.
+    /// Offset of the instruction within the function's code, bytes.
     pub offset: i64,
 }
 
@@ -30,9 +30,9 @@ pub struct StackRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleRow {
     pub thread: u32,
-    /// ns since 1970.
+    /// Time in nanoseconds since 1970.
     pub time: i64,
-    /// 0 for none.
+    /// Stack id; 0 if there is none.
     pub stack: u32,
     pub activity: u8,
 }
@@ -58,7 +58,7 @@ pub fn read_stack(c: &mut Cursor<'_>) -> Option<StackRow> {
     Some(StackRow { number: c.read_u32()?, caller: c.read_u32()?, function: c.read_u32()?, offset: c.read_signed()? })
 }
 
-/// Reads a row relative to the previous one of its block.
+/// Reads a row, which is relative to the previous row of its block.
 pub fn read_sample(c: &mut Cursor<'_>, before: &mut SampleRow) -> Option<SampleRow> {
     const MICROSECOND: i64 = 1000;
     let moved = |from: u32, by: i64| u32::try_from(i64::from(from).checked_add(by)?).ok();
@@ -72,6 +72,6 @@ pub fn read_sample(c: &mut Cursor<'_>, before: &mut SampleRow) -> Option<SampleR
 }
 
 impl SampleRow {
-    /// Values that come before the first row of a block.
+    /// Values that precede the first row of a block.
     pub const START: Self = Self { thread: 0, time: 0, stack: 0, activity: 0 };
 }

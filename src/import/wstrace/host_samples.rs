@@ -8,18 +8,18 @@ use crate::model::{Activity, CallStack, Sample, Samples, StackFrame, Threads};
 use rustc_hash::FxHashMap;
 
 fn activity_of(number: u8) -> Activity {
-    // The tracer's numbers are those of the model.
+    // The tracer uses the same numbers as the model.
     Activity::ALL.get(usize::from(number)).copied().unwrap_or_default()
 }
 
-/// Frames of a stack that are kept; the tracer writes at most 257.
+/// Maximum number of frames to keep per stack; the tracer writes at most 257.
 const DEEPEST: u32 = 1024;
-/// Bytes of a line table that are used; the tracer writes at most 16 kB.
+/// Maximum size of a line table to use, bytes; the tracer writes at most 16 kB.
 const LONGEST_TABLE: usize = 64 << 10;
-/// Flag of the activity: the thread holds the interpreter lock for which others wait.
+/// Flag in the activity: the thread holds the interpreter lock that others are waiting for.
 const HOLDS: u8 = 64;
 
-/// Adds the samples of a process; returns the model's numbers of its stacks.
+/// Adds the samples of a process; maps its stack ids to those of the model.
 pub fn add_samples(names: &Names, rows: &Rows, threads: &mut Threads, out: &mut Samples) -> FxHashMap<u32, u32> {
     let functions: FxHashMap<u32, &FunctionRow> = rows.functions.iter().map(|f| (f.number, f)).collect();
     let build_frame = |row: &StackRow| match functions.get(&row.function) {
@@ -31,16 +31,16 @@ pub fn add_samples(names: &Names, rows: &Rows, threads: &mut Threads, out: &mut 
             python: true,
         },
     };
-    // Several instructions of a line are one frame.
+    // Several instructions on the same line are one frame.
     let mut frames: FxHashMap<StackFrame, u32> = FxHashMap::default();
     let mut of_instruction: FxHashMap<(u32, i64), u32> = FxHashMap::default();
     let mut interned: FxHashMap<CallStack, u32> = FxHashMap::default();
-    // Number and depth of each stack.
+    // Id and depth of each stack.
     let mut stacks: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
     for row in &rows.stacks {
         let caller = match row.caller {
             0 => None,
-            // The tracer writes callers first. Without one, the stack is not known.
+            // The tracer writes callers first. If the caller is missing, the stack is unknown.
             number => match stacks.get(&number) {
                 Some(&caller) => Some(caller),
                 None => continue,

@@ -9,18 +9,18 @@ use cpp_demangle::{DemangleOptions, Symbol};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Launches, kernels and configurations built from kernel rows.
+/// Launches, kernels and configurations, as built from kernel rows.
 #[derive(Default)]
 pub struct Built {
     pub launches: Launches,
     pub kernels: Vec<Kernel>,
     pub configs: Vec<LaunchConfig>,
-    /// Per process, a flag for each call: true if it launched a kernel.
+    /// For each process, one flag per call, true if it launched a kernel.
     pub launching: Vec<Vec<bool>>,
 }
 
 /// Extends wrapping 32-bit ids to 64 bits, in order of allocation. Assumes that consecutive ids in the file differ by
-/// less than half the id range.
+/// less than half of the id range.
 pub struct Unwrap {
     last: i64,
 }
@@ -37,15 +37,15 @@ impl Unwrap {
     }
 }
 
-/// Returns the full signature in c++filt's spelling; `None` for names that are not C++ symbols or cannot be demangled.
+/// Returns the full signature as spelled by c++filt; `None` for names that are not C++ symbols or cannot be demangled.
 fn demangle_symbol(mangled: &str) -> Option<Arc<str>> {
     let symbol = Symbol::new(mangled.as_bytes()).ok().filter(|_| mangled.starts_with("_Z"))?;
     symbol.demangle_with_options(&DemangleOptions::default()).ok().map(Arc::from)
 }
 
-/// Builds a kernel from the mangled name that CUPTI reports. For C names, all forms are equal. The function name,
-/// extracted from c++filt's spelling, was the same as in nsys for all 91 mangled names of real reports; nvcc's spelling
-/// of the full signature cannot be derived from the mangled name.
+/// Builds a kernel from the mangled name that CUPTI reports. For C names, all forms are the same. The function name
+/// extracted from c++filt's spelling was the same as in nsys for all 91 mangled names in real reports; nvcc's
+/// spelling of the full signature cannot be derived from the mangled name.
 pub fn build_kernel(name: Option<Arc<str>>) -> Kernel {
     let Some(name) = name else { return Kernel::default() };
     if name.starts_with("_Z") {
@@ -77,7 +77,7 @@ pub fn launch_config(c: &Config) -> LaunchConfig {
     }
 }
 
-/// Distinct kernels and configurations, numbered in order of appearance.
+/// Distinct kernels and configurations, numbered in order of first appearance.
 #[derive(Default)]
 struct Interned {
     kernels: FxHashMap<Option<Arc<str>>, u32>,
@@ -110,7 +110,7 @@ impl Interned {
     }
 }
 
-/// Interned ids for a configuration of the trace.
+/// Ids assigned to a configuration of the trace.
 #[derive(Clone, Copy)]
 struct Known {
     kernel: u32,
@@ -118,17 +118,17 @@ struct Known {
     queue: [u32; 3],
 }
 
-/// A launch before it is merged with those of other processes.
+/// A launch that has not yet been merged with those of other processes.
 struct Placed {
-    /// Launch time, ns: start of the launch call, or of the kernel if the call is unknown; not earlier than the launch
-    /// time of the previous launch.
+    /// Launch time, ns: start of the launch call, or of the kernel if the call is unknown, but no earlier than the
+    /// launch time of the preceding launch.
     at: i64,
     process: u32,
     row: u32,
 }
 
-/// Sorts the kernel rows of a process by launch: correlation ids are allocated in the order of the calls. Nodes of a
-/// graph share an id and are sorted by their start on the device.
+/// Sorts the kernel rows of a process by launch, because correlation ids are assigned in call order. Nodes of a graph
+/// share an id and are sorted by start on the device.
 fn in_order(all: &[Row], process: u32, call: impl Fn(&Row) -> Option<i64>) -> Vec<Placed> {
     let mut unwrap = Unwrap::starting_at(all.first().map_or(0, |k| k.correlation));
     let keys: Vec<(i64, i64)> = all.iter().map(|k| (unwrap.unwrap_id(k.correlation), k.start)).collect();
@@ -181,7 +181,8 @@ pub fn build_launches(processes: &mut [(Names, Rows)], places: &mut Places, deta
         let k = *known.entry((placed.process, row.config)).or_insert_with(|| {
             let none = Config { name: NO_CONFIG, ..Config::default() };
             let c = configs.get(process).and_then(|c| c.get(&row.config)).copied().unwrap_or(none);
-            // Intern configurations only if required: there may be one per launch, and the kernel table needs none.
+            // Intern configurations only if needed: there may be one per launch, and the kernel table needs none of
+            // them.
             let config = if details { interned.intern_config(&c) } else { 0 };
             Known { kernel: interned.intern_kernel(names, c.name), config, queue: [c.device, c.context, c.stream] }
         });

@@ -1,13 +1,13 @@
-//! Metadata of a trace ("facts"): keys and values as text. Unknown keys are ignored.
+//! Metadata of a trace ("facts"), which consists of keys and values in text form. Unknown keys are ignored.
 
 use super::varint::Cursor;
 use crate::model::clock::LAUNCHERS;
 use crate::model::{Bytes, Capture, CaptureRange, Device, GraphMode, Rank, Vendor};
 
-/// Maximum number of facts in one block; the tracer writes a few dozen, and one per program argument.
+/// Maximum number of facts in a block; the tracer writes a few dozen, plus one per program argument.
 const MOST: usize = 1 << 20;
 
-/// Key-value pairs in the order written; the last value of a key wins.
+/// Key-value pairs in the order in which they were written; the last value of a key wins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts(Vec<(String, String)>);
 
@@ -36,17 +36,17 @@ impl Facts {
         self.0.iter().filter(move |(k, _)| k == key).map(|(_, v)| v)
     }
 
-    /// Values that identify a process.
+    /// Values that together identify a process.
     pub fn process_key(&self) -> [Option<&str>; 3] {
         ["host", "pid", "started"].map(|key| self.get(key))
     }
 
-    /// Returns true if only the last seconds were kept.
+    /// Returns true if only the most recent part of the recording was kept.
     pub fn is_rolling(&self) -> bool {
         self.number::<u64>("kept_ms").is_some_and(|ms| ms > 0)
     }
 
-    /// Memory of the facts, bytes, counted twice because [`Facts::join_all`] copies them.
+    /// Memory for the facts, bytes, counted twice because [`Facts::join_all`] copies them.
     pub fn memory_bytes(&self) -> usize {
         self.0.iter().map(|(key, value)| 2 * (size_of::<(String, String)>() + key.len() + value.len())).sum()
     }
@@ -56,10 +56,10 @@ impl Facts {
         Self(all.iter().flat_map(|f| f.0.iter().cloned()).collect())
     }
 
-    /// Returns the command that starts the program again: the process's own command line, or the user's command if the
-    /// process cannot be started directly. The latter applies to one of several processes of a launcher, to children of Python's multiprocessing and Ray workers,
-    /// which communicate with their parent through pipes, and to processes that overwrote their arguments (setproctitle
-    /// leaves them empty).
+    /// Returns the command that starts the program again: the process's own command line, or the user's command if
+    /// the process cannot be started directly. The latter is the case for one of several processes of a launcher, for
+    /// children of Python's multiprocessing and Ray workers, which communicate with their parent through pipes, and
+    /// for processes that overwrote their arguments (setproctitle leaves them empty).
     fn launch_command(&self, siblings: bool) -> Vec<String> {
         const CHILDREN: [&str; 4] = ["from multiprocessing.", "--multiprocessing-fork", "ray/_private/workers/", "ray::"];
         let words = |key| self.all_values(key).cloned().collect::<Vec<_>>();
@@ -69,12 +69,12 @@ impl Facts {
         if own.is_empty() || renamed || child || siblings && !launched.is_empty() { launched } else { own }
     }
 
-    /// Capture settings of the trace. `siblings`: other recorded processes have the same parent.
+    /// Capture settings of the trace. `siblings` is true if other recorded processes have the same parent.
     pub fn capture_info(&self, siblings: bool) -> Capture {
         let rolling = self.is_rolling().then_some(CaptureRange::Late);
         let gate = self.get("gate").map(|gate| match gate.split([':', '#']).next() {
             Some("profiler") => CaptureRange::ProfilerApi,
-            // For a later occurrence of the range, the number of earlier ones is unknown.
+            // If a later occurrence of the range opened the gate, it is unknown how many came before it.
             Some("nvtx") if gate.starts_with("nvtx:") || gate.starts_with("nvtx#1:") => CaptureRange::Nvtx,
             _ => CaptureRange::Late,
         });
@@ -86,7 +86,7 @@ impl Facts {
         }
     }
 
-    /// Rank in a job, from the environment variables that launchers set.
+    /// Rank in a job, taken from the environment variables that launchers set.
     pub fn rank(&self) -> Rank {
         let of = |name: &str| self.number(&format!("environment.{name}"));
         Rank {
@@ -96,12 +96,12 @@ impl Facts {
         }
     }
 
-    /// Returns the GPU that these facts describe.
+    /// Returns the GPU described by these facts.
     pub fn device(&self) -> Option<Device> {
         let some = |key| self.number::<u32>(key).filter(|&n| n > 0);
         let bytes = |key| self.number(key).filter(|&n: &u64| n > 0).map(Bytes);
         let warp = some("warp_size");
-        // Memory is double data rate: it transfers on both clock edges.
+        // Memory has a double data rate: it transfers data on both clock edges.
         let bandwidth = self.number::<u64>("memory_clock_khz").zip(self.number::<u64>("memory_bus_bits"));
         Some(Device {
             id: self.number("device")?,
@@ -138,7 +138,7 @@ mod tests {
         let rank = facts(&[("argument", "./app"), ("argument", "0"), ("launched", "mpirun"), ("launched", "-np"), ("launched", "2")]);
         assert_eq!(rank.launch_command(false), ["./app", "0"]);
         assert_eq!(rank.launch_command(true), ["mpirun", "-np", "2"]);
-        // The user's command is not known where the tracer was loaded by hand.
+        // The user's command is unknown if the tracer was loaded manually.
         assert_eq!(facts(&[("argument", "./app")]).launch_command(true), ["./app"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Counters and samples that a followed process has recorded so far, with the records of the measured launches.
+//! Counters and samples recorded so far in a followed process, and the records of the launches that were measured.
 
 use super::counters::{Measured, Set};
 use super::pc_sample_rows::Stalls;
@@ -6,26 +6,26 @@ use super::rows::{Config, INLINE, Kernel, Rows};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Maximum number of launches kept: the record of a launch may arrive before or after its measurement.
+/// Maximum number of launches to keep. The record of a launch may arrive before or after its measurement.
 const REMEMBERED: usize = 1 << 17;
-/// Maximum number of rows kept per metric set and launch shape; the final report contains all rows.
+/// Maximum number of rows to keep per metric set and launch shape; the final report contains all of them.
 const ALIKE: usize = 32;
-/// Maximum number of launches per shape whose samples are kept; samples are much larger than counters.
+/// Maximum number of launches per shape whose samples are kept, because samples are much larger than counters.
 const SAMPLED: usize = 4;
 
 type Shape = (u32, [u32; 3], [u32; 3], u32);
 
-/// Kernel row of a launch, and its configuration if stored inline in the row.
+/// Kernel row of a launch, and its configuration if that is stored inline.
 type Ran = (Kernel, Option<Box<Config>>);
 
 #[derive(Default)]
 pub struct Counting {
     ran: VecDeque<Ran>,
     sets: BTreeMap<u32, Set>,
-    /// Rows by set, replay flag and shape.
+    /// Rows by metric set, replay flag and shape.
     measured: BTreeMap<(u32, bool, Shape), VecDeque<Measured>>,
     stalls: BTreeMap<Shape, VecDeque<Stalls>>,
-    /// Measured launches without a record so far, and those with a record.
+    /// Measured launches that have no record yet, and those that do.
     wanted: FxHashSet<u32>,
     launches: FxHashMap<u32, Ran>,
     /// Number of updates so far.
@@ -33,7 +33,7 @@ pub struct Counting {
 }
 
 impl Counting {
-    /// Takes counters, samples and launches from newly read rows.
+    /// Moves counters, samples and launches out of newly read rows.
     pub fn add_rows(&mut self, rows: &mut Rows) {
         self.sets.extend(rows.sets.drain(..).map(|s| (s.number, s)));
         let (mut fresh, mut old) = (Vec::new(), Vec::new());
@@ -49,7 +49,7 @@ impl Counting {
             fresh.push(row.correlation);
             let alike = self.stalls.entry(row.shape).or_default();
             alike.push_back(row);
-            // Samples of one launch arrive in pieces.
+            // The samples of a launch arrive in pieces.
             let mut launches: Vec<u32> = alike.iter().map(|s| s.correlation).collect();
             launches.dedup();
             if launches.len() > SAMPLED {
@@ -88,17 +88,17 @@ impl Counting {
         self.ran.drain(..over);
     }
 
-    /// A counter that increases with every update.
+    /// A counter that is incremented by every update.
     pub fn update_count(&self) -> u64 {
         self.news
     }
 
-    /// Appends the measurements and their launches to `rows`, which must contain the strings and
-    /// configurations that they refer to.
+    /// Appends the measurements and their launches to `rows`, which must contain the strings and configurations that
+    /// they refer to.
     pub fn append_to(&self, rows: &mut Rows) {
         rows.sets.extend(self.sets.values().cloned());
-        // Values of many passes belong to as many launches. The records of the earliest may have been dropped, but the
-        // remaining launches are enough to identify the kernel.
+        // Values of several passes belong to as many launches. The records of the earliest ones may have been
+        // dropped, but the remaining launches suffice to identify the kernel.
         let known = |mut m: Measured| {
             m.correlations.retain(|c| self.launches.contains_key(c));
             m
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn what_is_kept_does_not_grow_with_the_run() {
         let mut counting = Counting::default();
-        // Feed some rows at a time, as a reader does.
+        // Add a few rows at a time, as a reader would.
         for i in (0..300_000_u32).step_by(2_000) {
             counting.add_rows(&mut Rows { kernels: (i..i + 2_000).map(kernel).collect(), measured: vec![row(i)], ..Rows::default() });
         }

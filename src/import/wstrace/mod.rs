@@ -1,5 +1,5 @@
-//! Importer for traces of the built-in tracer: one file per process, readable while it grows. `FORMAT.md` in this
-//! folder specifies the format.
+//! Importer for traces from the built-in tracer: one file per process, which can be read while it grows. `FORMAT.md`
+//! in this directory specifies the format.
 
 mod blocks;
 mod build;
@@ -47,7 +47,7 @@ use std::path::{Path, PathBuf};
 
 /// File name suffix of traces.
 pub const SUFFIX: &str = "wstrace";
-/// Supported version of the format.
+/// Version of the format that is supported.
 const FORMAT: u32 = 1;
 
 pub struct WarpscopeTrace;
@@ -66,7 +66,7 @@ impl Importer for WarpscopeTrace {
     }
 
     fn knows(&self, input: &Input) -> bool {
-        // The traces of several processes in one folder are opened as one report.
+        // Traces of several processes in one directory are opened as a single report.
         input.head.starts_with(&blocks::MAGIC) || input.members.iter().any(|m| m.head.starts_with(&blocks::MAGIC))
     }
 
@@ -117,8 +117,8 @@ impl Importer for WarpscopeTrace {
     }
 }
 
-/// Reads the code of modules with sampled launches, by the module id in the samples; modules that the tracer did not
-/// store are missing.
+/// Reads the code of modules that have sampled launches, by the module id in the samples. Modules that the tracer did
+/// not store are missing from the result.
 pub fn read_modules(input: &Input, wanted: &[u64]) -> Result<BTreeMap<u64, Vec<u8>>, ImportError> {
     let mut found = BTreeMap::new();
     for bytes in read_contents(input)? {
@@ -140,7 +140,7 @@ pub fn prefix_of_trace(file: &Path) -> Option<PathBuf> {
 
 /// Reads all files of the trace.
 fn read_contents(input: &Input) -> Result<Vec<Cow<'_, [u8]>>, ImportError> {
-    // If only the last seconds are kept, the tracer may have deleted a file in the meantime.
+    // If only the most recent data is kept, the tracer may have deleted a file in the meantime.
     let there = |read: Result<_, ImportError>| match read {
         Err(ImportError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => None,
         other => Some(other),
@@ -158,7 +158,7 @@ fn read_contents(input: &Input) -> Result<Vec<Cow<'_, [u8]>>, ImportError> {
     }
 }
 
-/// Builds one profile of all processes in the files.
+/// Builds a single profile of all processes in the files.
 fn build_profile(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     let (sections, missing) = sections::read_sections(files, input, job)?;
     let newest = sections.iter().filter_map(|s| s.facts.number::<u32>("format")).max().unwrap_or(FORMAT);

@@ -1,4 +1,4 @@
-//! Lookup tables for the numbers in rows: strings, GPUs, and launch places.
+//! Lookup tables for the ids in rows: strings, GPUs, and launch sites.
 
 use super::key_values::Facts;
 use super::rows::Rows;
@@ -9,12 +9,12 @@ use std::sync::Arc;
 /// Strings, categories and devices of one process.
 pub struct Names {
     texts: FxHashMap<u32, Arc<str>>,
-    /// String numbers by domain and category.
+    /// String ids by domain and category.
     categories: FxHashMap<(u32, u32), u32>,
     pub pid: u32,
-    /// Time 0 of the session, ns since 1970: the start of the first process.
+    /// Time 0 of the session, which is the start of the first process, ns since 1970.
     pub zero: i64,
-    /// Indices into the profile's devices by the process's device ordinal.
+    /// Indices into the profile's devices, by device ordinal of the process.
     devices: FxHashMap<u32, u32>,
 }
 
@@ -30,12 +30,12 @@ impl Names {
         self.texts.get(&id).cloned()
     }
 
-    /// Returns the name that the program gave to a category of a domain.
+    /// Returns the program's name for a category of a domain.
     pub fn category_name(&self, domain: u32, category: u32) -> Option<Arc<str>> {
         self.get(*self.categories.get(&(domain, category))?)
     }
 
-    /// Converts a time to the session's clock.
+    /// Converts a time to the session clock.
     pub fn session_time(&self, ns: i64) -> i64 {
         if ns == 0 { 0 } else { ns.saturating_sub(self.zero) }
     }
@@ -45,10 +45,11 @@ impl Names {
     }
 }
 
-/// Merges the GPUs of all processes. Ordinals depend on `CUDA_VISIBLE_DEVICES`, so GPUs are identified by PCI bus id.
+/// Merges the GPUs of all processes. Since ordinals depend on `CUDA_VISIBLE_DEVICES`, GPUs are identified by PCI bus
+/// id.
 pub fn merge_devices(of: &mut [(Names, Vec<Device>)]) -> Vec<Device> {
     let mut out: Vec<Device> = Vec::new();
-    // The key is the PCI bus id, or the ordinal if the bus id is unknown.
+    // The key is the PCI bus id or, if that is unknown, the ordinal.
     let mut known: FxHashMap<(Option<String>, u32), u32> = FxHashMap::default();
     for (names, seen) in of.iter_mut() {
         for device in seen {
@@ -64,7 +65,7 @@ pub fn merge_devices(of: &mut [(Names, Vec<Device>)]) -> Vec<Device> {
     ids.sort_unstable();
     ids.dedup();
     if ids.len() < out.len() {
-        // Processes may use the same ordinal for different GPUs: renumber the GPUs.
+        // Renumber the GPUs, because processes may use the same ordinal for different ones.
         for (id, device) in (0..).zip(&mut out) {
             device.id = id;
         }
@@ -72,7 +73,7 @@ pub fn merge_devices(of: &mut [(Names, Vec<Device>)]) -> Vec<Device> {
     out
 }
 
-/// Distinct places, numbered in order of appearance.
+/// Distinct places, numbered in order of first appearance.
 #[derive(Default)]
 pub struct Places {
     ids: FxHashMap<(u32, [u32; 4]), u32>,
@@ -98,7 +99,7 @@ impl Places {
         PlaceId(id)
     }
 
-    /// Places interned so far.
+    /// Places that have been interned so far.
     pub fn so_far(&self) -> &[LaunchSite] {
         &self.list
     }

@@ -1,4 +1,4 @@
-//! Notes about missing contents of a trace, with reasons.
+//! Notes about what is missing from a trace, and why.
 
 use super::blocks::Damage;
 use super::build::Section;
@@ -6,11 +6,11 @@ use super::empty_trace::{Absence, why_refused, why_stopped};
 use crate::model::units::{format_count, format_grouped};
 use crate::model::{CaptureRange, GraphMode, Nanos, Note, NoteKind, Profile, Severity};
 
-/// Missing parts of a trace.
+/// Parts missing from a trace.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Missing {
     pub damage: Damage,
-    /// Number of missing blocks, from gaps in the sequence numbers.
+    /// Number of missing blocks, based on gaps in the sequence numbers.
     pub blocks: u64,
     /// True if the first file of a process is missing.
     pub first: bool,
@@ -19,18 +19,18 @@ pub struct Missing {
 /// Completeness of the end of a trace, from best to worst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum End {
-    /// Complete, or recording was off, so that nothing was lost.
+    /// The end is complete, or recording was off so that nothing was lost.
     #[default]
     There,
     /// The process exited before CUPTI had delivered all records.
     Unfinished,
-    /// Incomplete: up to a tenth of a second is missing, or up to a second with older tracers, which wrote only once a
-    /// second.
+    /// The end is incomplete: up to a tenth of a second is missing, or up to a second with older tracers, which wrote
+    /// only once per second.
     Missing,
     MissingASecond,
 }
 
-/// Self-reported problems of the tracer.
+/// Problems that the tracer itself reported.
 #[derive(Debug, Default)]
 pub struct Said {
     missing: Missing,
@@ -45,19 +45,20 @@ pub struct Said {
     dropped: u64,
     refused_buffers: u64,
     invalid: u64,
-    /// NVTX events from signal handlers, and rows, dropped by the tracer itself.
+    /// Number of NVTX events from signal handlers, and of rows, that the tracer itself dropped.
     interrupted: u64,
     unwritten: u64,
     /// Reason why requested counters were not measured.
     not_measured: Option<String>,
     /// Reason why stall reasons were not sampled, or why sampling stopped.
     not_sampled: Option<String>,
-    /// Reason why no Python stacks were sampled, although Python was there.
+    /// Reason why no Python stacks were sampled although Python was running.
     no_stacks: Option<String>,
-    /// Records that another profiler in the program received as well, and those that it had no room for.
+    /// Number of records also received by another profiler in the program, and of records that this profiler had no
+    /// room for.
     shared: u64,
     not_shared: u64,
-    /// Length of the recording, ms, if only the last seconds were kept.
+    /// Length of the recording in ms, if only the most recent part was kept.
     kept: Option<u64>,
 }
 

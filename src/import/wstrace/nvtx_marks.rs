@@ -1,4 +1,4 @@
-//! Parser for NVTX events, and types for all events of a thread.
+//! Parser for NVTX events, and types for all events on a thread.
 
 use super::varint::Cursor;
 
@@ -8,15 +8,15 @@ pub enum Payload {
     Signed(i64),
     Unsigned(u64),
     Real(f64),
-    /// NCCL's extended payload for a call, and the number of valid bytes.
+    /// NCCL's extended payload for a call, and the number of bytes that are valid.
     Message([u8; 24], u8),
 }
 
-/// Type of an NVTX or capture-range event.
+/// Type of an NVTX event or capture range event.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum What {
     Push(Marked),
-    /// NCCL may pass the payload at the end of the range.
+    /// NCCL may supply the payload at the end of the range.
     Pop {
         domain: u32,
         message: Option<Payload>,
@@ -29,7 +29,7 @@ pub enum What {
         id: u64,
     },
     Mark,
-    /// A capture range opened or closed, with the reason.
+    /// The capture range opened or closed, for the given reason.
     Gate {
         open: bool,
         why: u32,
@@ -53,7 +53,7 @@ pub struct Event {
     pub what: What,
 }
 
-/// Reads a range's attributes, and its id if it has one.
+/// Reads the attributes of a range, and its id if there is one.
 pub fn read_marked(c: &mut Cursor<'_>, id: Option<&mut u64>) -> Option<Marked> {
     let has = c.read_byte()?;
     let (domain, text) = (c.read_u32()?, c.read_u32()?);
@@ -72,7 +72,7 @@ pub fn read_marked(c: &mut Cursor<'_>, id: Option<&mut u64>) -> Option<Marked> {
     Some(Marked { domain, text, color, category, payload })
 }
 
-/// Reads NCCL's payload with a length prefix.
+/// Reads NCCL's payload, which has a length prefix.
 pub fn read_message(c: &mut Cursor<'_>) -> Option<Payload> {
     let n = c.read_byte()?;
     let given = c.read_bytes(usize::from(n))?;

@@ -1,8 +1,8 @@
-//! Parser for rows of stall reasons sampled while the program ran.
+//! Parser for rows of stall reasons sampled during the run.
 
 use super::varint::Cursor;
 
-/// Samples of one instruction, by stall reason. The module is identified by the CRC of its code.
+/// Samples of one instruction by stall reason. The module is identified by the CRC of its code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instruction {
     pub module: u64,
@@ -14,19 +14,19 @@ pub struct Instruction {
 /// A sampled launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stalls {
-    /// Operating-system thread that launched the kernel.
+    /// OS thread that launched the kernel.
     pub thread: u32,
-    /// Time before the launch, ns since 1970.
+    /// Time just before the launch, ns since 1970.
     pub time: i64,
     /// Name, grid, block and dynamic shared memory as passed to the launch call.
     pub shape: (u32, [u32; 3], [u32; 3], u32),
     pub correlation: u32,
-    /// Sampling period of each SM: 2^period cycles.
+    /// Sampling period of each SM as a power of two: 2^period cycles.
     pub period: u32,
-    /// Samples of the program's kernels, including instructions missing from the row.
+    /// Number of samples in the program's kernels, including instructions that are not in the row.
     pub total: u64,
     pub dropped: u64,
-    /// True if CUPTI's buffer on the GPU was full before the launch ended.
+    /// True if CUPTI's buffer on the GPU filled up before the launch ended.
     pub full: bool,
     pub instructions: Vec<Instruction>,
 }
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn rows_that_end_early_are_none() {
-        // Thread, time, shape, correlation, period, total, dropped, full, one instruction with two reasons.
+        // Thread, time, shape, correlation id, period, total, dropped, full, one instruction with two reasons.
         let row = [7, 100, 3, 2, 1, 1, 64, 1, 1, 0, 9, 11, 5, 0, 0, 1, 42, 4, 16, 2, 5, 3, 6, 1];
         let whole = read_stalls(&mut Cursor::new(&row)).unwrap();
         assert_eq!((whole.shape, whole.correlation, whole.period), ((3, [2, 1, 1], [64, 1, 1], 0), 9, 11));

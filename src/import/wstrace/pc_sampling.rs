@@ -1,4 +1,4 @@
-//! Stall reasons per instruction, sampled while the program ran, and the code of the sampled modules.
+//! Stall reasons per instruction, sampled during the run, and the code of the modules that were sampled.
 
 use super::blocks::{self, BlockKind};
 use super::names::Names;
@@ -10,26 +10,27 @@ use crate::model::{Details, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Prefix of CUPTI's stall reasons; the suffix `_not_issued` counts samples in which the scheduler issued no warp.
+/// Prefix of CUPTI's stall reasons; those that end in `_not_issued` count samples in which the scheduler issued no
+/// warp.
 const REASON: &str = "smsp__pcsamp_warps_issue_stalled_";
 const COUNT: &str = "smsp__pcsamp_sample_count";
 const INTERVAL: &str = "smsp__pcsamp_interval_cycles";
 const FULL: &str = "smsp__pcsamp_sample_buffer_full";
 const DROPPED: &str = "smsp__pcsamp_dropped_samples";
 
-/// Returns true if more than 1 % of a launch's samples are missing.
+/// Returns true if more than 1 % of the samples of a launch are missing.
 pub fn has_missing_samples(row: &Stalls, names: &Names) -> bool {
-    // Skip the `_not_issued` reasons: their samples are also included in the reasons without this suffix.
+    // Skip the `_not_issued` reasons, because their samples are included in the reasons without this suffix.
     let counts = |reason: u32| names.get(reason).is_some_and(|r| r.starts_with(REASON) && !r.ends_with("_not_issued"));
     let reasons = row.instructions.iter().flat_map(|i| &i.reasons).filter(|r| counts(r.0));
     let there = reasons.fold(0_u64, |sum, r| sum.saturating_add(u64::from(r.1)));
     row.full || row.dropped.max(row.total.saturating_sub(there)) > there / 100
 }
 
-/// Number of address bits per function in the synthetic address space; every kernel is smaller than 2^32 bytes.
+/// Number of address bits per function in the synthetic address space; no kernel reaches 2^32 bytes.
 const FUNCTION_BITS: u32 = 32;
 
-/// Builds the values of a result and of its instructions, with ncu's metric names; `id` returns the number of a name.
+/// Builds the values of a result and of its instructions under ncu's metric names; `id` returns the id of a name.
 pub fn build_values(rows: &[&Stalls], names: &Names, id: &mut dyn FnMut(&Arc<str>) -> u32) -> (Vec<(u32, Value)>, Sampled) {
     let mut functions: BTreeSet<(u64, Arc<str>)> = BTreeSet::new();
     let mut modules: BTreeSet<u64> = BTreeSet::new();
@@ -91,7 +92,7 @@ pub fn build_values(rows: &[&Stalls], names: &Names, id: &mut dyn FnMut(&Arc<str
 /// Maximum size of a module, bytes; the tracer does not write larger ones.
 const LARGEST: usize = 64 << 20;
 
-/// Reads the code of wanted modules from a trace, by CUPTI's CRC.
+/// Reads the code of the wanted modules from a trace, by CUPTI's CRC.
 pub fn find_modules(bytes: &[u8], wanted: &[u64], found: &mut BTreeMap<u64, Vec<u8>>) {
     for block in blocks::find_blocks(bytes).0.iter().filter(|b| b.kind == BlockKind::Code && b.has_valid_checksum()) {
         let mut c = Cursor::new(block.data);

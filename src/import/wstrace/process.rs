@@ -1,4 +1,4 @@
-//! A process whose trace is followed: its dictionary and the state of its recorder.
+//! A process whose trace is being followed: its dictionary, and the state of its recorder.
 
 use super::empty_trace::why_stopped;
 use super::kernels::function_name;
@@ -13,12 +13,12 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Time without a state report after which we check that the process exists, ns; it reports its state every second.
+/// Time without a state report after which to check that the process still exists, ns; state is reported every second.
 const SILENT: i64 = 3_000_000_000;
-/// Maximum number of state reports kept; a process reports once a second and on request.
+/// Maximum number of state reports to keep; a process reports once per second and on request.
 const STOOD: usize = 1024;
 
-/// Names by number, in order of appearance.
+/// Names by id, in order of first appearance.
 #[derive(Default)]
 pub struct Interned {
     of: FxHashMap<Arc<str>, u32>,
@@ -55,13 +55,13 @@ pub struct Process {
     texts: FxHashMap<u32, Arc<str>>,
     /// Name and device of each configuration.
     configs: FxHashMap<u32, (u32, u32)>,
-    /// Kernel number by name, and device number by ordinal.
+    /// Kernel id by name, and device id by ordinal.
     kernels: FxHashMap<u32, u32>,
     devices: FxHashMap<u32, u32>,
     labels: FxHashMap<u32, Arc<str>>,
     pub counting: Counting,
     pub recorder: Recorder,
-    /// Time and block number of each state report: blocks are numbered over all files of a process.
+    /// Time and block number of each state report. Blocks are numbered across all files of a process.
     stood: VecDeque<(i64, u32)>,
 }
 
@@ -79,7 +79,7 @@ impl Process {
         Self { facts, recorder, ..Self::default() }
     }
 
-    /// Takes newly read rows; appends the launched kernels to `out`, with numbers common to all processes.
+    /// Takes newly read rows, and appends the launched kernels to `out` with ids that are common to all processes.
     pub fn take_rows(&mut self, mut rows: Rows, numbers: &mut Numbers, out: &mut Fresh) {
         self.counting.add_rows(&mut rows);
         self.texts.extend(rows.strings.drain(..).map(|(n, text)| (n, Arc::from(String::from_utf8_lossy(&text)))));
@@ -91,7 +91,7 @@ impl Process {
             Some(i) => inline.get(i as usize).map(|c| (c.name, c.device)),
             None => configs.get(&config).copied(),
         };
-        // CUPTI's wait kernel has the correlation id of a measured launch.
+        // CUPTI's wait kernel has the same correlation id as a measured launch.
         let wait = self.texts.iter().find(|(_, text)| &***text == WAITS).map(|(n, _)| *n);
         let waits = |row: &Kernel| wait.is_some() && of(row.config, &rows.inline, &self.configs).map(|c| c.0) == wait;
         let launched: FxHashSet<u32> =
@@ -113,11 +113,11 @@ impl Process {
             let turn = |e: &Event| if let What::Gate { open, .. } = e.what { Some((self.recorder.pid, e.time, open)) } else { None };
             out.turns.extend(rows.events.iter().filter_map(turn));
         }
-        // Drop records without a time: the timeline cannot contain them.
+        // Drop records without a time, which cannot be shown on the timeline.
         out.ran.retain(|r| r.start > 0);
     }
 
-    /// Records the time of a state report.
+    /// Stores the time of a state report.
     pub fn record_state(&mut self, time: i64, sequence: u32) {
         self.stood.push_back((time, sequence));
         if self.stood.len() > STOOD {
@@ -125,20 +125,20 @@ impl Process {
         }
     }
 
-    /// Time of the last state report before a block was written.
+    /// Time of the last state report that precedes a block.
     pub fn last_state_before(&self, sequence: u32) -> Option<i64> {
-        // The wrapping difference is small if the state report precedes the block, even after an overflow.
+        // If the state report precedes the block, the wrapping difference is small even after an overflow.
         let before = self.stood.partition_point(|&(_, s)| sequence.wrapping_sub(s) < u32::MAX / 2);
         before.checked_sub(1).map(|i| self.stood[i].0)
     }
 
-    /// Marks rows from this time on as available.
+    /// Extends the available rows back to this time.
     pub fn extend_since(&mut self, time: i64) {
         let since = &mut self.recorder.since;
         *since = if *since == 0 { time } else { time.min(*since) };
     }
 
-    /// Marks the recording as stopped because the trace was deleted.
+    /// Records that the trace was deleted, which ends the recording.
     pub fn mark_deleted(&mut self) {
         let r = &mut self.recorder;
         if !r.ended {
@@ -147,8 +147,8 @@ impl Process {
         }
     }
 
-    /// Marks a process as ended if it was killed before writing an end record: it has stopped reporting, and its pid
-    /// no longer exists.
+    /// Records that a process has ended if it was killed before it could write an end record: it no longer reports
+    /// its state, and its pid does not exist.
     pub fn check_alive(&mut self, now: i64) {
         let r = &mut self.recorder;
         let silent = now - r.time.max(r.started) > SILENT;
@@ -187,7 +187,8 @@ impl Process {
     }
 }
 
-/// Returns the ordinal and label of a GPU. The label contains the PCI bus id, since ordinals differ between processes.
+/// Returns the ordinal and label of a GPU. The label includes the PCI bus id, because ordinals differ between
+/// processes.
 fn gpu_label(facts: &Facts) -> Option<(u32, Arc<str>)> {
     let ordinal = facts.number("device")?;
     let bus = facts.get("bus").unwrap_or_default();

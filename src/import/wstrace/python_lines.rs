@@ -1,8 +1,8 @@
 //! Line tables of Python code objects.
 
-/// Line of the instruction at a byte offset of a function's code, `first` before its first instruction; `None` if it
-/// has no line. `minor` is the version of Python 3, which determines the encoding: `co_lnotab` before 3.10
-/// (`Objects/lnotab_notes.txt`), `co_linetable` as in PEP 626, and from 3.11 as in PEP 657
+/// Line of the instruction at a byte offset in a function's code; `None` if it has no line. `first` is the line
+/// before the first instruction. `minor` is the minor version of Python 3, which determines the encoding: `co_lnotab`
+/// before 3.10 (`Objects/lnotab_notes.txt`), `co_linetable` as in PEP 626, and from 3.11 on as in PEP 657
 /// (`InternalDocs/code_objects.md`).
 pub fn find_line(table: &[u8], minor: u32, first: i64, offset: i64) -> Option<u32> {
     let line = match minor {
@@ -14,7 +14,7 @@ pub fn find_line(table: &[u8], minor: u32, first: i64, offset: i64) -> Option<u3
     u32::try_from(line).ok().filter(|&line| line > 0)
 }
 
-/// Pairs of steps of the offset and of the line.
+/// The table consists of pairs: increment of the offset, and increment of the line.
 fn line_in_lnotab(table: &[u8], first: i64, offset: i64) -> i64 {
     let (mut at, mut line) = (0, first);
     for pair in table.as_chunks::<2>().0 {
@@ -27,7 +27,8 @@ fn line_in_lnotab(table: &[u8], first: i64, offset: i64) -> i64 {
     line
 }
 
-/// Pairs of a range's length and the step of the line to it; -128 if a range has no line.
+/// The table consists of pairs: length of a range, and increment of the line at its start; -128 if the range has no
+/// line.
 fn line_in_pep_626(table: &[u8], first: i64, offset: i64) -> Option<i64> {
     let (mut end, mut line) = (0, first);
     for pair in table.as_chunks::<2>().0 {
@@ -43,8 +44,8 @@ fn line_in_pep_626(table: &[u8], first: i64, offset: i64) -> Option<i64> {
     None
 }
 
-/// Entries of a byte with code (4 bits) and length in instructions (3 bits), and what the code asks for: a step of the
-/// line, and columns.
+/// Each entry starts with a byte that holds a code (4 bits) and a length in instructions (3 bits). The code
+/// determines what follows: an increment of the line, and columns.
 fn line_in_locations(table: &[u8], first: i64, offset: i64) -> Option<i64> {
     const INSTRUCTION: i64 = 2;
     let mut bytes = table.iter().copied();
@@ -77,7 +78,7 @@ fn line_in_locations(table: &[u8], first: i64, offset: i64) -> Option<i64> {
     None
 }
 
-/// Six bits per byte, the lowest first; bit 6 is set in all bytes but the last.
+/// Six bits per byte, lowest bits first; bit 6 is set in all bytes except the last.
 fn read_number(bytes: &mut impl Iterator<Item = u8>) -> Option<i64> {
     let mut value = 0;
     for shift in (0..36).step_by(6) {
@@ -90,7 +91,7 @@ fn read_number(bytes: &mut impl Iterator<Item = u8>) -> Option<i64> {
     None
 }
 
-/// The sign is in the lowest bit.
+/// The lowest bit is the sign.
 fn read_signed(bytes: &mut impl Iterator<Item = u8>) -> Option<i64> {
     let value = read_number(bytes)?;
     Some(if value & 1 == 1 { -(value >> 1) } else { value >> 1 })
@@ -100,7 +101,7 @@ fn read_signed(bytes: &mut impl Iterator<Item = u8>) -> Option<i64> {
 mod tests {
     use super::*;
 
-    /// `(offset, line)` of `dis.findlinestarts` for this function in each version, and its table:
+    /// `(offset, line)` pairs from `dis.findlinestarts` for this function in each version, and its table:
     /// ```python
     /// def f(a):
     ///     b = [a,

@@ -1,5 +1,5 @@
-//! Results built from counters that were measured while the program ran: one result for all launches with the same
-//! kernel and configuration, each of which contributed a pass, and one per replayed launch.
+//! Results built from counters measured during the run: one result for all launches of the same kernel and
+//! configuration, each of which contributed a pass, and one per replayed launch.
 
 use super::counters::{Measured, Set};
 use super::kernels::{Unwrap, build_kernel, launch_config};
@@ -15,16 +15,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Maximum ratio of the longest to the shortest duration of launches in one result; with a larger ratio, we report that
-/// the launches did different work. Durations of the same work vary by about 10 %.
+/// Maximum ratio of the longest to the shortest duration of the launches in a result. If it is exceeded, the launches
+/// are reported to have done different work. Durations of the same work vary by about 10 %.
 const ALIKE: f64 = 1.25;
 
-/// Overhead kind for the time in which the tracer measured a launch.
+/// Overhead kind for the time during which the tracer measured a launch.
 const WINDOW: u32 = 1 << 30;
 
 type Shape = (u32, [u32; 3], [u32; 3], u32);
 
-/// Metric names with their units, numbered in order of appearance.
+/// Metric names and their units, numbered in order of first appearance.
 #[derive(Default)]
 struct Table {
     ids: FxHashMap<Arc<str>, u32>,
@@ -43,7 +43,7 @@ impl Table {
     }
 }
 
-/// Base unit of a metric in ncu's spelling, derived from its name.
+/// Base unit of a metric as spelled by ncu, derived from the name.
 fn metric_unit(name: &str) -> &'static str {
     let (base, form) = name.split_once('.').unwrap_or((name, ""));
     if form.contains("pct") {
@@ -60,7 +60,7 @@ fn metric_unit(name: &str) -> &'static str {
     } else if base.contains("requests") {
         "request"
     } else if base.contains("pcsamp") {
-        // Sample counts have no unit in ncu.
+        // ncu gives no unit for sample counts.
         if base.ends_with("interval_cycles") { "cycle" } else { "" }
     } else if base.contains("warps") {
         "warp"
@@ -79,7 +79,7 @@ fn metric_unit(name: &str) -> &'static str {
     }
 }
 
-/// Returns the median; `None` for an empty list.
+/// Returns the median; `None` if the list is empty.
 fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let n = values.len();
@@ -87,8 +87,8 @@ fn median(values: &mut [f64]) -> Option<f64> {
     Some(f64::midpoint(*low, *high))
 }
 
-/// Returns the ratio of the longest to the shortest duration. With eight durations or more, ignores the longest: it may
-/// be from a pass with patched code.
+/// Returns the ratio of the longest to the shortest duration. If there are at least eight durations, the longest is
+/// ignored, since it may be from a pass with patched code.
 fn duration_spread(mut durations: Vec<i64>) -> f64 {
     durations.sort_unstable();
     if durations.len() >= 8 {
@@ -97,13 +97,13 @@ fn duration_spread(mut durations: Vec<i64>) -> f64 {
     durations.last().zip(durations.first()).map_or(1.0, |(most, least)| *most as f64 / *least as f64)
 }
 
-/// Measurements of a process.
+/// Measurements of one process.
 struct Of<'a> {
     names: &'a Names,
     sets: FxHashMap<u32, &'a Set>,
-    /// Configurations and durations of measured launches, by correlation id.
+    /// Configurations and durations of the measured launches, by correlation id.
     launches: FxHashMap<u32, (Config, i64)>,
-    /// Unwrapped ids of all launches of the measured shapes, in launch order.
+    /// Unwrapped ids of all launches whose shape was measured, in launch order.
     ordinals: FxHashMap<Shape, Vec<i64>>,
     unwrapped: FxHashMap<u32, i64>,
 }
@@ -139,7 +139,7 @@ impl<'a> Of<'a> {
         Self { names, sets, launches, ordinals, unwrapped }
     }
 
-    /// Formats the ordinals of these launches, from 1, among the launches with the same kernel and configuration.
+    /// Formats the positions of these launches, starting at 1, among the launches of the same kernel and configuration.
     fn format_ordinals(&self, launches: impl Iterator<Item = (u32, Shape)>) -> String {
         let mut all: Vec<usize> = launches
             .filter_map(|(c, shape)| {
@@ -152,7 +152,7 @@ impl<'a> Of<'a> {
         all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
     }
 
-    /// Returns true if the set is complete and the records of all launches match the measured calls.
+    /// Returns true if the set is complete and the record of every launch matches the measured call.
     fn is_proved(&self, m: &Measured) -> bool {
         let complete = self.sets.get(&m.set).is_some_and(|s| s.metrics.len() == m.values.len());
         complete
@@ -174,7 +174,7 @@ impl<'a> Of<'a> {
             for (name, value) in set.metrics.iter().zip(&row.values).filter(|(_, v)| v.is_finite()) {
                 let Some(name) = self.names.get(*name) else { continue };
                 // Instruction-level counters (`__sass_`) require patched code, which CUPTI uses only for replays. In
-                // other launches they are 0 (observed with CUPTI 13.0).
+                // other launches, they are 0 (observed with CUPTI 13.0).
                 if !row.replayed && name.contains("__sass_") && !name.ends_with(".peak_sustained") {
                     continue;
                 }
@@ -228,7 +228,7 @@ impl<'a> Of<'a> {
     }
 }
 
-/// Returns a note that the report contains counter results in addition to the timeline.
+/// Returns a note that the report contains counter results in addition to its timeline.
 pub fn measured_note(metrics: &Metrics) -> Note {
     let kernels: FxHashSet<&str> = metrics.results.iter().map(|r| r.kernel.function()).collect();
     let text = format!(
@@ -239,11 +239,11 @@ pub fn measured_note(metrics: &Metrics) -> Note {
     Note::new(Severity::Info, NoteKind::Tool, text)
 }
 
-/// Name of a kernel that CUPTI launches to wait.
+/// Name of a kernel that CUPTI launches in order to wait.
 pub const WAITS: &str = "WaitNs";
 
-/// Removes CUPTI's wait kernels, which have the correlation ids of measured launches, and the tracer's own
-/// synchronization calls. The tracer itself drops most, but not all wait kernels.
+/// Removes CUPTI's wait kernels, which have the correlation ids of measured launches, and synchronization calls made
+/// by the tracer. The tracer already drops most wait kernels, but not all of them.
 pub fn take_out_waits(names: &Names, rows: &mut Rows) {
     let waits = |c: &Config| names.get(c.name).is_some_and(|n| &*n == WAITS);
     let ids: FxHashSet<u32> = rows.configs.iter().filter(|(_, c)| waits(c)).map(|c| c.0).collect();
@@ -253,8 +253,9 @@ pub fn take_out_waits(names: &Names, rows: &mut Rows) {
     take_out_synchronizing(names, rows);
 }
 
-/// Removes kernels with these configurations that have the correlation id of a measured launch or of another kernel:
-/// CUPTI may also have measured a launch of another thread, for which the tracer wrote no row.
+/// Removes kernels that have one of these configurations and the correlation id of a measured launch or of another
+/// kernel. The latter is needed because CUPTI may have measured a launch of another thread, for which the tracer
+/// wrote no row.
 fn take_out_kernels(rows: &mut Rows, ids: &FxHashSet<u32>) {
     let sampled = rows.stalls.iter().map(|s| s.correlation);
     let mut known: FxHashSet<u32> = rows.measured.iter().flat_map(|m| m.correlations.iter().copied()).chain(sampled).collect();
@@ -264,8 +265,8 @@ fn take_out_kernels(rows: &mut Rows, ids: &FxHashSet<u32>) {
     rows.kernels.retain(|k| !(ids.contains(&k.config) && known.contains(&k.correlation)));
 }
 
-/// Removes the calls of `cuCtxSynchronize` around each sampled launch: the tracer makes them, but CUPTI records them
-/// like calls of the program.
+/// Removes the calls to `cuCtxSynchronize` around each sampled launch. They are made by the tracer, but CUPTI records
+/// them like calls made by the program.
 fn take_out_synchronizing(names: &Names, rows: &mut Rows) {
     let inside = |start: i64, o: &Overhead| o.start <= start && start <= o.start.saturating_add(o.duration);
     // A thread measures one launch at a time, so its windows do not overlap.
@@ -298,7 +299,7 @@ fn take_out_synchronizing(names: &Names, rows: &mut Rows) {
     rows.calls.retain(|c| !(windows.get(&c.thread).is_some_and(|w| last(w, c.start).is_some()) && synchronizes(c.name)));
 }
 
-/// Builds a separate profile of the measurements; `None` without measurements.
+/// Builds a separate profile for the measurements; `None` if there are none.
 pub fn build_report(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> {
     let nothing = |rows: &Rows| rows.measured.is_empty() && rows.stalls.is_empty();
     if processes.iter().all(|(_, rows)| nothing(rows)) {
@@ -333,7 +334,7 @@ pub fn build_report(processes: &[(Names, Rows)], profile: &Profile) -> Option<Pr
             }
         }
         // Add samples to the counters of launches with the same shape, or to those of a replayed launch. Samples
-        // without counters become results of their own.
+        // without matching counters become results of their own.
         let mut groups: Vec<(Vec<&Measured>, Vec<&Stalls>)> = Vec::new();
         for rows in alike.into_values().chain(single.into_iter().map(|m| vec![m])) {
             let samples = rows.first().and_then(|m| samples.remove(&m.shape)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Builds NVTX ranges from events: matches push and pop by thread and domain, start and end by id.
+//! Builds NVTX ranges from events: matches push and pop by thread and domain, and start and end by id.
 
 use super::names::Names;
 use super::nvtx_marks::{Event, Marked, Payload as Given, What};
@@ -14,14 +14,14 @@ struct Open {
     marked: Marked,
 }
 
-/// Builds the ranges of all processes, sorted by start; ranges that did not end have no end time.
+/// Builds the ranges of all processes, sorted by start; a range that did not end has no end time.
 pub fn build_ranges(processes: &[(Names, Vec<Event>)], details: bool) -> Ranges {
     let mut done: Vec<(usize, Open, i64, RangeKind)> = Vec::new();
     for (process, (_, events)) in processes.iter().enumerate() {
         let ended = match_ranges(events);
         done.extend(ended.into_iter().map(|(open, end, kind)| (process, open, end, kind)));
     }
-    // If two ranges have the same start, the longer one encloses the shorter one.
+    // If two ranges have the same start, the longer one encloses the other.
     done.sort_by_key(|(process, r, end, _)| (r.start, std::cmp::Reverse(*end), *process, r.thread));
     let mut out = Ranges::default();
     out.reserve(done.len());
@@ -84,7 +84,7 @@ pub fn build_ranges(processes: &[(Names, Vec<Event>)], details: bool) -> Ranges 
     out
 }
 
-/// Matches the ranges of one process with their ends.
+/// Matches each range of a process with its end.
 fn match_ranges(events: &[Event]) -> Vec<(Open, i64, RangeKind)> {
     let mut stacks: FxHashMap<(u32, u32), Vec<Open>> = FxHashMap::default();
     let mut started: FxHashMap<u64, Open> = FxHashMap::default();
@@ -93,7 +93,7 @@ fn match_ranges(events: &[Event]) -> Vec<(Open, i64, RangeKind)> {
         let open = |marked| Open { start: event.time, thread: event.thread, marked };
         match event.what {
             What::Push(marked) => stacks.entry((event.thread, marked.domain)).or_default().push(open(marked)),
-            // If the range was pushed before the recording began, it is missing from the stack.
+            // A range that was pushed before the recording began is missing from the stack.
             What::Pop { domain, message } => {
                 let mut range = stacks.get_mut(&(event.thread, domain)).and_then(Vec::pop);
                 if let Some(range) = range.as_mut().filter(|_| message.is_some()) {

@@ -1,4 +1,4 @@
-//! Saves the last seconds of a trace as a new trace.
+//! Saves the most recent part of a trace as a new trace.
 
 use super::blocks::{BlockKind, encode_block, find_blocks};
 use super::process::Process;
@@ -8,13 +8,13 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Maximum bytes per read.
+/// Maximum number of bytes per read.
 const CHUNK: u64 = 4 << 20;
-/// Type number of facts blocks.
+/// Type number of blocks with facts.
 const FACTS: u16 = 1;
 
-/// Writes the dictionary and the rows of a process, with at most `most` kernels. `since` is the time from which rows
-/// are written (ns since 1970) and its age in ns; `None` writes all rows.
+/// Writes the dictionary and the rows of a process, with at most `most` kernels. `since` is the time from which to
+/// write rows (ns since 1970), and the age of that time in ns; `None` writes all rows.
 pub fn write_process<'t>(
     process: &Process,
     tails: impl Iterator<Item = &'t Tail>,
@@ -54,21 +54,21 @@ pub fn write_process<'t>(
                 sequence += 1;
             }
             let torn = damage.torn.min(bytes.len() as u64);
-            // Skip a block that is larger than a piece, or damaged at the end.
+            // Skip a block that is larger than a piece, or that is damaged at the end.
             at += if torn == bytes.len() as u64 { torn } else { bytes.len() as u64 - torn };
         }
     }
     Ok(())
 }
 
-/// Encodes the facts that mark a snapshot and the length of its recording.
+/// Encodes the facts that identify a snapshot and give the length of its recording.
 fn kept_fact(ns: i64) -> Vec<u8> {
     let ms = (ns / 1_000_000).max(1).to_string();
-    // All texts are shorter than 128 bytes, so each length takes one byte.
+    // All of these strings are shorter than 128 bytes, so each length takes one byte.
     ["kept_ms", &ms, "snapshot", "1"].iter().flat_map(|text| [&[u8::try_from(text.len()).unwrap_or(0)], text.as_bytes()].concat()).collect()
 }
 
-/// Writes a temporary file and renames it to `path` when complete; fails if `path` exists.
+/// Writes to a temporary file and renames it to `path` once complete; fails if `path` exists.
 pub fn save_atomically(path: &Path, write: impl FnOnce(&mut BufWriter<&std::fs::File>) -> io::Result<()>) -> io::Result<()> {
     let unfinished = path.with_extension(format!("{}.tmp", std::process::id()));
     if path.symlink_metadata().is_ok() {

@@ -1,4 +1,4 @@
-//! Rotated files of a trace that keeps only the last seconds: opening any of the files opens all as one report.
+//! Rotated files of a trace that keeps only the most recent data: opening any of them opens all as one report.
 
 use super::blocks::{BlockKind, find_blocks};
 use super::key_values::Facts;
@@ -7,10 +7,10 @@ use super::{SUFFIX, open};
 use crate::import::Wants;
 use std::path::Path;
 
-/// Maximum number of other files of the process; the tracer may not have deleted a replaced file yet.
+/// Maximum number of other files of a process; the tracer may not have deleted a file that it replaced yet.
 const MOST: usize = 8;
 
-/// Reads the facts at the beginning of a file.
+/// Reads the facts at the start of a file.
 fn facts_of(bytes: &[u8]) -> Option<Facts> {
     // The first block is smaller than 64 KiB.
     let (found, _) = find_blocks(&bytes[..bytes.len().min(1 << 16)]);
@@ -20,7 +20,7 @@ fn facts_of(bytes: &[u8]) -> Option<Facts> {
     Some(Facts::join_all(&rows.facts))
 }
 
-/// Reads the other files of the process that wrote this file, from the same folder.
+/// Reads the other files of the process that wrote this file, from the same directory.
 pub fn read_siblings(path: &Path, bytes: &[u8]) -> Vec<Vec<u8>> {
     let siblings = || {
         let facts = facts_of(bytes)?;
@@ -34,7 +34,7 @@ pub fn read_siblings(path: &Path, bytes: &[u8]) -> Vec<Vec<u8>> {
         for entry in std::fs::read_dir(folder).ok()?.flatten() {
             let Ok(other) = entry.file_name().into_string() else { continue };
             let Some(between) = other.strip_prefix(common).and_then(|rest| rest.strip_suffix(SUFFIX)) else { continue };
-            // `.` or `.NUMBER.`
+            // Either `.` or `.NUMBER.`.
             let number = between.trim_matches('.');
             if path.file_name() == Some(&entry.file_name()) || !between.starts_with('.') || !number.bytes().all(|b| b.is_ascii_digit()) {
                 continue;

@@ -1,4 +1,4 @@
-//! Decoder for the rows of blocks. Rows keep the tracer's encoding: numbers for names and configurations, times since
+//! Decoder for the rows in blocks. Rows keep the tracer's encoding: ids for names and configurations, times since
 //! 1970, wrapping ids.
 
 use super::blocks::{Block, BlockKind};
@@ -12,13 +12,13 @@ use super::pc_sample_rows::{self, Stalls};
 use super::varint::Cursor;
 use crate::import::{Parts, Wants};
 
-/// A launch configuration with kernel name, device, context and stream.
+/// A launch configuration with the kernel's name, device, context and stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Config {
     pub name: u32,
     pub grid: [u32; 3],
     pub block: [u32; 3],
-    /// Blocks per cluster; 0 without clusters.
+    /// Blocks per cluster; 0 if there are no clusters.
     pub cluster: [u32; 3],
     pub static_shared: u32,
     pub dynamic_shared: u32,
@@ -30,17 +30,18 @@ pub struct Config {
     pub context: u32,
     pub stream: u32,
     pub graph: u32,
-    /// `CUpti_ActivityLaunchType`: 1 cooperative, 2 on several devices; 256 is added for launches from kernels.
+    /// `CUpti_ActivityLaunchType`: 1 is cooperative, 2 is cooperative on several devices; 256 is added for launches
+    /// from kernels.
     pub kind: u32,
 }
 
-/// Configuration number of kernels whose configuration is missing.
+/// Configuration id of kernels whose configuration is missing.
 pub const NO_CONFIG: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kernel {
     pub correlation: u32,
-    /// Configuration number; from [`INLINE`] on, an index into [`Rows::inline`].
+    /// Configuration id; values from [`INLINE`] upward are indices into [`Rows::inline`].
     pub config: u32,
     /// Start, ns since 1970; 0 if CUPTI did not report it.
     pub start: i64,
@@ -51,12 +52,12 @@ pub struct Kernel {
     pub thread: u32,
 }
 
-/// First number of the configurations that are stored inline in a kernel row.
+/// First id of the configurations that are stored inline in a kernel row.
 pub const INLINE: u32 = 1 << 24;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemOpKind {
-    /// CUPTI's numbers for the direction and the memory kind at both ends.
+    /// CUPTI's numbers for the direction, and for the memory kind at each end.
     Copy { kind: u32, from: u32, to: u32 },
     /// CUPTI's number for the memory kind.
     Set(u32),
@@ -82,7 +83,7 @@ pub struct Call {
     pub start: i64,
     pub duration: i64,
     pub thread: u32,
-    /// Return code of the call; 0 is success.
+    /// Return code of the call; 0 means success.
     pub returned: u32,
 }
 
@@ -99,7 +100,7 @@ pub struct Graph {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// `CUpti_ActivityMemoryOperationType`: 1 allocation, 2 release.
+    /// `CUpti_ActivityMemoryOperationType`: 1 is an allocation, 2 a free.
     pub operation: u32,
     pub kind: u32,
     pub time: i64,
@@ -116,17 +117,17 @@ pub struct Overhead {
     pub duration: i64,
 }
 
-/// Rows of some blocks, in file order.
+/// Rows from some blocks, in file order.
 #[derive(Debug, Default)]
 pub struct Rows {
     pub facts: Vec<Facts>,
     pub devices: Vec<Facts>,
-    /// Last state record and end record.
+    /// The last state record, and the end record.
     pub state: Option<Facts>,
     pub end: Option<Facts>,
-    /// OS error number if the recording stopped before the program ended.
+    /// OS error number, if the recording stopped before the program ended.
     pub stopped: Option<u32>,
-    /// Strings by number.
+    /// Strings and their ids.
     pub strings: Vec<(u32, Vec<u8>)>,
     pub configs: Vec<(u32, Config)>,
     pub inline: Vec<Config>,
@@ -138,11 +139,11 @@ pub struct Rows {
     pub memory: Vec<Memory>,
     pub overhead: Vec<Overhead>,
     pub threads: Vec<(u32, Vec<u8>)>,
-    /// Categories named by the program: domain, category, name; domain and name are string numbers.
+    /// Categories named by the program, as domain, category and name; domain and name are string ids.
     pub categories: Vec<(u32, u32, u32)>,
-    /// Threads named by the program, with the string number.
+    /// Threads named by the program, with the string id of the name.
     pub named_threads: Vec<(u32, u32)>,
-    /// Thread state changes: thread, ns since 1970, state number.
+    /// Changes of thread state, as thread, time in ns since 1970 and state number.
     pub states: Vec<(u32, i64, u8)>,
     pub functions: Vec<FunctionRow>,
     pub stacks: Vec<StackRow>,
@@ -165,7 +166,7 @@ struct Before {
 }
 
 impl Before {
-    /// Reads an id, which may wrap, as a difference.
+    /// Reads an id, encoded as a difference that may wrap.
     fn read_id(&mut self, c: &mut Cursor<'_>) -> Option<u32> {
         self.correlation = self.correlation.wrapping_add(c.read_signed()? as u32);
         Some(self.correlation)
@@ -207,7 +208,7 @@ fn checked_span(start: i64, duration: Option<u64>) -> Option<(i64, i64)> {
 }
 
 impl Rows {
-    /// Decodes the rows of a block, if requested, up to the first invalid one.
+    /// Decodes the rows of a block, if they are requested, up to the first invalid row.
     pub fn decode_block(&mut self, block: &Block<'_>, wants: Wants) {
         if block.kind == BlockKind::Code || !is_wanted(block.kind, wants) {
             return;
@@ -343,7 +344,7 @@ impl Rows {
                     self.stalls.push(pc_sample_rows::read_stalls(c)?);
                 }
             }
-            // `pc_sampling::find_modules` reads code on demand.
+            // Code is read on demand by `pc_sampling::find_modules`.
             BlockKind::Code | BlockKind::Unknown => {}
         }
         Some(())
@@ -402,7 +403,7 @@ impl Rows {
         Some(())
     }
 
-    /// Memory of the rows, bytes.
+    /// Memory used by the rows, bytes.
     pub fn memory_bytes(&self) -> u64 {
         fn rows_size<T>(rows: &[T]) -> usize {
             size_of_val(rows)
@@ -436,7 +437,7 @@ impl Rows {
         (texts + rows.iter().sum::<usize>()) as u64
     }
 
-    /// Appends the rows of later blocks.
+    /// Appends rows from later blocks.
     pub fn append(&mut self, mut later: Self) {
         let shift = u32::try_from(self.inline.len()).unwrap_or(0);
         if shift > 0 {
@@ -474,14 +475,14 @@ impl Rows {
     }
 }
 
-/// Returns true if a block's rows are requested.
+/// Returns true if the rows of a block are requested.
 fn is_wanted(kind: BlockKind, wants: Wants) -> bool {
     match kind {
         BlockKind::MemOps => wants.has_parts(Parts::MEMOPS),
         BlockKind::Calls => wants.has_parts(Parts::CALLS),
         BlockKind::Events => wants.has_parts(Parts::RANGES) || wants.has_parts(Parts::CALLS),
         BlockKind::Memory => wants.has_parts(Parts::MEMORY),
-        // Overhead includes the measurement windows, by which we recognise calls of the tracer.
+        // Overhead includes the measurement windows, by which calls made by the tracer are recognized.
         BlockKind::Overhead => wants.has_parts(Parts::OVERHEAD) || wants.has_parts(Parts::CALLS),
         BlockKind::Threads | BlockKind::States | BlockKind::Functions | BlockKind::Stacks | BlockKind::Samples => {
             wants.has_parts(Parts::THREADS)
@@ -502,7 +503,7 @@ fn read_memop(c: &mut Cursor<'_>, before: &mut Before) -> Option<MemOp> {
     let (start, duration) = (before.read_time(c)?, c.read_signed()?);
     let (device, context, stream) = (c.read_u32()?, c.read_u32()?, c.read_u32()?);
     if first >> 1 == 1 {
-        // Skip source and destination device: the model has only the device that copies.
+        // Skip the source and destination devices: the model only has the device that performs the copy.
         c.read_u32()?;
         c.read_u32()?;
     }

@@ -1,4 +1,4 @@
-//! Groups the blocks of one or several files by process, and decodes them in parallel.
+//! Groups the blocks of one or more files by process, and decodes them in parallel.
 
 use super::blocks::{self, Block};
 use super::build::Section;
@@ -10,21 +10,21 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Number of blocks that a thread claims at once.
+/// Number of blocks that a thread claims at a time.
 const TAKEN: usize = 64;
 
-/// Rows and block numbers of one file of a process.
+/// Rows and block numbers from one file of a process.
 struct Part {
     section: Section,
     numbers: Vec<u32>,
-    /// File number within the process, from 1; 0 for its first file.
+    /// Number of the file within the process, starting at 1; 0 for the first file.
     number: u64,
 }
 
-/// Reads the processes in the files; also returns the missing parts.
+/// Reads the processes in the files, and determines which parts are missing.
 pub fn read_sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result<(Vec<Section>, Missing), ImportError> {
     let (mut parts, mut missing): (Vec<Part>, _) = (Vec::new(), Missing::default());
-    // A followed trace has no stored file size.
+    // A trace that is being followed has no stored file size.
     let plain = files.iter().map(|bytes| bytes.len() as u64).sum();
     let budget =
         Budget::from_plain_size(&input.path, if input.stored_size() == 0 || files.len() > 1 { plain } else { input.stored_size() }, plain);
@@ -35,7 +35,7 @@ pub fn read_sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> R
         };
         missing.damage.passed += damage.passed;
         missing.damage.torn += damage.torn;
-        // Traces of several processes may be concatenated in one file.
+        // A file may be a concatenation of traces from several processes.
         for blocks in blocks.chunk_by(|_, next| !next.is_file_start()) {
             let rows = decode_blocks(blocks, input, &budget, job)?;
             let facts = Facts::join_all(&rows.facts);
@@ -43,7 +43,7 @@ pub fn read_sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> R
             parts.push(Part { section: Section { rows, facts }, numbers: blocks.iter().map(|b| b.sequence).collect(), number });
         }
     }
-    // The first file of a process contains its facts and names: sort it first.
+    // Sort the first file of a process first, because it contains the facts and names.
     parts.sort_by_key(|p| p.number);
     let mut whole: Vec<Part> = Vec::new();
     let mut first: FxHashMap<[Option<String>; 3], usize> = FxHashMap::default();
@@ -65,7 +65,7 @@ pub fn read_sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> R
     Ok((whole.into_iter().map(|p| p.section).collect(), missing))
 }
 
-/// Returns the number of missing sequence numbers before the last one.
+/// Returns how many sequence numbers are missing before the last one.
 fn count_missing(numbers: &[u32]) -> u64 {
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable();

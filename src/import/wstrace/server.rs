@@ -7,11 +7,11 @@ use crate::model::{CounterTrack, Histogram, Note, NoteKind, Profile, ServerSampl
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Adds the samples stored next to the trace's files, and a timeline track for each metric.
+/// Adds the samples stored next to the files of the trace, and a timeline track for each metric.
 pub fn add_metrics(profile: &mut Profile, input: &Input) {
     let files = std::iter::once(&input.path).chain(input.members.iter().map(|m| &m.path));
     let prefixes: BTreeSet<PathBuf> = files.map(|file| metrics_prefix(file)).collect();
-    // With several runs in one folder, we cannot determine the server of this report.
+    // If the directory contains several runs, it is unclear which server belongs to this report.
     let sampled: Vec<&PathBuf> = prefixes.iter().filter(|p| is_sampled(p)).take(2).collect();
     let [prefix] = sampled[..] else { return };
     let samples = read_samples(prefix);
@@ -23,7 +23,7 @@ pub fn add_metrics(profile: &mut Profile, input: &Input) {
     add_samples(profile, samples);
 }
 
-/// Returns the prefix of the metrics files next to a trace. A snapshot has no process id in its name.
+/// Returns the prefix of the metrics files next to a trace. The name of a snapshot contains no process id.
 pub fn metrics_prefix(file: &Path) -> PathBuf {
     let plain = match file.extension().and_then(|e| e.to_str()) {
         Some("zst" | "gz") => file.with_extension(""),
@@ -32,7 +32,7 @@ pub fn metrics_prefix(file: &Path) -> PathBuf {
     prefix_of_trace(&plain).unwrap_or_else(|| plain.with_extension(""))
 }
 
-/// Adds samples with times since 1970.
+/// Adds samples whose times are since 1970.
 pub fn add_samples(profile: &mut Profile, mut samples: Vec<ServerSample>) {
     let Some(zero) = profile.clock.epoch_ns.filter(|_| !samples.is_empty()) else { return };
     for sample in &mut samples {

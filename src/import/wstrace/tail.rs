@@ -1,19 +1,20 @@
-//! Read position of a followed trace file, and earlier positions for reading the last rows again.
+//! Read position in a trace file that is being followed, and earlier positions from which recent rows can be read
+//! again.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::File;
 
-/// Age up to which rows can be read again, ns.
+/// Maximum age of rows that can be read again, ns.
 const BACK: i64 = 120_000_000_000;
-/// Approximate number of kernels between two seek points; a busy program launches several
-/// hundred thousand kernels per second.
+/// Approximate number of kernels between two seek points; a busy program launches several hundred thousand kernels
+/// per second.
 const FINE: u64 = 16_384;
 
 /// A seek point in a file.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
-    /// Rows after this point were written after this time, ns since 1970.
+    /// All rows after this point were written after this time, ns since 1970.
     time: i64,
     at: u64,
     /// Number of kernels before this point.
@@ -25,9 +26,9 @@ pub struct Tail {
     pub file: File,
     /// True for the first file of its process.
     pub first: bool,
-    /// Index of its process.
+    /// Index of the process that the file belongs to.
     pub process: usize,
-    /// Bytes read so far; `there` is the file size at the start of the current poll.
+    /// Number of bytes read so far; `there` is the size of the file at the start of the current poll.
     pub at: u64,
     pub there: u64,
     pub kernels: u64,
@@ -35,7 +36,7 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// `began` is the start time of a file that continues another one, ns since 1970; `None` for a first file.
+    /// `began` is the start time of a file that continues another file, ns since 1970; `None` for a first file.
     pub fn new(name: OsString, file: File, process: usize, began: Option<i64>) -> Self {
         let mut out = Self { name, file, first: began.is_none(), process, at: 0, there: 0, kernels: 0, marks: VecDeque::new() };
         if let Some(time) = began {
@@ -48,7 +49,7 @@ impl Tail {
         self.there = self.file.metadata().map_or(self.at, |m| m.len());
     }
 
-    /// Adds a seek point, unless the last one is close enough, and drops old ones. All rows after `at` must have been
+    /// Adds a seek point unless the last one is close enough, and drops old ones. All rows after `at` must have been
     /// written after `time`.
     pub fn add_mark(&mut self, time: i64, at: u64) {
         if self.marks.back().is_some_and(|m| m.time >= time && self.kernels - m.kernels < FINE) {
@@ -61,11 +62,11 @@ impl Tail {
         }
     }
 
-    /// Returns the offset of the last seek point before `time`, or of a later one, so that at most `most` kernels
+    /// Returns the offset of the last seek point before `time`, or of a later one if more than `most` kernels would
     /// follow.
     pub fn seek_offset(&self, time: i64, most: u64) -> u64 {
         let later = self.marks.partition_point(|m| m.time <= time).saturating_sub(1);
-        // Without a suitable seek point, nothing is read again.
+        // If there is no suitable seek point, nothing is read again.
         self.marks.iter().skip(later).find(|m| self.kernels - m.kernels <= most).map_or(self.at, |m| m.at)
     }
 }
@@ -78,7 +79,7 @@ mod tests {
     fn places_are_as_close_as_what_is_asked_for_needs() {
         let file = File::open("/dev/null").unwrap();
         let mut tail = Tail::new("trace.1.2.wstrace".into(), file, 0, Some(100));
-        // 100,000 kernels a second, in blocks of 1,000; a state report every second.
+        // 100,000 kernels per second in blocks of 1,000, and one state report per second.
         for block in 0..1_000_u64 {
             tail.kernels = block * 1_000;
             tail.at = block * 40_000;

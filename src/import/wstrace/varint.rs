@@ -1,7 +1,7 @@
 //! Variable-length integers as in LEB128 and Protocol Buffers: seven bits per byte, little-endian. Signed integers are
 //! zigzag-encoded.
 
-/// Reads a block's bytes from front to back. Every method returns `None` at the end or for invalid bytes.
+/// Reads the bytes of a block from front to back. Every method returns `None` at the end or if the bytes are invalid.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],
@@ -49,7 +49,7 @@ impl<'a> Cursor<'a> {
         Some(taken)
     }
 
-    /// Reads a text with a length prefix.
+    /// Reads a string with a length prefix.
     pub fn read_text(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.read_varint()?).ok()?;
         self.read_bytes(length)
