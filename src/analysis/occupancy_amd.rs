@@ -48,7 +48,7 @@ fn find_chip(arch: &str) -> Option<Chip> {
         "gfx1010" | "gfx1011" | "gfx1012" | "gfx1013" => rdna(20, 1024, 8, 512),
         "gfx1030" | "gfx1031" | "gfx1032" | "gfx1033" | "gfx1034" | "gfx1035" | "gfx1036" | "gfx1102" | "gfx1103" | "gfx1150"
         | "gfx1152" | "gfx1153" => rdna(16, 1024, 16, 1024),
-        // These have half as many registers again.
+        // These have 1.5 times as many registers.
         "gfx1100" | "gfx1101" | "gfx1151" | "gfx1200" | "gfx1201" => rdna(16, 1536, 24, 1024),
         _ => return None,
     })

@@ -59,7 +59,7 @@ fn columns() -> Vec<Column<Check>> {
 /// Prints obstacles to profiling on this machine. Changes nothing.
 pub fn print_checks(args: &DoctorArgs, nsys: Option<&Path>, color: Option<ColorMode>, config: &Config) -> Result<(), Failure> {
     let machine = interrupt::read_cancellable(Path::new("doctor"), |cancel| {
-        // Without the object, what the driver says stays unknown.
+        // If the object cannot be written, the driver is not queried, and its state stays unknown.
         let object = crate::launch::tracer::write_object(&crate::import::cache::default_folder()).ok();
         Ok(collect_facts(&Places { object, ..Places::from_environment() }, nsys, &|| cancel.is_cancelled()))
     })?;

@@ -111,7 +111,7 @@ pub fn print_triage(args: &TriageArgs, nsys: Option<&Path>) -> Result<(), Failur
         let windows = scope_windows(&profile, &shown.to_string(), range, phase, &args.between, args.device)?;
         let scope = Scope { windows, device: args.device, flops: args.flops };
         let found = triage::triage_profile(&profile, &scope, &Cancel::default());
-        // The reason for an empty report is the whole answer.
+        // For an empty report, print only why it is empty.
         let reason = profile.notes.iter().find(|n| n.kind == NoteKind::Empty).filter(|_| profile.launches.is_empty());
         if found.is_none()
             && let Some(reason) = reason

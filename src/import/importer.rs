@@ -81,7 +81,7 @@ pub trait Importer: Sync {
         Ok(Code::default())
     }
 
-    /// Reads facts about the session. These are private.
+    /// Reads facts about the profiling session, which may contain private data.
     fn read_session(&self, input: &Input) -> Result<Vec<Fact>, ImportError> {
         Err(ImportError::refused(&input.path, "it has no session information", "name a .ncu-rep"))
     }

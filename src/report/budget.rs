@@ -39,7 +39,7 @@ impl LeftOutJson {
     }
 }
 
-/// Outcome of applying a budget to the rows of a table, of which the heaviest were kept.
+/// Result of applying a budget to a table, which keeps the rows with the highest weight.
 #[derive(Clone, Copy, Debug, Default)]
 struct Kept {
     left_out: usize,

@@ -252,7 +252,7 @@ impl HintRow {
 
 type HintColumn = Column<HintRow>;
 
-/// The columns, in order.
+/// Columns of the hints table, in output order.
 pub fn columns() -> Vec<HintColumn> {
     fn of(r: &HintRow, value: fn(&Hint) -> Value<'_>) -> Value<'_> {
         r.hint().map_or(Value::Absent, value)

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Functions of a run, or a tree of calls, by idle time of the devices.
+/// Functions of a run, or its call tree, with the device idle time attributed to each.
 pub struct HostLines {
     /// Each row with its level in the tree and the thread that held the interpreter lock.
     rows: Vec<(LineTime, u32, Option<String>)>,

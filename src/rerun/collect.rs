@@ -58,7 +58,7 @@ const fn section(id: &'static str, figure: Figure, about: &'static str) -> Secti
     Section { id, about, figure }
 }
 
-/// All sets except `source`, which is a [`Question`].
+/// All sets except `source`, which is a [`SectionList`].
 pub static SETS: &[Set] = &[
     set("basic", figure(10, 0.31, 53_000), "speed of light, launch, occupancy"),
     set("detailed", figure(20, 0.63, 110_000), "basic, memory, compute, source"),

@@ -6,7 +6,7 @@ use super::warning::Warning;
 use super::{program, shell};
 use crate::model::{LaunchId, NameForm, Nanos};
 
-/// Purpose of a part of the command, which determines the option that it comes from.
+/// Role of a part of the command, used to find the option that produced it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PartId {
     /// The profiler, and options that only make the command self-contained.
@@ -100,7 +100,7 @@ pub struct Rerun {
 }
 
 impl Rerun {
-    /// Returns the path of the report.
+    /// Returns the output path with the suffix that the tool appends.
     pub fn report_path(&self) -> String {
         let end = match self.tool {
             "rocprofv3" => "_counter_collection.csv",

@@ -256,7 +256,7 @@ fn command_lines(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Lin
         let ends = pieces.len().saturating_sub(1);
         for (i, (text, whole)) in pieces.into_iter().enumerate() {
             let mut spans = vec![Span::raw(" ".repeat(indent)), Span::styled(text, theme.style(role))];
-            // Lines copied from the screen form one command; a word broken only to fit the screen cannot be continued.
+            // Join copied lines into one command with `\`; a word split only to fit the width cannot be joined.
             if whole && (i != ends || n != last) {
                 spans.push(Span::styled(" \\", theme.style(Role::Faint)));
             }

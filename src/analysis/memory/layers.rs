@@ -7,7 +7,7 @@ use crate::model::api_call::NONE;
 use crate::model::{Frame, Profile};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Maximum share of the repetitions for code to count as run by few of them.
+/// Share of the repetitions below which code counts as run by only a few.
 const FEW: f64 = 1.0 / 3.0;
 
 /// Returns true if a function is the body of a module, by its name in `PyTorch`.

@@ -97,7 +97,7 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
     for mut list in by_wait {
         list.sort_unstable_by_key(|w| std::cmp::Reverse(w.0));
         let longest = ((list.len() as f64 * LONGEST).ceil() as usize).max(1);
-        // With only one or two waits, accidents cannot be detected.
+        // One or two waits are too few to identify outliers.
         accidents.extend(list.iter().take(if list.len() > 2 { longest } else { 0 }).map(|w| w.1));
     }
     let counted: Vec<(i64, usize)> = order.iter().copied().filter(|o| !nccl::point_to_point(matches.list[o.1].kind)).collect();

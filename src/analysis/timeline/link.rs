@@ -115,7 +115,7 @@ pub fn first_launch(timeline: &Timeline, of: &Events<'_>, range: Event) -> Optio
     api.lanes().iter().filter_map(first).min_by_key(|e| of.span(*e).0)
 }
 
-/// Maximum number of copies and memsets before a kernel, per stream.
+/// Maximum number of events to search for the next kernel, per lane.
 const BEFORE_KERNEL: usize = 1_024;
 
 /// Returns the first kernel that starts on a device at or after a time; `None` if a graph without recorded kernels

@@ -18,7 +18,7 @@ const NEARLY_ALL: f64 = 0.85;
 const ONE_STEP: f64 = 0.5;
 /// Minimum fraction of the mean idle time per step for a step to count as affected.
 const SOME: f64 = 0.1;
-/// Share of the total kernel time at which the start of a run is over.
+/// Fraction of the total kernel time after which the start-up phase counts as over.
 const BEGUN: f64 = 0.1;
 /// Minimum share of a cost that must precede the end of the start for it to be a start-up cost.
 const NEARLY: f64 = 0.9;

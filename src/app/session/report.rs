@@ -92,7 +92,7 @@ pub struct Report {
     pub ncu_durations: HashMap<(usize, usize), Nanos>,
     /// First hints by result, in this report (`None`) or another one.
     pub verdicts: HashMap<(Option<usize>, usize), FirstHint>,
-    /// First hint on the longest result, by row of the kernel table; results in the window precede all others.
+    /// First hint for each kernel-table row, taken from its longest result; results in the window take precedence.
     pub diagnosed: HashMap<usize, FirstHint>,
     /// First hint on the longest result, by kernel.
     pub hinted: HashMap<u32, FirstHint>,

@@ -28,7 +28,7 @@ pub enum Incoming {
         method: String,
         params: Value,
     },
-    /// Not a valid message of the protocol, with the answer to it.
+    /// Not a valid protocol message; holds the error response to send.
     Wrong(Value),
 }
 

@@ -15,7 +15,7 @@ pub struct Absence {
     pub rank: u8,
     /// The reason, as a clause.
     pub why: String,
-    /// A command or action that mends it.
+    /// Command or action that fixes the problem.
     pub fix: String,
 }
 

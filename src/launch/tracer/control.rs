@@ -146,7 +146,7 @@ fn silence_reason(pid: u32) -> Option<Silent> {
     }
 }
 
-/// This user's sockets next to the traces with that path prefix.
+/// Finds the control sockets of traces with the path prefix `output`: those of this user or, for root, of all.
 fn find_sockets(output: &Path, folder: &Path) -> io::Result<Vec<Talk>> {
     let stem = output.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let user = nix::unistd::geteuid();

@@ -7,7 +7,7 @@ pub struct Refusal {
     pub name: &'static str,
     /// The cause, as a clause.
     pub why: &'static str,
-    /// A command or action that mends it.
+    /// Command or action that fixes it.
     pub fix: &'static str,
 }
 

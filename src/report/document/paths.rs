@@ -9,7 +9,7 @@ const NAMES: [&str; 5] = ["--kernel-name", "--nvtx-include", "--nvtx-exclude", "
 /// Words in option names that indicate a secret value.
 const SECRETS: [&str; 5] = ["token", "secret", "password", "passwd", "api-key"];
 
-/// The last part of a path.
+/// Returns the file name of a Unix or Windows path, ignoring trailing separators.
 fn last_part(path: &str) -> &str {
     path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or_default()
 }

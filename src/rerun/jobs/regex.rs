@@ -369,7 +369,7 @@ impl Choice {
         self.last = ways;
     }
 
-    /// Returns the number of paths through all alternatives so far: `n` characters are distributed among the loops.
+    /// Returns the number of paths through all alternatives so far, with `n` characters distributed among the loops.
     fn count_paths(&self, n: f64) -> f64 {
         self.before + (1..=self.loops).map(f64::from).fold(self.pieces * self.last, |w, i| w * (n + i) / i)
     }

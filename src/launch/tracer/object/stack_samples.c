@@ -191,7 +191,7 @@ static u32 wait_of(u32 i, u32 thread, const u8* gil) {
     first = first << 4 | (u64)(*p <= '9' ? *p - '0' : *p - 'a' + 10);
   for (u32 k = 0; k < COUNT(WAITS); k++) {
     if (WAITS[k].number != number) continue;
-    // The condition variable on which threads wait for the GIL is part of it.
+    // Threads that wait for the GIL block on a condition variable inside the GIL structure.
     if (WAITS[k].wait == WAITS_LOCK && gil && first >= (u64)gil && first < (u64)gil + GIL_BYTES) return WAITS_GIL;
     return WAITS[k].wait;
   }

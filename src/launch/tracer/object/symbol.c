@@ -18,8 +18,8 @@ static const char* after(const char* p, char c) {
   return *p ? p + 1 : NULL;
 }
 
-// Skips a substitution, a template parameter or an array's length, up to its underscore, and the abbreviations of the
-// standard library.
+// Skips a substitution, template parameter or array length including its underscore, or a standard-library
+// abbreviation such as `St`.
 static const char* reference(const char* p) {
   return *p == 'S' && p[1] >= 'a' && p[1] <= 'z' ? p + 2 : after(p, '_');
 }
