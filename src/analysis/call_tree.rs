@@ -1,6 +1,6 @@
 //! Call tree of the host's code, with the devices' idle time under each call.
 
-use super::triage::{Cause, FunctionKey, HostTime, LaunchSum, LineTime, TimeCategory, frame_label};
+use super::triage::{Cause, FunctionKey, HostTime, LaunchSum, LineTime, NO_CODE, TimeCategory, frame_label};
 use crate::model::{Activity, StackFrame};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -122,7 +122,7 @@ impl Sums {
             }
         }
         if path.is_empty() {
-            path.push(((Arc::from("(no Python code)"), None, None), None));
+            path.push(((Arc::from(NO_CODE), None, None), None));
         }
         let mut parent = None;
         let last = path.len() - 1;

@@ -11,8 +11,8 @@ use super::values::parse_seconds;
 use super::which_args::Which;
 use crate::import::cache;
 use crate::launch::tracer::{
-    Chosen, Gate, Measure, Record, explain_failed_start, find_hidden_gpu, find_libraries, find_obstacle, is_there, loads_address_sanitizer,
-    traced_command, try_to_write, write_object,
+    Chosen, Gate, Measure, Obstacle, Record, explain_failed_start, find_hidden_gpu, find_libraries, find_obstacle, is_there,
+    loads_address_sanitizer, traced_command, try_to_write, write_object,
 };
 use crate::model::Bytes;
 use clap::builder::NonEmptyStringValueParser;
@@ -153,6 +153,10 @@ fn start_tracer(args: &TraceArgs) -> Result<std::convert::Infallible, Failure> {
     // The traced program may still be unable to write there, but that cannot be reported in advance.
     check_writable(folder)?;
     let obstacle = find_obstacle(&words);
+    // Both would fail.
+    if let Some(obstacle @ Obstacle::Profiler(_)) = &obstacle {
+        return Err(Failure::wrong(obstacle.to_string()));
+    }
     if let Some(obstacle) = &obstacle {
         print::note(&format!("warning: {obstacle}"));
     }

@@ -81,7 +81,7 @@ impl HostLines {
     /// The functions to which the idle time is attributed.
     pub fn of_functions(profile: &Profile, triage: &Triage) -> Self {
         let time = &triage.host_time;
-        let rows = time.lines(&[]).into_iter().map(|line| {
+        let rows = time.list_lines().into_iter().map(|line| {
             let holder = line.held_by.map(|thread| thread_label(profile, thread));
             (line, 0, holder)
         });

@@ -281,7 +281,7 @@ fn draw_functions(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let Some(triage) = app.report().and_then(available_triage) else { return };
     let all = triage.host_time.known().max(1) as f64;
     let columns = usize::from(inner.width);
-    let rows = triage.host_time.lines(&[]);
+    let rows = triage.host_time.list_lines();
     let lines = rows.iter().take(inner.height.into()).map(|l| {
         let inside = l.inside.as_ref().map_or_else(String::new, |f| format!("  inside {}", frame_label(f)));
         Line::from(vec![

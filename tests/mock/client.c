@@ -16,6 +16,24 @@ int cuptiEnableDomain(uint32_t, void*, uint32_t), cuptiEnableCallback(uint32_t, 
 int cuptiActivityRegisterCallbacks(void (*)(uint8_t**, size_t*, size_t*), void (*)(void*, uint32_t, uint8_t*, size_t, size_t));
 int cuptiActivityEnable(uint32_t), cuptiActivityDisable(uint32_t), cuptiActivityFlushAll(uint32_t), cuptiActivityGetNextRecord(uint8_t*, size_t, uint8_t**);
 int cuptiActivityRegisterTimestampCallback(uint64_t (*)(void)), cuptiActivitySetAttribute(uint32_t, size_t*, void*);
+// Called by name, or as found in a library.
+#define FUNCTIONS X(cuptiSubscribe) X(cuptiUnsubscribe) X(cuptiFinalize) X(cuptiEnableDomain) X(cuptiEnableCallback) X(cuptiActivityRegisterCallbacks) X(cuptiActivityEnable) \
+  X(cuptiActivityDisable) X(cuptiActivityFlushAll) X(cuptiActivityGetNextRecord) X(cuptiActivityRegisterTimestampCallback) X(cuptiActivitySetAttribute)
+#define X(name) static __typeof__(name)* call_##name = name;
+FUNCTIONS
+#undef X
+static void look_up(const char* file) {
+  void* library = dlopen(file, RTLD_NOW);
+#define X(name) *(void**)&call_##name = dlsym(library, #name);
+  FUNCTIONS
+#undef X
+  // Other lookups see their caller, after which the object comes, and fail as before.
+  Dl_info next;
+  if (dladdr(dlsym(RTLD_NEXT, "_exit"), &next)) printf("lookup next %s\n", strrchr(next.dli_fname, '/') + 1);
+  dlerror();
+  int found = dlsym(library, "cuptiNothing") != NULL;
+  printf("lookup of nothing %d %d\n", found, dlerror() != NULL);
+}
 void cuLaunch(uint32_t ordinal, uint32_t stream), cuCall(uint32_t function, int returned), mock_say_all(void);
 
 static void* subscriber;
@@ -46,8 +64,8 @@ static void on_call(void* user, uint32_t domain, uint32_t id, const Call* call) 
   if (finalizing) {
     if (domain != 1 || !call->leaving) return;
     finalizing = 0;
-    printf("unsubscribe %d\n", cuptiUnsubscribe(subscriber));
-    printf("finalize %d\n", cuptiFinalize());
+    printf("unsubscribe %d\n", call_cuptiUnsubscribe(subscriber));
+    printf("finalize %d\n", call_cuptiFinalize());
     return;
   }
   if (domain != 1 || id != 17) wrong++;
@@ -69,26 +87,30 @@ static void done(void* context, uint32_t stream, uint8_t* bytes, size_t size, si
   pthread_mutex_unlock(&lock);
 }
 static const uint32_t KINDS[] = { 1, 2, 10, 4, 5, 17 };
+// Kinds are enabled before the buffers are registered; kernels one after the other.
+static int early, serial;
+static uint32_t kinds(int i) { return serial && KINDS[i] == 10 ? 3 : KINDS[i]; }
 static void profile_begin(void) {
   uint8_t zero = 0;
   size_t one = 1;
   if (!subscriber) {
-    cuptiActivityRegisterTimestampCallback(ticks);
-    printf("subscribe %d\n", cuptiSubscribe(&subscriber, on_call, &subscriber));
+    call_cuptiActivityRegisterTimestampCallback(ticks);
+    printf("subscribe %d\n", call_cuptiSubscribe(&subscriber, on_call, &subscriber));
   }
-  cuptiEnableCallback(1, subscriber, 1, 17);
-  cuptiActivitySetAttribute(9, &one, &zero);
-  cuptiActivityRegisterCallbacks(ask, done);
-  for (int i = 0; i < 6; i++) cuptiActivityEnable(KINDS[i]);
+  call_cuptiEnableCallback(1, subscriber, 1, 17);
+  call_cuptiActivitySetAttribute(9, &one, &zero);
+  for (int i = 0; early && i < 6; i++) call_cuptiActivityEnable(kinds(i));
+  call_cuptiActivityRegisterCallbacks(ask, done);
+  for (int i = 0; !early && i < 6; i++) call_cuptiActivityEnable(kinds(i));
 }
 static void profile_end(int number) {
-  for (int i = 0; i < 6; i++) cuptiActivityDisable(KINDS[i]);
-  cuptiEnableCallback(0, subscriber, 1, 17);
-  if (held) cuptiActivityFlushAll(1);
+  for (int i = 0; i < 6; i++) call_cuptiActivityDisable(kinds(i));
+  call_cuptiEnableCallback(0, subscriber, 1, 17);
+  if (held) call_cuptiActivityFlushAll(1);
   if (held) wrong++;
   for (int i = 0; i < ready_count; i++) {
     uint8_t* r = NULL;
-    while (!cuptiActivityGetNextRecord(ready[i].bytes, ready[i].valid, &r)) {
+    while (!call_cuptiActivityGetNextRecord(ready[i].bytes, ready[i].valid, &r)) {
       uint32_t kind = *(uint32_t*)r, kernel = kind == 10;
       uint64_t start = wall(*(uint64_t*)(r + (kernel ? 16 : 8))), end = wall(*(uint64_t*)(r + (kernel ? 24 : 16)));
       if (kernel || kind == 4 || kind == 5) printf("record %d %u %u %llu %llu\n", number, kind, *(uint32_t*)(r + (kernel ? 92 : 32)), (unsigned long long)start, (unsigned long long)end);
@@ -97,25 +119,37 @@ static void profile_end(int number) {
   }
   ready_count = 0;
 }
-static int word(int c, char** v, const char* key, int otherwise) {
+static const char* text(int c, char** v, const char* key) {
   for (int i = 1; i < c; i++)
-    if (!strncmp(v[i], key, strlen(key)) && v[i][strlen(key)] == '=') return atoi(v[i] + strlen(key) + 1);
-  return otherwise;
+    if (!strncmp(v[i], key, strlen(key)) && v[i][strlen(key)] == '=') return v[i] + strlen(key) + 1;
+  return NULL;
+}
+static int word(int c, char** v, const char* key, int otherwise) {
+  const char* value = text(c, v, key);
+  return value ? atoi(value) : otherwise;
 }
 // first=1: the profiler is used before CUDA. profiles=N: so often. wait=1: a byte on standard input ends each pause.
+// looked=FILE: its functions are those of this library; early=1: looked up before CUDA is used.
+// order=1: it enables kinds before it registers buffers. serial=1: it asks for the serial kind of kernel records.
 // finalize=1: it leaves CUPTI at the end of a call, and profiles once more.
 int main(int c, char** v) {
   int profiles = word(c, v, "profiles", 1), ordinal = 0, pauses = word(c, v, "wait", 0);
   setvbuf(stdout, NULL, _IOLBF, 0);
+  const char* library = text(c, v, "looked");
+  early = word(c, v, "order", 0), serial = word(c, v, "serial", 0);
+  if (library && word(c, v, "early", 0)) look_up(library);
   if (word(c, v, "first", 0)) profile_begin();
   void* tool = dlopen(getenv("CUDA_INJECTION64_PATH"), RTLD_NOW);
   int (*begin)(void) = NULL;
   if (tool) *(void**)&begin = dlsym(tool, "InitializeInjection");
   if (begin) begin();
+  if (library && !word(c, v, "early", 0)) look_up(library);
   char byte;
   for (int p = 0; p < profiles; p++) {
     if (pauses) puts("pause"), byte = (char)getchar();
     for (int i = 0; i < 30; i++) cuLaunch((uint32_t)ordinal++, 7);
+    // Kernels that were launched before have begun when the profile does.
+    usleep(2000);
     if (p || !word(c, v, "first", 0)) profile_begin();
     printf("from %d\n", p);
     for (int i = 0; i < 100; i++) cuLaunch((uint32_t)ordinal++, 7), cuCall(17, 0);
@@ -123,7 +157,7 @@ int main(int c, char** v) {
     profile_end(p);
     for (int i = 0; i < 30; i++) cuLaunch((uint32_t)ordinal++, 7);
     if (word(c, v, "finalize", 0) && p + 1 < profiles) {
-      cuptiEnableDomain(1, subscriber, 1);
+      call_cuptiEnableDomain(1, subscriber, 1);
       finalizing = 1;
       cuCall(17, 0);
       subscriber = NULL;

@@ -32,3 +32,6 @@ int cuDeviceGetAttribute(int* value, uint32_t attribute, int device) {
 }
 int cuCtxSynchronize(void) { return 0; }
 int cuStreamIsCapturing(void* stream, int* status) { (void)stream; *status = 0; return 0; }
+// Not reported to CUPTI, unlike the driver's.
+int cuProfilerStart(void) { return 0; }
+int cuProfilerStop(void) { return 0; }

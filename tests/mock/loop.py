@@ -75,7 +75,31 @@ def hog():
         sorted(range(2000), key=lambda i: -i)
 
 
+todo, done = queue.Queue(), queue.Queue()
+
+
+def launch_for_others():
+    """Launches on another thread, as the threads of autograd do."""
+    while True:
+        first = todo.get()
+        for k in range(4):
+            cuda.cuLaunch(first + k, 7)
+        done.put(1)
+
+
+def prepare(end):
+    while time.monotonic() < end:
+        sum(i * i for i in range(50))
+
+
+def hand_over(end):
+    prepare(end)
+    todo.put(1000000)
+    done.get()
+
+
 KINDS = {
+    "relay": hand_over,
     "compute": collate,
     "parse": parse,
     "deep": Tokens().detokenize,
@@ -119,6 +143,8 @@ def step(i, work):
 def main(kind, seconds):
     if kind == "lock":
         threading.Thread(target=hog, daemon=True).start()
+    if kind == "relay":
+        threading.Thread(target=launch_for_others, daemon=True).start()
     if kind == "graph":
         capture()
     work, end, i = KINDS[kind], until(seconds), 0

@@ -76,6 +76,12 @@ static void spin(long ns) {
   while ((t.tv_sec - begun.tv_sec) * 1000000000 + t.tv_nsec - begun.tv_nsec < ns);
 }
 
+static void call_found(const char* symbol) {
+  int (*f)(void) = NULL;
+  *(void**)&f = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), symbol);
+  if (!f || f()) exit(8);
+}
+
 int main(int c, char** v) {
   launches = (uint32_t)word(c, v, "launches", 0), threads = (uint32_t)word(c, v, "threads", 1);
   // Emulates setproctitle.
@@ -116,12 +122,16 @@ int main(int c, char** v) {
   // The capture range is closed for twice `open` ms, then stays open for `open` ms.
   long open_ms = word(c, v, "open", 0);
   if (open_ms) cuLaunch(99, 7), usleep((useconds_t)(2000 * open_ms));
-  if (word(c, v, "gate", 0)) cuLaunch(100, 7), cuCall(308, 0);
+  // gate=2: called as found in the library.
+  int looked = word(c, v, "gate", 0) == 2;
+  if (looked) cuLaunch(100, 7), call_found("cuProfilerStart");
+  else if (word(c, v, "gate", 0)) cuLaunch(100, 7), cuCall(308, 0);
   pthread_t all[16];
   for (uintptr_t t = 0; t < threads; t++) pthread_create(&all[t], NULL, body, (void*)t);
   for (uintptr_t t = 0; t < threads; t++) pthread_join(all[t], NULL);
   if (open_ms) cuLaunch(98, 7), usleep((useconds_t)(1000 * open_ms));
-  if (word(c, v, "gate", 0)) cuCall(309, 0), cuLaunch(200, 7);
+  if (looked) call_found("cuProfilerStop"), cuLaunch(200, 7);
+  else if (word(c, v, "gate", 0)) cuCall(309, 0), cuLaunch(200, 7);
   for (int i = word(c, v, "graphs", 0); i > 0; i--) cuGraph(20);
   // windows=N times: a graph of 20 nodes, launched twice while the capture range
   // is open and once after CUPTI has stopped.

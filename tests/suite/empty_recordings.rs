@@ -191,6 +191,12 @@ const STARTED: &[Started] = &[
         "leave it out",
     ),
     (
+        &["--", "nsys", "profile", "DIR/program", "launches=10"],
+        &[("PATH", "DIR:/usr/bin:/bin")],
+        "`nsys` loads a tool of its own into the program, and only one of the two can",
+        "open its report with `warpscope REPORT`",
+    ),
+    (
         &["--", "env", "-u", "CUDA_INJECTION64_PATH", "DIR/program", "launches=10"],
         &[],
         "this program loaded the CUDA driver, but cuInit was not called, failed, or did not load the tracer",

@@ -29,7 +29,7 @@ fn the_verdict_names_the_line_of_real_runs() {
         let first = found.verdict().unwrap();
         assert_eq!(first.id, verdict, "{name}");
         assert!(first.headline.contains(&format!("in {function} (hardware/lines.py:{line})")), "{}", first.headline);
-        let lines = found.host_time.lines(&[]);
+        let lines = found.host_time.list_lines();
         assert_eq!((lines[0].frame.line, lines[0].activity), (Some(line), activity), "{name}");
         // The samples say which line it is: there is nothing more to record.
         assert!(first.confirm.is_none(), "{name}");
@@ -139,7 +139,7 @@ fn cpu_samples_of_nsys_are_lines_too() {
     let profile = read(&path).unwrap();
     assert!(profile.samples.samples.len() > 20);
     let found = triage(&profile);
-    let lines = found.host_time.lines(&[]);
+    let lines = found.host_time.list_lines();
     assert_eq!(lines[0].label(), "prepare_batch (loader.so)");
     let tree = CallTree::from_time(&found.host_time, |_| String::new());
     let labels: Vec<_> =
@@ -269,7 +269,7 @@ fn python_stacks_of_nsys_are_lines() {
     let profile = read(&target).unwrap();
     assert!(profile.samples.samples.len() > 20, "{}", profile.samples.samples.len());
     let found = triage(&profile);
-    let lines = found.host_time.lines(&[]);
+    let lines = found.host_time.list_lines();
     let labels: Vec<String> = lines.iter().map(|l| l.label()).collect();
     assert!(labels.contains(&"parse_rows (user/pyloop.py:5)".to_owned()), "{labels:?}");
     assert!(labels.contains(&"wait_for_input (user/pyloop.py:8)".to_owned()), "{labels:?}");

@@ -77,8 +77,10 @@ impl Traced {
 
 #[test]
 fn a_profiler_in_the_program_and_the_tracer_both_record() {
-    for (profiles, options) in [(1, ""), (3, ""), (1, "lean"), (1, "api=all"), (2, "memory")] {
-        let run = traced(&[&format!("profiles={profiles}")], &[("WARPSCOPE_TRACE_OPTIONS", options)]);
+    for (profiles, order, options) in
+        [(1, "", ""), (3, "", ""), (1, "", "lean"), (1, "", "api=all"), (2, "", "memory"), (2, "order=1", ""), (2, "serial=1", "")]
+    {
+        let run = traced(&[&format!("profiles={profiles}"), order], &[("WARPSCOPE_TRACE_OPTIONS", options)]);
         assert_client_saw(&run.printed, &run.truth, &vec![DURING; profiles]);
         let profile = read(&run.file());
         assert_eq!(profile.launches.len(), (2 * BEFORE + DURING) * profiles, "{options}");
@@ -98,9 +100,11 @@ fn a_profiler_that_was_there_first_keeps_its_records() {
     assert_client_saw(&run.printed, &run.truth, &[BEFORE + DURING, DURING]);
     assert_eq!(read(&run.file()).launches.len(), 2 * (2 * BEFORE + DURING));
     // A recording that is never opened leaves everything to it.
-    let run = traced(&["profiles=2"], &[CLOSED]);
-    assert_client_saw(&run.printed, &run.truth, &[DURING; 2]);
-    assert_eq!(read(&run.file()).launches.len(), 0);
+    for order in ["", "order=1"] {
+        let run = traced(&["profiles=2", order], &[CLOSED]);
+        assert_client_saw(&run.printed, &run.truth, &[DURING; 2]);
+        assert_eq!(read(&run.file()).launches.len(), 0);
+    }
 }
 
 #[test]
@@ -155,4 +159,50 @@ fn a_profiler_that_leaves_cupti_does_not_end_the_recording() {
     let run = traced(&["profiles=2", "finalize=1"], &[CLOSED]);
     assert_client_saw(&run.printed, &run.truth, &[DURING; 2]);
     assert_eq!(run.truth.lines().filter(|l| *l == "left").count(), 1);
+}
+
+/// A copy of the mock of CUPTI, as Triton brings one; `newer`: of a version that the tracer's is not.
+fn copied_library(folder: &Path, newer: bool) -> String {
+    let copy = folder.join("libcupti-copy.so");
+    if newer {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mock/cupti.c");
+        let done = Command::new("cc").args(["-fPIC", "-shared", "-DNEWER", "-lpthread", "-o"]).args([&copy, &source]).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    } else {
+        std::fs::copy(built().join("libcupti.so.13"), &copy).unwrap();
+    }
+    format!("looked={}", copy.display())
+}
+
+#[test]
+fn a_profiler_that_looks_up_cupti_shares_it() {
+    // As JAX and Triton do.
+    let library = format!("looked={}", built().join("libcupti.so.13").display());
+    for words in [&["profiles=2"][..], &["profiles=2", "early=1"], &["profiles=2", "first=1", "early=1"], &["profiles=2", "finalize=1"]] {
+        let run = traced(&[words, &[&library]].concat(), &[]);
+        let early = if words.contains(&"first=1") { BEFORE } else { 0 };
+        assert_client_saw(&run.printed, &run.truth, &[DURING + early, DURING]);
+        assert_eq!(read(&run.file()).launches.len(), 2 * (2 * BEFORE + DURING), "{words:?}");
+        let lookups: Vec<_> = lines(&run.printed, "lookup").collect();
+        assert_eq!(lookups, [vec!["next", "tracer.so"], vec!["of", "nothing", "0", "1"]], "{words:?}");
+    }
+    let run = traced(&["profiles=2", &library], &[CLOSED]);
+    assert_client_saw(&run.printed, &run.truth, &[DURING; 2]);
+    assert_eq!(read(&run.file()).launches.len(), 0);
+}
+
+#[test]
+fn a_profiler_with_a_copy_of_cupti_gets_the_tracers() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = copied_library(folder.path(), false);
+    for words in [&["profiles=2"][..], &["profiles=2", "early=1"]] {
+        let run = traced(&[words, &[&copy]].concat(), &[]);
+        assert_client_saw(&run.printed, &run.truth, &[DURING; 2]);
+        assert_eq!(read(&run.file()).launches.len(), 2 * (2 * BEFORE + DURING), "{words:?}");
+    }
+    // Its records might be longer than those of an older library: each keeps to its own.
+    let newer = copied_library(folder.path(), true);
+    let run = traced(&["profiles=1", &newer], &[]);
+    assert_eq!(lines(&run.printed, "record").count(), 0, "{}", run.printed);
+    assert_eq!(read(&run.file()).launches.len(), 2 * BEFORE + DURING);
 }

@@ -106,7 +106,7 @@ fn every_python_shows_the_function_that_the_gpu_waits_for() {
 #[test]
 fn activities_lines_and_verdicts_are_those_of_the_loop() {
     let Some((_, python)) = pythons().pop_last() else { return };
-    let kinds = ["compute", "parse", "read", "queue", "sleep", "lock"];
+    let kinds = ["compute", "parse", "read", "queue", "sleep", "lock", "relay"];
     let runs: Vec<Loop> = std::thread::scope(|scope| {
         let all: Vec<_> = kinds.iter().map(|kind| scope.spawn(|| run_loop(&python, kind, "2"))).collect();
         all.into_iter().map(|t| t.join().unwrap()).collect()
@@ -119,16 +119,18 @@ fn activities_lines_and_verdicts_are_those_of_the_loop() {
         ("take_batch", Verdict::InputWait, "batches.get()", Activity::Lock),
         ("sleep_between", Verdict::InputWait, "time.sleep(max", Activity::Sleep),
         ("hog", Verdict::HostCompute, "sorted(range(2000)", Activity::InterpreterLock),
+        // The thread that launches next waits for it.
+        ("prepare", Verdict::HostCompute, "sum(i * i", Activity::Running),
     ];
     let check = |kind: &str, run: &Loop, (function, verdict, text, activity): (&str, Verdict, &str, Activity)| {
         let triage = run.triage();
         let first = triage.verdict().unwrap();
-        let lines = triage.host_time.lines(&[]);
+        let lines = triage.host_time.list_lines();
         let line = &lines[0];
         let number = line.frame.line.unwrap() as usize;
         // Pythons before 3.11 sleep in select.
         let same = |a: Activity| a == activity || (activity, a) == (Activity::Sleep, Activity::Poll);
-        // All idle time of the host is accounted for, but for that of stacks which could not be read.
+        // All idle time of the host is accounted for.
         let idle: i64 = triage.devices.iter().flat_map(|d| &d.causes).filter(|c| c.0.is_of_host()).map(|c| c.1).sum();
         let sum = lines.iter().map(|l| l.ns).sum::<i64>() + triage.host_time.unknown;
         let facts = [

@@ -136,7 +136,7 @@ pub fn compare_lines(before: &HostTime, after: &HostTime, steps: Option<(usize, 
         (function_name(&f.function).to_owned(), file)
     };
     let mut found: BTreeMap<(String, Option<String>), LineChange> = BTreeMap::new();
-    for (is_after, line) in before.lines(&[]).into_iter().map(|l| (false, l)).chain(after.lines(&[]).into_iter().map(|l| (true, l))) {
+    for (is_after, line) in before.list_lines().into_iter().map(|l| (false, l)).chain(after.list_lines().into_iter().map(|l| (true, l))) {
         let change =
             found.entry(key(&line.frame)).or_insert_with(|| LineChange { frame: line.frame.clone(), before: None, after: None, steps });
         let side = if is_after { &mut change.after } else { &mut change.before };

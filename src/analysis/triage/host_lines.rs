@@ -212,6 +212,9 @@ impl Kept<'_> {
     }
 }
 
+/// Stands for the stack of a thread that executed no Python code, or whose stack could not be read.
+pub const NO_CODE: &str = "(no Python code)";
+
 /// A function in the program, with the line that accounts for most of its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineTime {
@@ -309,6 +312,36 @@ impl HostTime {
     /// Functions in the program by idle time with these causes (any if empty), longest first.
     pub fn lines(&self, causes: &[Cause]) -> Vec<LineTime> {
         if causes.is_empty() { self.functions.clone() } else { self.sum_functions(causes) }
+    }
+
+    /// All rows of a list of lines: the functions, and the idle time of threads that had no stack. They add up to
+    /// [`HostTime::known`].
+    pub fn list_lines(&self) -> Vec<LineTime> {
+        let mut out = self.functions.clone();
+        if let Some(rest) = self.time_without_code() {
+            out.insert(out.partition_point(|l| l.ns >= rest.ns), rest);
+        }
+        out
+    }
+
+    fn time_without_code(&self) -> Option<LineTime> {
+        let times: Vec<&StackTime> = self.times.iter().filter(|t| t.at.is_none()).collect();
+        let ns = times.iter().map(|t| t.ns).sum::<f64>().round() as i64;
+        // Times are in descending order.
+        let longest = times.iter().map(|t| t.longest).max_by_key(|l| l.1 - l.0)?;
+        let first = times.first().filter(|_| ns > 0)?;
+        Some(LineTime {
+            frame: StackFrame { function: NO_CODE.into(), ..StackFrame::default() },
+            inside: None,
+            activity: first.activity,
+            held_by: None,
+            ns,
+            line_ns: ns,
+            samples: times.iter().map(|t| t.samples).sum(),
+            cause: first.cause,
+            longest,
+            launching: LaunchSum::default(),
+        })
     }
 
     fn sum_functions(&self, causes: &[Cause]) -> Vec<LineTime> {

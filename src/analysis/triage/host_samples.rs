@@ -28,6 +28,8 @@ pub struct LaneSamples {
     calls: Vec<SampledCall>,
     /// Samples outside of calls for which it is known whether the thread waited, as (time, waited).
     outside: Vec<(i64, bool)>,
+    /// Times of the samples in which the thread ran or launched.
+    works: Vec<i64>,
 }
 
 /// Maximum time for which a sample is assumed to represent other pauses of the same kind on its thread, ns. Pauses too
@@ -67,18 +69,35 @@ impl LaneSamples {
     }
 
     /// Returns true if the thread waited between two times, outside of calls, according to the samples there or else
-    /// the nearest one; `None` if there is none.
-    pub fn waits_outside(&self, start: i64, end: i64) -> Option<bool> {
+    /// the nearest one; `None` if there is none. A thread that waits while `other` works waits for that thread.
+    pub fn wait_outside(&self, start: i64, end: i64, other: Option<&Self>) -> Option<Wait> {
         let from = self.outside.partition_point(|s| s.0 < start);
-        let inside = self.outside[from..].iter().take_while(|s| s.0 < end);
-        let (waiting, all) = inside.fold((0_usize, 0), |(waiting, all), s| (waiting + usize::from(s.1), all + 1));
-        if all > 0 {
-            return Some(waiting * 2 > all);
-        }
-        let distance = |s: &&(i64, bool)| if s.0 < start { start - s.0 } else { s.0 - end };
-        let near = [from.checked_sub(1).and_then(|i| self.outside.get(i)), self.outside.get(from)];
-        near.into_iter().flatten().min_by_key(distance).filter(|s| distance(s) <= NEAR_NS).map(|s| s.1)
+        let inside: Vec<(i64, bool)> = self.outside[from..].iter().take_while(|s| s.0 < end).copied().collect();
+        let distance = |s: &(i64, bool)| if s.0 < start { start - s.0 } else { s.0 - end };
+        let near = || {
+            let both = [from.checked_sub(1).and_then(|i| self.outside.get(i)), self.outside.get(from)];
+            both.into_iter().flatten().min_by_key(|s| distance(s)).filter(|s| distance(s) <= NEAR_NS).copied()
+        };
+        let samples = if inside.is_empty() { vec![near()?] } else { inside };
+        let waiting: Vec<i64> = samples.iter().filter(|s| s.1).map(|s| s.0).collect();
+        // Threads are sampled together.
+        let for_other = waiting.iter().filter(|t| other.is_some_and(|o| o.works.binary_search(t).is_ok())).count();
+        Some(match (waiting.len() * 2 > samples.len(), for_other * 2 > waiting.len()) {
+            (false, _) => Wait::None,
+            (true, true) => Wait::ForOther,
+            (true, false) => Wait::Alone,
+        })
     }
+}
+
+/// Wait of a thread outside of CUDA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// It ran.
+    None,
+    /// It waited while another thread that launches work ran.
+    ForOther,
+    Alone,
 }
 
 /// Collects the samples of each lane. `calls` contains the outermost calls of each lane, in order, with a flag for
@@ -111,12 +130,13 @@ pub fn collect_samples(
                     Some(last) if last.start == start => last.sample = row,
                     _ => lane.calls.push(SampledCall { start, end, sample: row }),
                 },
-                Some(_) => {}
+                Some(_) => lane.works.push(time),
                 // Samples of running threads reveal nothing about the time in which none was taken.
                 None if profile.samples.running_only => {}
                 None => {
                     let waits = profile.samples.samples.get(row as usize).and_then(|s| s.activity.waits());
                     lane.outside.extend(waits.map(|waits| (time, waits)));
+                    lane.works.extend((waits == Some(false)).then_some(time));
                 }
             }
         }

@@ -5,6 +5,7 @@ use super::copy_class::CopyClass;
 use super::device_ops::DeviceOps;
 use super::first::{FIRST_USE_LAUNCH_NS, Firsts};
 use super::host::{CLOSE_NS, Host, Lane, Walk};
+use super::host_samples::Wait;
 use super::intervals::Intervals;
 pub use super::piece::Piece;
 use super::time_category::Cause;
@@ -185,7 +186,9 @@ fn push(out: &mut Vec<Piece>, piece: Piece) {
         return;
     }
     match out.last_mut() {
-        Some(last) if last.cause == piece.cause && last.name == piece.name && last.end == piece.start => last.end = piece.end,
+        Some(last) if last.cause == piece.cause && last.lane == piece.lane && last.name == piece.name && last.end == piece.start => {
+            last.end = piece.end;
+        }
         _ => out.push(piece),
     }
 }
@@ -250,6 +253,7 @@ impl Look<'_> {
         // The thread worked or waited, perhaps for another thread that launches work in the meantime.
         let other = self.other.and_then(|o| self.host.lanes.get(o));
         let (samples, profile) = (self.host.samples.get(self.lane_id), self.host.profile());
+        let wait = |from, to| samples.and_then(|s| s.wait_outside(from, to, self.other.and_then(|o| self.host.samples.get(o))));
         let mut at = from;
         let marks = |t: i64| {
             let edge = |i: &super::intervals::Intervals| i.clipped_to(t, to).next().map(|(a, b)| if a > t { a } else { b });
@@ -259,24 +263,30 @@ impl Look<'_> {
         while at < to {
             let end = marks(at).clamp(at + 1, to);
             let is = |set: &super::intervals::Intervals| set.covered_length(at, end) > 0;
-            let cause = if is(&lane.waits) {
+            let (cause, by_other) = if is(&lane.waits) {
                 // The thread waits; if it waits for a thread that is working, the time is compute.
                 match other {
-                    Some(o) if is(&o.works) || o.certain && !is(&o.waits) => Cause::Compute,
+                    Some(o) if is(&o.works) || o.certain && !is(&o.waits) => (Cause::Compute, true),
+                    Some(o) if !is(&o.waits) && wait(at, end) == Some(Wait::ForOther) => (Cause::Compute, true),
                     // It waits for the interpreter lock, which another thread holds while computing.
-                    _ if samples.is_some_and(|s| s.waits_for_interpreter(profile, at, end)) => Cause::Compute,
-                    _ => Cause::Wait,
+                    _ if samples.is_some_and(|s| s.waits_for_interpreter(profile, at, end)) => (Cause::Compute, false),
+                    _ => (Cause::Wait, false),
                 }
-            } else if lane.certain || is(&lane.works) || other.is_some_and(|o| is(&o.works)) {
-                Cause::Compute
+            } else if lane.certain || is(&lane.works) {
+                (Cause::Compute, false)
+            } else if other.is_some_and(|o| is(&o.works)) {
+                (Cause::Compute, true)
             } else {
-                match samples.and_then(|s| s.waits_outside(at, end)) {
-                    Some(true) => Cause::Wait,
-                    Some(false) => Cause::Compute,
-                    None => Cause::Unknown,
+                match wait(at, end) {
+                    Some(Wait::Alone) => (Cause::Wait, false),
+                    Some(Wait::None) => (Cause::Compute, false),
+                    Some(Wait::ForOther) => (Cause::Compute, true),
+                    None => (Cause::Unknown, false),
                 }
             };
-            push(out, piece(at, end, cause, None));
+            // The line is that of the thread that works.
+            let working = self.other.filter(|_| by_other).unwrap_or(self.lane_id);
+            push(out, Piece { lane: Some(working), ..piece(at, end, cause, None) });
             at = end;
         }
     }

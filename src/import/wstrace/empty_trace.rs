@@ -3,7 +3,7 @@
 
 use super::key_values::Facts;
 use super::rows::{Call, Rows};
-use crate::launch::tracer::{NEW_CUPTI, OTHER_CUPTI, Refusal, explain_cuda_error, explain_cupti_error, explain_launch_error};
+use crate::launch::tracer::{NEW_CUPTI, OTHER_CUPTI, Refusal, explain_cuda_error, explain_cupti_error, explain_launch_error, is_profiler};
 use crate::model::Nanos;
 use crate::model::units::{format_count, format_grouped};
 use rustc_hash::FxHashMap;
@@ -138,6 +138,14 @@ impl Absence {
                 }
             });
         }
+        if let Some(tool) = facts.get("executable").filter(|path| is_profiler(path)) {
+            let name = tool.rsplit('/').next().unwrap_or(tool);
+            return Some(absence(
+                15,
+                format!("it is {name}, which loads its own tool into the program, in place of the tracer"),
+                format!("open the report of {name}, or record the program without {name}"),
+            ));
+        }
         let kept = facts.number::<u64>("kept_ms").is_some_and(|ms| ms > 0);
         if kept && (number("kernels") > 0 || last.is_none_or(|f| f.get("kernels").is_none())) {
             let why = "its kernels are in the files beside this one (NAME.PID.NUMBER.wstrace)";
@@ -259,8 +267,8 @@ fn why_never_opened(gate: &str, last: Option<&Facts>) -> (String, &'static str) 
     let (kind, rest) = gate.split_once([':', '#']).unwrap_or((gate, ""));
     match kind {
         "profiler" => (
-            "cudaProfilerStart was never called, or not by name: in a program that loads PyTorch, calls of CuPy, Numba and other libraries \
-             that look it up are not heard"
+            "cudaProfilerStart was never called, or in a program that loads PyTorch by a library that is linked statically with the CUDA \
+             runtime, whose calls are not heard"
                 .to_owned(),
             "call it where the recording is to begin, or record without `--profiler-api`",
         ),

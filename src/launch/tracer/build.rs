@@ -12,7 +12,7 @@ const STUBS: [(&str, &str); 3] = [
         "snprintf strcmp strncmp memcmp getenv strstr strlen memcpy memmove memset dladdr clock_gettime regcomp regexec __cxa_atexit \
          __errno_location __tls_get_addr",
     ),
-    ("libdl.so.2", "dlopen dlsym dlerror"),
+    ("libdl.so.2", "dlopen dlvsym dlerror"),
     ("libpthread.so.0", "pthread_create pthread_self pthread_setcancelstate pthread_setcanceltype"),
 ];
 

@@ -15,7 +15,7 @@ pub use failed_start::{explain_failed_start, is_there};
 pub use hidden_gpu::find_hidden_gpu;
 pub use join::join_traces;
 pub use libraries::{Library, find_libraries};
-pub use obstacle::{find_obstacle, loads_address_sanitizer, try_to_write};
+pub use obstacle::{Obstacle, find_obstacle, is_profiler, loads_address_sanitizer, try_to_write};
 pub use plan::{Chosen, Measure, NvtxRange, Only, question_names};
 pub use refusals::{NEW_CUPTI, OTHER_CUPTI, Refusal, explain_cuda_error, explain_cupti_error, explain_launch_error};
 pub use start::{Attachable, Gate, Record, Unable, traced_command, write_attachable, write_object};

@@ -26,6 +26,11 @@ pub enum Obstacle {
     )]
     Elsewhere(String),
     #[error(
+        "`{0}` loads a tool of its own into the program, and only one of the two can; run `{0}` without `warpscope trace` and open its report \
+         with `warpscope REPORT`, or record without it: `warpscope trace -o run PROGRAM`"
+    )]
+    Profiler(String),
+    #[error(
         "{0} is linked statically, so programs that it starts are recorded, but not itself; if it uses CUDA, link it with the shared C \
          library"
     )]
@@ -55,6 +60,10 @@ const CONTAINERS: [&str; 4] = ["docker", "podman", "nerdctl", "kubectl"];
 /// Programs that start others on another machine, or later.
 const REMOTE: [&str; 6] = ["ssh", "pdsh", "sbatch", "qsub", "bsub", "at"];
 
+/// NVIDIA's profilers and debuggers: they set `CUDA_INJECTION64_PATH` for the program, or are the only client that CUPTI
+/// accepts.
+const PROFILERS: [&str; 6] = ["nsys", "ncu", "nv-nsight-cu-cli", "nvprof", "compute-sanitizer", "cuda-gdb"];
+
 /// Static programs that are known to do nothing but start others.
 const STATIC_LAUNCHERS: [&str; 5] = ["uv", "uvx", "pixi", "mise", "just"];
 
@@ -78,6 +87,7 @@ fn lost_variables(words: &[String]) -> Option<Obstacle> {
         _ if CONTAINERS.contains(&name) && rest.iter().any(|w| matches!(w.as_str(), "run" | "exec")) => {
             return Some(Obstacle::Container(name.to_owned()));
         }
+        _ if PROFILERS.contains(&name) => return Some(Obstacle::Profiler(name.to_owned())),
         _ if REMOTE.contains(&name) => return Some(Obstacle::Elsewhere(name.to_owned())),
         _ => {}
     }
@@ -88,6 +98,12 @@ fn lost_variables(words: &[String]) -> Option<Obstacle> {
     let is_program = |w: &str| !w.starts_with('-') && !w.contains('=') && !w.starts_with(|c: char| c.is_ascii_digit());
     let at = rest.iter().position(|w| is_program(w))?;
     lost_variables(&rest[at..])
+}
+
+/// Tests whether an executable is one of NVIDIA's profilers or debuggers.
+pub fn is_profiler(executable: &str) -> bool {
+    let name = base_name(executable);
+    PROFILERS.contains(&name) || name.starts_with("nsys-")
 }
 
 /// Path of a program, if there is such a file.
@@ -184,6 +200,7 @@ mod tests {
         }
         assert_eq!(of("docker run --gpus all image python3 train.py"), Some(Obstacle::Container("docker".to_owned())));
         assert_eq!(of("kubectl exec pod -- ./app"), Some(Obstacle::Container("kubectl".to_owned())));
+        assert_eq!(of("nice nsys profile ./app"), Some(Obstacle::Profiler("nsys".to_owned())));
         assert_eq!(of("ssh node ./app"), Some(Obstacle::Elsewhere("ssh".to_owned())));
         for command in [
             "./app sudo",

@@ -203,7 +203,7 @@ fn host_lines(t: &Triage) -> Vec<HostLineJson> {
         part: (l.ns > 0).then(|| l.cause.part().id()),
         activity: l.activity.id(),
     };
-    t.host_time.lines(&[]).into_iter().map(row).collect()
+    t.host_time.list_lines().into_iter().map(row).collect()
 }
 
 fn device_json(d: &JudgedDevice, length: i64) -> DeviceJson<'_> {

@@ -370,10 +370,10 @@ static void on_call(void* user, u32 domain, u32 id, const Call* call) {
 
 static int resolve(void* library) {
   int all = 1;
-#define X(name, parameters) if (!(*(void**)&name = dlsym(library, #name))) all = 0;
+#define X(name, parameters) if (!(*(void**)&name = lookup(library, #name))) all = 0;
   NEEDED
 #undef X
-#define X(name, parameters) *(void**)&name = dlsym(library, #name);
+#define X(name, parameters) *(void**)&name = lookup(library, #name);
   WANTED
 #undef X
   return all;
@@ -394,6 +394,7 @@ static int take_library(void* library, const char* named) {
   session.unusable = NULL;
   const char* file = dladdr(*(void**)&cuptiSubscribe, &where) && where.file ? where.file : named;
   snprintf(session.library, sizeof session.library, "%s", file);
+  session.base = where.base;
   // Another client may have subscribed through this object.
   Result r = subscription ? OK : cuptiSubscribe(&subscription, on_call, NULL);
   session.refusal = (u32)r;
@@ -441,8 +442,8 @@ static const char* file_trouble(const char* path) {
   file_close(file);
   if (!known) return "the file is cut off";
   // The loader says that it is no library at all.
-  if (AT32((const u8*)head, 0) != 0x464c457f) return NULL;
-  if (AT16((const u8*)head, 18) != OWN_MACHINE) return "it is for another processor";
+  if ((u32)head[0] != 0x464c457f) return NULL;
+  if ((u16)(head[2] >> 16) != OWN_MACHINE) return "it is for another processor";
   // The table of sections is at the end.
   return head[5] > status[6] ? "the file is cut off" : NULL;
 }
@@ -503,7 +504,7 @@ static void session_open(void) {
   // As early as possible: see detach.c.
   int opens = !gate.gated || gate.is_open || GET(gate.opening);
   if (opens) kind_enable(KIND_KERNEL);
-  *(void**)&cuDriverGetVersion = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "cuDriverGetVersion");
+  *(void**)&cuDriverGetVersion = lookup(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "cuDriverGetVersion");
   choose_calls();
   memset(launch_heard, 0, sizeof launch_heard);
   if (marker_function) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, marker_function);

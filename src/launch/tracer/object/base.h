@@ -29,7 +29,7 @@ extern char *getenv(const char*), *strstr(const char*, const char*);
 extern u64 strlen(const char*);
 extern void *memcpy(void*, const void*, u64), *memmove(void*, const void*, u64), *memset(void*, int, u64);
 extern int regcomp(void*, const char*, int), regexec(const void*, const char*, u64, void*, int);
-extern void *dlopen(const char*, int), *dlsym(void*, const char*);
+extern void *dlopen(const char*, int), *dlvsym(void*, const char*, const char*);
 extern int dladdr(const void*, void*);
 extern const char* dlerror(void);
 extern int clock_gettime(int, struct timespec*);

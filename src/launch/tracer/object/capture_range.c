@@ -40,6 +40,8 @@ static struct {
   // `ready`: the process uses CUDA, its file can be written, the ticker runs. `attached`: subscribed to CUPTI.
   volatile int ready, attached, ended;
   char library[512], reason[256];
+  // Where `library` is loaded.
+  void* base;
 } session;
 // A copy, because programs overwrite their environment.
 static char prefix[4000];

@@ -21,8 +21,8 @@ EXPORT void _Exit(int code) {
 static int (*next_execve)(const char*, char* const*, char* const*), (*next_execv)(const char*, char* const*),
   (*next_execvp)(const char*, char* const*), (*next_execvpe)(const char*, char* const*, char* const*);
 __attribute__((constructor)) static void find_next(void) {
-  *(void**)&next_execve = dlsym((void*)-1l, "execve"), *(void**)&next_execv = dlsym((void*)-1l, "execv");
-  *(void**)&next_execvp = dlsym((void*)-1l, "execvp"), *(void**)&next_execvpe = dlsym((void*)-1l, "execvpe");
+  *(void**)&next_execve = lookup((void*)-1l, "execve"), *(void**)&next_execv = lookup((void*)-1l, "execv");
+  *(void**)&next_execvp = lookup((void*)-1l, "execvp"), *(void**)&next_execvpe = lookup((void*)-1l, "execvpe");
 }
 // `path` is the program to run, if known. If it cannot be run, the process continues, so no flush is forced.
 static void before_exec(const char* path) {

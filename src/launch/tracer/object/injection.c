@@ -88,16 +88,16 @@ static void devices_look(void) {
   int (*count)(int*) = NULL, (*get)(int*, int) = NULL, (*attribute)(int*, u32, int) = NULL,
       (*text)(char*, int, int) = NULL;
   int (*bus)(char*, int, int) = NULL, (*memory)(u64*, int) = NULL, (*version)(int*) = NULL;
-  *(void**)&count = dlsym(driver, "cuDeviceGetCount"), *(void**)&get = dlsym(driver, "cuDeviceGet");
-  *(void**)&attribute = dlsym(driver, "cuDeviceGetAttribute"), *(void**)&text = dlsym(driver, "cuDeviceGetName");
-  *(void**)&bus = dlsym(driver, "cuDeviceGetPCIBusId"), *(void**)&memory = dlsym(driver, "cuDeviceTotalMem_v2");
-  *(void**)&version = dlsym(driver, "cuDriverGetVersion");
+  *(void**)&count = lookup(driver, "cuDeviceGetCount"), *(void**)&get = lookup(driver, "cuDeviceGet");
+  *(void**)&attribute = lookup(driver, "cuDeviceGetAttribute"), *(void**)&text = lookup(driver, "cuDeviceGetName");
+  *(void**)&bus = lookup(driver, "cuDeviceGetPCIBusId"), *(void**)&memory = lookup(driver, "cuDeviceTotalMem_v2");
+  *(void**)&version = lookup(driver, "cuDriverGetVersion");
   int n = 0;
   if (!count || !get || !attribute) return;
   int error = count(&n);
   // The program has called cuInit, which loaded this object: at its end the driver says why that failed.
   int (*init)(u32) = NULL;
-  if (error == CUDA_NOT_INITIALIZED && session.ended) *(void**)&init = dlsym(driver, "cuInit");
+  if (error == CUDA_NOT_INITIALIZED && session.ended) *(void**)&init = lookup(driver, "cuInit");
   if (session.ended) session.cuda_error = (u32)(init ? init(0) : error == CUDA_DEINITIALIZED ? 0 : error);
   if (error) return;
   static Facts f;
@@ -628,7 +628,7 @@ static void begin(void) {
       crc_prepare();
       session.started = now();
       int (*at_fork)(void (*)(void), void (*)(void), void (*)(void), void*) = NULL;
-      *(void**)&at_fork = dlsym(NULL, "__register_atfork");
+      *(void**)&at_fork = lookup(NULL, "__register_atfork");
       if (at_fork) at_fork(before_fork, NULL, child_of_fork, NULL);
       own_pid = out.pid = process();
       options();

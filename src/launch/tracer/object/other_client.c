@@ -1,6 +1,6 @@
-// CUPTI functions that another client in the program calls by name, as PyTorch does: the object is loaded before
-// libcupti (LD_PRELOAD). Clients that look up the functions in the library (JAX, Triton) bypass this file, and CUPTI
-// refuses their subscription.
+// CUPTI functions that another client in the program calls by name, as PyTorch does, since the object is loaded before
+// libcupti (LD_PRELOAD), or looks up in the library, as JAX and Triton do (lookup.c). In a program that was attached
+// to, clients bypass this file, and CUPTI refuses their subscription.
 
 // ---- Clocks. If a client gives CUPTI its own clock (kineto: the processor's time stamp counter), only the client's
 // records use it; the tracer's records stay on CUPTI's clock.
@@ -78,6 +78,8 @@ static int other_wants(const u8* r, u64 size, const u8* times) {
   u32 by = kind;
   if (kind == KIND_CUDA_EVENT && cupti_version < EVENTS_APART && !GET(other.kinds[kind].until))
     by = KIND_SYNCHRONIZATION;
+  // Kernels are recorded by one of two kinds, which have the same records.
+  if (kind == KIND_KERNEL && !GET(other.kinds[kind].until)) by = KIND_KERNEL_SERIAL;
   u64 until = by < KINDS ? GET(other.kinds[by].until) : 0;
   if (!until) return 0;
   // Records of old versions are shorter.
@@ -147,9 +149,10 @@ static int other_may_share(void) {
 static int other_resolve(void* next) {
   Where here = { NULL, NULL, NULL, NULL };
   if (!next || !dladdr(next, &here) || !here.file) return 0;
-  if (session.attached || other.alone || other.records) return !strcmp(here.file, session.library);
+  if (session.attached || other.alone || other.records) return here.base == session.base;
   void* library = dlopen(here.file, RTLD_NOW | RTLD_NOLOAD);
   if (!library || !resolve(library)) return 0;
+  session.base = here.base;
   snprintf(session.library, sizeof session.library, "%s", here.file);
   return 1;
 }
@@ -173,23 +176,78 @@ static int other_begin(void* next) {
   return DIRECT;
 }
 
+// The interposed functions.
+#define INTERPOSED \
+  X(other_subscribe, "cuptiSubscribe") \
+  X(other_subscribe_v2, "cuptiSubscribe_v2") \
+  X(other_unsubscribe, "cuptiUnsubscribe") \
+  X(other_enable_callback, "cuptiEnableCallback") \
+  X(other_enable_domain, "cuptiEnableDomain") \
+  X(other_enable_all, "cuptiEnableAllDomains") \
+  X(other_register, "cuptiActivityRegisterCallbacks") \
+  X(other_enable, "cuptiActivityEnable") \
+  X(other_disable, "cuptiActivityDisable") \
+  X(other_enable_context, "cuptiActivityEnableContext") \
+  X(other_disable_context, "cuptiActivityDisableContext") \
+  X(other_flush, "cuptiActivityFlushAll") \
+  X(other_attribute, "cuptiActivitySetAttribute") \
+  X(other_clock, "cuptiActivityRegisterTimestampCallback") \
+  X(other_timestamp, "cuptiGetTimestamp") \
+  X(other_finalize, "cuptiFinalize")
+#define X(own, symbol) ID_##own,
+enum { INTERPOSED INTERPOSED_COUNT };
+#undef X
+#define X(own, symbol) symbol,
+static const char* const INTERPOSED_SYMBOLS[] = { INTERPOSED };
+#undef X
+
+typedef struct { void *volatile function, *volatile base, *volatile instead; } Behind;
+// The client's function behind each interposed one, the base address of its library, and the tracer's function if that
+// is called instead.
+static Behind behind[INTERPOSED_COUNT];
+
+static void* base_of(const void* function) {
+  Where where = { NULL, NULL, NULL, NULL };
+  return function && dladdr(function, &where) ? where.base : NULL;
+}
+
+// CUPTI accepts one subscriber per process, also from a second copy of the library, such as the one that Triton brings.
+// A client that uses such a copy gets the functions of the tracer's library, unless that is older: new versions only
+// append to records. Returns NULL if it is older, or is the client's own.
+static void* in_tracer_library(const void* function, const char* symbol) {
+  static void* volatile known;
+  static volatile int usable;
+  Where where = { NULL, NULL, NULL, NULL };
+  if (!dladdr(function, &where) || !where.file || where.base == session.base) return NULL;
+  if (GET(known) != where.base) {
+    Result (*version)(u32*) = NULL;
+    u32 number = 0;
+    *(void**)&version = lookup(dlopen(where.file, RTLD_NOW | RTLD_NOLOAD), "cuptiGetVersion");
+    SET(usable, version && version(&number) == OK && number <= cupti_version);
+    SET(known, where.base);
+  }
+  return GET(usable) ? lookup(dlopen(session.library, RTLD_NOW | RTLD_NOLOAD), symbol) : NULL;
+}
+
+static NOINLINE void* client_function(u32 id, void* caller, const void* own) {
+  Behind* b = &behind[id];
+  if (UNLIKELY(!GET(b->function))) {
+    void* found = function_behind(INTERPOSED_SYMBOLS[id], caller, own);
+    SET(b->base, base_of(found));
+    SET(b->function, found);
+  }
+  if (LIKELY(!session.attached || GET(b->base) == session.base)) return b->function;
+  if (!GET(b->instead)) SET(b->instead, in_tracer_library(b->function, INTERPOSED_SYMBOLS[id]));
+  return b->instead ? b->instead : b->function;
+}
+
 #define NAMED(symbol) __asm__(symbol)
-// The interposed function, looked up once: callbacks of clients call some of these often.
-#define NEXT(symbol, own) \
-  ({ \
-    static void* known; \
-    void* found = GET(known); \
-    if (UNLIKELY(!found)) { \
-      found = function_behind(symbol, __builtin_return_address(0), (const void*)own); \
-      SET(known, found); \
-    } \
-    found; \
-  })
+#define NEXT(own) client_function(ID_##own, __builtin_return_address(0), (const void*)own)
 #define CALL_NEXT(next, types, ...) ((next) ? ((Result(*) types)(next))(__VA_ARGS__) : ERROR_NOT_INITIALIZED)
 
 EXPORT Result other_subscribe(void** handle, OnCall f, void* user) NAMED("cuptiSubscribe");
 EXPORT Result other_subscribe(void** handle, OnCall f, void* user) {
-  void* next = NEXT("cuptiSubscribe", other_subscribe);
+  void* next = NEXT(other_subscribe);
   int how = other_begin(next);
   if (how == REFUSED) return ERROR_OTHER_CLIENT;
   if (how == DIRECT) return CALL_NEXT(next, (void**, OnCall, void*), handle, f, user);
@@ -208,6 +266,15 @@ EXPORT Result other_subscribe(void** handle, OnCall f, void* user) {
   return r;
 }
 
+// The second version makes records of its own kind, which the tracer's subscription does not have; clients fall back to
+// the first one.
+EXPORT Result other_subscribe_v2(void** handle, OnCall f, void* user, void* options) NAMED("cuptiSubscribe_v2");
+EXPORT Result other_subscribe_v2(void** handle, OnCall f, void* user, void* options) {
+  void* next = NEXT(other_subscribe_v2);
+  if (!next || (!gone && session.attached)) return ERROR_NOT_SUPPORTED;
+  return CALL_NEXT(next, (void**, OnCall, void*, void*), handle, f, user, options);
+}
+
 // The tracer itself does not use callbacks for runtime calls.
 static void other_domains_leave(void) {
   if (cuptiEnableDomain && subscription) cuptiEnableDomain(0, subscription, DOMAIN_RUNTIME);
@@ -215,7 +282,7 @@ static void other_domains_leave(void) {
 
 EXPORT Result other_unsubscribe(void* handle) NAMED("cuptiUnsubscribe");
 EXPORT Result other_unsubscribe(void* handle) {
-  void* next = NEXT("cuptiUnsubscribe", other_unsubscribe);
+  void* next = NEXT(other_unsubscribe);
   if (gone || !GET(other.subscribed) || handle != subscription) return CALL_NEXT(next, (void*), handle);
   SET(other.subscribed, 0);
   other.on_call = NULL;
@@ -237,7 +304,7 @@ static int other_may_disable(u32 domain) {
 }
 EXPORT Result other_enable_callback(u32 on, void* handle, u32 domain, u32 id) NAMED("cuptiEnableCallback");
 EXPORT Result other_enable_callback(u32 on, void* handle, u32 domain, u32 id) {
-  void* next = NEXT("cuptiEnableCallback", other_enable_callback);
+  void* next = NEXT(other_enable_callback);
   int shared = !gone && GET(other.subscribed) && handle == subscription;
   if (shared && domain < DOMAINS && id && id < FUNCTIONS) other.heard[domain][id] = on != 0;
   if (shared && !on && !other_may_disable(domain)) return OK;
@@ -245,7 +312,7 @@ EXPORT Result other_enable_callback(u32 on, void* handle, u32 domain, u32 id) {
 }
 EXPORT Result other_enable_domain(u32 on, void* handle, u32 domain) NAMED("cuptiEnableDomain");
 EXPORT Result other_enable_domain(u32 on, void* handle, u32 domain) {
-  void* next = NEXT("cuptiEnableDomain", other_enable_domain);
+  void* next = NEXT(other_enable_domain);
   int shared = !gone && GET(other.subscribed) && handle == subscription;
   if (shared && domain && domain < DOMAINS) memset(other.heard[domain], on != 0, FUNCTIONS);
   if (shared && !on && !other_may_disable(domain)) return OK;
@@ -264,7 +331,7 @@ EXPORT Result other_enable_all(u32 on, void* handle) {
 EXPORT Result other_register(void (*ask)(u8**, u64*, u64*), void (*done)(void*, u32, u8*, u64, u64))
   NAMED("cuptiActivityRegisterCallbacks");
 EXPORT Result other_register(void (*ask)(u8**, u64*, u64*), void (*done)(void*, u32, u8*, u64, u64)) {
-  void* next = NEXT("cuptiActivityRegisterCallbacks", other_register);
+  void* next = NEXT(other_register);
   int how = ask && done ? other_begin(next) : DIRECT;
   if (how == REFUSED) return ERROR_NOT_INITIALIZED;
   if (how == DIRECT)
@@ -277,6 +344,7 @@ EXPORT Result other_register(void (*ask)(u8**, u64*, u64*), void (*done)(void*, 
     unlock(&other.lock);
   }
   unlock(&attaching);
+  if (r == OK && GET(other.ended) == ~0ul) other_exchange(1, 1);
   return r;
 }
 
@@ -295,8 +363,15 @@ static void calls_from_callbacks(void) {
   unlock(&switching);
 }
 
+// Clients may enable kinds before they register their buffers, as Proton does.
+static int other_enables_early(void* next) {
+  if (other_begin(next) != SHARED) return 0;
+  unlock(&attaching);
+  return 1;
+}
+
 static Result other_kind(void* next, void* context, u32 kind, int on) {
-  int shared = !gone && GET(other.records) && kind < KINDS && cuptiGetTimestamp;
+  int shared = !gone && kind < KINDS && (GET(other.records) || (on && other_enables_early(next))) && cuptiGetTimestamp;
   u64 t = 0;
   if (shared && (kind == KIND_DRIVER || kind == KIND_RUNTIME) && on) calls_from_callbacks();
   if (shared && cuptiGetTimestamp(&t) == OK && lock(&other.lock)) {
@@ -312,33 +387,35 @@ static Result other_kind(void* next, void* context, u32 kind, int on) {
     }
     unlock(&other.lock);
   }
-  if (shared && on) other_exchange(1, 1);
+  if (shared && on && GET(other.records)) other_exchange(1, 1);
   // The tracer may begin to record the kind in the meantime.
   int locked = !gone && !on && lock_within(&switching, SWITCHING_MS);
   Result r = OK;
-  if (gone || on || !is_recorded(kind))
+  // The other kind of kernel records would make kernels run one after the other.
+  int other_kernels = shared && kind == KIND_KERNEL_SERIAL && is_recorded(KIND_KERNEL);
+  if (!other_kernels && (gone || on || !is_recorded(kind)))
     r = context ? CALL_NEXT(next, (void*, u32), context, kind) : CALL_NEXT(next, (u32), kind);
   if (locked) unlock(&switching);
   return r;
 }
 EXPORT Result other_enable(u32 kind) NAMED("cuptiActivityEnable");
-EXPORT Result other_enable(u32 kind) { return other_kind(NEXT("cuptiActivityEnable", other_enable), NULL, kind, 1); }
+EXPORT Result other_enable(u32 kind) { return other_kind(NEXT(other_enable), NULL, kind, 1); }
 EXPORT Result other_disable(u32 kind) NAMED("cuptiActivityDisable");
 EXPORT Result other_disable(u32 kind) {
-  return other_kind(NEXT("cuptiActivityDisable", other_disable), NULL, kind, 0);
+  return other_kind(NEXT(other_disable), NULL, kind, 0);
 }
 EXPORT Result other_enable_context(void* context, u32 kind) NAMED("cuptiActivityEnableContext");
 EXPORT Result other_enable_context(void* context, u32 kind) {
-  return other_kind(NEXT("cuptiActivityEnableContext", other_enable_context), context, kind, 1);
+  return other_kind(NEXT(other_enable_context), context, kind, 1);
 }
 EXPORT Result other_disable_context(void* context, u32 kind) NAMED("cuptiActivityDisableContext");
 EXPORT Result other_disable_context(void* context, u32 kind) {
-  return other_kind(NEXT("cuptiActivityDisableContext", other_disable_context), context, kind, 0);
+  return other_kind(NEXT(other_disable_context), context, kind, 0);
 }
 
 EXPORT Result other_flush(u32 forced) NAMED("cuptiActivityFlushAll");
 EXPORT Result other_flush(u32 forced) {
-  Result r = CALL_NEXT(NEXT("cuptiActivityFlushAll", other_flush), (u32), forced);
+  Result r = CALL_NEXT(NEXT(other_flush), (u32), forced);
   if (gone || !GET(other.records)) return r;
   // After this, the client has all records of the kinds that it disabled; later ones would end up in its next profile.
   if (forced && GET(other.ended) != ~0ul) SET(other.ended, 0);
@@ -349,14 +426,14 @@ EXPORT Result other_flush(u32 forced) {
 // The tracer decides how buffers are requested and zeroed.
 EXPORT Result other_attribute(u32 attribute, u64* size, void* value) NAMED("cuptiActivitySetAttribute");
 EXPORT Result other_attribute(u32 attribute, u64* size, void* value) {
-  void* next = NEXT("cuptiActivitySetAttribute", other_attribute);
+  void* next = NEXT(other_attribute);
   int own = attribute == ATTRIBUTE_PER_THREAD || attribute == ATTRIBUTE_ZEROED;
   return own && other_may_share() ? OK : CALL_NEXT(next, (u32, u64*, void*), attribute, size, value);
 }
 
 EXPORT Result other_clock(u64 (*clock)(void)) NAMED("cuptiActivityRegisterTimestampCallback");
 EXPORT Result other_clock(u64 (*clock)(void)) {
-  void* next = NEXT("cuptiActivityRegisterTimestampCallback", other_clock);
+  void* next = NEXT(other_clock);
   int how = clock ? other_begin(next) : DIRECT;
   if (how == REFUSED) return ERROR_NOT_INITIALIZED;
   if (how == DIRECT) return CALL_NEXT(next, (u64(*)(void)), clock);
@@ -370,7 +447,7 @@ EXPORT Result other_clock(u64 (*clock)(void)) {
 }
 EXPORT Result other_timestamp(u64* t) NAMED("cuptiGetTimestamp");
 EXPORT Result other_timestamp(u64* t) {
-  void* next = NEXT("cuptiGetTimestamp", other_timestamp);
+  void* next = NEXT(other_timestamp);
   if (!t || gone || !other.clock) return CALL_NEXT(next, (u64*), t);
   *t = other.clock();
   return OK;
@@ -379,7 +456,7 @@ EXPORT Result other_timestamp(u64* t) {
 // The client leaves; CUPTI stays if the tracer uses it.
 EXPORT Result other_finalize(void) NAMED("cuptiFinalize");
 EXPORT Result other_finalize(void) {
-  void* next = NEXT("cuptiFinalize", other_finalize);
+  void* next = NEXT(other_finalize);
   if (gone || !other_may_share()) return CALL_NEXT(next, (void));
   SET(other.subscribed, 0), other.on_call = NULL;
   for (u32 kind = 0; kind < KINDS; kind++) {
@@ -400,4 +477,27 @@ EXPORT Result other_finalize(void) {
   }
   unlock(&attaching);
   return r;
+}
+
+// ---- Lookups in the library (lookup.c).
+
+static void* looked_up_client(void* library, const char* symbol) {
+#define X(own, symbol) (void*)own,
+  static void* const OWN[] = { INTERPOSED };
+#undef X
+  void* found = next_dlsym ? next_dlsym(library, symbol) : NULL;
+  if (!found || !other_may_share()) return NULL;
+  for (u32 id = 0; id < INTERPOSED_COUNT; id++) {
+    if (strcmp(symbol, INTERPOSED_SYMBOLS[id])) continue;
+    if (found == OWN[id]) return NULL;
+    Behind* b = &behind[id];
+    if (!GET(b->function)) {
+      SET(b->base, base_of(found));
+      SET(b->function, found);
+    }
+    // Another copy of the library than that of an earlier client.
+    if (b->function != found && !(session.attached && in_tracer_library(found, symbol))) return NULL;
+    return OWN[id];
+  }
+  return session.attached ? in_tracer_library(found, symbol) : NULL;
 }

@@ -253,10 +253,10 @@ enum { TAKES = 64 };
 static int stalls_open(const Call* call, const Shape* s, const Wanted* w) {
   if (stalls.why_not) return 0;
   if (!wait_for_gpu) {
-    *(void**)&wait_for_gpu = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "cuCtxSynchronize");
+    *(void**)&wait_for_gpu = lookup(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "cuCtxSynchronize");
     void* library = dlopen(session.library, RTLD_NOW | RTLD_NOLOAD);
     int all = wait_for_gpu && library;
-#define X(name, parameter) all = all && (*(void**)&name = dlsym(library, #name));
+#define X(name, parameter) all = all && (*(void**)&name = lookup(library, #name));
     SAMPLING_FUNCTIONS
 #undef X
     if (!all) {

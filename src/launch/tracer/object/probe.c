@@ -10,8 +10,8 @@ static void probe_say(const char* key, u64 value, const char* text) {
 static void probe_cuda(void) {
   int (*init)(u32) = NULL, (*version)(int*) = NULL, number = 0;
   void* driver = dlopen("libcuda.so.1", RTLD_NOW);
-  if (driver) *(void**)&init = dlsym(driver, "cuInit");
-  if (driver) *(void**)&version = dlsym(driver, "cuDriverGetVersion");
+  if (driver) *(void**)&init = lookup(driver, "cuInit");
+  if (driver) *(void**)&version = lookup(driver, "cuDriverGetVersion");
   if (!init) {
     probe_say("no_driver", 0, dlerror());
     return;

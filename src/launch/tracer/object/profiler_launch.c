@@ -51,7 +51,7 @@ static void measure_ready(void) {
 
 static int capturing(void* stream) {
   static int (*query)(void*, int*);
-  if (!query) *(void**)&query = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "cuStreamIsCapturing");
+  if (!query) *(void**)&query = lookup(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "cuStreamIsCapturing");
   int status = 0;
   return measure.capturing || !query || query(stream, &status) || status;
 }

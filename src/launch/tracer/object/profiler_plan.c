@@ -12,7 +12,7 @@ static int measure_library(void) {
     measure.why_not = "libnvperf_host.so is not beside libcupti";
     return 0;
   }
-#define X(name) *(void**)&name = library ? dlsym(library, #name) : NULL;
+#define X(name) *(void**)&name = library ? lookup(library, #name) : NULL;
   PROFILER_FUNCTIONS X(cuptiProfilerInitialize) X(cuptiGetDeviceId)
 #undef X
   int all = cuptiProfilerInitialize && cuptiGetDeviceId;

@@ -102,10 +102,10 @@ static int python_described(u32 minor) {
 typedef struct { const u8* runtime; const void* code_type; u32 major, minor; } PythonSymbols;
 static PythonSymbols python_symbols(void) {
   // 3.11 and later have a version number; in earlier versions, the text is constant once it was requested.
-  const u32* number = dlsym(NULL, "Py_Version");
+  const u32* number = lookup(NULL, "Py_Version");
   const char* (*text)(void) = NULL;
-  *(void**)&text = dlsym(NULL, "Py_GetVersion");
-  PythonSymbols found = { dlsym(NULL, "_PyRuntime"), dlsym(NULL, "PyCode_Type"), 0, 0 };
+  *(void**)&text = lookup(NULL, "Py_GetVersion");
+  PythonSymbols found = { lookup(NULL, "_PyRuntime"), lookup(NULL, "PyCode_Type"), 0, 0 };
   if (!found.runtime || !found.code_type || (!number && !text)) return (PythonSymbols){ NULL, NULL, 0, 0 };
   const char* version = number ? NULL : text();
   found.major = number ? *number >> 24 : (u32)number_of(version);

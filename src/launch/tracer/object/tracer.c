@@ -5,6 +5,7 @@
 // It never makes the program fail: if something is unavailable, it records less and reports that in the file.
 #include "base.h"
 #include "cupti.h"
+#include "lookup.c"
 #include "file.c"
 #include "strings.c"
 #include "symbol.c"
