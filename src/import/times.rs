@@ -2,7 +2,7 @@
 //! kernel on the same stream. This is done once per report, so that all screens agree; `Coverage` holds the counts.
 
 use crate::model::memop::MemOps;
-use crate::model::{Launches, Profile};
+use crate::model::{Launches, MemOp, Nanos, Profile};
 use rustc_hash::FxHashMap;
 
 /// Maximum clock difference between host and GPU, ns. If a kernel starts before its launch by more than this, its
@@ -33,6 +33,7 @@ pub fn fix_times(profile: &mut Profile) {
     fix_untimed(profile, run);
     untimed_copies(profile, run);
     cut_overrun(profile);
+    cut_overrun_copies(profile);
 }
 
 /// Generous time span of the run, extended from its calls or, if there are none, from the middle of its kernels.
@@ -92,6 +93,70 @@ fn untimed_copies(profile: &mut Profile, run: (i64, i64)) {
     profile.coverage.untimed_copies = (n - kept) as u64;
 }
 
+/// Truncates copies and memsets that end after a later kernel on the same stream has ended, as kernels are.
+fn cut_overrun_copies(profile: &mut Profile) {
+    if profile.memops.is_empty() || !has_serial_streams(profile) {
+        return;
+    }
+    let (lanes, of_place) = lanes_of_places(profile);
+    // Copies by stream, in order of start.
+    let mut copies: Vec<Vec<(i64, usize)>> = vec![Vec::new(); lanes];
+    for (row, op) in profile.memops.iter().enumerate().filter(|(_, op)| op.graph_node.is_none() && op.launch.is_none()) {
+        if let Some(lane) = of_place.get(op.place.0 as usize).copied().flatten() {
+            copies[lane].push((op.start.0, row));
+        }
+    }
+    copies.iter_mut().for_each(|list| list.sort_unstable());
+    let mut next = vec![0; lanes];
+    let mut cut: FxHashMap<usize, i64> = FxHashMap::default();
+    let launches = &profile.launches;
+    for row in (0..launches.len()).filter(|&r| launches.graph_node(r).is_none() && launches.has_duration(r)) {
+        let Some(lane) = launches.place(row).and_then(|p| *of_place.get(p.0 as usize)?) else { continue };
+        let (start, end) = (launches.start(row), launches.end(row));
+        // The first kernel after each copy.
+        while let Some(&(began, copy)) = copies[lane].get(next[lane]).filter(|c| c.0 <= start) {
+            next[lane] += 1;
+            let ended = profile.memops.get(copy).map_or(began, |op| began.saturating_add(op.duration.0));
+            if end.saturating_add(OVERLAP_NS) < ended && start > began {
+                cut.insert(copy, start - began);
+            }
+        }
+    }
+    if cut.is_empty() || cut.len() as f64 > (profile.memops.len() as f64 * MOST_OVERRUN).max(1.0) {
+        return;
+    }
+    let mut lost = 0_i64;
+    let shortened = |(row, mut op): (usize, MemOp)| {
+        if let Some(&ns) = cut.get(&row) {
+            lost = lost.saturating_add(op.duration.0.saturating_sub(ns));
+            op.duration = Nanos(ns);
+        }
+        op
+    };
+    profile.memops = profile.memops.iter().enumerate().map(shortened).collect::<MemOps>();
+    profile.coverage.overrun_copies = cut.len() as u64;
+    profile.coverage.overrun_ns = profile.coverage.overrun_ns.saturating_add(lost);
+}
+
+/// Tracks from other tools contain nested slices.
+fn has_serial_streams(profile: &Profile) -> bool {
+    matches!(profile.source.tool.as_str(), "nsys" | "torch" | "trace" | "rocprofv3" | "rpd")
+}
+
+/// Number of streams, and the stream of each place.
+fn lanes_of_places(profile: &Profile) -> (usize, Vec<Option<usize>>) {
+    let mut lanes: FxHashMap<Lane, usize> = FxHashMap::default();
+    let of_place = profile
+        .places
+        .iter()
+        .map(|p| {
+            let next = lanes.len();
+            Some(*lanes.entry((p.pid, p.device.or(p.ordinal), p.context, p.stream?)).or_insert(next))
+        })
+        .collect();
+    (lanes.len(), of_place)
+}
+
 /// Process, device, context and stream.
 type Lane = (Option<u32>, Option<u32>, Option<u32>, u32);
 
@@ -108,20 +173,11 @@ struct Open {
 /// kernel that is launched early ends after the kernel that it waits for.
 fn cut_overrun(profile: &mut Profile) {
     let launches = &profile.launches;
-    // Tracks from other tools contain nested slices.
-    if !matches!(profile.source.tool.as_str(), "nsys" | "torch" | "trace" | "rocprofv3" | "rpd") {
+    if !has_serial_streams(profile) {
         return;
     }
-    let mut lanes: FxHashMap<Lane, usize> = FxHashMap::default();
-    let of_place: Vec<Option<usize>> = profile
-        .places
-        .iter()
-        .map(|p| {
-            let next = lanes.len();
-            Some(*lanes.entry((p.pid, p.device.or(p.ordinal), p.context, p.stream?)).or_insert(next))
-        })
-        .collect();
-    let mut open: Vec<Option<Open>> = vec![None; lanes.len()];
+    let (lanes, of_place) = lanes_of_places(profile);
+    let mut open: Vec<Option<Open>> = vec![None; lanes];
     let mut cut: FxHashMap<usize, i64> = FxHashMap::default();
     for row in (0..launches.len()).filter(|&r| launches.graph_node(r).is_none() && launches.has_duration(r)) {
         let Some(lane) = launches.place(row).and_then(|p| *of_place.get(p.0 as usize)?) else { continue };

@@ -47,12 +47,14 @@ impl LaunchConfig {
         }
     }
 
+    /// `None` if the grid is not recorded: some tools write zeros then.
     pub fn block_count(&self) -> Option<u64> {
-        self.grid.map(dim_product)
+        self.grid.map(dim_product).filter(|n| *n > 0)
     }
 
+    /// `None` if the block's size is not recorded.
     pub fn threads_per_block(&self) -> Option<u64> {
-        self.block.map(dim_product)
+        self.block.map(dim_product).filter(|n| *n > 0)
     }
 
     /// Describes the configuration in one line: grid × block, shared memory, registers.

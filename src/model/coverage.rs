@@ -95,6 +95,8 @@ pub struct Coverage {
     pub untimed_copies: u64,
     /// Number of kernels that overlapped a later kernel on the same stream and were truncated at its start.
     pub overrun: u64,
+    /// The same, of copies and sets.
+    pub overrun_copies: u64,
     /// Total time removed by truncation, ns.
     pub overrun_ns: i64,
 }
@@ -205,11 +207,15 @@ impl Coverage {
             let text = format!("{} without valid times were left out.", format_copies(self.untimed_copies));
             out.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
         }
-        if self.overrun > 0 {
-            let (is, its) = if self.overrun == 1 { ("is", "it was") } else { ("are", "they were") };
+        if self.overrun + self.overrun_copies > 0 {
+            let (is, its) = if self.overrun + self.overrun_copies == 1 { ("is", "it was") } else { ("are", "they were") };
             let text = format!(
                 "{} {is} recorded as running over later kernels of the same stream, which cannot be: {its} cut where the next one starts, by {} in all.",
-                format_count(self.overrun, "kernel"),
+                match (self.overrun, self.overrun_copies) {
+                    (kernels, 0) => format_count(kernels, "kernel"),
+                    (0, copies) => format_copies(copies),
+                    (kernels, copies) => format!("{} and {}", format_count(kernels, "kernel"), format_copies(copies)),
+                },
                 Nanos(self.overrun_ns)
             );
             out.push(Note::new(Severity::Warning, NoteKind::Damaged, text));

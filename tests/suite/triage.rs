@@ -400,7 +400,7 @@ fn operators_have_their_floating_point_work() {
     }
     let profile = read_as(&path, Wants::EXPLORER).unwrap();
     assert!(n > 5);
-    assert_eq!(Operators::from_profile(&profile).flops_between((i64::MIN, i64::MAX)), Some((want, n)));
+    assert_eq!(Operators::from_profile(&profile).flops_between(&profile, (i64::MIN, i64::MAX)), Some((want, n)));
     // With the user's figure of four products of size 8192 per step: 680 TFLOP/s of an H200.
     let (code, out, _) = run(&["triage", &file("gemm_healthy.sqlite.zst"), "--flops", "4.398046511104e12", "--format", "json"]);
     let json: Value = serde_json::from_str(&out).unwrap();

@@ -170,19 +170,70 @@ impl<'a> Operators<'a> {
     }
 
     /// Floating-point operations and number of operators counted in a time range on the host; `None` if no shapes were
-    /// recorded.
-    pub fn flops_between(&mut self, (start, end): (i64, i64)) -> Option<(f64, u64)> {
-        let (mut sum, mut n) = (0.0, 0);
+    /// recorded, or if operators launched too little of the kernels' time. Operators that launched no recorded kernel
+    /// do not count: they were captured into a graph, or their kernels were not recorded.
+    pub fn flops_between(&mut self, profile: &Profile, (start, end): (i64, i64)) -> Option<(f64, u64)> {
+        let mut found: Vec<(f64, (u32, u32), i64, i64)> = Vec::new();
         for (row, range) in self.ranges.iter().enumerate() {
             if range.end < start || range.start > end {
                 continue;
             }
-            if let Some(flops) = self.operator_flops(row, range.name) {
-                sum += flops;
-                n += 1;
+            if let (Some(flops), Some(thread)) = (self.operator_flops(row, range.name), self.ranges.threads.get(range.thread as usize)) {
+                found.push((flops, *thread, range.start, range.end));
             }
         }
-        (n > 0).then_some((sum, n))
+        if found.is_empty() {
+            return None;
+        }
+        let launched = Launched::between(profile, (start, end));
+        if (launched.eager_ns as f64) < launched.all_ns as f64 * LEAST_EAGER {
+            return None;
+        }
+        let ran: Vec<f64> = found.iter().filter(|f| launched.has_between(f.1, f.2, f.3)).map(|f| f.0).collect();
+        (!ran.is_empty()).then(|| (ran.iter().sum(), ran.len() as u64))
+    }
+}
+
+/// Minimum share of the kernels' time that was launched one by one for a rate: graphs repeat operators unseen.
+const LEAST_EAGER: f64 = 0.9;
+
+/// Kernels whose launching call is in a time range.
+#[derive(Default)]
+struct Launched {
+    /// Starts of the calls outside of graphs, by process and thread, in order.
+    calls: FxHashMap<(u32, u32), Vec<i64>>,
+    /// Kernel time, and its part that was launched outside of graphs, ns.
+    all_ns: i64,
+    eager_ns: i64,
+}
+
+impl Launched {
+    fn between(profile: &Profile, (start, end): (i64, i64)) -> Self {
+        let mut out = Self::default();
+        let launches = &profile.launches;
+        for row in 0..launches.len() {
+            let call = launches.call(row).map(|c| c.0);
+            if !(start..=end).contains(&call.unwrap_or(launches.start(row))) {
+                continue;
+            }
+            out.all_ns = out.all_ns.saturating_add(launches.duration(row));
+            let place = launches.place(row).and_then(|p| profile.places.get(p.0 as usize));
+            if let (Some(call), Some(place), None) = (call, place, launches.graph_node(row))
+                && let Some(thread) = place.thread
+            {
+                out.eager_ns = out.eager_ns.saturating_add(launches.duration(row));
+                out.calls.entry((place.pid.unwrap_or_default(), thread)).or_default().push(call);
+            }
+        }
+        for graph in profile.graphs.iter().filter(|g| (start..=end).contains(&g.start.0)) {
+            out.all_ns = out.all_ns.saturating_add(graph.duration.0);
+        }
+        out.calls.values_mut().for_each(|calls| calls.sort_unstable());
+        out
+    }
+
+    fn has_between(&self, thread: (u32, u32), start: i64, end: i64) -> bool {
+        self.calls.get(&thread).is_some_and(|calls| calls.get(calls.partition_point(|&t| t < start)).is_some_and(|&t| t <= end))
     }
 }
 

@@ -50,6 +50,11 @@ pub struct Sum {
     pub bytes: u64,
     /// Total duration.
     pub ns: i64,
+    /// Duration of the copies of known size, and number of those of unknown size.
+    pub sized_ns: i64,
+    pub unsized_count: u64,
+    /// Number of copies by kernels of AMD's runtime, whose size and direction are not recorded.
+    pub blits: u64,
     /// Number of copies to the device.
     pub to_device: u64,
     /// Bytes to the device.
@@ -72,6 +77,9 @@ impl Sum {
             count: self.count + other.count,
             bytes: self.bytes.saturating_add(other.bytes),
             ns: self.ns.saturating_add(other.ns),
+            sized_ns: self.sized_ns.saturating_add(other.sized_ns),
+            unsized_count: self.unsized_count + other.unsized_count,
+            blits: self.blits + other.blits,
             to_device: self.to_device + other.to_device,
             bytes_to_device: self.bytes_to_device.saturating_add(other.bytes_to_device),
             pageable: self.pageable + other.pageable,
@@ -81,9 +89,9 @@ impl Sum {
         }
     }
 
-    /// Bytes per second of copy time.
+    /// Bytes per second of the time of the copies whose size is known.
     pub fn bytes_per_second(&self) -> Option<f64> {
-        (self.ns > 0 && self.bytes > 0).then(|| self.bytes as f64 / self.ns as f64 * 1e9)
+        (self.sized_ns > 0 && self.bytes > 0).then(|| self.bytes as f64 / self.sized_ns as f64 * 1e9)
     }
 
     /// Upper bound on the time that the copies cost in the window, ns.
@@ -107,6 +115,10 @@ impl Copies {
         let bytes = op.bytes.map_or(0, |b| b.0);
         sum.bytes = sum.bytes.saturating_add(bytes);
         sum.ns = sum.ns.saturating_add(op.duration.0);
+        match op.bytes {
+            Some(_) => sum.sized_ns = sum.sized_ns.saturating_add(op.duration.0),
+            None => sum.unsized_count += 1,
+        }
         if let MemOpKind::Copy { kind, from, to } = op.kind {
             if kind == CopyKind::HostToDevice {
                 sum.to_device += 1;
@@ -114,6 +126,14 @@ impl Copies {
             }
             sum.pageable += u64::from([from, to].contains(&Some(MemoryKind::Pageable)));
         }
+    }
+
+    pub fn add_blit(&mut self, ns: i64) {
+        let sum = &mut self.0[CopyClass::Device as usize];
+        sum.count += 1;
+        sum.blits += 1;
+        sum.unsized_count += 1;
+        sum.ns = sum.ns.saturating_add(ns);
     }
 
     pub fn add_exposed(&mut self, class: CopyClass, ns: i64, at: (i64, i64)) {

@@ -1,7 +1,7 @@
 //! All operations that ran on devices, in order of start.
 
 use crate::analysis::Family;
-use crate::model::{CallKind, CopyKind, MemOp, MemOpKind, Profile};
+use crate::model::{CallKind, CopyKind, Kernel, MemOp, MemOpKind, Profile};
 use rustc_hash::FxHashMap;
 
 /// Class of an operation.
@@ -42,19 +42,43 @@ pub fn clamp_time(time: i64) -> i64 {
     time.clamp(-FAR, FAR)
 }
 
-/// A device, or one process's share of a device used by several.
+/// A device. Processes that share one are judged together: it is idle while none of them uses it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Unit {
     /// Index into [`Profile::devices`].
     pub device: Option<u32>,
     /// The device's ordinal within the process, if the report does not identify the device.
     pub ordinal: Option<u32>,
+    /// The only process that uses it.
     pub pid: Option<u32>,
 }
 
+/// Names of communication libraries' kernels. Other names of collectives are also those of reductions within one GPU,
+/// such as `block_all_reduce_sum`.
+const LIBRARIES: [&str; 5] = ["nccl", "rccl", "nvshmem", "deep_ep", "cross_device_reduce"];
+
+/// Prefix of the kernels with which AMD's runtime copies and sets memory (`__amd_rocclr_copyBuffer` in ROCm's CLR,
+/// `rocclr/device/blitcl.cpp`).
+pub const BLIT: &str = "__amd_rocclr_";
+
 /// For each kernel in a report, returns true if the kernel is a collective.
 pub fn find_collectives(profile: &Profile) -> Vec<bool> {
-    profile.kernels.iter().map(|k| Family::guess(k.function(), k.demangled()) == Family::Nccl).collect()
+    let of_library = |k: &Kernel| {
+        let name = k.demangled().to_ascii_lowercase();
+        LIBRARIES.iter().any(|library| name.contains(library))
+    };
+    let named: Vec<bool> = profile.kernels.iter().map(|k| Family::guess(k.function(), k.demangled()) == Family::Nccl).collect();
+    if !named.contains(&true) {
+        return named;
+    }
+    // Without a sign of a second GPU, the name alone does not tell.
+    let mut devices = profile.places.iter().filter_map(|p| p.device.or(p.ordinal));
+    let first = devices.next();
+    let several = devices.any(|d| Some(d) != first)
+        || profile.rank.world.is_some_and(|n| n > 1)
+        || profile.kernels.iter().any(of_library)
+        || profile.memops.iter().any(|m| matches!(m.kind, MemOpKind::Copy { kind: CopyKind::PeerToPeer, .. }));
+    profile.kernels.iter().zip(named).map(|(k, named)| named && (several || of_library(k))).collect()
 }
 
 /// All operations in a report, in order of start.
@@ -65,6 +89,8 @@ pub struct DeviceOps<'a> {
     unit_of: Vec<usize>,
     /// True for kernels that are collectives.
     pub collective: Vec<bool>,
+    /// True for kernels with which AMD's runtime copies and sets memory.
+    pub blit: Vec<bool>,
     /// Launches in order of start; empty if they are already in that order.
     order: Vec<u32>,
     /// Graphs in order of start.
@@ -90,8 +116,19 @@ impl<'a> DeviceOps<'a> {
         let mut ids: FxHashMap<Unit, usize> = FxHashMap::default();
         let mut units = Vec::new();
         let mut unit_of: Vec<usize> = Vec::with_capacity(profile.places.len());
+        let mut users: FxHashMap<u32, Option<u32>> = FxHashMap::default();
         for p in &profile.places {
-            let unit = Unit { device: p.device, ordinal: if p.device.is_some() { None } else { p.ordinal }, pid: p.pid };
+            if let Some(device) = p.device
+                && *users.entry(device).or_insert(p.pid) != p.pid
+            {
+                users.insert(device, None);
+            }
+        }
+        for p in &profile.places {
+            let unit = match p.device {
+                Some(device) => Unit { device: p.device, ordinal: None, pid: users.get(&device).copied().flatten() },
+                None => Unit { device: None, ordinal: p.ordinal, pid: p.pid },
+            };
             unit_of.push(*ids.entry(unit).or_insert_with(|| {
                 units.push(unit);
                 units.len() - 1
@@ -101,6 +138,7 @@ impl<'a> DeviceOps<'a> {
             units.push(Unit::default());
         }
         let collective = find_collectives(profile);
+        let blit = profile.kernels.iter().map(|k| k.function().starts_with(BLIT)).collect();
         let mut graph_calls = FxHashMap::default();
         if !profile.graphs.is_empty() {
             for call in (0..profile.calls.len()).filter(|&c| profile.calls.kind(c) == CallKind::GraphLaunch) {
@@ -108,7 +146,7 @@ impl<'a> DeviceOps<'a> {
                 graph_calls.insert((pid, start), (tid, start.saturating_add(profile.calls.duration[call])));
             }
         }
-        Self { profile, units, unit_of, collective, order, graphs, graph_calls, only: None }
+        Self { profile, units, unit_of, collective, blit, order, graphs, graph_calls, only: None }
     }
 
     /// Restricts the operations to the device with this number.
@@ -136,12 +174,20 @@ impl<'a> DeviceOps<'a> {
     fn launch_op(&self, row: u32) -> DeviceOp {
         let launches = &self.profile.launches;
         let at = row as usize;
-        let collective = self.collective.get(launches.kernel(at).0 as usize).copied().unwrap_or_default();
+        let kernel = launches.kernel(at).0 as usize;
+        let is = |list: &[bool]| list.get(kernel).copied().unwrap_or_default();
+        let class = if is(&self.collective) {
+            Class::Collective
+        } else if is(&self.blit) {
+            Class::Copy
+        } else {
+            Class::Kernel
+        };
         DeviceOp {
             start: clamp_time(launches.start(at)),
             end: clamp_time(launches.end(at)).max(clamp_time(launches.start(at))),
             unit: self.unit_index(launches.place(at).map(|p| p.0)),
-            class: if collective { Class::Collective } else { Class::Kernel },
+            class,
             row: OperationRow::Launch(row),
         }
     }
@@ -262,12 +308,6 @@ impl<'a> DeviceOps<'a> {
             OperationRow::Mem(row) => self.profile.memops.get(row as usize),
             _ => None,
         }
-    }
-
-    /// Returns true if several processes share the unit's device.
-    pub fn is_shared(&self, unit: usize) -> bool {
-        let Some(mine) = self.units.get(unit) else { return false };
-        self.units.iter().enumerate().any(|(i, u)| i != unit && u.device.is_some() && u.device == mine.device && u.pid != mine.pid)
     }
 }
 

@@ -136,8 +136,11 @@ impl SweepListener for Gather<'_, '_> {
     }
 
     fn copy(&mut self, op: &DeviceOp, start: i64, end: i64) {
-        if let Some(mem) = self.case_ops.mem_of(op) {
-            let class = CopyClass::from_mem_op(&mem);
+        let class = match self.case_ops.mem_of(op) {
+            Some(mem) => Some(CopyClass::from_mem_op(&mem)),
+            None => matches!(op.row, OperationRow::Launch(_)).then_some(CopyClass::Device),
+        };
+        if let Some(class) = class {
             self.copies.add_exposed(class, end - start, (start, end));
             if let Some(call) = self.case_ops.find_call(op) {
                 let lane = self.host.lane_index(call.pid, call.tid);
@@ -158,13 +161,17 @@ impl SweepListener for Gather<'_, '_> {
             self.called = Some((first.min(call.start), last.max(call.start)));
         }
         match op.class {
-            Class::Copy => {
-                if let Some(mem) = self.case_ops.mem_of(op) {
+            Class::Copy => match self.case_ops.mem_of(op) {
+                Some(mem) => {
                     let class = CopyClass::from_mem_op(&mem);
                     self.copies.add_copy(class, &mem);
                     self.record_end(op, class == CopyClass::Pageable);
                 }
-            }
+                None => {
+                    self.copies.add_blit(op.end - op.start);
+                    self.record_end(op, false);
+                }
+            },
             _ => {
                 self.record_end(op, false);
                 self.kernels.add_kernel(op, self.case_ops, self.window);

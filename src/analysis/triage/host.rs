@@ -164,6 +164,8 @@ pub struct Lane {
     pub waits: Intervals,
     /// Time known to be spent working: on a CPU, or in an operator.
     pub works: Intervals,
+    /// True if functions or operators of the thread were recorded.
+    functions: bool,
     /// True if waits are recorded reliably, so that the remaining time is work.
     pub certain: bool,
 }
@@ -180,6 +182,8 @@ pub struct Host<'a> {
     pub(super) blocking: FxHashSet<u32>,
     /// Effect of each call name on stream capture: 1 begins a capture, 2 ends it.
     capture: Vec<u8>,
+    /// True for the names of calls that ask whether work is done, and return at once.
+    polls: Vec<bool>,
     /// Start of each implicit code load, ns, and its process if the report contains it.
     pub loads: Vec<(i64, Option<u32>)>,
 }
@@ -200,6 +204,7 @@ impl<'a> Host<'a> {
                 .iter()
                 .map(|n| if n.name.contains("StreamBeginCapture") { 1 } else { u8::from(n.name.contains("StreamEndCapture")) * 2 })
                 .collect(),
+            polls: profile.calls.names.iter().map(|n| is_poll(&n.name)).collect(),
             loads: Vec::new(),
         };
         host.collect_launches();
@@ -211,7 +216,7 @@ impl<'a> Host<'a> {
         // States between two samples are unknown.
         let sampled = profile.states.iter().any(|s| s.state == ThreadState::Partly);
         for lane in &mut host.lanes {
-            lane.certain = host.known.os || host.known.states && !sampled || host.known.python;
+            lane.certain = host.known.os || host.known.states && !sampled || host.known.python && lane.functions;
         }
         host.collect_thread_samples();
         host
@@ -380,6 +385,7 @@ impl<'a> Host<'a> {
                 RangeOrigin::Nvtx | RangeOrigin::Roctx | RangeOrigin::Annotation | RangeOrigin::Wave | RangeOrigin::Instruction => {}
             }
             let Some(lane) = lanes.get(range.thread as usize).copied().flatten() else { continue };
+            self.lanes[lane].functions |= matches!(range.origin, RangeOrigin::Python | RangeOrigin::Operator);
             let span = (range.start, range.end);
             let marked = matches!(range.origin, RangeOrigin::Nvtx | RangeOrigin::Roctx | RangeOrigin::Annotation);
             if range.origin == RangeOrigin::Python && python[at]
@@ -437,6 +443,10 @@ impl<'a> Host<'a> {
         near.max_by_key(|row| span(row).1.min(end) - span(row).0.max(start)).map(|&row| row as usize)
     }
 
+    pub fn is_poll(&self, outer: &Outer) -> bool {
+        outer.name.is_some_and(|n| self.polls.get(n as usize).copied().unwrap_or_default())
+    }
+
     fn other_call(&self, lane: &Lane, at: usize) -> Option<Outer> {
         let row = *lane.calls.get(at)?;
         let calls: &HostCalls = &self.profile.calls;
@@ -449,6 +459,11 @@ impl<'a> Host<'a> {
 }
 
 /// Copy calls that blocked their thread until the copy was done: with pageable memory, or by synchronous functions.
+/// Tests whether calls of this name ask whether work is done, and return at once (`cudaEventQuery`, `hipStreamQuery`).
+pub fn is_poll(name: &str) -> bool {
+    ["EventQuery", "StreamQuery"].iter().any(|poll| name.contains(poll))
+}
+
 fn blocking_copy_calls(profile: &Profile) -> FxHashSet<u32> {
     let calls = &profile.calls;
     let blocks = |op: crate::model::MemOp| {
@@ -480,6 +495,8 @@ pub struct Walk {
     pub blocked: Option<(i64, Option<u32>)>,
     /// True while a stream is being captured.
     pub capturing: bool,
+    /// Polls in a row up to the last call passed: several are a wait, while a memory allocator polls once.
+    pub polls: u32,
 }
 
 impl Walk {
@@ -511,8 +528,13 @@ impl Walk {
         if outer.kind == CallKind::Launch && outer.name.is_none() {
             self.capturing = false;
         }
+        let in_a_row = self.end.is_some_and(|end| outer.start.saturating_sub(end) <= CLOSE_NS);
+        self.polls = match host.is_poll(outer) {
+            true if in_a_row => self.polls + 1,
+            poll => u32::from(poll),
+        };
         self.end = Some(self.end.map_or(outer.end, |e| e.max(outer.end)));
-        if outer.blocks {
+        if outer.blocks || self.polls > 1 {
             self.blocked = Some((outer.end, outer.name));
         }
     }

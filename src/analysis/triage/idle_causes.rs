@@ -213,6 +213,7 @@ impl Look<'_> {
                 _ if walk.capturing => Cause::Graph,
                 CallKind::Launch | CallKind::GraphLaunch => Cause::Launch,
                 CallKind::Sync => Cause::Sync,
+                _ if walk.polls > 0 && self.host.is_poll(&outer) => Cause::Sync,
                 CallKind::Copy if outer.blocks => Cause::Sync,
                 CallKind::Copy | CallKind::Set => Cause::CopyCall,
                 CallKind::Alloc | CallKind::Free => Cause::Alloc,

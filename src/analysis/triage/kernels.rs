@@ -49,7 +49,7 @@ pub struct Kernels {
     /// Count and time of kernels in graphs.
     pub in_graphs: (u64, i64),
     /// Time of graphs traced as a whole, ns.
-    whole: i64,
+    pub whole: i64,
     /// Collectives: count and total duration.
     pub collectives: (u64, i64),
     /// Number of launching calls.

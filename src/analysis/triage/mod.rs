@@ -248,7 +248,7 @@ fn flop_rate(case: &RunContext<'_>, given: Option<f64>) -> Option<Rate> {
         (Some(flops), Some(step)) => flops / (step.max(1) as f64 / 1e9),
         (Some(flops), None) => flops / seconds,
         (None, _) => {
-            let (sum, operators) = Operators::from_profile(case.profile).flops_between(case.called?)?;
+            let (sum, operators) = Operators::from_profile(case.profile).flops_between(case.profile, case.called?)?;
             return Some(Rate { per_second: sum / seconds, peak, counted: Counted::Operators(operators) });
         }
     };
@@ -267,7 +267,9 @@ fn missing_notes(case: &RunContext<'_>) -> Vec<String> {
     let known = case.host.known;
     let unknown = case.idle_share(Cause::Unknown);
     if unknown >= finding::LEAST_SHARE {
-        out.push(if known.operators {
+        out.push(if known.python {
+            "no function of the launching thread was recorded for a part of the time: waiting and computing cannot be told apart there".to_owned()
+        } else if known.operators {
             "recorded without Python functions (with_stack=True): outside operators, waiting and computing cannot be told apart".to_owned()
         } else if known.states {
             "the launching thread was looked at every few milliseconds: where it was on a processor for part of that, waiting and computing cannot be told apart".to_owned()

@@ -8,10 +8,9 @@ use super::function_time::time_of_functions;
 pub use super::gather::RUNNING;
 pub use super::gather::{AfterCall, LONGEST, STRIP, StepTime};
 use super::gather::{Gather, keep_longest};
-use super::host::Host;
+use super::host::{Host, is_poll};
 use super::host_lines::{HostTime, LineGather};
 use super::idle_causes::{Gaps, Piece};
-use super::intervals::Intervals;
 use super::kernels::Kernels;
 use super::launch_lines::sum_samples;
 pub use super::outside::Outside;
@@ -116,9 +115,6 @@ impl Slice {
     }
 }
 
-/// A process with less than 1/`BYSTANDER` of another's work on the same device is negligible.
-const BYSTANDER: i64 = 100;
-
 /// Minimum busy share for a slice to count as busy.
 const BUSY: f32 = 0.9;
 
@@ -211,8 +207,7 @@ impl<'a> RunContext<'a> {
         };
         let chosen = chosen.is_some();
         let windows = recorded_windows(profile, if windows.is_empty() { vec![window] } else { windows.to_vec() });
-        let bystanders = find_bystanders(&ops, &windows);
-        let busy = sweep_windows(ops.iter().filter(|op| !bystanders[op.unit]), ops.units.len(), &windows, &mut gather);
+        let busy = sweep_windows(ops.iter(), ops.units.len(), &windows, &mut gather);
         if cancel.is_cancelled() {
             return None;
         }
@@ -331,8 +326,14 @@ impl<'a> RunContext<'a> {
     /// attributed to the copies.
     pub fn late_after_waits(&self) -> i64 {
         let copies = self.copies.get(CopyClass::Small).pageable + self.copies.get(CopyClass::Pageable).count;
-        let waits = self.calls_of(CallKind::Sync).0.max(copies).max(self.blocking_copies());
+        let waits = self.calls_of(CallKind::Sync).0.max(copies).max(self.blocking_copies()).max(self.polled_waits());
         if copies * 2 > waits { 0 } else { (self.recurring_idle(Cause::Sync) - self.sum_devices(Busy::busy_time)).max(0) }
+    }
+
+    /// Number of times that the GPU ran out of work while the host polled.
+    pub fn polled_waits(&self) -> u64 {
+        let polls = self.after.iter().filter(|((cause, name), _)| *cause == Cause::Sync && is_poll(self.call_name(*name)));
+        polls.map(|(_, after)| after.gaps).sum()
     }
 
     /// Number of copies that started in the window and blocked their thread until they were done.
@@ -393,34 +394,6 @@ fn without_single(copies: &mut Copies, pieces: &FxHashMap<CopyClass, Vec<Piece>>
             copies.add_idle(class, gap.start - gap.end);
         }
     }
-}
-
-/// Marks units of processes that hardly used a device in these windows while another process used it: such units do not
-/// count as devices.
-fn find_bystanders(ops: &DeviceOps<'_>, windows: &[(i64, i64)]) -> Vec<bool> {
-    let shared = |unit: usize| ops.units[unit].device.is_some() && ops.is_shared(unit);
-    if !(0..ops.units.len()).any(shared) {
-        return vec![false; ops.units.len()];
-    }
-    let mut asked = Intervals::default();
-    for w in windows {
-        asked.push(w.0, w.1);
-    }
-    let mut ran = vec![0_i64; ops.units.len()];
-    let mut until = vec![i64::MIN; ops.units.len()];
-    for op in ops.iter() {
-        let from = op.start.max(until[op.unit]);
-        if from < op.end {
-            ran[op.unit] = ran[op.unit].saturating_add(asked.covered_length(from, op.end));
-            until[op.unit] = op.end;
-        }
-    }
-    let most = |of: &Unit| ops.units.iter().zip(&ran).filter(|(u, _)| u.device == of.device && u.pid != of.pid).map(|u| *u.1).max();
-    ops.units
-        .iter()
-        .zip(&ran)
-        .map(|(unit, ran)| unit.device.is_some() && most(unit).is_some_and(|rival| ran.saturating_mul(BYSTANDER) < rival))
-        .collect()
 }
 
 fn sum_calls(profile: &Profile, window: (i64, i64)) -> FxHashMap<CallKind, (u64, i64)> {

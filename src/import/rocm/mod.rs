@@ -658,7 +658,9 @@ fn build_profile(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<St
         let text = "This table has counters and no times: durations are not known.";
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Empty, text).with_fix("record with `--timestamp on`, or with rocprofv3"));
     }
-    if memcpys && job.wants.has_parts(Parts::MEMOPS) && job.wants.has_parts(Parts::CALLS) {
+    // The runtime's copy kernels are recorded as kernels.
+    let blits = profile.kernels.iter().any(|k| k.function().starts_with("__amd_rocclr_"));
+    if memcpys && !blits && job.wants.has_parts(Parts::MEMOPS) && job.wants.has_parts(Parts::CALLS) {
         let text = "Memory copies were not recorded: while they run the GPU counts as idle, in the calls that start them.";
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Empty, text).with_fix("record with `--memory-copy-trace`"));
     }

@@ -238,8 +238,9 @@ fn nonempty_list(raw: Option<&RawValue>) -> Option<&str> {
 
 fn launch_config(args: &Args) -> LaunchConfig {
     LaunchConfig {
-        grid: args.grid,
-        block: args.block,
+        // ROCm's kineto writes zeros where nothing was recorded.
+        grid: args.grid.filter(|g| !g.contains(&0)),
+        block: args.block.filter(|b| !b.contains(&0)),
         registers: args.registers,
         // The trace only has the sum of static and dynamic shared memory; [`super::build`] adds a note about this.
         dynamic_shared: args.shared.map(Bytes),

@@ -27,7 +27,8 @@ fn direction_text(sum: &Sum) -> &'static str {
 
 /// Formats the number of bytes and the direction; only the direction if the report has no sizes.
 fn format_amount(sum: &Sum, between: &str) -> String {
-    if sum.bytes == 0 { between.to_owned() } else { format!("{} {between}", Bytes(sum.bytes)) }
+    let least = if sum.unsized_count > 0 { "at least " } else { "" };
+    if sum.bytes == 0 { between.to_owned() } else { format!("{least}{} {between}", Bytes(sum.bytes)) }
 }
 
 fn add_evidence(finding: Finding, case: &RunContext<'_>, sum: &Sum) -> Finding {
@@ -37,6 +38,7 @@ fn add_evidence(finding: Finding, case: &RunContext<'_>, sum: &Sum) -> Finding {
         .with_number("copies", sum.count as f64, "")
         .with_number("copies in a step", case.per_step(sum.count), "")
         .with_number("bytes", Some(sum.bytes as f64).filter(|&n| n > 0.0), "byte")
+        .with_number("copies of unknown size", Some(sum.unsized_count as f64).filter(|&n| n > 0.0), "")
         .with_number("bandwidth while they ran", sum.bytes_per_second(), "byte/s")
         .with_places(sum.longest.map(|(start, end)| Place {
             kind: PlaceKind::Window,
@@ -109,6 +111,7 @@ pub fn copy_bound(case: &RunContext<'_>) -> Option<Finding> {
     }
     let share = case.share(sum.cost());
     let what = match most {
+        _ if sum.blits * 2 > sum.count => "mostly by copy kernels of the HIP runtime",
         CopyClass::Peer => "mostly between devices",
         CopyClass::Device => "mostly within the device",
         _ if case.copies.get(CopyClass::Host).count < sum.count => "mostly between host and device",

@@ -12,8 +12,7 @@ const SPREAD: f64 = 0.10;
 /// One device does more than the others.
 pub fn unbalanced_devices(case: &RunContext<'_>) -> Option<Finding> {
     let base = case.base;
-    // Processes that share a device are not separate devices.
-    if case.devices.len() < 2 || (0..case.ops.units.len()).any(|u| case.ops.is_shared(u)) {
+    if case.devices.len() < 2 {
         return None;
     }
     let length = case.length() as f64;

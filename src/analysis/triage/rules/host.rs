@@ -13,7 +13,9 @@ use crate::model::{Activity, ServerSample, summarize_samples, times_without_requ
 
 /// Reason why a verdict on the host is uncertain.
 fn missing_reason(case: &RunContext<'_>) -> String {
-    if case.host.known.operators {
+    if case.host.known.python {
+        "no function of that thread was recorded there: waiting and computing cannot be told apart".to_owned()
+    } else if case.host.known.operators {
         "recorded without Python functions: waiting and computing cannot be told apart outside operators".to_owned()
     } else if case.host.known.states {
         "it was on a processor for part of the time: waiting and computing cannot be told apart there".to_owned()

@@ -252,7 +252,15 @@ pub fn gpu_bound(case: &RunContext<'_>) -> Option<Finding> {
     let top = case.kernels.top_kernels(case.profile);
     let first = top.first().map_or_else(String::new, |(kernel, ns, _)| {
         let name = case.profile.kernels.get(*kernel as usize).map_or_else(Default::default, readable_name);
-        format!("; {} of kernel time is {name}", format_percent(*ns as f64 / case.kernels.ns.max(1) as f64))
+        // The kernels in graphs that were recorded as a whole are unknown.
+        let all = case.kernels.ns.saturating_add(case.kernels.whole).max(1) as f64;
+        let in_graphs = case.kernels.whole as f64 / all;
+        let whole = if case.kernels.whole > 0 {
+            format!(", {} is in {} graphs recorded as a whole", format_percent(in_graphs), case.terms.gpu.api)
+        } else {
+            String::new()
+        };
+        format!("; {} of kernel time is {name}{whole}", format_percent(*ns as f64 / all))
     });
     let mut finding =
         Finding::new(Verdict::GpuBound, share, format!("the GPU runs kernels for {} of {base}{first}", format_percent(share)))
@@ -261,7 +269,7 @@ pub fn gpu_bound(case: &RunContext<'_>) -> Option<Finding> {
             .with_number("median duration of a kernel", case.kernels.median_duration().map(|n| n as f64), "ns");
     let mut families = case.kernels.time_by_family(case.profile);
     families.retain(|f| f.0 != Family::Nccl);
-    let total: i64 = families.iter().map(|f| f.1).sum();
+    let total: i64 = families.iter().map(|f| f.1).sum::<i64>().saturating_add(case.kernels.whole);
     for (family, time) in families.iter().take(4) {
         finding = finding.with_number(
             &format!("{}, by the kernels' names", family.display_name()),

@@ -19,7 +19,8 @@ const BACK_NS: f64 = 50_000.0;
 pub fn host_sync(case: &RunContext<'_>) -> Option<Finding> {
     let base = case.base;
     let idle = case.recurring_idle(Cause::Sync);
-    let (after, share) = (case.share(idle), case.share(idle - case.late_after_waits()));
+    let late = case.late_after_waits();
+    let share = case.share(idle - late);
     if idle == 0 {
         return None;
     }
@@ -28,7 +29,7 @@ pub fn host_sync(case: &RunContext<'_>) -> Option<Finding> {
     let (calls, _) = case.calls_of(CallKind::Sync);
     let blocking = case.blocking_copies();
     // A copy from pageable memory and the call that waits for it count as a single wait.
-    let waits = calls.max(copies).max(blocking);
+    let waits = calls.max(copies).max(blocking).max(case.polled_waits());
     let behind_copies: i64 = behind.iter().filter(|(name, _)| CallKind::from_name(name) == CallKind::Copy).map(|(_, after)| after.ns).sum();
     // A window between two waits does not show that the program waits.
     if waits == 0 {
@@ -53,7 +54,7 @@ pub fn host_sync(case: &RunContext<'_>) -> Option<Finding> {
             "the program waits for the GPU {} in {}{back}{at}; after each wait the GPU has run out of work: idle for {} of {base}",
             units::format_count(waits, "time"),
             format_ns(case.length() as f64),
-            format_percent(after)
+            format_percent(share)
         ),
     )
     .with_gain_basis("the idle time from the end of the wait to the next operation, as far as the GPU is busy for as long: without the wait the host would have launched it meanwhile")
