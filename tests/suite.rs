@@ -38,6 +38,7 @@ mod suite {
     mod live;
     mod look;
     mod made_memory;
+    mod made_runs;
     mod mcp;
     mod measured;
     mod memory;

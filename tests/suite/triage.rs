@@ -204,10 +204,10 @@ fn busy_agrees_with_the_header() {
 #[test]
 fn ids_are_unique_and_explained() {
     let mut all: Vec<&str> = VERDICTS.iter().map(|v| v.id).collect();
-    assert_eq!(all.len(), 26);
+    assert_eq!(all.len(), 27);
     all.sort_unstable();
     all.dedup();
-    assert_eq!(all.len(), 26);
+    assert_eq!(all.len(), 27);
     assert!(VERDICTS.iter().all(|v| Verdict::from_id(v.id) == Some(v.verdict) && v.verdict.meaning() == v.meaning));
 }
 
@@ -603,8 +603,9 @@ fn an_operation_that_waits_in_its_queue_says_for_what() {
         std::fs::write(&file, trace.to_string()).unwrap();
         let profile = read_as(&file, Wants::TRIAGE).unwrap();
         let found = judge(&profile);
-        let said = found.missing.iter().find(|m| m.contains("already launched")).cloned();
-        reasons.push(said.map_or_else(|| format!("{:?}", found.missing), |s| s.split_once(": ").unwrap().1.to_owned()));
+        let said = found.findings.iter().find(|f| f.id == Verdict::StreamWait).unwrap();
+        assert_eq!(said.sure == Sure::Possible, between.is_empty(), "{}", said.headline);
+        reasons.push(said.headline.split_once(": ").unwrap().1.to_owned());
     }
     assert_eq!(
         reasons,

@@ -284,14 +284,6 @@ fn missing_notes(case: &RunContext<'_>) -> Vec<String> {
             case.terms.gpu.api
         ));
     }
-    let queued = case.share(case.idle.get(Cause::Queued) - case.pauses);
-    if queued >= finding::LEAST_SHARE {
-        out.push(format!(
-            "idle for {} of {base} with the next operation already launched: {}",
-            text::format_percent(queued),
-            queued::waited_for(case)
-        ));
-    }
     let ended = case.idle_share(Cause::Ended);
     if ended >= finding::LEAST_SHARE {
         out.push(format!("idle for {} of {base} because nothing more was launched on a device", text::format_percent(ended)));

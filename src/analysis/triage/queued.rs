@@ -17,7 +17,7 @@ const NAMED: f64 = 0.1;
 
 /// Reason why an operation waits in its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reason {
+pub enum Reason {
     /// A host function in the stream (`cudaLaunchHostFunc`).
     HostFunction,
     /// Work on another device that had just ended.
@@ -41,8 +41,8 @@ impl Reason {
     }
 }
 
-/// Describes the reasons, in order of time: `it waited for a host function that was launched before it (80%)`.
-pub fn waited_for(case: &RunContext<'_>) -> String {
+/// Reasons with the time for which operations waited, ns; the longest first.
+pub fn find_reasons(case: &RunContext<'_>) -> Vec<(Reason, i64)> {
     let gaps = || case.pieces.get(&Cause::Queued).into_iter().flatten().filter(|p| p.end - p.start > PAUSE_NS).take(LOOKED_AT);
     let times = if case.devices.len() > 1 { Times::from_ops(case) } else { Times::default() };
     let calls = calls_in_order(case);
@@ -50,13 +50,26 @@ pub fn waited_for(case: &RunContext<'_>) -> String {
     for gap in gaps() {
         sums[reason(case, gap, &times, &calls) as usize] += gap.end - gap.start;
     }
-    let all = sums.iter().sum::<i64>().max(1) as f64;
-    let mut named: Vec<(i64, Reason)> = sums.into_iter().zip(Reason::ALL).filter(|(ns, _)| *ns as f64 >= NAMED * all).collect();
-    named.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
+    let mut out: Vec<(Reason, i64)> = Reason::ALL.into_iter().zip(sums).filter(|r| r.1 > 0).collect();
+    out.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+    out
+}
+
+/// Tests whether a recorded reason accounts for most of the time.
+pub fn is_known(reasons: &[(Reason, i64)]) -> bool {
+    let all: i64 = reasons.iter().map(|r| r.1).sum();
+    let known: i64 = reasons.iter().filter(|r| r.0 != Reason::Unknown).map(|r| r.1).sum();
+    known * 2 > all
+}
+
+/// Describes the reasons, in order of time: `it may have waited for a host function that was launched before it (80%)`.
+pub fn describe_reasons(reasons: &[(Reason, i64)]) -> String {
+    let all = reasons.iter().map(|r| r.1).sum::<i64>().max(1) as f64;
+    let named: Vec<(Reason, f64)> = reasons.iter().map(|&(r, ns)| (r, ns as f64 / all)).filter(|r| r.1 >= NAMED).collect();
     match named.as_slice() {
-        [] | [(_, Reason::Unknown)] => "it waited for another stream, device or host function, which was not recorded".to_owned(),
+        [] | [(Reason::Unknown, _)] => "it waited for another stream, device or host function, which was not recorded".to_owned(),
         some => {
-            let each: Vec<String> = some.iter().map(|(ns, r)| format!("{} ({})", r.words(), format_percent(*ns as f64 / all))).collect();
+            let each: Vec<String> = some.iter().map(|(r, share)| format!("{} ({})", r.words(), format_percent(*share))).collect();
             format!("it may have waited for {}", each.join(" or "))
         }
     }

@@ -20,6 +20,7 @@ pub enum Verdict {
     InputWait,
     HostCompute,
     HostSync,
+    StreamWait,
     PageableCopies,
     SmallCopies,
     CopyBound,
@@ -116,6 +117,9 @@ pub static VERDICTS: &[VerdictInfo] = &[
         .of_idle_time(&[Cause::Sync])
         .explains(&[(0.7, &[V::SmallKernels])])
         .confirmed_by("python", "records Python stacks: which line makes these calls"),
+    row(V::StreamWait, "stream-wait", "operations that are launched wait in their streams: for an event, a host function, another device")
+        .of_idle_time(&[Cause::Queued])
+        .confirmed_by("full", "records calls of the operating system, of libraries, and CPU samples: what the threads do then"),
     row(V::PageableCopies, "pageable-copies", "transfers from or to pageable memory: staged, synchronous and slow")
         .confirmed_by("python", "records Python stacks: which line makes these calls"),
     row(V::SmallCopies, "small-copies", "many tiny transfers, each with its fixed cost")

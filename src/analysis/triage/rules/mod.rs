@@ -10,6 +10,7 @@ mod launching;
 mod memory;
 mod single;
 mod stalls;
+mod streams;
 mod sync;
 
 use super::finding::Finding;
@@ -31,6 +32,7 @@ pub static RULES: &[Rule] = &[
     sync::host_sync,
     host::input_wait,
     host::host_compute,
+    streams::waiting_streams,
     copies::pageable_copies,
     copies::small_copies,
     copies::copy_bound,

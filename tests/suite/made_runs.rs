@@ -1,0 +1,245 @@
+//! Runs that are made here, whose only cause is known by how they are made: what strangers' files had and the captures have
+//! not.
+
+use super::support::{edited_profile, packed, read};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::Path;
+use warpscope::analysis::flops::Operators;
+use warpscope::analysis::triage::{Scope, Sure, Triage, Verdict, triage_profile};
+use warpscope::model::{Cancel, Profile};
+
+fn triage(profile: &Profile) -> Triage {
+    triage_profile(profile, &Scope::default(), &Cancel::default()).unwrap()
+}
+
+/// A trace of torch.profiler, in microseconds.
+#[derive(Default)]
+struct TorchTrace {
+    events: Vec<Value>,
+    correlation: u64,
+}
+
+impl TorchTrace {
+    fn add(&mut self, category: &str, name: &str, (pid, tid): (u64, u64), (start, duration): (f64, f64), args: Value) {
+        let event = json!({ "ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": start, "dur": duration, "args": args });
+        self.events.push(event);
+    }
+
+    fn call(&mut self, name: &str, start: f64, duration: f64) -> u64 {
+        self.correlation += 1;
+        self.add("cuda_runtime", name, (100, 100), (start, duration), json!({ "correlation": self.correlation }));
+        self.correlation
+    }
+
+    /// A call of 5 µs at `called`, and the kernel that it launches.
+    fn kernel(&mut self, name: &str, grid: [u32; 3], called: f64, start: f64, duration: f64) {
+        let correlation = self.call("cudaLaunchKernel", called, 5.0);
+        let args = json!({ "device": 0, "context": 1, "stream": 7, "correlation": correlation, "grid": grid, "block": [256, 1, 1] });
+        self.add("kernel", name, (0, 7), (start, duration), args);
+    }
+
+    fn read(self) -> Profile {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("made.pt.trace.json");
+        let device = json!({ "id": 0, "name": "NVIDIA H100", "numSms": 132 });
+        let trace = json!({ "schemaVersion": 1, "deviceProperties": [device], "traceEvents": self.events });
+        std::fs::write(&path, trace.to_string()).unwrap();
+        read(&path).unwrap()
+    }
+}
+
+const KERNELS: &str = "\"Guid\",\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\",\"Kernel_Name\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"Lds_Block_Size\",\"Scratch_Size\",\"Vgpr_Count\",\"Accum_Vgpr_Count\",\"Sgpr_Count\",\"Workgroup_Size_X\",\"Workgroup_Size_Y\",\"Workgroup_Size_Z\",\"Grid_Size_X\",\"Grid_Size_Y\",\"Grid_Size_Z\"\n";
+
+/// A table of rocprofv3's kernels: process, name, correlation, start and end in ns.
+fn read_dispatches(folder: &Path, rows: &[(u32, &str, usize, i64, i64)]) -> Profile {
+    let mut text = KERNELS.to_owned();
+    for (number, (process, name, correlation, start, end)) in rows.iter().enumerate() {
+        writeln!(text, "\"0000{process}-aaaa\",\"KERNEL_DISPATCH\",\"Agent 4\",\"1\",\"1\",\"{}\",\"{}\",\"10\",\"{name}\",\"{correlation}\",\"{start}\",\"{end}\",0,0,0,0,0,256,1,1,1000000,1,1", 1000 + process, number + 1).unwrap();
+    }
+    let path = folder.join("out_kernel_trace.csv");
+    std::fs::write(&path, text).unwrap();
+    read(&path).unwrap()
+}
+
+#[test]
+fn a_gpu_is_busy_while_any_process_uses_it() {
+    // Two processes take turns, and leave no time between.
+    let folder = tempfile::tempdir().unwrap();
+    let turns: Vec<_> =
+        (0..4000).map(|i| (u32::from(i % 2 == 1), "k", i as usize, 10_000_000 + i * 42_000, 10_042_000 + i * 42_000)).collect();
+    let found = triage(&read_dispatches(folder.path(), &turns));
+    assert_eq!(found.devices.len(), 1);
+    assert_eq!(found.devices[0].busy, 4000 * 42_000);
+    let share = |id| found.findings.iter().find(|f| f.id == id).map(|f| f.stake);
+    assert_eq!((share(Verdict::GpuBound), share(Verdict::HostSync)), (Some(1.0), None));
+}
+
+#[test]
+fn a_grid_of_zeros_is_not_known() {
+    // As kineto writes kernels of ROCm whose configuration was not recorded.
+    for (grid, empty) in [([0, 0, 0], false), ([1, 1, 1], true)] {
+        let mut trace = TorchTrace::default();
+        (0..20).for_each(|i| trace.kernel("attn_fwd", grid, f64::from(i) * 10.0, 100.0 + f64::from(i) * 1000.0, 1000.0));
+        let found = triage(&trace.read());
+        let headline = &found.verdict().unwrap().headline;
+        assert_eq!(headline.contains("SMs"), empty, "{headline}");
+    }
+}
+
+#[test]
+fn operators_count_if_their_kernels_ran() {
+    let product = |trace: &mut TorchTrace, start: f64| {
+        let args =
+            json!({ "Input Dims": [[1024, 1024], [1024, 1024]], "Input type": ["float", "float"], "External id": trace.correlation + 1 });
+        trace.add("cpu_op", "aten::mm", (100, 100), (start, 20.0), args);
+    };
+    let flops = |profile: &Profile| Operators::from_profile(profile).flops_between(profile, (i64::MIN, i64::MAX));
+    let mut eager = TorchTrace::default();
+    for i in 0..10 {
+        product(&mut eager, f64::from(i) * 100.0);
+        eager.kernel("gemm", [132, 1, 1], f64::from(i) * 100.0 + 5.0, f64::from(i) * 100.0 + 20.0, 50.0);
+    }
+    assert_eq!(flops(&eager.read()), Some((10.0 * 2.0 * 1024.0_f64.powi(3), 10)));
+    // Operators that were captured launch nothing, and the graph's kernels have a call of their own.
+    let mut captured = TorchTrace::default();
+    for i in 0..10 {
+        product(&mut captured, f64::from(i) * 100.0);
+        captured.kernel("gather", [132, 1, 1], f64::from(i) * 100.0 + 50.0, f64::from(i) * 100.0 + 60.0, 5.0);
+    }
+    assert_eq!(flops(&captured.read()), None);
+    // Of a graph's kernels, it is not known which operators launched them.
+    let mut replayed = TorchTrace::default();
+    for i in 0..10 {
+        product(&mut replayed, f64::from(i) * 100.0);
+        replayed.kernel("gemm", [132, 1, 1], f64::from(i) * 100.0 + 5.0, f64::from(i) * 100.0 + 20.0, 5.0);
+        replayed.add(
+            "kernel",
+            "gemm",
+            (0, 7),
+            (f64::from(i) * 100.0 + 30.0, 60.0),
+            json!({ "device": 0, "stream": 7, "grid": [132, 1, 1] }),
+        );
+    }
+    assert_eq!(flops(&replayed.read()), None);
+}
+
+#[test]
+fn reductions_on_one_gpu_are_no_collectives() {
+    let rename = |name: &str| {
+        format!("UPDATE StringIds SET value = '{name}' WHERE value LIKE '%tiny%' OR value LIKE '%gemm%' OR value LIKE '%saxpy%'")
+    };
+    for (name, collective) in [("block_all_reduce_sum_f32", false), ("ncclDevKernel_AllReduce_Sum_f32_RING_LL", true)] {
+        let found = triage(&edited_profile("single", &rename(name)));
+        let time: i64 = found.devices.iter().map(|d| d.collectives).sum();
+        assert_eq!(time > 0, collective, "{name}: {time}");
+    }
+}
+
+#[test]
+fn polling_for_the_gpu_is_waiting_for_it() {
+    for poll in ["cudaEventQuery", "cudaStreamQuery", "hipEventQuery"] {
+        let mut trace = TorchTrace::default();
+        for i in 0..100 {
+            let at = f64::from(i) * 250.0;
+            trace.kernel("work", [1320, 1, 1], at, at + 8.0, 200.0);
+            for k in 0..25 {
+                trace.call(poll, at + 10.0 + f64::from(k) * 8.0, 2.0);
+            }
+        }
+        let found = triage(&trace.read());
+        let first = found.findings.iter().find(|f| f.id != Verdict::GpuBound).unwrap();
+        assert_eq!(first.id, Verdict::HostSync, "{poll}: {}", first.headline);
+        assert!(first.headline.contains("99 times") || first.headline.contains("100 times"), "{}", first.headline);
+    }
+    // A memory allocator asks once for each of its events, and goes on.
+    let mut trace = TorchTrace::default();
+    for i in 0..100 {
+        let at = f64::from(i) * 20.0;
+        trace.call("cudaEventQuery", at, 1.0);
+        trace.kernel("work", [1320, 1, 1], at + 2.0, at + 10.0, 2.0);
+    }
+    let found = triage(&trace.read());
+    assert_eq!(found.verdict().unwrap().id, Verdict::LaunchBound, "{}", found.verdict().unwrap().headline);
+}
+
+#[test]
+fn copy_kernels_of_the_runtime_are_copies() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut calls =
+        "\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"\n".to_owned();
+    let mut rows = Vec::new();
+    for i in 0..100_i64 {
+        let (at, number) = (10_000_000 + i * 1_000_000, 2 * i as usize + 1);
+        writeln!(calls, "\"HIP_RUNTIME_API\",\"hipMemcpyAsync\",\"77\",\"1000\",\"{number}\",\"{}\",\"{}\"", at - 50_000, at - 45_000)
+            .unwrap();
+        writeln!(
+            calls,
+            "\"HIP_RUNTIME_API\",\"hipLaunchKernel\",\"77\",\"1000\",\"{}\",\"{}\",\"{}\"",
+            number + 1,
+            at - 40_000,
+            at - 35_000
+        )
+        .unwrap();
+        rows.push((0, "__amd_rocclr_copyBuffer", number, at, at + 900_000));
+        rows.push((0, "work", number + 1, at + 900_000, at + 990_000));
+    }
+    std::fs::write(folder.path().join("out_hip_api_trace.csv"), calls).unwrap();
+    let profile = read_dispatches(folder.path(), &rows);
+    let found = triage(&profile);
+    let first = found.verdict().unwrap();
+    assert_eq!(first.id, Verdict::CopyBound, "{}", first.headline);
+    assert!(first.headline.contains("100 copies") && first.headline.contains("copy kernels of the HIP runtime"), "{}", first.headline);
+    assert!(profile.notes.iter().all(|n| !n.text.contains("Memory copies were not recorded")));
+}
+
+#[test]
+fn a_copy_ends_before_the_next_kernel_of_its_stream() {
+    let whole = read(&packed("zoo")).unwrap();
+    let sql =
+        "UPDATE CUPTI_ACTIVITY_KIND_MEMCPY SET end = end + 3000000000 WHERE rowid = (SELECT min(rowid) FROM CUPTI_ACTIVITY_KIND_MEMCPY)";
+    let cut = edited_profile("zoo", sql);
+    assert_eq!(cut.coverage.overrun_copies, 1);
+    assert!(cut.notes.iter().any(|n| n.text.contains("1 copy or set is recorded as running over later kernels")), "{:?}", cut.notes);
+    let length = |p: &Profile| p.memops.iter().map(|m| m.duration.0).max().unwrap();
+    assert!(length(&cut) < 1_000_000_000 && length(&whole) < 1_000_000_000);
+}
+
+#[test]
+fn functions_of_one_thread_say_nothing_of_another() {
+    // The thread that launches has no functions of its own, another one does.
+    let make = |tid: u64| {
+        let mut trace = TorchTrace::default();
+        for i in 0..50 {
+            let at = f64::from(i) * 1000.0;
+            trace.kernel("work", [1320, 1, 1], at, at + 8.0, 100.0);
+            trace.add("python_function", "train.py(7): step", (100, tid), (at, 900.0), json!({}));
+        }
+        triage(&trace.read())
+    };
+    let (own, other) = (make(100), make(200));
+    let first = |t: &Triage| t.findings.iter().find(|f| f.id == Verdict::HostCompute).map(|f| (f.sure, f.headline.clone())).unwrap();
+    assert!(first(&own).1.contains("runs host code"), "{}", first(&own).1);
+    assert_eq!(first(&other).0, Sure::Possible, "{}", first(&other).1);
+    assert!(first(&other).1.contains("no function of that thread was recorded"), "{}", first(&other).1);
+}
+
+#[test]
+fn a_wait_is_told_with_its_own_share() {
+    // What the GPU could not have been busy for belongs to the finding on launches.
+    let mut trace = TorchTrace::default();
+    for i in 0..200 {
+        let at = f64::from(i) * 100.0;
+        trace.kernel("work", [1320, 1, 1], at, at + 8.0, 10.0);
+        trace.call("cudaDeviceSynchronize", at + 6.0, 13.0);
+    }
+    let found = triage(&trace.read());
+    for f in &found.findings {
+        let said = f.headline.split("idle for ").nth(1).and_then(|rest| rest.split('%').next()).and_then(|n| n.parse::<f64>().ok());
+        if let Some(said) = said {
+            assert!((said - f.stake * 100.0).abs() < 1.0, "{said} of {}: {}", f.stake * 100.0, f.headline);
+        }
+    }
+    let sum: f64 = found.findings.iter().map(|f| f.stake).sum();
+    assert!(sum <= 1.01, "{sum}");
+}
