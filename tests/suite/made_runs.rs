@@ -243,3 +243,23 @@ fn a_wait_is_told_with_its_own_share() {
     let sum: f64 = found.findings.iter().map(|f| f.stake).sum();
     assert!(sum <= 1.01, "{sum}");
 }
+
+#[test]
+fn what_the_profiler_takes_is_its_own() {
+    let make = |flushes: bool| {
+        let mut trace = TorchTrace::default();
+        for i in 0..100 {
+            let at = f64::from(i) * 200.0;
+            trace.kernel("work", [1320, 1, 1], at, at + 8.0, 50.0);
+            if flushes {
+                trace.add("overhead", "Buffer Flush", (100, 100), (at + 60.0, 135.0), json!({}));
+            }
+        }
+        triage(&trace.read())
+    };
+    let said = |t: &Triage| t.missing.iter().any(|m| m.contains("the profiler handed over its records"));
+    let (plain, flushed) = (make(false), make(true));
+    assert!(!said(&plain) && said(&flushed), "{:?}", flushed.missing);
+    let idle = |t: &Triage| t.findings.iter().find(|f| f.id != Verdict::GpuBound).map(|f| f.sure);
+    assert_eq!(idle(&flushed), Some(Sure::Possible), "{:?}", flushed.verdict().map(|f| &f.headline));
+}

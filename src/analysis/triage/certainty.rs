@@ -61,6 +61,7 @@ fn at_the_start(case: &RunContext<'_>, id: V) -> bool {
 /// * a run is not healthy if kernels leave a seventh of the window to other activity;
 /// * kernels are not the only limit of a run if such idle time is worth a finding;
 /// * kernels limit only the analyzed part, not the run, if the devices are idle in the rest;
+/// * idle time in which the profiler handed over its records may be its own cost;
 /// * a small part of a run that was not marked by the user may not be representative.
 pub fn lower_confidence(case: &RunContext<'_>, findings: &mut [Finding]) {
     let queued = case.share((case.idle.get(Cause::Queued) - case.pauses).max(0));
@@ -89,6 +90,10 @@ pub fn lower_confidence(case: &RunContext<'_>, findings: &mut [Finding]) {
         }
         let once = of.iter().any(|c| in_few_steps(case, *c));
         let start = at_the_start(case, f.id);
+        // Without the profiler, there may be nothing left of it.
+        if !of.is_empty() && case.share(case.flushed_idle(of)) * 2.0 > f.stake {
+            f.sure = Sure::Possible;
+        }
         if few || once || hidden || elsewhere || sliver || smaller || start {
             f.sure = f.sure.max(Sure::Likely);
         }

@@ -186,6 +186,8 @@ pub struct Host<'a> {
     polls: Vec<bool>,
     /// Start of each implicit code load, ns, and its process if the report contains it.
     pub loads: Vec<(i64, Option<u32>)>,
+    /// Times at which the profiler handed over its records.
+    pub flushes: Intervals,
 }
 
 impl<'a> Host<'a> {
@@ -206,6 +208,7 @@ impl<'a> Host<'a> {
                 .collect(),
             polls: profile.calls.names.iter().map(|n| is_poll(&n.name)).collect(),
             loads: Vec::new(),
+            flushes: find_flushes(profile),
         };
         host.collect_launches();
         host.collect_calls();
@@ -459,6 +462,14 @@ impl<'a> Host<'a> {
 }
 
 /// Copy calls that blocked their thread until the copy was done: with pageable memory, or by synchronous functions.
+/// Times of CUPTI's overhead records for its buffers ("CUPTI activity buffer flush", `ACTIVITY_BUFFER_FLUSH`): the
+/// thread of the program waits meanwhile.
+fn find_flushes(profile: &Profile) -> Intervals {
+    let is_flush = |name: &str| name.to_ascii_lowercase().contains("flush");
+    let spans = profile.overhead.iter().filter(|o| is_flush(&o.name)).map(|o| (o.start, o.start.saturating_add(o.duration.max(0))));
+    spans.collect()
+}
+
 /// Tests whether calls of this name ask whether work is done, and return at once (`cudaEventQuery`, `hipStreamQuery`).
 pub fn is_poll(name: &str) -> bool {
     ["EventQuery", "StreamQuery"].iter().any(|poll| name.contains(poll))

@@ -284,6 +284,13 @@ fn missing_notes(case: &RunContext<'_>) -> Vec<String> {
             case.terms.gpu.api
         ));
     }
+    let flushed = case.share(case.flushed_idle(&Cause::ALL));
+    if flushed >= finding::LEAST_SHARE {
+        out.push(format!(
+            "the profiler handed over its records for {} of {base} while the GPU was idle: that is its own cost",
+            text::format_percent(flushed)
+        ));
+    }
     let ended = case.idle_share(Cause::Ended);
     if ended >= finding::LEAST_SHARE {
         out.push(format!("idle for {} of {base} because nothing more was launched on a device", text::format_percent(ended)));

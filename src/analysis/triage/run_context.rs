@@ -330,6 +330,15 @@ impl<'a> RunContext<'a> {
         if copies * 2 > waits { 0 } else { (self.recurring_idle(Cause::Sync) - self.sum_devices(Busy::busy_time)).max(0) }
     }
 
+    /// Idle time with these causes during which the profiler handed over its records, ns; of the longest pieces.
+    pub fn flushed_idle(&self, causes: &[Cause]) -> i64 {
+        if self.host.flushes.is_empty() {
+            return 0;
+        }
+        let pieces = causes.iter().filter_map(|cause| self.pieces.get(cause)).flatten();
+        pieces.map(|p| self.host.flushes.covered_length(p.start, p.end)).sum()
+    }
+
     /// Number of times that the GPU ran out of work while the host polled.
     pub fn polled_waits(&self) -> u64 {
         let polls = self.after.iter().filter(|((cause, name), _)| *cause == Cause::Sync && is_poll(self.call_name(*name)));

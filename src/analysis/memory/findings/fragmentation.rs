@@ -2,6 +2,7 @@
 
 use super::refused::{largest_refusals, refusal_room};
 use super::{Case, LEAST};
+use crate::analysis::finding::Sure;
 use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
 use crate::analysis::memory::usage::{Free, device_segments};
 use crate::analysis::triage::text::format_percent;
@@ -18,6 +19,10 @@ const LEAST_BETWEEN: u64 = 16 << 20;
 /// Minimum share of the allocator's peak that it requested although as much was free, and that the program never needed
 /// at the same time.
 const WASTE: f64 = 0.28;
+
+/// Minimum share of the allocator's peak that was never in use at the same time. If nearly all of it was, the pieces
+/// were filled when it mattered, and may be again: the end of the report is no proof.
+const NEVER_USED: f64 = 0.1;
 
 /// Returns true if the free memory between blocks in use is split into many pieces: one large block is a reserve, and
 /// every program has remainders of a few segments. In a small program, only gaps with blocks in use on both sides
@@ -82,7 +87,10 @@ pub fn find_fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
             Bytes(waste)
         )
     };
+    let filled = stopped.is_none() && !wasted && (never as f64) < NEVER_USED * peak as f64;
+    let headline = if filled { format!("{headline}; at the peak, all but {} of it was in use", Bytes(never)) } else { headline };
     let mut finding = MemoryFinding::new(MemoryVerdict::Fragmentation, stake, headline)
+        .with_confidence(if filled { Sure::Possible } else { Sure::Certain })
         .with_number("held by the allocator at the end", reserved as f64, "byte")
         .with_number("allocated at the end", ledger.bytes_at_end() as f64, "byte");
     // Show a threshold only if it was reached.
