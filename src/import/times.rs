@@ -106,7 +106,9 @@ fn cut_overrun_copies(profile: &mut Profile) {
             copies[lane].push((op.start.0, row));
         }
     }
-    copies.iter_mut().for_each(|list| list.sort_unstable());
+    for list in &mut copies {
+        list.sort_unstable();
+    }
     let mut next = vec![0; lanes];
     let mut cut: FxHashMap<usize, i64> = FxHashMap::default();
     let launches = &profile.launches;

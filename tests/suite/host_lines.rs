@@ -277,6 +277,22 @@ fn python_stacks_of_nsys_are_lines() {
     assert!(code == 0 && out.contains("parse_rows") && out.contains("main"), "{out} {said}");
 }
 
+/// Since 2025, the marks are those of the sampled thread, in a domain of their own.
+#[test]
+fn python_stacks_of_newer_nsys_are_lines() {
+    let profile = read(&root().join("fixtures/nsys/python_stacks.sqlite.zst")).unwrap();
+    let found = triage(&profile);
+    let lines = found.host_time.list_lines();
+    assert_eq!(lines[0].label(), "collate (user/stackloop.py:12), inside <genexpr> (user/stackloop.py:12)");
+    let known = found.host_time.known();
+    assert!(lines[0].ns * 10 > known * 6 && lines[1].label().starts_with("launch_many (user/stackloop.py:15)"), "{}", lines[1].label());
+    // Six replays of twelve nodes have the ranges in which they were captured.
+    let (code, out, said) = run(&["top", "fixtures/nsys/python_stacks.sqlite.zst", "--by", "nvtx", "--format", "csv"]);
+    let captured: u32 =
+        out.lines().filter(|l| l.contains("forward › layer")).map(|l| l.split(',').nth(4).unwrap().parse::<u32>().unwrap()).sum();
+    assert!(code == 0 && captured == 6 * 12, "{captured} {out} {said}");
+}
+
 #[test]
 fn the_screen_of_lines_leads_to_the_timeline() {
     let mut explorer = Explorer::open(&[trace("lock_held")], (120, 40));

@@ -228,7 +228,9 @@ impl Launched {
         for graph in profile.graphs.iter().filter(|g| (start..=end).contains(&g.start.0)) {
             out.all_ns = out.all_ns.saturating_add(graph.duration.0);
         }
-        out.calls.values_mut().for_each(|calls| calls.sort_unstable());
+        for calls in out.calls.values_mut() {
+            calls.sort_unstable();
+        }
         out
     }
 

@@ -57,8 +57,8 @@ pub struct Unit {
 /// such as `block_all_reduce_sum`.
 const LIBRARIES: [&str; 5] = ["nccl", "rccl", "nvshmem", "deep_ep", "cross_device_reduce"];
 
-/// Prefix of the kernels with which AMD's runtime copies and sets memory (`__amd_rocclr_copyBuffer` in ROCm's CLR,
-/// `rocclr/device/blitcl.cpp`).
+/// Prefix of the kernels with which AMD's runtime copies and sets memory (`__amd_rocclr_copyBuffer`;
+/// `rocclr/device/blitcl.cpp` in the runtime).
 pub const BLIT: &str = "__amd_rocclr_";
 
 /// For each kernel in a report, returns true if the kernel is a collective.

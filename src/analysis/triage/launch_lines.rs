@@ -117,7 +117,7 @@ pub fn sum_samples(profile: &Profile, host: &Host<'_>, windows: &[(i64, i64)]) -
             walk.pass_call(host, lane, &call);
             let end = call.end.max(call.start.saturating_add(1));
             let is_launch = is_launch(&call) && !walk.capturing;
-            // What precedes close launches is their preparation; what takes longer is separate work.
+            // Work before close launches is their preparation; what takes longer is separate work.
             let from = if is_launch { before.max(call.start.saturating_sub(CLOSE_NS)) } else { call.start };
             launches += u64::from(is_launch && inside(call.start));
             while let Some(&row) = rows.get(next).filter(|r| r.0 < end) {

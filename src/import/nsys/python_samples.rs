@@ -1,23 +1,27 @@
 //! Python stacks that nsys samples (`--python-sampling=true`). They are marks of an NVTX domain, made by nsys' own
 //! sampling thread, with an extended payload: the thread's state, the source, and function, file and line of each frame.
 //!
-//! Nothing in a mark names the sampled thread. The outermost call of a process's main thread is its module, which other
-//! threads do not have: only stacks of main threads are taken.
+//! Before 2025, nothing in a mark names the sampled thread. The outermost call of a process's main thread is its module,
+//! which other threads do not have: only stacks of main threads are taken. Newer marks are those of the sampled thread.
 
 use super::strings::Strings;
 use crate::model::{Activity, CallStack, Sample, Samples, StackFrame, Threads};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Domain of the marks.
-pub const DOMAIN: &str = "Python Backtrace";
-/// Bytes before the frames, and of a frame. Counts and lines have 4 bytes, and 4 bytes that mean nothing.
+/// Domains of the marks: of nsys before 2025, and of newer ones.
+pub const DOMAINS: [&str; 2] = ["Python Backtrace", "Python Periodic Sampling"];
+/// Bytes before the frames, and of a frame. Counts and lines have 4 bytes, and 4 bytes that mean nothing. Before the
+/// frames stand the state, the source and the count; since 2025 the number of the interpreter's thread state (8 bytes),
+/// the state and the count.
 const HEAD: usize = 16;
 const FRAME: usize = 24;
 /// Source of samples; backtraces of CUDA calls have another.
 const PERIODIC: u32 = 1;
 /// State of a thread that waits for a lock or a condition. The state of those that run is that of those that sleep.
 const BLOCKING_WAIT: u32 = 2;
+/// Running, blocking wait, uninterruptible.
+const STATES: std::ops::RangeInclusive<u32> = 1..=3;
 /// Outermost functions of a main thread: of a script, and of a module that is run with `python -m`.
 const MAIN: [&str; 2] = ["<module>", "_run_module_as_main"];
 
@@ -28,6 +32,8 @@ type Frame = (i64, i64, u32);
 #[derive(Debug)]
 pub struct Mark {
     pub pid: u32,
+    /// The sampled thread, if it is known.
+    tid: Option<u32>,
     pub domain: i64,
     /// ns.
     pub time: i64,
@@ -45,16 +51,26 @@ pub struct Marks {
 }
 
 impl Mark {
-    /// Reads a payload; `None` if it is of another form.
-    pub fn from_payload(bytes: &[u8], pid: u32, domain: i64, time: i64) -> Option<Self> {
+    /// Reads a payload of a thread's mark; `None` if it is of another form.
+    pub fn from_payload(bytes: &[u8], (pid, tid): (u32, Option<u32>), domain: i64, time: i64) -> Option<Self> {
         let short = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let long = |at: usize| Some(i64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
-        let count = short(8)? as usize;
-        if short(4)? != PERIODIC || bytes.len() != HEAD.checked_add(count.checked_mul(FRAME)?)? {
+        let holds = |count: u32| HEAD.checked_add((count as usize).checked_mul(FRAME)?).filter(|n| *n == bytes.len());
+        let (state, count, tid) = if short(4)? == PERIODIC && holds(short(8)?).is_some() {
+            (short(0)?, short(8)?, None)
+        } else if STATES.contains(&short(8)?) && holds(short(12)?).is_some() {
+            (short(8)?, short(12)?, tid)
+        } else {
             return None;
-        }
+        };
         let frame = |i: usize| Some((long(HEAD + i * FRAME)?, long(HEAD + i * FRAME + 8)?, short(HEAD + i * FRAME + 16)?));
-        Some(Self { pid, domain, time, blocked: short(0)? == BLOCKING_WAIT, frames: (0..count).map(frame).collect::<Option<_>>()? })
+        let frames = (0..count as usize).map(frame).collect::<Option<_>>()?;
+        Some(Self { pid, tid, domain, time, blocked: state == BLOCKING_WAIT, frames })
+    }
+
+    /// The main thread, unless another one is named.
+    fn thread(&self) -> u32 {
+        self.tid.unwrap_or(self.pid)
     }
 
     /// Size in memory.
@@ -68,22 +84,22 @@ fn without_escapes(text: &str) -> String {
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
 }
 
-/// Builds the samples of main threads, sorted by time.
+/// Builds the samples, sorted by time.
 pub fn build_samples(mut marks: Vec<Mark>, strings: &mut Strings<'_>, threads: &mut Threads) -> Samples {
     marks.sort_by_key(|m| (m.time, m.pid));
     let mut texts: FxHashMap<i64, Option<Arc<str>>> = FxHashMap::default();
     let mut text = |id: i64| texts.entry(id).or_insert_with(|| strings.get(id).map(|t| without_escapes(&t).into())).clone();
     let mut is_main = |mark: &Mark| {
         let outermost = mark.frames.last().and_then(|f| text(f.0));
-        outermost.is_some_and(|function| MAIN.contains(&&*function))
+        mark.tid.is_some() && outermost.is_some() || outermost.is_some_and(|function| MAIN.contains(&&*function))
     };
     marks.retain(&mut is_main);
     // A thread has one stack at a time: of two, neither is certain.
-    let mut times: FxHashMap<(i64, u32), u32> = FxHashMap::default();
+    let mut times: FxHashMap<(i64, u32, u32), u32> = FxHashMap::default();
     for mark in &marks {
-        *times.entry((mark.time, mark.pid)).or_default() += 1;
+        *times.entry((mark.time, mark.pid, mark.thread())).or_default() += 1;
     }
-    marks.retain(|m| times.get(&(m.time, m.pid)) == Some(&1));
+    marks.retain(|m| times.get(&(m.time, m.pid, m.thread())) == Some(&1));
     let mut out = Samples::default();
     let mut frames: FxHashMap<Frame, u32> = FxHashMap::default();
     let mut distinct: FxHashMap<CallStack, u32> = FxHashMap::default();
@@ -102,7 +118,7 @@ pub fn build_samples(mut marks: Vec<Mark>, strings: &mut Strings<'_>, threads: &
             }));
         }
         let activity = if mark.blocked { Activity::Lock } else { Activity::Unknown };
-        let thread = threads.get_or_insert(mark.pid, mark.pid).0;
+        let thread = threads.get_or_insert(mark.pid, mark.thread()).0;
         out.samples.push(Sample { time: mark.time, thread, stack, activity, holds: false });
     }
     out

@@ -114,7 +114,9 @@ pub fn read_ranges(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<
         let domain = if domain == NULL { 0 } else { domain };
         if integer(2)? == MARK {
             let mark = match row.get_ref(binary)? {
-                ValueRef::Blob(bytes) => extended_payload(bytes).and_then(|b| Mark::from_payload(b, pid, domain, integer(0).ok()?)),
+                ValueRef::Blob(bytes) => {
+                    extended_payload(bytes).and_then(|b| Mark::from_payload(b, (pid, tid_of(thread)), domain, integer(0).ok()?))
+                }
                 _ if id == NULL && matches!(row.get_ref(6)?, ValueRef::Null) => {
                     *reader.bare_marks.entry((pid, domain)).or_default() += 1;
                     None
@@ -278,7 +280,7 @@ fn merge_readers(readers: Vec<Reader>, strings: &mut Strings<'_>) -> (Ranges, Ma
             domains.insert((*pid, *domain), text(name));
         }
     }
-    let is_python = |pid: u32, domain: i64| domains.get(&(pid, domain)).is_some_and(|name| &**name == python_samples::DOMAIN);
+    let is_python = |pid: u32, domain: i64| domains.get(&(pid, domain)).is_some_and(|name| python_samples::DOMAINS.contains(&&**name));
     let mut marks = Marks::default();
     let mut out = Ranges::default();
     out.reserve(readers.iter().map(|r| r.ranges.len()).sum());
