@@ -263,3 +263,30 @@ fn what_the_profiler_takes_is_its_own() {
     let idle = |t: &Triage| t.findings.iter().find(|f| f.id != Verdict::GpuBound).map(|f| f.sure);
     assert_eq!(idle(&flushed), Some(Sure::Possible), "{:?}", flushed.verdict().map(|f| &f.headline));
 }
+
+#[test]
+fn a_trace_of_rocprof_1_is_one_of_its_gpu() {
+    // As `rocprof --hip-trace` writes `results.json`: numbers are texts, copies have a process of their own.
+    let meta = |pid: u32, name: &str| json!({ "ph": "M", "pid": pid, "name": "process_name", "args": { "name": name } });
+    let event = |pid: &str, tid: &str, name: &str, begin: i64, end: i64| {
+        json!({ "ph": "X", "name": name, "pid": pid, "tid": tid, "ts": (begin / 1000).to_string(), "dur": ((end - begin) / 1000).to_string(),
+            "args": { "BeginNs": begin.to_string(), "EndNs": end.to_string(), "dev-id": "4", "queue-id": "0", "DurationNs": (end - begin).to_string() } })
+    };
+    let mut events = vec![json!({}), meta(2, "CPU HIP API"), meta(1, "COPY"), meta(6, "GPU0"), meta(10, "GPU4")];
+    events.push(event("2", "77", "hipMemcpy", 1_000_000, 93_000_000));
+    events.push(event("1", "0", "CopyHostToDevice", 1_100_251, 92_900_698));
+    events.push(event("10", "1", "vector_add(float*, int)", 93_100_111, 96_531_722));
+    events.push(event("1", "0", "CopyDeviceToHost", 97_000_001, 185_500_009));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("results.json");
+    std::fs::write(&path, json!({ "traceEvents": events }).to_string()).unwrap();
+    let profile = read(&path).unwrap();
+    let launches = &profile.launches;
+    assert_eq!((launches.len(), launches.duration(0), profile.kernels[0].function()), (1, 3_431_611, "vector_add"));
+    let copies: Vec<_> = profile.memops.iter().map(|m| m.duration.0).collect();
+    assert_eq!(copies, [91_800_447, 88_500_008]);
+    let gpus: Vec<_> =
+        profile.places.iter().filter_map(|p| p.device.and_then(|d| profile.devices.get(d as usize)).map(|d| d.id).or(p.ordinal)).collect();
+    assert!(gpus.iter().all(|&gpu| gpu == 4) && !gpus.is_empty(), "{gpus:?}");
+    assert!(profile.calls.names.iter().any(|n| &*n.name == "hipMemcpy"));
+}

@@ -77,6 +77,9 @@ pub fn read_trace(input: &Input, job: &Job<'_>) -> Result<Option<Profile>, Impor
     if job.cancel.is_cancelled() { Err(ImportError::Cancelled { path: input.path.clone() }) } else { Ok(profile) }
 }
 
+/// Names of copies in traces of rocprof 1.
+const ROCPROF_COPIES: [&str; 4] = ["CopyHostToDevice", "CopyDeviceToHost", "CopyDeviceToDevice", "CopyHostToHost"];
+
 impl Reader {
     fn track_id(&mut self, pid: String, tid: String) -> u32 {
         let key = (pid, tid);
@@ -87,6 +90,33 @@ impl Reader {
         self.list.push(key.clone());
         self.tracks.insert(key, number);
         number
+    }
+
+    /// Track and category of an operation in a trace of rocprof 1 (`results.json`): kernels belong to processes named
+    /// `GPU4`, copies of all GPUs to a process named `COPY`. They have no category, and their GPU and queue in `args`.
+    fn find_rocprof_operation(
+        &mut self,
+        pid: &str,
+        tid: &str,
+        name: Option<&RawValue>,
+        args: Option<&RawValue>,
+    ) -> Option<(u32, &'static str)> {
+        let process = self.processes.get(pid)?;
+        let copies = process == "COPY";
+        if !copies && !process.strip_prefix("GPU").is_some_and(|n| n.parse::<u32>().is_ok()) {
+            return None;
+        }
+        let [begins, device, queue] = pick_keys(args?.get(), ["BeginNs", "dev-id", "queue-id"])?;
+        begins?;
+        if !copies {
+            return Some((self.track_id(pid.to_owned(), tid.to_owned()), "KernelExecution"));
+        }
+        let direction = unquote_text(name?);
+        let category = ROCPROF_COPIES.into_iter().find(|c| *c == direction)?;
+        let gpu = format!("GPU{}", unquote_text(device?));
+        self.processes.insert(gpu.clone(), gpu.clone());
+        let queue = queue.map_or_else(|| tid.to_owned(), |q| unquote_text(q).into_owned());
+        Some((self.track_id(gpu, queue), category))
     }
 
     /// Reads an event; `None` if it is invalid.
@@ -112,6 +142,21 @@ impl Reader {
             }
             "X" => {
                 let (start, duration) = (time(start)?, time(duration).unwrap_or(0));
+                if let Some(operation) = self.find_rocprof_operation(&pid, &tid, name, args) {
+                    let (track, category) = operation;
+                    // The times of `ts` and `dur` have lost their nanoseconds.
+                    let exact = |key: &'static str| {
+                        let [time] = pick_keys(args?.get(), [key])?;
+                        unquote_text(time?).parse::<i64>().ok()
+                    };
+                    let (start, duration) = match (exact("BeginNs"), exact("EndNs")) {
+                        (Some(begin), Some(end)) if begin <= end => (begin, end - begin),
+                        _ => (start, duration),
+                    };
+                    let names = (self.slices.intern_text(&whole_name(name, args)), self.slices.intern_text(category));
+                    self.slices.add_slice(track, names, start, duration, parse_details(args));
+                    return Some(());
+                }
                 let track = self.track_id(pid, tid);
                 let described =
                     || args.and_then(|a| pick_keys(a.get(), ["desc"])).and_then(|[d]| d).filter(|d| of_rpd(&unquote_text(d)).is_some());
