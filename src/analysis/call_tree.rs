@@ -195,7 +195,7 @@ impl CallTree {
             .map(|sum| {
                 let lines = if sum.lines.is_empty() { &sum.host_lines } else { &sum.lines };
                 let line = largest(lines.iter().map(|(&f, &ns)| (f, ns)));
-                let bare = StackFrame { function: sum.name.0, file: sum.name.1, line: None, python: false };
+                let bare = StackFrame { function: sum.name.0, file: sum.name.1, ..StackFrame::default() };
                 CallNode {
                     frame: line.and_then(|f| time.frames.get(f as usize)).cloned().unwrap_or(bare),
                     depth: sum.depth,

@@ -15,6 +15,14 @@ const SYSTEM: [&str; 13] =
 const SYSTEM_PREFIXES: [&str; 8] =
     ["libcuda.", "libcudart", "libcupti", "libnvidia-", "libToolsInjection", "libnvToolsExt", "libaccinj", "libpython"];
 
+/// Namespaces of the standard libraries of C++ and Rust, and functions that compilers add.
+const STANDARD_NAMESPACES: [&str; 10] =
+    ["std::", "core::", "alloc::", "__gnu_cxx::", "__rust_", "__libc_", "_start", "__cudart", "__nv_", "rust_"];
+/// Folders of their sources.
+const STANDARD_SOURCES: [&str; 4] = ["/include/c++/", "/rustc/", "/rustlib/src/", "/usr/include/"];
+/// Folders of the sources of packages that are compiled into programs.
+const PACKAGE_SOURCES: [&str; 4] = ["/.cargo/registry/", "/.cargo/git/", "/site-packages/", "/_deps/"];
+
 /// Origin of a function, the program's own code first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CodeOrigin {
@@ -29,10 +37,29 @@ pub enum CodeOrigin {
 
 impl CodeOrigin {
     pub fn of_frame(frame: &StackFrame) -> Self {
-        match &frame.file {
-            Some(file) if frame.python => Self::of_file(file),
-            Some(module) => Self::of_module(module),
-            None => Self::Standard,
+        match (&frame.file, &frame.module) {
+            (Some(file), _) if frame.python => Self::of_file(file),
+            (file, Some(module)) => match Self::of_module(module) {
+                Self::Package if frame.beside => Self::Own.max(Self::of_native(&frame.function, file.as_deref())),
+                origin => origin.max(Self::of_native(&frame.function, file.as_deref())),
+            },
+            (Some(module), None) => Self::of_module(module),
+            (None, None) => Self::Standard,
+        }
+    }
+
+    /// Origin of a function that is compiled into any module that uses it, such as a template: by its namespace, and by
+    /// its source file if that is known. `Own` unless these tell otherwise.
+    fn of_native(function: &str, file: Option<&str>) -> Self {
+        let file = file.unwrap_or_default();
+        let function = function.trim_start_matches(['<', '&', '*']);
+        let function = function.strip_prefix("mut ").unwrap_or(function);
+        if STANDARD_NAMESPACES.iter().any(|space| function.starts_with(space)) || STANDARD_SOURCES.iter().any(|s| file.contains(s)) {
+            Self::Standard
+        } else if PACKAGE_SOURCES.iter().any(|folder| file.contains(folder)) {
+            Self::Package
+        } else {
+            Self::Own
         }
     }
 
