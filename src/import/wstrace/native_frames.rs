@@ -73,10 +73,11 @@ fn frames_of(path: &Arc<str>, module: &ModuleRow, addresses: &[u64], allowance: 
     let starts = if symbols.iter().all(Option::is_some) { Vec::new() } else { parts.find_starts(addresses, allowance) };
     let mut out = Vec::with_capacity(addresses.len());
     for (at, ((symbol, mut frames), &address)) in symbols.into_iter().zip(lines).zip(addresses).enumerate() {
-        let name = symbol.map_or_else(
-            || address_name(path, starts.get(at).copied().flatten().unwrap_or(address)),
-            |symbol| demangle_function(&symbol.name),
-        );
+        let name = match symbol {
+            Some(symbol) => demangle_function(&symbol.name),
+            None if parts.is_linkage(address) => Arc::from("[plt]"),
+            None => address_name(path, starts.get(at).copied().flatten().unwrap_or(address)),
+        };
         match frames.last_mut() {
             Some(outermost) => outermost.function.get_or_insert(name),
             None => {

@@ -124,6 +124,15 @@ impl<'a> Parts<'a> {
         self.sections.section_by_name(LE, name.as_bytes()).is_some_and(|(_, s)| s.file_range(LE).is_some_and(|r| r.1 > 0))
     }
 
+    /// Returns true for an address in a procedure linkage table, through which other modules are called.
+    pub fn is_linkage(&self, address: u64) -> bool {
+        let in_section = |name: &str| {
+            let section = self.sections.section_by_name(LE, name.as_bytes());
+            section.is_some_and(|(_, s)| address.wrapping_sub(s.sh_addr(LE)) < s.sh_size(LE))
+        };
+        [".plt", ".plt.sec", ".plt.got"].into_iter().any(in_section)
+    }
+
     /// Finds the functions that contain these addresses, which are sorted.
     pub fn find_symbols(&self, addresses: &[u64], allowance: &mut Allowance) -> Vec<Option<FoundSymbol>> {
         let mut best: Vec<Option<Best>> = vec![None; addresses.len()];

@@ -405,7 +405,8 @@ static u64 frame_size(const UnwindRow* row) {
 #endif
   return bytes;
 }
-// Determines if a function's frame pointer may have this value; `sure` is set if it must.
+// Determines if a return address lies beside a value of a function's frame pointer; `sure` is set if it follows a call
+// of this function.
 static int is_frame_pointer(const UnwindRow* row, u64 at, u64* back, int* sure) {
   u64 target = 0;
   if (at & 7 || !stack_word(at + 8, back)) return 0;
@@ -413,7 +414,7 @@ static int is_frame_pointer(const UnwindRow* row, u64 at, u64* back, int* sure) 
   if (!native_module_at(*back)) return 0;
   int call = call_before(*back, &target);
   *sure = call == CALL_DIRECT && target == row->start;
-  return *sure || call == CALL_INDIRECT;
+  return call != CALL_UNKNOWN;
 }
 // The frame pointer of a function of which only the stack pointer is known: of a thread that waits in a system call,
 // nothing else is. Such a function stores its caller's frame pointer and return address in its own frame. What it
@@ -428,6 +429,7 @@ static int frame_pointer_find(const Registers* r, const UnwindRow* row, u64* res
     return *result = found[entry].frame, 1;
   int sure = 0;
   u64 at = sp + frame_size(row);
+  // A function may also be entered by a jump at the end of another, which was called.
   if (at < sp || at - sp > FRAME_LARGEST || !is_frame_pointer(row, at, &back, &sure))
     for (at = sp & ~7ul; !sure; at += sure ? 0 : 8)
       if (at >= sp + FRAME_SEARCH || (!is_frame_pointer(row, at, &back, &sure) && !stack_word(at + 8, &back))) return 0;
