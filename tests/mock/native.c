@@ -1,13 +1,17 @@
 // Loops in native code whose guilty function is known: `native KIND SECONDS`. Each step launches a few kernels and then
-// spends its time in one function, called through two others.
+// spends its time in one function, called through two others. MOCK_NO_PERF=ERROR: a filter refuses perf_event_open.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -108,7 +112,19 @@ KEPT void run_step(void (*work)(uint64_t), uint32_t i) {
   sink++;
 }
 
+static void refuse_perf(unsigned error) {
+  struct sock_filter all[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  struct sock_fprog filter = { sizeof all / sizeof *all, all };
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)) exit(3);
+}
+
 int main(int c, char** v) {
+  if (getenv("MOCK_NO_PERF")) refuse_perf((unsigned)atoi(getenv("MOCK_NO_PERF")));
   int (*begin)(void);
   *(void**)&begin = dlsym(dlopen(getenv("CUDA_INJECTION64_PATH"), RTLD_NOW), "InitializeInjection");
   begin();

@@ -24,19 +24,22 @@ fn build(folder: &Path, source: &str, flags: &[&str]) -> PathBuf {
     program
 }
 
-/// Runs a program in a folder; returns its trace.
-fn run(program: &Path, folder: &Path, words: &[&str], options: &str) -> Profile {
+/// Runs a program in a folder; returns the path of its trace.
+fn trace(program: &Path, folder: &Path, words: &[&str], env: &[(&str, &str)]) -> PathBuf {
     let mut command = Command::new(program);
     in_folder(command.args(words), folder);
-    command.env_remove("MOCK_TRUTH").env("WARPSCOPE_TRACE_OPTIONS", options);
+    command.env_remove("MOCK_TRUTH").envs(env.iter().copied());
     let done = command.stdout(Stdio::null()).status().unwrap();
     assert_eq!(done.code(), Some(5), "{words:?}: {done:?}");
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
     files.retain(|p| p.extension().is_some_and(|e| e == "wstrace"));
     assert_eq!(files.len(), 1, "{files:?}");
-    let profile = read(&files[0]);
-    std::fs::remove_file(&files[0]).unwrap();
-    profile
+    files.remove(0)
+}
+
+fn run(program: &Path, words: &[&str], options: &str) -> Profile {
+    let folder = tempfile::tempdir().unwrap();
+    read(&trace(program, folder.path(), words, &[("WARPSCOPE_TRACE_OPTIONS", options)]))
 }
 
 /// Functions on the stack of each sample, innermost first, and what the thread did.
@@ -88,8 +91,7 @@ fn every_build_shows_the_function_that_the_gpu_waits_for() {
                 for (kind, function, activity) in kinds {
                     let (program, flags) = (&program, &flags);
                     scope.spawn(move || {
-                        let own = tempfile::tempdir().unwrap();
-                        let profile = run(program, own.path(), &[kind, "1"], "frames=native,stacks=10000");
+                        let profile = run(program, &[kind, "1"], "frames=native,stacks=10000");
                         let found = share(&profile, |f, _| is_of_loop(f, function));
                         eprintln!("{flags:?} {kind}: {found:.3} of {}", profile.samples.samples.len());
                         assert!(found >= 0.95, "{flags:?} {kind}: {found}: {:?}", stacks(&profile));
@@ -100,5 +102,117 @@ fn every_build_shows_the_function_that_the_gpu_waits_for() {
                 }
             });
         }
+    }
+}
+
+fn notes(profile: &Profile) -> Vec<&str> {
+    profile.notes.iter().map(|n| &*n.text).collect()
+}
+
+#[test]
+fn programs_without_an_interpreter_have_native_stacks_unless_told_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = build(folder.path(), &mock("native.c"), &["-O1", "-g"]);
+    let profile = run(&program, &["read", "1"], "stacks=10000");
+    assert!(share(&profile, |f, _| is_of_loop(f, "read_batch")) >= 0.95);
+    let triage = triage_profile(&profile, &Scope::default(), &Cancel::default()).unwrap();
+    let first = triage.verdict().unwrap();
+    assert!(first.id == Verdict::InputWait && first.headline.contains("read_batch"), "{}", first.headline);
+    let line = triage.host_time.lines(&[]).remove(0);
+    let source = std::fs::read_to_string(mock("native.c")).unwrap();
+    let number = line.frame.line.unwrap() as usize;
+    assert!(source.lines().nth(number - 1).unwrap().contains("read(ends[0]"), "{}", line.label());
+    assert_eq!(triage.host_time.main_activity(&[Cause::Wait]), Some(Activity::Read));
+    for options in ["frames=python,stacks=10000", "stacks=0"] {
+        assert!(stacks(&run(&program, &["read", "0.3"], options)).iter().all(|s| s.0.is_empty()), "{options}");
+    }
+}
+
+#[test]
+fn where_the_kernel_samples_no_threads_those_that_wait_have_stacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = build(folder.path(), &mock("native.c"), &["-O2"]);
+    let refused = |kind: &str, error: &str| {
+        let own = tempfile::tempdir().unwrap();
+        read(&trace(&program, own.path(), &[kind, "0.5"], &[("MOCK_NO_PERF", error), ("WARPSCOPE_TRACE_OPTIONS", "stacks=5000")]))
+    };
+    for (error, why) in [("1", "does not let this user"), ("13", "does not let this user"), ("38", "no perf_event_open")] {
+        let computing = refused("compute", error);
+        assert!(share(&computing, |f, a| f.is_empty() && a == Activity::Running) >= 0.9, "{:?}", stacks(&computing));
+        assert!(notes(&computing).iter().any(|n| n.contains(why)), "{:?}", notes(&computing));
+        let waiting = refused("sleep", error);
+        assert!(share(&waiting, |f, _| is_of_loop(f, "sleep_between")) >= 0.9, "{:?}", stacks(&waiting));
+    }
+}
+
+#[test]
+fn hostile_stacks_harm_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let shared = ["-fPIC", "-shared", "-o", "hostile_library.so"];
+    cc(&[&shared[..], &[&mock("hostile_library.c")]].concat(), folder.path());
+    let library = folder.path().join("hostile_library.so").display().to_string();
+    for (flags, options) in [(&["-O1"], "frames=native,stacks=1000"), (&["-O0"], "frames=both,stacks=2000")] {
+        let program = build(folder.path(), &mock("hostile_native.c"), flags);
+        let own = tempfile::tempdir().unwrap();
+        let env = [("HOSTILE_LIBRARY", library.as_str()), ("WARPSCOPE_TRACE_OPTIONS", options)];
+        let profile = read(&trace(&program, own.path(), &["3"], &env));
+        assert!(profile.launches.len() > 20, "{}", profile.launches.len());
+        assert!(profile.notes.iter().all(|n| n.kind != NoteKind::Damaged), "{:?}", profile.notes);
+        let all = stacks(&profile);
+        assert!(all.iter().all(|s| s.0.len() <= 1024));
+        // Waits on the thread's own stack are read whatever was there before.
+        for (function, caller) in [("large_frame", "main"), ("variable", "main")] {
+            let waits: Vec<_> = all.iter().filter(|(f, a)| *a == Activity::Sleep && f.iter().any(|f| f == function)).collect();
+            let whole = waits.iter().filter(|(f, _)| f.windows(2).any(|pair| pair == [function, caller])).count();
+            assert!(whole * 20 >= waits.len() * 19, "{function}: {whole} of {}", waits.len());
+        }
+        // A handler's stack leads to the code that it interrupted.
+        let handled = all.iter().filter(|(f, _)| f.iter().any(|f| f == "handled"));
+        assert!(handled.clone().all(|(f, _)| f.last().is_some_and(|f| f == "_start")), "{:?}", handled.collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn modules_that_are_no_longer_the_same_are_not_named_and_damaged_ones_harm_nothing() {
+    for flags in [&["-O2", "-g"][..], &["-O2", "-s"], &["-O2", "-g", "-Wl,--build-id=none"]] {
+        let folder = tempfile::tempdir().unwrap();
+        let program = build(folder.path(), &mock("native.c"), flags);
+        let own = tempfile::tempdir().unwrap();
+        let file = trace(&program, own.path(), &["sleep", "0.5"], &[("WARPSCOPE_TRACE_OPTIONS", "stacks=5000")]);
+        let named = |name: &str| share(&read(&file), |f, _| f.iter().any(|f| f == name));
+        let bytes = std::fs::read(&program).unwrap();
+        let about = std::fs::metadata(&program).unwrap();
+        // Without symbols, a function is known by its first address.
+        let expected = if flags.contains(&"-s") { 0.0 } else { 1.0 };
+        assert!((named("sleep_between") - expected).abs() < 0.1, "{flags:?}");
+        let numbered = |profile: &Profile| stacks(profile).iter().filter(|s| s.0.iter().any(|f| f.starts_with("program+0x"))).count();
+        assert!((numbered(&read(&file)) > 0) == flags.contains(&"-s"), "{flags:?}");
+        let mut seed = 88_172_645_463_325_252_u64;
+        for _ in 0..150 {
+            let mut damaged = bytes.clone();
+            for _ in 0..20 {
+                seed ^= seed << 13;
+                seed ^= seed >> 7;
+                seed ^= seed << 17;
+                let at = seed as usize % damaged.len();
+                // The headers decide the most.
+                let at = if seed >> 60 < 4 { at % 1024 } else { at };
+                damaged[at] = (seed >> 32) as u8;
+            }
+            std::fs::write(&program, &damaged).unwrap();
+            std::fs::File::options().write(true).open(&program).unwrap().set_modified(about.modified().unwrap()).unwrap();
+            read(&file);
+        }
+        // Another program in its place.
+        std::fs::write(&program, &bytes[..bytes.len() - 1]).unwrap();
+        let other = read(&file);
+        if flags.iter().any(|f| f.contains("build-id")) {
+            assert_eq!(share(&other, |f, _| f.iter().any(|f| f == "sleep_between")), 0.0);
+        }
+        std::fs::remove_file(&program).unwrap();
+        assert_eq!(named("sleep_between"), 0.0);
+        // A pipe of that name is not opened.
+        nix::unistd::mkfifo(&program, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert!(numbered(&read(&file)) > 0);
     }
 }

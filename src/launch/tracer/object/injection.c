@@ -138,8 +138,8 @@ static void count_facts(Facts* f) {
     { "measuring_ns", measure.spent }, { "sampled", stalls.launches }, { "stacks", stacks.taken },
     { "torn", stacks.torn },
     { "graph_nodes", graph_nodes.nodes }, { "left", detach.count },
-    { "stacks_ns", stacks.spent_ns }, { "python", python.minor }, { "native", (u64)samples_native() }, { "shared", other.given },
-    { "not_shared", other.lost }, { "openings", gate.count },
+    { "stacks_ns", stacks.spent_ns }, { "python", python.minor }, { "native", (u64)samples_native() },
+    { "shared", other.given }, { "not_shared", other.lost }, { "openings", gate.count },
   };
   for (u32 i = 0; i < COUNT(all); i++) fact_number(f, all[i].key, all[i].value);
 }

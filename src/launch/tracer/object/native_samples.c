@@ -12,8 +12,8 @@ static const u64 SAMPLED_MASK = 0x1fful | 0xfful << 16;
 enum { SAMPLED_COUNTER = 16 };
 #else
 enum { SYS_PERF_EVENT_OPEN = 241 };
-static const u8 SAMPLED_REGISTERS[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22,
-  23, 24, 25, 26, 27, 28, 29, 30, 31, 32 };
+static const u8 SAMPLED_REGISTERS[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+  22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32 };
 static const u64 SAMPLED_MASK = 0x1fffffffful;
 enum { SAMPLED_COUNTER = 32 };
 #endif
@@ -37,7 +37,7 @@ enum { PERF_SOFTWARE = 1, PERF_TASK_CLOCK = 1, PERF_SAMPLE = 9, PERF_LOST = 2, P
 enum { SAMPLE_TIME = 1 << 2, SAMPLE_REGISTERS = 1 << 12, SAMPLE_STACK = 1 << 13 };
 // Bits of perf_event_attr.
 static const u64 EXCLUDES_KERNEL = 1ul << 5, EXCLUDES_HYPERVISOR = 1ul << 6, USES_CLOCK = 1ul << 25;
-// The first words of the rings's control page that are used (struct perf_event_mmap_page).
+// The first words of the ring's control page that are used (struct perf_event_mmap_page).
 enum { RING_HEAD = 1024 / 8, RING_TAIL, RING_OFFSET, RING_SIZE };
 // Bytes of the stack that are copied: outer frames are read from the stack itself.
 enum { STACK_COPIED = 8192, RECORD_LARGEST = STACK_COPIED + 512 };

@@ -165,7 +165,9 @@ static int rows_execute(Bytes b, const UnwindCommon* c, UnwindRow* row, const Un
       if (!depth) return 0;
       *row = kept[--depth];
       break;
-    case 0x0c: row->cfa_how = IS_OFFSET, row->cfa_register = (u32)take_number(&b), row->cfa = (i64)take_number(&b); break;
+    case 0x0c:
+      row->cfa_how = IS_OFFSET, row->cfa_register = (u32)take_number(&b), row->cfa = (i64)take_number(&b);
+      break;
     case 0x0d: row->cfa_register = (u32)take_number(&b); break;
     case 0x0e: row->cfa = (i64)take_number(&b); break;
     case 0x0f: row->cfa_how = IS_EXPRESSION, row->cfa = (i64)b.address, n = take_number(&b), take_over(&b, n); break;
@@ -381,7 +383,7 @@ static int call_before(u64 address, u64* target) {
 #endif
 }
 
-enum { FRAME_SEARCH = 64 << 10, FRAME_LARGEST = 8 << 20 };
+enum { FRAME_SEARCH = 32 << 10, FRAME_LARGEST = 8 << 20 };
 // Size of a function's frame between its stack pointer and its frame pointer, from how it begins.
 static u64 frame_size(const UnwindRow* row) {
   u64 bytes = 0;
@@ -428,11 +430,16 @@ static int frame_pointer_find(const Registers* r, const UnwindRow* row, u64* res
     back == found[entry].back)
     return *result = found[entry].frame, 1;
   int sure = 0;
-  u64 at = sp + frame_size(row);
-  // A function may also be entered by a jump at the end of another, which was called.
-  if (at < sp || at - sp > FRAME_LARGEST || !is_frame_pointer(row, at, &back, &sure))
-    for (at = sp & ~7ul; !sure; at += sure ? 0 : 8)
-      if (at >= sp + FRAME_SEARCH || (!is_frame_pointer(row, at, &back, &sure) && !stack_word(at + 8, &back))) return 0;
+  u64 guess = sp + frame_size(row), at = guess, guess_back = 0;
+  int is_likely = guess >= sp && guess - sp < FRAME_LARGEST && is_frame_pointer(row, guess, &guess_back, &sure);
+  back = guess_back;
+  for (u64 slot = sp & ~7ul; !sure && slot < sp + FRAME_SEARCH; slot += 8) {
+    if (!is_frame_pointer(row, slot, &back, &sure) && !stack_word(slot + 8, &back)) break;
+    at = slot;
+  }
+  // The function may also have been called by its address, or entered by a jump at the end of another.
+  if (!sure && !is_likely) return 0;
+  if (!sure) at = guess, back = guess_back;
   found[entry].sp = sp, found[entry].pc = row->pc, found[entry].frame = at, found[entry].back = back;
   return *result = at, 1;
 }
