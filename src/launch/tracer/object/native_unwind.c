@@ -407,6 +407,15 @@ static u64 frame_size(const UnwindRow* row) {
 #endif
   return bytes;
 }
+// Returns 1 if the frame pointer of a signal handler may have this value: the system called it, and it returns to the
+// function that ends the signal.
+static int is_handler_pointer(u64 at, u64* back) {
+  static UnwindRow row;
+  if (at & 7 || !stack_word(at + 8, back)) return 0;
+  NativeModule* m = native_module_of(*back);
+  row = (UnwindRow){ .pc = *back };
+  return m && row_find(m, *back, &row) && row.is_signal;
+}
 // Determines if a return address lies beside a value of a function's frame pointer; `sure` is set if it follows a call
 // of this function.
 static int is_frame_pointer(const UnwindRow* row, u64 at, u64* back, int* sure) {
@@ -431,7 +440,9 @@ static int frame_pointer_find(const Registers* r, const UnwindRow* row, u64* res
     return *result = found[entry].frame, 1;
   int sure = 0;
   u64 guess = sp + frame_size(row), at = guess, guess_back = 0;
-  int is_likely = guess >= sp && guess - sp < FRAME_LARGEST && is_frame_pointer(row, guess, &guess_back, &sure);
+  int is_near = guess >= sp && guess - sp < FRAME_LARGEST;
+  int is_likely = is_near && is_frame_pointer(row, guess, &guess_back, &sure);
+  if (is_near && !is_likely) is_likely = sure = is_handler_pointer(guess, &guess_back);
   back = guess_back;
   for (u64 slot = sp & ~7ul; !sure && slot < sp + FRAME_SEARCH; slot += 8) {
     if (!is_frame_pointer(row, slot, &back, &sure) && !stack_word(slot + 8, &back)) break;
