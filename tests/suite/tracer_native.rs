@@ -112,7 +112,7 @@ fn notes(profile: &Profile) -> Vec<&str> {
 #[test]
 fn programs_without_an_interpreter_have_native_stacks_unless_told_otherwise() {
     let folder = tempfile::tempdir().unwrap();
-    let program = build(folder.path(), &mock("native.c"), &["-O1", "-g"]);
+    let program = build(folder.path(), &mock("native.c"), &["-O1", "-g", "-gz"]);
     let profile = run(&program, &["read", "2"], "stacks=10000");
     assert!(share(&profile, |f, _| is_of_loop(f, "read_batch")) >= 0.95);
     let triage = triage_profile(&profile, &Scope::default(), &Cancel::default()).unwrap();

@@ -71,11 +71,12 @@ fn frames_of(path: &Arc<str>, module: &ModuleRow, addresses: &[u64], allowance: 
     let mut lines = if described.has_section(".debug_info") { find_lines(described, addresses, allowance) } else { Vec::new() };
     lines.resize(addresses.len(), Vec::new());
     let starts = if symbols.iter().all(Option::is_some) { Vec::new() } else { parts.find_starts(addresses, allowance) };
+    let linkage = parts.linkage_tables();
     let mut out = Vec::with_capacity(addresses.len());
     for (at, ((symbol, mut frames), &address)) in symbols.into_iter().zip(lines).zip(addresses).enumerate() {
         let name = match symbol {
             Some(symbol) => demangle_function(&symbol.name),
-            None if parts.is_linkage(address) => Arc::from("[plt]"),
+            None if linkage.iter().any(|table| table.contains(&address)) => Arc::from("[plt]"),
             None => address_name(path, starts.get(at).copied().flatten().unwrap_or(address)),
         };
         match frames.last_mut() {

@@ -4,6 +4,7 @@ use super::native_names::demangle_function;
 use super::native_symbols::{Allowance, Parts};
 use addr2line::Context;
 use gimli::{Dwarf, EndianSlice, LittleEndian, SectionId};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
@@ -19,13 +20,36 @@ pub struct SourceFrame {
 /// Most functions that are shown at one address: the innermost, inlined ones, and the one that contains them.
 const MOST_INLINED: usize = 16;
 
+/// Sections that lines and inlined functions need.
+const SECTIONS: [SectionId; 10] = [
+    SectionId::DebugInfo,
+    SectionId::DebugAbbrev,
+    SectionId::DebugLine,
+    SectionId::DebugLineStr,
+    SectionId::DebugStr,
+    SectionId::DebugStrOffsets,
+    SectionId::DebugAddr,
+    SectionId::DebugAranges,
+    SectionId::DebugRanges,
+    SectionId::DebugRngLists,
+];
+
 /// Finds the functions at these addresses, innermost first; nothing for addresses without line information.
 pub fn find_lines(parts: &Parts<'_>, addresses: &[u64], allowance: &mut Allowance) -> Vec<Vec<SourceFrame>> {
-    let mut load = |id: SectionId| -> Result<Slice<'_>, gimli::Error> {
-        let data = parts.section(id.name(), allowance).map_or(&[][..], |s| s.1);
+    let mut sections: Vec<(SectionId, Cow<'_, [u8]>)> = Vec::new();
+    for id in SECTIONS {
+        match parts.section(id.name(), allowance) {
+            Some((_, data)) => sections.push((id, data)),
+            // The first one is needed for everything.
+            None if sections.is_empty() => return Vec::new(),
+            None => {}
+        }
+    }
+    let load = |id: SectionId| -> Result<Slice<'_>, gimli::Error> {
+        let data = sections.iter().find(|s| s.0 == id).map_or(&[][..], |s| &s.1);
         Ok(EndianSlice::new(data, LittleEndian))
     };
-    let Ok(dwarf) = Dwarf::load(&mut load) else { return Vec::new() };
+    let Ok(dwarf) = Dwarf::load(load) else { return Vec::new() };
     let Ok(context) = Context::from_dwarf(dwarf) else { return Vec::new() };
     addresses.iter().map(|&address| find_frames(&context, address).unwrap_or_default()).collect()
 }

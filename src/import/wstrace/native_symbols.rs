@@ -6,10 +6,17 @@
 use super::host_sample_rows::ModuleRow;
 use crate::launch::open::open_regular;
 use object::LittleEndian as LE;
-use object::elf::{EM_AARCH64, EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, PT_LOAD, SHT_DYNSYM, SHT_SYMTAB, STT_FUNC, STT_GNU_IFUNC, Sym64};
-use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader, SectionTable, Sym};
+use object::elf::{
+    ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD, EM_AARCH64, EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, PT_LOAD, SHT_DYNSYM, SHT_SYMTAB, STT_FUNC,
+    STT_GNU_IFUNC, Sym64,
+};
+use object::read::elf::{CompressionHeader, FileHeader, NoteIterator, ProgramHeader, SectionHeader, SectionTable, Sym};
 use object::{ReadCache, ReadRef};
+use std::borrow::Cow;
+use std::fmt::Write;
 use std::fs::File;
+use std::io::Read;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -68,8 +75,11 @@ impl ModuleFile {
     /// Opens the separate file with the debug information of a module, where distributions install it.
     pub fn open_debug(build_id: &[u8]) -> Option<Self> {
         let (first, rest) = build_id.split_first()?;
-        let name = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
-        let path = PathBuf::from(format!("/usr/lib/debug/.build-id/{first:02x}/{}.debug", name(rest)));
+        let mut path = format!("/usr/lib/debug/.build-id/{first:02x}/");
+        for byte in rest {
+            write!(path, "{byte:02x}").ok()?;
+        }
+        let path = PathBuf::from(path + ".debug");
         let out = Self { cache: ReadCache::new(open_regular(&path).ok()?) };
         let id = out.parts()?.build_id();
         (id.as_deref() == Some(build_id)).then_some(out)
@@ -77,6 +87,8 @@ impl ModuleFile {
 
     pub fn parts(&self) -> Option<Parts<'_>> {
         let header = FileHeader64::<LE>::parse(&self.cache).ok()?;
+        // Where there are more of them than fit into the header, their number is that of a section and may be anything.
+        (header.e_shnum(LE) > 0 && header.e_phnum(LE) < u16::MAX).then_some(())?;
         let known = matches!(header.e_machine(LE), EM_X86_64 | EM_AARCH64) && matches!(header.e_type(LE), ET_EXEC | ET_DYN);
         let sections = header.sections(LE, &self.cache).ok().filter(|_| known && header.is_little_endian())?;
         Some(Parts { cache: &self.cache, sections, header })
@@ -110,27 +122,37 @@ impl<'a> Parts<'a> {
         })
     }
 
-    /// Contents of a section; `None` if it is missing, compressed, or larger than what is allowed.
-    pub fn section(&self, name: &str, allowance: &mut Allowance) -> Option<(u64, &'a [u8])> {
+    /// Address and contents of a section; `None` if it is missing, or larger than what is allowed.
+    pub fn section(&self, name: &str, allowance: &mut Allowance) -> Option<(u64, Cow<'a, [u8]>)> {
         let (_, section) = self.sections.section_by_name(LE, name.as_bytes())?;
         let (_, bytes) = section.file_range(LE)?;
-        let compressed = section.compression(LE, self.cache).ok()?.is_some();
-        (!compressed).then_some(())?;
         allowance.take(bytes)?;
-        Some((section.sh_addr(LE), section.data(LE, self.cache).ok()?))
+        let Some((header, offset, packed)) = section.compression(LE, self.cache).ok()? else {
+            return Some((section.sh_addr(LE), Cow::Borrowed(section.data(LE, self.cache).ok()?)));
+        };
+        let size = header.ch_size(LE);
+        allowance.take(size)?;
+        let packed = self.cache.read_bytes_at(offset, packed).ok()?;
+        let mut whole = Vec::new();
+        match header.ch_type(LE) {
+            ELFCOMPRESS_ZLIB => flate2::read::ZlibDecoder::new(packed).take(size).read_to_end(&mut whole).ok()?,
+            ELFCOMPRESS_ZSTD => zstd::Decoder::new(packed).ok()?.take(size).read_to_end(&mut whole).ok()?,
+            _ => return None,
+        };
+        Some((section.sh_addr(LE), Cow::Owned(whole)))
     }
 
     pub fn has_section(&self, name: &str) -> bool {
         self.sections.section_by_name(LE, name.as_bytes()).is_some_and(|(_, s)| s.file_range(LE).is_some_and(|r| r.1 > 0))
     }
 
-    /// Returns true for an address in a procedure linkage table, through which other modules are called.
-    pub fn is_linkage(&self, address: u64) -> bool {
-        let in_section = |name: &str| {
-            let section = self.sections.section_by_name(LE, name.as_bytes());
-            section.is_some_and(|(_, s)| address.wrapping_sub(s.sh_addr(LE)) < s.sh_size(LE))
+    /// Addresses of the procedure linkage tables, through which other modules are called.
+    pub fn linkage_tables(&self) -> Vec<Range<u64>> {
+        let table = |name: &str| {
+            let (_, section) = self.sections.section_by_name(LE, name.as_bytes())?;
+            Some(section.sh_addr(LE)..section.sh_addr(LE).checked_add(section.sh_size(LE))?)
         };
-        [".plt", ".plt.sec", ".plt.got"].into_iter().any(in_section)
+        [".plt", ".plt.sec", ".plt.got"].into_iter().filter_map(table).collect()
     }
 
     /// Finds the functions that contain these addresses, which are sorted.

@@ -60,14 +60,19 @@ static u64 hex_word(const char** text) {
 }
 
 static NativeModule* native_module_at(u64 address) {
+  // Frames that follow each other are often of one module.
+  static u32 last;
+  if (last < native_modules.count && address - native_modules.list[last].start <
+    native_modules.list[last].end - native_modules.list[last].start)
+    return &native_modules.list[last];
   u32 low = 0, high = native_modules.count;
   while (low < high) {
     u32 middle = (low + high) / 2;
     if (native_modules.list[middle].end <= address) low = middle + 1;
     else high = middle;
   }
-  NativeModule* m = &native_modules.list[low];
-  return low < native_modules.count && m->start <= address ? m : NULL;
+  if (low >= native_modules.count || native_modules.list[low].start > address) return NULL;
+  return &native_modules.list[last = low];
 }
 
 // The last mapping of the beginning of a file, which has the ELF header of the mappings that follow.

@@ -168,11 +168,12 @@ static int native_ring_samples(u32 i, u32 thread, u64 took, u64 time, u64 monoto
     }
     if (type == PERF_LOST) native.lost++;
     if (type == PERF_SAMPLE && bytes <= sizeof record) {
+      // The record is read where it is, because most of the stack in it is not needed, unless it continues at the
+      // ring's beginning.
       u64 from = tail % size, first = size - from < bytes ? size - from : bytes;
-      memcpy(record, data + from, first), memcpy(record + first, data, bytes - first);
-      if (record_unwind(record, bytes, &at, monotonic)) {
+      if (first < bytes) memcpy(record, data + from, first), memcpy(record + first, data, bytes - first);
+      if (record_unwind(first < bytes ? record : data + from, bytes, &at, monotonic))
         sample_put(thread, time - (monotonic - at), stack_of_native(), RUNS), samples_++;
-      }
     }
     tail += bytes;
   }
