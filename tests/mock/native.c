@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-void cuLaunch(uint32_t, uint32_t);
+void cuLaunch(uint32_t, uint32_t), cuGraphCapture(uint32_t), cuGraphInstantiate(uint32_t), cuGraph(uint32_t);
 #define KEPT __attribute__((noinline, noclone))
 
 static uint64_t now(void) {
@@ -97,9 +97,18 @@ KEPT void touch_pages(uint64_t end) {
   }
 }
 
+// A graph with a node of each layer's attention and MLP.
+KEPT void attention(uint32_t node) { cuGraphCapture(node), sink++; }
+KEPT void mlp(uint32_t node) { cuGraphCapture(node), sink++; }
+KEPT void replay(uint64_t end) {
+  (void)end;
+  cuGraph(4), pause_ns(1000000);
+}
+
 static const struct { const char* name; void (*work)(uint64_t); } KINDS[] = {
   { "compute", compute_batch }, { "sort", sort_batch }, { "read", read_batch }, { "lock", lock_batch },
   { "queue", take_batch }, { "sleep", sleep_between }, { "pages", touch_pages },
+  { "graph", replay },
 };
 
 KEPT void prepare_step(void (*work)(uint64_t)) {
@@ -107,7 +116,7 @@ KEPT void prepare_step(void (*work)(uint64_t)) {
   sink++;
 }
 KEPT void run_step(void (*work)(uint64_t), uint32_t i) {
-  for (uint32_t k = 0; k < 4; k++) cuLaunch(4 * i + k, 7);
+  for (uint32_t k = 0; k < 4 && work != replay; k++) cuLaunch(4 * i + k, 7);
   prepare_step(work);
   sink++;
 }
@@ -129,6 +138,10 @@ int main(int c, char** v) {
   *(void**)&begin = dlsym(dlopen(getenv("CUDA_INJECTION64_PATH"), RTLD_NOW), "InitializeInjection");
   begin();
   if (c < 3 || pipe(ends)) return 2;
+  if (!strcmp(v[1], "graph")) {
+    for (uint32_t layer = 0; layer < 2; layer++) attention(2 * layer), mlp(2 * layer + 1);
+    cuGraphInstantiate(4);
+  }
   pthread_t thread;
   pthread_create(&thread, NULL, feed, v[1]);
   uint64_t end = now() + (uint64_t)(atof(v[2]) * 1e9);

@@ -4,6 +4,7 @@
 use super::tracer::{built, cc, in_folder, read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use warpscope::analysis::Paths;
 use warpscope::analysis::triage::{Cause, Scope, Verdict, triage_profile};
 use warpscope::model::{Activity, Cancel, NoteKind, Profile};
 
@@ -125,6 +126,20 @@ fn programs_without_an_interpreter_have_native_stacks_unless_told_otherwise() {
     assert_eq!(triage.host_time.main_activity(&[Cause::Wait]), Some(Activity::Read));
     for options in ["frames=python,stacks=10000", "stacks=0"] {
         assert!(stacks(&run(&program, &["read", "0.3"], options)).iter().all(|s| s.0.is_empty()), "{options}");
+    }
+}
+
+#[test]
+fn kernels_of_replays_are_attributed_to_the_function_that_captured_them() {
+    let folder = tempfile::tempdir().unwrap();
+    for flags in [&["-O0"][..], &["-O2", "-g"]] {
+        let profile = run(&build(folder.path(), &mock("native.c"), flags), &["graph", "0.3"], "stacks=10000");
+        let paths = Paths::from_profile(&profile);
+        let function = |row: usize| paths.lines.names[paths.lines.of_launch[row] as usize].split(' ').next().unwrap();
+        assert!(profile.launches.len() >= 40);
+        for row in 0..profile.launches.len() {
+            assert_eq!(function(row), ["attention", "mlp"][row % 2], "{flags:?} {row}");
+        }
     }
 }
 

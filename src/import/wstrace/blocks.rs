@@ -48,13 +48,15 @@ pub enum BlockKind {
     GraphNodes,
     /// Modules of native code.
     Modules,
+    /// Functions in them.
+    NativeFunctions,
     /// A block type that this version does not support.
     Unknown,
 }
 
 impl BlockKind {
     fn from_number(number: u16) -> Self {
-        const ALL: [BlockKind; 26] = [
+        const ALL: [BlockKind; 27] = [
             BlockKind::Facts,
             BlockKind::Strings,
             BlockKind::Configs,
@@ -81,6 +83,7 @@ impl BlockKind {
             BlockKind::Samples,
             BlockKind::GraphNodes,
             BlockKind::Modules,
+            BlockKind::NativeFunctions,
         ];
         usize::from(number).checked_sub(1).and_then(|i| ALL.get(i)).copied().unwrap_or(Self::Unknown)
     }

@@ -14,7 +14,7 @@ pub struct FunctionRow {
     pub lines: Vec<u8>,
 }
 
-/// An executable or library. Frames in it refer to it as their function.
+/// An executable or library. Frames refer to it as their function if their function is unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModuleRow {
     /// Number among the functions.
@@ -28,15 +28,24 @@ pub struct ModuleRow {
     pub file_time: u64,
 }
 
+/// A function in a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NativeFunctionRow {
+    pub number: u32,
+    pub module: u32,
+    /// Virtual address in the file.
+    pub start: u64,
+}
+
 /// A frame on top of another stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackRow {
     pub number: u32,
     /// Stack of the caller; 0 for the outermost frame.
     pub caller: u32,
-    /// Function id; 0 if frames are missing here because the stack was too deep.
+    /// Function id, or module id; 0 if frames are missing here because the stack was too deep.
     pub function: u32,
-    /// Offset of the instruction within the function's code, bytes; in a module, its virtual address in the file.
+    /// Offset of the instruction within the function, bytes; in a module, its virtual address in the file.
     pub offset: i64,
 }
 
@@ -82,6 +91,10 @@ pub fn read_module(c: &mut Cursor<'_>) -> Option<ModuleRow> {
         file_bytes: c.read_varint()?,
         file_time: c.read_varint()?,
     })
+}
+
+pub fn read_native_function(c: &mut Cursor<'_>) -> Option<NativeFunctionRow> {
+    Some(NativeFunctionRow { number: c.read_u32()?, module: c.read_u32()?, start: c.read_varint()? })
 }
 
 pub fn read_stack(c: &mut Cursor<'_>) -> Option<StackRow> {

@@ -33,7 +33,7 @@ pub fn add_samples(names: &Names, rows: &Rows, threads: &mut Threads, out: &mut 
             ..StackFrame::default()
         },
     };
-    let mut native = native_frames::build_frames(names, &rows.modules, &rows.stacks);
+    let mut native = native_frames::build_frames(names, rows);
     // Several instructions on the same line are one frame.
     let mut frames: FxHashMap<StackFrame, u32> = FxHashMap::default();
     let mut of_instruction: FxHashMap<(u32, i64), Vec<u32>> = FxHashMap::default();

@@ -1,10 +1,11 @@
 //! Frames of native code: a module and an address, which become functions and lines if the module's file is still there.
 
-use super::host_sample_rows::{ModuleRow, StackRow};
+use super::host_sample_rows::{ModuleRow, NativeFunctionRow};
 use super::names::Names;
 use super::native_lines::{SourceFrame, find_lines};
 use super::native_names::demangle_function;
 use super::native_symbols::{Allowance, ModuleFile};
+use super::rows::Rows;
 use crate::model::StackFrame;
 use rustc_hash::FxHashMap;
 use std::path::Path;
@@ -13,71 +14,85 @@ use std::sync::Arc;
 /// Largest number of modules whose files are opened.
 const MOST_MODULES: usize = 1024;
 
-/// Frames by module number and address, innermost first: inlined functions are frames of their own.
+/// Frames by function or module number, and offset: those that were inlined first.
 pub type NativeFrames = FxHashMap<(u32, i64), Vec<StackFrame>>;
 
+/// An address of a frame, and that of its function if it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    address: u64,
+    start: Option<u64>,
+}
+
 /// Names the native frames of a process.
-pub fn build_frames(names: &Names, modules: &[ModuleRow], stacks: &[StackRow]) -> NativeFrames {
-    let mut wanted: FxHashMap<u32, Vec<u64>> = modules.iter().take(MOST_MODULES).map(|m| (m.number, Vec::new())).collect();
-    for row in stacks {
-        if let Some(addresses) = wanted.get_mut(&row.function) {
-            addresses.push(row.offset.cast_unsigned());
+pub fn build_frames(names: &Names, rows: &Rows) -> NativeFrames {
+    let functions: FxHashMap<u32, &NativeFunctionRow> = rows.native_functions.iter().map(|f| (f.number, f)).collect();
+    let mut wanted: FxHashMap<u32, Vec<(Place, (u32, i64))>> =
+        rows.modules.iter().take(MOST_MODULES).map(|m| (m.number, Vec::new())).collect();
+    for row in &rows.stacks {
+        let (module, place) = match functions.get(&row.function) {
+            Some(f) => (f.module, Place { address: f.start.wrapping_add_signed(row.offset), start: Some(f.start) }),
+            None => (row.function, Place { address: row.offset.cast_unsigned(), start: None }),
+        };
+        if let Some(places) = wanted.get_mut(&module) {
+            places.push((place, (row.function, row.offset)));
         }
     }
     let mut out = NativeFrames::default();
     let mut allowance = Allowance::default();
-    for module in modules {
-        let Some(mut addresses) = wanted.remove(&module.number) else { continue };
-        addresses.sort_unstable();
-        addresses.dedup();
+    for module in &rows.modules {
+        let Some(mut wanted) = wanted.remove(&module.number) else { continue };
+        wanted.sort_unstable();
+        wanted.dedup();
+        let (places, keys): (Vec<Place>, Vec<_>) = wanted.into_iter().unzip();
         let path = names.get(module.path).unwrap_or_else(|| "[unknown]".into());
         let beside = names.executable.as_deref().is_some_and(|program| is_beside(&path, program));
-        for (address, frames) in addresses.iter().zip(frames_of(&path, module, &addresses, &mut allowance)) {
+        for (key, frames) in keys.into_iter().zip(frames_of(&path, module, &places, &mut allowance)) {
             let named = frames.into_iter().map(|frame| StackFrame {
-                function: frame.function.unwrap_or_else(|| address_name(&path, *address)),
+                function: frame.function.unwrap_or_else(|| "(unnamed function)".into()),
                 file: Some(frame.file.unwrap_or_else(|| path.clone())),
                 line: frame.line,
                 python: false,
                 module: Some(path.clone()),
                 beside,
             });
-            out.insert((module.number, address.cast_signed()), named.collect());
+            out.insert(key, named.collect());
         }
     }
     out
 }
 
 /// Name of a function without a symbol: `program+0x1234`.
-fn address_name(path: &str, address: u64) -> Arc<str> {
-    Arc::from(format!("{}+0x{address:x}", path.rsplit('/').next().unwrap_or(path)))
+fn address_name(path: &str, place: Place) -> Arc<str> {
+    Arc::from(format!("{}+0x{:x}", path.rsplit('/').next().unwrap_or(path), place.start.unwrap_or(place.address)))
 }
 
-fn frames_of(path: &Arc<str>, module: &ModuleRow, addresses: &[u64], allowance: &mut Allowance) -> Vec<Vec<SourceFrame>> {
+fn frames_of(path: &Arc<str>, module: &ModuleRow, places: &[Place], allowance: &mut Allowance) -> Vec<Vec<SourceFrame>> {
     let bare = |name: Arc<str>| vec![SourceFrame { function: Some(name), file: None, line: None }];
-    let unknown = || addresses.iter().map(|&a| bare(address_name(path, a))).collect();
+    let unknown = || places.iter().map(|&p| bare(address_name(path, p))).collect();
     let is_file = path.starts_with('/');
     let Some(file) = is_file.then(|| ModuleFile::open_module(Path::new(&**path), module)).flatten() else { return unknown() };
     let Some(parts) = file.parts() else { return unknown() };
+    let addresses: Vec<u64> = places.iter().map(|p| p.address).collect();
     let has_all = parts.has_section(".debug_info") && parts.has_section(".symtab");
     let debug = if has_all { None } else { ModuleFile::open_debug(&module.build_id) };
     let debug_parts = debug.as_ref().and_then(ModuleFile::parts);
-    let mut symbols = parts.find_symbols(addresses, allowance);
-    if let Some(more) = debug_parts.as_ref().map(|p| p.find_symbols(addresses, allowance)) {
+    let mut symbols = parts.find_symbols(&addresses, allowance);
+    if let Some(more) = debug_parts.as_ref().map(|p| p.find_symbols(&addresses, allowance)) {
         for (symbol, other) in symbols.iter_mut().zip(more) {
             *symbol = other.or(symbol.take());
         }
     }
     let described = debug_parts.as_ref().filter(|p| p.has_section(".debug_info")).unwrap_or(&parts);
-    let mut lines = if described.has_section(".debug_info") { find_lines(described, addresses, allowance) } else { Vec::new() };
+    let mut lines = if described.has_section(".debug_info") { find_lines(described, &addresses, allowance) } else { Vec::new() };
     lines.resize(addresses.len(), Vec::new());
-    let starts = if symbols.iter().all(Option::is_some) { Vec::new() } else { parts.find_starts(addresses, allowance) };
     let linkage = parts.linkage_tables();
     let mut out = Vec::with_capacity(addresses.len());
-    for (at, ((symbol, mut frames), &address)) in symbols.into_iter().zip(lines).zip(addresses).enumerate() {
+    for ((symbol, mut frames), &place) in symbols.into_iter().zip(lines).zip(places) {
         let name = match symbol {
             Some(symbol) => demangle_function(&symbol.name),
-            None if linkage.iter().any(|table| table.contains(&address)) => Arc::from("[plt]"),
-            None => address_name(path, starts.get(at).copied().flatten().unwrap_or(address)),
+            None if linkage.iter().any(|table| table.contains(&place.address)) => Arc::from("[plt]"),
+            None => address_name(path, place),
         };
         match frames.last_mut() {
             Some(outermost) => outermost.function.get_or_insert(name),

@@ -7,7 +7,7 @@ use super::host_sample_rows::ModuleRow;
 use crate::launch::open::open_regular;
 use object::LittleEndian as LE;
 use object::elf::{
-    ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD, EM_AARCH64, EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, PT_LOAD, SHT_DYNSYM, SHT_SYMTAB, STT_FUNC,
+    ELFCOMPRESS_ZLIB, ELFCOMPRESS_ZSTD, EM_AARCH64, EM_X86_64, ET_DYN, ET_EXEC, FileHeader64, SHT_DYNSYM, SHT_SYMTAB, STT_FUNC,
     STT_GNU_IFUNC, Sym64,
 };
 use object::read::elf::{CompressionHeader, FileHeader, NoteIterator, ProgramHeader, SectionHeader, SectionTable, Sym};
@@ -205,29 +205,6 @@ impl<'a> Parts<'a> {
             }
         }
         Some(())
-    }
-
-    /// Starts of the functions that contain these addresses, by the table that exceptions are unwound with: of modules
-    /// without symbols.
-    pub fn find_starts(&self, addresses: &[u64], allowance: &mut Allowance) -> Vec<Option<u64>> {
-        let none = || vec![None; addresses.len()];
-        let Some((base, bytes)) = self.section(".eh_frame_hdr", allowance) else { return none() };
-        // Version 1; a sorted table of signed 4-byte offsets from the section.
-        let Some((&[1, _, 0x03, 0x3b], rest)) = bytes.split_first_chunk::<4>() else { return none() };
-        let table = rest.get(8..).unwrap_or_default().as_chunks::<8>().0;
-        let start_of = |entry: &[u8; 8]| {
-            let offset = i32::from_le_bytes([entry[0], entry[1], entry[2], entry[3]]);
-            base.wrapping_add_signed(i64::from(offset))
-        };
-        let is_code = |address: u64| {
-            let segments = self.header.program_headers(LE, self.cache).unwrap_or_default();
-            segments.iter().any(|s| s.p_type(LE) == PT_LOAD && address.wrapping_sub(s.p_vaddr(LE)) < s.p_memsz(LE))
-        };
-        let find = |&address: &u64| {
-            let next = table.partition_point(|entry| start_of(entry) <= address);
-            next.checked_sub(1).and_then(|i| table.get(i)).map(start_of).filter(|&start| is_code(start))
-        };
-        addresses.iter().map(find).collect()
     }
 }
 

@@ -7,6 +7,7 @@ enum {
   BLOCK_STATE = 13, BLOCK_STOPPED = 14, BLOCK_END = 15, BLOCK_STATES = 16, BLOCK_CATEGORIES = 17,
   BLOCK_SETS = 18, BLOCK_MEASURED = 19, BLOCK_STALLS = 20, BLOCK_CODE = 21,
   BLOCK_FUNCTIONS = 22, BLOCK_STACKS = 23, BLOCK_SAMPLES = 24, BLOCK_GRAPH_NODES = 25, BLOCK_MODULES = 26,
+  BLOCK_NATIVE = 27,
 };
 
 typedef struct { u32 magic; u16 type, flags; u32 length, count, thread, sequence, crc; } Block;

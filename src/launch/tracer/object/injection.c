@@ -614,6 +614,7 @@ static void begin_in_child(void) {
   if (stacks.nodes) memset(stacks.nodes, 0, STACK_NODES * sizeof(StackNode));
   stacks.functions_held = stacks.nodes_held = stacks.count = 0, states.count = 0;
   stacks.rows.rows = stacks.new_stacks.rows = stacks.new_functions.rows = stacks.new_modules.rows = 0;
+  stacks.new_native.rows = 0, stacks.new_native.end = NULL;
   stacks.rows.end = stacks.new_stacks.end = stacks.new_functions.end = stacks.new_modules.end = graph_nodes.end = NULL;
   graph_nodes.rows = 0;
   // The rings are not mapped here.

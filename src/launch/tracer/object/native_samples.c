@@ -38,7 +38,7 @@ enum { SAMPLE_TIME = 1 << 2, SAMPLE_REGISTERS = 1 << 12, SAMPLE_STACK = 1 << 13 
 // Bits of perf_event_attr.
 static const u64 EXCLUDES_KERNEL = 1ul << 5, EXCLUDES_HYPERVISOR = 1ul << 6, USES_CLOCK = 1ul << 25;
 // The first words of the ring's control page that are used (struct perf_event_mmap_page).
-enum { RING_HEAD = 1024 / 8, RING_TAIL, RING_OFFSET, RING_SIZE };
+enum { RING_HEAD = 1024 / 8, RING_TAIL };
 // Bytes of the stack that are copied: outer frames are read from the stack itself.
 enum { STACK_COPIED = 8192, RECORD_LARGEST = STACK_COPIED + 512 };
 
@@ -132,10 +132,9 @@ static int record_unwind(const u8* record, u64 bytes, u64* time, u64 monotonic) 
     else register_set(&r, SAMPLED_REGISTERS[i], value);
   }
   u64 size = word_at(record, AT_SIZE), copied = 0;
-  if (size && AT_STACK + size + 8 <= bytes) copied = word_at(record, (u32)(AT_STACK + size));
+  if (size <= STACK_COPIED && AT_STACK + size + 8 <= bytes) copied = word_at(record, (u32)(AT_STACK + size));
   stack_memory.copy = record + AT_STACK, stack_memory.copy_at = r.value[STACK_POINTER];
-  stack_memory.copy_bytes = copied < size ? copied : 0;
-  if (copied == size) stack_memory.copy_bytes = size;
+  stack_memory.copy_bytes = copied <= size ? copied : 0;
   native_unwind(r, monotonic);
   stack_memory.copy_bytes = 0;
   return 1;
@@ -152,11 +151,11 @@ static int native_ring_samples(u32 i, u32 thread, u64 took, u64 time, u64 monoto
     ring_open(r, thread, period);
   }
   if (!r->ring) return 0;
-  u64 head = GET(r->ring[RING_HEAD]), tail = r->ring[RING_TAIL], size = r->ring[RING_SIZE];
-  const u8* data = (const u8*)r->ring + r->ring[RING_OFFSET];
+  u64 head = GET(r->ring[RING_HEAD]), tail = r->ring[RING_TAIL], size = r->bytes - PAGE;
+  const u8* data = (const u8*)r->ring + PAGE;
   u32 samples_ = 0;
   // The program can write to the ring, so nothing in it is trusted.
-  if (size + r->ring[RING_OFFSET] > r->bytes || !size || head - tail > size) tail = head;
+  if (head - tail > size) tail = head;
   while (head - tail >= PERF_HEAD) {
     u8 start[PERF_HEAD];
     for (u32 k = 0; k < PERF_HEAD; k++) start[k] = data[(tail + k) % size];

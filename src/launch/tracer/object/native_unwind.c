@@ -19,6 +19,26 @@ static void register_set(Registers* r, u32 number, u64 value) {
   if (number < REGISTERS) r->value[number] = value, r->known |= 1ul << number;
 }
 
+// The registers of this thread, in the function that this is part of.
+static inline __attribute__((always_inline)) Registers registers_here(void) {
+  Registers r = { .known = KEPT_REGISTERS | 1ul << STACK_POINTER };
+#if defined(__x86_64__)
+  __asm__ volatile("mov %%rbx, 24(%0)\nmov %%rbp, 48(%0)\nmov %%rsp, 56(%0)\nmov %%r12, 96(%0)\nmov %%r13, 104(%0)\n"
+                   "mov %%r14, 112(%0)\nmov %%r15, 120(%0)\nlea 1f(%%rip), %%rcx\nmov %%rcx, %1\n1:"
+                   :
+                   : "r"(r.value), "m"(r.pc)
+                   : "rcx", "memory");
+#else
+  __asm__ volatile("stp x19, x20, [%0, 152]\nstp x21, x22, [%0, 168]\nstp x23, x24, [%0, 184]\n"
+                   "stp x25, x26, [%0, 200]\nstp x27, x28, [%0, 216]\nstr x29, [%0, 232]\nmov x9, sp\n"
+                   "str x9, [%0, 248]\nadr x9, 1f\nstr x9, %1\n1:"
+                   :
+                   : "r"(r.value), "m"(r.pc)
+                   : "x9", "memory");
+#endif
+  return r;
+}
+
 // ---- Memory of the stack.
 
 enum { PAGE = 4096, STACK_WINDOW = 2 * PAGE };
@@ -31,12 +51,15 @@ static struct {
   u8 data[STACK_WINDOW];
 } stack_memory;
 
+// Returns 1 if the word at an address is in a part of memory.
+static int is_word_in(u64 at, u64 start, u64 bytes) { return bytes >= 8 && at >= start && at - start <= bytes - 8; }
+
 static int stack_word(u64 at, u64* word) {
-  if (at - stack_memory.copy_at + 8 <= stack_memory.copy_bytes && at >= stack_memory.copy_at) {
+  if (is_word_in(at, stack_memory.copy_at, stack_memory.copy_bytes)) {
     memcpy(word, stack_memory.copy + (at - stack_memory.copy_at), 8);
     return 1;
   }
-  if (at < stack_memory.at || at - stack_memory.at + 8 > stack_memory.bytes) {
+  if (!is_word_in(at, stack_memory.at, stack_memory.bytes)) {
     if (at < PAGE || at > ~0ul - 2 * STACK_WINDOW) return 0;
     u64 end = (at | (PAGE - 1)) + 1;
     // The second page may not exist.
@@ -475,6 +498,8 @@ enum { NATIVE_FRAMES = 128 };
 // A stack, innermost frame first: addresses of the instructions that were executed, or of the calls.
 static struct {
   u64 pcs[NATIVE_FRAMES];
+  // Addresses of the functions; 0 if unknown.
+  u64 starts[NATIVE_FRAMES];
   u32 depth;
   // Set if the outermost frame is that of the thread's first function.
   int is_whole;
@@ -544,8 +569,8 @@ static void native_unwind(Registers r, u64 monotonic) {
     u64 pc = r.pc - before;
     NativeModule* m = native_module_of(pc);
     if (!m) native_modules_look(monotonic), m = native_module_of(pc);
-    native_walk.pcs[native_walk.depth++] = pc;
     const UnwindRow* row = m ? row_of(m, pc) : NULL;
+    native_walk.pcs[native_walk.depth] = pc, native_walk.starts[native_walk.depth++] = row ? row->start : 0;
     if (row) {
       int step = unwind_step(&r, row);
       native_walk.is_whole = step == STEP_LAST;

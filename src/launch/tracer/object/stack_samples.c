@@ -1,6 +1,6 @@
 // Tables of the stacks of launching threads. stacks.lock is held while samples are taken or written. Functions, modules
 // and stacks are written once, before the first sample that refers to them; a stack consists of its caller's stack and
-// a frame. A frame of native code is a module with an address in it, a frame of Python code a function with an offset.
+// a frame, which is a function with an offset in it, or a module if the function is unknown.
 
 enum { STACK_FUNCTIONS = 1 << 15, STACK_NODES = 1 << 18, SAMPLED = 32 };
 // Stacks that are sampled: of Python code if an interpreter is found, and else of native code; only of Python code;
@@ -26,12 +26,12 @@ static struct {
   // Entries in the tables, and the last ids, which are never reused.
   u32 functions_held, nodes_held, functions_count, nodes_count;
   PythonThread threads[SAMPLED];
-  // CPU time, stack and wait of the last sample of each thread.
-  struct { u64 used; u32 stack, wait; } last[SAMPLED];
+  // CPU time, stack and wait of the last sample of each thread, and if the stack is one of Python code.
+  struct { u64 used; u32 stack, wait; int is_python; } last[SAMPLED];
   u32 count;
   // Encoded rows that have not been written yet.
   struct { u8 data[48 << 10], *end; u32 rows; } new_functions, new_stacks, rows;
-  struct { u8 data[8 << 10], *end; u32 rows; } new_modules;
+  struct { u8 data[8 << 10], *end; u32 rows; } new_modules, new_native;
   u64 last_us;
   u32 last_thread, last_stack;
   // Number of torn stacks, and number of samples taken.
@@ -53,10 +53,13 @@ static int stacks_prepare(void) {
   } while (0)
 // Definitions come first: samples refer to stacks, stacks to functions, functions to strings.
 static void stacks_flush(void) {
-  if (!stacks.rows.rows && !stacks.new_stacks.rows && !stacks.new_functions.rows && !stacks.new_modules.rows) return;
+  if (!stacks.rows.rows && !stacks.new_stacks.rows && !stacks.new_functions.rows && !stacks.new_modules.rows &&
+    !stacks.new_native.rows)
+    return;
   names_flush();
   STACK_BLOCK(BLOCK_FUNCTIONS, stacks.new_functions);
   STACK_BLOCK(BLOCK_MODULES, stacks.new_modules);
+  STACK_BLOCK(BLOCK_NATIVE, stacks.new_native);
   STACK_BLOCK(BLOCK_STACKS, stacks.new_stacks);
   STACK_BLOCK(BLOCK_SAMPLES, stacks.rows);
 }
@@ -148,6 +151,26 @@ static u32 function_of_module(NativeModule* m) {
   return m->number;
 }
 
+// Number of the function at an address in a module.
+static u32 function_of_native(NativeModule* m, u64 start) {
+  // The table is that of Python functions, in which a module's number stands for a file.
+  PythonFunction f = { (const u8*)start, (const u8*)(u64)function_of_module(m), NULL, NULL, 0, 0 };
+  if (stacks.functions_held >= STACK_FUNCTIONS * 3 / 4)
+    memset(stacks.functions, 0, STACK_FUNCTIONS * sizeof f), stacks.functions_held = 0;
+  u64 at = mix(start) & (STACK_FUNCTIONS - 1);
+  while (stacks.functions[at].code && stacks.functions[at].code != f.code) at = (at + 1) & (STACK_FUNCTIONS - 1);
+  PythonFunction* e = &stacks.functions[at];
+  if (e->code && e->file == f.file && !e->name) return e->id;
+  stacks.functions_held += !e->code;
+  *e = f, e->id = ++stacks.functions_count;
+  if (!stacks.new_native.end) stacks.new_native.end = stacks.new_native.data;
+  u8* p = put_number(put_number(stacks.new_native.end, e->id), m->number);
+  stacks.new_native.end = put_number(p, start - m->bias), stacks.new_native.rows++;
+  u32 id = e->id;
+  if (stacks.new_native.end + 32 > stacks.new_native.data + sizeof stacks.new_native.data) stacks_flush();
+  return id;
+}
+
 // Id of the stack in `native_walk`; 0 if none of it is in a module. Frames of the tracer itself are left out.
 static u32 stack_of_native(void) {
   u32 stack = 0;
@@ -157,7 +180,9 @@ static u32 stack_of_native(void) {
     if (m && m->is_own) continue;
     // Frames that are missing further out become one frame without a function, and so does generated code.
     if (!m || (!stack && !native_walk.is_whole)) stack = stack_node(stack, 0, 0);
-    if (m) stack = stack_node(stack, function_of_module(m), (i64)(pc - m->bias));
+    u64 start = native_walk.starts[i];
+    if (m && start) stack = stack_node(stack, function_of_native(m, start), (i64)(pc - start));
+    else if (m) stack = stack_node(stack, function_of_module(m), (i64)(pc - m->bias));
   }
   return stack;
 }

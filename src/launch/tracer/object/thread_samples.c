@@ -20,12 +20,13 @@ static int sample_thread(u32 i, u32 thread, u64 used, u64 time, u64 monotonic) {
   PythonThread* t = &stacks.threads[i];
   if (t->thread != thread) {
     *t = (PythonThread){ .thread = thread };
-    stacks.last[i].used = 0, stacks.last[i].wait = WAITS_UNKNOWN, stacks.last[i].stack = 0;
+    stacks.last[i].used = 0, stacks.last[i].wait = WAITS_UNKNOWN, stacks.last[i].is_python = 0;
   }
   u64 took = stacks.last[i].used ? used - stacks.last[i].used : 0;
   int runs = stacks.passed && took * 10 >= stacks.passed * 9;
-  int is_native = samples_native() && !(samples_python() && stacks.last[i].stack);
+  int is_native = samples_native() && !stacks.last[i].is_python;
   int is_sampled = is_native && native_ring_samples(i, thread, took, time, monotonic);
+  if (!is_native) ring_close(&native.rings[i]);
   // A thread that has not run since the last sample is still in the same place.
   if (!used || used != stacks.last[i].used || stacks.last[i].wait == RUNS || stacks.last[i].wait == WAITS_UNKNOWN) {
     WaitPlace place = { 0, 0 };
@@ -37,6 +38,7 @@ static int sample_thread(u32 i, u32 thread, u64 used, u64 time, u64 monotonic) {
       }
       stack = stack_of_walk();
     }
+    stacks.last[i].is_python = stack != 0;
     if (!stack && samples_native() && place.pc) {
       native_unwind(registers_of_wait(place), monotonic);
       // If the thread went on in the meantime, what was read may be of different times.
