@@ -14,8 +14,11 @@ use std::sync::Arc;
 /// Largest number of modules whose files are opened.
 const MOST_MODULES: usize = 1024;
 
-/// Frames by function or module number, and offset: those that were inlined first.
-pub type NativeFrames = FxHashMap<(u32, i64), Vec<StackFrame>>;
+/// Function or module number of a stack row, and its offset.
+type RowKey = (u32, i64);
+
+/// Frames of stack rows; those of inlined functions first.
+pub type NativeFrames = FxHashMap<RowKey, Vec<StackFrame>>;
 
 /// An address of a frame, and that of its function if it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,8 +30,7 @@ struct Place {
 /// Names the native frames of a process.
 pub fn build_frames(names: &Names, rows: &Rows) -> NativeFrames {
     let functions: FxHashMap<u32, &NativeFunctionRow> = rows.native_functions.iter().map(|f| (f.number, f)).collect();
-    let mut wanted: FxHashMap<u32, Vec<(Place, (u32, i64))>> =
-        rows.modules.iter().take(MOST_MODULES).map(|m| (m.number, Vec::new())).collect();
+    let mut wanted: FxHashMap<u32, Vec<(Place, RowKey)>> = rows.modules.iter().take(MOST_MODULES).map(|m| (m.number, Vec::new())).collect();
     for row in &rows.stacks {
         let (module, place) = match functions.get(&row.function) {
             Some(f) => (f.module, Place { address: f.start.wrapping_add_signed(row.offset), start: Some(f.start) }),
