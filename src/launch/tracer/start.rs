@@ -282,6 +282,15 @@ mod tests {
     }
 
     #[test]
+    fn stacks_are_those_that_were_asked_for() {
+        for (word, option) in [("auto", "frames=auto"), ("python", "frames=python"), ("native", "frames=native"), ("both", "frames=both")] {
+            let asked = Record { stack_rate: 50, frames: Frames::from_word(word), ..record() };
+            assert_eq!(asked.format_options(), format!("stacks=20000,{option}"));
+        }
+        assert_eq!(record().format_options(), "stacks=0,frames=auto");
+    }
+
+    #[test]
     fn other_tools_keep_their_place() {
         let all = variables(&record(), &[("LD_PRELOAD", "/x/libjemalloc.so")]).unwrap();
         assert_eq!(of(&all, "LD_PRELOAD").unwrap(), "/x/libjemalloc.so:/c/tracer.so");
