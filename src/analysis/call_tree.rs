@@ -1,6 +1,6 @@
 //! Call tree of the host's code, with the devices' idle time under each call.
 
-use super::triage::{Cause, FunctionKey, HostTime, LaunchSum, LineTime, NO_CODE, TimeCategory, frame_label};
+use super::triage::{Cause, FunctionKey, HostTime, LaunchSum, LineTime, TimeCategory, frame_label};
 use crate::model::{Activity, StackFrame};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -122,7 +122,7 @@ impl Sums {
             }
         }
         if path.is_empty() {
-            path.push(((Arc::from(NO_CODE), None, None), None));
+            path.push(((Arc::from(time.label_without_stack()), None, None), None));
         }
         let mut parent = None;
         let last = path.len() - 1;
@@ -195,7 +195,7 @@ impl CallTree {
             .map(|sum| {
                 let lines = if sum.lines.is_empty() { &sum.host_lines } else { &sum.lines };
                 let line = largest(lines.iter().map(|(&f, &ns)| (f, ns)));
-                let bare = StackFrame { function: sum.name.0, file: sum.name.1, line: None, python: false };
+                let bare = StackFrame { function: sum.name.0, file: sum.name.1, ..StackFrame::default() };
                 CallNode {
                     frame: line.and_then(|f| time.frames.get(f as usize)).cloned().unwrap_or(bare),
                     depth: sum.depth,

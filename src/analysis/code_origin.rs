@@ -15,6 +15,19 @@ const SYSTEM: [&str; 13] =
 const SYSTEM_PREFIXES: [&str; 8] =
     ["libcuda.", "libcudart", "libcupti", "libnvidia-", "libToolsInjection", "libnvToolsExt", "libaccinj", "libpython"];
 
+/// Functions that compilers and linkers add to programs; calls through the procedure linkage table.
+const STANDARD_FUNCTIONS: [&str; 4] = ["_start", "rust_begin_unwind", "rust_panic", "[plt]"];
+/// Namespaces of the standard library of C++ and of what is reserved for compilers.
+const STANDARD_NAMESPACES: [&str; 5] = ["std::", "__gnu_cxx::", "__rust", "__cudart", "__nv_"];
+/// Crates of Rust's standard library: in C++, these may be namespaces of the program.
+const RUST_NAMESPACES: [&str; 3] = ["core::", "alloc::", "hashbrown::"];
+/// Implementations of the standard library's traits.
+const RUST_TRAITS: [&str; 3] = [" as core::", " as std::", " as alloc::"];
+/// Folders of their sources.
+const STANDARD_SOURCES: [&str; 5] = ["/include/c++/", "/rustc/", "/rust/deps/", "/rustlib/src/", "/usr/include/"];
+/// Folders of the sources of packages that are compiled into programs.
+const PACKAGE_SOURCES: [&str; 4] = ["/.cargo/registry/", "/.cargo/git/", "/site-packages/", "/_deps/"];
+
 /// Origin of a function, the program's own code first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CodeOrigin {
@@ -29,10 +42,39 @@ pub enum CodeOrigin {
 
 impl CodeOrigin {
     pub fn of_frame(frame: &StackFrame) -> Self {
-        match &frame.file {
-            Some(file) if frame.python => Self::of_file(file),
-            Some(module) => Self::of_module(module),
-            None => Self::Standard,
+        match (&frame.file, &frame.module) {
+            (Some(file), _) if frame.python => Self::of_file(file),
+            (file, Some(module)) => {
+                let source = file.as_deref().filter(|file| *file != &**module);
+                match Self::of_module(module) {
+                    Self::Package if frame.beside => Self::of_native(&frame.function, source),
+                    origin => origin.max(Self::of_native(&frame.function, source)),
+                }
+            }
+            (Some(module), None) => Self::of_module(module),
+            (None, None) => Self::Standard,
+        }
+    }
+
+    /// Origin of a function in a module of the program, which also contains what is compiled into it, such as templates:
+    /// by its source file, if that is known, and its namespace. `Own` unless these tell otherwise.
+    fn of_native(function: &str, source: Option<&str>) -> Self {
+        // An implementation for a type without a crate, such as a number, is not the program's.
+        let implemented = function.strip_prefix('<').and_then(|f| RUST_TRAITS.iter().find_map(|t| f.find(t).and_then(|at| f.get(..at))));
+        let foreign = implemented.is_some_and(|of| !of.contains("::"));
+        let function = function.trim_start_matches(['<', '&', '*']);
+        let function = function.strip_prefix("mut ").unwrap_or(function);
+        let is_in = |spaces: &[&str]| spaces.iter().any(|space| function.starts_with(space));
+        let is_below = |folders: &[&str]| source.is_some_and(|file| folders.iter().any(|folder| file.contains(folder)));
+        let standard = STANDARD_FUNCTIONS.contains(&function)
+            || is_in(&STANDARD_NAMESPACES)
+            || source.is_none() && (foreign || is_in(&RUST_NAMESPACES));
+        if standard || is_below(&STANDARD_SOURCES) {
+            Self::Standard
+        } else if is_below(&PACKAGE_SOURCES) {
+            Self::Package
+        } else {
+            Self::Own
         }
     }
 
@@ -96,6 +138,7 @@ pub fn short_path(file: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
 
     #[test]
     fn origins_by_folder() {
@@ -136,6 +179,30 @@ mod tests {
         for standard in standard {
             assert_eq!(of(standard), CodeOrigin::Standard, "{standard}");
         }
+    }
+
+    #[test]
+    fn what_is_compiled_into_the_program_is_not_its_own() {
+        let of = |function: &str, source: Option<&str>, module: &str, beside: bool| {
+            let (module, source): (Arc<str>, _) = (module.into(), source.map(Arc::from));
+            let file = source.or_else(|| Some(module.clone()));
+            CodeOrigin::of_frame(&StackFrame { function: function.into(), file, module: Some(module), beside, ..StackFrame::default() })
+        };
+        let program = "/home/me/app/train";
+        assert_eq!(of("loader::decode", Some("/home/me/app/loader.cpp"), program, false), CodeOrigin::Own);
+        assert_eq!(of("loader::decode", None, program, false), CodeOrigin::Own);
+        assert_eq!(of("core::decode", Some("/home/me/app/core.cpp"), program, false), CodeOrigin::Own);
+        assert_eq!(of("std::sort<int*>", None, program, false), CodeOrigin::Standard);
+        assert_eq!(of("<alloc::vec::Vec<T> as core::clone::Clone>::clone", None, program, false), CodeOrigin::Standard);
+        assert_eq!(of("<usize as core::fmt::Display>::fmt", None, program, false), CodeOrigin::Standard);
+        assert_eq!(of("<app::Loader as core::iter::Iterator>::next", None, program, false), CodeOrigin::Own);
+        assert_eq!(of("operator()", Some("/usr/include/c++/13/bits/stl_algo.h"), program, false), CodeOrigin::Standard);
+        assert_eq!(of("serde::de", Some("/root/.cargo/registry/src/x/serde-1.0/src/de.rs"), program, false), CodeOrigin::Package);
+        assert_eq!(of("decode", Some("/home/me/app/loader.cpp"), "/home/me/app/libloader.so", true), CodeOrigin::Own);
+        assert_eq!(of("decode", None, "/opt/lib/libloader.so", false), CodeOrigin::Package);
+        assert_eq!(of("read", Some("/build/glibc/io/read.c"), "/lib/x86_64-linux-gnu/libc.so.6", false), CodeOrigin::Standard);
+        assert_eq!(of("cudaLaunchKernel", None, "/home/me/app/libcudart.so.12", true), CodeOrigin::Standard);
+        assert_eq!(of("[plt]", None, program, false), CodeOrigin::Standard);
     }
 
     #[test]

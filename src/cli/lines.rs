@@ -86,6 +86,6 @@ fn no_lines(profile: &Profile) -> String {
     if profile.has_host_stacks() {
         "no sample falls into the GPU's idle time: it was hardly idle, or the time is too short for samples each 10 ms".to_owned()
     } else {
-        "the threads that launch were not sampled; `warpscope run -- PROGRAM` samples their Python stacks".to_owned()
+        "the threads that launch were not sampled; `warpscope run -- PROGRAM` samples their Python stacks, or native ones".to_owned()
     }
 }

@@ -11,7 +11,7 @@ use super::values::parse_seconds;
 use super::which_args::Which;
 use crate::import::cache;
 use crate::launch::tracer::{
-    Chosen, Gate, Measure, Obstacle, Record, explain_failed_start, find_hidden_gpu, find_libraries, find_obstacle, is_there,
+    Chosen, Frames, Gate, Measure, Obstacle, Record, explain_failed_start, find_hidden_gpu, find_libraries, find_obstacle, is_there,
     loads_address_sanitizer, traced_command, try_to_write, write_object,
 };
 use crate::model::Bytes;
@@ -39,8 +39,8 @@ pub struct TraceArgs {
     /// Also record each allocation of device memory.
     #[arg(long)]
     pub memory: bool,
-    /// Stacks of the threads that launch, sampled while they run: of Python code, or none.
-    #[arg(long, value_name = "WHICH", default_value = "python", value_parser = ["python", "off"])]
+    /// Stacks of the threads that launch, sampled while the program runs: of Python code if the program has an interpreter and else of native code (auto), of either, of Python and of native code where a thread runs no Python (both), or none.
+    #[arg(long, value_name = "WHICH", default_value = "auto", value_parser = ["auto", "python", "native", "both", "off"])]
     pub stacks: String,
     /// Samples of each thread a second.
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -166,6 +166,7 @@ fn start_tracer(args: &TraceArgs) -> Result<std::convert::Infallible, Failure> {
         all_calls: args.api == "all",
         whole_graphs: args.graphs == "whole",
         stack_rate: if args.stacks == "off" { 0 } else { args.stack_rate },
+        frames: Frames::from_word(&args.stacks),
         memory: args.memory,
         gate,
         length: args.seconds.map(ms),

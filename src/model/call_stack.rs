@@ -7,11 +7,15 @@ use std::sync::Arc;
 pub struct StackFrame {
     /// Qualified name of a Python function, or symbol of a native function.
     pub function: Arc<str>,
-    /// Source file of a Python function, or module of a native function.
+    /// Source file; of a native function whose source is unknown, its module.
     pub file: Option<Arc<str>>,
     /// Line being executed, starting at 1; `None` if unknown.
     pub line: Option<u32>,
     pub python: bool,
+    /// Module of a native function, an executable or library, if `file` may be its source.
+    pub module: Option<Arc<str>>,
+    /// True for a library that lies in the program's own folder.
+    pub beside: bool,
 }
 
 /// A call stack: the innermost frame, plus a link to the caller's stack.

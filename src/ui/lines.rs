@@ -306,7 +306,7 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
         format!("No sample of the threads that launch falls into the GPU's idle time here. {back} goes back.")
     } else {
         format!(
-            "This report has no stacks of the threads that launch. `warpscope run -- PROGRAM` records with the built-in tracer, which samples the stacks of Python code; nsys records CPU samples with `--sample process-tree` and Python stacks with `--python-sampling=true`, torch.profiler functions with `with_stack=True`. {back} goes back."
+            "This report has no stacks of the threads that launch. `warpscope run -- PROGRAM` records with the built-in tracer, which samples the stacks of Python and native code; nsys records CPU samples with `--sample process-tree` and Python stacks with `--python-sampling=true`, torch.profiler functions with `with_stack=True`. {back} goes back."
         )
     };
     let columns = usize::from(area.width.saturating_sub(6)).clamp(20, 90);

@@ -340,8 +340,13 @@ fn sampled_launches(name: &str, samples: i64) -> (Profile, [u64; 2]) {
     let place = (0..launches.len()).find_map(|row| profile.places.get(launches.place(row)?.0 as usize)).unwrap();
     let (pid, tid) = (place.pid.unwrap(), place.thread.unwrap());
     let thread = u32::try_from(profile.threads.iter().position(|t| (t.pid, t.tid) == (pid, tid)).unwrap()).unwrap();
-    let function =
-        |name: &str, line| StackFrame { function: name.into(), file: Some("/app/loop.py".into()), line: Some(line), python: true };
+    let function = |name: &str, line| StackFrame {
+        function: name.into(),
+        file: Some("/app/loop.py".into()),
+        line: Some(line),
+        python: true,
+        ..StackFrame::default()
+    };
     let mut made = Samples { frames: vec![function("main", 3), function("often", 7), function("rare", 11)], ..Samples::default() };
     made.stacks = [(None, 0), (Some(0), 1), (Some(0), 2)].map(|(caller, frame)| CallStack { caller, frame }).to_vec();
     let (from, to) = triage(&profile).window;

@@ -19,8 +19,10 @@ fn parse_function(name: &str) -> StackFrame {
         Some((file, line.parse().ok()?, function))
     });
     match split {
-        Some((file, line, function)) => StackFrame { function: function.into(), file: Some(file.into()), line: Some(line), python: true },
-        None => StackFrame { function: normalize_label(name).into(), file: None, line: None, python: true },
+        Some((file, line, function)) => {
+            StackFrame { function: function.into(), file: Some(file.into()), line: Some(line), python: true, ..StackFrame::default() }
+        }
+        None => StackFrame { function: normalize_label(name).into(), python: true, ..StackFrame::default() },
     }
 }
 

@@ -212,9 +212,6 @@ impl Kept<'_> {
     }
 }
 
-/// Stands for the stack of a thread that executed no Python code, or whose stack could not be read.
-pub const NO_CODE: &str = "(no Python code)";
-
 /// A function in the program, with the line that accounts for most of its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineTime {
@@ -324,6 +321,12 @@ impl HostTime {
         out
     }
 
+    /// Stands for the stack of a thread that executed no code of a kind that was sampled, or whose stack could not be
+    /// read.
+    pub fn label_without_stack(&self) -> &'static str {
+        if self.frames.iter().any(|f| f.python) { "(no Python code)" } else { "(no stack)" }
+    }
+
     fn time_without_code(&self) -> Option<LineTime> {
         let times: Vec<&StackTime> = self.times.iter().filter(|t| t.at.is_none()).collect();
         let ns = times.iter().map(|t| t.ns).sum::<f64>().round() as i64;
@@ -331,7 +334,7 @@ impl HostTime {
         let longest = times.iter().map(|t| t.longest).max_by_key(|l| l.1 - l.0)?;
         let first = times.first().filter(|_| ns > 0)?;
         Some(LineTime {
-            frame: StackFrame { function: NO_CODE.into(), ..StackFrame::default() },
+            frame: StackFrame { function: self.label_without_stack().into(), ..StackFrame::default() },
             inside: None,
             activity: first.activity,
             held_by: None,

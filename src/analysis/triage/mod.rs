@@ -46,7 +46,7 @@ pub use crate::analysis::host_frames::frame_label;
 pub use eligible_windows::measuring_times;
 pub use finding::{Confirm, Evidence, Finding, Place, PlaceKind, Severity, Sure};
 pub use host::Known;
-pub use host_lines::{FunctionKey, HostTime, LineTime, NO_CODE, StackTime};
+pub use host_lines::{FunctionKey, HostTime, LineTime, StackTime};
 pub use host_samples::ENOUGH;
 pub use idle::{Idle, find_idle_times};
 pub use launch_lines::LaunchSum;

@@ -41,8 +41,8 @@ pub struct RunArgs {
     pub stalls: Vec<String>,
     #[command(flatten)]
     pub which: Which,
-    /// Built-in tracer only: stacks of the threads that launch, of Python code (the default) or none.
-    #[arg(long, value_name = "WHICH", value_parser = ["python", "off"])]
+    /// Built-in tracer only: stacks of the threads that launch, of Python code if the program has an interpreter and else of native code (auto, the default), of either, of Python and of native code where a thread runs no Python (both), or none.
+    #[arg(long, value_name = "WHICH", value_parser = ["auto", "python", "native", "both", "off"])]
     pub stacks: Option<String>,
     /// Built-in tracer only: samples of each of these threads a second [default: 100].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]

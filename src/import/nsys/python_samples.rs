@@ -109,7 +109,13 @@ pub fn build_samples(mut marks: Vec<Mark>, strings: &mut Strings<'_>, threads: &
             let frame = *frames.entry(key).or_insert_with(|| {
                 let (function, file, line) = key;
                 let function = text(function).unwrap_or_else(|| Arc::from("(unknown)"));
-                out.frames.push(StackFrame { function, file: text(file), line: (line > 0).then_some(line), python: true });
+                out.frames.push(StackFrame {
+                    function,
+                    file: text(file),
+                    line: (line > 0).then_some(line),
+                    python: true,
+                    ..StackFrame::default()
+                });
                 u32::try_from(out.frames.len() - 1).unwrap_or(u32::MAX)
             });
             stack = Some(*distinct.entry(CallStack { caller: stack, frame }).or_insert_with_key(|stack| {

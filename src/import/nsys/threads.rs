@@ -102,7 +102,7 @@ pub fn read_samples(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: 
             }
             let module = strings.get(module);
             let file = module.as_deref().and_then(|m| m.rsplit(['/', '\\']).next()).filter(|f| !f.is_empty()).map(Arc::from);
-            out.frames.push(StackFrame { function, file, line: None, python: false });
+            out.frames.push(StackFrame { function, file, ..StackFrame::default() });
             u32::try_from(out.frames.len() - 1).unwrap_or(u32::MAX)
         });
         if frame != u32::MAX {

@@ -46,13 +46,17 @@ pub enum BlockKind {
     Samples,
     /// Origins of graph nodes.
     GraphNodes,
+    /// Modules of native code.
+    Modules,
+    /// Functions in them.
+    NativeFunctions,
     /// A block type that this version does not support.
     Unknown,
 }
 
 impl BlockKind {
     fn from_number(number: u16) -> Self {
-        const ALL: [BlockKind; 25] = [
+        const ALL: [BlockKind; 27] = [
             BlockKind::Facts,
             BlockKind::Strings,
             BlockKind::Configs,
@@ -78,6 +82,8 @@ impl BlockKind {
             BlockKind::Stacks,
             BlockKind::Samples,
             BlockKind::GraphNodes,
+            BlockKind::Modules,
+            BlockKind::NativeFunctions,
         ];
         usize::from(number).checked_sub(1).and_then(|i| ALL.get(i)).copied().unwrap_or(Self::Unknown)
     }

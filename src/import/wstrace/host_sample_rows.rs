@@ -1,4 +1,4 @@
-//! Rows for Python functions, stacks, and samples of launching threads.
+//! Rows for Python functions, native modules, stacks, and samples of launching threads.
 
 use super::varint::Cursor;
 
@@ -14,15 +14,38 @@ pub struct FunctionRow {
     pub lines: Vec<u8>,
 }
 
+/// An executable or library. Frames refer to it as their function if their function is unknown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModuleRow {
+    /// Number among the functions.
+    pub number: u32,
+    /// String id.
+    pub path: u32,
+    /// GNU build id; empty if it has none.
+    pub build_id: Vec<u8>,
+    /// Size of the file, and time of its last modification in seconds since 1970; 0 if unknown.
+    pub file_bytes: u64,
+    pub file_time: u64,
+}
+
+/// A function in a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NativeFunctionRow {
+    pub number: u32,
+    pub module: u32,
+    /// Virtual address in the file.
+    pub start: u64,
+}
+
 /// A frame on top of another stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackRow {
     pub number: u32,
     /// Stack of the caller; 0 for the outermost frame.
     pub caller: u32,
-    /// Function id; 0 if frames are missing here because the stack was too deep.
+    /// Function id, or module id; 0 if frames are missing here because the stack was too deep.
     pub function: u32,
-    /// Offset of the instruction within the function's code, bytes.
+    /// Offset of the instruction within the function, bytes; in a module, its virtual address in the file.
     pub offset: i64,
 }
 
@@ -35,6 +58,12 @@ pub struct SampleRow {
     /// Stack id; 0 if there is none.
     pub stack: u32,
     pub activity: u8,
+}
+
+impl ModuleRow {
+    pub fn size(&self) -> usize {
+        self.build_id.len()
+    }
 }
 
 impl FunctionRow {
@@ -52,6 +81,20 @@ pub fn read_function(c: &mut Cursor<'_>) -> Option<FunctionRow> {
         minor: c.read_u32()?,
         lines: c.read_text()?.to_vec(),
     })
+}
+
+pub fn read_module(c: &mut Cursor<'_>) -> Option<ModuleRow> {
+    Some(ModuleRow {
+        number: c.read_u32()?,
+        path: c.read_u32()?,
+        build_id: c.read_text()?.to_vec(),
+        file_bytes: c.read_varint()?,
+        file_time: c.read_varint()?,
+    })
+}
+
+pub fn read_native_function(c: &mut Cursor<'_>) -> Option<NativeFunctionRow> {
+    Some(NativeFunctionRow { number: c.read_u32()?, module: c.read_u32()?, start: c.read_varint()? })
 }
 
 pub fn read_stack(c: &mut Cursor<'_>) -> Option<StackRow> {

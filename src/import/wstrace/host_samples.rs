@@ -2,6 +2,7 @@
 
 use super::host_sample_rows::{FunctionRow, StackRow};
 use super::names::Names;
+use super::native_frames;
 use super::python_lines::find_line;
 use super::rows::Rows;
 use crate::model::{Activity, CallStack, Sample, Samples, StackFrame, Threads};
@@ -29,11 +30,13 @@ pub fn add_samples(names: &Names, rows: &Rows, threads: &mut Threads, out: &mut 
             file: names.get(f.file),
             line: Some(&f.lines).filter(|l| l.len() <= LONGEST_TABLE).and_then(|l| find_line(l, f.minor, f.first_line, row.offset)),
             python: true,
+            ..StackFrame::default()
         },
     };
+    let mut native = native_frames::build_frames(names, rows);
     // Several instructions on the same line are one frame.
     let mut frames: FxHashMap<StackFrame, u32> = FxHashMap::default();
-    let mut of_instruction: FxHashMap<(u32, i64), u32> = FxHashMap::default();
+    let mut of_instruction: FxHashMap<(u32, i64), Vec<u32>> = FxHashMap::default();
     let mut interned: FxHashMap<CallStack, u32> = FxHashMap::default();
     // Id and depth of each stack.
     let mut stacks: FxHashMap<u32, (u32, u32)> = FxHashMap::default();
@@ -50,17 +53,26 @@ pub fn add_samples(names: &Names, rows: &Rows, threads: &mut Threads, out: &mut 
         if depth >= DEEPEST {
             continue;
         }
-        let frame = *of_instruction.entry((row.function, row.offset)).or_insert_with(|| {
-            *frames.entry(build_frame(row)).or_insert_with_key(|frame| {
-                out.frames.push(frame.clone());
-                u32::try_from(out.frames.len() - 1).unwrap_or(u32::MAX)
-            })
+        let key = (row.function, row.offset);
+        let inner = of_instruction.entry(key).or_insert_with(|| {
+            let of_row = native.remove(&key).unwrap_or_else(|| vec![build_frame(row)]);
+            let add = |frame| {
+                *frames.entry(frame).or_insert_with_key(|frame| {
+                    out.frames.push(frame.clone());
+                    u32::try_from(out.frames.len() - 1).unwrap_or(u32::MAX)
+                })
+            };
+            of_row.into_iter().map(add).collect()
         });
-        let number = *interned.entry(CallStack { caller: caller.map(|c| c.0), frame }).or_insert_with_key(|stack| {
-            out.stacks.push(*stack);
-            u32::try_from(out.stacks.len() - 1).unwrap_or(u32::MAX)
-        });
-        stacks.insert(row.number, (number, depth));
+        let mut number = caller.map(|c| c.0);
+        // A native instruction may be in several functions, of which the inner ones were inlined.
+        for &frame in inner.iter().rev() {
+            number = Some(*interned.entry(CallStack { caller: number, frame }).or_insert_with_key(|stack| {
+                out.stacks.push(*stack);
+                u32::try_from(out.stacks.len() - 1).unwrap_or(u32::MAX)
+            }));
+        }
+        stacks.extend(number.map(|number| (row.number, (number, depth))));
     }
     let stacks: FxHashMap<u32, u32> = stacks.into_iter().map(|(row, (number, _))| (row, number)).collect();
     out.samples.extend(rows.samples.iter().filter(|s| s.time > 0).map(|s| Sample {

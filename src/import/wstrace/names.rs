@@ -12,6 +12,8 @@ pub struct Names {
     /// String ids by domain and category.
     categories: FxHashMap<(u32, u32), u32>,
     pub pid: u32,
+    /// Path of the executable.
+    pub executable: Option<Arc<str>>,
     /// Time 0 of the session, which is the start of the first process, ns since 1970.
     pub zero: i64,
     /// Indices into the profile's devices, by device ordinal of the process.
@@ -23,7 +25,8 @@ impl Names {
         let strings = std::mem::take(&mut rows.strings).into_iter();
         let texts = strings.map(|(id, text)| (id, Arc::from(String::from_utf8_lossy(&text)))).collect();
         let categories = rows.categories.iter().map(|&(domain, category, text)| ((domain, category), text)).collect();
-        Self { texts, categories, pid: facts.number("pid").unwrap_or(0), zero, devices: FxHashMap::default() }
+        let (pid, executable) = (facts.number("pid").unwrap_or(0), facts.get("executable").map(Arc::from));
+        Self { texts, categories, pid, executable, zero, devices: FxHashMap::default() }
     }
 
     pub fn get(&self, id: u32) -> Option<Arc<str>> {

@@ -4,7 +4,7 @@ use super::blocks::Damage;
 use super::build::Section;
 use super::empty_trace::{Absence, why_refused, why_stopped};
 use crate::model::units::{format_count, format_grouped};
-use crate::model::{CaptureRange, GraphMode, Nanos, Note, NoteKind, Profile, Severity};
+use crate::model::{Activity, CaptureRange, GraphMode, Nanos, Note, NoteKind, Profile, Severity};
 
 /// Parts missing from a trace.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,8 +52,10 @@ pub struct Said {
     not_measured: Option<String>,
     /// Reason why stall reasons were not sampled, or why sampling stopped.
     not_sampled: Option<String>,
-    /// Reason why no Python stacks were sampled although Python was running.
-    no_stacks: Option<String>,
+    /// Reason why no Python stacks were sampled although Python was running, and true if native ones were.
+    no_stacks: Option<(String, bool)>,
+    /// Reason why running threads have no native stacks.
+    no_native_stacks: Option<String>,
     /// Number of records also received by another profiler in the program, and of records that this profiler had no
     /// room for.
     shared: u64,
@@ -94,8 +96,10 @@ impl Said {
             out.not_measured = out.not_measured.take().or(not_measured);
             let not_sampled = last.and_then(|f| f.get("not_sampled")).map(str::to_owned);
             out.not_sampled = out.not_sampled.take().or(not_sampled);
-            let no_stacks = last.and_then(|f| f.get("no_python_stacks")).map(str::to_owned);
+            let no_stacks = last.and_then(|f| f.get("no_python_stacks")).map(|why| (why.to_owned(), number("native") > 0));
             out.no_stacks = out.no_stacks.take().or(no_stacks);
+            let no_native_stacks = last.and_then(|f| f.get("no_native_stacks")).map(str::to_owned);
+            out.no_native_stacks = out.no_native_stacks.take().or(no_native_stacks);
             out.kept = facts.number("kept_ms").filter(|&ms| ms > 0).max(out.kept);
         }
         out
@@ -203,9 +207,15 @@ pub fn build_notes(profile: &Profile, said: &Said) -> Vec<Note> {
                 .with_fix(fix),
         );
     }
-    if let Some(why) = &said.no_stacks {
-        let text = format!("Python stacks were not sampled: {why}. Lines of the program are not known.");
-        out.push(Note::new(Severity::Info, NoteKind::Tool, text));
+    if let Some((why, native)) = &said.no_stacks {
+        let rest =
+            if *native { "Native stacks were, which have the interpreter's functions." } else { "Lines of the program are not known." };
+        out.push(Note::new(Severity::Info, NoteKind::Tool, format!("Python stacks were not sampled: {why}. {rest}")));
+    }
+    let runs_unknown = || profile.samples.samples.iter().any(|s| s.activity == Activity::Running && s.stack.is_none());
+    if let Some(why) = said.no_native_stacks.as_ref().filter(|_| runs_unknown()) {
+        let text = format!("Native stacks are only those of threads that wait, not of those that compute: {why}.");
+        out.push(Note::new(Severity::Info, NoteKind::Tool, text).with_fix("`warpscope doctor` says what allows it"));
     }
     if profile.capture.graphs == Some(GraphMode::Graph) && !profile.graphs.is_empty() {
         let text = "CUDA graphs were recorded as a whole: the kernels inside are not listed.";

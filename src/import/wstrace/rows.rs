@@ -4,7 +4,7 @@
 use super::blocks::{Block, BlockKind};
 use super::counters::{self, Measured, Set};
 use super::graph_node_rows::{self, NodeRow};
-use super::host_sample_rows::{self, FunctionRow, SampleRow, StackRow};
+use super::host_sample_rows::{self, FunctionRow, ModuleRow, NativeFunctionRow, SampleRow, StackRow};
 use super::key_values::Facts;
 pub use super::nvtx_marks::{Event, What};
 use super::nvtx_marks::{read_marked, read_message};
@@ -146,6 +146,8 @@ pub struct Rows {
     /// Changes of thread state, as thread, time in ns since 1970 and state number.
     pub states: Vec<(u32, i64, u8)>,
     pub functions: Vec<FunctionRow>,
+    pub modules: Vec<ModuleRow>,
+    pub native_functions: Vec<NativeFunctionRow>,
     pub stacks: Vec<StackRow>,
     pub samples: Vec<SampleRow>,
     pub graph_nodes: Vec<NodeRow>,
@@ -312,6 +314,16 @@ impl Rows {
                     self.functions.push(host_sample_rows::read_function(c)?);
                 }
             }
+            BlockKind::Modules => {
+                while !c.is_empty() {
+                    self.modules.push(host_sample_rows::read_module(c)?);
+                }
+            }
+            BlockKind::NativeFunctions => {
+                while !c.is_empty() {
+                    self.native_functions.push(host_sample_rows::read_native_function(c)?);
+                }
+            }
             BlockKind::Stacks => {
                 while !c.is_empty() {
                     self.stacks.push(host_sample_rows::read_stack(c)?);
@@ -427,6 +439,8 @@ impl Rows {
             rows_size(&self.named_threads),
             rows_size(&self.states),
             rows_size(&self.functions) + self.functions.iter().map(FunctionRow::size).sum::<usize>(),
+            rows_size(&self.modules) + self.modules.iter().map(ModuleRow::size).sum::<usize>(),
+            rows_size(&self.native_functions),
             rows_size(&self.stacks),
             rows_size(&self.samples),
             rows_size(&self.graph_nodes),
@@ -463,6 +477,8 @@ impl Rows {
         self.threads.append(&mut later.threads);
         self.states.append(&mut later.states);
         self.functions.append(&mut later.functions);
+        self.modules.append(&mut later.modules);
+        self.native_functions.append(&mut later.native_functions);
         self.stacks.append(&mut later.stacks);
         self.samples.append(&mut later.samples);
         self.graph_nodes.append(&mut later.graph_nodes);
@@ -484,9 +500,13 @@ fn is_wanted(kind: BlockKind, wants: Wants) -> bool {
         BlockKind::Memory => wants.has_parts(Parts::MEMORY),
         // Overhead includes the measurement windows, by which calls made by the tracer are recognized.
         BlockKind::Overhead => wants.has_parts(Parts::OVERHEAD) || wants.has_parts(Parts::CALLS),
-        BlockKind::Threads | BlockKind::States | BlockKind::Functions | BlockKind::Stacks | BlockKind::Samples => {
-            wants.has_parts(Parts::THREADS)
-        }
+        BlockKind::Threads
+        | BlockKind::States
+        | BlockKind::Functions
+        | BlockKind::Modules
+        | BlockKind::NativeFunctions
+        | BlockKind::Stacks
+        | BlockKind::Samples => wants.has_parts(Parts::THREADS),
         _ => true,
     }
 }

@@ -324,13 +324,25 @@ fn check_counters(m: &Machine) -> Option<Check> {
 
 fn check_cpu_sampling(m: &Machine) -> Option<Check> {
     let (id, what) = ("cpu-samples", "CPU sampling permission");
-    m.nsys.as_ref()?;
+    if m.nsys.is_none() && m.cupti.is_empty() {
+        return None;
+    }
     let perfmon = m.capabilities.is_some_and(|c| c >> PERFMON & 1 == 1 || c >> SYS_ADMIN & 1 == 1);
     Some(match m.paranoid {
+        Some(p) if p <= 2 && m.seccomp && !perfmon => {
+            new_check(id, what, State::Unknown, "this process may not make all system calls (Seccomp in /proc/self/status)")
+                .with_meaning(
+                    "if perf_event_open is among them, as in Docker's own containers, native stacks are only those of threads that wait",
+                )
+                .with_fix("start the container with --cap-add=PERFMON")
+        }
         Some(p) if p <= 2 => new_check(id, what, State::Ok, format!("perf_event_paranoid is {p}")),
         Some(p) if perfmon => new_check(id, what, State::Ok, format!("perf_event_paranoid is {p}, but this process is allowed to")),
         Some(p) => new_check(id, what, State::Warning, format!("perf_event_paranoid is {p}"))
-            .with_meaning("timelines have no CPU samples and no context switches; kernels, memory copies and API calls are recorded")
+            .with_meaning(
+                "timelines of nsys have no CPU samples and no context switches, and the tracer's native stacks are only those of \
+                 threads that wait; kernels, memory copies and API calls are recorded",
+            )
             .with_fix("sudo sysctl kernel.perf_event_paranoid=2"),
         None => new_check(id, what, State::Unknown, "perf_event_paranoid cannot be read")
             .with_meaning("CPU samples may be missing; kernels are recorded"),
@@ -543,7 +555,7 @@ mod tests {
     #[test]
     fn each_trouble_is_named_with_what_it_means_and_its_remedy() {
         type Spoil = fn(&mut Machine);
-        let cases: [(&str, State, Spoil); 20] = [
+        let cases: [(&str, State, Spoil); 21] = [
             ("gpus", State::Blocks, |m| m.gpus = None),
             ("ncu", State::Blocks, |m| m.ncu = None),
             ("ncu-chip", State::Blocks, |m| m.chips = Some(vec!["ga100".into()])),
@@ -552,7 +564,8 @@ mod tests {
             ("nsys-importer", State::Warning, |m| m.missing_libraries = vec!["libdw.so.1".into()]),
             ("rocprofv3", State::Warning, |m| m.amd = true),
             ("counters", State::Blocks, |m| m.admin_only = Some(true)),
-            ("cpu-samples", State::Warning, |m| m.paranoid = Some(4)),
+            ("cpu-samples", State::Warning, |m| (m.paranoid, m.nsys) = (Some(4), None)),
+            ("cpu-samples", State::Unknown, |m| m.seccomp = true),
             ("attach", State::Warning, |m| m.ptrace_scope = Some(1)),
             ("attach", State::Warning, |m| m.ptrace_scope = Some(3)),
             ("mig", State::Warning, |m| m.gpus.as_mut().unwrap()[0].mig = Some(true)),
@@ -584,6 +597,8 @@ mod tests {
         m.admin_only = None;
         assert_eq!(state(&m, "counters"), Some(State::Unknown));
         m = Machine { paranoid: Some(4), capabilities: Some(1 << PERFMON), ..good() };
+        assert_eq!(state(&m, "cpu-samples"), Some(State::Ok));
+        m.seccomp = true;
         assert_eq!(state(&m, "cpu-samples"), Some(State::Ok));
         m = Machine { chips: None, ..good() };
         assert_eq!(state(&m, "ncu-chip"), Some(State::Unknown));

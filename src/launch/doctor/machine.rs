@@ -83,6 +83,8 @@ pub struct Machine {
     pub capabilities: Option<u64>,
     /// `perf_event_paranoid`.
     pub paranoid: Option<i64>,
+    /// A filter decides which system calls this process may make (seccomp).
+    pub seccomp: bool,
     /// Yama's `ptrace_scope`; `None` without Yama.
     pub ptrace_scope: Option<u8>,
     pub container: bool,
@@ -148,6 +150,7 @@ pub fn collect_facts(places: &Places, nsys: Option<&Path>, cancelled: &dyn Fn() 
     out.admin_only = places.read_text("proc/driver/nvidia/params").and_then(|t| parse_admin_only(&t));
     out.capabilities = places.read_text("proc/self/status").and_then(|t| parse_capabilities(&t));
     out.ptrace_scope = places.read_text("proc/sys/kernel/yama/ptrace_scope").and_then(|t| t.trim().parse().ok());
+    out.seccomp = places.read_text("proc/self/status").is_some_and(|t| t.lines().any(|l| l == "Seccomp:\t2"));
     out.paranoid = places.read_text("proc/sys/kernel/perf_event_paranoid").and_then(|t| t.trim().parse().ok());
     let marks = [".dockerenv", "run/.containerenv"];
     let scheduled =

@@ -26,6 +26,40 @@ pub enum Gate {
     Overhead(u32),
 }
 
+/// Code whose stacks are sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Frames {
+    /// Python in programs that have an interpreter, native code in others.
+    #[default]
+    Suitable,
+    Python,
+    Native,
+    /// Python, and native code of threads that run no Python code.
+    Both,
+}
+
+impl Frames {
+    /// Returns the code with this name on the command line.
+    pub fn from_word(word: &str) -> Self {
+        match word {
+            "python" => Self::Python,
+            "native" => Self::Native,
+            "both" => Self::Both,
+            _ => Self::Suitable,
+        }
+    }
+
+    /// Name in the tracer's options.
+    fn option(self) -> &'static str {
+        match self {
+            Self::Suitable => "frames=auto",
+            Self::Python => "frames=python",
+            Self::Native => "frames=native",
+            Self::Both => "frames=both",
+        }
+    }
+}
+
 /// Contents and output of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "one for each option")]
@@ -42,6 +76,7 @@ pub struct Record {
     pub memory: bool,
     /// Samples of the launching threads per second; 0 for none.
     pub stack_rate: u32,
+    pub frames: Frames,
     pub gate: Option<Gate>,
     /// Duration of the recording, ms.
     pub length: Option<u64>,
@@ -106,7 +141,7 @@ impl Record {
         let all = [(self.lean, "lean"), (self.all_calls, "api=all"), (self.whole_graphs, "graphs=whole"), (self.memory, "memory")];
         let every_us = 1_000_000_u32.checked_div(self.stack_rate).unwrap_or(0);
         let stacks = format!("stacks={every_us}");
-        all.iter().filter(|(on, _)| *on).map(|(_, word)| *word).chain([stacks.as_str()]).collect::<Vec<_>>().join(",")
+        all.iter().filter(|(on, _)| *on).map(|(_, word)| *word).chain([stacks.as_str(), self.frames.option()]).collect::<Vec<_>>().join(",")
     }
 
     fn format_gate(&self) -> Option<String> {
@@ -244,6 +279,15 @@ mod tests {
 
     fn of(all: &[(&'static str, String)], name: &str) -> Option<String> {
         all.iter().find(|(n, _)| *n == name).map(|(_, v)| v.clone())
+    }
+
+    #[test]
+    fn stacks_are_those_that_were_asked_for() {
+        for (word, option) in [("auto", "frames=auto"), ("python", "frames=python"), ("native", "frames=native"), ("both", "frames=both")] {
+            let asked = Record { stack_rate: 50, frames: Frames::from_word(word), ..record() };
+            assert_eq!(asked.format_options(), format!("stacks=20000,{option}"));
+        }
+        assert_eq!(record().format_options(), "stacks=0,frames=auto");
     }
 
     #[test]

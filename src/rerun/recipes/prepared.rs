@@ -33,7 +33,7 @@ pub struct Wanted {
     pub stalls: Vec<String>,
     /// Tracer options that restrict the launches or select the metrics, each with its value.
     pub only: Vec<[String; 2]>,
-    /// Stacks that the tracer samples (`python` or `off`), and samples per second and thread.
+    /// Stacks that the tracer samples (`auto`, `python`, `native`, `both` or `off`), and samples per second and thread.
     pub stacks: Option<String>,
     pub stack_rate: Option<u32>,
     /// Absolute path of the command's working directory, for tools that need absolute paths.

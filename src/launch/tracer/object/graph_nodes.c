@@ -1,4 +1,4 @@
-// Origin of the nodes of CUDA graphs: when, on which thread and at which Python line each node was captured or added.
+// Origin of the nodes of CUDA graphs: when, on which thread and at which line each node was captured or added.
 // This makes it possible to attribute the kernels of replays to the code that they come from. Instantiation clones the
 // nodes of a graph, and kernel records have the ids of the clones.
 
@@ -35,9 +35,15 @@ static void stacks_write(void) {
 
 // Runs on the thread that creates the node, so its stack cannot change during the call.
 static u32 own_stack(u64 monotonic) {
-  if (!stacks.every_us || !stacks.functions || !python.minor) return 0;
-  if (graph_nodes.own.thread != tid()) graph_nodes.own = (PythonThread){ .thread = tid() };
-  return python_walk(&graph_nodes.own, monotonic) ? stack_of_walk() : 0;
+  if (!stacks.every_us || !stacks.functions) return 0;
+  u32 stack = 0;
+  if (samples_python()) {
+    if (graph_nodes.own.thread != tid()) graph_nodes.own = (PythonThread){ .thread = tid() };
+    stack = python_walk(&graph_nodes.own, monotonic) ? stack_of_walk() : 0;
+  }
+  if (stack || !samples_native()) return stack;
+  native_unwind(registers_here(), monotonic);
+  return stack_of_native();
 }
 
 static void graph_node_heard(u32 id, const GraphResource* r) {

@@ -138,8 +138,8 @@ static void count_facts(Facts* f) {
     { "measuring_ns", measure.spent }, { "sampled", stalls.launches }, { "stacks", stacks.taken },
     { "torn", stacks.torn },
     { "graph_nodes", graph_nodes.nodes }, { "left", detach.count },
-    { "stacks_ns", stacks.spent_ns }, { "python", python.minor }, { "shared", other.given },
-    { "not_shared", other.lost }, { "openings", gate.count },
+    { "stacks_ns", stacks.spent_ns }, { "python", python.minor }, { "native", (u64)samples_native() },
+    { "shared", other.given }, { "not_shared", other.lost }, { "openings", gate.count },
   };
   for (u32 i = 0; i < COUNT(all); i++) fact_number(f, all[i].key, all[i].value);
 }
@@ -163,6 +163,7 @@ static void state_facts(Facts* f) {
   if (stalls.why_not) fact(f, "not_sampled", stalls.why_not);
   if (stacks.every_us) fact_number(f, "stacks_every_us", stacks.every_us);
   if (stacks.every_us && python.why_not) fact(f, "no_python_stacks", python.why_not);
+  if (stacks.every_us && samples_native() && native_why_not()) fact(f, "no_native_stacks", native_why_not());
 }
 
 static void flush(u32 forced) {
@@ -532,6 +533,9 @@ static void options(void) {
     session.whole_graphs = strstr(o, "graphs=whole") != NULL, session.memory = strstr(o, "memory") != NULL;
     const char* every = strstr(o, "stacks=");
     if (every) stacks.every_us = (u32)number_of(every + 7);
+    static const char* const WHICH[] = { "frames=auto", "frames=python", "frames=native", "frames=both" };
+    for (u32 i = 0; i < COUNT(WHICH); i++)
+      if (strstr(o, WHICH[i])) stacks.which = i;
   }
   rolling.keep_ns = number_of(setting("WARPSCOPE_TRACE_KEEP_MS")) * 1000000;
   measure_begin(setting("WARPSCOPE_TRACE_MEASURE"));
@@ -609,8 +613,12 @@ static void begin_in_child(void) {
   if (stacks.functions) memset(stacks.functions, 0, STACK_FUNCTIONS * sizeof(PythonFunction));
   if (stacks.nodes) memset(stacks.nodes, 0, STACK_NODES * sizeof(StackNode));
   stacks.functions_held = stacks.nodes_held = stacks.count = 0, states.count = 0;
-  stacks.rows.rows = stacks.new_stacks.rows = stacks.new_functions.rows = 0;
-  stacks.rows.end = stacks.new_stacks.end = stacks.new_functions.end = graph_nodes.end = NULL, graph_nodes.rows = 0;
+  stacks.rows.rows = stacks.new_stacks.rows = stacks.new_functions.rows = stacks.new_modules.rows = 0;
+  stacks.new_native.rows = 0, stacks.new_native.end = NULL;
+  stacks.rows.end = stacks.new_stacks.end = stacks.new_functions.end = stacks.new_modules.end = graph_nodes.end = NULL;
+  graph_nodes.rows = 0;
+  // The rings are not mapped here.
+  memset(native.rings, 0, sizeof native.rings), native_modules.count = 0;
   session.ended = 0, gone = 0;
 }
 

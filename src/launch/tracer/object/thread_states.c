@@ -12,9 +12,6 @@ static struct {
   u8 data[4096], *end;
 } states;
 
-// CPU-time clock of a thread (CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED in Linux's posix-timers.h).
-static int clock_of(u32 thread) { return (int)(~thread << 3 | 6); }
-
 static void states_flush(void) {
   if (states.rows) put_block(BLOCK_STATES, 0, 0, states.rows, states.data, (u32)(states.end - states.data));
   states.rows = 0, states.end = NULL;
@@ -54,7 +51,7 @@ static void states_look(void) {
     u64 used = ended ? w->used : (u64)time.seconds * 1000000000ul + (u64)time.nanoseconds;
     if (judged && w->used && passed) state_judge(w, used, passed);
     if (judged) w->used = used;
-    if (due && ended) call_forget(i);
+    if (due && ended) call_forget(i), ring_close(&native.rings[i]);
     else if (due && sample_thread(i, w->thread, used, t, monotonic)) gil = stacks.threads[i].gil;
   }
   if (gil) sample_holder(gil, t, monotonic);
@@ -75,6 +72,7 @@ static void states_pause(void) {
   if (!states.at) return;
   for (u32 i = 0; i < states.count; i++) states.list[i].state = UNKNOWN, states.list[i].used = 0;
   states.at = 0;
+  native_rings_close();
   states_flush();
   stacks_write();
 }

@@ -23,7 +23,19 @@
 #include "profiler_sweep.c"
 #include "profiler_hooks.c"
 #include "python_frames.c"
+// Every program loads this object, and few use the following: it is made small instead of fast.
+#pragma GCC push_options
+#pragma GCC optimize("Os")
+#include "native_modules.c"
+#include "native_unwind.c"
+#pragma GCC pop_options
 #include "stack_samples.c"
+#include "waits.c"
+#pragma GCC push_options
+#pragma GCC optimize("Os")
+#include "native_samples.c"
+#pragma GCC pop_options
+#include "thread_samples.c"
 #include "graph_nodes.c"
 #include "other_client.h"
 #include "activity.c"
