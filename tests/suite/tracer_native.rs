@@ -141,6 +141,31 @@ fn functions_of_a_missing_program_are_told_apart_by_their_addresses() {
 }
 
 #[test]
+fn threads_that_run_python_have_its_stacks_unless_native_ones_are_asked_for() {
+    let is_there = Command::new("python3").args(["-c", "import ctypes"]).stderr(Stdio::null()).status().is_ok_and(|s| s.success());
+    if !is_there {
+        return;
+    }
+    let traced = |options: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new("python3");
+        in_folder(command.args([mock("loop.py").as_str(), "compute", "1"]), folder.path());
+        command.env("MOCK_FOLDER", built()).env("WARPSCOPE_TRACE_CUPTI", built().join("libcupti.so.13"));
+        command.env_remove("MOCK_TRUTH").env("WARPSCOPE_TRACE_OPTIONS", options);
+        assert!(command.stdout(Stdio::null()).status().unwrap().success());
+        let mut files = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().path());
+        read(&files.find(|p| p.extension().is_some_and(|e| e == "wstrace")).unwrap())
+    };
+    for options in ["frames=auto,stacks=10000", "frames=both,stacks=10000"] {
+        let profile = traced(options);
+        assert!(share(&profile, |f, _| f.iter().any(|f| f == "collate")) >= 0.9, "{options}: {:?}", stacks(&profile));
+    }
+    let native = traced("frames=native,stacks=10000");
+    assert_eq!(share(&native, |f, _| f.iter().any(|f| f == "collate")), 0.0);
+    assert!(native.samples.frames.iter().all(|f| !f.python && f.module.is_some() || &*f.function == "(more frames)"));
+}
+
+#[test]
 fn kernels_of_replays_are_attributed_to_the_function_that_captured_them() {
     let folder = tempfile::tempdir().unwrap();
     for flags in [&["-O0"][..], &["-O2", "-g"]] {
