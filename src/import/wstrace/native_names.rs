@@ -55,8 +55,8 @@ fn shorten_arguments(name: &str) -> String {
 
 /// Leaves out what compilers add to the names of a function's parts and copies, and glibc to those for its own calls.
 fn plain_part(symbol: &str) -> &str {
-    let symbol = symbol.strip_prefix("__GI_").unwrap_or(symbol);
     const ADDED: [&str; 5] = [".cold", ".part.", ".isra.", ".constprop.", ".llvm."];
+    let symbol = symbol.strip_prefix("__GI_").unwrap_or(symbol);
     let end = ADDED.iter().filter_map(|added| symbol.find(added)).min().unwrap_or(symbol.len());
     if end == 0 { symbol } else { &symbol[..end] }
 }
