@@ -53,9 +53,10 @@ fn shorten_arguments(name: &str) -> String {
     if depth == 0 { out } else { name.to_owned() }
 }
 
-/// Leaves out what compilers add to the names of a function's parts and copies.
+/// Leaves out what compilers add to the names of a function's parts and copies, and glibc to those for its own calls.
 fn plain_part(symbol: &str) -> &str {
     const ADDED: [&str; 5] = [".cold", ".part.", ".isra.", ".constprop.", ".llvm."];
+    let symbol = symbol.strip_prefix("__GI_").unwrap_or(symbol);
     let end = ADDED.iter().filter_map(|added| symbol.find(added)).min().unwrap_or(symbol.len());
     if end == 0 { symbol } else { &symbol[..end] }
 }
@@ -71,6 +72,7 @@ mod tests {
             ("read@@GLIBC_2.2.5", "read"),
             ("work.constprop.0", "work"),
             ("work.cold", "work"),
+            ("__GI___nanosleep", "__nanosleep"),
             (".hidden", ".hidden"),
             ("_ZN6loader5batch6decodeERKSsi", "loader::batch::decode"),
             ("_ZN6loader5batch6decodeERKSsi.cold", "loader::batch::decode"),
