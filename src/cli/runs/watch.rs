@@ -11,7 +11,7 @@ use crate::import::{Cancel, wstrace};
 use crate::library::Library;
 use crate::report;
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -68,9 +68,7 @@ pub fn as_lines(what: &Traced, args: &WatchArgs, asked: &AtomicUsize) -> Result<
         Traced::Traces(_) => false,
     };
     let (enough, mut failed, mut seen) = (Cancel::default(), None, false);
-    if output.parent().is_some_and(|f| {
-        std::fs::read_dir(f).is_ok_and(|d| !d.flatten().any(|e| wstrace::prefix_of_trace(&e.path()).as_deref() == Some(&*output)))
-    }) {
+    if has_traces(&output) == Some(false) {
         print::error(&format!("waiting for a process that writes {}.PID.{}", output.display(), wstrace::SUFFIX));
     }
     let (_keep, asks) = crossbeam_channel::unbounded();
@@ -107,7 +105,14 @@ pub fn as_lines(what: &Traced, args: &WatchArgs, asked: &AtomicUsize) -> Result<
     });
     match failed {
         Some(failure) => Err(failure),
-        None if seen || asked.load(Ordering::SeqCst) > 0 => Ok(()),
+        // On a busy machine, the time may be over before the first state is read.
+        None if seen || asked.load(Ordering::SeqCst) > 0 || has_traces(&output) == Some(true) => Ok(()),
         None => Err(Failure::unable(format!("no process was traced to {}", output.display()))),
     }
+}
+
+/// Tests whether there are traces of this name; `None` if their folder cannot be read.
+fn has_traces(output: &Path) -> Option<bool> {
+    let files = std::fs::read_dir(output.parent()?).ok()?;
+    Some(files.flatten().any(|e| wstrace::prefix_of_trace(&e.path()).as_deref() == Some(output)))
 }
