@@ -92,10 +92,11 @@ pub fn judged_line(t: &Triage) -> String {
     let steps =
         t.step_stats().map_or_else(String::new, |s| format!(", {}, median {}", units::format_count(s.count, noun), Nanos(s.median)));
     let (judged, span) = (Nanos(t.length()), Nanos(t.span.1 - t.span.0));
+    // The sentences give shares of the same base.
     let of = match (t.length() as f64 >= span.0 as f64 * 0.99, t.base) {
-        (true, _) => format!("whole run: {judged}"),
+        (true, "the run") => format!("whole run: {judged}"),
         (false, "the run") => format!("parts of the run: {judged} of {span}"),
-        (false, base) => format!("{}: {judged} of {span}", base.trim_start_matches("the ")),
+        (_, base) => format!("{}: {judged} of {span}", base.trim_start_matches("the ")),
     };
     let devices = if t.devices.len() > 1 { format!(", mean of {}", units::format_count(t.devices.len(), "GPU")) } else { String::new() };
     format!("{of}{steps}{devices}{}", t.flops.map_or_else(String::new, |r| format!(", {}", format_flops(r.per_second))))
