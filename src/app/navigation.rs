@@ -83,7 +83,9 @@ pub fn navigate_to(app: &mut App, asked: u64, go: Navigate) -> Vec<Effect> {
         Navigate::Result(view) => open_selected_result(app, asked, view),
         Navigate::Rerun { run, in_place } => open_rerun(app, asked, run, in_place),
         Navigate::Kernel { report, name } => {
+            let changes = app.entry(asked).and_then(|e| DiffScreen::of(&e.open)).cloned();
             app.close_common();
+            app.set_changes_behind(report, changes);
             app.close_all_of(report);
             app.session.active = report;
             select_kernel(app, report, &name)
@@ -264,6 +266,10 @@ fn select_kernel(app: &mut App, report: usize, name: &str) -> Vec<Effect> {
 fn leave_screen(app: &mut App, id: u64) -> Vec<Effect> {
     if app.is_home(id) {
         let at = app.report_of(id);
+        if let Some(changes) = app.take_changes_behind(at) {
+            let id = app.push_common(changes);
+            return open_screen(app, id);
+        }
         if app.session.reports.get(at).is_some_and(|r| r.window.is_some()) {
             return set_time_filter(app, at, None);
         }

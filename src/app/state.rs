@@ -40,6 +40,8 @@ pub struct App {
     last: u64,
     /// State of the ranks screen while it is closed.
     ranks: Option<RanksScreen>,
+    /// Comparison from which a kernel of a report was opened.
+    changes: Option<(usize, DiffScreen)>,
 }
 
 impl App {
@@ -62,6 +64,7 @@ impl App {
             status: None,
             last: 0,
             ranks: None,
+            changes: None,
         };
         app.ensure_root_screens();
         if digests {
@@ -292,6 +295,21 @@ impl App {
         // Keep the state of the ranks screen while it is closed.
         self.ranks = self.common.iter().find_map(|e| RanksScreen::of(&e.open)).cloned().or_else(|| self.ranks.take());
         self.common.clear();
+    }
+
+    /// Remembers the comparison to which the kernel table of a report leads back.
+    pub fn set_changes_behind(&mut self, report: usize, changes: Option<DiffScreen>) {
+        self.changes = changes.map(|c| (report, c));
+    }
+
+    /// Takes the comparison to which the kernel table of a report leads back.
+    pub fn take_changes_behind(&mut self, report: usize) -> Option<DiffScreen> {
+        self.changes.take().filter(|c| c.0 == report).map(|c| c.1)
+    }
+
+    /// Returns true if the kernel table of the active report leads back to a comparison.
+    pub fn has_changes_behind(&self) -> bool {
+        self.changes.as_ref().is_some_and(|c| c.0 == self.session.active)
     }
 
     /// Takes the stored state of the ranks screen.

@@ -135,9 +135,7 @@ fn base_chip(app: &App, report: &Report, on_overview: bool, theme: &Theme) -> Op
     }
     let known = report.overview.as_ref().is_some_and(|o| o.span.is_some());
     match steady {
-        Some(_) => {
-            Some(part(if on_overview { 0 } else { 2 }, vec![Span::styled("whole run (", dim), key(), Span::styled(" steady state)", dim)]))
-        }
+        Some(_) => Some(part(0, vec![Span::styled("whole run (", dim), key(), Span::styled(" steady state)", dim)])),
         None => (on_overview && known).then(|| part(3, vec![Span::styled("whole run:", dim)])),
     }
 }

@@ -269,31 +269,37 @@ fn axis_line(
     let last = format!(" {}", format_since(device, end, first));
     let peak = device.peak_time().and_then(drawn_at);
     let free = columns.saturating_sub(display_width(&last));
-    let has_room = free > columns / 2 && [peak, cursor].into_iter().flatten().all(|at| at < free);
+    // At the end, the last time is the cursor's.
+    let at_end = cursor == Some(columns - 1);
+    let has_room = free > columns / 2 && peak.is_none_or(|p| p < free) && (at_end || cursor.is_none_or(|c| c < free));
     if has_room {
-        put(free, &last, Role::Dim);
+        put(free, &last, if at_end { Role::Warn } else { Role::Dim });
     }
-    let free = if has_room { free } else { columns };
+    let mut taken = if has_room { free..columns } else { columns..columns };
     let time = screen.cursor_position().1.map_or_else(String::new, |t| format_since(device, t, first));
-    let place = |put: &mut dyn FnMut(usize, &str, Role), at: usize, mark: &str, text: &str, role: Role, taken: Option<usize>| {
+    // Text beside a mark, where it covers neither the other mark nor other text.
+    let place = |at: usize, text: &str, other: Option<usize>, taken: &std::ops::Range<usize>| {
         let wide = display_width(text);
-        let clear = |from: usize, to: usize| taken.is_none_or(|t| t < from || t >= to);
-        if at + 1 + wide <= free && clear(at + 1, at + 1 + wide) {
-            put(at, &format!("{mark}{text}"), role);
-        } else if at >= wide && clear(at - wide, at) {
-            put(at - wide, &format!("{text}{mark}"), role);
-        } else {
-            put(at, mark, role);
-        }
+        let free = |r: &std::ops::Range<usize>| {
+            r.end <= columns && other.is_none_or(|o| !r.contains(&o)) && (r.end <= taken.start || r.start >= taken.end)
+        };
+        [(at + 1..at + 1 + wide), (at.saturating_sub(wide)..at)].into_iter().find(|r| r.len() == wide && free(r))
     };
-    let peak_mark = if ascii { "^" } else { "▲" };
-    let other = cursor.filter(|c| peak != Some(*c));
-    if let Some(peak) = peak {
-        let text = if other.is_none() && cursor.is_some() { format!(" peak {time} ") } else { " peak ".to_owned() };
-        place(&mut put, peak, peak_mark, &text, Role::Dim, other);
-    }
+    let other = cursor.filter(|c| peak != Some(*c) && !(at_end && has_room));
     if let Some(at) = other {
-        place(&mut put, at, if ascii { "|" } else { "┴" }, &format!(" {time} "), Role::Warn, peak);
+        put(at, if ascii { "|" } else { "┴" }, Role::Warn);
+        let text = format!(" {time} ");
+        if let Some(room) = place(at, &text, peak, &taken) {
+            put(room.start, &text, Role::Warn);
+            taken = room.start.min(taken.start)..if has_room { columns } else { room.end };
+        }
+    }
+    if let Some(peak) = peak {
+        put(peak, if ascii { "^" } else { "▲" }, Role::Dim);
+        let text = if cursor == Some(peak) { format!(" peak {time} ") } else { " peak ".to_owned() };
+        if let Some(room) = place(peak, &text, other, &taken) {
+            put(room.start, &text, Role::Dim);
+        }
     }
     let start = format_since(device, begin, first);
     let mut spans = vec![Span::styled(format!("{} ", align_right(&start, SCALE)), theme.style(Role::Dim))];

@@ -156,7 +156,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
         let (glyph, role) = severity_mark(finding.severity);
         let title = vec![Span::styled(format!("{glyph} {}", finding.id.id()), theme.style(role))];
         let inner = draw_panel(frame, area, title, bordered, theme);
-        let mut text = detail_lines(finding, triage.window.0, usize::from(inner.width), theme);
+        let mut text = detail_lines(finding, (triage.window.0, triage.base), usize::from(inner.width), theme);
         // The verdict's sentence is already at the top of the screen.
         if triage.verdict() == Some(finding) {
             let sentence = wrap_text(&escape_unsafe(&finding.headline), usize::from(inner.width).max(20)).len();
@@ -382,8 +382,8 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
 }
 
 /// Complete description of a finding: values, places, remedies, and how to confirm it.
-pub fn detail_lines(finding: &Finding, begin: i64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let f = say::finding_text(finding, "", begin);
+pub fn detail_lines(finding: &Finding, (begin, base): (i64, &str), columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let f = say::finding_text(finding, base, begin);
     let mut out: Vec<Line<'static>> = Vec::new();
     let (text, dim) = (theme.style(Role::Text), theme.style(Role::Dim));
     let put = |out: &mut Vec<Line<'static>>, first: &str, style: Style, what: &str| {

@@ -99,11 +99,10 @@ pub fn lower_confidence(case: &RunContext<'_>, findings: &mut [Finding]) {
 pub fn say_judged(case: &RunContext<'_>, findings: &mut [Finding]) {
     let (Some(outside), Some(first)) = (case.outside.filter(|o| o.judged < MOST), findings.first_mut()) else { return };
     let most = case.steps.left_out.iter().max_by_key(|l| l.end - l.start);
-    let what = most.map_or_else(String::new, |l| format!(", mostly {},", l.what.split(':').next().unwrap_or_default()));
-    first.headline = format!(
-        "{} (judged {} of the run; in the rest{what} the GPU is idle for {} of the time)",
-        first.headline,
-        format_percent(outside.judged),
-        format_percent(outside.idle)
+    let idle = format_percent(outside.idle);
+    let rest = most.map_or_else(
+        || format!("in the rest, the GPU is idle for {idle} of the time"),
+        |l| format!("the rest is mostly {}, with the GPU idle for {idle} of it", l.what.split(':').next().unwrap_or_default()),
     );
+    first.headline = format!("{} (judged {} of the run; {rest})", first.headline, format_percent(outside.judged));
 }

@@ -344,7 +344,7 @@ fn predicted_gain(side: &Side<'_>, sides: &[Side<'_>; 2], hint: &Hint) -> Option
         Outcome::Less => Role::Text,
         Outcome::Beyond => Role::Warn,
     };
-    Some((format!("promised {}, the {} one saves {:.0}%", hint.details.gain.to_text(), other.word, saved * 100.0), role))
+    Some((format!("predicted {}, the {} one saves {:.0}%", hint.details.gain.to_text(), other.word, saved * 100.0), role))
 }
 
 /// Draws the first hint of each result: headline and advice.

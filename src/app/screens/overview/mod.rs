@@ -160,7 +160,9 @@ impl Screen for OverviewScreen {
             ActionId::Details => {
                 let triage = available_triage(cx.report()?)?;
                 match row_at(triage, self.selected)? {
-                    OverviewRow::Finding(finding) => Response::open_overlay(Page::Finding(Arc::new(finding.clone()), triage.window.0)),
+                    OverviewRow::Finding(finding) => {
+                        Response::open_overlay(Page::Finding(Arc::new(finding.clone()), triage.window.0, triage.base))
+                    }
                     OverviewRow::Kernel(_) => self.open_selected(cx),
                 }
             }
