@@ -65,3 +65,40 @@ fn have_other_lengths(diff: &Diff) -> bool {
     let median = ratios.get(ratios.len() / 2).copied().unwrap_or(1.0);
     median >= LONGER || median <= 1.0 / LONGER
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::diff::Side;
+    use crate::analysis::workload_match::Work;
+
+    fn row(name: &str, counts: (u64, u64), each: f64) -> DiffRow {
+        let side = |count: u64| {
+            let total = i64::try_from(count).unwrap() * 1_000;
+            Some(Side { name: name.to_owned(), count, total, avg: 1_000.0, median: Some(1_000.0) })
+        };
+        let (before, after) = (side(counts.0), side(counts.1));
+        DiffRow { fate: Fate::Both, before, after, p: None, work: Work::Same, each: Some(each), promise: None, step: None }
+    }
+
+    #[test]
+    fn runs_of_different_length_without_steps_are_in_order_of_the_median() {
+        let profile = Profile::default();
+        let compare = |counts: (u64, u64)| {
+            let rows = vec![row("long", (counts.0 * 100, counts.1 * 100), 1.0), row("slower", counts, 40.0)];
+            let mut diff = Diff { rows, launches: (counts.0 * 101, counts.1 * 101), ..Diff::default() };
+            compare_lengths(&mut diff, (&profile, None), (&profile, None), GroupBy::Kernel);
+            (diff.rows[0].name().to_owned(), diff.differ_in_length, diff.caveats.len())
+        };
+        assert_eq!(compare((10, 10)), ("long".to_owned(), false, 0));
+        assert_eq!(compare((160, 10)), ("slower".to_owned(), true, 1));
+    }
+
+    #[test]
+    fn a_row_shows_the_change_in_a_step() {
+        let mut row = row("k", (96, 6), 0.0);
+        assert!(row.shown_change() < -80_000.0);
+        row.step = Some(StepChange { before: 1_000.0, after: 1_100.0, steps: (96, 6) });
+        assert_eq!((row.shown_change(), row.step_percent(), row.shown_launches()), (100.0, Some(10.0), (1.0, 1.0)));
+    }
+}

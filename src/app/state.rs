@@ -299,17 +299,14 @@ impl App {
 
     /// Remembers the comparison to which the kernel table of a report leads back.
     pub fn set_changes_behind(&mut self, report: usize, changes: Option<DiffScreen>) {
+        self.session.changes_behind = changes.is_some().then_some(report);
         self.changes = changes.map(|c| (report, c));
     }
 
     /// Takes the comparison to which the kernel table of a report leads back.
     pub fn take_changes_behind(&mut self, report: usize) -> Option<DiffScreen> {
+        self.session.changes_behind = None;
         self.changes.take().filter(|c| c.0 == report).map(|c| c.1)
-    }
-
-    /// Returns true if the kernel table of the active report leads back to a comparison.
-    pub fn has_changes_behind(&self) -> bool {
-        self.changes.as_ref().is_some_and(|c| c.0 == self.session.active)
     }
 
     /// Takes the stored state of the ranks screen.

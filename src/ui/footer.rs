@@ -85,7 +85,7 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                     // The screen itself already leads to these actions.
                     | (ActionId::Timeline | ActionId::Kernels | ActionId::Hints | ActionId::Copy | ActionId::Overview | ActionId::Ranges, KeyScope::Timeline)
                     | (ActionId::Overview, KeyScope::Overview) => false,
-                    (ActionId::Back, KeyScope::Kernels) => app.has_changes_behind(),
+                    (ActionId::Back, KeyScope::Kernels) => app.session.changes_behind == Some(app.session.active),
                     (ActionId::Open | ActionId::Back, KeyScope::Memory) if app.report().is_some_and(|r| !r.has_device_work()) => false,
                     (ActionId::Back, KeyScope::Overview) => !app.top_entry().is_some_and(|e| app.is_home(e.id)),
                     (ActionId::Step | ActionId::SkipStep, _) => watched.is_some_and(|w| w.next_step().is_some()),

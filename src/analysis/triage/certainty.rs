@@ -2,11 +2,11 @@
 
 use super::attribution::Busy;
 use super::copy_class::CopyClass;
-use super::finding::{Finding, LEAST_SHARE, OUTRANKS_HEALTHY, Severity, Sure};
+use super::finding::{Evidence, Finding, LEAST_SHARE, OUTRANKS_HEALTHY, Severity, Sure};
 use super::run_context::RunContext;
 use super::steps::StepSource;
 use super::text::format_percent;
-use super::time_category::Cause;
+use super::time_category::{Cause, TimeCategory};
 use super::verdict::Verdict as V;
 
 /// Share of the report below which a detected loop counts as a small part.
@@ -26,6 +26,8 @@ const NEARLY: f64 = 0.9;
 const REPEATS: u64 = 3;
 /// Analyzed share of a run below which the verdict mentions that share.
 const MOST: f64 = 0.8;
+/// Minimum difference between a finding and its part of the time breakdown to mention that part.
+const LEAST_DIFFERENCE: f64 = 0.005;
 
 /// Returns true if most of a cause's idle time is in one step, or if fewer than half of the steps have any idle time
 /// with that cause.
@@ -91,6 +93,26 @@ pub fn lower_confidence(case: &RunContext<'_>, findings: &mut [Finding]) {
         let start = at_the_start(case, f.id);
         if few || once || hidden || elsewhere || sliver || smaller || start {
             f.sure = f.sure.max(Sure::Likely);
+        }
+    }
+}
+
+/// Adds the share of the time breakdown to findings that count only a part of it, or that it lists under another name,
+/// so that both can be compared.
+pub fn add_breakdown_shares(case: &RunContext<'_>, findings: &mut [Finding]) {
+    for finding in findings {
+        let causes = finding.id.idle_causes();
+        let mut parts: Vec<TimeCategory> = causes.iter().filter(|c| case.idle.get(**c) > 0).map(|c| c.part()).collect();
+        parts.sort_by_key(|p| *p as usize);
+        parts.dedup();
+        let [part] = parts[..] else { continue };
+        let sum = Cause::ALL.into_iter().filter(|c| c.part() == part).map(|c| case.idle.get(c)).sum();
+        let share = case.share(sum);
+        if (share - finding.stake).abs() >= LEAST_DIFFERENCE || part == TimeCategory::Other {
+            let name = format!("idle: {}, in the time breakdown", part.short_label());
+            if let Some(evidence) = Evidence::from_value(&name, share * 100.0, "%", None) {
+                finding.evidence.insert(0, evidence);
+            }
         }
     }
 }

@@ -20,6 +20,14 @@ fn find_bars(buffer: &Buffer, area: Rect, theme: &Theme) -> Vec<bool> {
     let drawn = |symbol: &str| symbol.chars().next().is_some_and(|c| BLOCKS.contains(&c));
     let mut out: Vec<bool> =
         cells.iter().map(|c| drawn(c.symbol()) || (c.symbol() == " " && !empty.is_empty() && c.modifier.contains(empty))).collect();
+    // What is empty beside a bar must differ from its filled part.
+    for at in 1..cells.len() {
+        let blank = cells.get(at).is_some_and(|c| c.symbol() == " ");
+        let beside = out.get(at - 1).copied().unwrap_or_default();
+        if let Some(bar) = out.get_mut(at).filter(|_| blank && beside) {
+            *bar = true;
+        }
+    }
     let mut from = 0;
     for word in cells.split(|c| c.symbol() == " ") {
         let letters = word.iter().all(|c| c.symbol().bytes().all(|b| b.is_ascii_uppercase()));
@@ -102,7 +110,7 @@ mod tests {
         spans.extend([Span::raw(" "), Span::raw("KKKNLL"), Span::raw(" GPU")]);
         let reversed =
             |b: &Buffer| -> String { b.content.iter().map(|c| if c.modifier.contains(Modifier::REVERSED) { 'r' } else { '.' }).collect() };
-        assert_eq!(reversed(&draw(&theme, spans)), "rr....r......rrrr");
+        assert_eq!(reversed(&draw(&theme, spans)), "rr...........rrrr");
         // With colors, a bar in the background keeps its own, and text in the color of a warning is one color.
         let theme = library.theme("sixteen", ColorMode::Sixteen).unwrap();
         let part = theme.style(Role::Part(crate::analysis::triage::TimeCategory::Kernels));
