@@ -26,7 +26,6 @@ pub fn compare_lengths(diff: &mut Diff, before: (&Profile, Option<&Triage>), aft
             diff.steps = Some((a, b));
             sort_by(diff, |row| row.shown_change().abs());
         }
-        Some(_) => {}
         None if !diff.one_isolated && have_other_lengths(diff) => {
             let (a, b) = diff.launches;
             let grouped = |n: u64| crate::model::units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX));
@@ -39,7 +38,7 @@ pub fn compare_lengths(diff: &mut Diff, before: (&Profile, Option<&Triage>), aft
             diff.differ_in_length = true;
             sort_by(diff, |row| row.each_percent().map_or(-1.0, f64::abs));
         }
-        None => {}
+        _ => {}
     }
 }
 

@@ -202,7 +202,7 @@ pub fn totals_sentence(diff: &Diff) -> String {
     let (a, b) = diff.launches;
     let grouped = |n: u64| crate::model::units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX));
     if let (Some((was, is)), Some((before, after))) = (diff.step_totals, diff.steps) {
-        let change = (was > 0.0).then(|| format!(" ({})", format_percent_change((is - was) / was * 100.0))).unwrap_or_default();
+        let change = if was > 0.0 { format!(" ({})", format_percent_change((is - was) / was * 100.0)) } else { String::new() };
         return format!(
             "kernel time a step {} → {}{change}, steps {} → {}: the runs differ in length, so that times are those of a step",
             Nanos::format_ns(was),
