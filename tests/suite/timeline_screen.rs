@@ -40,6 +40,7 @@ fn the_timeline_at_three_sizes() {
 #[test]
 fn a_finding_about_collectives_shows_a_collective() {
     let mut e = Explorer::open(&[root().join("fixtures/nsys/ddp_rank0.sqlite.zst")], (120, 40));
+    e.press("O");
     assert!(e.screen().contains("comm-exposed"), "{}", e.screen());
     // The kernels of the overview are all kernels, like those of the table.
     assert!(e.screen().contains("(NCCL)"), "{}", e.screen());
