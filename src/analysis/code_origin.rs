@@ -18,7 +18,7 @@ const SYSTEM_PREFIXES: [&str; 8] =
 /// Functions that compilers and linkers add to programs; calls through the procedure linkage table.
 const STANDARD_FUNCTIONS: [&str; 4] = ["_start", "rust_begin_unwind", "rust_panic", "[plt]"];
 /// Namespaces of the standard library of C++ and of what is reserved for compilers.
-const STANDARD_NAMESPACES: [&str; 5] = ["std::", "__gnu_cxx::", "__rust", "__cudart", "__nv_"];
+const STANDARD_NAMESPACES: [&str; 7] = ["std::", "__gnu_cxx::", "__rust", "__cudart", "libcudart_static_", "__device_stub__", "__nv_"];
 /// Crates of Rust's standard library: in C++, these may be namespaces of the program.
 const RUST_NAMESPACES: [&str; 3] = ["core::", "alloc::", "hashbrown::"];
 /// Implementations of the standard library's traits.
@@ -203,6 +203,10 @@ mod tests {
         assert_eq!(of("read", Some("/build/glibc/io/read.c"), "/lib/x86_64-linux-gnu/libc.so.6", false), CodeOrigin::Standard);
         assert_eq!(of("cudaLaunchKernel", None, "/home/me/app/libcudart.so.12", true), CodeOrigin::Standard);
         assert_eq!(of("[plt]", None, program, false), CodeOrigin::Standard);
+        // The static CUDA runtime, and what nvcc adds.
+        for function in ["libcudart_static_4d8b33a106dc", "__device_stub__Z4workPf", "__cudart123"] {
+            assert_eq!(of(function, None, program, false), CodeOrigin::Standard, "{function}");
+        }
     }
 
     #[test]

@@ -68,6 +68,19 @@ pub struct DiffRow {
     pub each: Option<f64>,
     /// Gain predicted by the first run's hint on this kernel.
     pub promise: Option<Promise>,
+    /// Time in a step of each run, if the runs have different numbers of steps.
+    pub step: Option<StepChange>,
+}
+
+/// Mean time of a kernel in a step of each run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepChange {
+    /// In ns.
+    pub before: f64,
+    /// In ns.
+    pub after: f64,
+    /// Number of steps of each run.
+    pub steps: (usize, usize),
 }
 
 impl DiffRow {
@@ -86,6 +99,24 @@ impl DiffRow {
     pub fn total_change_percent(&self) -> Option<f64> {
         let before = self.before.as_ref().filter(|b| b.total > 0)?;
         Some(self.total_change() as f64 / before.total as f64 * 100.0)
+    }
+
+    /// Change of the time that a table shows, ns: in a step of each run, or else in total.
+    pub fn shown_change(&self) -> f64 {
+        self.step.map_or(self.total_change() as f64, |s| s.after - s.before)
+    }
+
+    /// Change of the time in a step, in percent of the first run.
+    pub fn step_percent(&self) -> Option<f64> {
+        let step = self.step.filter(|s| s.before > 0.0)?;
+        Some((step.after - step.before) / step.before * 100.0)
+    }
+
+    /// Launches in each run, or in a step of each run.
+    pub fn shown_launches(&self) -> (f64, f64) {
+        let steps = self.step.map_or((1, 1), |s| s.steps);
+        let count = |side: &Option<Side>, steps: usize| side.as_ref().map_or(0, |s| s.count) as f64 / steps.max(1) as f64;
+        (count(&self.before, steps.0), count(&self.after, steps.1))
     }
 
     /// Change in the median launch duration, in percent, over comparable launches.
@@ -132,6 +163,12 @@ pub struct Diff {
     pub rows: Vec<DiffRow>,
     /// Total duration of all launches, before and after, in ns.
     pub totals: (i64, i64),
+    /// Kernel time in a step of each run, ns, if the runs have different numbers of steps.
+    pub step_totals: Option<(f64, f64)>,
+    /// True if the runs have no steps and differ in length, so that their totals cannot be compared.
+    pub differ_in_length: bool,
+    /// Number of steps in each run, if they differ.
+    pub steps: Option<(usize, usize)>,
     /// Number of launches, before and after.
     pub launches: (u64, u64),
     /// True if one run is from ncu, which measures a few launches, and the other is a timeline: the totals mean nothing
@@ -150,7 +187,7 @@ impl Diff {
 
 fn build_row(fate: Fate, before: Option<&GroupRow>, after: Option<&GroupRow>, found: WorkChange) -> DiffRow {
     let (before, after) = (before.map(Into::into), after.map(Into::into));
-    DiffRow { fate, before, after, p: found.p, work: found.work, each: found.each, promise: None }
+    DiffRow { fate, before, after, p: found.p, work: found.work, each: found.each, promise: None, step: None }
 }
 
 /// Compares two runs, grouped by the same criterion.
@@ -217,6 +254,9 @@ pub fn diff_profiles(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
     let count = |g: &Grouping| g.rows.iter().map(|r| r.stats.count).sum::<u64>();
     Diff {
         totals: (sum(&a), sum(&b)),
+        step_totals: None,
+        steps: None,
+        differ_in_length: false,
         launches: (count(&a), count(&b)),
         one_isolated: is_one_isolated(before, after),
         caveats: comparison_caveats(before, after),

@@ -57,14 +57,14 @@ impl Promise {
         }
     }
 
-    /// Formats the prediction and its outcome: `uncoalesced-global promised 40–59%, got 57%`.
+    /// Formats the prediction and its outcome: `uncoalesced-global predicted 40–59%, measured 57%`.
     pub fn describe_outcome(&self, got: f64) -> String {
         let end = match self.classify_outcome(got) {
             _ if got < 0.0 => format!("is {:.0}% slower", -got * 100.0),
-            Outcome::Beyond => format!("got {:.0}%: more than it called possible", got * 100.0),
-            _ => format!("got {:.0}%", got * 100.0),
+            Outcome::Beyond => format!("measured {:.0}%: more than it called possible", got * 100.0),
+            _ => format!("measured {:.0}%", got * 100.0),
         };
-        format!("{} promised {}, {end}", self.id.id(), self.gain.to_text())
+        format!("{} predicted {}, {end}", self.id.id(), self.gain.to_text())
     }
 }
 

@@ -9,6 +9,7 @@ pub mod code;
 pub mod code_origin;
 pub mod compare;
 pub mod diff;
+pub mod diff_steps;
 pub mod family;
 pub mod finding;
 pub mod flops;

@@ -260,7 +260,24 @@ fn list_actions(app: &App) -> PickList {
         let hint = format!("{keys:<KEYS$}{place}{}", a.help);
         Item::new(a.name, hint, None, PickAction::Action(a.id))
     });
-    PickList::by_typing("actions", items.collect())
+    // A table is found by the format that it is wanted in, too.
+    let table = app.top_entry().filter(|e| {
+        matches!(
+            e.open.screen().place(),
+            KeyScope::Kernels
+                | KeyScope::Launches
+                | KeyScope::Ranges
+                | KeyScope::Lines
+                | KeyScope::Diff
+                | KeyScope::Memory
+                | KeyScope::Overview
+        )
+    });
+    let csv = table.map(|_| {
+        let hint = format!("{:<KEYS$}copy (export, save) all listed rows as CSV; in the shell, `--format csv > FILE`", "");
+        Item::new("copy-table-as-csv", hint, None, PickAction::Copy(super::overlay::CopyWhat::Table))
+    });
+    PickList::by_typing("actions", items.chain(csv).collect())
 }
 
 /// List of themes; selecting one previews it.

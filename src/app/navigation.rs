@@ -7,7 +7,7 @@ use super::overlay::{Item, Overlay, PickAction, PickList, RunChoice};
 use super::run_state::Watched;
 use super::screen::{At, Navigate, Response, ResultView, ScreenEvent, Status};
 use super::screens::{
-    DiffScreen, Kind, LaunchesScreen, LibraryScreen, Open, RanksScreen, RerunScreen, ResultScreen, RunScreen, TimelineScreen,
+    DiffScreen, KernelsScreen, Kind, LaunchesScreen, LibraryScreen, Open, RanksScreen, RerunScreen, ResultScreen, RunScreen, TimelineScreen,
 };
 use super::session::report::{Best, NO_TIMELINE};
 use super::state::App;
@@ -83,7 +83,9 @@ pub fn navigate_to(app: &mut App, asked: u64, go: Navigate) -> Vec<Effect> {
         Navigate::Result(view) => open_selected_result(app, asked, view),
         Navigate::Rerun { run, in_place } => open_rerun(app, asked, run, in_place),
         Navigate::Kernel { report, name } => {
+            let changes = app.entry(asked).and_then(|e| DiffScreen::of(&e.open)).cloned();
             app.close_common();
+            app.set_changes_behind(report, changes);
             app.close_all_of(report);
             app.session.active = report;
             select_kernel(app, report, &name)
@@ -262,6 +264,13 @@ fn select_kernel(app: &mut App, report: usize, name: &str) -> Vec<Effect> {
 }
 
 fn leave_screen(app: &mut App, id: u64) -> Vec<Effect> {
+    let at = app.report_of(id);
+    if app.entry(id).is_some_and(|e| KernelsScreen::of(&e.open).is_some())
+        && let Some(changes) = app.take_changes_behind(at)
+    {
+        let id = app.push_common(changes);
+        return open_screen(app, id);
+    }
     if app.is_home(id) {
         let at = app.report_of(id);
         if app.session.reports.get(at).is_some_and(|r| r.window.is_some()) {

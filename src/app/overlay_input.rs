@@ -226,8 +226,9 @@ fn apply_choice(app: &mut App, choice: PickAction) -> Vec<Effect> {
         PickAction::Action(id) if app.top_entry().is_some_and(|e| e.id == asked) => dispatch_action(app, id),
         PickAction::Action(_) => set_status(app, "another screen came up meanwhile; nothing was done", true),
         PickAction::Theme(name) => {
+            let text = format!("theme {name} for this session; theme = \"{name}\" in config.toml keeps it");
             app.session.settings.theme = name;
-            Vec::new()
+            set_status(app, text, false)
         }
         PickAction::Copy(what) => match app.with_screen(asked, |s, cx| s.copy(what, cx)) {
             Some(Some((text, said))) => vec![Effect::Copy(clipboard::sanitize_copy(what, &text), said)],

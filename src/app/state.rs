@@ -40,6 +40,8 @@ pub struct App {
     last: u64,
     /// State of the ranks screen while it is closed.
     ranks: Option<RanksScreen>,
+    /// Comparison from which a kernel of a report was opened.
+    changes: Option<(usize, DiffScreen)>,
 }
 
 impl App {
@@ -62,6 +64,7 @@ impl App {
             status: None,
             last: 0,
             ranks: None,
+            changes: None,
         };
         app.ensure_root_screens();
         if digests {
@@ -292,6 +295,18 @@ impl App {
         // Keep the state of the ranks screen while it is closed.
         self.ranks = self.common.iter().find_map(|e| RanksScreen::of(&e.open)).cloned().or_else(|| self.ranks.take());
         self.common.clear();
+    }
+
+    /// Remembers the comparison to which the kernel table of a report leads back.
+    pub fn set_changes_behind(&mut self, report: usize, changes: Option<DiffScreen>) {
+        self.session.changes_behind = changes.is_some().then_some(report);
+        self.changes = changes.map(|c| (report, c));
+    }
+
+    /// Takes the comparison to which the kernel table of a report leads back.
+    pub fn take_changes_behind(&mut self, report: usize) -> Option<DiffScreen> {
+        self.session.changes_behind = None;
+        self.changes.take().filter(|c| c.0 == report).map(|c| c.1)
     }
 
     /// Takes the stored state of the ranks screen.

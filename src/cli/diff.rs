@@ -5,6 +5,7 @@ use super::values::word_parser;
 use super::{interrupt, print};
 use crate::analysis::GroupBy;
 use crate::analysis::diff::{self, DiffRow};
+use crate::analysis::diff_steps::compare_lengths;
 use crate::analysis::readable::readable_name;
 use crate::analysis::triage::{self, Scope};
 use crate::import::Wants;
@@ -49,7 +50,7 @@ pub fn print_diff(args: &DiffArgs, nsys: Option<PathBuf>) -> Result<(), Failure>
     let wants = Wants::TRIAGE;
     let before = interrupt::open_report(&args.before, nsys.clone(), wants)?;
     let after = interrupt::open_report(&args.after, nsys, wants)?;
-    let found = diff::diff_profiles(&before, &after, args.by);
+    let mut found = diff::diff_profiles(&before, &after, args.by);
     // Counters are measured with cold caches and locked clocks, one launch at a time: the total is not the time of any
     // run.
     if args.fail_above.is_some() && found.one_isolated {
@@ -60,6 +61,7 @@ pub fn print_diff(args: &DiffArgs, nsys: Option<PathBuf>) -> Result<(), Failure>
     let judge = |p| triage::triage_profile(p, &Scope::default(), &Cancel::default());
     let (was, is) = (judge(&before), judge(&after));
     let judged = was.as_ref().zip(is.as_ref());
+    compare_lengths(&mut found, (&before, was.as_ref()), (&after, is.as_ref()), args.by);
     if found.launches.0 == 0 || found.launches.1 == 0 {
         let empty = if found.launches.0 == 0 { &args.before } else { &args.after };
         return Err(Failure::wrong(format!("{}: no kernels to compare", empty.display())));

@@ -191,7 +191,8 @@ pub fn print_rows(out: &mut dyn Write, diff: &Diff, rows: &[&DiffRow], format: F
         writeln!(out, "{}", totals_sentence(diff))?;
         writeln!(out)?;
     }
-    table::print_rows(changes::columns(), rows.iter().copied(), out, format, width)
+    let columns = if format == Format::Csv { changes::columns() } else { changes::readable_columns(diff.steps.is_some()) };
+    table::print_rows(columns, rows.iter().copied(), out, format, width)
 }
 
 /// Sentence with the totals.
@@ -200,5 +201,17 @@ pub fn totals_sentence(diff: &Diff) -> String {
         diff.total_change_percent().filter(|_| !diff.one_isolated).map_or_else(String::new, |p| format!(" ({})", format_percent_change(p)));
     let (a, b) = diff.launches;
     let grouped = |n: u64| crate::model::units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX));
+    if let (Some((was, is)), Some((before, after))) = (diff.step_totals, diff.steps) {
+        let change = if was > 0.0 { format!(" ({})", format_percent_change((is - was) / was * 100.0)) } else { String::new() };
+        return format!(
+            "kernel time a step {} → {}{change}, steps {} → {}: the runs differ in length, so that times are those of a step",
+            Nanos::format_ns(was),
+            Nanos::format_ns(is),
+            grouped(before as u64),
+            grouped(after as u64)
+        );
+    }
+    // The totals of runs of different length say nothing.
+    let change = if diff.differ_in_length { String::new() } else { change };
     format!("kernel time {} → {}{change}, launches {} → {}", Nanos(diff.totals.0), Nanos(diff.totals.1), grouped(a), grouped(b))
 }

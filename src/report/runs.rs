@@ -293,12 +293,22 @@ pub fn columns<'a>() -> Vec<RunColumn<'a>> {
         RunColumn::new("tags", "tags", Unit::Text, "the user's tags", |r| Value::Text(r.run.tags.join(" ").into()))
             .priority(5)
             .on_screen(14),
+        RunColumn::new("notes", "note", Unit::Text, "the user's note", |r| Value::Text(escape_unsafe(&r.run.notes).into_owned().into()))
+            .priority(5)
+            .on_screen(24),
     ]
+}
+
+/// The columns that people read: without tags and notes if no run has them.
+pub fn readable_columns<'a>(runs: &[Run]) -> Vec<RunColumn<'a>> {
+    let (tags, notes) = (runs.iter().any(|r| !r.tags.is_empty()), runs.iter().any(|r| !r.notes.is_empty()));
+    columns().into_iter().filter(|c| (c.id != "tags" || tags || !notes) && (c.id != "notes" || notes)).collect()
 }
 
 /// Prints runs as a table.
 pub fn print_rows(out: &mut dyn Write, runs: &[Run], now_ms: i64, format: Format, width: Option<usize>) -> io::Result<()> {
-    table::print_rows(columns(), runs.iter().map(|run| RunRow { run, now_ms }), out, format, width)
+    let columns = if format == Format::Csv { columns() } else { readable_columns(runs) };
+    table::print_rows(columns, runs.iter().map(|run| RunRow { run, now_ms }), out, format, width)
 }
 
 /// Facts about a run, as title and text; unknown ones are omitted.

@@ -130,10 +130,31 @@ pub fn asciify_buffer(buffer: &mut Buffer) {
             buffer.content[at + 1].set_symbol("=");
         }
     }
+    spell_out_tolerances(buffer);
     for cell in &mut buffer.content {
         let plain = ascii_lookalike(cell.symbol()).to_owned();
         if plain != cell.symbol() {
             cell.set_symbol(&plain);
+        }
+    }
+}
+
+/// Replaces `±` with `+-`, since `+` alone would be a sign. The text after it moves into the next gap of two blanks.
+fn spell_out_tolerances(buffer: &mut Buffer) {
+    let columns = usize::from(buffer.area.width).max(1);
+    for row in buffer.content.chunks_mut(columns) {
+        while let Some(at) = row.iter().position(|c| c.symbol() == "±") {
+            let blank = |x: usize| row.get(x).is_none_or(|c| matches!(c.symbol(), " " | "│" | "┃"));
+            let gap = (at + 1..columns).find(|&x| row.get(x).is_some_and(|c| c.symbol() == " ") && blank(x + 1));
+            if let Some(text) = gap.and_then(|gap| row.get_mut(at..=gap)) {
+                text.rotate_right(1);
+                let style = text.get(1).map(ratatui::buffer::Cell::style).unwrap_or_default();
+                for (cell, symbol) in text.iter_mut().zip(["+", "-"]) {
+                    cell.set_symbol(symbol).set_style(style);
+                }
+            } else if let Some(cell) = row.get_mut(at) {
+                cell.set_symbol("~");
+            }
         }
     }
 }
@@ -155,6 +176,13 @@ mod tests {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 10, 1));
         buffer.set_string(0, 0, "≥ 80 ≤ 5", Style::default());
         asciify_buffer(&mut buffer);
-        assert_eq!(buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect::<String>().trim_end(), ">=80 <=5");
+        let text = |buffer: &Buffer| buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect::<String>();
+        assert_eq!(text(&buffer).trim_end(), ">=80 <=5");
+        for (from, to) in [("a (±5 µs)  b", "a (+-5 us) b"), ("one, ±5 µs │", "one, +-5 us|"), ("one,±5 µs; b", "one,~5 us; b")] {
+            let mut buffer = Buffer::empty(Rect::new(0, 0, 12, 1));
+            buffer.set_string(0, 0, from, Style::default());
+            asciify_buffer(&mut buffer);
+            assert_eq!(text(&buffer), to);
+        }
     }
 }

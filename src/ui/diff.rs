@@ -103,17 +103,23 @@ fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -
                 ],
             ));
         }
+        let whole = (diff.totals.0 as f64, diff.totals.1 as f64);
+        let (word, (was, is)) = diff.step_totals.map_or(("kernel time ", whole), |steps| ("kernel time a step ", steps));
         second.push(part(
             0,
             vec![
-                Span::styled("kernel time ", dim),
-                Span::styled(Nanos(diff.totals.0).to_string(), theme.style(Role::Text)),
+                Span::styled(word, dim),
+                Span::styled(Nanos::format_ns(was), theme.style(Role::Text)),
                 Span::styled(" to ", dim),
-                Span::styled(Nanos(diff.totals.1).to_string(), theme.style(Role::Title)),
+                Span::styled(Nanos::format_ns(is), theme.style(Role::Title)),
             ],
         ));
-        if !diff.one_isolated {
-            second.push(part(0, vec![Span::styled(format_percent(diff.total_change_percent()), theme.style(Role::Title))]));
+        if !diff.one_isolated && !diff.differ_in_length {
+            let change = (was > 0.0).then(|| (is - was) / was * 100.0);
+            second.push(part(0, vec![Span::styled(format_percent(change), theme.style(Role::Title))]));
+        }
+        if let Some((before, after)) = diff.steps {
+            second.push(part(1, vec![Span::styled(format!("{before} against {after} steps"), theme.style(Role::Warn))]));
         }
         let count = |fate: Fate| diff.rows.iter().filter(|r| r.fate == fate).count();
         for (fate, rank) in [(Fate::New, 1), (Fate::Gone, 1), (Fate::Renamed, 2)] {
@@ -133,8 +139,7 @@ fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -
 /// Color of a change: better or worse only if the launches prove the change. A change in the total also requires equal
 /// launch counts, because less work is not an improvement.
 fn change_role(row: &DiffRow, whole: bool) -> Role {
-    let count = |s: &Option<crate::analysis::diff::Side>| s.as_ref().map_or(0, |s| s.count) as f64;
-    let (a, b) = (count(&row.before), count(&row.after));
+    let (a, b) = row.shown_launches();
     let as_many = (a - b).abs() * 100.0 <= a.max(b) * AS_MANY;
     match row.each_percent() {
         Some(p) if row.is_significant() && (as_many || !whole) => {
@@ -189,7 +194,14 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, view:
         }
         let title = vec![
             Span::styled("Kernels", theme.style(Role::Title)),
-            Span::styled(format!("  {} of the whole runs", units::format_count(diff.rows.len(), "row")), theme.style(Role::Dim)),
+            Span::styled(
+                format!(
+                    "  {} {}",
+                    units::format_count(diff.rows.len(), "row"),
+                    if diff.steps.is_some() { "by time in a step" } else { "of the whole runs" }
+                ),
+                theme.style(Role::Dim),
+            ),
         ];
         let note = vec![Span::styled(format!("{}: p < 0.001 and 1% or more", theme.accent()), theme.style(Role::Dim))];
         rest = Panel::new(title).note(note).focused().draw(frame, rest, true, theme);
@@ -226,21 +238,25 @@ fn draw_kernels(
     let columns = usize::from(area.width);
     let [heads, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
     let fate_width = if diff.rows.iter().any(|r| r.fate != Fate::Both) { FATE } else { 0 };
-    let shown = table::fit_columns(columns_of(changes::columns(), Outputs::SCREEN), columns.saturating_sub(fate_width + NAME), GAP);
+    let shown = table::fit_columns(
+        columns_of(changes::readable_columns(diff.steps.is_some()), Outputs::SCREEN),
+        columns.saturating_sub(fate_width + NAME),
+        GAP,
+    );
     let rest = columns.saturating_sub(fate_width + table::total_width(&shown, GAP));
     // Show a bar only if the names leave room for it.
     let longest = diff.rows.iter().map(|r| display_width(r.name())).max().unwrap_or(0).min(NAME * 2);
     let bars = (columns / BAR.1).min(BAR.0) | 1;
     let bars = if rest >= longest.min(NAME) + bars + 2 * GAP { bars } else { 0 };
     let name = rest - if bars > 0 { bars + GAP } else { 0 };
-    let most = diff.rows.iter().map(|r| r.total_change().abs()).max().unwrap_or(0).max(1) as f64;
+    let most = diff.rows.iter().map(|r| r.shown_change().abs()).fold(1.0, f64::max);
     let cell = |c: &Column<DiffRow>, text: &str| format!("{}{}", " ".repeat(GAP), align_right(text, c.width));
     let title = |c: &Column<DiffRow>| match c.id {
-        "before_ns" => words.0,
-        "after_ns" => words.1,
+        "before_ns" | "step_before_ns" => words.0,
+        "after_ns" | "step_after_ns" => words.1,
         _ => c.title,
     };
-    let bar_after = |c: &Column<DiffRow>| bars > 0 && c.id == "delta_ns";
+    let bar_after = |c: &Column<DiffRow>| bars > 0 && matches!(c.id, "delta_ns" | "step_delta_ns");
     let mut all = vec![format!("{}{}", align_left("", fate_width), align_left("kernel", name))];
     for column in &shown {
         all.push(cell(column, title(column)));
@@ -262,7 +278,7 @@ fn draw_kernels(
         ];
         for column in &shown {
             let role = match column.id {
-                "delta_ns" | "delta_percent" => change_role(row, true),
+                "delta_ns" | "delta_percent" | "step_delta_ns" | "step_delta_percent" => change_role(row, true),
                 "median_percent" => change_role(row, false),
                 "p" if !row.is_significant() => Role::Dim,
                 _ => text,
@@ -275,7 +291,7 @@ fn draw_kernels(
                     Role::Text => Role::Bar,
                     other => other,
                 };
-                spans.extend(change_bar(row.total_change() as f64 / most, bars, theme.style(role), theme));
+                spans.extend(change_bar(row.shown_change() / most, bars, theme.style(role), theme));
             }
         }
         spans

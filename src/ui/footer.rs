@@ -56,6 +56,8 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                 .filter(|a| !failed || matches!(a.id, ActionId::Library | ActionId::Help | ActionId::Quit | ActionId::Palette | ActionId::Notes))
                 .filter(|a| match (a.id, here) {
                     // These actions require ncu results.
+                    (ActionId::Metrics, KeyScope::Metrics) => false,
+                    (ActionId::Metrics, there) if KeyScope::Results.applies_to(there) => true,
                     (ActionId::Open, KeyScope::Launches) | (ActionId::Metrics, _) => measured,
                     // Several reports with collectives are probably ranks of one job.
                     (ActionId::Ranks, KeyScope::Overview | KeyScope::Kernels | KeyScope::Timeline) => {
@@ -78,12 +80,13 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                     (ActionId::MemorySegments, _) => app.session.size.0 < super::memory::WIDE,
                     (ActionId::Ranks | ActionId::Memory, _)
                     | (ActionId::Roofline | ActionId::Source, KeyScope::Kernels | KeyScope::Launches | KeyScope::Timeline)
-                    | (ActionId::Back, KeyScope::Kernels)
                     | (ActionId::Open, KeyScope::Run)
                     | (ActionId::Library, KeyScope::Library)
                     // The screen itself already leads to these actions.
                     | (ActionId::Timeline | ActionId::Kernels | ActionId::Hints | ActionId::Copy | ActionId::Overview | ActionId::Ranges, KeyScope::Timeline)
                     | (ActionId::Overview, KeyScope::Overview) => false,
+                    (ActionId::Back, KeyScope::Kernels) => app.session.changes_behind == Some(app.session.active),
+                    (ActionId::Open | ActionId::Back, KeyScope::Memory) if app.report().is_some_and(|r| !r.has_device_work()) => false,
                     (ActionId::Back, KeyScope::Overview) => !app.top_entry().is_some_and(|e| app.is_home(e.id)),
                     (ActionId::Step | ActionId::SkipStep, _) => watched.is_some_and(|w| w.next_step().is_some()),
                     (ActionId::Overview | ActionId::Timeline | ActionId::Ranges, KeyScope::Kernels | KeyScope::Launches) => {

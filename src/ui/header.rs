@@ -135,9 +135,7 @@ fn base_chip(app: &App, report: &Report, on_overview: bool, theme: &Theme) -> Op
     }
     let known = report.overview.as_ref().is_some_and(|o| o.span.is_some());
     match steady {
-        Some(_) => {
-            Some(part(if on_overview { 0 } else { 2 }, vec![Span::styled("whole run (", dim), key(), Span::styled(" steady state)", dim)]))
-        }
+        Some(_) => Some(part(0, vec![Span::styled("whole run (", dim), key(), Span::styled(" steady state)", dim)])),
         None => (on_overview && known).then(|| part(3, vec![Span::styled("whole run:", dim)])),
     }
 }
@@ -178,7 +176,7 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
             parts.push(part(3, vec![Span::styled("kernels ", dim), Span::styled(format_count(grouping.rows.len() as u64), text)]));
             if grouping.rows.len() > 3 {
                 let top: f64 = grouping.rows.iter().take(3).map(|r| r.share_percent).sum();
-                parts.push(part(1, vec![Span::styled("top 3 ", dim), Span::styled(units::format_percent(top), text)]));
+                parts.push(part(2, vec![Span::styled("top 3 ", dim), Span::styled(units::format_percent(top), text)]));
             }
         }
         if let Some(copies) = overview.copy_percent.filter(|&c| c > 0.0) {

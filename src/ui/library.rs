@@ -174,7 +174,11 @@ fn draw_list(frame: &mut Frame<'_>, inner: Rect, screen: &LibraryScreen, view: &
     let columns = usize::from(inner.width);
     let [heads, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(inner);
     let fixed = NUMBER + GAP + GAP + STATE;
-    let shown = table::fit_columns(columns_of(runs::columns(), Outputs::SCREEN), columns.saturating_sub(fixed + PROGRAM), GAP);
+    let shown = table::fit_columns(
+        columns_of(runs::readable_columns(screen.runs.as_deref().unwrap_or_default()), Outputs::SCREEN),
+        columns.saturating_sub(fixed + PROGRAM),
+        GAP,
+    );
     let program = columns.saturating_sub(fixed + table::total_width(&shown, GAP));
     let gap = " ".repeat(GAP);
     let cell = |column: &Column<RunRow<'_>>, text: &str| {

@@ -180,7 +180,7 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, device: 
     if area.height < 2 || area.width < BESIDE {
         return;
     }
-    let columns = usize::from(area.width) - SCALE - 1;
+    let columns = (usize::from(area.width) - SCALE - 1).max(2);
     let rows = usize::from(area.height) - 1;
     let (begin, end) = curve.span;
     if curve.allocated.is_empty() || end <= begin {
@@ -192,15 +192,19 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, device: 
         frame.render_widget(Line::styled(text, theme.style(Role::Dim)), Rect { height: 1, ..area });
         return;
     }
-    let allocated = Curve::fit_to_columns(&curve.allocated, columns);
-    let reserved = if curve.reserved.is_empty() { Vec::new() } else { Curve::fit_to_columns(&curve.reserved, columns) };
+    // Each column shows the most of its time; the last one is the state at the end, as in the title.
+    let fit = |values: &[u64], last: Option<u64>| {
+        let mut out = Curve::fit_to_columns(values, columns - 1);
+        out.extend(last.or(values.last().copied()));
+        out
+    };
+    let at_end = device.ledger.event_at(end).and_then(|at| device.ledger.bytes.get(at as usize)).copied();
+    let allocated = fit(&curve.allocated, at_end);
+    let reserved = if curve.reserved.is_empty() { Vec::new() } else { fit(&curve.reserved, None) };
     let most = allocated.iter().chain(&reserved).copied().max().unwrap_or(1).max(1) as f64;
     let drawn = |values: &[u64]| chart::step_lines(&values.iter().map(|&v| v as f64).collect::<Vec<_>>(), most, rows);
     let (area_rows, line_rows) = (drawn(&allocated), drawn(&reserved));
-    let column = |time: i64| {
-        let at = i128::from(time.clamp(begin, end) - begin) * (columns as i128 - 1) / i128::from(end - begin);
-        usize::try_from(at).unwrap_or(0)
-    };
+    let column = |time: i64| if time >= end { columns - 1 } else { curve.column_of(time, columns - 1) };
     let drawn_at = |time: i64| (begin..=end).contains(&time).then(|| column(time));
     let cursor = screen.cursor_position().1.and_then(drawn_at);
     let steps: Vec<usize> = device.steps.list.iter().filter_map(|s| drawn_at(s.start)).collect();
@@ -233,39 +237,74 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, device: 
         }
         lines.push(Line::from(spans));
     }
-    let mut marks = vec![if ascii { '-' } else { '─' }; columns];
-    for &step in &steps {
-        // Steps that are less than two columns apart on average are indistinguishable.
-        if steps.len() * 2 <= columns {
-            marks[step] = if ascii { '+' } else { '┴' };
+    lines.push(axis_line(screen, device, (columns, &steps), cursor, &drawn_at, ascii, theme));
+    super::panel::draw_lines(frame, area, lines);
+}
+
+/// Axis with the times of both ends, the steps, the peak, and the time of the cursor.
+fn axis_line(
+    screen: &MemoryScreen,
+    device: &DeviceUsage,
+    (columns, steps): (usize, &[usize]),
+    cursor: Option<usize>,
+    drawn_at: &impl Fn(i64) -> Option<usize>,
+    ascii: bool,
+    theme: &Theme,
+) -> Line<'static> {
+    let (begin, end) = screen.visible_curve().map_or((0, 0), |c| c.span);
+    let first = screen.whole_curve().map_or(begin, |c| c.span.0);
+    let mut marks = vec![(if ascii { '-' } else { '─' }, Role::Dim); columns];
+    // Steps that are less than two columns apart on average are indistinguishable.
+    for &step in steps.iter().filter(|_| steps.len() * 2 <= columns) {
+        if let Some(mark) = marks.get_mut(step) {
+            mark.0 = if ascii { '+' } else { '┴' };
         }
     }
-    let first = screen.whole_curve().map_or(begin, |c| c.span.0);
-    // The axis ends with the last time, and labels the peak if there is room.
-    let mut put = |at: usize, text: &str| {
+    let mut put = |at: usize, text: &str, role: Role| {
         for (mark, letter) in marks.iter_mut().skip(at).zip(text.chars()) {
-            *mark = letter;
+            *mark = (letter, role);
         }
     };
+    // The axis ends with the last time; the peak and the cursor get their times where there is room.
     let last = format!(" {}", format_since(device, end, first));
     let peak = device.peak_time().and_then(drawn_at);
     let free = columns.saturating_sub(display_width(&last));
-    let has_room = free > columns / 2 && peak.is_none_or(|p| p < free);
+    // At the end, the last time is the cursor's.
+    let at_end = cursor == Some(columns - 1);
+    let has_room = free > columns / 2 && peak.is_none_or(|p| p < free) && (at_end || cursor.is_none_or(|c| c < free));
     if has_room {
-        put(free, &last);
+        put(free, &last, if at_end { Role::Warn } else { Role::Dim });
+    }
+    let mut taken = if has_room { free..columns } else { columns..columns };
+    let time = screen.cursor_position().1.map_or_else(String::new, |t| format_since(device, t, first));
+    // Text beside a mark, where it covers neither the other mark nor other text.
+    let place = |at: usize, text: &str, other: Option<usize>, taken: &std::ops::Range<usize>| {
+        let wide = display_width(text);
+        let free = |r: &std::ops::Range<usize>| {
+            r.end <= columns && other.is_none_or(|o| !r.contains(&o)) && (r.end <= taken.start || r.start >= taken.end)
+        };
+        [(at + 1..at + 1 + wide), (at.saturating_sub(wide)..at)].into_iter().find(|r| r.len() == wide && free(r))
+    };
+    let other = cursor.filter(|c| peak != Some(*c) && !(at_end && has_room));
+    if let Some(at) = other {
+        put(at, if ascii { "|" } else { "┴" }, Role::Warn);
+        let text = format!(" {time} ");
+        if let Some(room) = place(at, &text, peak, &taken) {
+            put(room.start, &text, Role::Warn);
+            taken = room.start.min(taken.start)..if has_room { columns } else { room.end };
+        }
     }
     if let Some(peak) = peak {
-        let word = " peak ";
-        let mark = if ascii { "^" } else { "▲" };
-        let text = if peak + 1 + word.len() < free { format!("{mark}{word}") } else { mark.to_owned() };
-        put(peak, &text);
+        put(peak, if ascii { "^" } else { "▲" }, Role::Dim);
+        let text = if cursor == Some(peak) { format!(" peak {time} ") } else { " peak ".to_owned() };
+        if let Some(room) = place(peak, &text, other, &taken) {
+            put(room.start, &text, Role::Dim);
+        }
     }
-    let time = screen.cursor_position().1.map_or_else(String::new, |t| format_since(device, t, first));
-    lines.push(Line::from(vec![
-        Span::styled(format!("{} ", align_right(&time, SCALE)), theme.style(Role::Text)),
-        Span::styled(marks.into_iter().collect::<String>(), theme.style(Role::Dim)),
-    ]));
-    super::panel::draw_lines(frame, area, lines);
+    let start = format_since(device, begin, first);
+    let mut spans = vec![Span::styled(format!("{} ", align_right(&start, SCALE)), theme.style(Role::Dim))];
+    spans.extend(marks.into_iter().map(|(mark, role)| Span::styled(mark.to_string(), theme.style(role))));
+    Line::from(spans)
 }
 
 /// Formats a difference with its sign.

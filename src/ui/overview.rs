@@ -156,7 +156,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
         let (glyph, role) = severity_mark(finding.severity);
         let title = vec![Span::styled(format!("{glyph} {}", finding.id.id()), theme.style(role))];
         let inner = draw_panel(frame, area, title, bordered, theme);
-        let mut text = detail_lines(finding, triage.window.0, usize::from(inner.width), theme);
+        let mut text = detail_lines(finding, (triage.window.0, triage.base), usize::from(inner.width), theme);
         // The verdict's sentence is already at the top of the screen.
         if triage.verdict() == Some(finding) {
             let sentence = wrap_text(&escape_unsafe(&finding.headline), usize::from(inner.width).max(20)).len();
@@ -321,11 +321,12 @@ fn missing_lines(report: &Report, triage: &Triage, columns: usize, theme: &Theme
     out
 }
 
-/// Shares of kernel time by family; collectives are a separate category of the time breakdown.
+/// Shares of kernel time by family, of the same whole as the rows below.
 fn family_shares(triage: &Triage, columns: usize, theme: &Theme) -> Span<'static> {
-    let computing = || triage.families.iter().filter(|f| f.0 != Family::Nccl);
-    let total: i64 = computing().map(|f| f.1).sum();
-    let shown: Vec<String> = computing()
+    let total: i64 = triage.families.iter().map(|f| f.1).sum();
+    let shown: Vec<String> = triage
+        .families
+        .iter()
         .take(4)
         .map(|(family, ns)| format!("{} {:.0}%", family.display_name(), *ns as f64 / total.max(1) as f64 * 100.0))
         .collect();
@@ -357,12 +358,18 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
     for (y, (at, ((_, ns, count), k))) in (0..area.height).zip(listed().enumerate().skip(top)) {
         let percent = units::format_percent(*ns as f64 / total.max(1) as f64 * 100.0);
         let number = format!("×{}", units::format_grouped(i64::try_from(*count).unwrap_or(i64::MAX)));
+        // Collectives count as kernels, but computing less would not shorten them.
+        let (text, part) = if Family::guess(k.function(), k.demangled()) == Family::Nccl {
+            (Role::Dim, TimeCategory::Collectives)
+        } else {
+            (Role::Text, TimeCategory::Kernels)
+        };
         let mut spans = vec![
             Span::raw("  "),
-            Span::styled(align_left(&labels::cut_label(&escape_unsafe(&readable_name(k)), name), name), theme.style(Role::Text)),
+            Span::styled(align_left(&labels::cut_label(&escape_unsafe(&readable_name(k)), name), name), theme.style(text)),
             Span::raw(" "),
         ];
-        spans.extend(bar(*ns as f64 / most as f64, 8, theme.style(Role::Part(TimeCategory::Kernels)), theme));
+        spans.extend(bar(*ns as f64 / most as f64, 8, theme.style(Role::Part(part)), theme));
         spans.push(Span::styled(align_right(&percent, 7), theme.style(Role::Title)));
         spans.push(Span::styled(align_right(&Nanos(*ns).to_string(), times), theme.style(Role::Text)));
         spans.push(Span::styled(align_right(&number, counts), theme.style(Role::Dim)));
@@ -375,8 +382,8 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
 }
 
 /// Complete description of a finding: values, places, remedies, and how to confirm it.
-pub fn detail_lines(finding: &Finding, begin: i64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let f = say::finding_text(finding, "", begin);
+pub fn detail_lines(finding: &Finding, (begin, base): (i64, &str), columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let f = say::finding_text(finding, base, begin);
     let mut out: Vec<Line<'static>> = Vec::new();
     let (text, dim) = (theme.style(Role::Text), theme.style(Role::Dim));
     let put = |out: &mut Vec<Line<'static>>, first: &str, style: Style, what: &str| {

@@ -11,8 +11,9 @@ use super::{Role, Theme};
 use crate::analysis::flops::peak_of_all;
 use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::readable::readable_name;
-use crate::analysis::table::ranges::{self, NAME as NAME_ORDER, RangeRow, node_label, origin_word};
+use crate::analysis::table::ranges::{self, GPU_IDLE, NAME as NAME_ORDER, RangeRow, node_label, origin_word};
 use crate::analysis::table::{Column, Outputs, columns_of};
+use crate::analysis::triage::TimeCategory;
 use crate::app::overlay::FilterInput;
 use crate::app::{ActionId, App, RangesScreen};
 use crate::model::Nanos;
@@ -76,6 +77,8 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, vie
     table::draw_heads(frame, line(1), heads, view, theme);
     // GPU time inside a range is shown relative to all GPU work.
     let most = tree.outside.1.max(1) as f64;
+    let by_idle = screen.sort == GPU_IDLE;
+    let most_idle = tree.nodes.iter().map(|n| n.idle).max().unwrap_or(0).max(1) as f64;
     let rows = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
     let of = Rows { list: "ranges", count: screen.shown.len(), selected: screen.selected };
     let filtered = !screen.finder.is_empty();
@@ -107,7 +110,11 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, vie
             Span::styled(align_left(&cut_middle(&escape_unsafe(&node_label(node)), room), room), theme.style(Role::Text)),
             Span::raw(" ".repeat(GAP)),
         ];
-        spans.extend(bar(node.busy as f64 / most, BAR, theme.style(Role::Good), theme));
+        spans.extend(if by_idle {
+            bar(node.idle as f64 / most_idle, BAR, theme.style(Role::Part(TimeCategory::Waiting)), theme)
+        } else {
+            bar(node.busy as f64 / most, BAR, theme.style(Role::Good), theme)
+        });
         let row = RangeRow { tree, id, node, peak };
         for column in &shown {
             let style = if column.sort == Some(screen.sort) { Role::Title } else { Role::Text };

@@ -259,13 +259,22 @@ const PAIRS: usize = 5;
 /// Width of a key.
 const KEY: usize = 12;
 
-/// Lines with a key and its value, at most three.
+/// Maximum number of lines of a value.
+const MOST: usize = 3;
+
+/// Lines with a key and its value.
 fn pair_lines(key: &str, value: &str, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let line = |(at, text): (usize, String)| {
         let key = if at == 0 { key } else { "" };
         Line::from(vec![Span::styled(align_left(key, KEY), theme.style(Role::Dim)), Span::styled(text, theme.style(Role::Text))])
     };
-    wrap_text(&escape_unsafe(value), columns.saturating_sub(KEY)).into_iter().take(3).enumerate().map(line).collect()
+    let columns = columns.saturating_sub(KEY);
+    let mut lines = wrap_text(&escape_unsafe(value), columns);
+    if lines.len() > MOST {
+        let rest = lines.split_off(MOST - 1).join(" ");
+        lines.push(cut_end(&rest, columns));
+    }
+    lines.into_iter().enumerate().map(line).collect()
 }
 
 fn selected_lines(screen: &RanksScreen, ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>> {

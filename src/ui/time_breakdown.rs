@@ -1,6 +1,7 @@
 //! Time breakdown of a run: stacked bars with a legend, and utilization over time.
 
 use super::text::{align_left, align_right};
+use super::widgets::stacked_bar::share_cells;
 use super::{Role, Theme};
 use crate::analysis::labels::display_width;
 use crate::analysis::triage::{JudgedDevice, RUNNING, Slice, TimeCategory, Triage};
@@ -61,16 +62,11 @@ pub fn share_bar(triage: &Triage, columns: usize, theme: &Theme) -> Vec<Span<'st
 /// Stacked bar: the width of a part is its share, and its name is inside if there is room.
 fn stacked_spans(shares: &[(TimeCategory, f64)], columns: usize, theme: &Theme) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
-    let (mut done, mut sum) = (0, 0.0);
     let there: Vec<&(TimeCategory, f64)> = shares.iter().filter(|s| s.1 > 0.0005).collect();
-    for (at, (part, share)) in there.iter().enumerate() {
-        sum += share;
-        let end = if at + 1 == there.len() { columns } else { (sum * columns as f64).round() as usize };
-        let wide = end.saturating_sub(done);
-        if wide == 0 {
-            continue;
-        }
-        done = end;
+    // The bar is full even if tiny parts are left out.
+    let sum = there.iter().map(|s| s.1).sum::<f64>().max(f64::MIN_POSITIVE);
+    let cells = share_cells(&there.iter().map(|s| s.1 / sum).collect::<Vec<_>>(), columns);
+    for (at, ((part, share), wide)) in there.into_iter().zip(cells).filter(|c| c.1 > 0).enumerate() {
         let percent = format!("{:.0}%", share * 100.0);
         let text = [format!(" {} {percent} ", part.short_label()), format!(" {percent} ")].into_iter().find(|t| display_width(t) <= wide);
         let style = theme.style(Role::Part(*part));
@@ -249,7 +245,7 @@ fn strip_lines(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> V
     let line = |name: &str, spans: Vec<Span<'static>>| std::iter::once(label(name)).chain(spans).collect::<Line<'static>>();
     let mut out = Vec::new();
     if !ascii && theme.style(Role::Part(TimeCategory::Kernels)).fg.is_some() {
-        let names: &[&str] = if idle { &["idle", "busy"] } else { &["busy"] };
+        let names: &[&str] = if idle { &["GPU", ""] } else { &["GPU"] };
         out.extend(stacked_strip(&strip, names.len(), theme).into_iter().zip(names).map(|(spans, name)| line(name, spans)));
     } else {
         out.push(line("busy", level_spans(&strip, theme)));

@@ -94,15 +94,15 @@ fn a_promise_stands_beside_what_came_of_it() {
     let promise = Some(Promise { id: Diagnosis::Uncoalesced, gain });
     let row = |after: Option<Side>, p| {
         let each = after.as_ref().and_then(|s| s.median).map(|m| (m - 1_000.0) / 10.0);
-        DiffRow { fate: Fate::Both, before: side(10, 1_000), after, p, work: Work::Same, each, promise: promise.clone() }
+        DiffRow { fate: Fate::Both, before: side(10, 1_000), after, p, work: Work::Same, each, promise: promise.clone(), step: None }
     };
     let said = |row: &DiffRow| {
         let mut out = Vec::new();
         warpscope::report::diff::write_predictions(&mut out, &[row]).unwrap();
         String::from_utf8(out).unwrap()
     };
-    assert_eq!(said(&row(side(10, 430), Some(1e-6))), "\nrows: uncoalesced-global promised 40–59%, got 57%\n");
-    assert_eq!(said(&row(side(5, 200), None)), "\nrows: uncoalesced-global promised 40–59%, got 80%: more than it called possible\n");
+    assert_eq!(said(&row(side(10, 430), Some(1e-6))), "\nrows: uncoalesced-global predicted 40–59%, measured 57%\n");
+    assert_eq!(said(&row(side(5, 200), None)), "\nrows: uncoalesced-global predicted 40–59%, measured 80%: more than it called possible\n");
     // Insignificant or tiny differences are not attributed to a change.
     assert_eq!(said(&row(side(10, 430), Some(0.2))), "");
     assert_eq!(said(&row(side(10, 995), None)), "");

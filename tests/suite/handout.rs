@@ -36,7 +36,7 @@ fn pages_of_all_kinds_of_reports() {
     for (file, says) in [
         ("demo/llm.sqlite.zst", vec!["launch-bound", "Where the time went", "ncu --config-file off --kernel-name", "NVIDIA H200"]),
         ("demo/llm_decode.ncu-rep.zst", vec!["Kernels that were measured", "workload-imbalance", "--launch-skip"]),
-        ("torch/memory/leak.pickle.gz", vec!["memory grows", "leak (mem.py:7)", "Memory"]),
+        ("torch/memory/leak.pickle.gz", vec!["growth", "leak (mem.py:7)", "Memory"]),
         ("torch/llm.pt.trace.json.gz", vec!["Where the time went"]),
     ] {
         let html = written(&[&at(file)], ".html", &[]);

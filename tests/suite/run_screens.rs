@@ -268,10 +268,10 @@ fn the_library_says_what_came_of_a_promise() {
         assert_snapshot!("library_outcome", explorer.screen());
     });
     explorer.press("i");
-    assert!(explorer.screen().contains("promised 40–60%, got 57%"), "{}", explorer.screen());
+    assert!(explorer.screen().contains("predicted 40–60%, measured 57%"), "{}", explorer.screen());
     // Outcomes of other runs are not shown.
     explorer.press("esc up");
-    assert!(!explorer.screen().contains("promised"), "{}", explorer.screen());
+    assert!(!explorer.screen().contains("predicted"), "{}", explorer.screen());
 }
 
 #[test]
@@ -314,6 +314,11 @@ fn what_changed_at_three_sizes() {
         assert!(explorer.screen().contains("kernel time"));
         explorer.press("down enter");
         assert_eq!(explorer.app.current_scope(), KeyScope::Kernels);
+        // The kernel leads back to the changes, once.
+        explorer.press("esc");
+        assert_eq!(explorer.app.current_scope(), KeyScope::Diff);
+        explorer.press("esc esc");
+        assert_ne!(explorer.app.current_scope(), KeyScope::Diff);
     }
     // The next report comes to the front, instead of changing unseen behind the overlay.
     let mut two = Explorer::open(&[before.clone(), packed("zoo")], (120, 40));

@@ -640,7 +640,7 @@ fn what_a_hint_promised_stands_beside_what_came_of_it() {
         assert!(c["got_percent"].as_f64().unwrap().abs() < 25.0 && c["outcome"] != "beyond", "{c}");
     }
     let (_, text, _) = home.run(&["runs", "show", "2"], "");
-    assert!(text.contains("outcome") && text.contains("(run 1: ") && text.contains(" promised "), "{text}");
+    assert!(text.contains("outcome") && text.contains("(run 1: ") && text.contains(" predicted "), "{text}");
     // Another program has no history.
     let out = home
         .command(&["run", "--tool", "ncu", "--", "/bin/true", "8"], "ok")

@@ -3,7 +3,7 @@
 use super::support::{Explorer, demo_files, packed, root};
 use insta::assert_snapshot;
 use std::path::PathBuf;
-use warpscope::app::{Mouse, Msg, Pointer, TimelineScreen};
+use warpscope::app::{KeyScope, Mouse, Msg, Pointer, TimelineScreen};
 use warpscope::config::ColorMode;
 
 fn opened(files: &[PathBuf], size: (u16, u16)) -> Explorer {
@@ -34,6 +34,20 @@ fn the_timeline_at_three_sizes() {
         e.press("T 0");
         assert_snapshot!(name, e.screen());
     }
+}
+
+/// A finding about collectives leads to the collective that ran alone longest, with its step in view.
+#[test]
+fn a_finding_about_collectives_shows_a_collective() {
+    let mut e = Explorer::open(&[root().join("fixtures/nsys/ddp_rank0.sqlite.zst")], (120, 40));
+    e.press("O");
+    assert!(e.screen().contains("comm-exposed"), "{}", e.screen());
+    // The kernels of the overview are all kernels, like those of the table.
+    assert!(e.screen().contains("(NCCL)"), "{}", e.screen());
+    e.press("enter");
+    assert_eq!(e.app.current_scope(), KeyScope::Timeline);
+    let screen = e.screen();
+    assert!(screen.contains("╭ collective ") && screen.contains("(NCCL)"), "{screen}");
 }
 
 /// The whole run has the overview's verdict, which the warm-up around the steady state does not change; a part of it has its own.

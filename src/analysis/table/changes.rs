@@ -2,7 +2,7 @@
 
 use super::column::{Column, Outputs};
 use super::value::{Field, Unit, Value};
-use crate::analysis::diff::{DiffRow, Fate, Side};
+use crate::analysis::diff::{DiffRow, Fate, Side, StepChange};
 use crate::analysis::workload_match::Work;
 use crate::model::units::format_grouped;
 use std::borrow::Cow;
@@ -85,6 +85,20 @@ fn promise_json<'a>(r: &DiffRow) -> Value<'a> {
 
 type ChangeColumn = Column<DiffRow>;
 
+/// Columns of totals, and the columns of times in a step that take their place.
+const TOTALS: [&str; 4] = ["before_ns", "after_ns", "delta_ns", "delta_percent"];
+const STEPS: [&str; 4] = ["step_before_ns", "step_after_ns", "step_delta_ns", "step_delta_percent"];
+
+/// Columns that people read: times in a step, or totals.
+pub fn readable_columns(per_step: bool) -> Vec<ChangeColumn> {
+    let other = if per_step { TOTALS } else { STEPS };
+    columns().into_iter().filter(|c| !other.contains(&c.id)).collect()
+}
+
+fn step_time<'a>(r: &DiffRow, of: fn(&StepChange) -> f64) -> Value<'a> {
+    Value::maybe_int(r.step.as_ref().map(|s| of(s).round() as i64))
+}
+
 /// Columns, in order.
 pub fn columns() -> Vec<ChangeColumn> {
     const TEXTS: Outputs = Outputs::TEXT.with(Outputs::CSV);
@@ -113,6 +127,30 @@ pub fn columns() -> Vec<ChangeColumn> {
         ChangeColumn::new("delta_percent", "in %", Unit::PercentChange, "change of the total duration, relative to the first run", |r| {
             Value::maybe_real(r.total_change_percent())
         })
+        .on_screen(8),
+        ChangeColumn::new(
+            "step_before_ns",
+            "step before",
+            Unit::Ns,
+            "mean time in a step of the first run, if the runs have different numbers of steps",
+            |r| step_time(r, |s| s.before),
+        )
+        .priority(3)
+        .on_screen(11),
+        ChangeColumn::new("step_after_ns", "step after", Unit::Ns, "mean time in a step of the second run", |r| step_time(r, |s| s.after))
+            .priority(2)
+            .on_screen(11),
+        ChangeColumn::new("step_delta_ns", "a step", Unit::NsChange, "change of the time in a step", |r| {
+            step_time(r, |s| s.after - s.before)
+        })
+        .on_screen(10),
+        ChangeColumn::new(
+            "step_delta_percent",
+            "in %",
+            Unit::PercentChange,
+            "change of the time in a step, relative to the first run",
+            |r| Value::maybe_real(r.step_percent()),
+        )
         .on_screen(8),
         ChangeColumn::new("count_before", "launches", Unit::Count, "launches in the first run", |r| count(r.before.as_ref()))
             .only(TEXTS)

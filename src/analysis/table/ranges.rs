@@ -35,6 +35,7 @@ impl<'p> RangeRow<'p> {
 pub const DEEPEST: usize = 32;
 
 pub const GPU_BUSY: Sort = Sort::descending("GPU busy", 'g');
+pub const GPU_IDLE: Sort = Sort::descending("GPU idle", 'i');
 pub const NAME: Sort = Sort::ascending("name", 'n');
 
 /// Name of a range's origin.
@@ -96,7 +97,7 @@ pub fn columns<'p>(counted: bool) -> Vec<RangeColumn<'p>> {
         RangeColumn::new("gpu_idle_ns", "GPU idle", Unit::Ns, "time on the host in which no GPU worked", |r| Value::Int(r.node.idle))
             .priority(2)
             .on_screen(8)
-            .sorted(Sort::descending("GPU idle", 'i')),
+            .sorted(GPU_IDLE),
         RangeColumn::new(
             "gpu_span_ns",
             "GPU span",

@@ -2,11 +2,11 @@
 
 use super::attribution::Busy;
 use super::copy_class::CopyClass;
-use super::finding::{Finding, LEAST_SHARE, OUTRANKS_HEALTHY, Severity, Sure};
+use super::finding::{Evidence, Finding, LEAST_SHARE, OUTRANKS_HEALTHY, Severity, Sure};
 use super::run_context::RunContext;
 use super::steps::StepSource;
 use super::text::format_percent;
-use super::time_category::Cause;
+use super::time_category::{Cause, TimeCategory};
 use super::verdict::Verdict as V;
 
 /// Share of the report below which a detected loop counts as a small part.
@@ -26,6 +26,8 @@ const NEARLY: f64 = 0.9;
 const REPEATS: u64 = 3;
 /// Analyzed share of a run below which the verdict mentions that share.
 const MOST: f64 = 0.8;
+/// Minimum difference between a finding and its part of the time breakdown to mention that part.
+const LEAST_DIFFERENCE: f64 = 0.005;
 
 /// Returns true if most of a cause's idle time is in one step, or if fewer than half of the steps have any idle time
 /// with that cause.
@@ -100,15 +102,34 @@ pub fn lower_confidence(case: &RunContext<'_>, findings: &mut [Finding]) {
     }
 }
 
+/// Adds the share of the time breakdown to findings that count only a part of it, or that it lists under another name,
+/// so that both can be compared.
+pub fn add_breakdown_shares(case: &RunContext<'_>, findings: &mut [Finding]) {
+    for finding in findings {
+        let causes = finding.id.idle_causes();
+        let mut parts: Vec<TimeCategory> = causes.iter().filter(|c| case.idle.get(**c) > 0).map(|c| c.part()).collect();
+        parts.sort_by_key(|p| *p as usize);
+        parts.dedup();
+        let [part] = parts[..] else { continue };
+        let sum = Cause::ALL.into_iter().filter(|c| c.part() == part).map(|c| case.idle.get(c)).sum();
+        let share = case.share(sum);
+        if (share - finding.stake).abs() >= LEAST_DIFFERENCE || part == TimeCategory::Other {
+            let name = format!("idle: {}, in the time breakdown", part.short_label());
+            if let Some(evidence) = Evidence::from_value(&name, share * 100.0, "%", None) {
+                finding.evidence.insert(0, evidence);
+            }
+        }
+    }
+}
+
 /// Appends the analyzed share of the run to the headline of the first finding if a relevant part was not analyzed.
 pub fn say_judged(case: &RunContext<'_>, findings: &mut [Finding]) {
     let (Some(outside), Some(first)) = (case.outside.filter(|o| o.judged < MOST), findings.first_mut()) else { return };
     let most = case.steps.left_out.iter().max_by_key(|l| l.end - l.start);
-    let what = most.map_or_else(String::new, |l| format!(", mostly {},", l.what.split(':').next().unwrap_or_default()));
-    first.headline = format!(
-        "{} (judged {} of the run; in the rest{what} the GPU is idle for {} of the time)",
-        first.headline,
-        format_percent(outside.judged),
-        format_percent(outside.idle)
+    let idle = format_percent(outside.idle);
+    let rest = most.map_or_else(
+        || format!("in the rest, the GPU is idle for {idle} of the time"),
+        |l| format!("the rest is mostly {}, with the GPU idle for {idle} of it", l.what.split(':').next().unwrap_or_default()),
     );
+    first.headline = format!("{} (judged {} of the run; {rest})", first.headline, format_percent(outside.judged));
 }

@@ -64,6 +64,8 @@ pub struct Gather<'a, 'g> {
     pub after: FxHashMap<(Cause, u32), AfterCall>,
     pub pieces: Vec<Vec<Piece>>,
     pub copy_pieces: FxHashMap<CopyClass, Vec<Piece>>,
+    /// Longest piece of time in which only collectives ran.
+    pub exposed_collective: Option<(i64, i64)>,
     pub pauses: i64,
     /// Per device, the end of the operation that ended last, and true if that is a copy to or from pageable memory.
     pub ended: Vec<(i64, bool)>,
@@ -132,6 +134,9 @@ impl SweepListener for Gather<'_, '_> {
     }
 
     fn busy(&mut self, category: TimeCategory, start: i64, end: i64) {
+        if category == TimeCategory::Collectives && self.exposed_collective.is_none_or(|(from, to)| to - from < end - start) {
+            self.exposed_collective = Some((start, end));
+        }
         self.add_busy_slices(category, start, end);
     }
 

@@ -52,6 +52,8 @@ pub struct Kernels {
     pub whole: i64,
     /// Collectives: count and total duration.
     pub collectives: (u64, i64),
+    /// Time and count of each collective.
+    each_collective: FxHashMap<u32, (i64, u64)>,
     /// Number of launching calls.
     pub launches: u64,
     /// Samples of the launching calls' durations, ns.
@@ -101,6 +103,8 @@ impl Kernels {
         if ops.collective.get(kernel as usize).copied().unwrap_or_default() {
             self.collectives.0 += 1;
             self.collectives.1 = self.collectives.1.saturating_add(ns);
+            let sum = self.each_collective.entry(kernel).or_default();
+            *sum = (sum.0.saturating_add(ns), sum.1 + 1);
             return;
         }
         self.count += 1;
@@ -236,10 +240,10 @@ impl Kernels {
         out
     }
 
-    /// Kernels grouped by readable name, longest first: index of the longest-running kernel with that name, time in ns,
+    /// Kernels and collectives grouped by readable name, longest first: index of the longest-running kernel with that name, time in ns,
     /// count.
     pub fn top_kernels(&self, profile: &Profile) -> Vec<(u32, i64, u64)> {
-        let mut kernels: FxHashMap<u32, (i64, u64)> = FxHashMap::default();
+        let mut kernels = self.each_collective.clone();
         for ((kernel, _), like) in &self.like {
             let sum = kernels.entry(*kernel).or_default();
             sum.0 = sum.0.saturating_add(like.ns);

@@ -133,6 +133,7 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
         copies: d.busy.copies,
     };
     certainty::say_judged(&case, &mut findings);
+    certainty::add_breakdown_shares(&case, &mut findings);
     Some(Triage {
         window: case.window,
         base: case.base,

@@ -91,7 +91,7 @@ pub struct Triage {
     pub span: (i64, i64),
     /// Totals of the whole run, if the report is a sample of it.
     pub whole_run: Option<RunEstimate>,
-    /// Kernels with their time and count, longest first: index into
+    /// Kernels, collectives among them, with their time and count, longest first: index into
     /// [`Profile::kernels`](crate::model::Profile::kernels).
     pub kernels: Vec<(u32, i64, u64)>,
 }

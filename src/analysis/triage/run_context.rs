@@ -87,6 +87,8 @@ pub struct RunContext<'a> {
     pub pieces: FxHashMap<Cause, Vec<Piece>>,
     /// Longest intervals by copy class during which only such copies ran, or the device waited for one.
     pub copy_pieces: FxHashMap<CopyClass, Vec<Piece>>,
+    /// Longest piece of time in which only collectives ran.
+    pub exposed_collective: Option<(i64, i64)>,
     /// Start of the first and the last call that launched work in the window; only if operators have shapes.
     pub called: Option<(i64, i64)>,
     /// Calls in the window by kind: count, time in ns.
@@ -191,6 +193,7 @@ impl<'a> RunContext<'a> {
             after: FxHashMap::default(),
             pieces: vec![Vec::new(); Cause::ALL.len()],
             copy_pieces: FxHashMap::default(),
+            exposed_collective: None,
             pauses: 0,
             ended: vec![(i64::MIN, false); ops.units.len()],
             after_pageable: 0,
@@ -219,6 +222,7 @@ impl<'a> RunContext<'a> {
             after,
             pieces,
             mut copy_pieces,
+            exposed_collective,
             pauses,
             after_pageable,
             spreads,
@@ -293,6 +297,7 @@ impl<'a> RunContext<'a> {
             outside: rest,
             pieces,
             copy_pieces,
+            exposed_collective,
             called,
             calls,
             pauses,

@@ -100,6 +100,12 @@ impl Curve {
         Self { span: (begin, end), allocated, reserved }
     }
 
+    /// Column that shows a time if the curve is reduced to `columns` columns.
+    pub fn column_of(&self, time: i64, columns: usize) -> usize {
+        let part = interval_of(time, self.span);
+        ((part + 1) * columns).saturating_sub(1) / COLUMNS
+    }
+
     /// Reduces values to a number of columns, keeping the maximum of each.
     pub fn fit_to_columns(values: &[u64], columns: usize) -> Vec<u64> {
         let n = values.len();
@@ -112,14 +118,19 @@ impl Curve {
     }
 }
 
+/// Interval of a span that contains a time.
+fn interval_of(time: i64, (begin, end): (i64, i64)) -> usize {
+    let length = (i128::from(end) - i128::from(begin)).max(1);
+    let at = ((i128::from(time) - i128::from(begin)) * (COLUMNS as i128) / length).clamp(0, COLUMNS as i128 - 1);
+    usize::try_from(at).unwrap_or(0)
+}
+
 /// Maximum in each interval of a span; each value holds until the next point.
 fn max_per_part(points: impl Iterator<Item = (i64, u64)>, before: u64, (begin, end): (i64, i64)) -> Vec<u64> {
-    let length = i128::from(end - begin).max(1);
     let mut out = vec![None; COLUMNS];
     let mut last = (0, before);
     for (time, bytes) in points {
-        let at = (i128::from(time - begin) * (COLUMNS as i128) / length).clamp(0, COLUMNS as i128 - 1);
-        let at = usize::try_from(at).unwrap_or(0);
+        let at = interval_of(time, (begin, end));
         for part in &mut out[last.0..=at.max(last.0)] {
             // The previous value holds until this point, so it also counts toward this interval.
             *part = (*part).max(Some(last.1));
@@ -131,4 +142,25 @@ fn max_per_part(points: impl Iterator<Item = (i64, u64)>, before: u64, (begin, e
         *part = (*part).max(Some(last.1));
     }
     out.into_iter().map(Option::unwrap_or_default).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_column_of_a_time_shows_its_value() {
+        let curve = |at: usize| {
+            let mut allocated = vec![0; COLUMNS];
+            allocated[at] = 7;
+            Curve { span: (0, COLUMNS as i64 * 1_000), allocated, reserved: Vec::new() }
+        };
+        for at in [0, 1, 500, 501, 1022, 1023] {
+            for columns in [20, 66, 105, 187, 1024] {
+                let curve = curve(at);
+                let shown = Curve::fit_to_columns(&curve.allocated, columns);
+                assert_eq!(shown[curve.column_of(at as i64 * 1_000 + 500, columns)], 7, "{at} of {columns}");
+            }
+        }
+    }
 }

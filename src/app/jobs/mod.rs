@@ -111,6 +111,8 @@ pub enum JobRequest {
         by: GroupBy,
         /// Indices of both reports.
         pair: (usize, usize),
+        /// Triage of both runs, once known.
+        judged: [Option<Arc<Triage>>; 2],
     },
     Memory {
         /// Id of the screen that receives the result.
@@ -319,8 +321,17 @@ pub fn perform_work(work: &Work, cancel: &Cancel) -> Option<JobResult> {
             let joined: Vec<Joined> = joined.iter().flat_map(joined_pairs).collect();
             JobResult::Work(of_results(profile, &joined, *window))
         }
-        JobRequest::Diff { before, by, pair } => {
-            JobResult::Diff(*pair, Arc::new(crate::analysis::diff::diff_profiles(before, profile, *by)))
+        JobRequest::Diff { before, by, pair, judged } => {
+            let mut diff = crate::analysis::diff::diff_profiles(before, profile, *by);
+            let judge = |known: &Option<Arc<Triage>>, p: &Profile| {
+                known.clone().or_else(|| triage_profile(p, &Scope::default(), cancel).map(Arc::new))
+            };
+            let (was, is) = (judge(&judged[0], before), judge(&judged[1], profile));
+            if cancel.is_cancelled() {
+                return None;
+            }
+            crate::analysis::diff_steps::compare_lengths(&mut diff, (before, was.as_deref()), (profile, is.as_deref()), *by);
+            JobResult::Diff(*pair, Arc::new(diff))
         }
         JobRequest::Memory { screen } => {
             let view = MemoryView::from_profile(profile, cancel);

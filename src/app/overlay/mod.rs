@@ -34,7 +34,7 @@ pub enum Page {
     /// Advice derived from a timeline launch alone, without metrics.
     Advice(Arc<Advice>),
     /// A finding's values, locations and remedies.
-    Finding(Arc<Finding>, i64),
+    Finding(Arc<Finding>, i64, &'static str),
     /// Details of a run.
     RunFacts(Arc<[(&'static str, String)]>),
 }

@@ -19,6 +19,8 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug, Default)]
 pub struct Session {
+    /// Report whose kernel table leads back to the comparison from which it was opened.
+    pub changes_behind: Option<usize>,
     pub reports: Vec<Report>,
     /// Index of the active report.
     pub active: usize,

@@ -62,7 +62,7 @@ pub fn finding_text(f: &Finding, base: &str, begin: i64) -> FindingText {
         is_problem: f.severity > Severity::Healthy,
         costs: Vec::new(),
         evidence: f.evidence.iter().map(evidence_text).collect(),
-        places: f.places.iter().map(|p| format_place(p, begin)).collect(),
+        places: f.places.iter().map(|p| format_place(p, base, begin)).collect(),
         consequences: f.effects.iter().map(|(id, headline)| format!("{}: {headline}", id.id())).collect(),
         actions: f.actions.clone(),
         confirm: f.confirm.as_ref().map(|c| (c.why.clone(), c.argv.clone())).unwrap_or_default(),
@@ -70,12 +70,12 @@ pub fn finding_text(f: &Finding, base: &str, begin: i64) -> FindingText {
 }
 
 /// Describes a place, with its time both as accepted by `--from` and relative to the start of the window.
-pub fn format_place(p: &Place, begin: i64) -> String {
+pub fn format_place(p: &Place, base: &str, begin: i64) -> String {
     let name = match p.kind {
         PlaceKind::Window | PlaceKind::Step | PlaceKind::Call | PlaceKind::Line => escape_unsafe(&p.name).into_owned(),
         kind => format!("{} {}", kind.as_str(), escape_unsafe(&p.name)),
     };
-    let at = format!("{:.4} s ({} into the window)", p.start as f64 / 1e9, Nanos(p.start - begin));
+    let at = format!("{:.4} s ({} into {base})", p.start as f64 / 1e9, Nanos(p.start - begin));
     match (p.ns, p.kind) {
         // A total over the window has no single time.
         (Some(ns), PlaceKind::Kernel | PlaceKind::Call) => format!("{name}: {}", Nanos(ns)),
@@ -92,10 +92,11 @@ pub fn judged_line(t: &Triage) -> String {
     let steps =
         t.step_stats().map_or_else(String::new, |s| format!(", {}, median {}", units::format_count(s.count, noun), Nanos(s.median)));
     let (judged, span) = (Nanos(t.length()), Nanos(t.span.1 - t.span.0));
+    // The sentences give shares of the same base.
     let of = match (t.length() as f64 >= span.0 as f64 * 0.99, t.base) {
-        (true, _) => format!("whole run: {judged}"),
+        (true, "the run") => format!("whole run: {judged}"),
         (false, "the run") => format!("parts of the run: {judged} of {span}"),
-        (false, base) => format!("{}: {judged} of {span}", base.trim_start_matches("the ")),
+        (_, base) => format!("{}: {judged} of {span}", base.trim_start_matches("the ")),
     };
     let devices = if t.devices.len() > 1 { format!(", mean of {}", units::format_count(t.devices.len(), "GPU")) } else { String::new() };
     format!("{of}{steps}{devices}{}", t.flops.map_or_else(String::new, |r| format!(", {}", format_flops(r.per_second))))

@@ -205,7 +205,20 @@ fn header_lines(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, th
         out.push(Line::from(spans));
     }
     let mut verdict = verdict_lines(screen, sides, columns, theme);
-    verdict.truncate(if narrow { 1 } else { 2 });
+    let most = if narrow { 1 } else { 2 };
+    if verdict.len() > most {
+        verdict.truncate(most);
+        if let Some(last) = verdict.last_mut() {
+            let style = last.spans.last().map_or(last.style, |s| last.style.patch(s.style));
+            let text: String = last.spans.iter().map(|s| s.content.as_ref()).collect();
+            // The room for the mark comes from the end of the line.
+            if display_width(&text) + 2 <= columns {
+                last.push_span(Span::styled(" …", style));
+            } else {
+                *last = Line::styled(cut_end(&format!("{text} …"), columns), style);
+            }
+        }
+    }
     out.extend(verdict);
     out
 }
@@ -344,7 +357,7 @@ fn predicted_gain(side: &Side<'_>, sides: &[Side<'_>; 2], hint: &Hint) -> Option
         Outcome::Less => Role::Text,
         Outcome::Beyond => Role::Warn,
     };
-    Some((format!("promised {}, the {} one saves {:.0}%", hint.details.gain.to_text(), other.word, saved * 100.0), role))
+    Some((format!("predicted {}, the {} one saves {:.0}%", hint.details.gain.to_text(), other.word, saved * 100.0), role))
 }
 
 /// Draws the first hint of each result: headline and advice.

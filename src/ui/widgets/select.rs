@@ -8,6 +8,38 @@ use ratatui::style::Modifier;
 /// Block elements: parts of charts rather than text.
 const BLOCKS: std::ops::RangeInclusive<char> = '▀'..='▟';
 
+/// Marks whose color is their meaning, in contrast to text in the same color.
+const MARKS: [&str; 8] = ["▲", "△", "▼", "✓", "✗", "●", "○", "◆"];
+/// Minimum length of a run of one letter for the letters around it to be a bar rather than a word.
+const RUN: usize = 3;
+
+/// Cells of a row that belong to a bar: block elements, the empty rest of a bar, and letters that stand for parts of it.
+fn find_bars(buffer: &Buffer, area: Rect, theme: &Theme) -> Vec<bool> {
+    let empty = theme.style(Role::BarEmpty).add_modifier;
+    let cells: Vec<_> = area.positions().filter_map(|p| buffer.cell(p)).collect();
+    let drawn = |symbol: &str| symbol.chars().next().is_some_and(|c| BLOCKS.contains(&c));
+    let mut out: Vec<bool> =
+        cells.iter().map(|c| drawn(c.symbol()) || (c.symbol() == " " && !empty.is_empty() && c.modifier.contains(empty))).collect();
+    // What is empty beside a bar must differ from its filled part.
+    for at in 1..cells.len() {
+        let blank = cells.get(at).is_some_and(|c| c.symbol() == " ");
+        let beside = out.get(at - 1).copied().unwrap_or_default();
+        if let Some(bar) = out.get_mut(at).filter(|_| blank && beside) {
+            *bar = true;
+        }
+    }
+    let mut from = 0;
+    for word in cells.split(|c| c.symbol() == " ") {
+        let letters = word.iter().all(|c| c.symbol().bytes().all(|b| b.is_ascii_uppercase()));
+        let run = word.windows(RUN).any(|w| w.iter().all(|c| Some(c.symbol()) == w.first().map(|c| c.symbol())));
+        if letters && run {
+            out.iter_mut().skip(from).take(word.len()).for_each(|bar| *bar = true);
+        }
+        from += word.len() + 1;
+    }
+    out
+}
+
 /// Highlights a row that has already been drawn. Severities keep their colors even if the selection has its own text
 /// color; dimmed text becomes normal, because the background is brighter.
 pub fn highlight_row(buffer: &mut Buffer, area: Rect, theme: &Theme) {
@@ -16,8 +48,14 @@ pub fn highlight_row(buffer: &mut Buffer, area: Rect, theme: &Theme) {
     let severities = [Role::Good, Role::Warn, Role::Bad].map(colour);
     let dimmed = [Role::Dim, Role::Faint].map(colour);
     let area = area.intersection(buffer.area);
-    for position in area.positions() {
+    let reverse = selected.fg.is_none() && selected.add_modifier.contains(Modifier::REVERSED);
+    let bars = if reverse { find_bars(buffer, area, theme) } else { Vec::new() };
+    for (at, position) in area.positions().enumerate() {
         let Some(cell) = buffer.cell_mut(position) else { continue };
+        // A reversed bar would look like a hole, and the color of a bar drawn as background must stay.
+        if bars.get(at).copied().unwrap_or_default() || (selected.fg.is_some() && cell.modifier.contains(Modifier::REVERSED)) {
+            continue;
+        }
         let own = cell.style().fg.filter(|c| *c != ratatui::style::Color::Reset);
         let severity = own.is_some() && severities.contains(&own);
         let drawn = cell.symbol().chars().next().is_some_and(|c| BLOCKS.contains(&c));
@@ -29,7 +67,7 @@ pub fn highlight_row(buffer: &mut Buffer, area: Rect, theme: &Theme) {
                     cell.set_fg(own);
                 }
             }
-            (Some(fg), true) => {
+            (Some(fg), true) if MARKS.contains(&cell.symbol()) => {
                 // Used as the background, the cell's own color makes it visible in the row.
                 let ground = own.unwrap_or(fg);
                 cell.set_style(selected.bg(ground));
@@ -55,6 +93,32 @@ mod tests {
     use ratatui::text::Line;
     use ratatui::text::Span;
     use ratatui::widgets::Widget;
+
+    #[test]
+    fn bars_are_never_reversed() {
+        let library = Library::new(Vec::new());
+        let theme = library.theme("mono", ColorMode::None).unwrap();
+        let draw = |theme: &Theme, spans: Vec<Span<'static>>| {
+            let line = Line::from(spans);
+            let mut buffer = Buffer::empty(Rect::new(0, 0, u16::try_from(line.width()).unwrap(), 1));
+            line.render(buffer.area, &mut buffer);
+            highlight_row(&mut buffer, buffer.area, theme);
+            buffer
+        };
+        let mut spans = vec![Span::raw("0 ")];
+        spans.extend(crate::ui::text::bar(0.5, 4, theme.style(Role::Bar), &theme));
+        spans.extend([Span::raw(" "), Span::raw("KKKNLL"), Span::raw(" GPU")]);
+        let reversed =
+            |b: &Buffer| -> String { b.content.iter().map(|c| if c.modifier.contains(Modifier::REVERSED) { 'r' } else { '.' }).collect() };
+        assert_eq!(reversed(&draw(&theme, spans)), "rr...........rrrr");
+        // With colors, a bar in the background keeps its own, and text in the color of a warning is one color.
+        let theme = library.theme("sixteen", ColorMode::Sixteen).unwrap();
+        let part = theme.style(Role::Part(crate::analysis::triage::TimeCategory::Kernels));
+        let spans = vec![Span::styled(" 9%", part.add_modifier(Modifier::REVERSED)), Span::styled("late", theme.style(Role::Warn))];
+        let drawn = draw(&theme, spans);
+        assert!(drawn.content[..3].iter().all(|c| Some(c.fg) == part.fg && c.modifier.contains(Modifier::REVERSED)), "{drawn:?}");
+        assert!(drawn.content[3..].iter().all(|c| Some(c.bg) == theme.style(Role::Selected).bg), "{drawn:?}");
+    }
 
     #[test]
     fn severities_keep_their_colours_in_every_theme() {

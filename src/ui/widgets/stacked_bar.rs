@@ -30,18 +30,36 @@ impl Share {
     }
 }
 
+/// Cells of each part: the leftover cells go to the largest remainders, and half a cell is enough to be visible.
+pub fn share_cells(shares: &[f64], columns: usize) -> Vec<usize> {
+    let exact: Vec<f64> = shares.iter().map(|s| s.clamp(0.0, 1.0) * columns as f64).collect();
+    let all = (exact.iter().sum::<f64>().round() as usize).min(columns);
+    let mut cells: Vec<usize> = exact.iter().map(|e| if *e >= 0.5 { (e.floor() as usize).max(1) } else { 0 }).collect();
+    let mut order: Vec<usize> = (0..exact.len()).collect();
+    let rest = |at: &usize| exact.get(*at).map_or(0.0, |e| e.fract());
+    order.sort_by(|a, b| rest(b).total_cmp(&rest(a)).then(a.cmp(b)));
+    // A part below one cell that got one already has its remainder.
+    let open: Vec<usize> = order.into_iter().filter(|&at| exact.get(at).is_some_and(|e| *e >= 1.0)).collect();
+    for &at in open.iter().cycle().take(open.len() * 2) {
+        if cells.iter().sum::<usize>() >= all {
+            break;
+        }
+        if let Some(cell) = cells.get_mut(at) {
+            *cell += 1;
+        }
+    }
+    while cells.iter().sum::<usize>() > all {
+        let Some(most) = cells.iter_mut().max() else { break };
+        *most -= 1;
+    }
+    cells
+}
+
 /// Stacked bar: the width of a part is its share, and its percentage is inside if there is room. The rest stays empty.
 pub fn stacked_bar(parts: &[Share], columns: usize) -> Line<'static> {
     let mut spans = Vec::new();
-    let (mut done, mut sum) = (0, 0.0);
-    for (at, part) in parts.iter().enumerate() {
-        sum += part.share;
-        let end = ((sum * columns as f64).round() as usize).min(columns);
-        let wide = end.saturating_sub(done);
-        if wide == 0 {
-            continue;
-        }
-        done = end;
+    let cells = share_cells(&parts.iter().map(|p| p.share).collect::<Vec<_>>(), columns);
+    for (at, (part, wide)) in parts.iter().zip(cells).enumerate().filter(|(_, (_, wide))| *wide > 0) {
         let plain = part.style.fg.is_none();
         let text = Some(format!(" {:.0}%", part.share * 100.0)).filter(|t| display_width(t) < wide).unwrap_or_default();
         if plain {
@@ -100,6 +118,16 @@ mod tests {
             ["■ loads 61%  ■ queue 23%", "■ rest 16%"]
         );
         assert_eq!(share_legend(&parts, 24, 1, Style::default(), &theme).len(), 1);
+    }
+
+    #[test]
+    fn leftover_cells_go_to_the_largest_remainders() {
+        assert_eq!(share_cells(&[0.73, 0.13, 0.055, 0.085], 10), [7, 1, 1, 1]);
+        assert_eq!(share_cells(&[0.47, 0.47, 0.06], 10), [5, 4, 1]);
+        assert_eq!(share_cells(&[0.96, 0.04], 10), [10, 0]);
+        assert_eq!(share_cells(&[0.25, 0.25], 10), [3, 2]);
+        assert_eq!(share_cells(&[0.055; 18], 10).iter().sum::<usize>(), 10);
+        assert!(share_cells(&[], 10).is_empty());
     }
 
     #[test]

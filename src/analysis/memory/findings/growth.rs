@@ -98,7 +98,7 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
             MemoryVerdict::Growth,
             (grown / ledger.bytes_at_end().max(1) as f64).max(0.25),
             format!(
-                "memory grows: {} more stay allocated after every step{}",
+                "{} more stay allocated after every step{}",
                 Bytes(slope as u64),
                 sites.iter().find(|s| s.0 != NONE).map_or_else(String::new, |s| format!(", by {}", case.site_name(s.0)))
             ),

@@ -127,16 +127,13 @@ pub fn out_of_memory(case: &Case<'_>) -> Option<MemoryFinding> {
         holders = makers.chain(holders.iter().copied()).collect();
     }
     let share = |bytes: u64| bytes as f64;
-    let mut finding = MemoryFinding::new(
-        MemoryVerdict::OutOfMemory,
-        if room.in_pieces() { 0.99 } else { 1.0 },
-        format!("out of memory: {times}{link}{text}"),
-    )
-    .with_kind(room.why.id())
-    .with_number("requests that were refused", count as f64, "")
-    .with_number("bytes of the largest", share(room.asked), "byte")
-    .with_number("allocated then", share(room.allocated), "byte")
-    .with_number("held by the allocator and not allocated", share(room.cached), "byte");
+    let mut finding =
+        MemoryFinding::new(MemoryVerdict::OutOfMemory, if room.in_pieces() { 0.99 } else { 1.0 }, format!("{times}{link}{text}"))
+            .with_kind(room.why.id())
+            .with_number("requests that were refused", count as f64, "")
+            .with_number("bytes of the largest", share(room.asked), "byte")
+            .with_number("allocated then", share(room.allocated), "byte")
+            .with_number("held by the allocator and not allocated", share(room.cached), "byte");
     if room.own > 0 {
         finding = finding.with_number("of that free for such a request", share(room.own), "byte").with_number(
             "largest piece of it",

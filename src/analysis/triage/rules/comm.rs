@@ -1,6 +1,8 @@
 //! Rule: exposed collectives.
 
-use crate::analysis::triage::finding::{Finding, Sure};
+use crate::analysis::readable::readable_name;
+use crate::analysis::triage::device_ops::{Class, OperationRow};
+use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
 use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::text::format_percent;
 use crate::analysis::triage::verdict::Verdict;
@@ -51,6 +53,24 @@ pub fn exposed_collectives(case: &RunContext<'_>) -> Option<Finding> {
             "Compare the ranks: open all their reports together; a rank that is late makes the others wait inside the collective.",
         ])
     };
+    let finding = finding.with_places(longest_exposed(case));
     // A single rank's report cannot distinguish communication from waiting for another rank.
     Some(finding.with_confidence(Sure::Likely))
+}
+
+/// The collective that ran alone for the longest time without a break.
+fn longest_exposed(case: &RunContext<'_>) -> Option<Place> {
+    let (from, to) = case.exposed_collective?;
+    let covers = |start: i64, end: i64| start <= from && to <= end;
+    let op = case.ops.iter().take_while(|op| op.start <= from).find(|op| op.class == Class::Collective && covers(op.start, op.end))?;
+    let OperationRow::Launch(row) = op.row else { return None };
+    let kernel = case.profile.kernels.get(case.profile.launches.kernel(row as usize).0 as usize)?;
+    Some(Place {
+        kind: PlaceKind::Window,
+        name: format!("{}, the longest alone", readable_name(kernel)),
+        start: op.start,
+        end: op.end,
+        ns: Some(to - from),
+        rank: None,
+    })
 }

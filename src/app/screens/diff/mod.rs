@@ -81,7 +81,8 @@ impl DiffScreen {
         if self.asked.replace((older, generation)) == Some((older, generation)) {
             return Vec::new();
         }
-        let ask = JobRequest::Diff { before, by: GroupBy::Kernel, pair: (self.before, self.after) };
+        let judged = [self.before, self.after].map(|i| session.reports.get(i).and_then(Report::whole_triage).cloned());
+        let ask = JobRequest::Diff { before, by: GroupBy::Kernel, pair: (self.before, self.after), judged };
         vec![Effect::Work(Box::new(Work { report: self.after, generation, profile, paths: None, window: None, ask }))]
     }
 

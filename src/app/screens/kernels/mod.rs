@@ -292,6 +292,9 @@ impl Screen for KernelsScreen {
         if cx.report().is_some_and(Report::is_reading) {
             return Response::effect(Effect::Cancel(cx.report));
         }
+        if cx.session.changes_behind == Some(cx.report) {
+            return Navigate::Back.into();
+        }
         if cx.report().is_some_and(|r| r.window.is_some()) {
             return Navigate::Window(None).into();
         }

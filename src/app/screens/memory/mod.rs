@@ -269,8 +269,8 @@ impl Screen for MemoryScreen {
             }
             ActionId::Open => {
                 let Some(at) = self.cursor_position().1 else { return Some(Response::none()) };
-                let run = cx.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| !p.launches.is_empty() || !p.ranges.is_empty());
-                if !run {
+                // Without work of a GPU, the timeline would be empty.
+                if cx.report().is_none_or(|r| !r.has_device_work()) {
                     return Some(Response::say("this report records memory only: it has no timeline"));
                 }
                 let half = self.whole_curve().map_or(0, |c| (c.span.1 - c.span.0) / 40).max(1);

@@ -1,13 +1,16 @@
 //! Overview of the run: findings about its limits, and the longest-running kernels
 
+use crate::analysis::Family;
 use crate::analysis::readable::readable_name;
-use crate::analysis::triage::{Finding, Place, PlaceKind, Triage};
+use crate::analysis::timeline::Event;
+use crate::analysis::triage::{Finding, Place, PlaceKind, Triage, Verdict};
 use crate::app::actions::{ActionId, KeyScope};
 use crate::app::clipboard::TO_PASTE;
 use crate::app::msg::Effect;
 use crate::app::overlay::{CopyWhat, Page};
 use crate::app::screen::{At, Navigate, Response, Screen, ScreenContext, Selection, move_selection};
 use crate::app::session::{Report, Session};
+use crate::model::{Kernel, Profile};
 use crate::report;
 use std::sync::Arc;
 
@@ -49,6 +52,19 @@ fn longest_occurrence(finding: &Finding, window: (i64, i64)) -> Option<(i64, i64
     let longest = finding.places.iter().filter(short).find(|p| p.kind == PlaceKind::Window);
     let place = longest.or_else(|| finding.places.iter().find(short)).or_else(|| finding.places.iter().find(|p| p.end > p.start));
     place.map(|p| (p.start, p.end))
+}
+
+/// Position of the collective that a finding names, with its step in view.
+fn exposed_collective(profile: &Profile, triage: &Triage, finding: &Finding, (start, end): (i64, i64)) -> Option<At> {
+    if !matches!(finding.id, Verdict::CommBound | Verdict::CommExposed) {
+        return None;
+    }
+    let launches = &profile.launches;
+    // Launches need not be in order of time.
+    let row = (0..launches.len()).find(|&row| launches.start(row) == start && launches.end(row) == end)?;
+    let step = triage.steps.iter().find(|s| s.start <= start && start < s.end);
+    let (start, end) = step.map_or((start, end), |s| (s.start.min(start), s.end.max(end)));
+    Some(At { start, end, event: Some(Event::Launch(u32::try_from(row).ok()?)) })
 }
 
 /// Returns true if a finding is shown on the timeline; findings about kernels are shown in the kernel table.
@@ -113,11 +129,16 @@ impl Screen for OverviewScreen {
         let at = match row_at(triage, self.selected) {
             Some(OverviewRow::Kernel(at)) => at,
             Some(OverviewRow::Finding(finding)) => {
-                let place = longest_occurrence(finding, triage.window).map(|(start, end)| At { start, end, event: None });
+                let place = longest_occurrence(finding, triage.window);
+                let place = place.map(|place| {
+                    exposed_collective(profile, triage, finding, place).unwrap_or(At { start: place.0, end: place.1, event: None })
+                });
                 let whole = At { start: triage.window.0, end: triage.window.1, event: None };
                 // Re-runs use the kernel named by the finding, or otherwise the first kernel.
                 let named = finding.places.iter().find(|p| p.kind == PlaceKind::Kernel).map(|p| p.name.as_str().into());
-                let first = || triage.kernels.first().and_then(|k| profile.kernels.get(k.0 as usize)).map(readable_name);
+                // A collective cannot be profiled alone.
+                let computes = |k: &&Kernel| Family::guess(k.function(), k.demangled()) != Family::Nccl;
+                let first = || triage.kernels.iter().filter_map(|k| profile.kernels.get(k.0 as usize)).find(computes).map(readable_name);
                 let name = named.or_else(first);
                 let found = grouping.rows.iter().position(|r| name.as_ref().is_some_and(|n| r.name == *n));
                 let result = found.and_then(|r| report.best_result(r));
@@ -139,7 +160,9 @@ impl Screen for OverviewScreen {
             ActionId::Details => {
                 let triage = available_triage(cx.report()?)?;
                 match row_at(triage, self.selected)? {
-                    OverviewRow::Finding(finding) => Response::open_overlay(Page::Finding(Arc::new(finding.clone()), triage.window.0)),
+                    OverviewRow::Finding(finding) => {
+                        Response::open_overlay(Page::Finding(Arc::new(finding.clone()), triage.window.0, triage.base))
+                    }
                     OverviewRow::Kernel(_) => self.open_selected(cx),
                 }
             }

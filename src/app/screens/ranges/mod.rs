@@ -5,7 +5,7 @@ mod lists;
 use crate::analysis::name_pattern::name_pattern;
 use crate::analysis::range_tree::{KernelTime, Node, RangeTree};
 use crate::analysis::table::Sort;
-use crate::analysis::table::ranges::{self, GPU_BUSY};
+use crate::analysis::table::ranges::{self, GPU_BUSY, GPU_IDLE};
 use crate::analysis::timeline::Event;
 use crate::app::actions::{ActionId, KeyScope};
 use crate::app::clipboard::{self, MOST_COPIED, TO_PASTE};
@@ -216,6 +216,12 @@ impl Screen for RangesScreen {
 
     fn opened(&mut self, cx: &mut ScreenContext<'_>) -> Response {
         let Some(report) = cx.report() else { return Response::none() };
+        // If the host lets the GPU idle, the ranges in which it does come first, until the user sorts otherwise.
+        let host =
+            |t: &Arc<crate::analysis::triage::Triage>| t.verdict().is_some_and(|f| f.id.idle_causes().iter().any(|c| c.is_of_host()));
+        if self.tree.is_none() && self.sort == GPU_BUSY && report.whole_triage().is_some_and(host) {
+            self.sort = GPU_IDLE;
+        }
         match report.tree.clone() {
             Some(tree) => {
                 self.take_tree(tree);

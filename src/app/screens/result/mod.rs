@@ -103,6 +103,9 @@ impl ResultScreen {
                 _ => "of AMD's counters there are hints, values and rooflines; code is in thread traces",
             });
         }
+        if view == View::Metrics && self.view == view && self.opened == view {
+            return Response::say("these are the metrics of this launch");
+        }
         self.view = match self.view == view {
             true if self.opened == view => View::Metrics,
             true => self.opened,

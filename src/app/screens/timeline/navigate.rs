@@ -298,15 +298,17 @@ impl TimelineScreen {
         let of = timeline.event_reader(profile);
         let spot = at.event.and_then(|event| timeline.find_event(&of, event.into()));
         let length = (at.end - at.start).max(1);
-        // Leave room for the surroundings.
+        let of_event = at.event.map(|event| of.span(event)).filter(|&(start, end)| end - start < length);
+        // Leave room for the surroundings, which may be named already.
         let room = match at.event {
             _ if self.exact => 0,
+            _ if of_event.is_some() => length / 8,
             Some(_) => length.saturating_mul(AROUND / 2),
             None => length / 4,
         };
         let begin = match at.event {
             Some(Event::Launch(launch)) if self.exact => profile.launches.start(launch as usize),
-            _ => at.start,
+            _ => of_event.map_or(at.start, |event| event.0),
         };
         let around = Viewport { start: at.start.saturating_sub(room), end: at.end.saturating_add(room), cursor: begin };
         self.place = Some(Viewport { cursor: begin, ..around.clamp_to_span(timeline.reach, columns) });

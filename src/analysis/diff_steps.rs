@@ -1,0 +1,103 @@
+//! Comparison of runs of different length: kernel time in a step of each run, or a warning if there are no steps.
+
+use super::diff::{Diff, DiffRow, Fate, StepChange};
+use super::triage::Triage;
+use super::{GroupBy, Grouping, Paths};
+use crate::model::Profile;
+use rustc_hash::FxHashMap;
+
+/// Minimum ratio between the launch counts of most kernels for two runs without steps to differ in length.
+const LONGER: f64 = 1.1;
+
+/// Compares the kernels by their time in a step if the runs have different numbers of steps; without steps, warns about
+/// different lengths and sorts the rows by the change of the median instead.
+pub fn compare_lengths(diff: &mut Diff, before: (&Profile, Option<&Triage>), after: (&Profile, Option<&Triage>), by: GroupBy) {
+    let steps = |t: Option<&Triage>| t.and_then(Triage::step_stats).map(|s| s.count).filter(|n| *n > 0);
+    match steps(before.1).zip(steps(after.1)) {
+        Some((a, b)) if a != b && !diff.one_isolated => {
+            let (was, is) = (step_times(before, a, by), step_times(after, b, by));
+            for row in &mut diff.rows {
+                let time = |times: &FxHashMap<String, f64>, side: &Option<super::diff::Side>| {
+                    side.as_ref().map_or(0.0, |s| times.get(&s.name).copied().unwrap_or_default())
+                };
+                row.step = Some(StepChange { before: time(&was, &row.before), after: time(&is, &row.after), steps: (a, b) });
+            }
+            diff.step_totals = Some((was.values().sum(), is.values().sum()));
+            diff.steps = Some((a, b));
+            sort_by(diff, |row| row.shown_change().abs());
+        }
+        None if !diff.one_isolated && have_other_lengths(diff) => {
+            let (a, b) = diff.launches;
+            let grouped = |n: u64| crate::model::units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX));
+            diff.caveats.push(format!(
+                "the runs differ in length ({} and {} launches) and have no steps in common: their totals are of different amounts of work, \
+                 so that the rows are in order of the change of the median",
+                grouped(a),
+                grouped(b)
+            ));
+            diff.differ_in_length = true;
+            sort_by(diff, |row| row.each_percent().map_or(-1.0, f64::abs));
+        }
+        _ => {}
+    }
+}
+
+fn sort_by(diff: &mut Diff, key: impl Fn(&DiffRow) -> f64) {
+    diff.rows.sort_by(|x, y| key(y).total_cmp(&key(x)).then_with(|| x.name().cmp(y.name())));
+}
+
+/// Mean time of each group in a step, ns.
+fn step_times((profile, triage): (&Profile, Option<&Triage>), steps: usize, by: GroupBy) -> FxHashMap<String, f64> {
+    let paths = by.needs_paths().then(|| Paths::from_profile(profile));
+    let grouping = Grouping::from_window(profile, by, paths.as_ref(), triage.map(|t| t.window));
+    grouping.rows.into_iter().map(|r| (r.name, r.stats.total as f64 / steps.max(1) as f64)).collect()
+}
+
+/// Returns true if most kernels were launched clearly more often in one of the runs.
+fn have_other_lengths(diff: &Diff) -> bool {
+    let ratio = |row: &DiffRow| {
+        let (a, b) = (row.before.as_ref()?.count, row.after.as_ref()?.count);
+        (row.fate == Fate::Both && a > 0 && b > 0).then(|| b as f64 / a as f64)
+    };
+    let mut ratios: Vec<f64> = diff.rows.iter().filter_map(ratio).collect();
+    ratios.sort_by(f64::total_cmp);
+    let median = ratios.get(ratios.len() / 2).copied().unwrap_or(1.0);
+    median >= LONGER || median <= 1.0 / LONGER
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::diff::Side;
+    use crate::analysis::workload_match::Work;
+
+    fn row(name: &str, counts: (u64, u64), each: f64) -> DiffRow {
+        let side = |count: u64| {
+            let total = i64::try_from(count).unwrap() * 1_000;
+            Some(Side { name: name.to_owned(), count, total, avg: 1_000.0, median: Some(1_000.0) })
+        };
+        let (before, after) = (side(counts.0), side(counts.1));
+        DiffRow { fate: Fate::Both, before, after, p: None, work: Work::Same, each: Some(each), promise: None, step: None }
+    }
+
+    #[test]
+    fn runs_of_different_length_without_steps_are_in_order_of_the_median() {
+        let profile = Profile::default();
+        let compare = |counts: (u64, u64)| {
+            let rows = vec![row("long", (counts.0 * 100, counts.1 * 100), 1.0), row("slower", counts, 40.0)];
+            let mut diff = Diff { rows, launches: (counts.0 * 101, counts.1 * 101), ..Diff::default() };
+            compare_lengths(&mut diff, (&profile, None), (&profile, None), GroupBy::Kernel);
+            (diff.rows[0].name().to_owned(), diff.differ_in_length, diff.caveats.len())
+        };
+        assert_eq!(compare((10, 10)), ("long".to_owned(), false, 0));
+        assert_eq!(compare((160, 10)), ("slower".to_owned(), true, 1));
+    }
+
+    #[test]
+    fn a_row_shows_the_change_in_a_step() {
+        let mut row = row("k", (96, 6), 0.0);
+        assert!(row.shown_change() < -80_000.0);
+        row.step = Some(StepChange { before: 1_000.0, after: 1_100.0, steps: (96, 6) });
+        assert_eq!((row.shown_change(), row.step_percent(), row.shown_launches()), (100.0, Some(10.0), (1.0, 1.0)));
+    }
+}
