@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn runs_of_different_length_without_steps_are_in_order_of_the_median() {
-        let profile = Profile::default();
+        let profile = Profile::new(crate::model::Source::default());
         let compare = |counts: (u64, u64)| {
             let rows = vec![row("long", (counts.0 * 100, counts.1 * 100), 1.0), row("slower", counts, 40.0)];
             let mut diff = Diff { rows, launches: (counts.0 * 101, counts.1 * 101), ..Diff::default() };

@@ -141,7 +141,7 @@ mod tests {
         let promise = Promise { id: Diagnosis::Uncoalesced, gain };
         let outcome = [0.57, 0.2, 0.65, 0.8, -0.1].map(|got| promise.classify_outcome(got));
         assert_eq!(outcome, [Outcome::Kept, Outcome::Less, Outcome::More, Outcome::Beyond, Outcome::Less]);
-        assert_eq!(promise.describe_outcome(0.57), "uncoalesced-global promised 40–59%, got 57%");
-        assert_eq!(promise.describe_outcome(-0.1), "uncoalesced-global promised 40–59%, is 10% slower");
+        assert_eq!(promise.describe_outcome(0.57), "uncoalesced-global predicted 40–59%, measured 57%");
+        assert_eq!(promise.describe_outcome(-0.1), "uncoalesced-global predicted 40–59%, is 10% slower");
     }
 }

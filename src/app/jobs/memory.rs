@@ -150,16 +150,17 @@ mod tests {
 
     #[test]
     fn the_column_of_a_time_shows_its_value() {
+        let ns = |columns: usize| i64::try_from(columns).unwrap() * 1_000;
         let curve = |at: usize| {
             let mut allocated = vec![0; COLUMNS];
             allocated[at] = 7;
-            Curve { span: (0, COLUMNS as i64 * 1_000), allocated, reserved: Vec::new() }
+            Curve { span: (0, ns(COLUMNS)), allocated, reserved: Vec::new() }
         };
         for at in [0, 1, 500, 501, 1022, 1023] {
             for columns in [20, 66, 105, 187, 1024] {
                 let curve = curve(at);
                 let shown = Curve::fit_to_columns(&curve.allocated, columns);
-                assert_eq!(shown[curve.column_of(at as i64 * 1_000 + 500, columns)], 7, "{at} of {columns}");
+                assert_eq!(shown[curve.column_of(ns(at) + 500, columns)], 7, "{at} of {columns}");
             }
         }
     }

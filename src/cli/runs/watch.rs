@@ -114,5 +114,6 @@ pub fn as_lines(what: &Traced, args: &WatchArgs, asked: &AtomicUsize) -> Result<
 /// Tests whether there are traces of this name; `None` if their folder cannot be read.
 fn has_traces(output: &Path) -> Option<bool> {
     let files = std::fs::read_dir(output.parent()?).ok()?;
-    Some(files.flatten().any(|e| wstrace::prefix_of_trace(&e.path()).as_deref() == Some(output)))
+    let is_file = |e: &std::fs::DirEntry| e.file_type().is_ok_and(|t| t.is_file());
+    Some(files.flatten().any(|e| wstrace::prefix_of_trace(&e.path()).as_deref() == Some(output) && is_file(&e)))
 }

@@ -103,7 +103,7 @@ impl Reader {
     ) -> Option<(u32, &'static str)> {
         let process = self.processes.get(pid)?;
         let copies = process == "COPY";
-        if !copies && !process.strip_prefix("GPU").is_some_and(|n| n.parse::<u32>().is_ok()) {
+        if !copies && process.strip_prefix("GPU").is_none_or(|n| n.parse::<u32>().is_err()) {
             return None;
         }
         let [begins, device, queue] = pick_keys(args?.get(), ["BeginNs", "dev-id", "queue-id"])?;

@@ -102,7 +102,8 @@ mod tests {
             let line = Line::from(spans);
             let mut buffer = Buffer::empty(Rect::new(0, 0, u16::try_from(line.width()).unwrap(), 1));
             line.render(buffer.area, &mut buffer);
-            highlight_row(&mut buffer, buffer.area, theme);
+            let area = buffer.area;
+            highlight_row(&mut buffer, area, theme);
             buffer
         };
         let mut spans = vec![Span::raw("0 ")];

@@ -111,7 +111,7 @@ pub fn copy_bound(case: &RunContext<'_>) -> Option<Finding> {
     }
     let share = case.share(sum.cost());
     let what = match most {
-        _ if sum.blits * 2 > sum.count => "mostly by copy kernels of the HIP runtime",
+        _ if sum.blits * 2 > sum.count => "mostly by the runtime's own kernels",
         CopyClass::Peer => "mostly between devices",
         CopyClass::Device => "mostly within the device",
         _ if case.copies.get(CopyClass::Host).count < sum.count => "mostly between host and device",
