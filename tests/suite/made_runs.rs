@@ -108,7 +108,7 @@ fn operators_count_if_their_kernels_ran() {
         captured.kernel("gather", [132, 1, 1], f64::from(i) * 100.0 + 50.0, f64::from(i) * 100.0 + 60.0, 5.0);
     }
     assert_eq!(flops(&captured.read()), None);
-    // Of a graph's kernels, it is not known which operators launched them.
+    // The operators that launched a graph's kernels are not known.
     let mut replayed = TorchTrace::default();
     for i in 0..10 {
         product(&mut replayed, f64::from(i) * 100.0);
@@ -226,7 +226,7 @@ fn functions_of_one_thread_say_nothing_of_another() {
 
 #[test]
 fn a_wait_is_told_with_its_own_share() {
-    // What the GPU could not have been busy for belongs to the finding on launches.
+    // Idle time beyond what the GPU could have been busy for belongs to the finding on launches.
     let mut trace = TorchTrace::default();
     for i in 0..200 {
         let at = f64::from(i) * 100.0;

@@ -96,7 +96,7 @@ fn every_build_shows_the_function_that_the_gpu_waits_for() {
                     scope.spawn(move || {
                         let profile = run(program, &[kind, "1"], "frames=native,stacks=10000");
                         let mut found = share(&profile, |f, _| is_of_loop(f, function));
-                        // Who may not sample the kernel has no stacks of a thread that is inside it.
+                        // A user who may not sample the kernel has no stacks of a thread that is inside it.
                         if *kind == "pages" && !may_sample_kernel() {
                             found /= share(&profile, |f, _| !f.is_empty());
                         }

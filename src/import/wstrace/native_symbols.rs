@@ -28,7 +28,7 @@ const LARGEST_TOTAL: u64 = 256 << 20;
 /// Largest number of comparisons of symbols with addresses, which overlapping symbols of a damaged file multiply.
 const MOST_STEPS: u64 = 50_000_000;
 
-/// What may still be read of the modules of a trace.
+/// Limits on reading the modules of a trace.
 #[derive(Debug)]
 pub struct Allowance {
     bytes: u64,
@@ -87,7 +87,7 @@ impl ModuleFile {
 
     pub fn parts(&self) -> Option<Parts<'_>> {
         let header = FileHeader64::<LE>::parse(&self.cache).ok()?;
-        // Where there are more of them than fit into the header, their number is that of a section and may be anything.
+        // Counts too large for the header are kept in a section, and may be anything.
         (header.e_shnum(LE) > 0 && header.e_phnum(LE) < u16::MAX).then_some(())?;
         let known = matches!(header.e_machine(LE), EM_X86_64 | EM_AARCH64) && matches!(header.e_type(LE), ET_EXEC | ET_DYN);
         let sections = header.sections(LE, &self.cache).ok().filter(|_| known && header.is_little_endian())?;
@@ -198,7 +198,7 @@ impl<'a> Parts<'a> {
             let name = texts.checked_add(u64::from(symbol.st_name(LE)))?;
             let new = Best { start, global: !symbol.is_local(), name, name_end };
             for found in best.iter_mut().skip(first).take(inside) {
-                // Of the aliases of a function, those that other modules can name are better known.
+                // Aliases that other modules can name are better known.
                 if found.is_none_or(|f| (f.start, f.global) < (new.start, new.global)) {
                     *found = Some(new);
                 }

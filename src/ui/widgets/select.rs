@@ -20,7 +20,7 @@ fn find_bars(buffer: &Buffer, area: Rect, theme: &Theme) -> Vec<bool> {
     let drawn = |symbol: &str| symbol.chars().next().is_some_and(|c| BLOCKS.contains(&c));
     let mut out: Vec<bool> =
         cells.iter().map(|c| drawn(c.symbol()) || (c.symbol() == " " && !empty.is_empty() && c.modifier.contains(empty))).collect();
-    // What is empty beside a bar must differ from its filled part.
+    // The empty part of a bar must differ from its filled part.
     for at in 1..cells.len() {
         let blank = cells.get(at).is_some_and(|c| c.symbol() == " ");
         let beside = out.get(at - 1).copied().unwrap_or_default();

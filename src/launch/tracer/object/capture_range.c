@@ -40,7 +40,7 @@ static struct {
   // `ready`: the process uses CUDA, its file can be written, the ticker runs. `attached`: subscribed to CUPTI.
   volatile int ready, attached, ended;
   char library[512], reason[256];
-  // Where `library` is loaded.
+  // Base address of `library`.
   void* base;
 } session;
 // A copy, because programs overwrite their environment.

@@ -11,7 +11,7 @@ enum { NATIVE_MODULES = 2048, BUILD_ID = 32, ELF_HEADER = 64, PROGRAM_HEADER = 5
 typedef struct {
   // Addresses of the code, and of the ELF header.
   u64 start, end, header;
-  // What distinguishes it from another file at the same address: device and inode, and name of the file (a string).
+  // Device and inode tell it from another file at the same address; then the name of the file (a string).
   u64 device, node;
   u32 path;
   // Number of the module in the trace; 0 until a stack refers to it.

@@ -125,7 +125,7 @@ static u64 take_pointer(Bytes* b, u32 encoding) {
   return v;
 }
 
-// How a register of the caller is found.
+// Rule by which a register of the caller is found.
 enum { SAME = 0, UNDEFINED, AT_OFFSET, IS_OFFSET, IN_REGISTER, AT_EXPRESSION, IS_EXPRESSION };
 // The rules at one address: for the CFA (the stack pointer of the caller), an offset from a register or an expression;
 // for each register, an offset, the number of a register, or the address of an expression.
@@ -530,7 +530,7 @@ static int unwind_step(Registers* r, const UnwindRow* row) {
     u64 v = 0;
     int known = 0;
     switch (row->how[i]) {
-    // What a function does not mention, it keeps, if it is a register that functions keep.
+    // A function keeps callee-saved registers that its rules do not mention.
     case SAME:
       known = register_known(r, i) && (i == RETURN_ADDRESS || KEPT_REGISTERS >> i & 1);
       v = r->value[i];
