@@ -49,6 +49,7 @@ pub mod run_estimate;
 pub mod select;
 pub mod series;
 pub mod stats;
+pub mod step_estimate;
 pub mod table;
 mod tensor;
 pub mod timeline;

@@ -8,6 +8,7 @@
 
 use super::Paths;
 use super::kernel_groups::Grouping;
+use super::step_estimate::{StepPercentile, estimate_steps};
 use crate::model::units::{format_count, format_grouped};
 use crate::model::{Nanos, Profile, RunSample};
 use rustc_hash::FxHashMap;
@@ -56,10 +57,12 @@ pub struct RunEstimate {
     pub all: RowEstimate,
     /// Estimates by row of the grouping.
     pub rows: Vec<RowEstimate>,
+    /// Percentiles of the step lengths, if enough steps were seen.
+    pub steps: Vec<StepPercentile>,
 }
 
 /// 97.5% quantile of Student's t (Hill's expansion of 1970; within 0.3% from four degrees of freedom on).
-fn student_t(freedom: f64) -> f64 {
+pub fn student_t(freedom: f64) -> f64 {
     let z2 = Z * Z;
     let first = (z2 + 1.0) * Z / 4.0;
     let second = (5.0 * z2 * z2 + 16.0 * z2 + 3.0) * Z / 96.0;
@@ -136,10 +139,23 @@ fn format_counts(e: Estimate) -> String {
 }
 
 impl RunEstimate {
-    /// Totals of all launches, as a sentence.
+    /// Adds the percentiles of the step lengths. Steps of several processes cannot be told apart.
+    pub fn with_steps(mut self, profile: &Profile, steps: &[(i64, i64)]) -> Self {
+        if let [sample] = profile.run_samples.as_slice() {
+            self.steps = estimate_steps(sample, steps);
+        }
+        self
+    }
+
+    /// Totals of all launches and percentiles of the steps, as a sentence.
     pub fn to_sentence(&self) -> String {
+        let percentile = |s: &StepPercentile| match s.percent {
+            50 => format!("the median step took {}", format_times(s.length)),
+            n => format!("p{n} {}", format_times(s.length)),
+        };
+        let steps: String = self.steps.iter().map(|s| format!(", {}", percentile(s))).collect();
         format!(
-            "the recording is a sample: {} of {}, {:.2}% of {}; the whole run had {}, which took {}, with 95% confidence",
+            "the recording is a sample: {} of {}, {:.2}% of {}; the whole run had {}, which took {}{steps}, with 95% confidence",
             format_count(self.moments, "moment"),
             Nanos(self.recorded / i64::try_from(self.moments.max(1)).unwrap_or(1)),
             100.0 * self.recorded as f64 / (self.span as f64).max(1.0),

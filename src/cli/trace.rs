@@ -153,6 +153,10 @@ fn start_tracer(args: &TraceArgs) -> Result<std::convert::Infallible, Failure> {
     // The traced program may still be unable to write there, but that cannot be reported in advance.
     check_writable(folder)?;
     let obstacle = find_obstacle(&words);
+    if args.overhead.is_some() && args.graphs == "whole" {
+        let why = "--overhead leaves CUPTI between its moments, and CUPTI then records no graph as a whole that was instantiated before";
+        return Err(Failure::wrong(format!("{why}; leave out --graphs whole")));
+    }
     // Both would fail.
     if let Some(obstacle @ Obstacle::Profiler(_)) = &obstacle {
         return Err(Failure::wrong(obstacle.to_string()));

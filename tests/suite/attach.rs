@@ -1,6 +1,6 @@
 //! `warpscope attach --pid`: programs that were started by themselves are recorded and go on, whatever becomes of us.
 
-use super::tracer::built_command;
+use super::tracer::{built, built_command};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -95,6 +95,22 @@ fn a_killed_attach_harms_nobody() {
         started += usize::from(folder.path().join(format!("k.{}.wstrace", program.id())).exists());
     }
     println!("{started} of 15 were loaded when it was killed");
+}
+
+/// The thread that loads the tracer finds all its registers, flags and its red zone as they were, whichever of its waits
+/// it was taken from.
+#[test]
+fn a_thread_that_was_redirected_keeps_its_registers() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..4 {
+        let mut command = Command::new(built().join("registers"));
+        command.arg("3").args((round % 2 == 1).then_some("spin")).current_dir(folder.path()).stdout(Stdio::null());
+        let mut program = command.spawn().unwrap();
+        await_driver(program.id());
+        let out = attach(folder.path(), &["--pid", &program.id().to_string(), "--seconds", "0.2", "-o", "r"]).output().unwrap();
+        assert_eq!(program.wait().unwrap().code(), Some(0), "registers changed");
+        assert!(out.status.success() || text(&out).contains("(ptrace)"), "{}", text(&out));
+    }
 }
 
 #[test]

@@ -286,6 +286,10 @@ fn moments_of_a_server_say_what_the_whole_run_had() {
     assert_eq!(whole["moments"], 43);
     assert!(of("launches", "low") < 3.4e6 && 3.4e6 < of("launches", "high"), "{whole}");
     assert!(of("kernel_ns", "low") < of("kernel_ns", "value") && of("kernel_ns", "value") < of("kernel_ns", "high"), "{whole}");
+    // Decode steps of 64 requests; too few were seen for the slow ones.
+    let median = &whole["steps"][0];
+    assert_eq!((whole["steps"].as_array().unwrap().len(), &median["percent"]), (1, &50.into()));
+    assert!(median["length_ns"]["low"].as_f64().unwrap() > 2.5e6 && median["length_ns"]["high"].as_f64().unwrap() < 4.5e6, "{median}");
     // It was mostly idle, for want of requests: the page says of how much that was recorded.
     let (_, text, _) = run(&["triage", &file, "--format", "md"]);
     assert!(text.contains("the recording is a sample: 43 moments of 101 ms, 1.31% of 332 s"), "{text}");

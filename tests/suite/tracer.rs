@@ -35,6 +35,7 @@ pub fn built() -> &'static Path {
             let libraries = ["-Wl,--no-as-needed", "./libcuda.so.1", "./libcupti.so.13", "-Wl,-rpath,$ORIGIN", "-lpthread", "-ldl"];
             cc(&[&["-o", "program", &source("program.c")], &libraries[..]].concat(), at);
             cc(&[&["-o", "strange", &source("strange.c")], &libraries[..]].concat(), at);
+            cc(&[&["-o", "registers", &source("registers.c")], &libraries[..]].concat(), at);
             cc(&[&["-o", "client", &source("client.c")], &libraries[..]].concat(), at);
             cc(&[&["-rdynamic", "-o", "false_python", &source("false_python.c")], &libraries[..]].concat(), at);
             cc(&["-o", "bare", &source("bare.c"), "-ldl"], at);

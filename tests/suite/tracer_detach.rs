@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use warpscope::analysis::run_estimate::RunEstimate;
 use warpscope::analysis::{GroupBy, Grouping};
+use warpscope::model::GraphMode;
 
 struct Running {
     folder: TempDir,
@@ -124,6 +125,32 @@ fn programs_stay_subscribed_where_leaving_may_harm_them() {
         program.record_until_launches(seen + 10);
         assert_eq!((program.logged("subscribed"), program.logged("left")), (1, 0), "{why}");
     }
+}
+
+/// Graphs are recorded as a whole in each recording, although the program had instantiated them before the first one:
+/// the subscription is made at the start and stays.
+#[test]
+fn whole_graphs_keep_the_subscription() {
+    let whole = ("WARPSCOPE_TRACE_OPTIONS", "graphs=whole");
+    let program = Running::start(&["graphs_here=1"], &[CLOSED, whole]);
+    let mut seen = 0;
+    for _ in 0..2 {
+        let graphs = || read(&program.trace()).graphs.len();
+        assert_eq!(program.say("open"), "open\n");
+        seen = program.record_until_launches(seen);
+        assert_eq!(program.say("close"), "closed\n");
+        while program.say("flush") != "flushed\n" {}
+        let recorded = graphs();
+        assert!(recorded > 0);
+        assert_eq!(program.await_left(), "subscribed: CUDA graphs are recorded as a whole\n");
+        // Replays outside of the recordings are not in the trace.
+        while program.say("flush") != "flushed\n" {}
+        assert_eq!(graphs(), recorded);
+    }
+    assert_eq!((program.logged("subscribed"), program.logged("left")), (1, 0));
+    let profile = read(&program.trace());
+    assert_eq!(profile.capture.graphs, Some(GraphMode::Graph));
+    assert!((0..profile.launches.len()).all(|i| profile.launches.graph_node(i).is_none()));
 }
 
 #[test]

@@ -149,7 +149,10 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
         outside: case.outside,
         strip: case.strip.clone(),
         span: case.span,
-        whole_run: RunEstimate::from_profile(profile),
+        whole_run: RunEstimate::from_profile(profile).map(|e| {
+            let steps: Vec<(i64, i64)> = case.steps.list.iter().map(|s| (s.start, s.end)).collect();
+            e.with_steps(profile, &steps)
+        }),
         kernels: case.kernels.top_kernels(profile),
         found: case.steps.found,
         step_lengths: outcome::measure_steps(&case.steps.list),

@@ -132,6 +132,7 @@ fn load_tracer(named: Option<&Path>, target: &Target) -> Result<PathBuf, Failure
     if !folder.is_dir() {
         return Err(Failure::wrong(format!("the folder {} does not exist", folder.display())));
     }
+    // Graphs cannot be recorded as a whole here: the program may have instantiated them already (activity.c).
     let record = Record { output, stack_rate: 100, gate: Some(Gate::ByHand), ..Record::default() };
     let files = tracer::write_attachable(&record, &libraries_for(pid), &cache::default_folder(), (target.user, pid)).map_err(failed)?;
     attach::load_object(target, &files.object, &files.settings).map_err(failed)?;

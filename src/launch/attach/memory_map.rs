@@ -55,9 +55,11 @@ pub fn read_map(pid: i32) -> io::Result<Vec<Mapping>> {
 
 /// Returns the address of at least `bytes` of free memory, in the middle of the largest gap between mappings.
 pub fn find_gap(map: &[Mapping], bytes: u64) -> Option<u64> {
-    const PAGE: u64 = 4096;
+    // Pages have up to 64 KiB on aarch64.
+    const PAGE: u64 = 1 << 16;
     // Higher addresses belong to the kernel.
-    let programs = map.windows(2).filter(|pair| pair[1].start < 1 << 47);
+    const END: u64 = if cfg!(target_arch = "aarch64") { 1 << 48 } else { 1 << 47 };
+    let programs = map.windows(2).filter(|pair| pair[1].start < END);
     let (size, start) = programs.map(|pair| (pair[1].start.saturating_sub(pair[0].end), pair[0].end)).max()?;
     // Leave room on both sides: stacks and heaps grow into gaps.
     (size >= bytes.saturating_mul(16)).then(|| (start + size / 2) / PAGE * PAGE)

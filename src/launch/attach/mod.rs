@@ -7,7 +7,9 @@
 mod candidates;
 mod memory_map;
 mod refusal;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod registers;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod seize;
 mod target;
 
@@ -18,13 +20,13 @@ pub use target::Target;
 use std::path::Path;
 
 /// Loads the object into a process, which then reads the settings and starts tracing. Returns once this has happened.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub fn load_object(target: &Target, object: &Path, settings: &Path) -> Result<(), Refusal> {
     seize::load_object(target, object, settings)
 }
 
 /// Each architecture needs its own code for attaching.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub fn load_object(_: &Target, _: &Path, _: &Path) -> Result<(), Refusal> {
     Err(Refusal::Machine)
 }

@@ -33,7 +33,7 @@ pub enum Refusal {
     Busy(i32),
     #[error("process {pid} could not load the tracer from {object}: {why}")]
     NotLoaded { pid: i32, object: String, why: &'static str },
-    #[error("attaching is for x86-64; on this machine start the program with `warpscope run`")]
+    #[error("attaching is for x86-64 and aarch64; on this machine start the program with `warpscope run`")]
     Machine,
     #[error("process {pid}: {source}")]
     System { pid: i32, source: std::io::Error },

@@ -2,6 +2,7 @@
 
 use super::memory_map::{Mapping, find_gap};
 use super::refusal::{Refusal, ptrace_refusal};
+use super::registers::{REACH, Wait, wait_rank, write_return};
 use super::target::Target;
 use crate::launch::tracer::OBJECT;
 use nix::errno::Errno;
@@ -13,53 +14,6 @@ use object::{Object, ObjectSymbol};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
-
-/// System calls in which a thread holds no lock of the C library, longest waits first. A thread in `futex` may be
-/// inside the C library, but it waits for a lock that it does not hold.
-const WAITS: [i64; 16] = [
-    libc_number::POLL,
-    libc_number::PPOLL,
-    libc_number::EPOLL_WAIT,
-    libc_number::EPOLL_PWAIT,
-    libc_number::EPOLL_PWAIT2,
-    libc_number::SELECT,
-    libc_number::PSELECT6,
-    libc_number::ACCEPT,
-    libc_number::ACCEPT4,
-    libc_number::CLOCK_NANOSLEEP,
-    libc_number::NANOSLEEP,
-    libc_number::WAIT4,
-    libc_number::PAUSE,
-    libc_number::RECVFROM,
-    libc_number::RECVMSG,
-    libc_number::FUTEX,
-];
-
-/// System call numbers on x86-64.
-mod libc_number {
-    pub const POLL: i64 = 7;
-    pub const SELECT: i64 = 23;
-    pub const PAUSE: i64 = 34;
-    pub const NANOSLEEP: i64 = 35;
-    pub const ACCEPT: i64 = 43;
-    pub const RECVFROM: i64 = 45;
-    pub const RECVMSG: i64 = 47;
-    pub const WAIT4: i64 = 61;
-    pub const FUTEX: i64 = 202;
-    pub const CLOCK_NANOSLEEP: i64 = 230;
-    pub const EPOLL_WAIT: i64 = 232;
-    pub const PSELECT6: i64 = 270;
-    pub const PPOLL: i64 = 271;
-    pub const EPOLL_PWAIT: i64 = 281;
-    pub const ACCEPT4: i64 = 288;
-    pub const EPOLL_PWAIT2: i64 = 441;
-}
-
-/// Results of an interrupted system call that must be restarted (include/linux/errno.h): `ERESTARTSYS`,
-/// `ERESTARTNOINTR`, `ERESTARTNOHAND`, `ERESTART_RESTARTBLOCK`.
-const AGAIN: [i64; 4] = [-512, -513, -514, -516];
-/// Length of the `syscall` instruction, bytes.
-const SYSCALL_BYTES: u64 = 2;
 
 /// Time limits for finding a waiting thread and for loading the object, and for stopping a thread.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -113,20 +67,24 @@ fn find_loader(target: &Target, map: &[Mapping]) -> Result<Loader, Refusal> {
     Ok(Loader { dlopen: address("dlopen").ok_or_else(missing)?, dlsym: address("dlsym").ok_or_else(missing)? })
 }
 
-/// Finds unused memory at the end of a library's code: from the last byte of code to the end of the page, the kernel
+/// Finds unused memory at the ends of libraries' code: from the last byte of code to the end of the page, the kernel
 /// maps memory that nothing executes.
-fn find_room(target: &Target, map: &[Mapping], bytes: u64) -> Option<u64> {
+fn find_rooms(target: &Target, map: &[Mapping], bytes: u64) -> Vec<u64> {
     const ALIGNMENT: u64 = 16;
-    let memory = std::fs::File::open(format!("/proc/{}/mem", target.pid)).ok()?;
-    map.iter().filter(|m| m.is_code() && m.end - m.start >= bytes).find_map(|m| {
-        let mut page = [0xff_u8; 4096];
+    let Ok(memory) = std::fs::File::open(format!("/proc/{}/mem", target.pid)) else { return Vec::new() };
+    // Up to 64 KiB on aarch64.
+    let page_size = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten();
+    let page_size = page_size.and_then(|n| usize::try_from(n).ok()).unwrap_or(4096);
+    let room = |m: &Mapping| {
+        let mut page = vec![0xff_u8; page_size];
         let page_start = m.end - page.len() as u64;
         memory.read_exact_at(&mut page, page_start).ok()?;
         let used = page.iter().rposition(|&b| b != 0).map_or(0, |at| at as u64 + 1);
         // A zero byte may still belong to the last instruction.
         let start = (page_start + used + 8).next_multiple_of(ALIGNMENT);
         (used > 0 && start + bytes <= m.end).then_some(start)
-    })
+    };
+    map.iter().filter(|m| m.is_code() && m.end - m.start >= bytes).filter_map(room).collect()
 }
 
 /// Returns the code with its words filled in.
@@ -140,9 +98,10 @@ fn write_code(room: u64, loader: &Loader, stack: u64, back: u64, object: &Path, 
     let mut out = code.to_vec();
     let (at_object, words) = (room + out.len() as u64, out.len() - WORDS);
     let at_settings = at_object + object.as_os_str().len() as u64 + 1;
-    for (n, word) in [back, loader.dlopen, loader.dlsym, stack, at_object, at_settings].into_iter().enumerate() {
-        out[words + n * 8..words + n * 8 + 8].copy_from_slice(&word.to_le_bytes());
+    for (n, word) in [loader.dlopen, loader.dlsym, stack, at_object, at_settings].into_iter().enumerate() {
+        out[words + (n + 1) * 8..words + (n + 2) * 8].copy_from_slice(&word.to_le_bytes());
     }
+    write_return(&mut out, words, room, back);
     for path in [object, settings] {
         out.extend_from_slice(path.as_os_str().as_bytes());
         out.push(0);
@@ -158,7 +117,7 @@ fn waiting_threads(pid: i32) -> Vec<i32> {
     let rank = |tid: i32| {
         let text = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok()?;
         let number: i64 = text.split(' ').next()?.parse().ok()?;
-        WAITS.iter().position(|&w| w == number)
+        wait_rank(number)
     };
     let mut found: Vec<(usize, i32)> =
         tasks.filter_map(|e| e.file_name().to_str()?.parse().ok()).filter_map(|tid| Some((rank(tid)?, tid))).collect();
@@ -208,30 +167,20 @@ fn stop_thread(target: &Target, tid: i32) -> Result<Option<Stopped>, Refusal> {
 }
 
 /// Redirects a waiting thread to the code; returns false if it is no longer waiting.
-fn send_thread(target: &Target, tid: i32, room: u64, code: &dyn Fn(u64) -> Option<Vec<u8>>) -> Result<bool, Refusal> {
+fn send_thread(target: &Target, tid: i32, rooms: &[u64], code: &dyn Fn(u64, u64) -> Option<Vec<u8>>) -> Result<bool, Refusal> {
     let Some(stopped) = stop_thread(target, tid)? else { return Ok(false) };
     // The id may have been reused by another process since it was looked up.
     target.check_alive()?;
     let system = |e: Errno| Refusal::System { pid: target.pid, source: e.into() };
-    let Ok(mut registers) = ptrace::getregs(stopped.thread) else { return Ok(false) };
-    let number = registers.orig_rax.cast_signed();
-    if !WAITS.contains(&number) {
-        return Ok(false);
-    }
-    let again = AGAIN.contains(&registers.rax.cast_signed());
-    let back = if again { registers.rip - SYSCALL_BYTES } else { registers.rip };
-    let Some(code) = code(back) else { return Err(Refusal::Machine) };
+    let Some(wait) = Wait::read(stopped.thread) else { return Ok(false) };
+    let back = wait.back();
+    let Some(&room) = rooms.iter().find(|room| room.abs_diff(back) < REACH) else { return Ok(false) };
+    let Some(code) = code(room, back) else { return Err(Refusal::Machine) };
     for (at, word) in code.as_chunks::<8>().0.iter().enumerate() {
         let address = std::ptr::with_exposed_provenance_mut((room + at as u64 * 8) as usize);
         ptrace::write(stopped.thread, address, i64::from_le_bytes(*word)).map_err(system)?;
     }
-    if again {
-        registers.rax = registers.orig_rax;
-    }
-    // The kernel must not restart the system call on its own.
-    registers.orig_rax = u64::MAX;
-    registers.rip = room;
-    ptrace::setregs(stopped.thread, registers).map_err(system)?;
+    wait.redirect(stopped.thread, room).map_err(system)?;
     Ok(true)
 }
 
@@ -279,12 +228,15 @@ pub fn load_object(target: &Target, object: &Path, settings: &Path) -> Result<()
     let loader = find_loader(target, &map)?;
     let stack = find_gap(&map, STACK).ok_or(Refusal::Busy(target.pid))?;
     let length = write_code(0, &loader, stack, 0, object, settings).ok_or(Refusal::Machine)?.len() as u64;
-    let room = find_room(target, &map, length).ok_or(Refusal::Busy(target.pid))?;
-    let code = |back| write_code(room, &loader, stack, back, object, settings);
+    let rooms = find_rooms(target, &map, length);
+    if rooms.is_empty() {
+        return Err(Refusal::Busy(target.pid));
+    }
+    let code = |room, back| write_code(room, &loader, stack, back, object, settings);
     let until = Instant::now() + PATIENCE;
     loop {
         for tid in waiting_threads(target.pid) {
-            if send_thread(target, tid, room, &code)? {
+            if send_thread(target, tid, &rooms, &code)? {
                 return await_load(target, stack, object);
             }
         }

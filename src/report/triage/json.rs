@@ -158,12 +158,21 @@ struct WholeRunJson {
     span_ns: i64,
     launches: EstimateJson,
     kernel_ns: EstimateJson,
+    /// Percentiles of the step lengths; only those for which enough steps fit into the moments.
+    steps: Vec<StepPercentileJson>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct StepPercentileJson {
+    percent: u8,
+    length_ns: EstimateJson,
 }
 
 impl From<&RunEstimate> for WholeRunJson {
     fn from(e: &RunEstimate) -> Self {
         let (launches, kernel_ns) = (e.all.count.into(), e.all.total.into());
-        Self { moments: e.moments, recorded_ns: e.recorded, span_ns: e.span, launches, kernel_ns }
+        let steps = e.steps.iter().map(|s| StepPercentileJson { percent: s.percent, length_ns: s.length.into() }).collect();
+        Self { moments: e.moments, recorded_ns: e.recorded, span_ns: e.span, launches, kernel_ns, steps }
     }
 }
 

@@ -260,10 +260,10 @@ static void calls_hear(void) {
   if (locked) unlock(&measure.lock);
 }
 static int is_recorded(u32 kind) {
+  if (kind == KIND_GRAPH) return session.whole_graphs;
   if (!GET(session.recording)) return 0;
   switch (kind) {
   case KIND_KERNEL: return 1;
-  case KIND_GRAPH: return session.whole_graphs;
   case KIND_MEMORY: return session.memory && !session.lean;
   case KIND_MEMCPY: case KIND_MEMSET: case KIND_MEMCPY_PEER: case KIND_OVERHEAD: return !session.lean;
   default: return 0;
@@ -283,7 +283,6 @@ static void recording(int on) {
   if (__atomic_exchange_n(&session.recording, on, __ATOMIC_ACQ_REL) == on) return;
   kind_set(on, KIND_KERNEL);
   if (!on && (session.lean || GET(detach.graph_thread))) SET(detach.missed, 1);
-  if (session.whole_graphs) kind_set(on, KIND_GRAPH);
   if (session.lean) return;
   kind_set(on, KIND_MEMCPY), kind_set(on, KIND_MEMSET), kind_set(on, KIND_MEMCPY_PEER), kind_set(on, KIND_OVERHEAD);
   if (session.memory && cupti_version >= HAS_MEMORY) kind_set(on, KIND_MEMORY);
@@ -504,6 +503,9 @@ static void session_open(void) {
   // As early as possible: see detach.c.
   int opens = !gate.gated || gate.is_open || GET(gate.opening);
   if (opens) kind_enable(KIND_KERNEL);
+  // Stays enabled: with 13.0.48, the next replay after it was disabled failed, and with 13.0.85 each replay took as long
+  // as one with its nodes recorded (H200).
+  if (session.whole_graphs) kind_enable(KIND_GRAPH);
   *(void**)&cuDriverGetVersion = lookup(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "cuDriverGetVersion");
   choose_calls();
   memset(launch_heard, 0, sizeof launch_heard);
@@ -532,8 +534,13 @@ static void session_open(void) {
 // empty nodes: 35 us instead of 2, with CUPTI 13.0 and 13.5 on an H100), which costs a vLLM server 11 to 15 % of its
 // tokens per second. Therefore, if the gate can open without CUPTI, the tracer subscribes only when it first opens;
 // detach.c ends the subscription after the gate has closed.
+//
+// CUPTI records graphs as a whole only if it was subscribed when they were instantiated. With earlier graphs, their
+// next replay crashes (12.6 to 13.1) or has no record (12.4, 13.2 to 13.5; all on an H200, driver 580). So if graphs
+// are recorded as a whole, the tracer subscribes at the start and stays.
 static int may_attach_later(void) {
   int measures = measure.state != MEASURE_OFF;
+  if (session.whole_graphs) return 0;
   session.profiler_heard = gate.gated == GATED_BY_PROFILER && profiler_is_heard();
   return gate.gated && gate.gated != GATED_BY_LAUNCH && !gate.is_open && !measures &&
     (gate.gated != GATED_BY_PROFILER || session.profiler_heard);

@@ -29,6 +29,7 @@ static const char* detach_refusal(void) {
   if (!cuptiFinalize || cupti_version < MAY_FINALIZE) return "this version of CUPTI cannot be left";
   if (!detach_opens_again()) return "the gate opens by CUPTI's callbacks";
   if (measure.state != MEASURE_OFF || measure.context) return "counters were asked for";
+  if (session.whole_graphs) return "CUDA graphs are recorded as a whole";
   if (other_is_present()) return "another profiler in the program uses CUPTI, too";
   if (GET(detach.several)) return "several threads launch CUDA graphs";
   return GET(detach.missed) ? "CUDA graphs were launched while nothing was recorded" : NULL;

@@ -1,0 +1,52 @@
+//! Registers of a thread that waits in a system call, on x86-64.
+
+use super::wait_rank;
+use nix::sys::ptrace;
+use nix::unistd::Pid;
+
+/// Results of an interrupted system call that must be restarted (include/linux/errno.h): `ERESTARTSYS`,
+/// `ERESTARTNOINTR`, `ERESTARTNOHAND`, `ERESTART_RESTARTBLOCK`.
+const AGAIN: [i64; 4] = [-512, -513, -514, -516];
+/// Length of the `syscall` instruction, bytes.
+const SYSCALL_BYTES: u64 = 2;
+
+/// The code jumps through a register-free indirect jump, which reaches any address.
+pub const REACH: u64 = u64::MAX;
+
+/// A thread that is stopped inside of a system call.
+pub struct Wait {
+    registers: nix::libc::user_regs_struct,
+    /// Whether the system call must be made again.
+    again: bool,
+}
+
+impl Wait {
+    /// Returns `None` if the thread is not in one of the listed system calls.
+    pub fn read(thread: Pid) -> Option<Self> {
+        let registers = ptrace::getregs(thread).ok()?;
+        let again = AGAIN.contains(&registers.rax.cast_signed());
+        wait_rank(registers.orig_rax.cast_signed()).map(|_| Self { registers, again })
+    }
+
+    /// Address at which the thread must continue.
+    pub fn back(&self) -> u64 {
+        if self.again { self.registers.rip - SYSCALL_BYTES } else { self.registers.rip }
+    }
+
+    /// Redirects the thread to the code at `room`.
+    pub fn redirect(self, thread: Pid, room: u64) -> nix::Result<()> {
+        let mut registers = self.registers;
+        if self.again {
+            registers.rax = registers.orig_rax;
+        }
+        // The kernel must not restart the system call on its own.
+        registers.orig_rax = u64::MAX;
+        registers.rip = room;
+        ptrace::setregs(thread, registers)
+    }
+}
+
+/// Writes the way back into the code, which lies at `room`: its first word.
+pub fn write_return(code: &mut [u8], words: usize, _room: u64, back: u64) {
+    code[words..words + 8].copy_from_slice(&back.to_le_bytes());
+}
