@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-int cuInit(unsigned);
+int cuInit(unsigned), cuGraphInstantiateWithFlags(void**, void*, unsigned long long);
 void cuLaunch(uint32_t, uint32_t), cuReset(void), cuGraph(uint32_t), cuCopy(uint64_t), cuCall(uint32_t, int), cuAllocation(uint64_t), mock_say_all(void), mock_forget(void);
 static uint32_t launches, threads;
 static int word(int c, char** v, const char* key, int otherwise) {
@@ -105,6 +105,8 @@ int main(int c, char** v) {
   for (int i = word(c, v, "loads", 0); i > 0; i--) cuCall(16, word(c, v, "code", 1));
   for (int i = word(c, v, "failed", 0); i > 0; i--) cuCall(307, word(c, v, "code", 1));
   for (int i = word(c, v, "instantiates", 0); i > 0; i--) cuCall(513, 0);
+  // instantiating=MS: graphs are instantiated one after the other for so long.
+  for (int ms = word(c, v, "instantiating", 0); ms > 0; ms -= 50) cuGraphInstantiateWithFlags(NULL, NULL, 50), usleep(5000);
   // The recording has a time limit, and the launches come after it.
   while (word(c, v, "late", 0) && mock_records()) cuCall(17, 0), usleep(1000);
   if (word(c, v, "remove", 0) && system("rm -f \"$WARPSCOPE_TRACE_OUT\".*")) return 7;

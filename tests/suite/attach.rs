@@ -37,7 +37,7 @@ fn await_driver(pid: u32) {
 }
 
 /// Attaches for a time; `None` where the kernel lets nobody attach (Yama).
-fn attach_for(folder: &Path, pid: u32, seconds: &str) -> Option<PathBuf> {
+fn attach_for(folder: &Path, pid: u32, seconds: &str, again: bool) -> Option<PathBuf> {
     await_driver(pid);
     let out = attach(folder, &["--pid", &pid.to_string(), "--seconds", seconds, "-o", "t"]).output().unwrap();
     if text(&out).contains("(ptrace)") {
@@ -45,6 +45,8 @@ fn attach_for(folder: &Path, pid: u32, seconds: &str) -> Option<PathBuf> {
         return None;
     }
     assert!(out.status.success(), "{}", text(&out));
+    // The program has loaded CUPTI, and may be going to use it.
+    assert!(text(&out).contains("sees no kernels") != again, "{}", text(&out));
     let named = String::from_utf8(out.stdout).unwrap();
     Some(PathBuf::from(named.lines().last().unwrap()))
 }
@@ -57,7 +59,7 @@ fn read(trace: &Path) -> Profile {
 fn a_running_program_is_recorded_left_and_recorded_again() {
     let folder = tempfile::tempdir().unwrap();
     let mut program = start_program(folder.path(), &["rate=2000", "seconds=12", "kinds=3", "beside=2"]);
-    let Some(trace) = attach_for(folder.path(), program.id(), "1") else {
+    let Some(trace) = attach_for(folder.path(), program.id(), "1", false) else {
         program.kill().unwrap();
         program.wait().unwrap();
         return;
@@ -68,7 +70,7 @@ fn a_running_program_is_recorded_left_and_recorded_again() {
     // Left: nothing is added.
     std::thread::park_timeout(Duration::from_millis(300));
     assert_eq!(read(&trace).launches.len(), first.launches.len());
-    assert_eq!(attach_for(folder.path(), program.id(), "1"), Some(trace.clone()));
+    assert_eq!(attach_for(folder.path(), program.id(), "1", true), Some(trace.clone()));
     let both = read(&trace);
     assert!(both.launches.len() > first.launches.len() + 200, "{} {}", first.launches.len(), both.launches.len());
     assert_eq!(program.wait().unwrap().code(), Some(5), "the program ends as it would have");
@@ -95,6 +97,24 @@ fn a_killed_attach_harms_nobody() {
         started += usize::from(folder.path().join(format!("k.{}.wstrace", program.id())).exists());
     }
     println!("{started} of 15 were loaded when it was killed");
+}
+
+/// CUPTI is not subscribed to while a program instantiates graphs, as servers do when they start.
+#[test]
+fn attaching_waits_until_no_graph_is_instantiated() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = start_program(folder.path(), &["instantiating=2500", "rate=1000", "seconds=6", "kinds=3"]);
+    let trace = attach_for(folder.path(), program.id(), "1", false);
+    assert_eq!(program.wait().unwrap().code(), Some(5));
+    assert!(trace.is_none_or(|t| read(&t).launches.len() > 100));
+    let mut program = start_program(folder.path(), &["instantiating=30000", "rate=1000", "seconds=1"]);
+    await_driver(program.id());
+    let out = attach(folder.path(), &["--pid", &program.id().to_string(), "--seconds", "1", "-o", "i"]).output().unwrap();
+    assert_eq!(out.status.code(), Some(4));
+    assert!(text(&out).contains("instantiating CUDA graphs") || text(&out).contains("(ptrace)"), "{}", text(&out));
+    assert!(program.try_wait().unwrap().is_none(), "the program goes on");
+    program.kill().unwrap();
+    program.wait().unwrap();
 }
 
 /// The thread that loads the tracer finds all its registers, flags and its red zone as they were, whichever of its waits

@@ -67,6 +67,8 @@ fn libraries_for(pid: i32) -> Vec<Library> {
 /// Records a program to traces named `output`, shows it while it is being recorded, and then detaches.
 pub fn attach_to_process(all: &GlobalArgs, output: Option<&Path>, watch: &WatchArgs, pid: i32, config: &Config) -> Result<(), Failure> {
     let target = Target::find(pid).map_err(failed)?;
+    // Before the tracer loads a libcupti.
+    let may_profile_itself = target.has_cupti() && target.trace_prefix().is_none();
     let output = match target.trace_prefix() {
         Some(prefix) => {
             let named = output.map(std::path::absolute).transpose()?;
@@ -81,12 +83,16 @@ pub fn attach_to_process(all: &GlobalArgs, output: Option<&Path>, watch: &WatchA
         }
         None => load_tracer(output, &target)?,
     };
+    attach::await_no_instantiation(&target).map_err(failed)?;
     await_open(&target, &output)?;
     // The first data to show comes from the recording in progress.
     let _ = tracer::send_command(&output, "flush");
     let trace = format!("{}.{pid}.{}", output.display(), crate::import::wstrace::SUFFIX);
     let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     print::note(&format!("recording process {pid} to {trace}"));
+    if may_profile_itself {
+        print::note("a profiler that the program starts meanwhile, such as torch.profiler, sees no kernels");
+    }
     let watched = if terminal && !watch.plain && watch.seconds.is_none() {
         event_loop::explore_traces(all, config, output.clone())
     } else {

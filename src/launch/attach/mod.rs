@@ -5,6 +5,8 @@
 //! that: if this process is killed at any step, the program keeps running.
 
 mod candidates;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod graph_instantiation;
 mod memory_map;
 mod refusal;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -23,6 +25,17 @@ use std::path::Path;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub fn load_object(target: &Target, object: &Path, settings: &Path) -> Result<(), Refusal> {
     seize::load_object(target, object, settings)
+}
+
+/// Waits until the process instantiates no CUDA graphs, because CUPTI would crash it.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub fn await_no_instantiation(target: &Target) -> Result<(), Refusal> {
+    graph_instantiation::await_no_instantiation(target)
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub fn await_no_instantiation(_: &Target) -> Result<(), Refusal> {
+    Err(Refusal::Machine)
 }
 
 /// Each architecture needs its own code for attaching.

@@ -31,6 +31,8 @@ pub enum Refusal {
         "no thread of process {0} waited in a system call in which it can be used: all of them compute, or are inside of the C library; try again"
     )]
     Busy(i32),
+    #[error("process {0} has been instantiating CUDA graphs for 10 s, during which CUPTI may crash it; attach when it has started up")]
+    Instantiating(i32),
     #[error("process {pid} could not load the tracer from {object}: {why}")]
     NotLoaded { pid: i32, object: String, why: &'static str },
     #[error("attaching is for x86-64 and aarch64; on this machine start the program with `warpscope run`")]

@@ -35,7 +35,7 @@ struct Loader {
 }
 
 /// Opens the file of a mapping if it is still the file that was mapped.
-fn mapped_file(target: &Target, mapping: &Mapping) -> Option<Vec<u8>> {
+pub fn mapped_file(target: &Target, mapping: &Mapping) -> Option<Vec<u8>> {
     let path = format!("/proc/{}/root{}", target.pid, mapping.path);
     let same = std::fs::metadata(&path).is_ok_and(|m| m.ino() == mapping.inode);
     if same { std::fs::read(path).ok() } else { None }
@@ -126,8 +126,8 @@ fn waiting_threads(pid: i32) -> Vec<i32> {
 }
 
 /// A thread stopped by this process; it continues when this value is dropped or this process ends.
-struct Stopped {
-    thread: Pid,
+pub struct Stopped {
+    pub thread: Pid,
     /// Signal that arrived while the thread was stopped.
     signal: Option<Signal>,
 }
@@ -140,7 +140,7 @@ impl Drop for Stopped {
 }
 
 /// Stops a thread; `None` if it has ended or does not stop.
-fn stop_thread(target: &Target, tid: i32) -> Result<Option<Stopped>, Refusal> {
+pub fn stop_thread(target: &Target, tid: i32) -> Result<Option<Stopped>, Refusal> {
     let thread = Pid::from_raw(tid);
     match ptrace::seize(thread, ptrace::Options::empty()) {
         Ok(()) => {}

@@ -75,6 +75,11 @@ impl Target {
         }
     }
 
+    /// Returns true if the process has loaded CUPTI: it may start a profiler of its own, such as torch.profiler.
+    pub fn has_cupti(&self) -> bool {
+        self.map().is_ok_and(|map| map.iter().any(|m| m.name().starts_with("libcupti.so")))
+    }
+
     /// Process that is tracing this one.
     fn debugger(&self) -> Option<i32> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;

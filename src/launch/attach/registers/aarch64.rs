@@ -42,6 +42,11 @@ impl Wait {
     }
 }
 
+/// Returns the stack pointer of a stopped thread.
+pub fn stack_pointer(thread: Pid) -> Option<u64> {
+    ptrace::getregs(thread).ok().map(|r| r.sp)
+}
+
 /// Writes the way back into the code, which lies at `room`: a branch before its words, since a jump to an address in
 /// memory needs a register.
 pub fn write_return(code: &mut [u8], words: usize, room: u64, back: u64) {

@@ -6,9 +6,9 @@ mod aarch64;
 mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
-pub use aarch64::{REACH, Wait, write_return};
+pub use aarch64::{REACH, Wait, stack_pointer, write_return};
 #[cfg(target_arch = "x86_64")]
-pub use x86_64::{REACH, Wait, write_return};
+pub use x86_64::{REACH, Wait, stack_pointer, write_return};
 
 /// A system call, with its numbers on x86-64 and aarch64; -1 if there is none.
 type SystemCall = (&'static str, i64, i64);

@@ -46,6 +46,11 @@ impl Wait {
     }
 }
 
+/// Returns the stack pointer of a stopped thread.
+pub fn stack_pointer(thread: Pid) -> Option<u64> {
+    ptrace::getregs(thread).ok().map(|r| r.rsp)
+}
+
 /// Writes the way back into the code, which lies at `room`: its first word.
 pub fn write_return(code: &mut [u8], words: usize, _room: u64, back: u64) {
     code[words..words + 8].copy_from_slice(&back.to_le_bytes());
