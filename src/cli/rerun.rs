@@ -1,7 +1,7 @@
 //! `warpscope rerun`: the command that profiles launches again.
 
 use super::failure::Failure;
-use super::triage::phase_windows;
+use super::scope_args::phase_windows;
 use super::values::word_parser;
 use super::{interrupt, print};
 use crate::analysis::fuzzy::nearest_match;
