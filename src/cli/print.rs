@@ -113,6 +113,11 @@ pub fn terminal_width() -> Option<usize> {
     std::io::stdout().is_terminal().then(|| crossterm::terminal::size().ok()).flatten().map(|(w, _)| usize::from(w)).filter(|&w| w > 0)
 }
 
+/// Returns the width of lines that explain a command: that of the terminal, within what is readable.
+pub fn page_width() -> usize {
+    terminal_width().unwrap_or(100).clamp(60, 140)
+}
+
 /// The command that lists the kernels of a capture.
 pub const LISTS_KERNELS: &str = "warpscope top";
 

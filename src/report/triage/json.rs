@@ -4,7 +4,7 @@ use super::text::{Judged, round_percent, steps_by};
 use crate::analysis::flops::Counted;
 use crate::analysis::run_estimate::{Estimate, RunEstimate};
 use crate::analysis::triage::{Finding, JudgedDevice, LineTime, Severity, StepKind, Triage, Verdict};
-use crate::report::envelope::{Document, Envelope, NextJson};
+use crate::report::envelope::{Envelope, JsonDocument, NextJson};
 use crate::report::finding::{FindingJson, finding_json};
 use crate::report::ranks::{RankJson, StragglerJson, Together, first_straggler, rank_list};
 use schemars::JsonSchema;
@@ -167,7 +167,7 @@ impl From<&RunEstimate> for WholeRunJson {
     }
 }
 
-impl Document for TriageJson<'_> {
+impl JsonDocument for TriageJson<'_> {
     const NAME: &'static str = "triage";
 }
 
