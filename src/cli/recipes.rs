@@ -8,7 +8,7 @@ use crate::analysis::fuzzy::nearest_match;
 use crate::config::Config;
 use crate::model::text::escape_unsafe;
 use crate::report::{self, document};
-use crate::rerun::recipes::{Prepared, Recipe, User, Wanted};
+use crate::rerun::recipes::{Prepared, Recipe, User, Wanted, list_tools};
 use clap::Subcommand;
 use std::io::IsTerminal;
 
@@ -74,7 +74,7 @@ pub fn user_recipes(config: &Config) -> Result<Vec<User>, Failure> {
         .collect();
     users
         .iter()
-        .try_for_each(|u| u.check_recipe(|id| crate::rerun::recipes::built_in_recipe(id).is_some()))
+        .try_for_each(|u| u.check_recipe(|id| crate::rerun::recipes::built_in_recipe(id).is_some(), &list_tools()))
         .map_err(|e| Failure::wrong(format!("configuration: {e}")))?;
     Ok(users)
 }
