@@ -217,7 +217,7 @@ fn totals_sentence(diff: &Diff) -> String {
             grouped(after as u64)
         );
     }
-    // The totals of runs of different length say nothing.
+    // Totals are not comparable between runs of different length.
     let change = if diff.differ_in_length { String::new() } else { change };
     format!("kernel time {} → {}{change}, launches {} → {}", Nanos(diff.totals.0), Nanos(diff.totals.1), grouped(a), grouped(b))
 }

@@ -45,7 +45,6 @@ pub fn print_rows<R, B: Borrow<R>>(
     Ok(())
 }
 
-/// Prints all rows.
 fn print_all<R, B: Borrow<R>>(
     columns: Vec<Column<R>>,
     rows: impl Iterator<Item = B>,
@@ -70,7 +69,7 @@ pub fn write_markdown_texts(heads: &[(&str, bool)], rows: impl Iterator<Item = V
     write_markdown(&heads, rows, &|row: &Vec<String>, at| row.get(at).cloned().unwrap_or_default(), out)
 }
 
-/// Writes a table of strings in aligned columns, of which those with `true` are right-aligned.
+/// Writes a table of strings in aligned columns; columns with `true` are right-aligned.
 pub fn write_aligned_texts(
     heads: &[(&str, bool)],
     rows: impl Iterator<Item = Vec<String>>,

@@ -106,7 +106,7 @@ pub struct Document<'a> {
 }
 
 impl Document<'_> {
-    /// The first heading, for a window's title.
+    /// First heading, which becomes the title of the window.
     pub fn title(&self) -> &str {
         let heading = self.blocks.iter().find_map(|b| if let Block::Heading(_, text) = b { Some(text.as_str()) } else { None });
         heading.unwrap_or("warpscope")
