@@ -21,7 +21,7 @@ pub struct DiffArgs {
     pub before: PathBuf,
     /// The report after it.
     pub after: PathBuf,
-    /// How to group launches.
+    /// Group launches by this criterion.
     #[arg(long, default_value = "kernel", value_parser = word_parser::<GroupBy>())]
     pub by: GroupBy,
     /// List at most N groups.

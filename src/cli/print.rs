@@ -33,10 +33,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct TopArgs {
     /// Report.
     pub file: PathBuf,
-    /// How to group launches.
+    /// Group launches by this criterion.
     #[arg(long, default_value = "kernel", value_parser = word_parser::<GroupBy>())]
     pub by: GroupBy,
-    /// How to rank groups.
+    /// Rank groups by this column.
     #[arg(long, default_value = "total", value_parser = kernel_sort_parser())]
     pub sort: Sort,
     /// List at most N groups.

@@ -20,7 +20,7 @@ pub struct CutJson {
     of: usize,
 }
 
-/// What a budget left out of a document.
+/// Content that a budget left out of a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LeftOutJson {
     lists: Vec<CutJson>,

@@ -41,7 +41,7 @@ impl<'a> From<&'a Source> for SourceJson<'a> {
     }
 }
 
-/// What a reader of the report must know.
+/// Note that a reader of the report must know.
 #[derive(Serialize, JsonSchema)]
 pub struct NoteJson<'a> {
     severity: &'static str,

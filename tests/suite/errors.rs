@@ -72,7 +72,7 @@ fn scripts_get_a_code_and_people_a_sentence() {
     }
 }
 
-/// A recording that will be empty is announced before the program starts, with a way out.
+/// If a recording will be empty, a message before the start of the program says so and suggests a remedy.
 #[test]
 fn what_keeps_the_tracer_out_is_said_before() {
     let folder = tempfile::tempdir().unwrap();

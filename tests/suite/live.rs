@@ -1,4 +1,5 @@
-//! Watching a program while it is traced: following a trace gives the same as reading it, and the live screen.
+//! Live view of a traced program: following a growing trace gives the same result as reading the complete trace, and
+//! the screen shows it.
 
 use super::support::{Explorer, read, root};
 use insta::assert_snapshot;

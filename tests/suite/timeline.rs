@@ -91,7 +91,7 @@ fn brute(lane: &Lane, of: &Events<'_>, start: i64, end: i64) -> ([i64; 17], usiz
     (busy, count)
 }
 
-/// A window anywhere in a run, of any length.
+/// Returns a window of any length, at any place in a run.
 fn somewhere(timeline: &Timeline, place: f64, length: f64, columns: usize) -> Window {
     let (from, to) = timeline.span;
     let whole = (to - from) as f64;

@@ -146,7 +146,7 @@ fn activities_lines_and_verdicts_are_those_of_the_loop() {
         let lines = triage.host_time.list_lines();
         let line = &lines[0];
         let number = line.frame.line.unwrap() as usize;
-        // Pythons before 3.11 sleep in select.
+        // Before Python 3.11, `time.sleep` calls `select`.
         let same = |a: Activity| a == activity || (activity, a) == (Activity::Sleep, Activity::Poll);
         // All idle time of the host is accounted for.
         let idle: i64 = triage.devices.iter().flat_map(|d| &d.causes).filter(|c| c.0.is_of_host()).map(|c| c.1).sum();

@@ -128,7 +128,7 @@ pub(in crate::report) struct TriageJson<'a> {
     /// Functions of the program by idle time of the devices; null if the launching threads were not sampled.
     host_lines: Option<Vec<HostLineJson>>,
     memory: Option<Vec<MemoryJson<'a>>>,
-    /// What was not recorded: do not conclude anything from its absence.
+    /// Data that was not recorded: do not conclude anything from its absence.
     missing: Vec<&'a str>,
     /// Totals of the whole run, if only short moments of it were recorded (`--overhead`); else null.
     whole_run: Option<WholeRunJson>,
