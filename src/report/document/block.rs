@@ -4,6 +4,7 @@ use crate::analysis::table::Column;
 use crate::report::finding_text::FindingText;
 use crate::report::{Format, table};
 use crate::rerun::CommandPart;
+use std::borrow::Borrow;
 use std::io::{self, Write};
 
 /// An SVG image whose strings are escaped, and its description.
@@ -28,14 +29,14 @@ pub trait RowsTable {
 }
 
 /// Rows with the columns that show them.
-pub struct Rows<'a, R> {
+pub struct Rows<R, B: Borrow<R>> {
     pub columns: Vec<Column<R>>,
-    pub rows: Vec<&'a R>,
+    pub rows: Vec<B>,
 }
 
-impl<R> RowsTable for Rows<'_, R> {
+impl<R, B: Borrow<R>> RowsTable for Rows<R, B> {
     fn print(&self, out: &mut dyn Write, format: Format, width: Option<usize>) -> io::Result<()> {
-        table::print_rows(self.columns.clone(), self.rows.iter().copied(), out, format, width)
+        table::print_rows(self.columns.clone(), self.rows.iter().map(Borrow::borrow), out, format, width)
     }
 }
 
@@ -74,15 +75,49 @@ pub struct CheckText {
     pub fix: Option<String>,
 }
 
+/// Part of a whole, shown as a bar.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Bar {
+    /// Names the same part in all series.
+    pub id: &'static str,
+    /// Name of the part in this series.
+    pub label: String,
+    pub value: String,
+    /// Share of the whole, 0 to 1.
+    pub share: f64,
+}
+
+/// A whole divided into parts, such as the time of a device.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BarSeries {
+    pub name: String,
+    pub bars: Vec<Bar>,
+}
+
+/// Sentence about a part of a whole.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ShareLine {
+    pub value: String,
+    pub share: String,
+    pub text: String,
+}
+
 pub enum Block<'a> {
     /// Level and text; the title of the document has level 1.
     Heading(u8, String),
     Text(String),
+    /// Identifier and headline of the finding that matters most.
+    Verdict(&'static str, String),
     KeyValues(Vec<KeyValue>),
+    /// Properties of a subject, with longer labels.
+    Facts(Vec<KeyValue>),
     Picture(Picture),
     Table(Table),
     Rows(Box<dyn RowsTable + 'a>),
     List(Vec<String>),
+    /// Title of the parts, and one series for each whole. All series have the same parts.
+    Bars(&'static str, Vec<BarSeries>),
+    Shares(Vec<ShareLine>),
     /// A command, as a list of arguments.
     Command(Vec<String>),
     /// A command in parts, each with its purpose. A part without arguments only explains.

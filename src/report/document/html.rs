@@ -32,7 +32,15 @@ pub fn write_html(out: &mut dyn Write, of: &Document<'_>, paths: bool) -> io::Re
             Block::List(items) => write_list(out, items, &text)?,
             Block::Command(c) => writeln!(out, "<pre>{}</pre>", escape_xml(&command_line(c, paths)))?,
             Block::Finding(f) => write_finding(out, f, &text)?,
-            Block::KeyValues(_) | Block::Rows(_) | Block::Explained(_) | Block::Script(_) | Block::Checks(_) => {
+            Block::Verdict(..)
+            | Block::Bars(..)
+            | Block::Shares(_)
+            | Block::KeyValues(_)
+            | Block::Facts(_)
+            | Block::Rows(_)
+            | Block::Explained(_)
+            | Block::Script(_)
+            | Block::Checks(_) => {
                 let mut plain = Vec::new();
                 write_block(&mut plain, block, 0, None)?;
                 writeln!(out, "<pre>{}</pre>", text(&String::from_utf8_lossy(&plain)))?;

@@ -1,9 +1,10 @@
 //! Markdown version of a document, for tickets and chats: descriptions replace the images.
 
-use super::block::{Block, Document, KeyValue, Rows, RowsTable};
+use super::block::{BarSeries, Block, Document, KeyValue, Rows, RowsTable};
 use super::paths::{command_line, strip_paths};
 use super::text::split_command;
 use crate::model::text::escape_unsafe;
+use crate::model::units::format_percent;
 use crate::report::{Format, doctor, finding_text, table};
 use crate::rerun::shell;
 use std::io::{self, Write};
@@ -26,12 +27,18 @@ pub fn write_markdown(out: &mut dyn Write, of: &Document<'_>, paths: bool) -> io
                 items.iter().try_for_each(|i| writeln!(out, "- {}", text(i)))?;
                 writeln!(out)?;
             }
-            Block::KeyValues(list) => {
+            Block::Verdict(id, headline) => writeln!(out, "**{id}**: {}\n", text(headline))?,
+            Block::KeyValues(list) | Block::Facts(list) => {
                 list.iter().try_for_each(|kv| write_key_value(out, kv, &text, paths))?;
                 writeln!(out)?;
             }
             Block::Rows(rows) => {
                 rows.print(out, Format::Md, None)?;
+                writeln!(out)?;
+            }
+            Block::Bars(title, series) => write_bars(out, title, series, &raw)?,
+            Block::Shares(lines) => {
+                lines.iter().try_for_each(|l| writeln!(out, "- {} ({}): {}", l.value, l.share, text(&l.text)))?;
                 writeln!(out)?;
             }
             Block::Command(c) => write_code(out, &command_line(c, paths))?,
@@ -53,6 +60,19 @@ pub fn write_markdown(out: &mut dyn Write, of: &Document<'_>, paths: bool) -> io
         }
     }
     Ok(())
+}
+
+/// Writes a table with a row for each part and a column for each series, without parts that are empty everywhere.
+fn write_bars(out: &mut dyn Write, title: &str, series: &[BarSeries], raw: &dyn Fn(&str) -> String) -> io::Result<()> {
+    let names: Vec<String> = series.iter().map(|s| raw(&s.name)).collect();
+    let heads: Vec<(&str, bool)> = std::iter::once((title, false)).chain(names.iter().map(|n| (n.as_str(), true))).collect();
+    let parts = series.first().map_or(0, |s| s.bars.len());
+    let rows = (0..parts).filter(|&at| series.iter().any(|s| s.bars[at].share > 0.0)).map(|at| {
+        let cells = series.iter().map(|s| format!("{} ({})", s.bars[at].value, format_percent(s.bars[at].share * 100.0)));
+        std::iter::once(series[0].bars[at].id.to_owned()).chain(cells).collect()
+    });
+    table::write_markdown_texts(&heads, rows, out)?;
+    writeln!(out)
 }
 
 /// Writes shell code in a fence that no line of it can close.

@@ -14,7 +14,7 @@ mod run;
 mod svg;
 mod text;
 
-pub use block::{Block, CheckText, Document, KeyValue, Rows};
+pub use block::{Bar, BarSeries, Block, CheckText, Document, KeyValue, Rows, ShareLine};
 pub use html::write_html;
 pub use markdown::write_markdown;
 pub use put::{Given, build_handout};

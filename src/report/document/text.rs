@@ -1,8 +1,10 @@
 //! Text version of a document, for a terminal.
 
-use super::block::{Block, CheckText, Document, KeyValue};
+use super::block::{BarSeries, Block, CheckText, Document, KeyValue, ShareLine};
 use crate::analysis::labels::{cut_end, display_width};
 use crate::model::text::escape_unsafe;
+use crate::model::units::format_percent;
+use crate::report::output::bold;
 use crate::report::table::{self, write_wrapped};
 use crate::report::{Format, finding_text};
 use crate::rerun::{CommandPart, shell};
@@ -10,6 +12,8 @@ use std::io::{self, Write};
 
 /// Width of the column of labels, the gap after it included.
 const KEYS: usize = 9;
+/// Width of the column of labels in facts.
+const FACTS: usize = 21;
 /// Width of the column with the parts of a command.
 const WORDS: usize = 34;
 
@@ -23,7 +27,7 @@ pub fn write_text(out: &mut dyn Write, of: &Document<'_>, width: Option<usize>) 
         }
         match block {
             // Findings are numbered within a report.
-            Block::Heading(1 | 2, _) => rank = 0,
+            Block::Heading(1..=3, _) => rank = 0,
             Block::Finding(_) => rank += 1,
             _ => {}
         }
@@ -38,17 +42,55 @@ pub(super) fn write_block(out: &mut dyn Write, block: &Block<'_>, rank: usize, w
     match block {
         Block::Heading(_, t) => writeln!(out, "{}", escape_unsafe(t)),
         Block::Text(t) => write_wrapped(out, "", "", t, columns),
+        Block::Verdict(id, headline) => write_wrapped(out, &format!("{} ", bold(&format!("{id}:"))), "  ", headline, columns),
         Block::KeyValues(list) => list.iter().try_for_each(|kv| write_key_value(out, kv, columns)),
+        Block::Facts(list) => {
+            list.iter().try_for_each(|kv| write_wrapped(out, &format!("  {:<FACTS$} ", kv.key), &" ".repeat(FACTS + 3), &kv.value, columns))
+        }
         Block::Picture(p) => write_wrapped(out, "", "", &p.words, columns),
         Block::Table(t) => table::write_aligned_texts(&t.head, t.rows.iter().cloned(), out, width),
         Block::Rows(rows) => rows.print(out, Format::Table, width),
         Block::List(items) => items.iter().try_for_each(|i| write_wrapped(out, "", "  ", i, columns)),
+        Block::Bars(_, series) => write_bars(out, series),
+        Block::Shares(lines) => lines.iter().try_for_each(|l| write_share(out, l, columns)),
         Block::Command(argv) => write_command(out, "    ", argv),
         Block::Explained(parts) => write_parts(out, parts, columns),
         Block::Script(t) => t.lines().try_for_each(|l| writeln!(out, "    {}", escape_unsafe(l))),
         Block::Finding(f) => finding_text::write_text(out, rank, f, columns),
         Block::Checks(checks) => checks.iter().try_for_each(|c| write_check(out, c)),
     }
+}
+
+/// Width of a full bar, in columns.
+const BAR: usize = 28;
+
+fn share_bar(share: f64) -> String {
+    let eighths = (share * (BAR * 8) as f64).round() as usize;
+    let mut out = "█".repeat(eighths / 8);
+    if !eighths.is_multiple_of(8) {
+        out.extend(['▏', '▎', '▍', '▌', '▋', '▊', '▉'].get(eighths % 8 - 1));
+    }
+    out
+}
+
+/// Writes each series below its name, without empty parts.
+fn write_bars(out: &mut dyn Write, series: &[BarSeries]) -> io::Result<()> {
+    for (at, of) in series.iter().enumerate() {
+        if at > 0 {
+            writeln!(out)?;
+        }
+        writeln!(out, "{}", escape_unsafe(&of.name))?;
+        for bar in of.bars.iter().filter(|b| b.share > 0.0) {
+            let percent = format_percent(bar.share * 100.0);
+            writeln!(out, "  {:<40} {:>8}  {percent:>6}  {}", bar.label, bar.value, share_bar(bar.share))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_share(out: &mut dyn Write, of: &ShareLine, columns: usize) -> io::Result<()> {
+    let text = format!("{:>8}  {:>6}  {}", of.value, of.share, of.text);
+    write_wrapped(out, "  ", "                    ", &text, columns)
 }
 
 fn write_command(out: &mut dyn Write, indent: &str, argv: &[String]) -> io::Result<()> {
