@@ -69,7 +69,7 @@ pub struct RunContext<'a> {
     pub idle: ByCause,
     pub kernels: Kernels,
     pub copies: Copies,
-    /// One entry per step; empty if there are more than [`MOST_STEPS`](super::gather::MOST_STEPS).
+    /// One entry per step; empty if there are more than `MOST_STEPS`.
     pub per_step: Vec<StepTime>,
     /// Idle time by cause and by name of the call behind it.
     pub after: FxHashMap<(Cause, u32), AfterCall>,
