@@ -5,7 +5,7 @@ use crate::model::{Activity, StackFrame};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// A function as called along one path.
+/// A function, as reached by one call path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallNode {
     /// The function, with the line that accounts for most of its time. A node without a function is a wait for the
@@ -24,9 +24,9 @@ pub struct CallNode {
     /// Main cause of the idle time, and the thread's most common activity.
     pub cause: Cause,
     pub activity: Activity,
-    /// The longest idle time in it, ns; a moment in it if there is none.
+    /// Longest idle interval in the function, ns; if there is none, a point in time in it.
     pub longest: (i64, i64),
-    /// Launches from it and what it calls, and time of the launching threads in them.
+    /// Launches by the function and its callees, and the host time spent in them.
     pub launching: LaunchSum,
 }
 

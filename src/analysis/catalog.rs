@@ -38,7 +38,6 @@ pub struct Threshold {
 #[derive(Clone, Debug, Deserialize)]
 pub struct Concept {
     pub id: String,
-    /// Display name.
     pub title: String,
     /// Group under which the concept is listed.
     pub group: String,

@@ -115,69 +115,98 @@ pub fn has_thread_trace(metrics: &Metrics) -> bool {
 
 /// Builds the listing, sorted by samples or, if `in_order`, by location.
 pub fn build_listing(metrics: &Metrics, result: usize, details: &Details, code: &Code, in_order: bool) -> Listing {
-    let mut by_address: BTreeMap<u64, Counts> = BTreeMap::new();
     let mut out = Listing { remarks: code.remarks.clone(), ..Listing::default() };
-    let none = metrics.results.get(result).is_none();
+    out.unit = if has_thread_trace(metrics) && metrics.names.iter().any(|n| &**n == "Latency") { "cycles" } else { "samples" };
+    let by_address = if metrics.results.get(result).is_some() { count_by_address(metrics, details) } else { BTreeMap::new() };
+    let by_line = list_instructions(&mut out, by_address, code);
+    // Split each file into lines only once.
+    let texts: Vec<Vec<&str>> = code.files.iter().map(|f| f.text.as_deref().map(|t| t.lines().collect()).unwrap_or_default()).collect();
+    for ((file, line), (mut counts, instructions)) in by_line {
+        counts.sort_stalls();
+        let at = (file as usize).wrapping_sub(1);
+        let name = code.files.get(at).map_or_else(|| format!("file {file}"), |f| base_name(&f.name));
+        let text = texts.get(at).and_then(|t| t.get((line as usize).wrapping_sub(1))).map(|t| (*t).to_owned());
+        out.lines.push(Line { file, line, name, text, counts, instructions });
+    }
+    if in_order {
+        add_context_lines(&mut out.lines, &texts);
+        out.lines.sort_by_key(|l| (l.file, l.line));
+    } else {
+        out.lines.sort_by(|a, b| compare_hotness(&a.counts, &b.counts).then((a.file, a.line).cmp(&(b.file, b.line))));
+        out.instructions.sort_by(|a, b| compare_hotness(&a.counts, &b.counts).then(a.address.cmp(&b.address)));
+    }
+    if out.instructions.is_empty() {
+        out.remarks.push("no per-instruction values in this result: collect --section SourceCounters".to_owned());
+    } else if out.samples == 0.0 {
+        out.remarks.push("no PC samples in this result: ranked by executions".to_owned());
+    }
+    out
+}
+
+/// Field that receives a metric's value; `None` for metrics that are not counters of instructions.
+fn field_of(name: &str, is_stall: bool) -> Option<fn(&mut Counts) -> Counter<'_>> {
+    Some(match name {
+        // Older versions have `group` metrics instead of a count: the reasons add up to the count.
+        "smsp__pcsamp_sample_count" | "group:smsp__pcsamp_warp_stall_reasons" => |c| Counter::Samples(&mut c.samples),
+        "inst_executed" | "Hitcount" => |c| Counter::Other(&mut c.executed),
+        // AMD thread traces: wave cycles before an instruction and at it, and the stalled portion of the latter.
+        "Latency" | "Stall" | "Idle" | "PC_Samples" | "PC_Issued" | "PC_Stalled" => |c| Counter::Samples(&mut c.samples),
+        "thread_inst_executed" => |c| Counter::Other(&mut c.threads),
+        "memory_l2_theoretical_sectors_global_excessive" | "derived__memory_l2_theoretical_sectors_global_excessive" => {
+            |c| Counter::Other(&mut c.excess_l2)
+        }
+        "memory_l1_wavefronts_shared_excessive" | "derived__memory_l1_wavefronts_shared_excessive" => {
+            |c| Counter::Other(&mut c.excess_shared)
+        }
+        _ if is_stall => |c| Counter::Samples(&mut c.samples),
+        _ => return None,
+    })
+}
+
+/// Counters of each instruction, by address.
+fn count_by_address(metrics: &Metrics, details: &Details) -> BTreeMap<u64, Counts> {
+    let mut by_address: BTreeMap<u64, Counts> = BTreeMap::new();
     let counted = metrics.names.iter().any(|n| &**n == "PC_Samples");
     let reasons = metrics.names.iter().any(|n| n.starts_with(PC_STALLED));
-    out.unit = if has_thread_trace(metrics) && metrics.names.iter().any(|n| &**n == "Latency") { "cycles" } else { "samples" };
-    for (id, instances) in details.instances.iter().filter(|_| !none) {
+    for (id, instances) in &details.instances {
         let Some(name) = metrics.names.get(*id as usize) else { continue };
         let stall = name.strip_prefix(STALL).filter(|s| !s.ends_with("_not_issued")).or_else(|| name.strip_prefix(PC_STALLED));
-        let field: fn(&mut Counts) -> Counter<'_> = match &**name {
-            // Older versions have `group` metrics instead of a count: the reasons add up to the count.
-            "smsp__pcsamp_sample_count" | "group:smsp__pcsamp_warp_stall_reasons" => |c| Counter::Samples(&mut c.samples),
-            "inst_executed" | "Hitcount" => |c| Counter::Other(&mut c.executed),
-            // AMD thread traces: wave cycles before an instruction and at it, and the stalled portion of the latter.
-            "Latency" | "Stall" | "Idle" | "PC_Samples" | "PC_Issued" | "PC_Stalled" => |c| Counter::Samples(&mut c.samples),
-            "thread_inst_executed" => |c| Counter::Other(&mut c.threads),
-            "memory_l2_theoretical_sectors_global_excessive" | "derived__memory_l2_theoretical_sectors_global_excessive" => {
-                |c| Counter::Other(&mut c.excess_l2)
-            }
-            "memory_l1_wavefronts_shared_excessive" | "derived__memory_l1_wavefronts_shared_excessive" => {
-                |c| Counter::Other(&mut c.excess_shared)
-            }
-            _ if stall.is_some() => |c| Counter::Samples(&mut c.samples),
-            _ => continue,
+        let Some(field) = field_of(name, stall.is_some()) else { continue };
+        // Reason, and true if the values of its metric add up to the total number of samples.
+        let reason = match (stall, &**name) {
+            (Some(reason), _) => Some((reason, false)),
+            (None, "Latency" | "PC_Issued") => Some((ISSUING, !counted)),
+            (None, "Idle") => Some(("idle", !counted)),
+            (None, "PC_Stalled") => Some(("stalled", !counted)),
+            (None, "Stall") => Some(("stalled", false)),
+            (None, _) => None,
         };
+        // The individual stall reasons replace the sum of all.
+        let replaced = reasons && &**name == "PC_Stalled";
         for (key, value) in instances {
             let (InstanceKey::Number(address), Some(n)) = (key, value.as_number().filter(|n| n.is_finite())) else { continue };
             let counts = by_address.entry(*address).or_default();
-            match stall {
-                Some(reason) => {
-                    if n > 0.0 {
-                        counts.stalls.push((Arc::from(reason), n));
-                    }
-                }
-                None if matches!(&**name, "Latency" | "Idle" | "PC_Issued" | "PC_Stalled") => {
-                    // These metrics add up to the total number of samples.
-                    if !counted {
-                        counts.samples += n;
-                    }
-                    let reason = match &**name {
-                        "Idle" => "idle",
-                        // The individual stall reasons replace it.
-                        "PC_Stalled" if reasons => continue,
-                        "PC_Stalled" => "stalled",
-                        _ => ISSUING,
-                    };
-                    if n > 0.0 {
-                        counts.stalls.push((Arc::from(reason), n));
-                    }
-                }
-                None if &**name == "Stall" => {
-                    if n > 0.0 {
-                        counts.stalls.push((Arc::from("stalled"), n));
-                    }
-                }
-                None => match field(counts) {
+            let Some((reason, adds_up)) = reason else {
+                match field(counts) {
                     Counter::Samples(all) => *all = all.max(n),
                     Counter::Other(one) => *one = Some(one.map_or(n, |o| o.max(n))),
-                },
+                }
+                continue;
+            };
+            if adds_up {
+                counts.samples += n;
+            }
+            if n > 0.0 && !replaced {
+                counts.stalls.push((Arc::from(reason), n));
             }
         }
     }
-    // Reports omit zero values of collected metrics.
+    fill_zeros(&mut by_address);
+    by_address
+}
+
+/// Sets missing counters to zero if other instructions have them: reports omit zero values of collected metrics.
+fn fill_zeros(by_address: &mut BTreeMap<u64, Counts>) {
     let fields: [fn(&mut Counts) -> &mut Option<f64>; 4] =
         [|c| &mut c.executed, |c| &mut c.threads, |c| &mut c.excess_l2, |c| &mut c.excess_shared];
     for field in fields {
@@ -188,6 +217,11 @@ pub fn build_listing(metrics: &Metrics, result: usize, details: &Details, code: 
             }
         }
     }
+}
+
+/// Adds the instructions to the listing; returns the counters and the number of instructions of each line, by file and
+/// line.
+fn list_instructions(out: &mut Listing, by_address: BTreeMap<u64, Counts>, code: &Code) -> HashMap<(u32, u32), (Counts, usize)> {
     let mut by_line: HashMap<(u32, u32), (Counts, usize)> = HashMap::new();
     for (address, mut counts) in by_address {
         if counts.samples == 0.0 {
@@ -218,28 +252,7 @@ pub fn build_listing(metrics: &Metrics, result: usize, details: &Details, code: 
             counts,
         });
     }
-    // Split each file into lines only once.
-    let texts: Vec<Vec<&str>> = code.files.iter().map(|f| f.text.as_deref().map(|t| t.lines().collect()).unwrap_or_default()).collect();
-    for ((file, line), (mut counts, instructions)) in by_line {
-        counts.sort_stalls();
-        let at = (file as usize).wrapping_sub(1);
-        let name = code.files.get(at).map_or_else(|| format!("file {file}"), |f| base_name(&f.name));
-        let text = texts.get(at).and_then(|t| t.get((line as usize).wrapping_sub(1))).map(|t| (*t).to_owned());
-        out.lines.push(Line { file, line, name, text, counts, instructions });
-    }
-    if in_order {
-        add_context_lines(&mut out.lines, &texts);
-        out.lines.sort_by_key(|l| (l.file, l.line));
-    } else {
-        out.lines.sort_by(|a, b| compare_hotness(&a.counts, &b.counts).then((a.file, a.line).cmp(&(b.file, b.line))));
-        out.instructions.sort_by(|a, b| compare_hotness(&a.counts, &b.counts).then(a.address.cmp(&b.address)));
-    }
-    if out.instructions.is_empty() {
-        out.remarks.push("no per-instruction values in this result: collect --section SourceCounters".to_owned());
-    } else if out.samples == 0.0 {
-        out.remarks.push("no PC samples in this result: ranked by executions".to_owned());
-    }
-    out
+    by_line
 }
 
 /// In code order: number of context lines shown around a line with instructions (`CONTEXT`), and the largest gap

@@ -56,8 +56,9 @@ impl CodeOrigin {
         }
     }
 
-    /// Origin of a function in a module of the program, which also contains what is compiled into it, such as templates:
-    /// by its source file, if that is known, and its namespace. `Own` unless these tell otherwise.
+    /// Origin of a function in a module of the program. Such a module also contains code that was compiled into it,
+    /// such as templates, which is recognized by its source file, if known, and its namespace; all other functions are
+    /// `Own`.
     fn of_native(function: &str, source: Option<&str>) -> Self {
         // An implementation for a type without a crate, such as a number, is not the program's.
         let implemented = function.strip_prefix('<').and_then(|f| RUST_TRAITS.iter().find_map(|t| f.find(t).and_then(|at| f.get(..at))));

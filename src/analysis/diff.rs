@@ -75,9 +75,9 @@ pub struct DiffRow {
 /// Mean time of a kernel in a step of each run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepChange {
-    /// In ns.
+    /// Nanoseconds per step.
     pub before: f64,
-    /// In ns.
+    /// Nanoseconds per step.
     pub after: f64,
     /// Number of steps of each run.
     pub steps: (usize, usize),

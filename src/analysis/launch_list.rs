@@ -17,7 +17,6 @@ pub const PLOT_BINS: usize = 120;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facets {
     pub stream: Option<Option<u32>>,
-    /// Device index.
     pub device: Option<Option<u32>>,
     pub pid: Option<Option<u32>>,
     /// Path of the innermost NVTX range; launches in nested paths are excluded.

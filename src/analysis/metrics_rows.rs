@@ -77,7 +77,6 @@ pub enum MetricsRow {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
     pub name: Arc<str>,
-    /// Display name.
     pub label: String,
     /// Formatted value; empty if it was not collected.
     pub number: String,

@@ -44,7 +44,7 @@ pub struct Estimate {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RowEstimate {
     pub count: Estimate,
-    /// In ns.
+    /// Total kernel time, ns.
     pub total: Estimate,
 }
 

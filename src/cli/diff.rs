@@ -10,7 +10,7 @@ use crate::analysis::readable::readable_name;
 use crate::analysis::triage::{self, Scope};
 use crate::import::Wants;
 use crate::model::Cancel;
-use crate::report::{self, Format};
+use crate::report::{self, Format, document};
 use std::collections::HashSet;
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ pub struct DiffArgs {
     pub before: PathBuf,
     /// The report after it.
     pub after: PathBuf,
-    /// How to group launches.
+    /// Group launches by this criterion.
     #[arg(long, default_value = "kernel", value_parser = word_parser::<GroupBy>())]
     pub by: GroupBy,
     /// List at most N groups.
@@ -85,16 +85,9 @@ pub fn print_diff(args: &DiffArgs, nsys: Option<PathBuf>) -> Result<(), Failure>
     let width = print::terminal_width();
     print::to_stdout(|out| match print::format_or_default(args.format) {
         Format::Json => report::diff::write_json(out, &before, &after, (&found, judged), &rows),
-        format => {
-            report::diff::print_rows(out, &found, &rows, format, width)?;
-            if format != Format::Csv {
-                report::diff::write_predictions(out, &rows)?;
-            }
-            match judged.filter(|_| format != Format::Csv) {
-                Some((was, is)) => report::diff::write_attribution(out, was, is),
-                None => Ok(()),
-            }
-        }
+        Format::Csv => report::diff::print_csv(out, &rows, width),
+        Format::Md => document::write_markdown(out, &report::diff::document(&found, &rows, judged), true),
+        Format::Table => document::write_text(out, &report::diff::document(&found, &rows, judged), width),
     })?;
     match (args.fail_above, found.total_change_percent()) {
         (Some(most), Some(percent)) if percent > most => {

@@ -1,16 +1,14 @@
 //! `warpscope lines`: GPU idle time by program line.
 
 use super::failure::Failure;
-use super::triage::scope_windows;
+use super::scope_args::ScopeArgs;
 use super::values::word_parser;
 use super::{interrupt, print};
-use crate::analysis::triage::Phase;
 use crate::analysis::triage::{self, Scope, Triage};
 use crate::import::Wants;
 use crate::model::{Cancel, Profile};
 use crate::report::Format;
 use crate::report::host_lines::{HostLines, LineChanges};
-use clap::builder::PossibleValuesParser;
 use std::path::{Path, PathBuf};
 
 /// `warpscope lines`.
@@ -18,15 +16,8 @@ use std::path::{Path, PathBuf};
 pub struct LinesArgs {
     /// Timeline with stacks of the threads that launch: of the built-in tracer, or of nsys with CPU samples.
     pub file: PathBuf,
-    /// Only the idle time while ranges of this name were executed (numbers may be written as #: `step #`).
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["from", "to"])]
-    pub range: Option<String>,
-    /// Only this phase of the run [default: steady].
-    #[arg(long, value_name = "PHASE", value_parser = PossibleValuesParser::new(Phase::ALL.map(|p| p.1)), conflicts_with_all = ["from", "to", "range"])]
-    pub phase: Option<String>,
-    /// Only this window.
     #[command(flatten)]
-    pub between: super::time_window::Between,
+    pub scope: ScopeArgs,
     /// Compare with another run: functions by the change of the idle time at them.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "to", "range", "tree"])]
     pub before: Option<PathBuf>,
@@ -67,7 +58,7 @@ fn judge_run(args: &LinesArgs, file: &Path, nsys: Option<PathBuf>) -> Result<(Pr
     let profile = interrupt::open_report(file, nsys, Wants::TRIAGE)?;
     print::warn(&profile);
     let shown = file.display();
-    let windows = scope_windows(&profile, &shown.to_string(), args.range.as_deref(), args.phase.as_deref(), &args.between, None)?;
+    let windows = args.scope.to_windows(&profile, &shown.to_string(), None)?;
     let found = triage::triage_profile(&profile, &Scope { windows, ..Scope::default() }, &Cancel::default());
     let Some(found) = found else {
         return Err(Failure::wrong(format!("{shown}: nothing ran on a GPU in this time, or the report has no times")));

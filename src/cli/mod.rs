@@ -37,6 +37,7 @@ pub mod rerun;
 pub mod runs;
 pub mod save;
 mod schema;
+mod scope_args;
 mod server_metrics;
 mod settings;
 mod status_timeout;

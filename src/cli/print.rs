@@ -33,10 +33,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct TopArgs {
     /// Report.
     pub file: PathBuf,
-    /// How to group launches.
+    /// Group launches by this criterion.
     #[arg(long, default_value = "kernel", value_parser = word_parser::<GroupBy>())]
     pub by: GroupBy,
-    /// How to rank groups.
+    /// Rank groups by this column.
     #[arg(long, default_value = "total", value_parser = kernel_sort_parser())]
     pub sort: Sort,
     /// List at most N groups.
@@ -111,6 +111,11 @@ pub fn format_or(format: Option<Format>, elsewhere: Format) -> Format {
 /// Returns the width of the terminal if stdout is one.
 pub fn terminal_width() -> Option<usize> {
     std::io::stdout().is_terminal().then(|| crossterm::terminal::size().ok()).flatten().map(|(w, _)| usize::from(w)).filter(|&w| w > 0)
+}
+
+/// Returns the width of lines that explain a command: that of the terminal, within what is readable.
+pub fn page_width() -> usize {
+    terminal_width().unwrap_or(100).clamp(60, 140)
 }
 
 /// The command that lists the kernels of a capture.

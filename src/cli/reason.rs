@@ -1,7 +1,7 @@
 //! Reasons for errors, for scripts: the meaning of an identifier never changes.
 
 use crate::import::ImportError;
-use crate::report::envelope::{Document, Envelope, NextJson};
+use crate::report::envelope::{Envelope, JsonDocument, NextJson};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::Write;
@@ -127,7 +127,7 @@ pub(super) struct ErrorJson<'a> {
     error: ProblemJson<'a>,
 }
 
-impl Document for ErrorJson<'_> {
+impl JsonDocument for ErrorJson<'_> {
     const NAME: &'static str = "error";
 }
 

@@ -7,8 +7,8 @@ use super::rerun::RerunFormat;
 use crate::analysis::fuzzy::nearest_match;
 use crate::config::Config;
 use crate::model::text::escape_unsafe;
-use crate::report;
-use crate::rerun::recipes::{Prepared, Recipe, User, Wanted};
+use crate::report::{self, document};
+use crate::rerun::recipes::{Prepared, Recipe, User, Wanted, list_tools};
 use clap::Subcommand;
 use std::io::IsTerminal;
 
@@ -74,7 +74,7 @@ pub fn user_recipes(config: &Config) -> Result<Vec<User>, Failure> {
         .collect();
     users
         .iter()
-        .try_for_each(|u| u.check_recipe(|id| crate::rerun::recipes::built_in_recipe(id).is_some()))
+        .try_for_each(|u| u.check_recipe(|id| crate::rerun::recipes::built_in_recipe(id).is_some(), &list_tools()))
         .map_err(|e| Failure::wrong(format!("configuration: {e}")))?;
     Ok(users)
 }
@@ -158,6 +158,7 @@ fn show_recipe(recipe: &Recipe<'_>, prepared: &Prepared, args: &RecipesArgs) -> 
         RerunFormat::Json => report::recipes::write_json(out, recipe, prepared),
         RerunFormat::Shell => report::recipes::write_shell(out, prepared, folder, terminal),
         RerunFormat::Script => report::recipes::write_script(out, recipe, prepared, folder, terminal),
-        RerunFormat::Text => report::recipes::write_text(out, recipe, prepared, print::terminal_width().unwrap_or(100)),
+        RerunFormat::Text => document::write_text(out, &report::recipes::document(recipe, prepared), Some(print::page_width())),
+        RerunFormat::Md => document::write_markdown(out, &report::recipes::document(recipe, prepared), true),
     })
 }

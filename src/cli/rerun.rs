@@ -1,14 +1,14 @@
 //! `warpscope rerun`: the command that profiles launches again.
 
 use super::failure::Failure;
-use super::triage::phase_windows;
+use super::scope_args::phase_windows;
 use super::values::word_parser;
 use super::{interrupt, print};
 use crate::analysis::fuzzy::nearest_match;
 use crate::analysis::triage::Phase;
 use crate::import::{Job, Parts, Wants, open};
 use crate::model::{KernelId, LaunchId, NameForm, Profile, RangeKind};
-use crate::report;
+use crate::report::{self, document};
 use crate::rerun::Replay;
 use crate::rerun::{
     self, Base, CacheControl, ClockControl, Collect, OpenedBy, Options, Plan, ProfiledResult, Profiler, RangeName, Target, Verdict, Within,
@@ -124,6 +124,8 @@ pub enum RerunFormat {
     /// Explained, for people.
     #[value(alias = "table")]
     Text,
+    /// Explained, as Markdown for a ticket or a chat.
+    Md,
     /// One line for a POSIX shell.
     Shell,
     /// A shell script.
@@ -181,7 +183,8 @@ pub fn print_rerun(args: &RerunArgs, nsys: Option<PathBuf>) -> Result<(), Failur
                 out.write_all(text.as_bytes())
             }
         }
-        RerunFormat::Text => report::rerun::explain_plan(out, &plan, print::terminal_width().unwrap_or(100)),
+        RerunFormat::Text => document::write_text(out, &report::rerun::document(&plan), Some(print::page_width())),
+        RerunFormat::Md => document::write_markdown(out, &report::rerun::document(&plan), true),
     })
 }
 

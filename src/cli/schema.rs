@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::values::word_parser;
-use super::{doctor, print, reason};
+use super::{print, reason};
 use crate::analysis::fuzzy::nearest_match;
 use crate::report::envelope::{SchemaInfo, schema_of};
 use crate::report::schemas::{list_fields, list_schemas};
@@ -22,7 +22,7 @@ pub struct SchemaArgs {
 /// All schemas: those of reports and runs, and those printed only by the command line.
 fn all_schemas() -> Vec<SchemaInfo> {
     let mut all = list_schemas();
-    all.extend([schema_of::<doctor::DoctorJson<'static>>(), schema_of::<reason::ErrorJson<'static>>()]);
+    all.push(schema_of::<reason::ErrorJson<'static>>());
     all
 }
 

@@ -199,7 +199,7 @@ fn start_tracer(args: &TraceArgs) -> Result<std::convert::Infallible, Failure> {
         all.insert(0, crate::launch::tracer::Library { path: std::path::absolute(path)?, of: "named" });
     }
     let mut command = traced_command(&record, &args.program, &object, &all).map_err(failed)?;
-    // This process becomes the program: it says at its end if nothing was recorded, unless the reason was just said.
+    // At its end, the program reports if nothing was recorded, unless the reason has just been reported.
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_secs());
     if obstacle.is_none() {
         command.env("WARPSCOPE_TRACE_ROOT", format!("{}:{now}", std::process::id()));

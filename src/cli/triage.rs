@@ -1,14 +1,14 @@
 //! `warpscope triage`: bottlenecks of a run.
 
 use super::failure::Failure;
-use super::time_window::Between;
+use super::scope_args::ScopeArgs;
 use super::values::word_parser;
 use super::{interrupt, print};
 use crate::analysis::memory;
 use crate::analysis::triage::VERDICTS;
-use crate::analysis::triage::{self, Phase, Scope, Verdict};
+use crate::analysis::triage::{self, Scope, Verdict};
 use crate::import::{Parts, Wants};
-use crate::model::{Cancel, NoteKind, Profile};
+use crate::model::{Cancel, NoteKind};
 use crate::report::ranks::Together;
 use crate::report::{self, Format};
 use clap::builder::PossibleValuesParser;
@@ -21,15 +21,8 @@ pub struct TriageArgs {
     /// Timelines of nsys, torch.profiler, rocprofv3 or the built-in tracer.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Judge only what was launched in ranges of this name (numbers may be written as #: `step #`).
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["from", "to"])]
-    pub range: Option<String>,
-    /// Judge only this phase of the run [default: steady, which leaves out the others].
-    #[arg(long, value_name = "PHASE", value_parser = PossibleValuesParser::new(Phase::ALL.map(|p| p.1)), conflicts_with_all = ["from", "to", "range"])]
-    pub phase: Option<String>,
-    /// Judge only this window.
     #[command(flatten)]
-    pub between: super::time_window::Between,
+    pub scope: ScopeArgs,
     /// Judge only this device, by its number.
     #[arg(long, value_name = "N")]
     pub device: Option<u32>,
@@ -52,48 +45,6 @@ fn parse_operations(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Returns the time windows in which the devices worked on ranges with that name.
-fn ranges_called(profile: &Profile, file: &str, name: &str) -> Result<Vec<(i64, i64)>, Failure> {
-    let found = triage::range_windows(profile, name);
-    if !found.is_empty() {
-        return Ok(found);
-    }
-    let near = triage::nearest_range(profile, name).map_or_else(String::new, |n| format!("; did you mean {n:?}?"));
-    Err(Failure::wrong(format!("{file}: no range is called {name:?}, or nothing was launched in it{near}; `warpscope ranges` lists them")))
-}
-
-/// Returns the windows of a phase.
-pub fn phase_windows(profile: &Profile, file: &str, phase: Phase, device: Option<u32>) -> Result<Vec<(i64, i64)>, Failure> {
-    let scope = Scope { device, ..Scope::default() };
-    let found = triage::triage_profile(profile, &scope, &Cancel::default());
-    let windows: Vec<(i64, i64)> = match phase {
-        Phase::Steady => found.iter().map(|t| t.window).collect(),
-        _ => found.iter().flat_map(|t| &t.left_out).filter(|l| l.phase == phase).map(|l| (l.start, l.end)).collect(),
-    };
-    if windows.is_empty() {
-        let word = if phase == Phase::Steady { "steady state" } else { phase.word() };
-        return Err(Failure::wrong(format!("{file}: no {word} was found: `warpscope triage` without --phase says what is left out")));
-    }
-    Ok(windows)
-}
-
-/// Returns the windows selected by a range, a phase or two times; empty for the steady state.
-pub fn scope_windows(
-    profile: &Profile,
-    file: &str,
-    range: Option<&str>,
-    phase: Option<&str>,
-    between: &Between,
-    device: Option<u32>,
-) -> Result<Vec<(i64, i64)>, Failure> {
-    let between = between.to_window().map_err(Failure::usage)?;
-    Ok(match (range, phase.and_then(Phase::of)) {
-        (Some(name), _) => ranges_called(profile, file, name)?,
-        (None, Some(phase)) if phase != Phase::Steady => phase_windows(profile, file, phase, device)?,
-        (None, _) => between.into_iter().collect(),
-    })
-}
-
 /// Prints the bottlenecks of a run.
 pub fn print_triage(args: &TriageArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     let mut judged = Vec::new();
@@ -106,9 +57,7 @@ pub fn print_triage(args: &TriageArgs, nsys: Option<&Path>) -> Result<(), Failur
                 "{shown}: this is a report of {tool} on single kernels, which has no timeline; `warpscope hints` judges its kernels"
             )));
         }
-        let between = args.between.to_window().map_err(Failure::usage)?;
-        let (range, phase) = (args.range.as_deref(), args.phase.as_deref());
-        let windows = scope_windows(&profile, &shown.to_string(), range, phase, &args.between, args.device)?;
+        let windows = args.scope.to_windows(&profile, &shown.to_string(), args.device)?;
         let scope = Scope { windows, device: args.device, flops: args.flops };
         let found = triage::triage_profile(&profile, &scope, &Cancel::default());
         // For an empty report, print only why it is empty.
@@ -130,7 +79,7 @@ pub fn print_triage(args: &TriageArgs, nsys: Option<&Path>) -> Result<(), Failur
                 None if let Some(lost) = profile.coverage.describe_losses() => {
                     format!("{shown}: {lost}; {}", profile.coverage.recording_advice(&profile.source.tool, profile.maker()))
                 }
-                None if between.is_some() => format!("{shown}: nothing ran on a GPU between these times"),
+                None if args.scope.has_window() => format!("{shown}: nothing ran on a GPU between these times"),
                 None => format!("{shown}: nothing ran on a GPU, or the report has no times"),
             }));
         };

@@ -53,7 +53,6 @@ pub struct Wants {
 }
 
 impl Wants {
-    /// All parts.
     pub const ALL: Self = Self { names: Names::All, parts: Parts::all() };
     /// Parts that the explorer uses.
     pub const EXPLORER: Self =

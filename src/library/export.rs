@@ -228,9 +228,9 @@ fn take_out_single(db: &Connection, found: &mut BTreeSet<(String, String)>) -> r
 /// Environment variables that were still found in a copy.
 #[derive(Debug, Default)]
 struct Left {
-    /// Names of variables of which a `NAME=value` pair remains.
+    /// Names of variables for which a `NAME=value` pair remains.
     pairs: BTreeSet<String>,
-    /// Names of variables of which the value remains.
+    /// Names of variables whose value remains.
     values: BTreeSet<String>,
 }
 

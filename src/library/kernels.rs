@@ -25,7 +25,6 @@ pub struct Measured {
 /// Gain that the first hint on a kernel predicts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PredictedGain {
-    /// Diagnosis id.
     pub id: String,
     /// Upper bound on the share of the time that would be saved, 0 to 1.
     pub at_most: f64,

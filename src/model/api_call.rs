@@ -1,8 +1,7 @@
 //! CUDA or HIP runtime and driver calls on the host.
 //!
 //! Calls that launched kernels are stored with their launches ([`Launches::call`](super::Launches::call)). Cheap
-//! queries such as `cuKernelGetName` are only counted: a report may contain one per launch, and no one needs to see
-//! them individually.
+//! queries such as `cuKernelGetName` are only counted, because a report may contain one per launch.
 
 use super::Nanos;
 use std::sync::Arc;

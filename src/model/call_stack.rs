@@ -7,14 +7,14 @@ use std::sync::Arc;
 pub struct StackFrame {
     /// Qualified name of a Python function, or symbol of a native function.
     pub function: Arc<str>,
-    /// Source file; of a native function whose source is unknown, its module.
+    /// Source file; for a native function whose source is unknown, its module.
     pub file: Option<Arc<str>>,
     /// Line being executed, starting at 1; `None` if unknown.
     pub line: Option<u32>,
     pub python: bool,
-    /// Module of a native function, an executable or library, if `file` may be its source.
+    /// Module of a native function (an executable or library), if `file` may be its source file.
     pub module: Option<Arc<str>>,
-    /// True for a library that lies in the program's own folder.
+    /// True for a library in the program's own folder.
     pub beside: bool,
 }
 
@@ -111,7 +111,7 @@ impl Activity {
 /// One sample of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Time in nanoseconds.
+    /// Nanoseconds since the session began.
     pub time: i64,
     /// Index into [`Profile::threads`](super::Profile::threads).
     pub thread: u32,

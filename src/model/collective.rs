@@ -28,7 +28,7 @@ pub struct Collective {
     pub sequence: Option<u64>,
     /// Start, ns; device time if the report has it.
     pub start: i64,
-    /// Duration, ns.
+    /// Duration in nanoseconds.
     pub duration: i64,
     /// Index of the launch that executed the collective.
     pub launch: Option<u32>,

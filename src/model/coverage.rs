@@ -38,7 +38,6 @@ impl Work {
 /// The part of a process's run in which calls have no GPU records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stretch {
-    /// The whole run.
     All,
     /// Only the end of the run.
     End,

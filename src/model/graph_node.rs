@@ -9,7 +9,7 @@ pub struct NodeOrigin {
     pub pid: u32,
     /// Operating system thread.
     pub thread: u32,
-    /// Time in nanoseconds.
+    /// Nanoseconds since the session began.
     pub time: i64,
     /// Index into [`Samples::stacks`](super::Samples::stacks): the thread's stack at that time.
     pub stack: Option<u32>,
@@ -32,7 +32,7 @@ impl GraphNodes {
         self.0.is_empty()
     }
 
-    /// True if the line is known at which a node was captured.
+    /// Returns true if the line where a node was captured is known.
     pub fn have_stacks(&self) -> bool {
         self.0.values().any(|o| o.stack.is_some())
     }

@@ -19,7 +19,7 @@ pub enum MemoryLevel {
 /// One allocation or free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryEvent {
-    /// Time in nanoseconds.
+    /// Nanoseconds since the session began.
     pub time: i64,
     pub address: u64,
     /// Change in the bytes in use; negative for a free.
@@ -143,11 +143,10 @@ pub struct MemoryState {
 /// A failed allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Time in nanoseconds.
+    /// Nanoseconds since the session began.
     pub time: i64,
     /// Index into [`Profile::devices`](super::Profile::devices).
     pub device: Option<u32>,
-    /// Requested bytes.
     pub asked: u64,
     /// Free memory on the device, bytes.
     pub free: Option<u64>,

@@ -29,7 +29,7 @@ pub enum ThreadState {
 /// A change in the state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateChange {
-    /// Time in nanoseconds.
+    /// Nanoseconds since the session began.
     pub time: i64,
     /// Index into [`Profile::threads`](super::Profile::threads).
     pub thread: u32,

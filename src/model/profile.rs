@@ -78,7 +78,6 @@ pub struct GraphLaunch {
 pub struct KernelTotal {
     pub kernel: KernelId,
     pub count: u64,
-    /// Total duration.
     pub total: Nanos,
     /// Duration of the shortest launch.
     pub min: Nanos,

@@ -30,7 +30,6 @@ pub enum RangeOrigin {
     Operator,
     /// A range that the program named through its framework (`record_function`, or a step of the profiler).
     Annotation,
-    /// A Python function.
     Python,
     Roctx,
     /// Activity of a wave on the GPU, from a thread trace.
@@ -60,7 +59,7 @@ pub enum Payload {
 /// One range, as a row of [`Ranges`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// Start, ns.
+    /// Nanoseconds since the session began.
     pub start: i64,
     /// End, ns; `i64::MAX` for a range that was still open when the capture ended.
     pub end: i64,

@@ -97,7 +97,6 @@ pub struct Section {
     pub description: Arc<str>,
     /// Sort key among sections, ascending.
     pub order: u32,
-    /// Parent section.
     pub extends: Option<Arc<str>>,
     /// Metrics in the section's header.
     pub header: Vec<Entry>,

@@ -20,7 +20,7 @@ pub struct CutJson {
     of: usize,
 }
 
-/// What a budget left out of a document.
+/// Content that a budget left out of a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LeftOutJson {
     lists: Vec<CutJson>,
@@ -101,8 +101,8 @@ pub(super) fn keep_for_json<R, B: Borrow<R>>(columns: &[Column<R>], rows: impl I
     kept.into_iter().map(|k| k.1).collect()
 }
 
-/// As many of the heaviest rows as fit when printed, in their original order, and the number of rows dropped. `print`
-/// returns the printed size of some rows, given by their indices.
+/// Returns as many of the heaviest rows as fit when printed, in their original order, and the number of rows dropped.
+/// `size` returns the printed size of some rows.
 pub(super) fn keep_for_text<R, B: Borrow<R>>(
     columns: &[Column<R>],
     rows: impl Iterator<Item = B>,
@@ -254,7 +254,7 @@ fn shrink_object(map: &mut Map<String, Value>, most: usize, weight: Option<&str>
     for (size, name) in fields {
         let own = room * share(&name) / shares.max(1);
         shares -= share(&name);
-        // A document without its name, or half a command, is useless.
+        // A document without its name is useless, and so is half a command.
         let whole = path.is_empty() && matches!(name.as_str(), "schema" | "source") || name == "argv";
         let Some(value) = map.get_mut(&name).filter(|_| size > own && !whole) else {
             room = room.saturating_sub(size);
@@ -280,8 +280,8 @@ fn shrink_value(value: &mut Value, most: usize, weight: Option<&str>, path: &str
     }
 }
 
-/// Lists of a document that may be emptied, with their sizes in bytes: those of the frame, then those in other values.
-/// A document's own lists keep at least one element, without which the document says nothing.
+/// Lists of a document that may be emptied, with their sizes in bytes: first those of the frame, then those inside
+/// other values. A document's own lists keep at least one element, because the document would be useless without it.
 fn list_sizes(document: &Value) -> BTreeMap<String, usize> {
     fn visit(value: &Value, path: &str, sizes: &mut BTreeMap<String, usize>) {
         match value {

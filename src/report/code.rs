@@ -1,7 +1,7 @@
 //! `metrics --source` and `metrics --sass`: the hottest lines and instructions.
 
 use super::Format;
-use super::envelope::{Document, Envelope};
+use super::envelope::{Envelope, JsonDocument};
 use super::rows::{Rows, TableRow};
 use super::table;
 use crate::analysis::code::{Counts, Listing};
@@ -136,7 +136,7 @@ pub(in crate::report) struct CodeJson<'a> {
     rows: Rows<'a, Hot, &'a Hot>,
 }
 
-impl Document for CodeJson<'_> {
+impl JsonDocument for CodeJson<'_> {
     const NAME: &'static str = "metrics-code";
 }
 

@@ -1,35 +1,31 @@
 //! `diff`: changes between two runs.
 
 use super::Format;
-use super::envelope::{Document, Envelope, NextJson};
+use super::document::{Block, Document, Rows as RowsBlock};
+use super::envelope::{Envelope, JsonDocument, NextJson};
 use super::rows::{Rows, TableRow};
 use super::table;
 use super::top::kernel_steps;
 
 use crate::analysis::diff::{Diff, DiffRow};
-use crate::analysis::table::lines::compare_lines;
+use crate::analysis::table::lines::{LineChange, compare_lines};
 use crate::analysis::table::{Column, changes};
 use crate::analysis::triage::{StepStats, TimeCategory, Triage, frame_label};
-use crate::model::text::escape_unsafe;
 use crate::model::units::format_percent_change;
 use crate::model::{Nanos, Profile};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Writes one line for each changed kernel with a predicted gain.
-pub fn write_predictions(out: &mut dyn Write, rows: &[&DiffRow]) -> io::Result<()> {
+/// One line for each changed kernel with a predicted gain.
+fn prediction_lines(rows: &[&DiffRow]) -> Vec<String> {
     let kept: Vec<_> = rows.iter().filter_map(|r| Some((r.name(), r.hint_outcome()?))).collect();
-    if !kept.is_empty() {
-        writeln!(out)?;
+    let mut lines: Vec<String> =
+        kept.iter().take(PROMISES).map(|(name, (promise, got))| format!("{name}: {}", promise.describe_outcome(*got))).collect();
+    if kept.len() > PROMISES {
+        lines.push(format!("and {} more kernels with hints (--format json lists all)", kept.len() - PROMISES));
     }
-    for (name, (promise, got)) in kept.iter().take(PROMISES) {
-        writeln!(out, "{}: {}", escape_unsafe(name), promise.describe_outcome(*got))?;
-    }
-    match kept.len().saturating_sub(PROMISES) {
-        0 => Ok(()),
-        more => writeln!(out, "and {more} more kernels with hints (--format json lists all)"),
-    }
+    lines
 }
 
 /// Maximum number of lines about predictions in a human-readable table.
@@ -54,58 +50,73 @@ const POINTS: f64 = 1.0;
 const LINES: usize = 3;
 const LEAST_LINE: f64 = 0.05;
 
-/// Writes the functions of the program at which the GPU waits longer or shorter than before; writes nothing if the
-/// launching threads were not sampled in both runs.
-fn write_lines(out: &mut dyn Write, was: &Triage, is: &Triage) -> io::Result<()> {
+/// Functions of the program at which the GPU waits longer or shorter than before; empty if the launching threads were
+/// not sampled in both runs.
+fn line_changes(was: &Triage, is: &Triage) -> Vec<String> {
     let (before, after) = (&was.host_time, &is.host_time);
     if before.times.is_empty() || after.times.is_empty() {
-        return Ok(());
+        return Vec::new();
     }
     let steps = was.step_stats().map(|s| s.count).zip(is.step_stats().map(|s| s.count)).filter(|(a, b)| *a > 0 && *b > 0);
     let per = |ns: i64, steps: Option<usize>| Nanos(ns / i64::try_from(steps.unwrap_or(1)).unwrap_or(1));
     let known = per(before.known(), steps.map(|s| s.0)).0.max(per(after.known(), steps.map(|s| s.1)).0);
     let unit = if steps.is_some() { " a step" } else { "" };
-    for line in compare_lines(before, after, steps).into_iter().take(LINES) {
-        let (a, b) = (per(line.before.unwrap_or(0), steps.map(|s| s.0)), per(line.after.unwrap_or(0), steps.map(|s| s.1)));
-        if ((b.0 - a.0).abs() as f64) < LEAST_LINE * known as f64 {
-            break;
-        }
-        writeln!(out, "GPU idle in {}: {a} → {b}{unit}", escape_unsafe(&frame_label(&line.frame)))?;
-    }
-    Ok(())
+    let times = |line: &LineChange| (per(line.before.unwrap_or(0), steps.map(|s| s.0)), per(line.after.unwrap_or(0), steps.map(|s| s.1)));
+    compare_lines(before, after, steps)
+        .into_iter()
+        .take(LINES)
+        .map(|line| (times(&line), line.frame))
+        .take_while(|((a, b), _)| (b.0 - a.0).abs() as f64 >= LEAST_LINE * known as f64)
+        .map(|((a, b), frame)| format!("GPU idle in {}: {a} → {b}{unit}", frame_label(&frame)))
+        .collect()
 }
 
-/// Writes the changes in the time breakdown and in the findings as sentences: "launching went from 61% to 8%".
-pub fn write_attribution(out: &mut dyn Write, was: &Triage, is: &Triage) -> io::Result<()> {
-    writeln!(out)?;
+/// Changes in the time breakdown as sentences, the largest first: "launching went from 61% to 8%".
+fn breakdown_changes(was: &Triage, is: &Triage) -> Vec<String> {
     let mut parts: Vec<(TimeCategory, f64, f64)> =
         TimeCategory::ALL.into_iter().map(|p| (p, was.part_percent(p), is.part_percent(p))).collect();
     parts.retain(|(_, a, b)| (a - b).abs() >= POINTS);
     parts.sort_by(|x, y| (y.2 - y.1).abs().total_cmp(&(x.2 - x.1).abs()));
     if parts.is_empty() {
-        writeln!(out, "where the time went: unchanged within {POINTS:.0} point")?;
+        return vec![format!("where the time went: unchanged within {POINTS:.0} point")];
     }
-    for (part, a, b) in parts {
-        let (before, after) = (was.base, is.base);
-        if before == after {
-            writeln!(out, "{} went from {a:.0}% to {b:.0}% of {after}", part.id())?;
-        } else {
-            writeln!(out, "{} went from {a:.0}% of {before} to {b:.0}% of {after}", part.id())?;
-        }
+    let (before, after) = (was.base, is.base);
+    let base = if before == after { String::new() } else { format!(" of {before}") };
+    parts.iter().map(|(part, a, b)| format!("{} went from {a:.0}%{base} to {b:.0}% of {after}", part.id())).collect()
+}
+
+/// Changes in the number and the length of steps.
+fn step_changes(was: &Triage, is: &Triage) -> Vec<String> {
+    let (Some(a), Some(b)) = (was.step_stats(), is.step_stats()) else { return Vec::new() };
+    let mut lines = Vec::new();
+    if let Some((x, y)) = a.period.zip(b.period).filter(|_| a.longer_period().or(b.longer_period()).is_some()) {
+        let change = (y - x) as f64 / x.max(1) as f64 * 100.0;
+        lines.push(format!("a step every: {} → {} ({change:+.0}%)", Nanos(x), Nanos(y)));
     }
-    if let (Some(a), Some(b)) = (was.step_stats(), is.step_stats()) {
-        if let Some((x, y)) = a.period.zip(b.period).filter(|_| a.longer_period().or(b.longer_period()).is_some()) {
-            let change = (y - x) as f64 / x.max(1) as f64 * 100.0;
-            writeln!(out, "a step every: {} → {} ({change:+.0}%)", Nanos(x), Nanos(y))?;
-        }
-        writeln!(out, "median step: {} → {}", Nanos(a.median), Nanos(b.median))?;
-        if a.count != b.count {
-            writeln!(out, "steps: {} → {}: totals are of different amounts of work", a.count, b.count)?;
-        }
+    lines.push(format!("median step: {} → {}", Nanos(a.median), Nanos(b.median)));
+    if a.count != b.count {
+        lines.push(format!("steps: {} → {}: totals are of different amounts of work", a.count, b.count));
     }
-    write_lines(out, was, is)?;
-    let list = |t: &Triage| if t.findings.is_empty() { "none".to_owned() } else { finding_ids(t).join(", ") };
-    writeln!(out, "findings: {} → {}", list(was), list(is))
+    lines
+}
+
+/// The comparison for people: totals, changed kernels, predicted gains, and changes in the judged time.
+pub fn document<'a>(diff: &Diff, rows: &[&'a DiffRow], judged: Option<(&Triage, &Triage)>) -> Document<'a> {
+    let table = RowsBlock { columns: changes::readable_columns(diff.steps.is_some()), rows: rows.to_vec() };
+    let mut blocks = vec![Block::Text(totals_sentence(diff)), Block::Rows(Box::new(table))];
+    let predictions = prediction_lines(rows);
+    if !predictions.is_empty() {
+        blocks.push(Block::List(predictions));
+    }
+    if let Some((was, is)) = judged {
+        let list = |t: &Triage| if t.findings.is_empty() { "none".to_owned() } else { finding_ids(t).join(", ") };
+        let mut lines = breakdown_changes(was, is);
+        lines.extend(step_changes(was, is));
+        lines.extend(line_changes(was, is));
+        lines.push(format!("findings: {} → {}", list(was), list(is)));
+        blocks.push(Block::List(lines));
+    }
+    Document { blocks }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -131,7 +142,7 @@ pub(in crate::report) struct DiffJson<'a> {
     rows: Rows<'a, DiffRow, &'a DiffRow>,
 }
 
-impl Document for DiffJson<'_> {
+impl JsonDocument for DiffJson<'_> {
     const NAME: &'static str = "diff";
     const VERSION: &'static str = "1.1";
 }
@@ -185,18 +196,13 @@ pub fn write_json(
     Envelope::of_profiles([before, after]).then(next).write(out, &all)
 }
 
-/// Prints the comparison in a format other than JSON; a human-readable table begins with the totals.
-pub fn print_rows(out: &mut dyn Write, diff: &Diff, rows: &[&DiffRow], format: Format, width: Option<usize>) -> io::Result<()> {
-    if format == Format::Table {
-        writeln!(out, "{}", totals_sentence(diff))?;
-        writeln!(out)?;
-    }
-    let columns = if format == Format::Csv { changes::columns() } else { changes::readable_columns(diff.steps.is_some()) };
-    table::print_rows(columns, rows.iter().copied(), out, format, width)
+/// Prints the changed kernels as CSV.
+pub fn print_csv(out: &mut dyn Write, rows: &[&DiffRow], width: Option<usize>) -> io::Result<()> {
+    table::print_rows(changes::columns(), rows.iter().copied(), out, Format::Csv, width)
 }
 
 /// Sentence with the totals.
-pub fn totals_sentence(diff: &Diff) -> String {
+fn totals_sentence(diff: &Diff) -> String {
     let change =
         diff.total_change_percent().filter(|_| !diff.one_isolated).map_or_else(String::new, |p| format!(" ({})", format_percent_change(p)));
     let (a, b) = diff.launches;
@@ -211,7 +217,7 @@ pub fn totals_sentence(diff: &Diff) -> String {
             grouped(after as u64)
         );
     }
-    // The totals of runs of different length say nothing.
+    // Totals are not comparable between runs of different length.
     let change = if diff.differ_in_length { String::new() } else { change };
     format!("kernel time {} → {}{change}, launches {} → {}", Nanos(diff.totals.0), Nanos(diff.totals.1), grouped(a), grouped(b))
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::io::{self, Write};
 
 /// A JSON document of a command, without its frame.
-pub trait Document: Serialize + JsonSchema {
+pub trait JsonDocument: Serialize + JsonSchema {
     /// Name of the schema: the command that prints it, plus a word for any option that changes the content.
     const NAME: &'static str;
     /// Major and minor version: new fields increase the minor version, all other changes the major one.
@@ -41,7 +41,7 @@ impl<'a> From<&'a Source> for SourceJson<'a> {
     }
 }
 
-/// What a reader of the report must know.
+/// Note that a reader of the report must know.
 #[derive(Serialize, JsonSchema)]
 pub struct NoteJson<'a> {
     severity: &'static str,
@@ -143,21 +143,21 @@ impl<'a> Envelope<'a> {
 
     /// Writes a document as JSON, with one line for each element of its lists, so that lines can be searched and
     /// compared.
-    pub fn write<D: Document>(&self, out: &mut dyn Write, document: &D) -> io::Result<()> {
+    pub fn write<D: JsonDocument>(&self, out: &mut dyn Write, document: &D) -> io::Result<()> {
         self.write_as(out, document, Layout::LinePerElement, output().budget)
     }
 
     /// Writes a document as JSON on one line, for a stream of documents.
-    pub fn write_line<D: Document>(&self, out: &mut dyn Write, document: &D) -> io::Result<()> {
+    pub fn write_line<D: JsonDocument>(&self, out: &mut dyn Write, document: &D) -> io::Result<()> {
         self.write_as(out, document, Layout::OneLine, output().budget)
     }
 
     /// Writes a document on one line without leaving anything out.
-    pub fn write_whole_line<D: Document>(&self, out: &mut dyn Write, document: &D) -> io::Result<()> {
+    pub fn write_whole_line<D: JsonDocument>(&self, out: &mut dyn Write, document: &D) -> io::Result<()> {
         self.write_as(out, document, Layout::OneLine, None)
     }
 
-    fn write_as<D: Document>(&self, out: &mut dyn Write, document: &D, layout: Layout, budget: Option<usize>) -> io::Result<()> {
+    fn write_as<D: JsonDocument>(&self, out: &mut dyn Write, document: &D, layout: Layout, budget: Option<usize>) -> io::Result<()> {
         let framed = Framed {
             schema: SchemaJson { name: D::NAME, version: D::VERSION },
             source: &self.source,
@@ -184,7 +184,7 @@ pub struct SchemaInfo {
 }
 
 /// Returns the schema of a document, derived from the types that are serialized.
-pub fn schema_of<D: Document + 'static>() -> SchemaInfo {
+pub fn schema_of<D: JsonDocument + 'static>() -> SchemaInfo {
     let mut schema =
         SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Framed<'static, D>>().to_value();
     schema["title"] = format!("warpscope {}", D::NAME).into();

@@ -2,7 +2,7 @@
 //! chain of reasoning.
 
 use super::Format;
-use super::envelope::{Document, Envelope, NextJson};
+use super::envelope::{Envelope, JsonDocument, NextJson};
 use super::finding_text::{EvidenceText, FindingText, write_text};
 use super::table::{self, write_wrapped};
 use crate::analysis::hints::speedup_model::whole_percent;
@@ -214,7 +214,7 @@ pub(in crate::report) struct HintsJson<'a> {
     rows: Judged<'a>,
 }
 
-impl Document for HintsJson<'_> {
+impl JsonDocument for HintsJson<'_> {
     const NAME: &'static str = "hints";
 }
 

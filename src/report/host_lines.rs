@@ -1,6 +1,6 @@
 //! `lines`: idle time of the devices by program line.
 
-use super::envelope::{Document, Envelope, NextJson};
+use super::envelope::{Envelope, JsonDocument, NextJson};
 use super::rows::{Rows, TableRow};
 use super::{Format, table};
 use crate::analysis::call_tree::CallTree;
@@ -44,7 +44,7 @@ pub(in crate::report) struct LinesJson<'a> {
     rows: Rows<'a, LineRow<'a>>,
 }
 
-impl Document for LinesJson<'_> {
+impl JsonDocument for LinesJson<'_> {
     const NAME: &'static str = "lines";
 }
 
@@ -59,7 +59,7 @@ pub(in crate::report) struct LineChangesJson<'a> {
     rows: Rows<'a, &'a LineChange>,
 }
 
-impl Document for LineChangesJson<'_> {
+impl JsonDocument for LineChangesJson<'_> {
     const NAME: &'static str = "lines-changes";
 }
 

@@ -1,6 +1,6 @@
 //! `recipes check`: launches selected by the jobs in rocprofv3's input files, and errors in the files.
 
-use super::envelope::{Document, Envelope};
+use super::envelope::{Envelope, JsonDocument};
 use super::table::write_wrapped;
 use super::{Format, table};
 use crate::analysis::table::{Column, Unit, Value};
@@ -70,7 +70,7 @@ pub(in crate::report) struct FilesJson<'a> {
     files: Vec<FileJson<'a>>,
 }
 
-impl Document for FilesJson<'_> {
+impl JsonDocument for FilesJson<'_> {
     const NAME: &'static str = "recipes-check";
     const VERSION: &'static str = "1.1";
 }

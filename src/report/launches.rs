@@ -1,6 +1,6 @@
 //! `launches`: kernel launches in launch order.
 
-use super::envelope::{Document, Envelope, NextJson};
+use super::envelope::{Envelope, JsonDocument, NextJson};
 use super::rows::{Rows, TableRow};
 use super::{Format, table};
 use crate::analysis::invocation;
@@ -37,7 +37,7 @@ pub(in crate::report) struct LaunchesJson<'a> {
     rows: Rows<'a, LaunchRow<'a>>,
 }
 
-impl Document for LaunchesJson<'_> {
+impl JsonDocument for LaunchesJson<'_> {
     const NAME: &'static str = "launches";
 }
 

@@ -1,6 +1,6 @@
 //! State of a traced program, as a human-readable line or as an object for scripts.
 
-use super::envelope::{Document, Envelope};
+use super::envelope::{Envelope, JsonDocument};
 use crate::analysis::live::Live;
 use crate::analysis::triage::{TimeCategory, Triage};
 use crate::model::live::Recorder;
@@ -177,7 +177,7 @@ pub(in crate::report) struct LiveJson<'a> {
     behind_bytes: u64,
 }
 
-impl Document for LiveJson<'_> {
+impl JsonDocument for LiveJson<'_> {
     const NAME: &'static str = "watch";
 }
 

@@ -1,6 +1,6 @@
 //! `metrics`: every metric of every result.
 
-use super::envelope::{Document, Envelope, NextJson};
+use super::envelope::{Envelope, JsonDocument, NextJson};
 use super::rows::{Rows, TableRow};
 use super::{Format, table};
 use crate::analysis::labels;
@@ -119,7 +119,7 @@ pub(in crate::report) struct MetricsJson<'a> {
     rows: Results<'a>,
 }
 
-impl Document for MetricsJson<'_> {
+impl JsonDocument for MetricsJson<'_> {
     const NAME: &'static str = "metrics";
 }
 
@@ -190,7 +190,7 @@ pub(in crate::report) struct SessionJson<'a> {
     session: Rows<'a, Fact, &'a Fact>,
 }
 
-impl Document for SessionJson<'_> {
+impl JsonDocument for SessionJson<'_> {
     const NAME: &'static str = "metrics-session";
 }
 

@@ -7,6 +7,7 @@ pub mod code;
 pub mod columns;
 pub mod coverage;
 pub mod diff;
+pub mod doctor;
 pub mod document;
 pub mod envelope;
 pub mod finding;

@@ -1,5 +1,6 @@
 //! Output options that apply to all commands: a budget, headers and notes.
 
+use crate::analysis::labels::display_width;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -40,9 +41,9 @@ pub fn has_bold() -> bool {
     HAS_BOLD.load(Ordering::Relaxed)
 }
 
-/// Number of characters of a string that take up space.
+/// Columns that a string takes up.
 pub(super) fn count_shown(text: &str) -> usize {
-    text.chars().filter(|c| BOLD.iter().all(|b| b.0 != *c)).count()
+    display_width(text) - text.chars().filter(|c| BOLD.iter().any(|b| b.0 == *c)).count()
 }
 
 /// Size of a token, bytes: an average for English text and code.

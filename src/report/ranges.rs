@@ -1,6 +1,6 @@
 //! `ranges`: tree of ranges with device time.
 
-use super::envelope::{Document, Envelope, NextJson};
+use super::envelope::{Envelope, JsonDocument, NextJson};
 use super::rows::{Rows, TableRow};
 use super::{Format, table};
 use crate::analysis::flops::peak_of_all;
@@ -39,7 +39,7 @@ pub(in crate::report) struct RangesJson<'a> {
     rows: Rows<'a, RangeRow<'a>>,
 }
 
-impl Document for RangesJson<'_> {
+impl JsonDocument for RangesJson<'_> {
     const NAME: &'static str = "ranges";
 }
 

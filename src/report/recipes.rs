@@ -1,7 +1,8 @@
 //! `recipes`: the command that records a program, either explained, for a shell, as a script or as JSON.
 
-use super::envelope::{Document, Envelope, NextJson};
-use super::rerun::{PartJson, explain_parts, write_wrapped};
+use super::document::{Block, Document, KeyValue};
+use super::envelope::{Envelope, JsonDocument, NextJson};
+use super::rerun::PartJson;
 use crate::model::text::escape_unsafe;
 use crate::rerun::recipes::{Prepared, Recipe, RecipeStep, User, all_recipes};
 use crate::rerun::{CommandPart, PartId, shell};
@@ -53,7 +54,7 @@ pub(in crate::report) struct RecipeJson<'a> {
     by_hand: Option<&'a str>,
 }
 
-impl Document for RecipeJson<'_> {
+impl JsonDocument for RecipeJson<'_> {
     const NAME: &'static str = "recipes";
 }
 
@@ -72,7 +73,7 @@ pub(in crate::report) struct ListJson<'a> {
     recipes: Vec<ListedJson<'a>>,
 }
 
-impl Document for ListJson<'_> {
+impl JsonDocument for ListJson<'_> {
     const NAME: &'static str = "recipes-list";
 }
 
@@ -191,37 +192,26 @@ pub fn write_script(
     print_text(out, &text, for_terminal)
 }
 
-/// Writes a human-readable explanation of a command: its parts with their purpose, its cost and output, and the steps.
-pub fn write_text(out: &mut dyn Write, recipe: &Recipe<'_>, prepared: &Prepared, columns: usize) -> io::Result<()> {
-    let columns = columns.clamp(60, 140);
-    explain_parts(out, recipe.about, &with_variables(prepared), columns)?;
-    writeln!(out)?;
-    for (word, text) in [("when", recipe.when), ("cost", recipe.cost)] {
-        if !text.is_empty() {
-            write_wrapped(out, &format!("{word:<9}"), text, columns)?;
-        }
-    }
-    for (path, _) in &prepared.files {
-        write_wrapped(out, "writes   ", &format!("{path}, written before the command; --format script shows it"), columns)?;
-    }
+/// A recipe for people: the parts of its command with their purpose, its cost and output, and the steps.
+pub fn document(recipe: &Recipe<'_>, prepared: &Prepared) -> Document<'static> {
+    let known = [("when", recipe.when), ("cost", recipe.cost)].into_iter().filter(|(_, text)| !text.is_empty());
+    let mut facts: Vec<KeyValue> = known.map(|(key, text)| KeyValue::new(key, text)).collect();
+    let files = prepared.files.iter();
+    facts.extend(files.map(|(path, _)| KeyValue::new("writes", format!("{path}, written before the command; --format script shows it"))));
     let reports: Vec<String> = prepared.reports.iter().map(ToString::to_string).collect();
     if !reports.is_empty() {
-        write_wrapped(out, "leaves   ", &reports.join(", "), columns)?;
+        facts.push(KeyValue::new("leaves", reports.join(", ")));
     }
-    for note in &prepared.notes {
-        write_wrapped(out, "note     ", note, columns)?;
+    facts.extend(prepared.notes.iter().map(|note| KeyValue::new("note", note)));
+    facts.extend(prepared.by_hand.iter().map(|why| KeyValue::new("by hand", why)));
+    let mut blocks = vec![Block::Text(recipe.about.to_owned()), Block::Explained(with_variables(prepared))];
+    if !facts.is_empty() {
+        blocks.push(Block::KeyValues(facts));
     }
-    if let Some(why) = &prepared.by_hand {
-        write_wrapped(out, "by hand  ", why, columns)?;
-    }
-    for (n, step) in prepared.steps.iter().enumerate() {
-        writeln!(out)?;
-        write_wrapped(out, &format!("step {}   ", n + 1), &format!("{} {}", step.what, step.why), columns)?;
-        if !step.argv.is_empty() {
-            writeln!(out, "         {}", escape_unsafe(&shell::command_line(&step.argv)))?;
-        }
-    }
-    Ok(())
+    blocks.extend(prepared.steps.iter().zip(1..).map(|(step, n)| {
+        Block::KeyValues(vec![KeyValue::new(format!("step {n}"), format!("{} {}", step.what, step.why)).with_command(&step.argv)])
+    }));
+    Document { blocks }
 }
 
 /// Parts of the command, starting with the variables.

@@ -1,7 +1,7 @@
 //! `rerun`: the command that profiles a launch again, either explained, for a shell, as a script or as JSON.
 
-use super::envelope::{Document, Envelope, NextJson};
-use crate::analysis::labels::display_width;
+use super::document::{Block, Document, KeyValue};
+use super::envelope::{Envelope, JsonDocument, NextJson};
 use crate::model::text::escape_unsafe;
 use crate::model::{Bytes, Nanos, Profile, config, units};
 use crate::rerun::{Alternative, CommandPart, Cost, Plan, Rerun, Selects, Warning, shell};
@@ -144,7 +144,7 @@ pub(in crate::report) struct PlanJson<'a> {
     folder: Option<&'a str>,
 }
 
-impl Document for PlanJson<'_> {
+impl JsonDocument for PlanJson<'_> {
     const NAME: &'static str = "rerun";
 }
 
@@ -218,104 +218,44 @@ pub fn cost_text(c: &Cost) -> Option<String> {
     ))
 }
 
-/// Writes text in lines of at most `columns`, broken at spaces.
-pub(super) fn write_wrapped(out: &mut dyn Write, head: &str, text: &str, columns: usize) -> io::Result<()> {
-    let (mut line, indent) = (head.to_owned(), " ".repeat(display_width(head)));
-    let mut empty = true;
-    for word in escape_unsafe(text).split(' ') {
-        if !empty && display_width(&line) + 1 + display_width(word) > columns {
-            writeln!(out, "{}", line.trim_end())?;
-            line.clone_from(&indent);
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        empty = false;
-    }
-    writeln!(out, "{}", line.trim_end())
-}
-
-/// Writes the parts of a command, each with its purpose.
-pub fn explain_parts(out: &mut dyn Write, title: &str, parts: &[CommandPart], columns: usize) -> io::Result<()> {
-    let columns = columns.clamp(60, 140);
-    if !title.is_empty() {
-        writeln!(out, "{}\n", escape_unsafe(title))?;
-    }
-    // A part may have an explanation but no arguments, such as the name inside --kernel-id.
-    let pieces: Vec<&CommandPart> = parts.iter().filter(|p| !p.words.is_empty()).collect();
-    let last = pieces.len().saturating_sub(1);
-    for (n, part) in pieces.iter().enumerate() {
-        let head = if n == 0 { "  " } else { "      " };
-        writeln!(out, "{head}{}{}", escape_unsafe(&shell::join_words(&part.words)), if n == last { "" } else { " \\" })?;
-    }
-    writeln!(out)?;
-    for part in parts {
-        let words = escape_unsafe(&shell::join_words(&part.words)).into_owned();
-        let short = crate::analysis::labels::cut_end(&words, 34);
-        write_wrapped(out, &format!("  {}{}  ", short, " ".repeat(34 - display_width(&short))), &part.why, columns)?;
-    }
-    Ok(())
-}
-
-/// Writes a human-readable plan: selected launches, parts of the command with their purpose, cost, warnings, and
-/// other commands.
-pub fn explain_plan(out: &mut dyn Write, plan: &Plan, columns: usize) -> io::Result<()> {
-    let columns = columns.clamp(60, 140);
+/// A plan for people: selected launches, parts of the command with their purpose, cost, warnings, and other commands.
+pub fn document(plan: &Plan) -> Document<'static> {
+    let mut blocks = Vec::new();
     if let Some(folder) = &plan.folder {
         let seconds: Option<f64> = plan.commands.iter().map(|c| c.cost.seconds).sum();
-        if let Some(seconds) = seconds {
-            let runs: u32 = plan.commands.iter().map(|c| c.cost.runs).sum();
-            writeln!(out, "in all about {} on top of {runs} runs of the program", Nanos::format_ns(seconds * 1e9))?;
-        }
-        writeln!(
-            out,
-            "{} commands; create the directory first: mkdir -p -- {}\n",
-            plan.commands.len(),
-            escape_unsafe(&shell::quote(folder))
-        )?;
+        let runs: u32 = plan.commands.iter().map(|c| c.cost.runs).sum();
+        let cost = seconds.map(|s| format!("in all about {} on top of {runs} runs of the program", Nanos::format_ns(s * 1e9)));
+        let create = format!("{} commands; create the directory first: mkdir -p -- {}", plan.commands.len(), shell::quote(folder));
+        blocks.push(Block::List(cost.into_iter().chain([create]).collect()));
     }
     for (i, command) in plan.commands.iter().enumerate() {
-        if i > 0 {
-            writeln!(out)?;
-        }
         if plan.commands.len() > 1 {
-            writeln!(out, "command {} of {}", i + 1, plan.commands.len())?;
+            blocks.push(Block::Heading(3, format!("command {} of {}", i + 1, plan.commands.len())));
         }
-        write_wrapped(out, "is       ", exactness_text(command), columns)?;
-        for s in command.selects.iter().take(MOST_SELECTED) {
-            write_wrapped(out, "selects  ", &format!("{} · {}", escape_unsafe(&s.kernel), describe_launch(s)), columns)?;
-        }
-        if command.selects.len() > MOST_SELECTED {
-            writeln!(out, "         and {} more (--format json lists all)", command.selects.len() - MOST_SELECTED)?;
-        }
-        if let Some(directory) = &command.directory {
-            write_wrapped(out, "in       ", directory, columns)?;
-        }
-        if let Some(text) = cost_text(&command.cost) {
-            write_wrapped(out, "costs    ", &text, columns)?;
-        }
-        writeln!(out)?;
-        match &command.wrapper {
-            Some(wrapper) => {
-                for line in wrapper.lines() {
-                    writeln!(out, "    {}", escape_unsafe(line))?;
-                }
-            }
-            None => explain_parts(out, "", &command.parts, columns)?,
-        }
-        if !command.warnings.is_empty() {
-            writeln!(out)?;
-        }
-        for w in &command.warnings {
-            write_wrapped(out, &format!("{:<9}", w.severity.as_str()), &w.to_sentence(), columns)?;
-        }
-        for a in &command.alternatives {
-            writeln!(out)?;
-            write_wrapped(out, if a.better { "better   " } else { "or       " }, &a.why, columns)?;
-            writeln!(out, "      {}", escape_unsafe(&shell::command_line(&a.argv)))?;
-        }
+        append_command(command, &mut blocks);
     }
-    Ok(())
+    Document { blocks }
+}
+
+fn append_command(command: &Rerun, blocks: &mut Vec<Block<'static>>) {
+    let mut facts = vec![KeyValue::new("is", exactness_text(command))];
+    let selected = command.selects.iter().take(MOST_SELECTED);
+    facts.extend(selected.map(|s| KeyValue::new("selects", format!("{} · {}", s.kernel, describe_launch(s)))));
+    if command.selects.len() > MOST_SELECTED {
+        facts.push(KeyValue::new("", format!("and {} more (--format json lists all)", command.selects.len() - MOST_SELECTED)));
+    }
+    facts.extend(command.directory.as_ref().map(|d| KeyValue::new("in", d)));
+    facts.extend(cost_text(&command.cost).map(|text| KeyValue::new("costs", text)));
+    blocks.push(Block::KeyValues(facts));
+    blocks.push(match &command.wrapper {
+        Some(wrapper) => Block::Script(wrapper.clone()),
+        None => Block::Explained(command.parts.clone()),
+    });
+    if !command.warnings.is_empty() {
+        blocks.push(Block::KeyValues(command.warnings.iter().map(|w| KeyValue::new(w.severity.as_str(), w.to_sentence())).collect()));
+    }
+    blocks.extend(command.alternatives.iter().map(|a| {
+        let key = if a.better { "better" } else { "or" };
+        Block::KeyValues(vec![KeyValue::new(key, &a.why).with_command(&a.argv)])
+    }));
 }

@@ -1,6 +1,6 @@
 //! `runs list` and `runs show`: recorded runs.
 
-use super::envelope::{Document, Envelope, NextJson};
+use super::envelope::{Envelope, JsonDocument, NextJson};
 use super::{Format, table};
 use crate::analysis::hint_outcome::Promise;
 use crate::analysis::table::{Column, Unit, Value};
@@ -95,7 +95,7 @@ pub(in crate::report) struct OneJson<'a> {
     outcomes: Vec<CameJson<'a>>,
 }
 
-impl Document for OneJson<'_> {
+impl JsonDocument for OneJson<'_> {
     const NAME: &'static str = "runs-show";
 }
 
@@ -104,7 +104,7 @@ pub(in crate::report) struct RunsJson<'a> {
     runs: Vec<RunJson<'a>>,
 }
 
-impl Document for RunsJson<'_> {
+impl JsonDocument for RunsJson<'_> {
     const NAME: &'static str = "runs-list";
 }
 

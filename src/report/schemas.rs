@@ -2,8 +2,8 @@
 
 use super::envelope::{SchemaInfo, schema_of};
 use super::{
-    code, diff, hints, host_lines, jobs, launches, live, memory, metrics, ranges, ranks, recipes, rerun, runs, sections, timeline, top,
-    triage,
+    code, diff, doctor, hints, host_lines, jobs, launches, live, memory, metrics, ranges, ranks, recipes, rerun, runs, sections, timeline,
+    top, triage,
 };
 use serde_json::Value;
 
@@ -33,6 +33,7 @@ pub fn list_schemas() -> Vec<SchemaInfo> {
         schema_of::<recipes::RecipeJson<'static>>(),
         schema_of::<recipes::ListJson<'static>>(),
         schema_of::<jobs::FilesJson<'static>>(),
+        schema_of::<doctor::DoctorJson<'static>>(),
     ]
 }
 

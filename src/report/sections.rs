@@ -2,7 +2,7 @@
 //! NVIDIA's rules.
 
 use super::Format;
-use super::envelope::{Document, Envelope};
+use super::envelope::{Envelope, JsonDocument};
 use super::rows::{Rows, TableRow};
 use super::table;
 use crate::analysis::metric::{Lookup, is_list, member_title};
@@ -185,7 +185,7 @@ pub(in crate::report) struct SectionsJson<'a> {
     rows: Rows<'a, Shown, &'a Shown>,
 }
 
-impl Document for SectionsJson<'_> {
+impl JsonDocument for SectionsJson<'_> {
     const NAME: &'static str = "metrics-sections";
 }
 
@@ -200,7 +200,7 @@ pub(in crate::report) struct RulesJson<'a> {
     rows: Rows<'a, Ruled, &'a Ruled>,
 }
 
-impl Document for RulesJson<'_> {
+impl JsonDocument for RulesJson<'_> {
     const NAME: &'static str = "metrics-rules";
 }
 

@@ -45,7 +45,6 @@ pub fn print_rows<R, B: Borrow<R>>(
     Ok(())
 }
 
-/// Prints all rows.
 fn print_all<R, B: Borrow<R>>(
     columns: Vec<Column<R>>,
     rows: impl Iterator<Item = B>,
@@ -68,6 +67,17 @@ fn print_all<R, B: Borrow<R>>(
 pub fn write_markdown_texts(heads: &[(&str, bool)], rows: impl Iterator<Item = Vec<String>>, out: &mut dyn Write) -> io::Result<()> {
     let heads: Vec<Head<'_>> = heads.iter().map(|&(title, right)| Head { title, right, priority: 0 }).collect();
     write_markdown(&heads, rows, &|row: &Vec<String>, at| row.get(at).cloned().unwrap_or_default(), out)
+}
+
+/// Writes a table of strings in aligned columns; columns with `true` are right-aligned.
+pub fn write_aligned_texts(
+    heads: &[(&str, bool)],
+    rows: impl Iterator<Item = Vec<String>>,
+    out: &mut dyn Write,
+    width: Option<usize>,
+) -> io::Result<()> {
+    let heads: Vec<Head<'_>> = heads.iter().map(|&(title, right)| Head { title, right, priority: 0 }).collect();
+    write_aligned(&heads, rows, &|row: &Vec<String>, at| row.get(at).cloned().unwrap_or_default(), out, width)
 }
 
 /// Header of a printed column.
@@ -160,7 +170,7 @@ pub fn write_wrapped(out: &mut dyn Write, first: &str, rest: &str, text: &str, w
     let mut lead = first;
     for word in text.split(' ') {
         if !line.is_empty() && count_shown(&line) + 1 + count_shown(word) > room {
-            writeln!(out, "{lead}{}", escape_unsafe(&line))?;
+            writeln!(out, "{}", format!("{lead}{}", escape_unsafe(&line)).trim_end())?;
             line.clear();
             lead = rest;
         }
@@ -169,7 +179,7 @@ pub fn write_wrapped(out: &mut dyn Write, first: &str, rest: &str, text: &str, w
         }
         line.push_str(word);
     }
-    writeln!(out, "{lead}{}", escape_unsafe(&line))
+    writeln!(out, "{}", format!("{lead}{}", escape_unsafe(&line)).trim_end())
 }
 
 fn write_markdown<R>(heads: &[Head<'_>], rows: impl Iterator<Item = R>, cell: Shown<'_, R>, out: &mut dyn Write) -> io::Result<()> {

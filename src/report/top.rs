@@ -1,6 +1,6 @@
 //! `top`: groups of launches, ranked.
 
-use super::envelope::{Document, Envelope, NextJson};
+use super::envelope::{Envelope, JsonDocument, NextJson};
 use super::rows::{Rows, TableRow};
 use super::{Format, table};
 use crate::analysis::hints::Diagnosis;
@@ -54,7 +54,7 @@ pub(in crate::report) struct TopJson<'a> {
     rows: Rows<'a, KernelRow<'a>>,
 }
 
-impl Document for TopJson<'_> {
+impl JsonDocument for TopJson<'_> {
     const NAME: &'static str = "top";
     const VERSION: &'static str = "1.1";
 }

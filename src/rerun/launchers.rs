@@ -15,7 +15,6 @@ pub struct Launcher {
     second: &'static [&'static str],
 }
 
-/// All known launchers.
 pub static LAUNCHERS: &[Launcher] = &[
     Launcher {
         names: &["torchrun"],

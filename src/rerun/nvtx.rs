@@ -28,9 +28,8 @@ pub struct Enclosing {
     pub of: u32,
     /// All ranges with this name are on one thread, so they have the same numbers in every run.
     pub one_thread: bool,
-    /// Start, ns.
+    /// Start and end in nanoseconds since the session began.
     pub start: i64,
-    /// End, ns.
     pub end: i64,
     /// Index into [`Ranges::threads`](crate::model::Ranges::threads).
     thread: u32,

@@ -9,7 +9,6 @@ pub struct Warning {
     pub severity: Severity,
     /// Description of the risk.
     pub text: String,
-    /// Suggested remedy.
     pub fix: Option<String>,
     /// The command may select a launch other than the requested one.
     pub inexact: bool,

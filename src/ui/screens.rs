@@ -1,4 +1,4 @@
-//! Drawing of the screens: each has a row in `views!` and implements [`ScreenView`] in its own file.
+//! Drawing of the screens: each implements [`ScreenView`] in its own file.
 
 use super::{Theme, View};
 use crate::app::overlay::FilterInput;
@@ -40,7 +40,7 @@ pub trait ScreenView {
 }
 
 macro_rules! views {
-    ($($name:ident),+ $(,)?) => {
+    ($($name:ident($screen:ident $(, $make:expr)?)),+ $(,)?) => {
         /// Returns the drawing functions of an open screen.
         pub fn view_of(open: &Open) -> &dyn ScreenView {
             match open {
@@ -50,4 +50,4 @@ macro_rules! views {
     };
 }
 
-views!(Kernels, Launches, Result, Rerun, Run, Library, Lines, Diff, Memory, Overview, Ranges, Ranks, Timeline);
+warpscope_app::with_screens!(views);

@@ -104,7 +104,7 @@ fn places_of_other_reports_are_opened_again() {
     assert_eq!(e.app.current_scope(), KeyScope::Memory);
     assert!(again(&mut e).ends_with("--first memory"));
     let mut e = Explorer::open(&[fixture("torch/whole.pt.trace.json.gz")], (120, 40));
-    // Narrowed to the visible part of the timeline.
+    // The time filter is set to the visible part of the timeline.
     e.press("T + + + B K");
     assert_eq!(e.app.current_scope(), KeyScope::Kernels);
     let command = again(&mut e);

@@ -132,7 +132,7 @@ fn expanded(tree: &str) -> Vec<String> {
     out
 }
 
-/// Returns whether a text contains a word.
+/// Returns true if a text contains a word.
 fn named(text: &str, word: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| !text[..at].ends_with(part) && !text[at + word.len()..].starts_with(part))

@@ -1,4 +1,5 @@
-//! `warpscope attach --pid`: programs that were started by themselves are recorded and go on, whatever becomes of us.
+//! `warpscope attach --pid`: records programs that were started without warpscope, which keep running whatever happens
+//! to the recorder.
 
 use super::tracer::{built, built_command};
 use std::path::{Path, PathBuf};
@@ -7,7 +8,8 @@ use std::time::{Duration, Instant};
 use warpscope::import::{Job, Wants, open_profile};
 use warpscope::model::Profile;
 
-/// Starts the mock program without a tracer: it launches 2,000 kernels a second for some seconds and ends with code 5.
+/// Starts the mock program without a tracer. It launches 2,000 kernels per second for a few seconds and exits with code
+/// 5.
 fn start_program(folder: &Path, words: &[&str]) -> Child {
     let mut command = built_command(folder, words, &[]);
     for name in ["CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "LD_PRELOAD", "WARPSCOPE_TRACE_OUT"] {
@@ -36,7 +38,7 @@ fn await_driver(pid: u32) {
     }
 }
 
-/// Attaches for a time; `None` where the kernel lets nobody attach (Yama).
+/// Attaches for a limited time; `None` if the kernel forbids attaching (Yama).
 fn attach_for(folder: &Path, pid: u32, seconds: &str, again: bool) -> Option<PathBuf> {
     await_driver(pid);
     let out = attach(folder, &["--pid", &pid.to_string(), "--seconds", seconds, "-o", "t"]).output().unwrap();
@@ -67,7 +69,7 @@ fn a_running_program_is_recorded_left_and_recorded_again() {
     let first = read(&trace);
     assert!(first.launches.len() > 200, "{}", first.launches.len());
     assert_eq!(first.kernels.len(), 3);
-    // Left: nothing is added.
+    // After detaching, nothing is added.
     std::thread::park_timeout(Duration::from_millis(300));
     assert_eq!(read(&trace).launches.len(), first.launches.len());
     assert_eq!(attach_for(folder.path(), program.id(), "1", true), Some(trace.clone()));
@@ -77,7 +79,7 @@ fn a_running_program_is_recorded_left_and_recorded_again() {
     assert_eq!(read(&trace).launches.len(), both.launches.len());
 }
 
-/// Killed at any moment, we leave a program that goes on: threads that wait are never left stopped or half-way.
+/// If the recorder is killed at any moment, the program keeps running: no thread stays stopped or half-way.
 #[test]
 fn a_killed_attach_harms_nobody() {
     let folder = tempfile::tempdir().unwrap();

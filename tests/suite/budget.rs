@@ -1,4 +1,5 @@
-//! `--budget`: at most about so many tokens, what matters most first, and the rest is counted.
+//! `--budget`: output stays near the number of tokens, the most important content comes first, and omissions are
+//! counted.
 
 use super::schemas::{check, validators};
 use super::support::{edited, root, run, scratch};
@@ -43,7 +44,7 @@ fn documents_keep_to_their_budget_and_to_their_schema() {
             let (out, _) = budgeted(&command, "json", tokens);
             check(&validators, &[&command], &out);
             let document: Value = serde_json::from_str(&out).unwrap();
-            // A document cannot do without its frame and one element of each list of its own, and says so.
+            // A document always keeps its frame and one element of each of its own lists, and reports its actual size.
             let size = document["left_out"]["tokens"].as_u64().map_or(tokens, |t| t as usize);
             assert!(size == tokens || tokens <= 1000 && size < 1250, "{command}: {size} tokens instead of {tokens}");
             assert!(out.len() <= size * 4 + size / 5 + 80, "{command}: {} bytes, said to be {size} tokens, for {tokens}", out.len());
@@ -68,7 +69,7 @@ fn documents_keep_to_their_budget_and_to_their_schema() {
     }
 }
 
-/// Launches are listed in their order: the longest ones stay, wherever they are.
+/// Launches are listed in launch order, and the longest ones are kept wherever they are.
 #[test]
 fn rows_that_matter_least_are_left_out() {
     let durations = |text: &str| -> Vec<(u64, i64)> {
@@ -90,7 +91,7 @@ fn rows_that_matter_least_are_left_out() {
     let left = all.len() - kept.len();
     let sentence = format!("{},{:03} rows left out for the budget", left / 1000, left % 1000);
     assert!(err.contains(&sentence) && err.contains(&format!("all of it: warpscope launches {LLM}")), "{err}");
-    // JSON keeps the same kind of rows.
+    // JSON keeps the rows with the same property.
     let (out, _) = budgeted(&format!("launches {LLM}"), "json", 1000);
     let document: Value = serde_json::from_str(&out).unwrap();
     let kept: Vec<i64> = document["rows"].as_array().unwrap().iter().map(|r| r["duration_ns"].as_i64().unwrap()).collect();
@@ -109,7 +110,7 @@ fn texts_say_what_they_leave_out() {
         "{page}{err}"
     );
     assert!(whole(&format!("triage {LLM}"), "table").starts_with(&page));
-    // Enough room changes nothing.
+    // A large budget changes nothing.
     let (out, err) = budgeted(&format!("top {LLM}"), "csv", 1_000_000);
     assert!(out == whole(&format!("top {LLM}"), "csv") && !err.contains("left out"), "{err}");
 }
@@ -126,11 +127,11 @@ fn headers_and_notes_can_be_left_out() {
     let (_, _, err) = run(&["hints", LLM]);
     assert!(err.contains("Scheduling information is absent"), "{err}");
     assert_eq!(run(&["hints", LLM, "--quiet"]).2, "");
-    // An error is no note.
+    // Errors are printed even with `--quiet`.
     assert!(run(&["top", "no/such/file", "-q"]).2.contains("No such file"));
 }
 
-/// Bold headings are for people: on request in a pipe, never in data or against `NO_COLOR`.
+/// Bold headings are for people: in a pipe only on request, and never in data or against `NO_COLOR`.
 #[test]
 fn headings_are_bold_where_they_are_seen() {
     let out = |args: &[&str], environment: &[(&str, &str)]| {
@@ -149,7 +150,7 @@ fn headings_are_bold_where_they_are_seen() {
     let bold = out(&page, &forced);
     assert!(bold.contains("\u{1b}[1m1. compilation\u{1b}[0m (high"), "{bold}");
     assert_eq!(bold.replace("\u{1b}[1m", "").replace("\u{1b}[0m", ""), out(&page, &[]), "the lines break at the same words");
-    // Data is the same to the byte, also names with a tab, other letters, and the stand-in of bold text.
+    // Data is byte-identical, including names with a tab, non-ASCII letters, and the placeholder for bold text.
     let names = "UPDATE StringIds SET value = 'k' || char(9) || 'é' || char(983041) || value WHERE id IN (SELECT shortName FROM CUPTI_ACTIVITY_KIND_KERNEL)";
     let odd = edited("single", names).display().to_string();
     for format in ["csv", "md", "json"] {

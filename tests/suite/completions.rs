@@ -1,8 +1,8 @@
-//! Completions as a shell asks for them.
+//! Shell completions.
 
 use super::support::{root, run, scratch};
 
-/// Completions that bash gets for a command line, as its script asks for them.
+/// Completions that bash gets for a command line from its completion script.
 fn completed(words: &[&str]) -> Vec<String> {
     let mut command = assert_cmd::Command::cargo_bin("warpscope").unwrap();
     command.env_clear().env("HOME", scratch()).env("PATH", "/usr/bin:/bin").env("LANG", "C.UTF-8").current_dir(root());
@@ -25,7 +25,7 @@ fn shells_complete_commands_kernels_recipes_themes_and_topics() {
     has(&["help", "tri"], "triage");
     has(&["top", "x", "--format", ""], "csv");
     assert!(completed(&["__"]).is_empty(), "internal commands are not offered");
-    // The script is for a real bash.
+    // The script needs a real bash.
     let (code, script, _) = run(&["completions", "bash"]);
     let mut bash = std::process::Command::new("bash");
     let checked = bash.args(["-n", "-c", &script]).status();

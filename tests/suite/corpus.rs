@@ -93,7 +93,7 @@ fn hostile_files_cost_little() {
     println!("corpus: {} hostile files, exit codes {codes:?}", all.len());
 }
 
-/// Every result of every ncu report opens on every screen; values are in the rows that list them.
+/// Opens every result of every ncu report on every screen and checks that values are in the rows that list them.
 #[test]
 fn every_result_is_looked_at() {
     let Some(mut all) = corpus() else { return };

@@ -69,7 +69,7 @@ fn on_the_command_line() {
     let ncu = root().join("fixtures/hints/zoo_full.ncu-rep.zst").display().to_string();
     let (rc, _, err) = run(&["diff", &a, &ncu]);
     assert!(rc == 0 && err.contains("one report is from ncu"), "{err}");
-    // A limit on the change of their totals would be of nothing.
+    // A limit on the change of their totals would be meaningless.
     for pair in [[&a, &ncu], [&ncu, &a]] {
         let (rc, out, err) = run(&["diff", pair[0], pair[1], "--fail-above", "5"]);
         assert!(rc == 2 && out.is_empty() && err.contains("--fail-above") && err.contains("measured one by one"), "{rc} {err}");
@@ -83,7 +83,7 @@ fn on_the_command_line() {
 
 #[test]
 fn a_promise_stands_beside_what_came_of_it() {
-    use warpscope::analysis::diff::{DiffRow, Side};
+    use warpscope::analysis::diff::{Diff, DiffRow, Side};
     use warpscope::analysis::hint_outcome::{Promise, predicted_gains};
     use warpscope::analysis::hints::{Diagnosis, Gain};
     let side = |count: u64, each: i64| {
@@ -96,13 +96,15 @@ fn a_promise_stands_beside_what_came_of_it() {
         let each = after.as_ref().and_then(|s| s.median).map(|m| (m - 1_000.0) / 10.0);
         DiffRow { fate: Fate::Both, before: side(10, 1_000), after, p, work: Work::Same, each, promise: promise.clone(), step: None }
     };
+    // The predictions are the lines below the table.
     let said = |row: &DiffRow| {
         let mut out = Vec::new();
-        warpscope::report::diff::write_predictions(&mut out, &[row]).unwrap();
-        String::from_utf8(out).unwrap()
+        let page = warpscope::report::diff::document(&Diff::default(), &[row], None);
+        warpscope::report::document::write_text(&mut out, &page, None).unwrap();
+        String::from_utf8(out).unwrap().lines().skip(4).collect::<Vec<_>>().join("\n")
     };
-    assert_eq!(said(&row(side(10, 430), Some(1e-6))), "\nrows: uncoalesced-global predicted 40–59%, measured 57%\n");
-    assert_eq!(said(&row(side(5, 200), None)), "\nrows: uncoalesced-global predicted 40–59%, measured 80%: more than it called possible\n");
+    assert_eq!(said(&row(side(10, 430), Some(1e-6))), "\nrows: uncoalesced-global predicted 40–59%, measured 57%");
+    assert_eq!(said(&row(side(5, 200), None)), "\nrows: uncoalesced-global predicted 40–59%, measured 80%: more than it called possible");
     // Insignificant or tiny differences are not attributed to a change.
     assert_eq!(said(&row(side(10, 430), Some(0.2))), "");
     assert_eq!(said(&row(side(10, 995), None)), "");

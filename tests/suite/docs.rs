@@ -65,7 +65,7 @@ fn every_topic_is_named_in_the_readme() {
 fn the_picture_of_the_readme_is_the_demo() {
     let mut explorer = Explorer::open(&demo_files(), (120, 40));
     explorer.press("O");
-    // The demo's own name for its capture file.
+    // The file name that the demo gives its capture.
     explorer.app.session.reports[0].file = PathBuf::from(DEMO[0].0);
     let theme = Library::new(Vec::new()).theme("dark", ColorMode::True).unwrap();
     let drawn = screen_export::export_screen(&explorer.app, &mut explorer.view, &theme, false, screen_export::Form::Svg);
@@ -175,7 +175,7 @@ fn sentences_name_keys_of_actions_that_exist() {
     assert!(named > 10);
 }
 
-/// Every path that the page names exists, and every folder of `src` is on it.
+/// Every path that the page names exists, and the page mentions every folder of `src`.
 #[test]
 fn the_architecture_page_names_files_that_exist() {
     const BEGINNINGS: [&str; 6] = ["src/", "tests/", "fixtures/", "themes/", "benches/", ".ci/"];

@@ -1,5 +1,5 @@
-//! A recording without kernels ends with one sentence that says why, and with what mends it. Each row is made in a real
-//! process, with stand-ins for the driver, libcupti, the profilers and their errors.
+//! A recording without kernels ends with one sentence that gives the reason and the remedy. Each row runs in a real
+//! process, with mocks of the driver, libcupti, the profilers and their errors.
 
 use super::runs::Home;
 use super::tracer::{built, cc};
@@ -11,14 +11,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use warpscope::launch::tracer::find_libraries;
 
-/// Options of `trace`, words of the mock program, variables; the reason that `triage` of the trace gives, and its advice.
+/// Options of `trace`, arguments of the mock program, environment variables, and the reason and advice that `triage`
+/// gives for the trace.
 type Traced = (&'static [&'static str], &'static [&'static str], &'static [(&'static str, &'static str)], &'static str, &'static str);
 
 const SAYS_WHY: &str = "warpscope: no kernel was recorded: `warpscope triage ";
 const NOTHING: &str = "warpscope: nothing was recorded so far: no process of this program made a CUDA call";
 
-/// Recordings that exist and are empty: gates, refusals of CUPTI (by its result), failures of CUDA, and programs that launch
-/// nothing.
+/// Recordings that exist but are empty: closed capture ranges, CUPTI errors (by result code), CUDA errors, and programs
+/// that launch nothing.
 const TRACED: &[Traced] = &[
     (&["--closed"], &["launches=10"], &[], "its recording was never opened", "--open` while the program runs"),
     (&["--range", "step"], &["launches=10"], &[], "the program marked no NVTX range", "torch.cuda.nvtx.range_push"),
@@ -155,8 +156,8 @@ const TRACED: &[Traced] = &[
     ),
 ];
 
-/// A program that ends at once, or is never started: words of the command, its variables, and the sentence on standard error
-/// with its advice. `DIR` stands for the folder of the test, in which `program` and others lie.
+/// A program that exits at once or cannot be started: the command, its environment variables, and the sentence on
+/// stderr with its advice. `DIR` stands for the test's folder, which contains `program` and other files.
 type Started = (&'static [&'static str], &'static [(&'static str, &'static str)], &'static str, &'static str);
 
 const STARTED: &[Started] = &[
@@ -242,7 +243,7 @@ const STARTED: &[Started] = &[
     (&["--", "DIR/unloadable"], &[], "no/ld-linux", "build it for this one"),
 ];
 
-/// Files of libcupti that cannot be used, by `--cupti`.
+/// Unusable libcupti files, passed with `--cupti`.
 const LIBRARIES: &[(&str, &str, &str)] = &[
     ("cut", "the file is cut off", "pip install --force-reinstall nvidia-cuda-cupti"),
     ("foreign", "it is for another processor", "pip install --force-reinstall nvidia-cuda-cupti"),
@@ -250,7 +251,7 @@ const LIBRARIES: &[(&str, &str, &str)] = &[
     ("empty", "lacks functions that are needed: it is older than CUDA 11", "`warpscope trace --cupti FILE`"),
 ];
 
-/// Results of cuInit, by the reason and the advice of `warpscope doctor`.
+/// Results of cuInit, with the reason and the advice that `warpscope doctor` prints.
 const DRIVER: &[(&str, &str, &str)] = &[
     ("2", "no memory is left for CUDA", "`nvidia-smi` shows"),
     ("3", "a child of fork whose parent had used CUDA", "spawn"),
@@ -273,7 +274,8 @@ const DRIVER: &[(&str, &str, &str)] = &[
     ("999", "module nvidia_uvm is in a bad state", "modprobe nvidia_uvm"),
 ];
 
-/// Runs under a profiler: arguments of `run`, variables of the stand-ins, and what the run's end says.
+/// Runs under a profiler: arguments of `run`, environment variables of the mocks, and the message at the end of the
+/// run.
 const RUNS: &[Started] = &[
     (
         &["--tool", "trace", "--", "true"],
@@ -355,7 +357,7 @@ const RUNS: &[Started] = &[
 fn warpscope(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_warpscope"));
     command.current_dir(folder).env("HOME", folder).env("XDG_CACHE_HOME", folder.join("cache")).stdin(Stdio::null());
-    // This machine has only what a row names.
+    // Clear the variables of this machine that would change the result.
     for name in ["CUDA_VISIBLE_DEVICES", "CUDA_INJECTION64_PATH", "LD_LIBRARY_PATH", "RANK", "SLURM_PROCID"] {
         command.env_remove(name);
     }
@@ -368,13 +370,13 @@ fn trace(folder: &Path, options: &[&str], words: &[&str], env: &[(&str, &str)]) 
     command.envs(env.iter().copied()).output().unwrap()
 }
 
-/// Notes of a trace, as `triage` prints them.
+/// Notes about a trace, as `triage` prints them.
 fn triage(folder: &Path, file: &Path) -> String {
     let done = warpscope(folder).arg("triage").arg(file).args(["--format", "json"]).output().unwrap();
     String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr)
 }
 
-/// The command that the program's last sentence names, run: the note and its advice.
+/// Runs the command named in the program's last sentence; returns the note and its advice.
 fn follow_advice(folder: &Path, said: &str) -> String {
     let command = said.split('`').nth(1).unwrap_or_else(|| panic!("{said}"));
     triage(folder, Path::new(command.strip_prefix("warpscope triage ").unwrap()))
@@ -383,7 +385,7 @@ fn follow_advice(folder: &Path, said: &str) -> String {
 #[test]
 fn a_hundred_reasons_are_made_here() {
     assert!(TRACED.len() + STARTED.len() + LIBRARIES.len() + DRIVER.len() + RUNS.len() >= 100);
-    // Rows of one table have different reasons.
+    // The rows of a table have different reasons.
     let reasons: Vec<_> = TRACED.iter().map(|row| row.3).collect();
     assert_eq!(reasons.iter().collect::<BTreeSet<_>>().len(), reasons.len() - 1, "a lean recording says what another one says");
 }
@@ -393,18 +395,18 @@ fn each_reason_is_said_with_what_to_do() {
     let program = built().join("program").display().to_string();
     for (options, words, env, why, fix) in TRACED {
         let folder = tempfile::tempdir().unwrap();
-        // The program loads the object itself, as the driver does.
+        // The program loads the object as the driver would.
         let done = trace(folder.path(), options, &[&[&*program], *words].concat(), env);
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
         let said = said.lines().filter(|l| !l.starts_with("CUDA error")).collect::<Vec<_>>().join("\n");
         assert!(said.starts_with(SAYS_WHY) && said.lines().count() == 1, "{options:?} {words:?} {env:?}: {said}");
         let answer = follow_advice(folder.path(), &said);
         assert!(answer.contains(why) && answer.contains(fix), "{options:?} {words:?} {env:?}: {why}; {fix}: {answer}");
-        // No other reason is given as well.
+        // No other reason is given.
         let also = TRACED.iter().filter(|row| !row.3.contains(why) && !why.contains(row.3) && answer.contains(row.3)).count();
         assert_eq!(also, 0, "{options:?} {words:?} {env:?}: {answer}");
     }
-    // A recording that has kernels is not spoken of.
+    // Nothing is printed about a recording that has kernels.
     for options in [&[][..], &["--lean"]] {
         let folder = tempfile::tempdir().unwrap();
         let done = trace(folder.path(), options, &[&program, "launches=10", "threads=2"], &[]);
@@ -412,7 +414,7 @@ fn each_reason_is_said_with_what_to_do() {
     }
 }
 
-/// A program that was killed says nothing: the trace does.
+/// A killed program cannot report the reason, but its trace does.
 #[test]
 fn a_killed_program_gives_no_reason_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
@@ -421,7 +423,7 @@ fn a_killed_program_gives_no_reason_of_its_own() {
     let answer = triage(folder.path(), &folder.path().join("t"));
     assert!(answer.contains("until the trace breaks off, it launched none: it was killed"), "{answer}");
     assert!(answer.contains("`dmesg`") && !answer.contains("while it was recorded"), "{answer}");
-    // A limit of the file size that leaves room for the facts of the process, but not for its kernels.
+    // A file size limit that leaves room for the description of the process but not for its kernels.
     let stopped = (1..200).any(|blocks| {
         let folder = tempfile::tempdir().unwrap();
         let limited = format!("ulimit -f {blocks}; exec {program} launches=20000");
@@ -434,7 +436,7 @@ fn a_killed_program_gives_no_reason_of_its_own() {
     assert!(stopped);
 }
 
-/// Programs and scripts that cannot be traced, or not started at all.
+/// Programs and scripts that cannot be traced, or that do not start.
 fn make_programs(folder: &Path) {
     let write = |name: &str, bytes: &[u8], mode: u32| {
         let path = folder.join(name);
@@ -457,7 +459,7 @@ fn make_programs(folder: &Path) {
     let loader = memchr::memmem::find(&program, b"/ld-linux").unwrap();
     let begin = program[..loader].iter().rposition(|&b| b == 0).unwrap() + 1;
     let mut bytes = program.clone();
-    // `/lib64/ld-linux…` or `/lib/ld-linux…`: a folder that is not there.
+    // `/lib64/ld-linux…` or `/lib/ld-linux…`, in a folder that does not exist.
     bytes[begin..loader].fill(b'/');
     bytes[loader - 3..loader].copy_from_slice(b"/no");
     write("unloadable", &bytes, 0o755);
@@ -490,7 +492,7 @@ fn what_keeps_the_tracer_out_is_said_once_with_a_way_out() {
     }
 }
 
-/// On a machine with a libcupti of its own, that one is tried in the end, and refused without a driver.
+/// On a machine that has its own libcupti, that library is tried last, and refused without a driver.
 #[test]
 fn a_libcupti_that_cannot_be_used_is_named() {
     if !find_libraries(Path::new("/"), &[], |_| None).is_empty() {
@@ -509,7 +511,7 @@ fn a_libcupti_that_cannot_be_used_is_named() {
     cc(&[&shared[..], &["libcupti-needy.so.13", "nothing.c", "-Wl,--no-as-needed", "-L.", "-lgone"]].concat(), folder.path());
     cc(&[&shared[..], &["libcupti-empty.so.13", "nothing.c"]].concat(), folder.path());
     std::fs::remove_file(folder.path().join("libgone.so")).unwrap();
-    // A trace that is as new counts as one of this program.
+    // A trace of the same age counts as a trace of this program.
     let below = |name: &str| {
         std::fs::create_dir(folder.path().join(name)).unwrap();
         folder.path().join(name)
@@ -526,7 +528,7 @@ fn a_libcupti_that_cannot_be_used_is_named() {
     assert!(answer.contains("no libcupti was found") && answer.contains("pip install --force-reinstall nvidia-cuda-cupti"), "{answer}");
 }
 
-/// `warpscope doctor` asks the driver and libcupti themselves.
+/// `warpscope doctor` queries the driver and libcupti directly.
 #[test]
 fn the_drivers_own_answer_is_explained() {
     let folder = tempfile::tempdir().unwrap();
@@ -575,12 +577,12 @@ fn a_program_without_cuda_is_told_so_once() {
     }
     // The exit code is the program's.
     assert_eq!(trace(folder.path(), &[], &["sh", "-c", "exit 7"], &[]).status.code(), Some(7));
-    // An earlier run's trace says nothing of this one.
+    // The trace of an earlier run does not describe this one.
     std::fs::write(folder.path().join("t.1.wstrace"), "").unwrap();
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
     std::fs::File::options().write(true).open(folder.path().join("t.1.wstrace")).unwrap().set_modified(old).unwrap();
     assert!(String::from_utf8_lossy(&trace(folder.path(), &[], &["true"], &[]).stderr).starts_with(NOTHING));
-    // A child that was recorded speaks for the launcher, and a rank that was left out does not speak.
+    // A recorded child process is enough for its launcher, and a rank that was not recorded is ignored.
     let program = format!("{} launches=10; true", built().join("program").display());
     assert!(trace(folder.path(), &[], &["sh", "-c", &program], &[]).stderr.is_empty());
     let program = format!("{} launches=10; exec true", built().join("program").display());

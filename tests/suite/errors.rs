@@ -1,4 +1,4 @@
-//! Errors for scripts: a code on stdout where JSON was asked for, the sentence on stderr, and the exit code.
+//! Errors for scripts: an error code on stdout if JSON was requested, the sentence on stderr, and the exit code.
 
 use super::support::{packed, root, run, scratch};
 use warpscope::cli::reason::REASONS;
@@ -45,7 +45,7 @@ fn scripts_get_a_code_and_people_a_sentence() {
         assert_eq!(error["error"]["exit"], exit);
         let fix = error["error"]["fix"].as_str().unwrap();
         assert!(!fix.is_empty() && !fix.starts_with("it starts with"), "{args:?}: {fix}");
-        // Words that a user can do something with.
+        // The message contains words that help the user.
         let verbs = [
             "copy",
             "list",
@@ -63,7 +63,7 @@ fn scripts_get_a_code_and_people_a_sentence() {
         ];
         assert!(verbs.iter().any(|v| fix.contains(v)), "{args:?}: {fix}");
         let message = error["error"]["message"].as_str().unwrap();
-        // The lines of clap are joined.
+        // Lines wrapped by clap are joined.
         let said = stderr.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(!message.is_empty() && said.contains(message), "{args:?}: {message:?} in {stderr:?}");
         // Without JSON, stdout stays empty.
@@ -72,7 +72,7 @@ fn scripts_get_a_code_and_people_a_sentence() {
     }
 }
 
-/// A recording that will be empty is announced before the program starts, with a way out.
+/// If a recording will be empty, a message before the start of the program says so and suggests a remedy.
 #[test]
 fn what_keeps_the_tracer_out_is_said_before() {
     let folder = tempfile::tempdir().unwrap();
@@ -80,7 +80,7 @@ fn what_keeps_the_tracer_out_is_said_before() {
     let (code, _, err) = run(&["trace", "-o", &output, "env", "-i", "true"]);
     assert!(code == 0 && err.contains("put warpscope behind it: `env -i warpscope trace"), "{err}");
     let (code, _, err) = run(&["trace", "-o", &output, "--", "env", "A=1", "true"]);
-    // Nothing is said before; at the end, that the program did not use CUDA.
+    // Nothing is printed at the start; at the end, a message says that the program did not use CUDA.
     assert!(code == 0 && err.starts_with("warpscope: nothing was recorded") && err.lines().count() == 1, "{err}");
     let (code, out, err) = run(&["trace", "-o", "/proc/run", "echo", "started"]);
     assert!(
@@ -105,7 +105,7 @@ fn an_answer_stays_one_document() {
     let _: serde_json::Value = serde_json::from_str(&stdout).unwrap();
 }
 
-/// A file name need not be text.
+/// A file name need not be valid UTF-8.
 #[test]
 fn a_name_of_other_bytes_is_an_error_like_others() {
     use std::os::unix::ffi::OsStrExt;

@@ -528,7 +528,7 @@ fn a_launch_of_a_graph_is_named_as_one() {
     assert!(alone.is_none_or(|r| events.graph_kernels(r).is_none()));
 }
 
-/// Ranges of a program's layers, put by SQL around the moments at which real reports have nodes captured.
+/// Layer ranges of a program, inserted by SQL around the times at which real reports capture nodes.
 fn captured(range: &str, from: i64, to: i64) -> String {
     format!(
         "CREATE TABLE IF NOT EXISTS NVTX_EVENTS (start INTEGER, end INTEGER, eventType INTEGER, text TEXT, globalTid INTEGER, domainId INTEGER);
@@ -554,7 +554,7 @@ fn replays_recorded_by_nsys_have_the_ranges_in_which_their_nodes_were_captured()
     ]
     .concat();
     let each: Vec<&str> = ["embed", "embed", "layer 0", "layer 0", "layer 0"].repeat(4);
-    // The whole run is in `step0`, the capture, too: it stands once, outside.
+    // The whole run, including the capture, is inside `step0`, which is listed once, at the outermost level.
     let whole = edited_profile("graph_node", &layers);
     assert_eq!(innermost(&whole), each);
     let paths = Paths::from_profile(&whole);
@@ -564,14 +564,14 @@ fn replays_recorded_by_nsys_have_the_ranges_in_which_their_nodes_were_captured()
     let renamed =
         format!("{layers} DROP TABLE IF EXISTS CUDA_GRAPH_EVENTS; ALTER TABLE CUDA_GRAPH_NODE_EVENTS RENAME TO CUDA_GRAPH_EVENTS;");
     assert_eq!(innermost(&edited_profile("graph_node", &renamed)), each);
-    // A clone of a clone, as of a graph within a graph.
+    // A clone of a clone, as for a graph within a graph.
     let twice = format!(
         "{layers} UPDATE CUDA_GRAPH_NODE_EVENTS SET originalGraphNodeId = 77 WHERE originalGraphNodeId = 4294967296;
          INSERT INTO CUDA_GRAPH_NODE_EVENTS (start, end, eventClass, globalTid, nameId, graphNodeId, originalGraphNodeId)
            SELECT start, end, eventClass, globalTid, nameId, 77, 4294967296 FROM CUDA_GRAPH_NODE_EVENTS WHERE originalGraphNodeId = 77;"
     );
     assert_eq!(innermost(&edited_profile("graph_node", &twice)), each);
-    // By table, too.
+    // The same in the table.
     let file = edited("graph_node", &layers);
     let (code, json, said) = run(&["top", file.to_str().unwrap(), "--by", "nvtx", "--format", "json"]);
     assert_eq!(code, 0, "{said}");
@@ -588,9 +588,9 @@ fn nodes_whose_capture_is_not_certain_have_no_range_of_it() {
     .concat();
     let lost = ["step0", "embed", "layer 0", "layer 0", "layer 0"].repeat(4);
     let changes = [
-        // The capture was before the recording: nothing but the instantiation is left.
+        // The capture preceded the recording: only the instantiation was recorded.
         "DELETE FROM CUDA_GRAPH_NODE_EVENTS WHERE graphNodeId = 4294967296;",
-        // Nothing says that the launched node is a clone.
+        // No record marks the launched node as a clone.
         "DELETE FROM CUDA_GRAPH_NODE_EVENTS WHERE originalGraphNodeId = 4294967296;",
         // Two originals; two captures; a node that is its own original.
         "INSERT INTO CUDA_GRAPH_NODE_EVENTS (start, end, eventClass, globalTid, nameId, graphNodeId, originalGraphNodeId)
@@ -602,10 +602,10 @@ fn nodes_whose_capture_is_not_certain_have_no_range_of_it() {
     for change in changes {
         assert_eq!(innermost(&edited_profile("graph_node", &format!("{layers} {change}"))), lost, "{change}");
     }
-    // Another thread captured: ranges of this one say nothing of it.
+    // Another thread did the capture: this thread's ranges do not describe it.
     let elsewhere = format!("{layers} UPDATE CUDA_GRAPH_NODE_EVENTS SET globalTid = globalTid + 1;");
     assert!(innermost(&edited_profile("graph_node", &elsewhere)).iter().all(|r| r == "step0"));
-    // Another program's graph, without ranges of its own; and as it is.
+    // The graph of another program, first without its own ranges, then unchanged.
     let other = probe("graph", &captured("forward", 401_200_000, 401_207_000));
     assert_eq!(innermost(&other), ["", "forward", "", "", "forward", ""]);
     assert!(innermost(&probe("graph", "")).iter().all(String::is_empty));

@@ -15,7 +15,7 @@ fn triage(profile: &Profile) -> Triage {
     triage_profile(profile, &Scope::default(), &Cancel::default()).unwrap()
 }
 
-/// Trace, verdict, and the function, line and activity behind it, as they stand in the program.
+/// Trace, verdict, and the function, line and activity that cause it, as known from the program.
 const RUNS: [(&str, Verdict, &str, u32, Activity); 3] = [
     ("collate", Verdict::HostCompute, "collate", 56, Activity::Running),
     ("lock_held", Verdict::HostCompute, "hog", 157, Activity::InterpreterLock),
@@ -31,9 +31,9 @@ fn the_verdict_names_the_line_of_real_runs() {
         assert!(first.headline.contains(&format!("in {function} (hardware/lines.py:{line})")), "{}", first.headline);
         let lines = found.host_time.list_lines();
         assert_eq!((lines[0].frame.line, lines[0].activity), (Some(line), activity), "{name}");
-        // The samples say which line it is: there is nothing more to record.
+        // The samples identify the line, so nothing more needs to be recorded.
         assert!(first.confirm.is_none(), "{name}");
-        // Idle time of the host is divided without a rest.
+        // Idle time of the host is divided completely.
         let idle: i64 = Cause::ALL
             .into_iter()
             .filter(|c| c.is_of_host())
@@ -46,7 +46,7 @@ fn the_verdict_names_the_line_of_real_runs() {
             let rounding = i64::try_from(found.host_time.times.len()).unwrap();
             assert!((sum + found.host_time.unknown - idle).abs() <= rounding.max(idle / 100), "{name}: {sum} of {idle}");
         }
-        // A node has the time of its calls and its own.
+        // A node's time is its own time plus that of its callees.
         for node in &tree.nodes {
             let calls: i64 = node.children.iter().map(|&c| tree.nodes[c as usize].ns).sum();
             assert!((node.ns - node.own_ns - calls).abs() <= 1 + i64::try_from(node.children.len()).unwrap(), "{}", node.label());
@@ -69,7 +69,7 @@ fn too_few_samples_name_no_line() {
     assert!(found.host_time.main_lines(3).is_empty());
 }
 
-/// Samples of one thread that contradict each other, refer to nothing, or come in no order.
+/// Samples of one thread that contradict each other, have dangling references, or are out of order.
 #[test]
 fn samples_that_make_no_sense_change_no_sum() {
     let profile = read(&trace("collate")).unwrap();
@@ -102,7 +102,7 @@ fn lines_as_tables() {
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["rows"][0]["gil_holder"], "thread 1096");
     assert_eq!(json["rows"][0]["activity"], "gil");
-    // The rows' times are of a window that a reader can find again.
+    // The rows refer to a time window that the reader can open.
     let (start, end) = (json["window"]["start_ns"].as_i64().unwrap(), json["window"]["end_ns"].as_i64().unwrap());
     let idle: i64 = json["rows"].as_array().unwrap().iter().map(|row| row["idle_ns"].as_i64().unwrap()).sum();
     assert!(idle > 0 && idle <= end - start);
@@ -145,7 +145,7 @@ fn cpu_samples_of_nsys_are_lines_too() {
     let labels: Vec<_> =
         tree.listed_nodes(None, 0.0).iter().map(|&id| (tree.nodes[id as usize].depth, tree.nodes[id as usize].label())).collect();
     assert_eq!(labels, [(0, "main (loader.so)".to_owned()), (1, "prepare_batch (loader.so)".to_owned())]);
-    // Commands and the explorer read less than everything.
+    // Commands and the explorer read only parts of the report.
     let (code, csv, said) = run(&["lines", path.to_str().unwrap(), "--format", "csv"]);
     assert!(code == 0 && csv.lines().nth(1).unwrap().starts_with("prepare_batch,loader.so,"), "{csv} {said}");
     let (_, json, _) = run(&["triage", path.to_str().unwrap(), "--format", "json"]);
@@ -156,7 +156,7 @@ fn cpu_samples_of_nsys_are_lines_too() {
     assert!(explorer.screen().contains("prepare_batch"), "{}", explorer.screen());
 }
 
-/// Marks that nsys 2023.4 made of two programs (`--python-sampling=true`), of one and of three threads.
+/// Marks that nsys 2023.4 wrote for two programs (`--python-sampling=true`) with one and three threads.
 fn python_marks() -> PathBuf {
     let path = tempfile::Builder::new().suffix(".sqlite").tempfile_in(scratch()).unwrap().into_temp_path().keep().unwrap();
     let packed = std::fs::File::open(root().join("fixtures/nsys/python_marks.sqlite.zst")).unwrap();
@@ -178,13 +178,13 @@ fn innermost(profile: &Profile, pid: u32) -> Vec<(String, u32, Activity)> {
 fn python_stacks_of_nsys_are_those_of_the_program() {
     let profile = read(&python_marks()).unwrap();
     assert!(!profile.samples.running_only);
-    // The program: 20 ms of sleep in line 8, then the loop of lines 4 and 5, for 3 s at 100 samples a second.
+    // The program: a sleep of 20 ms on line 8, then the loop on lines 4 and 5, for 3 s at 100 samples per second.
     let alone = innermost(&profile, 30581);
     let count = |of: &[(String, u32, Activity)], function: &str| of.iter().filter(|s| s.0 == function).count();
     assert!((280..=300).contains(&alone.len()), "{}", alone.len());
     assert_eq!((count(&alone, "wait_for_input"), count(&alone, "parse_rows")), (171, 115));
     assert!(alone.iter().filter(|s| s.0 == "wait_for_input").all(|s| s.1 == 8));
-    // Names come without the escapes of HTML; the outermost is the module.
+    // Names have no HTML escapes, and the outermost frame is the module.
     for sample in &profile.samples.samples {
         let outermost = profile.samples.frames_of(sample.stack).last().unwrap();
         assert_eq!(&*outermost.function, "<module>");
@@ -194,7 +194,7 @@ fn python_stacks_of_nsys_are_those_of_the_program() {
     let threaded = innermost(&profile, 13301);
     let waits = threaded.iter().filter(|s| s.0 == "wait").count();
     assert!(count(&threaded, "parse_rows") > 100 && waits == 0, "{threaded:?}");
-    // The main thread waits for the others in the end.
+    // At the end, the main thread waits for the others.
     assert!(threaded.iter().all(|s| (s.0 == "_wait_for_tstate_lock") == (s.2 == Activity::Lock)), "{threaded:?}");
 }
 
@@ -208,7 +208,7 @@ fn python_stacks_that_make_no_sense_are_left_out() {
     let none = [
         // Backtraces of CUDA calls are not taken at regular times.
         "UPDATE NVTX_EVENTS SET binaryData = CAST(substr(binaryData, 1, 36) || x'02000000' || substr(binaryData, 41) AS BLOB);",
-        // Cut off, in the payload and before it; of another domain; without texts.
+        // Truncated in and before the payload, in another domain, and without strings.
         "UPDATE NVTX_EVENTS SET binaryData = CAST(substr(binaryData, 1, length(binaryData) - 1) AS BLOB);",
         "UPDATE NVTX_EVENTS SET binaryData = x'0100' WHERE binaryData IS NOT NULL;",
         "UPDATE NVTX_EVENTS SET text = 'Other' WHERE eventType = 75;",
@@ -225,7 +225,7 @@ fn python_stacks_that_make_no_sense_are_left_out() {
     assert!(
         bare.notes.iter().any(|n| n.to_sentence().contains("nsys sampled Python stacks") && n.to_sentence().contains("--include-blobs"))
     );
-    // A count that claims more frames than there are bytes, and times and ids of any value.
+    // A count of more frames than there are bytes, and arbitrary times and ids.
     let wild = changed(
         "UPDATE NVTX_EVENTS SET binaryData = CAST(substr(binaryData, 1, 40) || x'ffffffff' || substr(binaryData, 45) AS BLOB) WHERE rowid % 3 = 0;
          UPDATE NVTX_EVENTS SET start = 9223372036854775807 WHERE rowid % 3 = 1; UPDATE StringIds SET value = '' WHERE id % 2 = 0;",
@@ -235,7 +235,7 @@ fn python_stacks_that_make_no_sense_are_left_out() {
 
 #[test]
 fn python_stacks_of_nsys_are_lines() {
-    // The stacks of the loop, one in the middle of each pause between two launches of a capture's main thread.
+    // Stacks of the loop, one in the middle of each pause between two launches on a capture's main thread.
     let path = python_marks();
     let sql = format!(
         "ATTACH '{}' AS marks;
@@ -262,7 +262,7 @@ fn python_stacks_of_nsys_are_lines() {
            SELECT time, 34, globalTid, 9, binaryData FROM pauses JOIN loops USING (id);",
     )
     .unwrap();
-    // The capture's thread is a main thread.
+    // The capture's thread is its process's main thread.
     let global: i64 = db.query_row("SELECT globalTid FROM pauses LIMIT 1", [], |r| r.get(0)).unwrap();
     assert_eq!((global >> 24) & 0xff_ffff, global & 0xff_ffff);
     drop(db);
@@ -277,7 +277,7 @@ fn python_stacks_of_nsys_are_lines() {
     assert!(code == 0 && out.contains("parse_rows") && out.contains("main"), "{out} {said}");
 }
 
-/// Since 2025, the marks are those of the sampled thread, in a domain of their own.
+/// Since 2025, the marks belong to the sampled thread and have their own domain.
 #[test]
 fn python_stacks_of_newer_nsys_are_lines() {
     let profile = read(&root().join("fixtures/nsys/python_stacks.sqlite.zst")).unwrap();
@@ -286,7 +286,7 @@ fn python_stacks_of_newer_nsys_are_lines() {
     assert_eq!(lines[0].label(), "collate (user/stackloop.py:12), inside <genexpr> (user/stackloop.py:12)");
     let known = found.host_time.known();
     assert!(lines[0].ns * 10 > known * 6 && lines[1].label().starts_with("launch_many (user/stackloop.py:15)"), "{}", lines[1].label());
-    // Six replays of twelve nodes have the ranges in which they were captured.
+    // Six replays of twelve nodes have the ranges in which the nodes were captured.
     let (code, out, said) = run(&["top", "fixtures/nsys/python_stacks.sqlite.zst", "--by", "nvtx", "--format", "csv"]);
     let captured: u32 =
         out.lines().filter(|l| l.contains("forward › layer")).map(|l| l.split(',').nth(4).unwrap().parse::<u32>().unwrap()).sum();
@@ -299,7 +299,7 @@ fn the_screen_of_lines_leads_to_the_timeline() {
     assert!(explorer.screen().contains("holds in hog"), "{}", explorer.screen());
     explorer.press("c");
     insta::assert_snapshot!("host_lines", explorer.screen());
-    // The call with most of the time is selected; folding its caller hides it.
+    // The call with the most time is selected, and folding its caller hides it.
     explorer.press("up space");
     assert!(!explorer.screen().contains("▸ hog") && explorer.screen().contains("▸ Thread.run"), "{}", explorer.screen());
     explorer.press("space / h o g enter");
@@ -328,9 +328,9 @@ fn a_report_without_stacks_says_how_to_get_them() {
     assert!(!screen.contains("c lines"), "{screen}");
 }
 
-/// Samples of a real run that launches one by one, put where the thread prepares launches of which the function is known:
-/// every fourth launch is from `rare`, the others from `often`. Samples hit long preparations more often, so that their
-/// number alone says nothing of launches.
+/// Samples of a real run that launches kernels one by one, placed where the thread prepares a launch whose function is
+/// known: every fourth launch is from `rare`, the others from `often`. Long preparations are sampled more often, so the
+/// number of samples alone does not give the number of launches.
 fn sampled_launches(name: &str, samples: i64) -> (Profile, [u64; 2]) {
     let mut profile = read(&root().join(format!("fixtures/{name}.wstrace.zst"))).unwrap();
     let launches = &profile.launches;
@@ -352,7 +352,7 @@ fn sampled_launches(name: &str, samples: i64) -> (Profile, [u64; 2]) {
     let (from, to) = triage(&profile).window;
     let step = ((to - from) / samples).max(1);
     for number in 0..samples {
-        // Not in step with a loop of regular length.
+        // Sampling must not be synchronous with a regular loop.
         let time = from + number * step + number.wrapping_mul(7919) % step;
         let launch = calls.partition_point(|c| c.1 <= time);
         let stack = Some(if launch % 4 == 0 { 2 } else { 1 });
@@ -397,7 +397,7 @@ fn a_finding_of_launches_names_the_line_that_launches_most() {
     let first = found.findings.iter().find(|f| f.id == Verdict::LaunchBound).unwrap();
     assert!(first.headline.contains("often (app/loop.py:7) launches most: about "), "{}", first.headline);
     assert!(first.evidence.iter().any(|e| e.name.contains("launches most")), "{:?}", first.evidence);
-    // Few samples name no line and no number.
+    // With few samples, no line and no number is given.
     let (profile, _) = sampled_launches("whatif/launch-bound", 12);
     let found = triage(&profile);
     assert!(found.findings.iter().all(|f| !f.headline.contains("launches most")));
@@ -419,7 +419,7 @@ fn launches_by_recorded_functions_are_counted() {
     assert!(counted > 100 && counted <= inside, "{counted} of {inside}");
     let host: i64 = time.functions.iter().filter_map(|l| l.launching.host_ns()).sum();
     assert!(host > 0 && host <= found.window.1 - found.window.0);
-    // Methods of one name in one file are told apart by the line of their definition.
+    // Methods with the same name in one file are distinguished by the line of their definition.
     let mut keys: Vec<_> = time.functions.iter().map(|l| (l.frame.function.clone(), l.frame.file.clone(), l.frame.line)).collect();
     let all = keys.len();
     keys.sort();
@@ -428,7 +428,7 @@ fn launches_by_recorded_functions_are_counted() {
     let (_, json, _) = run(&["triage", &root().join("fixtures/torch/whole.pt.trace.json.gz").display().to_string(), "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert!(json["host_lines"].as_array().unwrap().iter().any(|l| l["launches"].as_u64() > Some(10) && l["host_ns"].as_i64() > Some(0)));
-    // The screen has both beside idle time, where there is room.
+    // If there is room, the screen shows both beside the idle time.
     for (size, both) in [((140, 40), true), ((90, 40), false)] {
         let mut explorer = Explorer::open(&[root().join("fixtures/torch/whole.pt.trace.json.gz")], size);
         explorer.press("c");

@@ -141,7 +141,7 @@ fn the_profiler_is_a_field_of_the_screen() {
 
 #[test]
 fn a_key_measures_the_selected_launch() {
-    // The program asks before it runs the report's command.
+    // The program asks for confirmation before it runs a command from a report.
     let mut explorer = open("single", (120, 40), "enter M");
     assert_eq!(explorer.app.current_scope(), KeyScope::Rerun);
     assert!(explorer.screen().contains("run the program that this report names?"), "{}", explorer.screen());
@@ -233,7 +233,7 @@ fn functions_are_found_in_symbols_as_names_are_cut() {
     let mut odd = Vec::new();
     for ((symbol, function), line) in kernels.iter().zip(out.lines()) {
         let found = line.strip_prefix("1 ").unwrap();
-        // A symbol without such a name is only known by the symbol itself.
+        // A symbol that does not contain the name can only be selected by the whole symbol.
         if found != function && found != symbol {
             odd.push(format!("{symbol}: {found}, not {function}"));
         }

@@ -35,7 +35,7 @@ const DOCUMENTED: &str = r#"jobs:
         kernel_iteration_range: '[2]'
 "#;
 
-/// Symbols with one name on one GPU, of two processes: told apart by process, grid and first launch.
+/// Two symbols with the same name on one GPU, from two processes: distinguished by process, grid and first launch.
 #[test]
 fn symbols_of_one_name_are_told_apart() {
     let trace = scratch().join("names_results.db");
@@ -76,8 +76,8 @@ fn a_documented_file_is_checked_against_a_trace() {
         let rows = json["files"][0]["jobs"][job]["in_report"]["taken"].as_array().unwrap();
         rows.iter().map(|t| (t["kernel"].as_str().unwrap().to_owned(), t["gpu"].as_u64(), t["numbers"].to_string())).collect::<Vec<_>>()
     };
-    // Both symbols of gemm<float>, each on its GPU, the third launch of the one
-    // launched that often, gemm<int>, and the fill.
+    // Both symbols of gemm<float> on their GPUs, the third launch of the symbol that is launched that often, gemm<int>,
+    // and the fill.
     let named = |k: &str, gpu, n: &str| (k.to_owned(), Some(gpu), n.to_owned());
     assert_eq!(
         taken(0),
@@ -122,7 +122,8 @@ fn our_own_job_files_have_nothing_to_say_against() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A re-run's pattern selects its kernel and no other containing its name, in both of rocprofv3's regex engines.
+    /// The pattern of a re-run selects its kernel but no other kernel whose name contains that name, in both of
+    /// rocprofv3's regex engines.
     #[test]
     fn a_name_selects_exactly_itself(name in r"[ -~]{1,60}", more in r"[ -~]{1,3}") {
         let engines = Engines::new(&format!("^{}$", shell::escape_regex(&name)));

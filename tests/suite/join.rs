@@ -55,8 +55,8 @@ fn alike_launches_are_told_apart_by_order_only_when_all_are_there() {
     }
 }
 
-/// The demo's reports hold the commands that made them: they decide which launches match,
-/// and other program arguments change nothing.
+/// The demo's reports contain the commands that made them. These decide which launches match; other program arguments
+/// do not matter.
 #[test]
 fn the_command_that_made_a_report_counts_to_its_launches() {
     let timeline = read(&root().join("fixtures/demo").join("llm.sqlite.zst")).unwrap();

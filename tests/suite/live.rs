@@ -1,4 +1,5 @@
-//! Watching a program while it is traced: following a trace gives the same as reading it, and the live screen.
+//! Live view of a traced program: following a growing trace gives the same result as reading the complete trace, and
+//! the screen shows it.
 
 use super::support::{Explorer, read, root};
 use insta::assert_snapshot;
@@ -33,7 +34,7 @@ fn by_function(profile: &Profile) -> BTreeMap<String, (u64, i64)> {
     out
 }
 
-/// The object for scripts, which is one line.
+/// JSON for scripts, on one line.
 fn live_json(live: &Live) -> serde_json::Value {
     let mut out = Vec::new();
     warpscope::report::live::write_json(&mut out, live).unwrap();
@@ -68,7 +69,7 @@ fn what_is_followed_is_what_is_read() {
         assert_eq!(found, by_function(&whole), "{name}");
         assert_eq!(copies, whole.memops.len(), "{name}");
         assert!(last.len() == 1 && last[0].ended && last[0].kernels == whole.launches.len() as u64, "{name}: {last:?}");
-        // All of it, saved again.
+        // The complete trace, saved again.
         let copy = folder.path().join("copy.wstrace");
         follow.save_trace(None, &copy).unwrap();
         assert!(follow.save_trace(None, &copy).is_err(), "what is there stays");
@@ -295,7 +296,7 @@ fn what_keeps_a_program_from_being_measured_is_on_the_screen() {
     let screen = explorer.screen();
     assert!(screen.contains("is no longer measured: another profiler holds the counters"), "{screen}");
     assert!(screen.contains("a measured launch of gemm has been running for 7 s: does it wait for another kernel?"), "{screen}");
-    // A replay takes its time; of several ranks only the first is measured, and the others show no message.
+    // A replay takes time; of several ranks only the first is measured, and the others show no message.
     now.recorders[0].measuring = Some(Measuring { kernel: "gemm".into(), ms: 7400, passes: Some(22) });
     (now.recorders[0].measured, now.recorders[0].rank) = (0, Some(3));
     explorer.send(Msg::Live(None, Box::new(now)));

@@ -117,7 +117,7 @@ fn labels_of_the_roofline_are_whole() {
     }
 }
 
-/// Without Unicode blocks and lines a screen has the same words: in the C locale only ASCII is drawn.
+/// Without Unicode blocks and lines, a screen shows the same text; the C locale uses only ASCII.
 #[test]
 fn in_ascii_every_screen_keeps_its_words() {
     for (name, keys) in SCREENS {
@@ -128,8 +128,8 @@ fn in_ascii_every_screen_keeps_its_words() {
     }
 }
 
-/// Actions that change nothing where there is nothing left to do, as everywhere: moves at an end, undoing nothing. The
-/// last two act outside of the screen.
+/// Actions that change nothing if nothing is left to do: moving past an end, undoing nothing. The last two act outside
+/// the screen.
 const MAY_REST: [&str; 21] = [
     "up",
     "down",
@@ -154,7 +154,7 @@ const MAY_REST: [&str; 21] = [
     "suspend",
 ];
 
-/// A key does something, or a line says why not and where it works.
+/// Every key either does something, or a message says why not and where it works.
 #[test]
 fn no_key_is_without_an_answer() {
     let mut dead = Vec::new();
@@ -167,7 +167,7 @@ fn no_key_is_without_an_answer() {
         let keys: std::collections::BTreeSet<&str> = warpscope::app::ACTIONS.iter().flat_map(|a| a.keys).copied().collect();
         for key in keys {
             let bound = Key::parse(key).and_then(|key| keymap.find_action(key, scope)).and_then(find_action);
-            // `g` is the first row where it is not bound.
+            // `g` goes to the first row unless it is bound.
             if bound.map_or(key == "g", |a| MAY_REST.contains(&a.name)) {
                 continue;
             }
@@ -181,7 +181,7 @@ fn no_key_is_without_an_answer() {
     assert!(dead.is_empty(), "{}", dead.join("\n"));
 }
 
-/// Runs of different causes, and the screens that `enter` leads to from their verdict.
+/// Runs with different causes, and the screens that `enter` opens from their verdict.
 const PATHS: [(&str, &[KeyScope]); 8] = [
     ("host_compute.sqlite.zst", &[KeyScope::Timeline, KeyScope::Launches]),
     ("input_wait.sqlite.zst", &[KeyScope::Timeline, KeyScope::Launches]),
@@ -193,8 +193,8 @@ const PATHS: [(&str, &[KeyScope]); 8] = [
     ("conv_train.wstrace.zst", &[KeyScope::Kernels, KeyScope::Launches]),
 ];
 
-/// From the verdict to its longest occurrence, to the launch there and to its re-run, one key each; `next:` names the
-/// key of each step, and esc goes back the same way.
+/// Leads from the verdict to its longest occurrence, to the launch there and to its re-run, with one key each. `next:`
+/// names the key of each step, and esc goes back the same way.
 #[test]
 fn the_path_from_the_verdict_to_the_re_run_and_back() {
     for (run, path) in PATHS {
@@ -221,14 +221,14 @@ fn the_path_from_the_verdict_to_the_re_run_and_back() {
             e.press("esc");
             assert_eq!(here(&e), step, "{run}: back");
         }
-        // Home: esc explains instead of going on.
+        // On the start screen, esc shows an explanation.
         e.press("esc");
         assert_eq!(here(&e), KeyScope::Overview, "{run}: home");
         assert!(e.screen().contains("q quits"), "{run}: {}", e.screen());
     }
 }
 
-/// Every key that is drawn can be pressed with the mouse, and does what it does on the keyboard.
+/// Every drawn key can be clicked, with the same effect as on the keyboard.
 #[test]
 fn what_looks_like_a_key_is_one() {
     let theme = warpscope::ui::theme::Library::new(Vec::new()).theme("dark", ColorMode::True).unwrap();
@@ -265,7 +265,7 @@ fn what_looks_like_a_key_is_one() {
         }
     }
     assert!(dead.is_empty(), "{}", dead.join("\n"));
-    // Words, too.
+    // Words can be clicked as well.
     let mut kernels = at("O K", (120, 40));
     let screen = kernels.screen();
     for (word, action) in [("group kernel", "group"), ("sort total", "sort"), ("1 of 4", "next-report"), ("1 warning (n)", "notes")] {
@@ -280,8 +280,8 @@ fn what_looks_like_a_key_is_one() {
     }
 }
 
-/// The labelled runs: what the overview, the kernels, the text, the JSON and the report to hand on say of the first finding,
-/// and of each part of the time, is the same.
+/// For the labelled runs, the overview, the kernels, the text, the JSON and the shareable report agree on the first
+/// finding and on the time breakdown.
 #[test]
 fn a_cause_has_one_name_and_one_share_everywhere() {
     let folder = root().join("fixtures/triage");
@@ -330,7 +330,7 @@ fn a_cause_has_one_name_and_one_share_everywhere() {
         let row = |screen: &str, begin: &str| screen.lines().find(|l| l.contains(begin) && l.contains(id)).map(str::to_owned);
         let finding = row(&overview, " 1 ").unwrap_or_else(|| panic!("{name}\n{overview}"));
         assert!(finding.contains(&whole), "{name}: {finding}");
-        // The parts of the time stand in the overview and in the panel of the kernels with the same figures.
+        // The overview and the panel of the kernel table show the time breakdown with the same figures.
         e.press("K");
         let kernels = e.screen();
         for (part, percent) in parts(&json).into_iter().filter(|p| p.1 >= 1.0) {
@@ -366,11 +366,11 @@ const OTHERS: [(&str, &[(&str, &str)]); 4] = [
     ("torch/memory/leak.pickle.gz", &[("memory", "")]),
 ];
 
-/// Largest share of a screen at 200x50 that is blank below its last content, by quarters of its width, and of the screens
-/// that have no more to show.
+/// Largest share of a screen at 200x50 that is blank below its last content, for each quarter of its width, and for
+/// screens that have nothing more to show.
 const BLANK: f64 = 0.35;
 const HAS_NO_MORE: [(&str, f64); 5] = [
-    // Few ranges, with all kernels inside and all figures; few findings and kernels; few metrics were collected.
+    // Few ranges that contain all kernels and all figures; few findings and kernels; few collected metrics.
     ("demo ranges", 0.55),
     ("triage/late_host_rank0.sqlite.zst ranges", 0.60),
     ("triage/decode_graph.wstrace.zst overview", 0.40),

@@ -61,7 +61,7 @@ pub struct Allocator {
     time: i64,
     segments: BTreeMap<u64, Part>,
     entries: Vec<Py>,
-    /// Allocation history is on.
+    /// True if the allocation history is recorded.
     pub recording: bool,
     pub peak: u64,
     next: u64,

@@ -1,5 +1,4 @@
-//! Runs that are made here, whose only cause is known by how they are made: what strangers' files had and the captures have
-//! not.
+//! Generated runs with a single known cause, which reproduce properties of users' files that the captures do not have.
 
 use super::support::{edited_profile, packed, read};
 use serde_json::{Value, json};
@@ -13,7 +12,7 @@ fn triage(profile: &Profile) -> Triage {
     triage_profile(profile, &Scope::default(), &Cancel::default()).unwrap()
 }
 
-/// A trace of torch.profiler, in microseconds.
+/// A torch.profiler trace; times in microseconds.
 #[derive(Default)]
 struct TorchTrace {
     events: Vec<Value>,
@@ -32,7 +31,7 @@ impl TorchTrace {
         self.correlation
     }
 
-    /// A call of 5 µs at `called`, and the kernel that it launches.
+    /// A call of 5 µs that starts at `called`, and the kernel that it launches.
     fn kernel(&mut self, name: &str, grid: [u32; 3], called: f64, start: f64, duration: f64) {
         let correlation = self.call("cudaLaunchKernel", called, 5.0);
         let args = json!({ "device": 0, "context": 1, "stream": 7, "correlation": correlation, "grid": grid, "block": [256, 1, 1] });
@@ -51,7 +50,7 @@ impl TorchTrace {
 
 const KERNELS: &str = "\"Guid\",\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\",\"Kernel_Name\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"Lds_Block_Size\",\"Scratch_Size\",\"Vgpr_Count\",\"Accum_Vgpr_Count\",\"Sgpr_Count\",\"Workgroup_Size_X\",\"Workgroup_Size_Y\",\"Workgroup_Size_Z\",\"Grid_Size_X\",\"Grid_Size_Y\",\"Grid_Size_Z\"\n";
 
-/// A table of rocprofv3's kernels: process, name, correlation, start and end in ns.
+/// A rocprofv3 kernel table: process, name, correlation, start and end in ns.
 fn read_dispatches(folder: &Path, rows: &[(u32, &str, usize, i64, i64)]) -> Profile {
     let mut text = KERNELS.to_owned();
     for (number, (process, name, correlation, start, end)) in rows.iter().enumerate() {
@@ -64,7 +63,7 @@ fn read_dispatches(folder: &Path, rows: &[(u32, &str, usize, i64, i64)]) -> Prof
 
 #[test]
 fn a_gpu_is_busy_while_any_process_uses_it() {
-    // Two processes take turns, and leave no time between.
+    // Two processes take turns without any gap.
     let folder = tempfile::tempdir().unwrap();
     let turns: Vec<_> =
         (0..4000).map(|i| (u32::from(i % 2 == 1), "k", i as usize, 10_000_000 + i * 42_000, 10_042_000 + i * 42_000)).collect();
@@ -77,7 +76,7 @@ fn a_gpu_is_busy_while_any_process_uses_it() {
 
 #[test]
 fn a_grid_of_zeros_is_not_known() {
-    // As kineto writes kernels of ROCm whose configuration was not recorded.
+    // A ROCm kernel as kineto writes it if the launch configuration was not recorded.
     for (grid, empty) in [([0, 0, 0], false), ([1, 1, 1], true)] {
         let mut trace = TorchTrace::default();
         (0..20).for_each(|i| trace.kernel("attn_fwd", grid, f64::from(i) * 10.0, 100.0 + f64::from(i) * 1000.0, 1000.0));
@@ -101,14 +100,14 @@ fn operators_count_if_their_kernels_ran() {
         eager.kernel("gemm", [132, 1, 1], f64::from(i) * 100.0 + 5.0, f64::from(i) * 100.0 + 20.0, 50.0);
     }
     assert_eq!(flops(&eager.read()), Some((10.0 * 2.0 * 1024.0_f64.powi(3), 10)));
-    // Operators that were captured launch nothing, and the graph's kernels have a call of their own.
+    // Captured operators launch nothing, and the graph's kernels have their own call.
     let mut captured = TorchTrace::default();
     for i in 0..10 {
         product(&mut captured, f64::from(i) * 100.0);
         captured.kernel("gather", [132, 1, 1], f64::from(i) * 100.0 + 50.0, f64::from(i) * 100.0 + 60.0, 5.0);
     }
     assert_eq!(flops(&captured.read()), None);
-    // The operators that launched a graph's kernels are not known.
+    // It is unknown which operators launched a graph's kernels.
     let mut replayed = TorchTrace::default();
     for i in 0..10 {
         product(&mut replayed, f64::from(i) * 100.0);
@@ -152,7 +151,7 @@ fn polling_for_the_gpu_is_waiting_for_it() {
         assert_eq!(first.id, Verdict::HostSync, "{poll}: {}", first.headline);
         assert!(first.headline.contains("99 times") || first.headline.contains("100 times"), "{}", first.headline);
     }
-    // A memory allocator asks once for each of its events, and goes on.
+    // A memory allocator polls each of its events once, without waiting.
     let mut trace = TorchTrace::default();
     for i in 0..100 {
         let at = f64::from(i) * 20.0;
@@ -207,7 +206,7 @@ fn a_copy_ends_before_the_next_kernel_of_its_stream() {
 
 #[test]
 fn functions_of_one_thread_say_nothing_of_another() {
-    // The thread that launches has no functions of its own, another one does.
+    // The launching thread has no samples of its own, but another thread does.
     let make = |tid: u64| {
         let mut trace = TorchTrace::default();
         for i in 0..50 {
@@ -226,7 +225,7 @@ fn functions_of_one_thread_say_nothing_of_another() {
 
 #[test]
 fn a_wait_is_told_with_its_own_share() {
-    // Idle time beyond what the GPU could have been busy for belongs to the finding on launches.
+    // Idle time longer than the GPU could have been busy belongs to the finding about launches.
     let mut trace = TorchTrace::default();
     for i in 0..200 {
         let at = f64::from(i) * 100.0;
@@ -266,7 +265,7 @@ fn what_the_profiler_takes_is_its_own() {
 
 #[test]
 fn a_trace_of_rocprof_1_is_one_of_its_gpu() {
-    // As `rocprof --hip-trace` writes `results.json`: numbers are texts, copies have a process of their own.
+    // Writes `results.json` as `rocprof --hip-trace` does: numbers are strings, and copies have their own process.
     let meta = |pid: u32, name: &str| json!({ "ph": "M", "pid": pid, "name": "process_name", "args": { "name": name } });
     let event = |pid: &str, tid: &str, name: &str, begin: i64, end: i64| {
         json!({ "ph": "X", "name": name, "pid": pid, "tid": tid, "ts": (begin / 1000).to_string(), "dur": ((end - begin) / 1000).to_string(),

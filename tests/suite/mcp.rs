@@ -1,4 +1,4 @@
-//! `warpscope mcp`: what a client of the protocol sends and gets, and what it must not get.
+//! `warpscope mcp`: messages that a protocol client sends and receives, and data that it must never receive.
 
 use super::schemas::{check, validators};
 use super::support::{root, scratch};
@@ -55,14 +55,14 @@ impl Server {
         answer
     }
 
-    /// Text of a tool's answer, and if it is an error.
+    /// Text of a tool's answer, and true if it is an error.
     fn call(&mut self, tool: &str, arguments: &Value) -> (String, bool) {
         let answer = self.ask("tools/call", &json!({"name": tool, "arguments": arguments}));
         let text = answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
         (text, answer["result"]["isError"].as_bool().unwrap())
     }
 
-    /// Closes the server's input; it ends.
+    /// Closes the server's input, which ends the server.
     fn close(mut self) {
         self.input = None;
         assert!(self.child.wait().unwrap().success());
@@ -128,7 +128,7 @@ fn what_is_wrong_is_said_and_nothing_else_is_read() {
     assert_eq!(server.ask("ping", &json!({}))["result"], json!({}));
     server.send("{\"jsonrpc\": \"2.0\", \"id\"");
     assert_eq!(server.read()["error"]["code"], -32700);
-    // Bytes that are no text, and a message without end, are refused; the next one is answered.
+    // Invalid UTF-8 and a message without an end are refused, and the next message is answered.
     server.input.as_mut().unwrap().write_all(b"\xff\xfe\n").unwrap();
     assert_eq!(server.read()["error"]["code"], -32700);
     server.send(&"x".repeat(3 << 20));
@@ -137,7 +137,7 @@ fn what_is_wrong_is_said_and_nothing_else_is_read() {
     server.close();
 }
 
-/// Many calls wait for each other; one with the id of another is refused.
+/// Calls are queued, and a call that reuses the id of another one is refused.
 #[test]
 fn many_calls_are_answered_once_each() {
     let mut server = Server::start("fixtures");
@@ -153,7 +153,7 @@ fn many_calls_are_answered_once_each() {
     server.close();
 }
 
-/// A cancelled call has no answer; calls do not wait for each other, and end with the server.
+/// A cancelled call has no answer; calls run independently, and end with the server.
 #[test]
 fn calls_are_cancelled_and_run_beside_each_other() {
     let mut server = Server::start("fixtures");

@@ -70,8 +70,8 @@ fn snapshots_of_known_programs() {
     assert!(leak["rows"].as_array().unwrap().iter().any(|r| r["function"] == "leak" && r["line"] == 7 && r["bytes"] == 64 * MIB));
 }
 
-/// Twenty-nine programs on an H100, by another author than the rules': the right finding comes first, and the figures
-/// equal torch's own. The first version of the rules was right for 24 of them.
+/// Twenty-nine programs on an H100, written by someone other than the author of the rules: the right finding comes
+/// first, and the figures equal torch's own. The first version of the rules was right for 24 of them.
 #[test]
 fn programs_of_known_use() {
     let labels = std::fs::read_to_string(root().join("fixtures/torch/memory/labels.jsonl")).unwrap();
@@ -334,7 +334,7 @@ fn made_up_programs() {
     }
     let written = a.written();
     assert_eq!(first(&usage(&written)), Some(MemoryVerdict::Churn));
-    // Advice to a program without a framework's allocator has the words of its GPU's vendor.
+    // Advice for a program without a framework's allocator uses the terms of the GPU's vendor.
     let path = tempfile::Builder::new().suffix(".pickle").tempfile_in(scratch()).unwrap().into_temp_path().keep().unwrap();
     std::fs::write(&path, written).unwrap();
     for (maker, call) in [(Vendor::Nvidia, "cudaFree"), (Vendor::Amd, "hipFree")] {

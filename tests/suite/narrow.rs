@@ -114,7 +114,7 @@ fn busy_shares_of_windows_add_up() {
         let (begin, end) = whole.span.unwrap();
         for cut in cuts(&profile) {
             let parts = [(begin, cut), (cut, end)].map(|w| (w.1 - w.0, Overview::from_window(&profile, Some(w))));
-            // With several devices one may be idle in a part: then the mean covers other devices.
+            // With several devices, one of them may be idle in a part, so that the mean covers different devices.
             if parts.iter().any(|p| p.1.devices_used != whole.devices_used) {
                 continue;
             }
@@ -175,7 +175,7 @@ fn a_marked_window_narrows_all_screens_and_is_taken_back() {
     assert!(Arc::ptr_eq(e.app.session.reports[0].triage.as_ref().unwrap().as_ref().unwrap(), &judged));
 }
 
-/// One key switches the base of all figures; the verdict stays as it was judged.
+/// One key switches the base of all figures; the verdict does not change.
 #[test]
 fn the_base_of_a_screen_is_the_steady_state_or_the_whole_run() {
     let mut e = Explorer::open(&[root().join("fixtures/triage/item_loop.sqlite.zst")], (120, 40));
@@ -190,14 +190,14 @@ fn the_base_of_a_screen_is_the_steady_state_or_the_whole_run() {
     assert!(Arc::ptr_eq(&judged, &e.app.session.reports[0].triage.clone().flatten().unwrap()));
     e.press("B");
     assert_eq!((launches(&e), e.app.session.reports[0].window), (900, None));
-    // Without a warm-up there is one base.
+    // Without a warm-up there is only one base.
     let mut e = Explorer::open(&[root().join("fixtures/triage/gemm_healthy.sqlite.zst")], (120, 40));
     e.press("K B");
     assert_eq!(e.app.session.reports[0].window, None);
     assert!(e.screen().contains("the whole run is shown and judged"), "{}", e.screen());
 }
 
-/// ncu measured launches of the warm-up: what it found of those kernels holds for the steady state, too.
+/// ncu measured launches of the warm-up, but its results for those kernels apply to the steady state, too.
 #[test]
 fn diagnoses_of_kernels_stay_when_the_base_changes() {
     let mut e = Explorer::open(&demo_files(), (120, 40));

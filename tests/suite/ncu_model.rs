@@ -28,7 +28,7 @@ pub struct Event {
     pub process_ranges: Vec<Open>,
     /// Number of the enclosing cudaProfilerStart … Stop, from 1.
     pub profiler: Option<u32>,
-    /// A cudaProfilerStop came before, without a later Start.
+    /// True if a cudaProfilerStop preceded the launch without a later cudaProfilerStart.
     pub stopped: bool,
 }
 

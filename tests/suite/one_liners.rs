@@ -1,16 +1,16 @@
-//! The jq and SQL lines of `warpscope help formats` answer what they say.
+//! The jq and SQL lines of `warpscope help formats` return the results that the page describes.
 
 use super::support::{packed, root, scratch};
 use rusqlite::Connection;
 use std::process::{Command, Stdio};
 
-/// Lines of the page's block that begin with a command, with their reports.
+/// Lines in the page's block that begin with a command, with their reports.
 fn lines() -> Vec<String> {
     let page = std::fs::read_to_string(root().join("src/cli/help/formats.md")).unwrap();
     let block = page.split("With jq and DuckDB:").nth(1).unwrap().split("```").nth(1).unwrap();
     let (llm, before) = (packed("llm").display().to_string(), packed("whole_llm").display().to_string());
     let named = |line: &str| line.replace("before.sqlite", &before).replace("after.sqlite", &llm).replace("run.sqlite", &llm);
-    // A line that is indented goes on.
+    // An indented line continues the previous one.
     let block = block.replace("\n    ", " ");
     block.lines().filter(|l| !l.starts_with('#') && !l.is_empty() && *l != "sh").map(named).collect()
 }
@@ -43,7 +43,7 @@ fn jq_lines_answer() {
     assert!(!answers[5].contains("null"), "{}", answers[5]);
 }
 
-/// The SQL is of no dialect: SQLite has the same rows in the same order.
+/// The SQL is portable: SQLite returns the same rows in the same order.
 #[test]
 fn the_sql_line_agrees_with_the_table() {
     let all = lines();

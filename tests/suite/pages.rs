@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use warpscope::import::{self, Job, Wants};
 use warpscope::model::Profile;
 
-/// Hashes its input: a profile as text may have gigabytes.
+/// Hashes its input, because a profile as text may be gigabytes in size.
 #[derive(Default)]
 struct Sum(DefaultHasher);
 

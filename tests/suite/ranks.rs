@@ -261,7 +261,8 @@ fn stragglers_of_short_captures() {
     }
 }
 
-/// A rank whose host is late is named with the function in which its GPU is idle longer than its peers', if there is one.
+/// A late rank is named together with the function in which its GPU is idle longer than those of its peers, if there is
+/// such a function.
 #[test]
 fn the_line_that_makes_a_rank_late_is_named() {
     let plan = Plan { ranks: 8, tensor: 1, numbered: true, steps: 30, layers: 4, wrong: Wrong::Host(5, 3_000_000), seed: 4 };
@@ -269,7 +270,7 @@ fn the_line_that_makes_a_rank_late_is_named() {
         let mut all = made_up(&plan);
         for (rank, digest) in (0..).zip(&mut all) {
             digest.host_lines = lines(rank).into_iter().map(|(label, ns)| HostLine { label: label.to_owned(), ns }).collect();
-            // As it is read from a file.
+            // The digest after a round trip through a file.
             *digest = Digest::from_bytes(&digest.to_bytes()).unwrap();
         }
         let found = build_job(&all);
@@ -277,21 +278,21 @@ fn the_line_that_makes_a_rank_late_is_named() {
         headline.unwrap_or_else(|| panic!("{:?}", found.findings))
     };
     let late = 90_000_000;
-    // All ranks wait for data, this one a little longer; only it writes a log, at other lines of one function.
+    // All ranks wait for data, this one slightly longer; only it writes a log, on other lines of the same function.
     let named = with(&|rank| match rank {
         5 => vec![("collate (data.py:88)", 300_000_000), ("log (train.py:41)", late)],
         _ => vec![("collate (data.py:88)", 295_000_000), ("log (train.py:44)", 2_000_000)],
     });
     assert!(named.contains("its GPU is idle 88.0 ms longer than the others' while it is in log (train.py:41)"), "{named}");
-    // A function that all of them are in makes none late, nor does one that explains nothing of it.
+    // A function that all ranks execute does not explain a late rank, nor does a function with little idle time.
     for other in [("collate (data.py:88)", 300_000_000), ("log (train.py:41)", 1_000_000)] {
         let named = with(&|rank| if rank == 5 { vec![other] } else { vec![("collate (data.py:88)", 300_000_000)] });
         assert!(named.contains("its host launches late") && !named.contains(".py"), "{named}");
     }
-    // Functions of C++ have colons, too, and no lines.
+    // C++ function names contain colons, too, and have no lines.
     let named = with(&|rank| if rank == 5 { vec![("io::write", late)] } else { vec![("io::read", late)] });
     assert!(named.contains("while it is in io::write"), "{named}");
-    // Nothing is known of what is usual where only this rank was sampled.
+    // If only this rank was sampled, the usual idle time is unknown.
     let named = with(&|rank| if rank == 5 { vec![("log (train.py:41)", late)] } else { Vec::new() });
     assert!(!named.contains(".py"), "{named}");
 }
@@ -532,7 +533,7 @@ fn ranks_of_two_jobs_are_told_apart() {
     assert!(out.contains("the ranks are of 2 jobs") && out.contains("all_reduce           2       180"), "{out}");
 }
 
-/// Sends and receives whose kernels do not name the other rank count, but are not matched; both are said.
+/// Sends and receives whose kernels do not name the other rank are counted but not matched, and the report says both.
 #[test]
 fn sends_that_cannot_be_matched_are_said() {
     let plan = Plan { ranks: 8, tensor: 1, numbered: true, steps: 40, layers: 8, wrong: Wrong::Nothing, seed: 7 };
@@ -542,7 +543,7 @@ fn sends_that_cannot_be_matched_are_said() {
         let mut list: Vec<_> = digest.collectives().collect();
         let kind = digest.kinds.len();
         digest.kinds.push(warpscope::model::digest::CollectiveKind { name: "SendRecv".to_owned(), ..Default::default() });
-        // As many as collectives, and as long: half of the time that counts as exposed.
+        // As many messages as collectives, with the same duration: half of the time that counts as exposed.
         let sends: Vec<_> = (0..).zip(&list).map(|(sequence, c)| warpscope::model::digest::Collective { kind, sequence, ..*c }).collect();
         list.extend(sends);
         list.sort_by_key(|c| c.start);

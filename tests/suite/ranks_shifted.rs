@@ -1,5 +1,5 @@
-//! Captures of one job that begin at different steps, and ranks that are late again and again: generated traces of
-//! PyTorch's profiler with one all-reduce per step.
+//! Captures of one job that begin at different steps, and ranks that are late repeatedly: generated traces of PyTorch's
+//! profiler with one all-reduce per step.
 
 use super::support::{run, scratch};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ struct Job<'a> {
     ahead: &'a [i64],
     /// Steps in each capture: from, to.
     held: &'a [(usize, usize)],
-    /// Number of a capture's first step, if each capture counts anew.
+    /// Number of a capture's first step, if each capture restarts the count.
     anew: Option<usize>,
 }
 
@@ -85,7 +85,7 @@ fn ranks(job: &Job<'_>) -> (Value, String) {
     (serde_json::from_str(&said("json")).unwrap(), said("table"))
 }
 
-/// Irregular compute time, as with sequences of varying length.
+/// Irregular compute time, as for sequences of varying length.
 fn irregular(step: usize) -> i64 {
     8_000 + (step as i64 * 7_919) % 6_000
 }

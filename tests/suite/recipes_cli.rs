@@ -178,13 +178,13 @@ impl Traced {
         command.output().unwrap()
     }
 
-    /// Runs the program plainly, and with the recipe.
+    /// Runs the program without the recipe, and with it.
     fn both(&self, program: &str, seconds: &str) -> (Output, Output) {
         let (plain, argv) = self.commands(program, seconds);
         (self.start(true, &plain), self.start(true, &argv))
     }
 
-    /// The plain command, and the recipe's.
+    /// Output of the plain command, and of the recipe's command.
     fn commands(&self, program: &str, seconds: &str) -> (Vec<String>, Vec<String>) {
         let words: Vec<&str> = program.split(' ').collect();
         let json = ok(&[&["recipes", "torch", "-o", "out/t", "--seconds", seconds, "--format", "json", "--"], &words[..]].concat());

@@ -251,7 +251,7 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     assert!(refused.contains("per-kernel totals only"), "{refused}");
 }
 
-/// The re-run of a report whose ncu command skipped launches counts as that command did.
+/// The re-run of a report whose ncu command skipped launches counts in the same way as that command.
 #[test]
 fn a_result_is_profiled_again_by_its_report_s_own_selection() {
     let profile = super::support::read(&super::support::root().join("fixtures/demo/llm_decode.ncu-rep.zst")).unwrap();

@@ -148,7 +148,7 @@ fn a_process_with_a_program_of_its_own_is_filtered_by_name() {
         server.shell_line()
     );
     assert!(server.shell_line().contains("--launch-skip 0 "), "only its own launches count");
-    // Two workers are indistinguishable, and so is a name that the filter does not take.
+    // Two workers are indistinguishable, and the filter does not accept the name.
     assert!(one(&p, 4, &Options::default()).wrapper.is_some());
     let odd = named("UPDATE PROCESSES SET name = CASE pid WHEN (SELECT MIN(pid) FROM PROCESSES) THEN 'exclude:server' ELSE 'worker' END;");
     assert!(one(&odd, 0, &Options::default()).wrapper.is_some());

@@ -1,5 +1,6 @@
-//! Records and tables that ROCm 7.2 to 10 write and earlier releases do not. The tests change a database of schema 3.0.0
-//! as the schemas up to 3.0.5 do, and write tables with the headers of `rocpd convert` and `rocpd summary`.
+//! Records and tables that ROCm 7.2 to 10 write and earlier releases do not. The tests change a database of schema
+//! 3.0.0 in the ways in which schemas up to 3.0.5 differ, and write tables with the headers of `rocpd convert` and
+//! `rocpd summary`.
 
 use super::rocm::{dispatches, rocpd, table};
 use super::support::{read, run};
@@ -32,7 +33,7 @@ fn notes(profile: &Profile) -> Vec<&str> {
     profile.notes.iter().map(|n| n.text.as_str()).collect()
 }
 
-/// The region has the name of the call, and the event the text of the program.
+/// The region has the name of the call, and the event the program's text.
 #[test]
 fn ranges_have_the_texts_of_the_program() {
     let (_folder, path) = changed(
@@ -45,12 +46,12 @@ fn ranges_have_the_texts_of_the_program() {
     );
     let profile = read(&path).unwrap();
     let push = |name: &str| (name.to_owned(), RangeKind::PushPop);
-    // A draft has the text as the region's name and the call as the message.
+    // In a draft of the schema, the text is the region's name and the call is the message.
     let wanted = [("epoch".to_owned(), RangeKind::StartEnd), push("step \"1\""), push("layer"), push("roctxThreadRangeA")];
     assert_eq!(ranges(&profile), wanted);
 }
 
-/// Releases of memory have no agent.
+/// Records that free memory have no agent.
 #[test]
 fn released_memory_is_that_of_the_allocations_gpu() {
     let (_folder, path) = changed("UPDATE rocpd_memory_allocate{u} SET agent_id = NULL WHERE type = 'FREE';");
@@ -62,8 +63,8 @@ fn released_memory_is_that_of_the_allocations_gpu() {
         format!("\nMEMORY_ALLOCATION,MEMORY_ALLOCATION_{word},{agent},{bytes},0x00007F0000000000,5,{start},{}", start + 10)
     };
     let allocate = row("ALLOCATE", "\"Agent 2\"", 4096, 100);
-    // Rows that come twice are of databases of several processes. The last release is of memory that the recording did
-    // not see.
+    // Duplicate rows come from databases of several processes. The last record frees memory whose allocation was not
+    // recorded.
     let text = [head.to_owned(), allocate.clone(), allocate, row("FREE", "\"\"", 0, 900), row("FREE", "\"\"\"\"", 0, 950)].concat();
     table(folder.path(), "out_memory_allocation_trace.csv", &text);
     let profile = read(&kernel_trace(folder.path(), 500)).unwrap();
@@ -71,7 +72,7 @@ fn released_memory_is_that_of_the_allocations_gpu() {
     assert!(profile.memory.events.iter().all(|e| e.device == Some(0)) && profile.notes.is_empty(), "{:?}", profile.notes);
 }
 
-/// Two launches with the columns of `rocpd convert` of ROCm 7.14, from `start` on.
+/// Two launches with the columns of `rocpd convert` from ROCm 7.14, starting at `start`.
 fn kernel_trace(folder: &Path, start: i64) -> PathBuf {
     let mut text = "Guid,Kind,Agent_Id,Queue_Id,Stream_Id,Graph_Exec_Id,Graph_Node_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id,Start_Timestamp,End_Timestamp,Duration,Lds_Block_Size,Scratch_Size,Vgpr_Count,Accum_Vgpr_Count,Sgpr_Count,Workgroup_Size_X,Workgroup_Size_Y,Workgroup_Size_Z,Grid_Size_X,Grid_Size_Y,Grid_Size_Z".to_owned();
     for id in 1..=2 {
@@ -103,7 +104,7 @@ fn tables_of_the_newest_convert_are_one_report() {
     let head = "Guid,Correlation_Id,Dispatch_Id,Agent_Id,Queue_Id,Process_Id,Thread_Id,Grid_Size,Kernel_Id,Kernel_Name,Workgroup_Size,Lds_Block_Size,Scratch_Size,Vgpr_Count,Accum_Vgpr_Count,Sgpr_Count,Counter_Name,Counter_Value";
     let row = "g1,2,2,Agent 2,1,4711,70,640,7,saxpy,64,0,0,12,4,48";
     table(at, "out_counter_collection_trace.csv", &format!("{head},Start_Timestamp,End_Timestamp\n{row},SQ_WAVES,10.0,1200,1250"));
-    // Samples over time are no counters of the dispatch.
+    // Samples over time are not counters of the dispatch.
     table(at, "out_spm_counter_collection_trace.csv", &format!("{head},Timestamp\n{row},SQ_WAVES[XCC: 0],77.0,1210"));
     for path in [at.to_owned(), kernels] {
         let profile = read(&path).unwrap();
@@ -148,7 +149,7 @@ fn replays_of_a_kernel_are_one_launch() {
     assert!(command.shell_line().contains("--kernel-iteration-range '[2]'") && command.is_exact(), "{}", command.shell_line());
 }
 
-/// Kernels of HIP graphs have the node's number; records of the kernel driver are no calls.
+/// Kernels of HIP graphs have the node's number; records of the kernel driver are not calls.
 #[test]
 fn graph_nodes_and_records_of_the_driver() {
     let (_folder, path) = changed(
@@ -174,7 +175,7 @@ fn drafts_of_the_next_schema_are_told() {
     assert!(notes(&profile)[0].starts_with("This database has a draft of rocpd's schema 4"), "{:?}", profile.notes);
 }
 
-/// Totals of `rocpd summary`, in any of its units.
+/// Totals from `rocpd summary`, in any of its units.
 #[test]
 fn totals_of_rocpd_summary() {
     let folder = tempfile::tempdir().unwrap();
@@ -250,7 +251,7 @@ fn counters_in_json() {
     };
     let alone = read(&table(folder.path(), "a_results.json", &file("", &[counted(4), counted(6)].join(",")))).unwrap();
     assert_eq!((alone.launches.len(), alone.order, values(&alone)), (2, LaunchOrder::Chosen, vec!["7 16".to_owned(), "7 24".to_owned()]));
-    // Values that are none are left out, and the rest is read.
+    // Invalid values are left out, and the rest is read.
     let odd = counted(4).replace(r#""value":7"#, r#""value":null"#);
     let odd = read(&table(folder.path(), "d_results.json", &file("", &odd).replace(r#""operation":1"#, r#""operation":-1"#))).unwrap();
     assert_eq!((values(&odd), odd.memory.events.len()), (vec!["16".to_owned()], 0));
@@ -260,13 +261,13 @@ fn counters_in_json() {
     let beside = read(&table(folder.path(), "b_results.json", &file(&traced, &replayed))).unwrap();
     assert_eq!((beside.launches.len(), beside.order, values(&beside)), (3, LaunchOrder::Host, vec!["7 8".to_owned()]));
     assert_eq!(beside.memory.events.iter().map(|e| (e.bytes, e.device)).collect::<Vec<_>>(), [(512, Some(0)), (-512, Some(0))]);
-    // A report of AMD's without counters does not send its user to ncu.
+    // The advice for an AMD report without counters does not mention ncu.
     let none = table(folder.path(), "c_results.json", &file(&traced, ""));
     let (code, _, error) = run(&["metrics", &none.display().to_string()]);
     assert!(code != 0 && error.contains("rocprofv3 command that collects them") && !error.contains("ncu"), "{error}");
 }
 
-/// Reads with the importer alone: a small file is read further than was asked for.
+/// Reads with the importer alone, because small files are otherwise read completely.
 pub(super) fn read_raw(path: &Path, wants: Wants) -> Profile {
     let job = Job::new(wants, &|_| {});
     let input = open_input(path, &job).unwrap();
@@ -282,8 +283,8 @@ pub(super) fn durations(profile: &Profile) -> Vec<(String, bool, i64)> {
     out
 }
 
-/// A table of kernels reads durations only; it agrees with what is read for the screens, also of merged databases, of
-/// rows without times and where numbers are missing or come twice.
+/// A table of kernels needs durations only. It agrees with the data of the screens, also for merged databases, for rows
+/// without times, and for missing or duplicate numbers.
 #[test]
 fn tables_agree_with_launches() {
     let changes = [
@@ -318,7 +319,7 @@ fn tables_agree_with_launches() {
     assert_eq!((durations(&read_with(Wants::TABLE)).len(), durations(&read_with(Wants::TABLE))), (14, durations(&read_with(Wants::ALL))));
 }
 
-/// PC samples: by kernel, instruction, line and stall reason, with hints from what waves wait for.
+/// PC samples: by kernel, instruction, line and stall reason, with hints derived from the waves' wait reasons.
 #[test]
 fn pc_samples() {
     let folder = tempfile::tempdir().unwrap();
@@ -340,7 +341,7 @@ fn pc_samples() {
     text += &row(1, "global_load_dword v1, v[2:3], off", 11, 1, "NONE");
     text += &row(1, "s_barrier", 14, 0, "BARRIER_WAIT");
     text += &row(5, "s_endpgm", 3, 1, "NONE");
-    // AMD's tool writes the address of what it cannot decode.
+    // AMD's tool writes the address of instructions that it cannot decode.
     for address in 0..3 {
         text += &row(5, "", 3, 0, "OTHER_WAIT")
             .replace("/src/k.hip:3 -> /src/main.hip:9", &format!("Unrecognized code object id, physical virtual address of PC:{address}"));
@@ -372,7 +373,7 @@ fn pc_samples() {
     assert!(hot.starts_with("0,60,6,waitcnt,100,") && hot.contains("s_waitcnt vmcnt(0)"), "{out}");
     let (_, out, _) = run(&["hints", &file, "--explain"]);
     assert!(out.contains("memory-latency") && out.contains("in 70% of the samples, waves are waiting for vector memory"), "{out}");
-    // Host-trap samples do not tell issued from stalled.
+    // Host-trap samples do not distinguish issued from stalled.
     let plain: String = text.lines().map(|l| l.split(',').collect::<Vec<_>>()).map(|c| c[..c.len() - 4].join(",") + "\n").collect();
     let profile = read(&table(folder.path(), "7_pc_sampling_host_trap.csv", &plain)).unwrap();
     let metrics = profile.metrics.as_ref().unwrap();
@@ -380,7 +381,7 @@ fn pc_samples() {
     assert!(notes(&profile).iter().any(|n| n.starts_with("Host-trap samples")), "{:?}", notes(&profile));
 }
 
-/// Ranks in containers of their own have the same ids of processes and threads: nothing of them is a replay.
+/// Ranks in separate containers have the same process and thread ids, but their records are not replays of each other.
 #[test]
 fn processes_with_one_id_are_several() {
     let folder = tempfile::tempdir().unwrap();
@@ -401,7 +402,7 @@ fn processes_with_one_id_are_several() {
     let profile = read(&path).unwrap();
     assert_eq!((profile.launches.len(), profile.processes.len()), (6, 2));
     assert!(notes(&profile).iter().all(|n| !n.contains("replayed")), "{:?}", notes(&profile));
-    // The same records under the names of rocprofv3 itself are not read twice.
+    // The same records under rocprofv3's own names are not read twice.
     table(folder.path(), "out_hip_api_trace.csv", &calls);
     table(folder.path(), "out_counter_collection.csv", &[counters, &counted("g1", 5), &counted("g2", 6)].concat());
     let both = read(folder.path()).unwrap();

@@ -1,4 +1,4 @@
-//! rocmProfileData: a real database of AMD's example, and small ones in the format of both writers.
+//! rocmProfileData: a real database of AMD's example, and small ones in the formats of both writers.
 
 use super::rocm::table;
 use super::rocm_releases::{durations, read_raw};
@@ -48,7 +48,7 @@ fn made(folder: &Path, name: &str, rows: &str) -> Profile {
     read(&path).unwrap()
 }
 
-/// A table of kernels reads durations only, which agree with those of the launches.
+/// A table of kernels needs durations only, which agree with those of the launches.
 fn table_agrees(path: &Path) {
     let (table, whole) = (read_raw(path, Wants::TABLE), read_raw(path, Wants::ALL));
     assert_eq!((durations(&table), table.devices.len()), (durations(&whole), whole.devices.len()));
@@ -59,8 +59,8 @@ fn names(profile: &Profile) -> Vec<&str> {
     (0..profile.launches.len()).map(|r| profile.kernels[profile.launches.kernel(r).0 as usize].demangled()).collect()
 }
 
-/// roctracer: names are in the operation or in its call, a graph's kernels are
-/// tasks of one call, and grids are in blocks.
+/// roctracer: the names are in the operation or its call, a graph's kernels are tasks of one call, and grids are in
+/// blocks.
 #[test]
 fn as_roctracer_writes_it() {
     let folder = tempfile::tempdir().unwrap();

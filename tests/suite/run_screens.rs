@@ -130,7 +130,7 @@ fn x_stops_esc_leaves_d_detaches_and_q_asks() {
     assert_eq!(explorer.app.current_scope(), KeyScope::Run);
     explorer.press("d");
     assert!(matches!(explorer.asked.last(), Some(Effect::DetachRun)));
-    // Nothing can be lost any more: quit without asking.
+    // Nothing can be lost any more: the program quits without asking.
     explorer.press("q");
     assert!(explorer.quit);
 }
@@ -163,7 +163,7 @@ fn a_launch_is_run_again_joined_verified_and_explained() {
     explorer.press("R");
     explorer.press("r");
     assert!(matches!(explorer.asked.last(), Some(Effect::Preflight(start)) if start.tool == "ncu"), "{:?}", explorer.asked);
-    // A preflight problem: it asks, and Esc starts nothing.
+    // A preflight problem opens a question, and Esc starts nothing.
     explorer.send(Msg::Preflight(vec![("Nsight Compute: not on PATH → install it".into(), true)]));
     let screen = explorer.screen();
     assert!(screen.contains("this run will probably fail") && screen.contains("not on PATH"), "{screen}");
@@ -179,7 +179,7 @@ fn a_launch_is_run_again_joined_verified_and_explained() {
     explorer.send(Msg::Started(Ok(Box::new(run(8, State::Running)))));
     assert_eq!(explorer.app.current_scope(), KeyScope::Run);
     explorer.send(news(&ended, &["==PROF== Report: r.ncu-rep"], ""));
-    // Back on the timeline, on the hints of the result, with the result of the comparison.
+    // Back on the timeline, then on the hints of the result with the outcome of the comparison.
     assert_eq!(explorer.app.session.active, 0);
     let screen = explorer.screen();
     assert!(screen.contains(kernel) && screen.contains("shared-bandwidth-bound"), "{screen}");

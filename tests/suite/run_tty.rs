@@ -17,7 +17,7 @@ fn start(home: &Home, args: &[&str], size: (u16, u16), more: &[(&str, &str)]) ->
 fn record_look_pick_run_again_and_find_both_in_the_library() {
     let home = Home::new();
     let result = root().join("fixtures/demo/llm_gemm.ncu-rep.zst");
-    // Replace the program's folder named in the capture by one of this machine.
+    // Replace the program's folder named in the capture with a folder on this machine.
     let folder = home.folder.path().display();
     let timeline = edited("llm", &format!("UPDATE META_DATA_CAPTURE SET value = '{folder}' WHERE name = 'PROCESS_0:WORKING_DIR'"));
     let more = [("STANDIN_RESULT", &*result.to_string_lossy()), ("STANDIN_REPORT", &*timeline.to_string_lossy())];
@@ -30,7 +30,7 @@ fn record_look_pick_run_again_and_find_both_in_the_library() {
     s.keys("r");
     s.wait("exact");
     s.keys("R");
-    // The result is joined and compared with the intended launch (the mock's is another one), and its hints are shown.
+    // The result is joined, compared with the selected launch (the mock's launch differs), and shown with its hints.
     s.wait("shared-bandwidth-bound");
     s.wait("differs: ");
     s.keys("L");
@@ -94,7 +94,7 @@ fn a_detached_run_survives_the_session_and_is_attached_again() {
     s.keys("X");
     s.wait("stop the run?");
     s.keys("s");
-    // Its report is opened.
+    // The run's report is opened.
     s.wait("CatArrayBatchedCopy");
     s.keys("q");
     assert_eq!(s.end(), 0);
@@ -146,12 +146,12 @@ fn what_has_the_terminal_ends_with_the_explorer_and_leaves_nothing() {
         s.wait_until("the program", |_| process::read_process(pid).is_some());
         (s, pid, process::read_process(pid).unwrap().started)
     };
-    // Killed: it cannot print anything.
+    // If the program is killed, it cannot print anything.
     let (mut s, pid, started) = begin();
     s.signal(Signal::SIGKILL);
     s.end();
     until("the program to end", || !process::is_running(pid, started));
-    // Stopped by Ctrl-C: a program that ignores it is killed afterwards.
+    // After Ctrl-C, a program that ignores the signal is killed.
     let (mut s, pid, started) = begin();
     s.keys("\u{3}");
     s.wait("CatArrayBatchedCopy");

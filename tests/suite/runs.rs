@@ -129,7 +129,7 @@ fn a_run_is_recorded_with_what_it_was() {
     for file in fs::read_dir(&database).unwrap().map(|e| e.unwrap().path()).filter(|p| p.is_file()) {
         assert!(!String::from_utf8_lossy(&fs::read(&file).unwrap()).contains("hunter2"), "{}", file.display());
     }
-    // A run is also named by its report, the folder, or the reports' common name.
+    // A run can also be named by its report, by its folder, or by the reports' common name.
     let folder = report.parent().unwrap();
     for named in [report.clone(), folder.to_owned(), folder.join("report")] {
         let (rc, out, err) = home.run(&["runs", "show", &named.to_string_lossy(), "--format", "json"], "");
@@ -298,7 +298,7 @@ fn a_killed_supervisor_takes_the_profiler_with_it_and_the_run_is_lost() {
     assert!(rc == 1 && err.contains("run 1 is lost"), "{rc} {err}");
     assert!(!process::is_running(program.0, program.1), "what the profiler started is ended, too, even if it does not listen");
     assert_eq!(home.show(1)["state"], "lost");
-    // It can be deleted.
+    // The run can be deleted.
     let (rc, _, err) = home.run(&["runs", "delete", "1", "--yes"], "");
     assert_eq!(rc, 0, "{err}");
 }
@@ -327,8 +327,8 @@ fn a_detached_run_goes_on_is_found_again_and_stopped() {
     assert!(rc == 2 && err.contains("no run is in progress"), "{err}");
 }
 
-/// As with `nohup warpscope run …` when the terminal closes: signals that the shell ignores
-/// stay ignored, and the others end the run.
+/// As with `nohup warpscope run …` when the terminal closes: signals that the shell ignores stay ignored, and the
+/// others end the run.
 #[test]
 fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
     let home = Home::new();
@@ -389,7 +389,7 @@ fn room_is_made_only_of_what_is_ours() {
     let runs = home.file("data/warpscope/runs");
     fs::write(runs.join("1/notes.txt"), "mine").unwrap();
     assert_eq!(home.run(&["runs", "tag", "2", "keep"], "").0, 0);
-    // It asks for confirmation, which fails without a terminal.
+    // The command asks for confirmation, which fails without a terminal.
     let (rc, _, err) = home.run(&["runs", "gc", "--keep", "0"], "");
     assert!(rc == 2 && err.contains("--yes does it"), "{err}");
     let (rc, out, _) = home.run(&["runs", "gc", "--keep", "0", "--dry-run"], "");
@@ -517,7 +517,7 @@ fn words_are_passed_on_whatever_they_are() {
     let home = Home::new();
     let (rc, _, err) = home.run(&["run", "--", "sh", "-c", "echo $#:$1:$2", "x", "", "a b"], "");
     assert!(rc == 0 && err.contains("\n2::a b\n"), "{err}");
-    // The whole of a long output that is still in the log.
+    // The complete output, which is long but still in the log.
     let (rc, _, err) = home.run(&["run", "--", "seq", "1", "200000"], "");
     assert!(rc == 0 && err.lines().filter(|l| l.parse::<u32>().is_ok()).count() == 200_000);
     // The suffix is not added twice.
@@ -590,13 +590,13 @@ fn only_a_runs_own_files_are_exported() {
     }
 }
 
-/// Every report type that an importer recognises by suffix can be opened from the library.
 #[test]
 fn every_tool_of_a_recipe_can_be_started() {
     let profilers = warpscope::launch::profiler::PROFILERS.iter().map(|p| p.name).collect::<Vec<_>>();
-    assert_eq!(profilers, warpscope::rerun::recipes::TOOLS);
+    assert_eq!(profilers, warpscope::rerun::recipes::list_tools());
 }
 
+/// Every report type that an importer recognises by suffix can be opened from the library.
 #[test]
 fn what_importers_read_the_library_opens() {
     use warpscope::import::open::is_openable;

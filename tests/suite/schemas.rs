@@ -1,4 +1,4 @@
-//! JSON is what `warpscope schema` says it is: every document of every command on every fixture.
+//! JSON output conforms to `warpscope schema`: every document of every command on every fixture.
 
 use super::support::{root, run};
 use jsonschema::Validator;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Forbids fields that the schema does not name: readers may meet them in a later minor version, this version has none.
+/// Forbids fields that the schema does not name: a later minor version may add fields, but this version has none.
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
@@ -36,7 +36,7 @@ pub fn validators() -> BTreeMap<String, Validator> {
     all.into_iter().map(named).collect()
 }
 
-/// Checks a document against the schema that it names, and returns the name.
+/// Checks a document against the schema that it names, and returns that name.
 pub fn check(validators: &BTreeMap<String, Validator>, args: &[&str], line: &str) -> String {
     let document: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{args:?}: {e}: {line}"));
     let name = document["schema"]["name"].as_str().unwrap_or_else(|| panic!("{args:?}: {line}")).to_owned();
@@ -82,7 +82,7 @@ const COMMANDS: &[&str] = &[
     "rerun FILE --top 1",
 ];
 
-/// Commands on results of ncu.
+/// Commands on ncu results.
 const RESULTS: &[&str] = &[
     "hints FILE",
     "top FILE",
@@ -99,7 +99,7 @@ fn commands(path: &Path) -> &'static [&'static str] {
     if path.to_string_lossy().contains(".ncu-rep") || path.starts_with(root().join("fixtures/ncu")) { RESULTS } else { COMMANDS }
 }
 
-/// Runs of commands on fixtures, of which each `nth` is checked; returns the schemas of the documents.
+/// Runs every `nth` command on fixtures and checks the output; returns the schemas of the documents.
 fn check_fixtures(nth: usize) -> BTreeSet<String> {
     let validators = validators();
     let files = fixtures();
@@ -115,7 +115,7 @@ fn check_fixtures(nth: usize) -> BTreeSet<String> {
                 assert!((0..=4).contains(&code) && !out.is_empty(), "{args:?}: {code}: {err}");
                 let name = check(&validators, &args, &out);
                 assert_eq!(code >= 2, name == "error", "{args:?}: {code}: {err}");
-                // No report of these opens: one command shows it.
+                // None of these reports opens, so one command is enough.
                 if code == 3 {
                     break;
                 }
@@ -139,7 +139,7 @@ fn documents_of_all_commands_are_as_their_schemas_say() {
     assert!(missing.is_empty(), "never printed: {missing:?}");
 }
 
-/// All commands on all fixtures, where the corpus is tested: it takes a minute.
+/// All commands on all fixtures, only where the corpus is tested, because it takes a minute.
 #[test]
 fn corpus_of_fixtures_is_as_the_schemas_say() {
     if std::env::var_os("WARPSCOPE_CORPUS").is_some() {
@@ -147,14 +147,14 @@ fn corpus_of_fixtures_is_as_the_schemas_say() {
     }
 }
 
-/// Commands that a document proposes.
+/// Commands that a document suggests.
 fn proposed(out: &str) -> Vec<Vec<String>> {
     let document: Value = serde_json::from_str(out).unwrap();
     let words = |next: &Value| next["argv"].as_array().unwrap().iter().map(|w| w.as_str().unwrap().to_owned()).collect();
     document["next"].as_array().unwrap().iter().map(words).collect()
 }
 
-/// What is proposed next answers, too.
+/// The suggested commands succeed, too.
 #[test]
 fn proposed_commands_work() {
     let mut tried = BTreeSet::new();

@@ -103,8 +103,8 @@ fn a_part_of_a_rotating_trace_says_what_is_missing_beside_it() {
     assert!(code == 0 && err.contains("which is not beside it") && !err.contains("damaged"), "{code} {err}");
 }
 
-/// Unpacks a trace as `NAME.7.wstrace` and writes samples of its server beside it: seconds since the trace began, requests
-/// running and waiting, generated tokens.
+/// Unpacks a trace as `NAME.7.wstrace` and writes samples of its server next to it: seconds since the trace began,
+/// running and waiting requests, generated tokens.
 fn with_samples(name: &str, samples: &[(f64, u32, u32, u32)]) -> PathBuf {
     let fixture = root().join("fixtures/trace/server_start.wstrace.zst");
     let zero = read(&fixture).unwrap().clock.epoch_ns.unwrap();
@@ -120,7 +120,7 @@ fn with_samples(name: &str, samples: &[(f64, u32, u32, u32)]) -> PathBuf {
 
 #[test]
 fn a_server_without_requests_is_not_slow() {
-    // Between the capture of graphs and the first step, at 8.8 to 11.8 s.
+    // Between the capture of the graphs and the first step, from 8.8 to 11.8 s.
     let seconds = |running: u32| (0..13).map(|s| (f64::from(s), running, 0, 0)).collect::<Vec<_>>();
     let first = |file: &Path| -> Value {
         let (_, out, err) = run(&["triage", file.to_str().unwrap(), "--phase", "warm-up", "--format", "json"]);
@@ -139,17 +139,17 @@ fn a_server_without_requests_is_not_slow() {
         "{:?}",
         ids(&of_busy)
     );
-    // Pauses that are too short to lie between requests remain the host's.
+    // Pauses that are too short to lie between requests still count as the host's.
     let host = |of: &Value| of.as_array().unwrap().iter().find(|f| f["id"] == "host-compute").map(|f| f["share_percent"].as_f64().unwrap());
     assert!(!ids(&findings).contains(&"input-wait".to_owned()), "{:?}", ids(&findings));
     assert!(host(&findings).unwrap() < host(&of_busy).unwrap() / 2.0, "{:?} of {:?}", host(&findings), host(&of_busy));
-    // The samples are tracks of the timeline, too.
+    // The samples are also tracks of the timeline.
     let profile = read(&busy).unwrap();
     assert_eq!(profile.counters.iter().map(|t| &*t.name).collect::<Vec<_>>(), ["requests running", "requests waiting", "tokens generated"]);
     assert_eq!((profile.server.len(), profile.counters[0].times[3]), (13, 3_000_000_000));
 }
 
-/// Answers each request with a page of vLLM, until the test ends.
+/// Answers each request with a page of vLLM until the test ends.
 fn serve_metrics() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -186,7 +186,7 @@ fn metrics_are_sampled_beside_the_program_until_it_ends() {
     assert_eq!((found[0].requests_running, found[0].requests_waiting, found[0].kv_cache_used), (Some(3.0), Some(1.0), None));
     assert!(found[1].time - found[0].time >= 500_000_000, "{found:?}");
     let pid = traced.id();
-    // The process that samples has ended soon after the program.
+    // The sampling process ends soon after the program.
     let sampling = || {
         let word = format!("__sample-metrics\0{pid}\0");
         std::fs::read_dir("/proc").unwrap().flatten().any(|p| {
@@ -202,7 +202,7 @@ fn metrics_are_sampled_beside_the_program_until_it_ends() {
         assert!(Instant::now() < until, "it goes on");
         std::thread::park_timeout(Duration::from_millis(50));
     }
-    // A link or a pipe in its place is left alone, and the program runs.
+    // A link or a pipe with the file's name is left alone, and the program runs.
     let folder = tempfile::tempdir_in(scratch()).unwrap();
     let other = folder.path().join("victim");
     std::fs::write(&other, "kept").unwrap();
@@ -214,7 +214,7 @@ fn metrics_are_sampled_beside_the_program_until_it_ends() {
         assert!(code == 0 && out == "runs\n" && err.contains("metrics are not sampled"), "{name}: {code} {out} {err}");
     }
     assert_eq!(std::fs::read_to_string(&other).unwrap(), "kept");
-    // Samples of another run are kept where nothing is started.
+    // Samples of another run are kept if nothing is started.
     let old = folder.path().join("old.metrics.csv");
     std::fs::write(&old, "time_ns\n").unwrap();
     run(&["trace", "--metrics", "-o", &folder.path().join("old").display().to_string(), "/no/such/program"]);
@@ -257,7 +257,7 @@ fn a_phase_is_marked_judged_and_narrowed_to_in_the_timeline() {
     assert!(explorer.screen().contains("Where the time went  window: 8.00 s of 12.4 s"), "{}", explorer.screen());
 }
 
-/// Values of a file that somebody else may have written.
+/// Values in a file that another program may have written.
 #[test]
 fn metrics_that_cannot_be_are_left_out() {
     let file = with_samples("hostile", &[(1.0, 0, 0, 0), (2.0, 0, 0, 0)]);
@@ -274,7 +274,8 @@ fn metrics_that_cannot_be_are_left_out() {
     assert!(notes.iter().any(|n| n.contains("no page of a vLLM or SGLang server answered")), "{notes:?}");
 }
 
-/// The run had about 15,600 steps of 225 kernels, copies and memsets (`fixtures/README.md`); 1.3% of it was recorded.
+/// The run had about 15,600 steps of 225 kernels, copies and memsets each (`fixtures/README.md`), of which 1.3% was
+/// recorded.
 #[test]
 fn moments_of_a_server_say_what_the_whole_run_had() {
     let file = root().join("fixtures/trace/server_moments.wstrace.zst").display().to_string();
@@ -290,10 +291,10 @@ fn moments_of_a_server_say_what_the_whole_run_had() {
     let median = &whole["steps"][0];
     assert_eq!((whole["steps"].as_array().unwrap().len(), &median["percent"]), (1, &50.into()));
     assert!(median["length_ns"]["low"].as_f64().unwrap() > 2.5e6 && median["length_ns"]["high"].as_f64().unwrap() < 4.5e6, "{median}");
-    // It was mostly idle, for want of requests: the page says of how much that was recorded.
+    // The run was mostly idle because there were no requests; the page gives the recorded share.
     let (_, text, _) = run(&["triage", &file, "--format", "md"]);
     assert!(text.contains("the recording is a sample: 43 moments of 101 ms, 1.31% of 332 s"), "{text}");
-    // The GPU was busy for so much of the moments, not of the run.
+    // The GPU was busy for this share of the recorded moments, not of the run.
     let busy = Overview::from_profile(&read(Path::new(&file)).unwrap()).busy_percent.unwrap();
     assert!((3.0..7.0).contains(&busy), "{busy}");
     let (_, _, notes) = run(&["top", &file]);

@@ -39,7 +39,7 @@ fn a_real_trace_of_jax() {
     assert_eq!(steps, 10);
 }
 
-/// A real profile of `TensorFlow` (`XSpace`): counts and sums as read by Python from the protobuf.
+/// A real `TensorFlow` profile (`XSpace`): counts and sums as read by Python from the protobuf.
 #[test]
 fn a_real_profile_of_xla() {
     let path = root().join("fixtures/slices/tensorflow.xplane.pb.gz");
@@ -67,7 +67,7 @@ fn a_real_profile_of_xla() {
     assert_eq!((device.sm_count, device.compute_capability, device.clock_hz), (Some(80), Some((7, 0)), Some(1_530_000_000)));
     assert_eq!((device.memory_bandwidth, device.memory.unwrap().0), (Some(898_048_000_000), 16_945_512_448));
     assert!(!profile.ranges.is_empty());
-    // Cut anywhere, it is read up to there or refused.
+    // A trace that is truncated anywhere is read up to that point, or refused.
     let mut whole = Vec::new();
     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(std::fs::File::open(&path).unwrap()), &mut whole).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -190,8 +190,8 @@ fn a_trace_of_proton() {
     let tree = RangeTree::from_profile(&profile, &Cancel::default()).unwrap();
     let kernels: Vec<_> = tree.nodes.iter().map(|n| (n.name.as_str(), n.kernels)).collect();
     assert_eq!(kernels, [("matmul_scope", 1), ("graph_scope", 0)]);
-    // PyTorch records the device and stream of kernels: such traces are read as
-    // PyTorch's, even if other data is missing.
+    // PyTorch records the device and stream of kernels: such traces are read as PyTorch traces, even if other data is
+    // missing.
     let torch = text.replace(r#""args":{"call_stack":["ROOT","matmul_scope"]}},"#, r#""args":{"device":0,"stream":7}},"#);
     assert_eq!(read(&written(folder.path(), "torch.json", torch)).unwrap().source.tool, "torch");
 }

@@ -125,7 +125,7 @@ fn markers(n: usize) -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
-/// A trace of torch.profiler with this many launches and kernels.
+/// A torch.profiler trace with this many launches and kernels.
 fn torch_events(n: usize) -> Vec<u8> {
     let events = (0..n).map(|i| {
         let (call, kernel) = (i * 10, i * 10 + 5);
@@ -145,7 +145,7 @@ fn torch_events(n: usize) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A table of ncu with this many kernels.
+/// An ncu table with this many kernels.
 fn ncu_rows(n: usize) -> Vec<u8> {
     let head = r#""ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value""#;
     let row = |i| {
@@ -156,7 +156,7 @@ fn ncu_rows(n: usize) -> Vec<u8> {
     (head.to_owned() + &(0..n).map(row).collect::<String>()).into_bytes()
 }
 
-/// A report of Nsight Compute with this many kernels.
+/// An Nsight Compute report with this many kernels.
 fn ncu_kernels(n: usize) -> Vec<u8> {
     let dims = |n| [number(1, n), number(2, 1), number(3, 1)].concat();
     let kernel = [field(6, b"k"), field(10, &dims(64)), field(11, &dims(128))].concat();
@@ -166,7 +166,7 @@ fn ncu_kernels(n: usize) -> Vec<u8> {
     [b"NVR\0", &length(&[0, 0])[..], &[0x08, 0x07], &length(&header), &header, &body].concat()
 }
 
-/// An export of Nsight Systems with this many kernels, each with its own name, call and range.
+/// An Nsight Systems export with this many kernels, each with its own name, call and range.
 fn nsys_rows(n: usize) -> Vec<u8> {
     let path = scratch().join(format!("rows-{n}.sqlite"));
     let _ = fs::remove_file(&path);
@@ -190,7 +190,7 @@ fn nsys_rows(n: usize) -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
-/// A profile of rocprofv3 as JSON with this many dispatches.
+/// A rocprofv3 profile in JSON with this many dispatches.
 fn rocm_dispatches(n: usize) -> Vec<u8> {
     let dispatch = |i: usize| {
         format!(
@@ -208,13 +208,13 @@ fn rocm_dispatches(n: usize) -> Vec<u8> {
     .into_bytes()
 }
 
-/// The code of a thread trace with this many instructions.
+/// The code listing of a thread trace with this many instructions.
 fn instructions(n: usize) -> Vec<u8> {
     let row = |i: usize| format!(r#"["v_add_f32 v0, v0, v{}",0,{i},"a.hip:{i}",1,{},1,4,0,0]"#, i % 256, i * 4);
     format!(r#"{{"code":[["; k",0,0,"k",1,0,0,0,0,0],{}]}}"#, (0..n).map(row).collect::<Vec<_>>().join(",")).into_bytes()
 }
 
-/// A profile of XLA in which all events have one long name, and each plane names its own.
+/// An XLA profile in which all events share one long name, and each plane has its own list of names.
 fn planes(n: usize) -> Vec<u8> {
     let field = |number: u8, bytes: &[u8]| {
         let mut out = vec![number << 3 | 2];
@@ -234,7 +234,7 @@ fn planes(n: usize) -> Vec<u8> {
     plane.repeat(10)
 }
 
-/// A tree of Proton: scopes with a kernel each.
+/// A Proton tree: scopes with one kernel each.
 fn scopes(n: usize) -> Vec<u8> {
     let one = |i: usize| {
         format!(
@@ -261,7 +261,7 @@ fn packed_scopes(n: usize) -> Vec<u8> {
 
 type Make = fn(usize) -> Vec<u8>;
 
-/// Files whose cost must not be quadratic, by number of items; for the first seven it was in an earlier version.
+/// Files whose cost must not be quadratic, by number of items. For the first seven, an earlier version was quadratic.
 const GROWING: [(&str, usize, Make); 16] = [
     ("one dictionary.pickle", 10_000, one_dictionary),
     ("devices.pickle", 10_000, devices),

@@ -31,8 +31,8 @@ pub fn demo_files() -> Vec<PathBuf> {
     ["llm.sqlite.zst", "llm_decode.ncu-rep.zst", "llm_gemm.ncu-rep.zst", "zoo.ncu-rep.zst"].map(|f| folder.join(f)).to_vec()
 }
 
-/// Gives child processes the default handling of SIGINT, SIGHUP and similar signals: `nohup cargo test &` passes on
-/// that they are ignored, and exec resets signals that have a handler.
+/// Restores the default handling of SIGINT, SIGHUP and similar signals for child processes: `nohup cargo test &` makes
+/// them inherit ignored signals, whereas exec resets signals that have a handler.
 pub fn usual_signals() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     static ONCE: std::sync::Once = std::sync::Once::new();
@@ -133,7 +133,7 @@ impl Explorer {
         Self::begin_with(files, size, settings, |_| {})
     }
 
-    /// `begin` changes the state before anything is read, as `warpscope demo --tour` does.
+    /// Changes the state with `begin` before anything is read, as `warpscope demo --tour` does.
     pub fn begin_with(files: &[PathBuf], size: (u16, u16), settings: Settings, begin: impl FnOnce(&mut App)) -> Self {
         let settings = Settings { themes: Library::new(Vec::new()).names(), ..settings };
         let (mut app, effects) = App::new(files.to_vec(), settings, size);
@@ -186,15 +186,15 @@ impl Explorer {
                 }
                 Effect::Code { report, from, result } => {
                     let (metrics, open) = self.metrics(from);
-                    // Without a disassembler: not every machine has one.
+                    // No disassembler is used, since not every machine has one.
                     let outcome = details::read_code(open, &metrics, result, &[], &Cancel::default());
                     self.send(Msg::Code { report, from, result, outcome });
                 }
-                // The tests' machine has none of the programs.
+                // The machine that runs the tests has none of the profilers.
                 Effect::SourceText { report, file } => {
                     self.send(Msg::SourceText { report, file, outcome: Err("not on this machine".to_owned()) });
                 }
-                // Reports are looked up by file here.
+                // Reports are identified by file here.
                 Effect::Part(_) => {}
                 Effect::Demo => {
                     self.app.close_common();

@@ -91,7 +91,7 @@ fn brute(lane: &Lane, of: &Events<'_>, start: i64, end: i64) -> ([i64; 17], usiz
     (busy, count)
 }
 
-/// A window anywhere in a run, of any length.
+/// Returns a window of any length, at any place in a run.
 fn somewhere(timeline: &Timeline, place: f64, length: f64, columns: usize) -> Window {
     let (from, to) = timeline.span;
     let whole = (to - from) as f64;
@@ -157,7 +157,7 @@ fn two_zooms_of_a_window_agree() {
         }
         // A block visible when zoomed out is also visible when zoomed in, at the same place.
         let (near_blocks, far_blocks) = (visible_blocks(lane, &of, near), visible_blocks(lane, &of, far));
-        // The midpoint of a single column says little about its parts.
+        // The midpoint of a single column does not represent its parts.
         for block in far_blocks.into_iter().filter(|b| b.to - b.from > 1) {
             let same = near_blocks.iter().find(|b| b.at == block.at);
             prop_assert!(
@@ -274,7 +274,7 @@ fn what_is_not_freed_is_in_use_until_the_end() {
     let timeline = &built(profile);
     let row = timeline.groups.iter().flat_map(|g| &g.rows).find(|r| r.key.kind == RowKind::Memory).unwrap();
     let Content::Plot(plot) = &row.content else { panic!() };
-    // Total that the framework itself reports after the last event.
+    // Total that the framework reports after the last event.
     let last = profile.memory.totals.last().unwrap();
     let used = if row.key.number == 1 { last.1 } else { last.2 };
     assert!(used > 0);

@@ -36,13 +36,13 @@ fn the_timeline_at_three_sizes() {
     }
 }
 
-/// A finding about collectives leads to the collective that ran alone longest, with its step in view.
+/// A finding about collectives leads to the collective that ran alone for the longest time, with its step in view.
 #[test]
 fn a_finding_about_collectives_shows_a_collective() {
     let mut e = Explorer::open(&[root().join("fixtures/nsys/ddp_rank0.sqlite.zst")], (120, 40));
     e.press("O");
     assert!(e.screen().contains("comm-exposed"), "{}", e.screen());
-    // The kernels of the overview are all kernels, like those of the table.
+    // The overview covers all kernels, as the table does.
     assert!(e.screen().contains("(NCCL)"), "{}", e.screen());
     e.press("enter");
     assert_eq!(e.app.current_scope(), KeyScope::Timeline);
@@ -50,7 +50,7 @@ fn a_finding_about_collectives_shows_a_collective() {
     assert!(screen.contains("╭ collective ") && screen.contains("(NCCL)"), "{screen}");
 }
 
-/// The whole run has the overview's verdict, which the warm-up around the steady state does not change; a part of it has its own.
+/// The whole run has the overview's verdict, which the warm-up does not change; a part of the run has its own verdict.
 #[test]
 fn the_limit_of_the_whole_run_is_that_of_the_overview() {
     let mut e = opened(&[triage("item_loop.sqlite.zst")], (200, 50));
@@ -63,7 +63,8 @@ fn the_limit_of_the_whole_run_is_that_of_the_overview() {
     assert!(e.screen().contains("of the steady state"), "{}", e.screen());
 }
 
-/// Shares of a view count the time from the first operation to the last, like those of the overview, and say so.
+/// Shares of a view are relative to the time from the first operation to the last, as on the overview, and the screen
+/// says so.
 #[test]
 fn shares_of_a_view_leave_out_the_time_before_and_after_the_devices_were_in_use() {
     let mut e = opened(&[root().join("fixtures/demo/llm.sqlite.zst")], (200, 50));
@@ -77,7 +78,7 @@ fn shares_of_a_view_leave_out_the_time_before_and_after_the_devices_were_in_use(
     assert!(!screen.contains("not in use") && !screen.contains("no cause known"), "{screen}");
 }
 
-/// The longest idle time of the run is one key away; again, the key goes to the next longest.
+/// One key goes to the longest idle time of the run; pressed again, it goes to the next longest.
 #[test]
 fn a_key_goes_to_the_longest_idle_time() {
     let mut e = opened(&[root().join("fixtures/demo/llm.sqlite.zst")], (200, 50));
@@ -289,7 +290,7 @@ fn the_mouse_zooms_pans_selects_and_marks() {
     let (from, to) = screen(&e).marked_window().unwrap();
     let step = place(&e).1 / 94;
     assert!((to - from) / step >= 18 && (to - from) / step <= 22, "{} {step}", to - from);
-    // Inside the rows the mouse hits a column.
+    // Inside the rows, a click selects a column.
     e.screen();
     assert!(matches!(e.view.hit_test(60, 8), Mouse::Spot(_, column) if column > 20));
 }

@@ -131,7 +131,7 @@ fn a_trace_of_a_later_version_is_refused_with_a_sentence() {
     assert!(text.contains("later warpscope (format 9)"), "{text}");
 }
 
-/// The argument of `trace -o` names the traces of all processes, as their files do.
+/// The argument of `trace -o` refers to the traces of all processes, as do their file names.
 #[test]
 fn traces_are_named_by_their_prefix() {
     let folder = tempfile::tempdir().unwrap();

@@ -407,7 +407,7 @@ fn a_gate_lets_through_what_was_launched_inside() {
     assert_eq!(names(&run), 0);
 }
 
-/// Sends a word to a traced program once it listens; returns its answer.
+/// Sends a word to a traced program once it accepts connections; returns its answer.
 pub fn told(folder: &Path, pid: u32, word: &str) -> String {
     let (path, since) = (folder.join(format!("report.{pid}.sock")), Instant::now());
     let mut socket = loop {
@@ -471,10 +471,10 @@ fn a_closed_gate_subscribes_when_it_opens() {
     let mut seen = 0;
     for _ in 0..4 {
         assert_eq!((say("open").as_str(), subscribed()), ("open\n", 1));
-        // Until records arrived.
+        // Waits until records arrived.
         while say("flush") != "flushed\n" || read(&file).launches.len() == seen {}
         assert_eq!(say("close"), "closed\n");
-        // CUPTI continues for a moment.
+        // CUPTI keeps recording for a moment.
         while say("flush") != "flushed\n" || read(&file).notes.iter().any(|n| n.text.contains("has no end")) {}
         seen = read(&file).launches.len();
     }
@@ -482,7 +482,8 @@ fn a_closed_gate_subscribes_when_it_opens() {
     child.wait().unwrap();
     let profile = read(&file);
     let with_call = (0..profile.launches.len()).filter(|&i| profile.launches.call(i).is_some()).count();
-    // Each of four threads may be in a call when the capture range closes: the end of that call is not seen.
+    // Each of four threads may be inside a call when the capture range closes, in which case the end of the call is not
+    // recorded.
     assert!(profile.launches.len() - with_call <= 4 * 4, "{with_call} of {}", profile.launches.len());
     let calls: HashSet<_> = (0..profile.launches.len()).filter_map(|i| profile.launches.call(i)).collect();
     assert_eq!(calls.len(), with_call, "each launch has its own call");
@@ -590,8 +591,8 @@ fn only_the_last_seconds_are_kept() {
         let notes: Vec<&str> = whole.notes.iter().map(|n| &*n.text).collect();
         assert!(notes.iter().any(|n| n.contains("Only the end of the run was kept")), "{notes:?}");
         assert!(!notes.iter().any(|n| n.contains("damaged")), "{notes:?}");
-        // Each of its files opens all of them; a file without its process's first file
-        // reports the missing one, and is not damaged.
+        // Opening one of its files opens all of them; without the process's first file, a note says that it is missing,
+        // but the trace does not count as damaged.
         let parts = truth.files();
         for file in &parts {
             assert_eq!(launches(&read(file)), found, "{}", file.display());
@@ -731,7 +732,7 @@ fn what_cannot_be_recorded_is_said() {
     };
     assert!(said(&[("MOCK_SUBSCRIBE", "39")]).contains("another profiler"));
     assert!(said(&[("MOCK_SUBSCRIBE", "15")]).contains("cannot connect to the CUDA driver"));
-    // The system limits the file size; the program continues.
+    // The system limits the file size, but the program continues.
     let folder = tempfile::tempdir().unwrap();
     let object = built().join("tracer.so");
     let done = Command::new("sh")
@@ -877,7 +878,7 @@ fn what_keeps_counters_from_being_measured_is_said() {
     // On a busy machine the kernels may have been chosen by then.
     let says = ["ended before anything could be measured", "which fits the budget only in a run of over"];
     assert!(profile.notes.iter().any(|n| says.iter().any(|s| n.text.contains(s))), "{:?}", profile.notes);
-    // Sixty passes, some of which are made before the program ends (on a busy machine perhaps none).
+    // Sixty passes, some of which may run before the program ends (on a busy machine perhaps none).
     let metrics: String = (0..120).map(|i| format!(" m{i}__inst_executed.sum")).collect();
     let plan = format!("survey 1000\nshare 100\nchip GH100\ngroup cause gpu__time_duration.sum{metrics}\n");
     let ended = || {
@@ -934,9 +935,9 @@ fn a_kernel_is_asked_for_while_the_program_runs() {
     assert!(values(&profile) >= 6, "{} windows", values(&profile));
     let metrics = profile.measured.as_deref().and_then(|m| m.metrics.clone()).expect("counters");
     let bar = metrics.results.iter().find(|r| r.kernel.mangled().starts_with("_Z3bar")).expect("bar");
-    // Its ordinal, from the cause metrics and from the full set.
+    // The kernel's ordinal, from the cause metrics and from the full set.
     assert_eq!((metrics.number(bar, "a__ordinal.sum"), metrics.number(bar, "f__inst_executed.sum")), (Some(1.0), Some(1.0)));
-    // Then it was sampled, and the code of its module is present.
+    // The launch was sampled afterwards, and the code of its module is present.
     let sources = bar.sampled.as_deref().map(|s| s.details.sources.clone()).expect("samples");
     let input = input_if(&file, &Job::new(Wants::ALL, &|_| {}), &|i| WarpscopeTrace.knows(i)).unwrap();
     let found = read_modules(&input, &sources).unwrap();

@@ -13,7 +13,7 @@ const CLOSED: (&str, &str) = ("WARPSCOPE_TRACE_GATE", "closed");
 const BEFORE: usize = 30;
 const DURING: usize = 100;
 
-/// Words of the lines of one kind.
+/// Fields of the log lines of one kind.
 fn lines<'a>(text: &'a str, kind: &'a str) -> impl Iterator<Item = Vec<&'a str>> {
     text.lines().map(|l| l.split(' ').collect::<Vec<_>>()).filter(move |w| w[0] == kind).map(|w| w[1..].to_vec())
 }
@@ -29,10 +29,10 @@ fn command(folder: &Path, words: &[&str], env: &[(&str, &str)]) -> Command {
     command
 }
 
-/// Checks the client's records against those that the mock of CUPTI made: kernels and driver calls of each profile, at
-/// their times on the client's own clock.
+/// Checks the client's records against those made by the CUPTI mock: kernels and driver calls of each profile, at their
+/// times on the client's own clock.
 fn assert_client_saw(printed: &str, truth: &str, profiles: &[usize]) {
-    // CUPTI numbers calls anew after it was left.
+    // CUPTI restarts the numbering of calls after it was finalized.
     let mut kernels: BTreeMap<i64, Vec<(i64, i64)>> = BTreeMap::new();
     for w in lines(truth, "kernel") {
         kernels.entry(number(w[0])).or_default().push((number(w[4]), number(w[5])));
@@ -43,11 +43,11 @@ fn assert_client_saw(printed: &str, truth: &str, profiles: &[usize]) {
         assert_eq!(of_kind("10").count(), *launches, "profile {profile}: {printed}");
         for w in of_kind("10") {
             let (start, end) = (number(w[3]), number(w[4]));
-            // The clocks are read one after the other, and threads are descheduled between.
+            // The clocks are read one after the other, and a thread may be descheduled in between.
             let fits = |(began, took): &(i64, i64)| (start - began).abs() < 5_000_000 && (end - start - took).abs() < 10_000;
             assert!(kernels[&number(w[2])].iter().any(fits), "{w:?} {:?}", kernels[&number(w[2])]);
         }
-        // A wait follows most launches; the driver and the runtime record each.
+        // Most launches are followed by a wait, which both the driver and the runtime record.
         let calls = launches + DURING;
         assert_eq!((of_kind("4").count(), of_kind("5").count()), (calls, calls), "profile {profile}");
     }
@@ -84,7 +84,7 @@ fn a_profiler_in_the_program_and_the_tracer_both_record() {
         assert_client_saw(&run.printed, &run.truth, &vec![DURING; profiles]);
         let profile = read(&run.file());
         assert_eq!(profile.launches.len(), (2 * BEFORE + DURING) * profiles, "{options}");
-        // Each launch has its call, recorded once: before the profile by CUPTI, then by callbacks.
+        // Each launch has its call, recorded once: before the profile by CUPTI, afterwards by callbacks.
         if options != "lean" {
             let calls: Vec<_> = (0..profile.launches.len()).filter_map(|i| profile.launches.call(i)).collect();
             let distinct: HashSet<_> = calls.iter().collect();
@@ -95,11 +95,11 @@ fn a_profiler_in_the_program_and_the_tracer_both_record() {
 
 #[test]
 fn a_profiler_that_was_there_first_keeps_its_records() {
-    // Its subscription precedes the tracer's, and its first profile the first launch.
+    // The client's subscription precedes the tracer's, and its first profile precedes the first launch.
     let run = traced(&["first=1", "profiles=2"], &[]);
     assert_client_saw(&run.printed, &run.truth, &[BEFORE + DURING, DURING]);
     assert_eq!(read(&run.file()).launches.len(), 2 * (2 * BEFORE + DURING));
-    // A recording that is never opened leaves everything to it.
+    // A recording that is never opened leaves CUPTI entirely to the client.
     for order in ["", "order=1"] {
         let run = traced(&["profiles=2", order], &[CLOSED]);
         assert_client_saw(&run.printed, &run.truth, &[DURING; 2]);
@@ -123,7 +123,8 @@ fn a_recording_opens_and_closes_beside_a_profiler_that_holds_cupti() {
         printed += &line;
     };
     let say = |what: &str| told(folder.path(), child.id(), what);
-    // The first profile is the program's alone, the second is recorded, too, the third not any more.
+    // The first profile belongs to the program alone, the second is recorded by both, and the third is no longer
+    // recorded.
     for answer in [None, Some(("open", "open\n")), Some(("close", "closed\n"))] {
         until_pause();
         if let Some((what, expected)) = answer {
@@ -150,18 +151,18 @@ fn a_recording_opens_and_closes_beside_a_profiler_that_holds_cupti() {
 
 #[test]
 fn a_profiler_that_leaves_cupti_does_not_end_the_recording() {
-    // As kineto does with TEARDOWN_CUPTI=1.
+    // The program finalizes CUPTI, as kineto does with TEARDOWN_CUPTI=1.
     let run = traced(&["profiles=2", "finalize=1"], &[]);
     assert_eq!(lines(&run.printed, "finalize").collect::<Vec<_>>(), [["0"]]);
     assert_client_saw(&run.printed, &run.truth, &[DURING; 2]);
     assert_eq!(read(&run.file()).launches.len(), 2 * (2 * BEFORE + DURING));
-    // Without a recording CUPTI is left for real, and used again.
+    // If nothing is recorded, CUPTI is really finalized, and used again.
     let run = traced(&["profiles=2", "finalize=1"], &[CLOSED]);
     assert_client_saw(&run.printed, &run.truth, &[DURING; 2]);
     assert_eq!(run.truth.lines().filter(|l| *l == "left").count(), 1);
 }
 
-/// A copy of the mock of CUPTI, as Triton brings one; `newer`: of a version that the tracer's is not.
+/// A copy of the CUPTI mock, as Triton ships one; with `newer`, its version differs from that of the tracer's library.
 fn copied_library(folder: &Path, newer: bool) -> String {
     let copy = folder.join("libcupti-copy.so");
     if newer {
@@ -176,7 +177,7 @@ fn copied_library(folder: &Path, newer: bool) -> String {
 
 #[test]
 fn a_profiler_that_looks_up_cupti_shares_it() {
-    // As JAX and Triton do.
+    // The program looks up the functions, as JAX and Triton do.
     let library = format!("looked={}", built().join("libcupti.so.13").display());
     for words in [&["profiles=2"][..], &["profiles=2", "early=1"], &["profiles=2", "first=1", "early=1"], &["profiles=2", "finalize=1"]] {
         let run = traced(&[words, &[&library]].concat(), &[]);
@@ -200,7 +201,7 @@ fn a_profiler_with_a_copy_of_cupti_gets_the_tracers() {
         assert_client_saw(&run.printed, &run.truth, &[DURING; 2]);
         assert_eq!(read(&run.file()).launches.len(), 2 * (2 * BEFORE + DURING), "{words:?}");
     }
-    // Its records might be longer than those of an older library: each keeps to its own.
+    // Its records might be longer than those of an older library, so each library keeps its own.
     let newer = copied_library(folder.path(), true);
     let run = traced(&["profiles=1", &newer], &[]);
     assert_eq!(lines(&run.printed, "record").count(), 0, "{}", run.printed);

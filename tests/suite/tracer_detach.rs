@@ -1,4 +1,4 @@
-//! CUPTI is left once nothing is recorded any more, and only where that is known to be safe.
+//! CUPTI is finalized once nothing is recorded any more, but only where that is known to be safe.
 
 use super::tracer::{built_command, read, told};
 use std::collections::HashSet;
@@ -50,7 +50,7 @@ impl Running {
         }
     }
 
-    /// The final answer to whether CUPTI was left.
+    /// The last line that says whether CUPTI was finalized.
     fn await_left(&self) -> String {
         let since = Instant::now();
         loop {
@@ -75,7 +75,7 @@ const CLOSED: (&str, &str) = ("WARPSCOPE_TRACE_GATE", "closed");
 
 #[test]
 fn recordings_leave_cupti_and_subscribe_again() {
-    // The second one begins as a recording of everything, with records of calls instead of callbacks.
+    // The second recording starts with everything, with call records instead of callbacks.
     for (env, words) in [(&[CLOSED][..], &["beside=2"][..]), (&[], &[]), (&[CLOSED], &["graphs_here=1"]), (&[], &["graphs_here=1"])] {
         let program = Running::start(words, env);
         let mut seen = 0;
@@ -120,7 +120,7 @@ fn programs_stay_subscribed_where_leaving_may_harm_them() {
         let seen = program.record_until_launches(0);
         assert_eq!(program.say("close"), "closed\n");
         assert_eq!(program.await_left(), format!("subscribed: {why}\n"));
-        // It is recorded again as if nothing had been tried.
+        // Recording resumes as if nothing had happened.
         assert_eq!(program.say("open"), "open\n");
         program.record_until_launches(seen + 10);
         assert_eq!((program.logged("subscribed"), program.logged("left")), (1, 0), "{why}");
@@ -157,7 +157,7 @@ fn whole_graphs_keep_the_subscription() {
 fn a_range_that_opens_again_meanwhile_is_recorded() {
     let program = Running::start(&[], &[CLOSED]);
     let mut seen = 0;
-    // Openings at all moments of leaving.
+    // The capture range opens at any moment while CUPTI is being finalized.
     for wait_ms in [0, 300, 600, 900].into_iter().chain((1480..1640).step_by(20)) {
         assert_eq!(program.say("open"), "open\n", "after {wait_ms} ms");
         seen = program.record_until_launches(seen);
@@ -168,12 +168,12 @@ fn a_range_that_opens_again_meanwhile_is_recorded() {
     assert_eq!(program.logged("left"), program.logged("subscribed"));
 }
 
-/// Short moments at random times, between which CUPTI is left: the totals that are estimated from them are those of the
-/// program.
+/// Short recordings at random times, between which CUPTI is finalized: the totals estimated from them equal those of
+/// the program.
 #[test]
 fn totals_are_estimated_from_short_moments() {
     let folder = tempfile::tempdir().unwrap();
-    // 3,000 launches a second for eight seconds; half of the time may be added, so that there are many moments.
+    // 3,000 launches per second for eight seconds; recording may add half of the time, so that there are many moments.
     let words = ["rate=3000", "seconds=8", "kinds=3"];
     let done = built_command(folder.path(), &words, &[("WARPSCOPE_TRACE_GATE", "overhead:5000")]).output().unwrap();
     assert_eq!(done.status.code(), Some(5));
@@ -189,7 +189,8 @@ fn totals_are_estimated_from_short_moments() {
     let grouping = Grouping::from_profile(&profile, GroupBy::Mangled, None);
     let estimate = RunEstimate::from_grouping(&profile, &grouping, None).unwrap();
     let all = estimate.all.count;
-    // The mock counts bursts by the clock of a loaded machine: the interval may be narrower than its rate is steady.
+    // The mock measures bursts with the clock of a loaded machine, so the interval may be narrower than the variation
+    // of its rate.
     assert!((18_000.0..=30_000.0).contains(&all.value) && all.low <= all.value && all.value <= all.high, "{all:?}");
     assert_eq!(estimate.rows.len(), 3);
     for row in &estimate.rows {
@@ -198,7 +199,8 @@ fn totals_are_estimated_from_short_moments() {
     assert!(profile.notes.iter().any(|n| n.text.starts_with("The recording is a sample")), "{:?}", profile.notes);
 }
 
-/// A program that cannot be left is not recorded again: a subscription costs more than was allowed.
+/// A program in which CUPTI cannot be finalized is not recorded again: a subscription would exceed the allowed
+/// overhead.
 #[test]
 fn sampling_stops_where_cupti_cannot_be_left() {
     let program = Running::start(&["beside=2", "graphs_beside=1"], &[("WARPSCOPE_TRACE_GATE", "overhead:5000")]);

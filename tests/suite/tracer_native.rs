@@ -1,5 +1,5 @@
-//! Stacks of native code, sampled by the tracer in loops whose guilty function is known (`tests/mock/native.c`), as
-//! compilers build them, and in programs that do what they can to mislead it.
+//! Stacks of native code, sampled by the tracer in loops whose expensive function is known (`tests/mock/native.c`), in
+//! common build variants, and in programs that try to mislead the unwinder.
 
 use super::tracer::{built, cc, in_folder, read};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ fn mock(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mock").join(name).display().to_string()
 }
 
-/// Builds a program of the mocks with these flags.
+/// Builds one of the mock programs with these flags.
 fn build(folder: &Path, source: &str, flags: &[&str]) -> PathBuf {
     let program = folder.join("program");
     let place = built().display();
@@ -43,17 +43,18 @@ fn run(program: &Path, words: &[&str], options: &str) -> Profile {
     read(&trace(program, folder.path(), words, &[("WARPSCOPE_TRACE_OPTIONS", options)]))
 }
 
-/// Functions on the stack of each sample, innermost first, and what the thread did.
+/// Functions on the stack of each sample, innermost first, and the thread's activity.
 fn stacks(profile: &Profile) -> Vec<(Vec<String>, Activity)> {
     let samples = &profile.samples;
     let functions = |stack| samples.frames_of(stack).map(|f| f.function.to_string()).collect();
     samples.samples.iter().map(|s| (functions(s.stack), s.activity)).collect()
 }
 
-/// Share of the samples for which this holds of the functions on the stack, innermost first, and the activity.
+/// Share of the samples for which the predicate holds; its arguments are the functions on the stack, innermost first,
+/// and the activity.
 fn share(profile: &Profile, is: impl Fn(&[String], Activity) -> bool) -> f64 {
     let all = stacks(profile);
-    // A busy machine leaves few of a short run.
+    // A busy machine takes few samples of a short run.
     assert!(!all.is_empty());
     all.iter().filter(|(functions, activity)| is(functions, *activity)).count() as f64 / all.len() as f64
 }
@@ -88,7 +89,7 @@ fn every_build_shows_the_function_that_the_gpu_waits_for() {
     for (flags, folder) in flavours.iter().zip(&folders) {
         let flags: Vec<&str> = flags.iter().copied().filter(|f| !cfg!(target_arch = "aarch64") || !f.starts_with("-march")).collect();
         let program = build(folder.path(), &mock("native.c"), &flags);
-        // One that computes beside one that waits: other tests need the processors, too.
+        // One computing loop runs beside one waiting loop, because other tests need the processors, too.
         for kinds in KINDS.chunks(2) {
             std::thread::scope(|scope| {
                 for (kind, function, activity) in kinds {
@@ -96,7 +97,7 @@ fn every_build_shows_the_function_that_the_gpu_waits_for() {
                     scope.spawn(move || {
                         let profile = run(program, &[kind, "1"], "frames=native,stacks=10000");
                         let mut found = share(&profile, |f, _| is_of_loop(f, function));
-                        // A user who may not sample the kernel has no stacks of a thread that is inside it.
+                        // If the user may not sample the kernel, there are no stacks of a thread inside the kernel.
                         if *kind == "pages" && !may_sample_kernel() {
                             found /= share(&profile, |f, _| !f.is_empty());
                         }
@@ -116,7 +117,7 @@ fn every_build_shows_the_function_that_the_gpu_waits_for() {
     }
 }
 
-/// Beginning of the note that only threads that wait have stacks.
+/// Beginning of the note that only waiting threads have stacks.
 const NO_RUNNING: &str = "Native stacks are only those of threads that wait";
 
 /// Tests whether `perf_event_open` reports samples in the kernel to this user.
@@ -153,7 +154,7 @@ fn functions_of_a_missing_program_are_told_apart_by_their_addresses() {
     let profile = super::support::read(&super::support::root().join("fixtures/trace/native_sort.wstrace.zst")).unwrap();
     let triage = triage_profile(&profile, &Scope::default(), &Cancel::default()).unwrap();
     let lines = triage.host_time.lines(&[]);
-    // The two in which the time is spent, `sort_batch` and `compare_items`, have a number each.
+    // The two functions that take the time, `sort_batch` and `compare_items`, have a numeric suffix each.
     let main: i64 = lines.iter().take(2).map(|l| l.ns).sum();
     assert!(main * 100 >= lines.iter().map(|l| l.ns).sum::<i64>() * 99, "{:?}", lines.iter().map(|l| l.label()).collect::<Vec<_>>());
     assert!(lines.iter().take(2).all(|l| l.frame.function.starts_with("program+0x")));
@@ -230,7 +231,7 @@ fn hostile_stacks_harm_nothing() {
         assert!(profile.notes.iter().all(|n| n.kind != NoteKind::Damaged), "{:?}", profile.notes);
         let all = stacks(&profile);
         assert!(all.iter().all(|s| s.0.len() <= 1024));
-        // Waits on the thread's own stack are read whatever was there before.
+        // Waits on the thread's own stack are read, whatever the stack contained before.
         for (function, caller) in [("large_frame", "main"), ("variable", "main")] {
             let waits: Vec<_> = all.iter().filter(|(f, a)| *a == Activity::Sleep && f.iter().any(|f| f == function)).collect();
             let whole = waits.iter().filter(|(f, _)| f.windows(2).any(|pair| pair == [function, caller])).count();
@@ -253,7 +254,7 @@ fn modules_that_are_no_longer_the_same_are_not_named_and_damaged_ones_harm_nothi
         let named = |name: &str| share(&read(&file), |f, _| f.iter().any(|f| f == name));
         let bytes = std::fs::read(&program).unwrap();
         let about = std::fs::metadata(&program).unwrap();
-        // Without symbols, a function is known by its first address.
+        // Without symbols, a function is identified by its start address.
         let expected = if flags.contains(&"-s") { 0.0 } else { 1.0 };
         assert!((named("sleep_between") - expected).abs() < 0.1, "{flags:?}");
         let numbered = |profile: &Profile| stacks(profile).iter().filter(|s| s.0.iter().any(|f| f.starts_with("program+0x"))).count();
@@ -266,7 +267,7 @@ fn modules_that_are_no_longer_the_same_are_not_named_and_damaged_ones_harm_nothi
                 seed ^= seed >> 7;
                 seed ^= seed << 17;
                 let at = seed as usize % damaged.len();
-                // The headers decide the most.
+                // Corrupt the headers most often, since they have the largest effect.
                 let at = if seed >> 60 < 4 { at % 1024 } else { at };
                 damaged[at] = (seed >> 32) as u8;
             }
@@ -274,7 +275,7 @@ fn modules_that_are_no_longer_the_same_are_not_named_and_damaged_ones_harm_nothi
             std::fs::File::options().write(true).open(&program).unwrap().set_modified(about.modified().unwrap()).unwrap();
             read(&file);
         }
-        // Another program in its place.
+        // Another program at the same path.
         std::fs::write(&program, &bytes[..bytes.len() - 1]).unwrap();
         let other = read(&file);
         if flags.iter().any(|f| f.contains("build-id")) {
@@ -282,7 +283,7 @@ fn modules_that_are_no_longer_the_same_are_not_named_and_damaged_ones_harm_nothi
         }
         std::fs::remove_file(&program).unwrap();
         assert_eq!(named("sleep_between"), 0.0);
-        // A pipe of that name is not opened.
+        // A pipe with that name is not opened.
         nix::unistd::mkfifo(&program, nix::sys::stat::Mode::S_IRWXU).unwrap();
         assert!(numbered(&read(&file)) > 0);
     }

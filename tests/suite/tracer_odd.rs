@@ -23,7 +23,7 @@ fn a_program_that_makes_another_context_is_measured_there() {
     assert_eq!(run.said("measured").iter().map(|w| w[0].clone()).collect::<Vec<_>>(), [mine[900].clone()], "{:?}", profile.notes);
 }
 
-/// Short-lived contexts: the ticker may be preparing in one that is destroyed.
+/// Short-lived contexts: the ticker may be preparing a measurement in a context that is being destroyed.
 #[test]
 fn contexts_that_go_at_once_do_no_harm() {
     let (run, profile) = measured("survey 1000\nshare 100\n", &["rate=1000", "seconds=5", "kinds=2", "resets=200"], &[]);
@@ -39,7 +39,7 @@ fn contexts_that_go_at_once_do_no_harm() {
 fn kernels_that_come_after_thousands_of_others_are_measured() {
     let (run, _) = measured("survey 1000\nshare 90\n", &["launches=3000", "from=4000", "rate=1000", "seconds=9", "kinds=3"], &[]);
     assert!(ordinals(&run).is_superset(&[4000, 4001, 4002].into()), "{:?}", ordinals(&run));
-    // And kernels that run from the start, while thousands of others come and go.
+    // Kernels that run from the start are measured, too, while thousands of others come and go.
     let (run, _) =
         measured("survey 1000\nshare 90\n", &["launches=3000", "rate=1000", "seconds=9", "kinds=3"], &[("MOCK_KERNEL_NS", "20000")]);
     assert!(ordinals(&run).is_superset(&[0, 1, 2].into()), "{:?}", ordinals(&run));

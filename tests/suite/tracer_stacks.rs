@@ -1,5 +1,5 @@
-//! Stacks of Python threads, sampled by the tracer in loops whose guilty function is known (`tests/mock/loop.py`), with
-//! every Python that is installed, and in a program that only pretends to be one.
+//! Stacks of Python threads, sampled by the tracer in loops whose expensive function is known (`tests/mock/loop.py`),
+//! with every installed Python, and in a program that only pretends to be Python.
 
 use super::tracer::{built, in_folder, read};
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use warpscope::analysis::triage::{Cause, Scope, Triage, Verdict, triage_profile}
 use warpscope::analysis::{GroupBy, Grouping, Paths};
 use warpscope::model::{Activity, Cancel, NoteKind, Profile};
 
-/// Version of an interpreter, if it is one of CPython that can run the loops.
+/// Version of an interpreter, if it is a CPython version that can run the loops.
 fn version_of(python: &Path) -> Option<(u32, u32)> {
     let program = "import sys, ctypes; print(sys.implementation.name, *sys.version_info[:2])";
     let done = Command::new(python).args(["-c", program]).stderr(Stdio::null()).output().ok()?;
@@ -20,7 +20,7 @@ fn version_of(python: &Path) -> Option<(u32, u32)> {
     (is_cpython && version >= (3, 8)).then_some(version)
 }
 
-/// One interpreter for each version: on the path, and of pyenv.
+/// One interpreter for each version, from PATH and pyenv.
 fn pythons() -> BTreeMap<(u32, u32), PathBuf> {
     let names = std::iter::once("python3".to_owned()).chain((8..=14).map(|minor| format!("python3.{minor}")));
     let on_path: Vec<PathBuf> = names.map(PathBuf::from).collect();
@@ -35,7 +35,7 @@ struct Loop {
     main_thread: u32,
 }
 
-/// Runs a loop for so many seconds.
+/// Runs a loop for a number of seconds.
 fn run_loop(python: &Path, kind: &str, seconds: &str) -> Loop {
     let folder = tempfile::tempdir().unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mock/loop.py");
@@ -53,8 +53,8 @@ fn run_loop(python: &Path, kind: &str, seconds: &str) -> Loop {
 }
 
 impl Loop {
-    /// Share of the samples of a thread (the main one, or others) for which this holds of the functions on the stack,
-    /// innermost first, and the activity.
+    /// Share of the samples of a thread (the main one, or others) for which the predicate holds; its arguments are the
+    /// functions on the stack, innermost first, and the activity.
     fn share(&self, main: bool, is: impl Fn(&[String], Activity) -> bool) -> f64 {
         let p = &self.profile;
         let of_thread = |t: u32| (p.threads[t as usize].tid == self.main_thread) == main;
@@ -92,8 +92,8 @@ fn every_python_shows_the_function_that_the_gpu_waits_for() {
         let deep =
             |l: &Loop| l.share(true, |f, _| f.iter().filter(|f| *f == "detokenize").count() == 21 && f.last().unwrap() == "<module>");
         let wide = |l: &Loop| l.share(true, |f, _| has(f, "größe") && f.last().unwrap() == "<module>");
-        // The thread that holds the interpreter lock is sampled beside the one that waits for it.
-        // On a busy machine it also waits for a processor.
+        // The thread that holds the interpreter lock is sampled beside the one that waits for it. On a busy machine, it
+        // also waits for a processor.
         let waits = |l: &Loop| l.share(true, |_, a| matches!(a, Activity::InterpreterLock | Activity::Running));
         let waits_for_lock = |l: &Loop| l.share(true, |_, a| a == Activity::InterpreterLock);
         let holds = |l: &Loop| l.share(false, |f, _| has(f, "hog"));
@@ -108,7 +108,7 @@ fn every_python_shows_the_function_that_the_gpu_waits_for() {
         for ((kind, shares), run) in expected.iter().zip(&runs) {
             let found = |l: &Loop| shares.iter().map(|s| (s.0)(l)).collect::<Vec<_>>();
             let fits = |found: &[f64]| found.iter().zip(shares).all(|(share, s)| *share >= s.1);
-            // The loops are real processes: on a machine that has no processor for them, what they do differs.
+            // The loops are real processes, whose activity differs on a machine that has no free processor.
             let mut last = found(run);
             for _ in 0..3 {
                 if !fits(&last) {
@@ -146,7 +146,7 @@ fn activities_lines_and_verdicts_are_those_of_the_loop() {
         let lines = triage.host_time.list_lines();
         let line = &lines[0];
         let number = line.frame.line.unwrap() as usize;
-        // Pythons before 3.11 sleep in select.
+        // Before Python 3.11, `time.sleep` calls `select`.
         let same = |a: Activity| a == activity || (activity, a) == (Activity::Sleep, Activity::Poll);
         // All idle time of the host is accounted for.
         let idle: i64 = triage.devices.iter().flat_map(|d| &d.causes).filter(|c| c.0.is_of_host()).map(|c| c.1).sum();
@@ -161,7 +161,8 @@ fn activities_lines_and_verdicts_are_those_of_the_loop() {
         facts.into_iter().find(|f| !f.0).map_or(Ok(()), |f| Err(format!("{kind}: {}", f.1)))
     };
     for ((kind, run), expected) in kinds.iter().zip(&runs).zip(expected) {
-        // The loops and their samplers are real processes: on a machine that has no processor for them, what they do differs.
+        // The loops and their samplers are real processes, whose activity differs on a machine that has no free
+        // processor.
         let mut result = check(kind, run, expected);
         for _ in 0..3 {
             if result.is_err() {
@@ -190,7 +191,7 @@ fn a_false_interpreter_harms_nothing() {
     let profile = run(&["3"], "stacks=1000");
     assert!(profile.launches.len() > 1000);
     assert!(profile.notes.iter().all(|n| n.kind != NoteKind::Damaged), "{:?}", profile.notes);
-    // Structures that hold still: 300 frames, of which the innermost 256 are kept.
+    // Structures that do not change: 300 frames, of which the innermost 256 are kept.
     let still = run(&["1", "still"], "stacks=10000");
     let sample = still.samples.samples.iter().find(|s| s.stack.is_some()).unwrap();
     let frames: Vec<_> = still.samples.frames_of(sample.stack).collect();

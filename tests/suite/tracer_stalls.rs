@@ -116,7 +116,7 @@ fn a_program_that_launches_without_a_pause_goes_on() {
     assert!(profile.notes.iter().all(|n| !n.text.contains("waited for the profiler")), "{:?}", profile.notes);
 }
 
-/// The same with several launching threads: the others' launches pass meanwhile.
+/// The same with several launching threads: the launches of the other threads proceed meanwhile.
 #[test]
 fn programs_that_launch_on_several_threads_go_on() {
     let (run, profile) =

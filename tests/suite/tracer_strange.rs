@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use warpscope::launch::tracer::{Silent, send_command};
 use warpscope::model::{NoteKind, Profile};
 
-/// A run: its exit code, the counts it printed, and its traces.
+/// Result of a run: its exit code, the counts it printed, and its traces.
 struct Run {
     folder: tempfile::TempDir,
     code: Option<i32>,
@@ -31,7 +31,7 @@ fn files(folder: &Path, suffix: &str) -> Vec<PathBuf> {
 }
 
 impl Run {
-    /// Reads the trace of the only process; the sockets must be gone.
+    /// Reads the trace of the only process, whose sockets must have been removed.
     fn profile(&self) -> Profile {
         let traces = files(self.folder.path(), "wstrace");
         assert_eq!((traces.len(), files(self.folder.path(), "sock").len()), (1, 0), "{traces:?}");
@@ -39,7 +39,7 @@ impl Run {
     }
 }
 
-/// Number between these two texts in a note; 0 if there is none.
+/// Number between two strings in a note; 0 if there is none.
 fn number(profile: &Profile, before: &str, after: &str) -> usize {
     let between = |text: &str| text.strip_prefix(before)?.split_once(after)?.0.replace(',', "").parse().ok();
     profile.notes.iter().find_map(|n| between(&n.text)).unwrap_or(0)
@@ -200,7 +200,7 @@ fn a_process_that_does_not_answer_is_said_to_be_stopped() {
     assert_eq!(said("state"), [(child.id(), Ok("closed".to_owned()))]);
     let signal = |name: &str| assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
     signal("-STOP");
-    // A thread that still runs could receive the first word.
+    // A thread that is still running could receive the first word.
     let stopped = |task: std::fs::DirEntry| {
         let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
         stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
@@ -208,7 +208,7 @@ fn a_process_that_does_not_answer_is_said_to_be_stopped() {
     while !std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().all(|task| stopped(task.unwrap())) {
         std::thread::yield_now();
     }
-    // Its connection queue holds a few, and is full then.
+    // The connection queue is full after a few connections.
     for _ in 0..8 {
         let begun = Instant::now();
         assert_eq!(said("open"), [(child.id(), Err(Silent::Stopped(child.id())))]);
@@ -216,7 +216,7 @@ fn a_process_that_does_not_answer_is_said_to_be_stopped() {
     }
     assert!(Silent::Stopped(7).to_string().contains("it is stopped (SIGSTOP)"));
     signal("-CONT");
-    // Words sent meanwhile are not obeyed later: their senders were told that there was no answer.
+    // Words sent meanwhile are not executed later: their senders were told that there was no answer.
     let state = std::iter::repeat_with(|| said("state").remove(0).1).find(Result::is_ok);
     assert_eq!(state, Some(Ok("closed".to_owned())));
     child.stdin.take().unwrap().write_all(b"xx").unwrap();
@@ -233,7 +233,7 @@ fn sockets_of_something_else_do_no_harm() {
         while s.read(&mut [0; 64]).map_or(true, |n| n > 0) && s.write_all(b"x").is_ok() {}
     };
     let closes: Serve = drop;
-    // It hears the command first: a connection that is closed before has no answer.
+    // The program receives the command first: a connection that is closed earlier gets no answer.
     let shouts: Serve = |mut s| {
         assert!(s.read(&mut [0; 64]).is_ok_and(|n| n > 0));
         s.write_all(b"\x1b]0;title\x07open\nand more\n").unwrap();
@@ -259,7 +259,7 @@ fn sockets_of_something_else_do_no_harm() {
         let served = if let Some(serve) = serve {
             Some(std::thread::spawn(move || serve(listener.accept().unwrap().0)))
         } else {
-            // Its queue has room for one connection, which is taken.
+            // The queue has room for a single connection, which is taken.
             nix::sys::socket::listen(&listener, nix::sys::socket::Backlog::new(0).unwrap()).unwrap();
             let first = UnixStream::connect(folder.path().join(format!("report.{own}.sock"))).unwrap();
             full = Some((listener, first));

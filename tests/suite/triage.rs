@@ -77,7 +77,7 @@ fn labelled_runs_get_their_verdicts() {
             let also = texts("also").iter().all(|a| found.iter().take(3).any(|f| f == a));
             let first = t.findings.first();
             let right = first.is_some_and(|f| texts("accept").iter().any(|a| a == f.id.id()));
-            // No claims about a format that does not contain the cause.
+            // Formats that do not record a cause never claim it.
             let unknown = texts("unknown").iter().any(|form| ending.contains(form.as_str()));
             let open = first.is_some_and(|f| f.sure == Sure::Possible || f.id == Verdict::ShortCapture);
             if !also || !(right || unknown && open) {
@@ -173,7 +173,7 @@ fn what_was_not_recorded_is_named_and_not_guessed() {
     assert_eq!(ids(&t)[0], "short-capture");
     assert!(!ids(&t).contains(&"launch-bound"), "{:?}", ids(&t));
     adds_up(&t, "without calls");
-    // A rule for copies is silent without copies, and so on.
+    // A rule about copies reports nothing without copies, and so on.
     let (_, t) = of("gemm_healthy", "");
     let silent =
         ["small-copies", "copy-bound", "comm-bound", "allocation", "graph-recapture", "compilation", "unified-memory", "straggler"];
@@ -248,8 +248,8 @@ fn stdout_for_people_scripts_and_ci() {
     assert_eq!((code, err.contains("device 7")), (2, true), "{err}");
 }
 
-/// Pairs of ranks with known problems (`ranks.py`): none; rank 1 computes 12 more products in each
-/// step; rank 0's host sleeps 8 ms in each step.
+/// Pairs of ranks with known problems (`ranks.py`): none; rank 1 computes 12 more products per step; rank 0's host
+/// sleeps 8 ms per step.
 #[test]
 fn the_rank_that_makes_the_others_wait_is_named() {
     for (name, straggler) in [("balanced", None), ("slow_rank", Some((1, "compute"))), ("late_host", Some((0, "host")))] {
@@ -437,7 +437,7 @@ fn operators_count_what_pytorch_counts() {
         }
     }
     assert_eq!(found, counted.iter().map(|(name, flops)| ((*name).to_owned(), *flops)).collect());
-    // All of them were called in the only step, or in its backward pass.
+    // All of them were called in the only step or in its backward pass.
     let tree = RangeTree::from_profile(&profile, &Cancel::default()).unwrap();
     let node = |name: &str| tree.nodes.iter().find(|n| n.name == name).unwrap();
     assert!((node("step").flops - counted.iter().map(|c| c.1).sum::<f64>()).abs() < 1.0);
@@ -484,7 +484,7 @@ fn a_finding_leads_to_its_place_and_back() {
     e.press("esc V");
     assert!(e.screen().contains("GPU idle") && e.screen().contains("decode#"), "{}", e.screen());
     assert_snapshot!("ranges_120x40", e.screen());
-    // Kernels inside, and one of them in the table.
+    // Kernels of the call, one of which is in the table.
     e.press("enter");
     assert!(e.screen().contains("kernels launched inside"), "{}", e.screen());
     e.press("enter");

@@ -116,7 +116,7 @@ impl Session {
         let until = Instant::now() + LIMIT;
         while !self.ended {
             assert!(Instant::now() < until, "still running after {after:?}:\n{}", self.text());
-            // The program may exit just now.
+            // The program may be exiting at this moment.
             let _ = self.writer.write_all(key.as_bytes());
             self.take(Duration::from_millis(100));
         }
@@ -162,7 +162,7 @@ impl Session {
         nix::sys::termios::tcgetattr(self.tty()).unwrap()
     }
 
-    /// Opens the terminal once more.
+    /// Opens the terminal a second time.
     pub fn tty(&self) -> std::fs::File {
         let flags = nix::fcntl::OFlag::O_NOCTTY.bits();
         std::os::unix::fs::OpenOptionsExt::custom_flags(std::fs::File::options().read(true).write(true), flags)
@@ -241,7 +241,7 @@ fn from_a_finding_to_its_place_in_time_to_a_launch_to_its_re_run_and_back() {
     s.wait("Timeline");
     s.wait("stream 7");
     s.wait("CUDA calls");
-    // Down to the stream, and on to a kernel.
+    // Moves down to the stream, and on to a kernel.
     s.keys("j");
     s.keys("w.");
     s.wait("ran on");
@@ -268,7 +268,7 @@ fn from_a_finding_to_its_place_in_time_to_a_launch_to_its_re_run_and_back() {
 #[test]
 fn the_demo_from_table_to_launch_and_out() {
     let mut s = Session::start(&["demo"], (100, 30), &[]);
-    // The demo opens on the overview, which names kernels, too, and goes on to their table when it is read.
+    // The demo opens on the overview, which also names kernels, and switches to the kernel table once it is read.
     s.wait("group kernel");
     s.wait("CatArrayBatchedCopy");
     s.wait("next:");
@@ -340,7 +340,7 @@ fn suspending_gives_the_terminal_back_and_takes_it_again() {
         s.take(Duration::from_millis(50));
     }
     s.assert_restored();
-    // A shell resumes a program that has stopped, not one that is about to.
+    // A shell resumes a program only after it has stopped.
     let stat = format!("/proc/{}/stat", s.child.process_id().unwrap());
     while !std::fs::read_to_string(&stat).unwrap().contains(") T ") {
         assert!(Instant::now() < until, "it never stopped");
@@ -358,8 +358,8 @@ fn a_cursor_step_sends_little_and_idling_nothing() {
     let mut s = Session::start(&["demo"], (120, 40), &[]);
     s.wait("over the run");
     while s.take(Duration::from_millis(300)) > 0 {}
-    // The step is drawn at once; the details follow when the cursor has rested. On a busy
-    // machine both may sometimes arrive together.
+    // The step is drawn at once; the details follow when the cursor has been still. On a busy machine, both may arrive
+    // together.
     let steps: Vec<usize> = ["j", "k", "j", "k", "j"]
         .into_iter()
         .map(|key| {
@@ -483,7 +483,8 @@ fn themes_are_previewed_and_taken_back() {
 
 #[test]
 fn files_that_cannot_be_opened_are_explained_on_the_screen() {
-    // A file alone ends the explorer, with the reason on the shell's screen; beside others it has a screen of its own.
+    // If the only file cannot be read, the explorer exits and prints the reason; with other files, it has its own
+    // screen.
     let mut s = Session::start(&["Cargo.toml"], (80, 24), &[]);
     assert_eq!(s.end(), 3);
     let raw = String::from_utf8_lossy(&s.raw).into_owned();
@@ -570,7 +571,7 @@ fn a_command_is_copied_saved_and_its_result_compared() {
 #[test]
 fn a_pager_gets_what_a_terminal_would_get() {
     let top = ["top", "fixtures/nsys/single.sqlite.zst"];
-    // A pager that waits for the keyboard, and obeys Ctrl-C itself.
+    // A pager that waits for the keyboard and handles Ctrl-C itself.
     let pager = "trap '' INT; sed 's/^/| /'; echo paged; read -r line < /dev/tty";
     let mut s = Session::start(&top, (120, 40), &[("WARPSCOPE_PAGER", pager)]);
     s.wait("paged");

@@ -73,7 +73,7 @@ fn compare(path: &Path, profile: &Profile) {
     assert_eq!(size(running), rows("SELECT count(*) FROM SCHED_EVENTS WHERE isSchedIn = 1"), "{name}: put on a processor");
     assert_eq!(size(profile.samples.samples.len()), starts("COMPOSITE_EVENTS"), "{name}: samples");
     let frames: usize = profile.samples.samples.iter().map(|s| profile.samples.frames_of(s.stack).count()).sum();
-    // Marks of where nsys stopped unwinding are no frames.
+    // The marks where nsys stopped unwinding are not frames.
     let chains = "SELECT count(*) FROM SAMPLING_CALLCHAINS WHERE id IN (SELECT id FROM COMPOSITE_EVENTS) AND symbol NOT IN \
          (SELECT id FROM StringIds WHERE value IN ('[Max depth]', '[Broken backtraces]'))";
     assert_eq!(size(frames), rows(chains), "{name}: frames");

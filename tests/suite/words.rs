@@ -1,15 +1,16 @@
-//! The words of the code: comments begin with a noun or a verb, and functions are named by a verb and its object.
+//! Conventions for comments and names: comments begin with a noun or a verb, and function names have a verb and its
+//! object.
 
 use super::support::root;
 use regex::Regex;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Largest share of comment lines that may begin with a relative clause.
+/// Maximum share of comment lines that begin with a relative clause.
 const CLAUSES: f64 = 0.02;
-/// Largest number of archaic words per 1,000 words of comments.
+/// Maximum number of archaic words per 1,000 words of comments.
 const ARCHAIC: f64 = 5.0;
-/// Largest share of functions with a name of one word.
+/// Maximum share of functions with a one-word name.
 const ONE_WORD: f64 = 0.45;
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {

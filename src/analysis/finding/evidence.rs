@@ -28,7 +28,6 @@ impl Threshold {
 /// A number behind a finding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
-    /// Display name.
     pub name: String,
     /// The value in its base unit.
     pub value: f64,

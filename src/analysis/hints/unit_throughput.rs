@@ -65,7 +65,6 @@ const ACTIVE: [(Unit, &str); 8] = [
 ];
 
 impl Unit {
-    /// Display name.
     pub fn display_name(self) -> &'static str {
         UNITS.iter().find(|u| u.0 == self).map_or("", |u| u.2)
     }

@@ -36,7 +36,7 @@ impl Life {
 /// An allocation from the driver, or a free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
-    /// Time, ns.
+    /// Nanoseconds since the session began.
     pub time: i64,
     pub address: u64,
     /// Negative for a free.

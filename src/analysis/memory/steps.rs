@@ -10,9 +10,8 @@ use rustc_hash::FxHashMap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryStep {
-    /// Start, ns.
+    /// Start and end in nanoseconds since the session began.
     pub start: i64,
-    /// End, ns.
     pub end: i64,
     /// Maximum number of bytes allocated during the step.
     pub peak: u64,

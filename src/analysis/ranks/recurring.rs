@@ -70,8 +70,8 @@ pub fn find_recurring(waits: &[Wait]) -> Option<Recurring> {
 mod tests {
     use super::*;
 
-    /// Collectives that end every 10 ms. The given ones are delayed as stated, the others by 0.1 ms by either rank. The
-    /// first tenth is the start of the capture.
+    /// Collectives that end every 10 ms. The given ones are delayed by the given time, the others by 0.1 ms, by either
+    /// rank. The first tenth counts as the start of the capture.
     fn waits(n: usize, delays: &[(usize, u32, i64)]) -> Vec<Wait> {
         (0..n)
             .map(|i| {

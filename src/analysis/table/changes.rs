@@ -99,7 +99,6 @@ fn step_time<'a>(r: &DiffRow, of: fn(&StepChange) -> f64) -> Value<'a> {
     Value::maybe_int(r.step.as_ref().map(|s| of(s).round() as i64))
 }
 
-/// Columns, in order.
 pub fn columns() -> Vec<ChangeColumn> {
     const TEXTS: Outputs = Outputs::TEXT.with(Outputs::CSV);
     vec![

@@ -82,7 +82,6 @@ pub const LAUNCH: Sort = Sort::ascending("launch", 'l');
 
 type LaunchColumn<'p> = Column<LaunchRow<'p>>;
 
-/// Columns, in order.
 pub fn columns<'p>() -> Vec<LaunchColumn<'p>> {
     const MACHINE: Outputs = Outputs::CSV.with(Outputs::JSON);
     vec![

@@ -30,7 +30,6 @@ type LineColumn<'t> = Column<LineRow<'t>>;
 /// Maximum indentation of a tree.
 const DEEPEST: u32 = 40;
 
-/// Columns, in order.
 pub fn columns<'t>() -> Vec<LineColumn<'t>> {
     const MACHINE: Outputs = Outputs::CSV.with(Outputs::JSON);
     vec![

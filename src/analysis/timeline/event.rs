@@ -23,7 +23,6 @@ pub enum Event {
     Range(u32),
     /// An operating system call.
     Os(u32),
-    /// Profiler overhead.
     Overhead(u32),
 }
 

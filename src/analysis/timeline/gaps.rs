@@ -13,9 +13,8 @@ pub struct Gaps {
 /// A period during which a device was idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// Start, ns.
+    /// Start and end in nanoseconds since the session began.
     pub start: i64,
-    /// End, ns.
     pub end: i64,
     /// Longest piece of the gap with the main cause.
     pub most: Idle,

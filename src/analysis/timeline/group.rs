@@ -30,10 +30,8 @@ pub enum RowKind {
     Api,
     /// Ranges that the program marked.
     Ranges,
-    /// Framework operators.
     Operators,
     Python,
-    /// Operating system calls.
     Os,
     /// Running state of a thread.
     State,

@@ -33,9 +33,8 @@ impl Busy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
     pub unit: usize,
-    /// In ns.
+    /// Start and end in nanoseconds since the session began.
     pub start: i64,
-    /// In ns.
     pub end: i64,
     /// Operation that ends the gap, if any.
     pub next: Option<DeviceOp>,

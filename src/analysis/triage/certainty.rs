@@ -92,7 +92,7 @@ pub fn lower_confidence(case: &RunContext<'_>, findings: &mut [Finding]) {
         }
         let once = of.iter().any(|c| in_few_steps(case, *c));
         let start = at_the_start(case, f.id);
-        // Without the profiler, there may be nothing left of it.
+        // Without the profiler, this idle time might not exist.
         if !of.is_empty() && case.share(case.flushed_idle(of)) * 2.0 > f.stake {
             f.sure = Sure::Possible;
         }

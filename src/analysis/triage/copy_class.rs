@@ -48,7 +48,6 @@ impl CopyClass {
 pub struct Sum {
     pub count: u64,
     pub bytes: u64,
-    /// Total duration.
     pub ns: i64,
     /// Duration of the copies of known size, and number of those of unknown size.
     pub sized_ns: i64,

@@ -24,9 +24,8 @@ pub enum OperationRow {
 /// One operation of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceOp {
-    /// In ns.
+    /// Start and end in nanoseconds since the session began.
     pub start: i64,
-    /// In ns.
     pub end: i64,
     /// Index into [`DeviceOps::units`].
     pub unit: usize,
@@ -53,8 +52,8 @@ pub struct Unit {
     pub pid: Option<u32>,
 }
 
-/// Names of communication libraries' kernels. Other names of collectives are also those of reductions within one GPU,
-/// such as `block_all_reduce_sum`.
+/// Names of kernels in communication libraries. Other names that suggest a collective may also belong to reductions
+/// within one GPU, such as `block_all_reduce_sum`.
 const LIBRARIES: [&str; 5] = ["nccl", "rccl", "nvshmem", "deep_ep", "cross_device_reduce"];
 
 /// Prefix of the kernels with which AMD's runtime copies and sets memory (`__amd_rocclr_copyBuffer`;
@@ -71,7 +70,7 @@ pub fn find_collectives(profile: &Profile) -> Vec<bool> {
     if !named.contains(&true) {
         return named;
     }
-    // Without a sign of a second GPU, the name alone does not tell.
+    // Without evidence of a second GPU, the name alone is not sufficient.
     let mut devices = profile.places.iter().filter_map(|p| p.device.or(p.ordinal));
     let first = devices.next();
     let several = devices.any(|d| Some(d) != first)

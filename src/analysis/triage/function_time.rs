@@ -26,8 +26,7 @@ fn parse_function(name: &str) -> StackFrame {
     }
 }
 
-/// Divides the pieces of idle time among the functions that were open on their threads, and launches and host time of
-/// `windows` likewise.
+/// Divides idle time, and the launches and host time in `windows`, among the functions that were open on the threads.
 pub fn time_of_functions(profile: &Profile, host: &Host<'_>, pieces: &FxHashMap<Cause, Vec<Piece>>, windows: &[(i64, i64)]) -> HostTime {
     let ranges = &profile.ranges;
     let mut by_thread: FxHashMap<(u32, u32), Vec<Piece>> = FxHashMap::default();
@@ -67,7 +66,7 @@ struct Building {
     frames: FxHashMap<u32, u32>,
     stacks: FxHashMap<CallStack, u32>,
     sums: FxHashMap<(Cause, u32), (i64, (i64, i64))>,
-    /// Launches, host time, and a moment of each stack.
+    /// Launches, host time, and a point in time of each stack.
     launching: FxHashMap<u32, (u64, i64, i64)>,
     outside: i64,
 }

@@ -11,12 +11,14 @@ use super::spread::Spreads;
 use super::step_sketch::Sketch;
 use super::steps::Steps;
 use super::time_category::{ByCause, Cause, TimeCategory};
-use crate::model::{Cancel, MemOpKind};
+use crate::model::{Cancel, MemOpKind, Profile};
 use rustc_hash::FxHashMap;
 
 /// Maximum number of pieces to keep per cause for reporting their places.
 pub const LONGEST: usize = 1 << 16;
 
+/// Maximum number of steps to evaluate individually.
+pub const MOST_STEPS: usize = 200_000;
 /// Number of slices in the busy-over-time strip.
 pub const STRIP: usize = 240;
 
@@ -84,6 +86,46 @@ pub struct Gather<'a, 'g> {
     /// Start of the call that launched the last kernel's graph.
     pub last_graph: Option<i64>,
     pub cancel: &'g Cancel,
+}
+
+impl<'a, 'g> Gather<'a, 'g> {
+    /// Starts with empty totals.
+    pub fn new(
+        profile: &Profile,
+        ops: &'g DeviceOps<'a>,
+        host: &'g Host<'a>,
+        steps: &'g Steps,
+        window: (i64, i64),
+        cancel: &'g Cancel,
+    ) -> Self {
+        Self {
+            case_ops: ops,
+            host,
+            gaps: Gaps::new(ops, host),
+            steps,
+            idle: vec![ByCause::default(); ops.units.len()],
+            per_step: if steps.list.len() <= MOST_STEPS { vec![StepTime::default(); steps.list.len()] } else { Vec::new() },
+            kernels: Kernels::new(profile),
+            copies: Copies::default(),
+            after: FxHashMap::default(),
+            pieces: vec![Vec::new(); Cause::ALL.len()],
+            copy_pieces: FxHashMap::default(),
+            exposed_collective: None,
+            pauses: 0,
+            ended: vec![(i64::MIN, false); ops.units.len()],
+            after_pageable: 0,
+            spreads: Spreads::default(),
+            lines: LineGather::from_profile(profile),
+            called: None,
+            shapes: !profile.ranges.texts.is_empty(),
+            buffer: Vec::new(),
+            strip: vec![[0.0; RUNNING.len()]; STRIP],
+            why: vec![ByCause::default(); STRIP],
+            window,
+            last_graph: None,
+            cancel,
+        }
+    }
 }
 
 impl SweepListener for Gather<'_, '_> {

@@ -127,22 +127,18 @@ pub fn waits_for_ranks(name: &str) -> bool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "what a report has is independent of what else it has")]
 pub struct Known {
-    /// OS runtime calls.
     pub os: bool,
     /// Thread states: on or off a CPU.
     pub states: bool,
-    /// Python functions.
     pub python: bool,
-    /// Framework operators.
     pub operators: bool,
 }
 
 /// A thread's outermost call, not nested in another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outer {
-    /// In ns.
+    /// Start and end in nanoseconds since the session began.
     pub start: i64,
-    /// In ns.
     pub end: i64,
     pub kind: CallKind,
     /// True if the call blocked the thread until work on the device was done.
@@ -506,7 +502,8 @@ pub struct Walk {
     pub blocked: Option<(i64, Option<u32>)>,
     /// True while a stream is being captured.
     pub capturing: bool,
-    /// Polls in a row up to the last call passed: several are a wait, while a memory allocator polls once.
+    /// Number of consecutive polls up to the last call passed. Several count as a wait, because a memory allocator
+    /// polls only once.
     pub polls: u32,
 }
 

@@ -129,8 +129,8 @@ impl LineGather {
             sum.weight += weight;
         };
         if is_after_call(piece.cause) {
-            // One vote per pause, weighted by its length. Only one in several calls shorter than the sampling interval
-            // contains a sample; scale its weight so that it stands for all of them.
+            // One vote per pause, weighted by its length. Of several calls shorter than the sampling interval, only one
+            // contains a sample: scale its weight so that it represents all of them.
             if let Some(call) = lane.call_before(piece.start, CLOSE_NS) {
                 let rarely = lane.interval() as f64 / (call.end - call.start).max(1) as f64;
                 add(call.sample, ns as f64 * rarely.max(1.0));
@@ -228,7 +228,7 @@ pub struct LineTime {
     pub samples: u64,
     /// Main cause of the idle time.
     pub cause: Cause,
-    /// The longest idle time in the function, ns; a moment in it if there is none.
+    /// Longest idle interval in the function, ns; if there is none, a point in time in it.
     pub longest: (i64, i64),
     /// Launches from it, and time of the launching threads in it.
     pub launching: LaunchSum,
@@ -311,7 +311,7 @@ impl HostTime {
         if causes.is_empty() { self.functions.clone() } else { self.sum_functions(causes) }
     }
 
-    /// All rows of a list of lines: the functions, and the idle time of threads that had no stack. They add up to
+    /// All rows of a list of lines: the functions, plus the idle time of threads that had no stack. They add up to
     /// [`HostTime::known`].
     pub fn list_lines(&self) -> Vec<LineTime> {
         let mut out = self.functions.clone();
@@ -321,8 +321,7 @@ impl HostTime {
         out
     }
 
-    /// Stands for the stack of a thread that executed no code of a kind that was sampled, or whose stack could not be
-    /// read.
+    /// Placeholder for the stack of a thread that executed no sampled kind of code, or whose stack could not be read.
     pub fn label_without_stack(&self) -> &'static str {
         if self.frames.iter().any(|f| f.python) { "(no Python code)" } else { "(no stack)" }
     }

@@ -3,16 +3,15 @@
 use crate::model::{Activity, Profile, Sample};
 use rustc_hash::FxHashMap;
 
-/// Least number of samples from which a line is named. With ten samples, a share of one half is known to ±31 points
-/// (95 % of the time): ten suffice to find a function that takes most of the time.
+/// Minimum number of samples for a line to be named. With ten samples, a share of one half is accurate to ±31 points
+/// (95 % of the time), which suffices to find a function that takes most of the time.
 pub const ENOUGH: u64 = 10;
 
 /// A host call in which a thread was sampled.
 #[derive(Clone, Copy, Debug)]
 pub struct SampledCall {
-    /// In ns.
+    /// Start and end in nanoseconds since the session began.
     pub start: i64,
-    /// In ns.
     pub end: i64,
     /// Last sample in the call, as an index into [`Samples::samples`](crate::model::Samples::samples).
     pub sample: u32,

@@ -13,9 +13,8 @@ use crate::model::{Cancel, Profile};
 pub struct Idle {
     /// Device number shown to the user.
     pub device: u32,
-    /// In ns.
+    /// Start and end in nanoseconds since the session began.
     pub start: i64,
-    /// In ns.
     pub end: i64,
     pub cause: Cause,
 }

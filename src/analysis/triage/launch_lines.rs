@@ -1,8 +1,8 @@
 //! Launches and host time by line of the program, for loops that wait for the host to launch.
 //!
-//! A sample stands for the launch that its thread was preparing. Launches follow each other within microseconds and
-//! samples within milliseconds, so that long preparations are hit more often: each sample counts with the inverse of
-//! the length of its preparation, and the sum is made that of all launches.
+//! A sample represents the launch that its thread was preparing. Launches are microseconds apart and samples are
+//! milliseconds apart, so long preparations are sampled more often. To compensate, each sample is weighted by the
+//! inverse of the length of its preparation, and the weights are scaled to the total number of launches.
 
 use super::host::{CLOSE_NS, Host, Outer, Walk};
 use super::host_samples::ENOUGH;
@@ -10,7 +10,7 @@ use super::intervals::Intervals;
 use crate::model::{Activity, CallKind, Profile};
 use rustc_hash::FxHashMap;
 
-/// Intervals of samples after which a sample no longer says what a thread does.
+/// Number of sampling intervals after which a sample no longer indicates what a thread is doing.
 const LATE: i64 = 4;
 
 /// Launches and host time of a line or function.
@@ -18,18 +18,18 @@ const LATE: i64 = 4;
 pub struct LaunchSum {
     /// Number of launches, estimated unless each call was recorded.
     launches: f64,
-    /// Squares of what each sample counts for.
+    /// Sum of the squared weights of the samples.
     squares: f64,
-    /// ns.
+    /// Host time, ns.
     host: f64,
-    /// Samples behind the host time.
+    /// Number of samples from which the host time is estimated.
     samples: u64,
     /// True if calls were recorded instead of samples.
     exact: bool,
 }
 
 impl LaunchSum {
-    /// Launches and host time, ns, of which each was recorded.
+    /// Creates the sum of recorded launches and their host time, ns.
     pub fn recorded(launches: u64, host: i64) -> Self {
         Self { launches: launches as f64, host: host as f64, exact: true, ..Self::default() }
     }
@@ -42,28 +42,28 @@ impl LaunchSum {
         self.exact |= other.exact;
     }
 
-    /// Number of equal samples that would be as certain as these.
+    /// Number of equally weighted samples that would be as reliable as these.
     fn evidence(&self) -> f64 {
         if self.squares > 0.0 { self.launches * self.launches / self.squares } else { 0.0 }
     }
 
-    /// Number of launches; `None` if too few samples tell.
+    /// Number of launches; `None` if there are too few samples.
     pub fn launches(&self) -> Option<u64> {
         (self.exact || self.evidence() >= ENOUGH as f64).then_some(self.launches.round() as u64)
     }
 
-    /// Time of the launching threads, ns; `None` if too few samples tell.
+    /// Host time of the launching threads, ns; `None` if there are too few samples.
     pub fn host_ns(&self) -> Option<i64> {
         (self.exact || self.samples >= ENOUGH).then_some(self.host.round() as i64)
     }
 
-    /// Measure by which the lines of a function are ordered.
+    /// Sort key for the lines of a function.
     pub fn weight(&self) -> f64 {
         self.host + self.launches
     }
 
-    /// Returns true if it certainly has more launches than another, of `all`: by two standard deviations of the
-    /// difference of two shares.
+    /// Returns true if this line certainly has more launches than `other`; `all` is the sum over all lines. The
+    /// difference of their shares must exceed two standard deviations.
     pub fn clearly_more(&self, other: &Self, all: &Self) -> bool {
         if self.exact {
             return self.launches > other.launches;
@@ -79,9 +79,9 @@ impl LaunchSum {
 pub struct LaunchStack {
     pub stack: Option<u32>,
     pub sum: LaunchSum,
-    /// Time of a sample, or of a call, ns.
+    /// Time of a sample or call, ns.
     pub time: i64,
-    /// Frame to which it is attributed; set by [`HostTime::attribute`](super::HostTime::attribute).
+    /// Frame to which the launches are attributed; set by [`HostTime::attribute`](super::HostTime::attribute).
     pub at: Option<u32>,
 }
 
@@ -90,14 +90,15 @@ fn is_launch(call: &Outer) -> bool {
     call.kind == CallKind::GraphLaunch || call.kind == CallKind::Launch && call.name.is_none()
 }
 
-/// Sums up the samples of launching threads in these times, by stack.
+/// Adds up the samples of launching threads in these windows, by stack.
 pub fn sum_samples(profile: &Profile, host: &Host<'_>, windows: &[(i64, i64)]) -> Vec<LaunchStack> {
     let mut sums: FxHashMap<Option<u32>, LaunchStack> = FxHashMap::default();
     for (lane, samples) in host.lanes.iter().zip(&host.samples).filter(|(_, s)| !s.is_empty()) {
         let inside = |time: i64| windows[..windows.partition_point(|w| w.0 <= time)].last().is_some_and(|w| time < w.1);
         let interval = samples.interval().max(1);
         let rows = samples.rows_within(i64::MIN, i64::MAX);
-        // A sample stands for the time until the next one. A thread that runs seldom has none while it does not.
+        // A sample represents the time until the next one. A thread that rarely runs has no samples while it is
+        // waiting.
         let longest = if profile.samples.running_only { interval } else { interval.saturating_mul(LATE) };
         let length = |at: usize| rows.get(at + 1).map_or(interval, |next| next.0.saturating_sub(rows[at].0).min(longest)) as f64;
         let interval = interval as f64;
@@ -117,7 +118,7 @@ pub fn sum_samples(profile: &Profile, host: &Host<'_>, windows: &[(i64, i64)]) -
             walk.pass_call(host, lane, &call);
             let end = call.end.max(call.start.saturating_add(1));
             let is_launch = is_launch(&call) && !walk.capturing;
-            // Work before close launches is their preparation; what takes longer is separate work.
+            // The time between closely spaced launches is spent preparing them; a longer interval is separate work.
             let from = if is_launch { before.max(call.start.saturating_sub(CLOSE_NS)) } else { call.start };
             launches += u64::from(is_launch && inside(call.start));
             while let Some(&row) = rows.get(next).filter(|r| r.0 < end) {
@@ -125,7 +126,7 @@ pub fn sum_samples(profile: &Profile, host: &Host<'_>, windows: &[(i64, i64)]) -
                 next += 1;
                 let within = row.0 >= from;
                 let weight = if is_launch && within { interval / end.saturating_sub(from).max(1) as f64 } else { 0.0 };
-                // A long launch waits for room in the queue.
+                // A long launch call waits for space in the queue.
                 let waits = row.0 >= call.start && (call.blocks || is_launch && end.saturating_sub(call.start) > CLOSE_NS);
                 add(at, weight, !waits);
             }
@@ -146,8 +147,7 @@ pub fn sum_samples(profile: &Profile, host: &Host<'_>, windows: &[(i64, i64)]) -
     out
 }
 
-/// Times in which a thread worked, apart from those in which it waited for the GPU or something else; and the starts of
-/// its launches.
+/// Time during which a thread worked, excluding waits for the GPU or anything else, and the starts of its launches.
 pub fn working_times(host: &Host<'_>, lane: usize, windows: &[(i64, i64)]) -> (Intervals, Vec<i64>) {
     let Some(of) = host.lanes.get(lane) else { return (Intervals::default(), Vec::new()) };
     let (mut walk, mut waits, mut launches) = (Walk::default(), Intervals::default(), Vec::new());

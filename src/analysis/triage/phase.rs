@@ -31,9 +31,8 @@ impl Phase {
 pub struct LeftOut {
     pub phase: Phase,
     pub what: String,
-    /// In ns.
+    /// Start and end in nanoseconds since the session began.
     pub start: i64,
-    /// In ns.
     pub end: i64,
 }
 

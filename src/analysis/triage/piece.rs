@@ -5,9 +5,8 @@ use super::time_category::Cause;
 /// A piece of a gap with a single cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// In ns.
+    /// Start and end in nanoseconds since the session began.
     pub start: i64,
-    /// In ns.
     pub end: i64,
     pub cause: Cause,
     /// Time at which to look up the host's activity, ns; inside the host call behind the piece, if there is one.

@@ -9,8 +9,8 @@ pub use super::gather::RUNNING;
 pub use super::gather::{AfterCall, LONGEST, STRIP, StepTime};
 use super::gather::{Gather, keep_longest};
 use super::host::{Host, is_poll};
-use super::host_lines::{HostTime, LineGather};
-use super::idle_causes::{Gaps, Piece};
+use super::host_lines::HostTime;
+use super::idle_causes::Piece;
 use super::kernels::Kernels;
 use super::launch_lines::sum_samples;
 pub use super::outside::Outside;
@@ -120,9 +120,6 @@ impl Slice {
 /// Minimum busy share for a slice to count as busy.
 const BUSY: f32 = 0.9;
 
-/// Maximum number of steps to evaluate individually.
-const MOST_STEPS: usize = 200_000;
-
 /// Name of the analyzed time: a window chosen by the user, the run, or the run without its warm-up.
 fn name_base(chosen: bool, whole: bool) -> &'static str {
     match (chosen, whole) {
@@ -132,29 +129,68 @@ fn name_base(chosen: bool, whole: bool) -> &'static str {
     }
 }
 
+/// Totals over all operations of a report.
+struct OpTotals {
+    /// First start and last end of any operation, ns.
+    first: i64,
+    last: i64,
+    counts: Vec<Counts>,
+    /// Per device: the latest end so far, and the time during which something ran.
+    ran: Vec<(i64, i64)>,
+    /// Total duration of all operations, ns.
+    work: i64,
+}
+
+impl OpTotals {
+    fn of(ops: &DeviceOps<'_>) -> Self {
+        let units = ops.units.len();
+        let mut out =
+            Self { first: i64::MAX, last: i64::MIN, counts: vec![Counts::default(); units], ran: vec![(i64::MIN, 0); units], work: 0 };
+        for op in ops.iter() {
+            out.first = out.first.min(op.start);
+            out.last = out.last.max(op.end);
+            out.work = out.work.saturating_add(op.end - op.start);
+            let line = &mut out.ran[op.unit];
+            line.1 += (op.end - op.start.max(line.0)).max(0);
+            line.0 = line.0.max(op.end);
+            let counts = &mut out.counts[op.unit];
+            match op.class {
+                Class::Copy => counts.copies += usize::from(ops.mem_of(&op).is_some_and(|m| CopyClass::from_mem_op(&m).of_host())),
+                _ => counts.kernels += 1,
+            }
+        }
+        out
+    }
+}
+
+/// Longest pieces of idle time of each cause, longest first.
+fn longest_by_cause(pieces: Vec<Vec<Piece>>) -> FxHashMap<Cause, Vec<Piece>> {
+    let longest = |(cause, mut pieces): (Cause, Vec<Piece>)| {
+        keep_longest(&mut pieces);
+        pieces.sort_unstable_by_key(|p| (std::cmp::Reverse(p.end - p.start), p.start));
+        (cause, pieces)
+    };
+    Cause::ALL.into_iter().zip(pieces).map(longest).collect()
+}
+
+/// Activity in each slice of the window, averaged over the devices, from its sums.
+fn average_slices(strip: &[[f64; RUNNING.len()]], why: &[ByCause], devices: usize) -> Vec<Slice> {
+    let units = devices.max(1) as f64;
+    let slice = |(sums, causes): (&[f64; RUNNING.len()], &ByCause)| {
+        let running = sums.map(|sum| (sum / units).clamp(0.0, 1.0) as f32);
+        let slice = Slice { running, idle: None };
+        Slice { idle: (slice.busy() < BUSY).then(|| causes.largest_part()).flatten(), ..slice }
+    };
+    strip.iter().zip(why).map(slice).collect()
+}
+
 impl<'a> RunContext<'a> {
     /// Collects the facts. Returns `None` if nothing ran or if cancelled. If windows are given, they are analyzed
     /// instead of the steady state.
     pub fn from_profile(profile: &'a Profile, windows: &[(i64, i64)], device: Option<u32>, cancel: &Cancel) -> Option<Self> {
         let mut ops = DeviceOps::from_profile(profile);
         ops.restrict_to(device);
-        let (mut first, mut last) = (i64::MAX, i64::MIN);
-        let mut counts = vec![Counts::default(); ops.units.len()];
-        // Per device: the latest end so far, and the time during which something ran.
-        let mut ran = vec![(i64::MIN, 0_i64); ops.units.len()];
-        let mut work = 0_i64;
-        for op in ops.iter() {
-            first = first.min(op.start);
-            last = last.max(op.end);
-            work = work.saturating_add(op.end - op.start);
-            let line = &mut ran[op.unit];
-            line.1 += (op.end - op.start.max(line.0)).max(0);
-            line.0 = line.0.max(op.end);
-            match op.class {
-                Class::Copy => counts[op.unit].copies += usize::from(ops.mem_of(&op).is_some_and(|m| CopyClass::from_mem_op(&m).of_host())),
-                _ => counts[op.unit].kernels += 1,
-            }
-        }
+        let OpTotals { first, last, counts, ran, work } = OpTotals::of(&ops);
         if first >= last || cancel.is_cancelled() {
             return None;
         }
@@ -180,34 +216,7 @@ impl<'a> RunContext<'a> {
         if window.0.max(first) >= window.1.min(last) || cancel.is_cancelled() {
             return None;
         }
-        let per_step = if steps.list.len() <= MOST_STEPS { vec![StepTime::default(); steps.list.len()] } else { Vec::new() };
-        let mut gather = Gather {
-            case_ops: &ops,
-            host: &host,
-            gaps: Gaps::new(&ops, &host),
-            steps: &steps,
-            idle: vec![ByCause::default(); ops.units.len()],
-            per_step,
-            kernels: Kernels::new(profile),
-            copies: Copies::default(),
-            after: FxHashMap::default(),
-            pieces: vec![Vec::new(); Cause::ALL.len()],
-            copy_pieces: FxHashMap::default(),
-            exposed_collective: None,
-            pauses: 0,
-            ended: vec![(i64::MIN, false); ops.units.len()],
-            after_pageable: 0,
-            spreads: Spreads::default(),
-            lines: LineGather::from_profile(profile),
-            called: None,
-            shapes: !profile.ranges.texts.is_empty(),
-            buffer: Vec::new(),
-            strip: vec![[0.0; RUNNING.len()]; STRIP],
-            why: vec![ByCause::default(); STRIP],
-            window,
-            last_graph: None,
-            cancel,
-        };
+        let mut gather = Gather::new(profile, &ops, &host, &steps, window, cancel);
         let chosen = chosen.is_some();
         let windows = recorded_windows(profile, if windows.is_empty() { vec![window] } else { windows.to_vec() });
         let busy = sweep_windows(ops.iter(), ops.units.len(), &windows, &mut gather);
@@ -252,26 +261,12 @@ impl<'a> RunContext<'a> {
             all.add_all(&device.idle);
         }
         let host_idle = Cause::ALL.into_iter().filter(|c| c.is_of_host()).map(|c| all.get(c)).sum();
-        let pieces: FxHashMap<Cause, Vec<Piece>> = Cause::ALL
-            .into_iter()
-            .zip(pieces)
-            .map(|(cause, mut pieces)| {
-                keep_longest(&mut pieces);
-                pieces.sort_unstable_by_key(|p| (std::cmp::Reverse(p.end - p.start), p.start));
-                (cause, pieces)
-            })
-            .collect();
+        let pieces = longest_by_cause(pieces);
         let mut host_time = lines.into_time(&profile.samples, host_idle, sum_samples(profile, &host, &windows));
         if host_time.times.is_empty() && host.known.python {
             host_time = time_of_functions(profile, &host, &pieces, &windows);
         }
-        let units = devices.len().max(1) as f64;
-        let slice = |(sums, causes): (&[f64; RUNNING.len()], &ByCause)| {
-            let running = sums.map(|sum| (sum / units).clamp(0.0, 1.0) as f32);
-            let slice = Slice { running, idle: None };
-            Slice { idle: (slice.busy() < BUSY).then(|| causes.largest_part()).flatten(), ..slice }
-        };
-        let strip = strip.iter().zip(&why).map(slice).collect();
+        let strip = average_slices(&strip, &why, devices.len());
         let calls = sum_calls(profile, window);
         Some(Self {
             profile,

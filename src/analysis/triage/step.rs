@@ -26,9 +26,8 @@ pub enum StepSource {
 /// step marked by a range starts with the range, but not before the devices have finished the preceding work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// In ns.
+    /// Start and end in nanoseconds since the session began.
     pub start: i64,
-    /// In ns.
     pub end: i64,
     /// Index among all steps of the run, from 0.
     pub number: u32,

@@ -19,11 +19,8 @@ pub fn format_ns(value: f64) -> String {
 /// Data missing from a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// OS runtime calls.
     Host,
-    /// CPU samples.
     Samples,
-    /// Python functions.
     Python,
 }
 

@@ -81,7 +81,6 @@ const fn row(verdict: Verdict, id: &'static str, meaning: &'static str) -> Verdi
     VerdictInfo { verdict, id, meaning, idle_causes: &[], effects: &[], of_kernels: false, recipe: None }
 }
 
-/// All bottlenecks.
 pub static VERDICTS: &[VerdictInfo] = &[
     row(V::ShortCapture, "short-capture", "the capture is too short, cut, or lacks what a verdict needs")
         .confirmed_by("exact", "records kernels, copies and the host's calls"),

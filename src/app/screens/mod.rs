@@ -1,5 +1,5 @@
-//! All screens. A new one needs a module here, a row in `screens!` below, a row in `scopes!` (`actions/key_scopes.rs`),
-//! and a row for its drawing function (`src/ui/screens.rs`).
+//! All screens. A new one needs a module here, a row in `with_screens!` below, and a row in `scopes!`
+//! (`actions/key_scopes.rs`).
 
 pub mod diff;
 pub mod kernels;
@@ -87,18 +87,27 @@ macro_rules! screens {
     };
 }
 
-screens! {
-    Kernels(KernelsScreen),
-    Launches(LaunchesScreen),
-    Result(ResultScreen),
-    Rerun(RerunScreen),
-    Run(RunScreen),
-    Library(LibraryScreen),
-    Lines(LinesScreen, |_| LinesScreen::default()),
-    Diff(DiffScreen),
-    Memory(MemoryScreen, MemoryScreen::new),
-    Overview(OverviewScreen, |_| OverviewScreen::default()),
-    Ranges(RangesScreen, RangesScreen::new),
-    Ranks(RanksScreen),
-    Timeline(TimelineScreen),
+/// Passes the rows of all screens to a macro. A row is the screen's name and type; a screen about a whole report also has
+/// a function that creates it.
+#[macro_export]
+macro_rules! with_screens {
+    ($rows:ident) => {
+        $rows! {
+            Kernels(KernelsScreen),
+            Launches(LaunchesScreen),
+            Result(ResultScreen),
+            Rerun(RerunScreen),
+            Run(RunScreen),
+            Library(LibraryScreen),
+            Lines(LinesScreen, |_| LinesScreen::default()),
+            Diff(DiffScreen),
+            Memory(MemoryScreen, MemoryScreen::new),
+            Overview(OverviewScreen, |_| OverviewScreen::default()),
+            Ranges(RangesScreen, RangesScreen::new),
+            Ranks(RanksScreen),
+            Timeline(TimelineScreen),
+        }
+    };
 }
+
+with_screens!(screens);

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 /// Tables with the creation of nodes: since 2024, and before.
 const TABLES: [&str; 2] = ["CUDA_GRAPH_NODE_EVENTS", "CUDA_GRAPH_EVENTS"];
 
-/// Longest chain of clones that is followed: a graph within a graph that was cloned is one of three.
+/// Maximum length of a chain of clones: a node in a clone of a nested graph is a clone of a clone.
 const DEEPEST: usize = 16;
 
 /// Events of one node.
@@ -18,17 +18,17 @@ const DEEPEST: usize = 16;
 struct Node {
     /// Time and thread of its creation.
     created: Option<(i64, u32)>,
-    /// Node that it is a clone of.
+    /// Original of a cloned node.
     original: Option<i64>,
-    /// Set if events contradict each other.
+    /// True if events contradict each other.
     unclear: bool,
 }
 
-/// Reads the origins of nodes that are clones. A node that names no original may have been made by an instantiation, so
-/// that its own time says nothing of where it was captured.
+/// Reads the origins of cloned nodes. A node without an original may have been created by an instantiation, in which
+/// case its time does not show when it was captured.
 pub fn read_origins(db: &Db, job: &Job<'_>) -> Result<GraphNodes, ImportError> {
     let mut out = GraphNodes::default();
-    // Tables of whole graphs have the same name in newer exports.
+    // In newer exports, a table of whole graphs has the same name.
     let Some(table) = TABLES.into_iter().find(|t| db.has_table(t) && db.has_column(t, "originalGraphNodeId")) else {
         return Ok(out);
     };

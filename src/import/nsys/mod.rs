@@ -194,7 +194,7 @@ fn read_other_parts(
             profile.notes.push(note.with_fix("export with `nsys export --type sqlite --include-blobs true` of a newer nsys"));
         }
         profile.samples = python_samples::build_samples(marks.list, strings, &mut known);
-        // Stacks of Python have lines, and say more than the interpreter's symbols.
+        // Python stacks have line numbers, so they are more informative than the interpreter's symbols.
         if profile.samples.samples.is_empty() {
             profile.samples = note_damage(&mut profile.notes, threads::read_samples(db, job, strings, &mut known))?;
         }

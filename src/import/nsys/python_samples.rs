@@ -1,48 +1,49 @@
-//! Python stacks that nsys samples (`--python-sampling=true`). They are marks of an NVTX domain, made by nsys' own
-//! sampling thread, with an extended payload: the thread's state, the source, and function, file and line of each frame.
+//! Python stacks that nsys samples (`--python-sampling=true`). They are marks in an NVTX domain, written by nsys's own
+//! sampling thread, with an extended payload: the thread's state, the source, and the function, file and line of each
+//! frame.
 //!
-//! Before 2025, nothing in a mark names the sampled thread. The outermost call of a process's main thread is its module,
-//! which other threads do not have: only stacks of main threads are taken. Newer marks are those of the sampled thread.
+//! Before nsys 2025, marks do not name the sampled thread. A stack of a process's main thread can be recognized,
+//! because its outermost call is the module, so only these stacks are read. Newer marks belong to the sampled thread.
 
 use super::strings::Strings;
 use crate::model::{Activity, CallStack, Sample, Samples, StackFrame, Threads};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Domains of the marks: of nsys before 2025, and of newer ones.
+/// Domains of the marks, before nsys 2025 and since then.
 pub const DOMAINS: [&str; 2] = ["Python Backtrace", "Python Periodic Sampling"];
-/// Bytes before the frames, and of a frame. Counts and lines have 4 bytes, and 4 bytes that mean nothing. Before the
-/// frames stand the state, the source and the count; since 2025 the number of the interpreter's thread state (8 bytes),
+/// Number of bytes before the frames, and per frame. Counts and lines have 4 bytes, followed by 4 bytes of padding. The
+/// frames are preceded by state, source and count; since 2025, by the id of the interpreter's thread state (8 bytes),
 /// the state and the count.
 const HEAD: usize = 16;
 const FRAME: usize = 24;
-/// Source of samples; backtraces of CUDA calls have another.
+/// Source of regular samples; backtraces of CUDA calls have a different source.
 const PERIODIC: u32 = 1;
-/// State of a thread that waits for a lock or a condition. The state of those that run is that of those that sleep.
+/// State of a thread that waits for a lock or a condition. Running and sleeping threads share another state.
 const BLOCKING_WAIT: u32 = 2;
 /// Running, blocking wait, uninterruptible.
 const STATES: std::ops::RangeInclusive<u32> = 1..=3;
-/// Outermost functions of a main thread: of a script, and of a module that is run with `python -m`.
+/// Outermost functions of a main thread: for a script, and for a module that is run with `python -m`.
 const MAIN: [&str; 2] = ["<module>", "_run_module_as_main"];
 
-/// Ids of function and file, and the line.
+/// String ids of function and file, and the line.
 type Frame = (i64, i64, u32);
 
-/// A mark with a payload of this form.
+/// A mark with a sampled stack as its payload.
 #[derive(Debug)]
 pub struct Mark {
     pub pid: u32,
-    /// The sampled thread, if it is known.
+    /// The sampled thread, if known.
     tid: Option<u32>,
     pub domain: i64,
-    /// ns.
+    /// Nanoseconds since the session began.
     pub time: i64,
     blocked: bool,
     /// Innermost first.
     frames: Box<[Frame]>,
 }
 
-/// Marks of the domain.
+/// Marks in the domain.
 #[derive(Debug, Default)]
 pub struct Marks {
     pub list: Vec<Mark>,
@@ -51,7 +52,7 @@ pub struct Marks {
 }
 
 impl Mark {
-    /// Reads a payload of a thread's mark; `None` if it is of another form.
+    /// Reads the payload of a thread's mark; `None` if it has a different format.
     pub fn from_payload(bytes: &[u8], (pid, tid): (u32, Option<u32>), domain: i64, time: i64) -> Option<Self> {
         let short = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
         let long = |at: usize| Some(i64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
@@ -68,18 +69,18 @@ impl Mark {
         Some(Self { pid, tid, domain, time, blocked: state == BLOCKING_WAIT, frames })
     }
 
-    /// The main thread, unless another one is named.
+    /// Returns the sampled thread; the main thread unless the mark names another one.
     fn thread(&self) -> u32 {
         self.tid.unwrap_or(self.pid)
     }
 
-    /// Size in memory.
+    /// Memory usage, bytes.
     pub fn size(&self) -> u64 {
         (size_of::<Self>() + size_of_val(&*self.frames)) as u64
     }
 }
 
-/// A text without the escapes of HTML, which nsys puts into names.
+/// Returns a string without the HTML escapes that nsys puts into names.
 fn without_escapes(text: &str) -> String {
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
 }
@@ -94,7 +95,7 @@ pub fn build_samples(mut marks: Vec<Mark>, strings: &mut Strings<'_>, threads: &
         mark.tid.is_some() && outermost.is_some() || outermost.is_some_and(|function| MAIN.contains(&&*function))
     };
     marks.retain(&mut is_main);
-    // A thread has one stack at a time: of two, neither is certain.
+    // A thread has only one stack at a time: if there are two, neither is reliable.
     let mut times: FxHashMap<(i64, u32, u32), u32> = FxHashMap::default();
     for mark in &marks {
         *times.entry((mark.time, mark.pid, mark.thread())).or_default() += 1;

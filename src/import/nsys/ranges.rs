@@ -75,7 +75,7 @@ const DOMAIN: i64 = 75;
 /// Event type for the name of a category.
 const CATEGORY: i64 = 33;
 
-/// Reads all ranges, without thread names; of marks only sampled stacks.
+/// Reads all ranges without thread names, and those marks that hold sampled stacks.
 pub fn read_ranges(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<(Ranges, Marks), ImportError> {
     if !db.has_table(NVTX) {
         return Ok(Default::default());

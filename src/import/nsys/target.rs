@@ -24,7 +24,6 @@ pub struct Target {
     pub schema: Option<String>,
     /// Wall-clock time at time 0 of the session.
     pub clock: Clock,
-    /// Host name.
     pub host: Option<String>,
     /// Index into `devices` by process and CUDA ordinal.
     by_process: BTreeMap<(u32, u32), u32>,

@@ -15,7 +15,7 @@ const OSRT: &str = "OSRT_API";
 const SCHED: &str = "SCHED_EVENTS";
 const SAMPLES: &str = "COMPOSITE_EVENTS";
 const CHAINS: &str = "SAMPLING_CALLCHAINS";
-/// Symbols that nsys puts where a stack is not followed any further.
+/// Symbols that nsys writes where it stops following a stack.
 const ENDS: [&str; 2] = ["[Max depth]", "[Broken backtraces]"];
 /// Tables with the overhead of nsys and, in newer exports, of CUPTI.
 const OVERHEADS: [&str; 2] = ["PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD"];

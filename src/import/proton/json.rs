@@ -17,7 +17,7 @@ struct Node<'a> {
     frame: Frame<'a>,
     #[serde(borrow, default)]
     metrics: BTreeMap<Cow<'a, str>, Value>,
-    /// Left for later: trees of Python frames are too deep for a recursive parser.
+    /// Nodes still to be parsed: trees of Python frames are too deep for a recursive parser.
     #[serde(borrow, default)]
     children: Vec<&'a RawValue>,
 }

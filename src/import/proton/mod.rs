@@ -205,7 +205,7 @@ mod tests {
         let device = &profile.devices[0];
         assert_eq!((device.id, device.maker, device.arch.as_deref()), (1, Vendor::Amd, Some("gfx942")));
         assert_eq!((device.sm_count, device.clock_hz, device.memory_bandwidth), (Some(304), Some(2_100_000_000), Some(5_324_800_000_000)));
-        // As HIP reports an MI300X: HBM3 has four transfers in a cycle of this clock.
+        // The clock that HIP reports for an MI300X: HBM3 makes four transfers per cycle of this clock.
         let hip = read(&root, &MI300X.replace("2600000", "1300000")).unwrap();
         assert_eq!(hip.devices[0].memory_bandwidth, device.memory_bandwidth);
         let said: Vec<_> = profile.notes.iter().map(|n| n.text.as_str()).collect();

@@ -153,10 +153,9 @@ impl Tree<'_> {
     }
 }
 
-/// Highest clock that HIP reports for HBM3 and HBM3E, kHz; other tools report the clock of the data, twice as high.
+/// Highest clock that HIP reports for HBM3 and HBM3E, kHz; other tools report the data clock, which is twice as high.
 const HBM3_CLOCK_KHZ: u64 = 2_100_000;
 
-/// Builds the GPUs.
 pub fn build_devices(kinds: Devices) -> Vec<Device> {
     let mut out = Vec::new();
     for (kind, devices) in kinds {

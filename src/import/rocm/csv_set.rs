@@ -176,7 +176,6 @@ pub fn read_files(files: &[PathBuf], job: &Job<'_>) -> Result<Rows, ImportError>
     Ok(reader.finish())
 }
 
-/// Reads one table.
 pub fn read_one(bytes: &[u8], path: &Path, job: &Job<'_>) -> Result<Rows, ImportError> {
     let mut reader = Reader::default();
     reader.begin_process(path);

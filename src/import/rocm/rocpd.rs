@@ -88,7 +88,7 @@ struct One<'a> {
     db: &'a Db,
     job: &'a Job<'a>,
     suffix: &'a str,
-    /// True if the durations of kernels are sufficient.
+    /// True if only the durations of kernels are needed.
     durations_only: bool,
     ids: Ids,
 }

@@ -115,7 +115,6 @@ pub struct Allocation {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counter {
     pub process: u32,
-    /// Dispatch id.
     pub dispatch: u64,
     /// Index into [`Rows::texts`].
     pub name: u32,

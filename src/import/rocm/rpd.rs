@@ -150,46 +150,194 @@ fn with_durations((mut durations, gpus): (Durations, BTreeSet<i64>), mut rows: R
 
 /// Reads all requested parts.
 pub fn read_database(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
-    let mut rows = Rows::default();
-    let mut texts: FxHashMap<i64, u32> = FxHashMap::default();
-    for row in db.read_rows("rocpd_string", &["id", "string"])? {
-        let id = row.first().and_then(|id| id.as_ref()?.parse::<i64>().ok());
-        let (Some(id), Some(Some(text))) = (id, row.get(1)) else { continue };
-        texts.insert(id, next(rows.texts.len()));
-        rows.texts.push(Arc::from(text.as_str()));
-    }
-    let text = |rows: &Rows, id: i64| texts.get(&id).and_then(|&at| rows.texts.get(at as usize)).cloned().unwrap_or_default();
+    let mut reader = Reader::default();
+    reader.read_texts(db)?;
     if job.wants.parts.is_empty()
-        && let Some(durations) = read_durations(db, job, &texts, &rows.texts)?
+        && let Some(durations) = read_durations(db, job, &reader.texts, &reader.rows.texts)?
     {
-        return Ok(with_durations(durations, rows));
+        return Ok(with_durations(durations, reader.rows));
     }
-    let mut processes: FxHashMap<i64, u32> = FxHashMap::default();
-    // Process and thread of each call, and true if its grid is in work-items.
-    let mut of_api: Vec<(i64, (u32, u32, bool))> = Vec::new();
-    let mut nvidia = false;
-    let columns = ["id", "pid", "tid", "start", "end", "apiName_id", "args_id"];
-    for [id, pid, tid, start, end, name, args] in gather_pieces(db, job, "rocpd_api", columns, "calls")?.into_iter().flatten() {
-        let process = *processes.entry(pid).or_insert_with(|| {
-            rows.processes.push(Process { pid: to_u32(pid).unwrap_or(0), ..Process::default() });
-            next(rows.processes.len() - 1)
-        });
-        let thread = to_u32(tid).unwrap_or(0);
-        let called = text(&rows, name);
-        nvidia |= is_cuda_call(&called);
-        of_api.push((id, (process, thread, IN_ITEMS.contains(&&*called))));
-        let marker = &*called == MARKER;
-        let Some(&name) = texts.get(if marker { &args } else { &name }).filter(|_| start != NULL) else {
-            rows.broken += 1;
+    let calls = reader.read_calls(db, job)?;
+    let calls = ById::from_rows(calls.len(), calls.into_iter());
+    let launches = read_launches(db, job)?;
+    let sizes: FxHashMap<i64, i64> = if job.wants.has_parts(Parts::MEMOPS) {
+        gather_rows(db, job, "rocpd_copyapi", ["api_ptr_id", "size"], "copies")?.into_iter().map(|[api, size]| (api, size)).collect()
+    } else {
+        FxHashMap::default()
+    };
+    let pairs = gather_pieces(db, job, "rocpd_api_ops", ["op_id", "api_id"], "operations")?;
+    let call_of = ById::from_rows(pairs.iter().map(Vec::len).sum(), pairs.into_iter().flatten().map(|[op, api]| (op, api)));
+    let columns = ["id", "gpuId", "queueId", "sequenceId", "start", "end", "description_id", "opType_id"];
+    for [id, gpu, queue, sequence, start, end, description, kind] in
+        gather_pieces(db, job, "rocpd_op", columns, "operations")?.into_iter().flatten()
+    {
+        let agent = reader.find_agent(gpu);
+        let api = call_of.get(id).unwrap_or(NULL);
+        if start == NULL {
+            reader.rows.broken += 1;
             continue;
-        };
+        }
         let end = if end == NULL { start } else { end };
-        rows.calls.push(Call { process, thread, name, marker, of_process: false, correlation: u64::try_from(id).unwrap_or(0), start, end });
+        let op = Operation { agent, queue, sequence, api, start, end, description, kind, caller: calls.get(api).unwrap_or_default() };
+        if is_kernel(&reader.text(kind)) {
+            reader.add_kernel(&op, launches.get(&api));
+        } else {
+            reader.add_copy(&op, sizes.get(&api));
+        }
     }
-    if rows.processes.is_empty() {
-        rows.processes.push(Process::default());
+    Ok(reader.rows)
+}
+
+/// Process and thread of a call, and true if its grid is in work-items.
+type Caller = (u32, u32, bool);
+
+/// An operation of a GPU, by the database's ids.
+struct Operation {
+    /// Index of the agent.
+    agent: u32,
+    queue: i64,
+    sequence: i64,
+    /// Call that started the operation.
+    api: i64,
+    start: i64,
+    end: i64,
+    description: i64,
+    kind: i64,
+    caller: Caller,
+}
+
+/// Rows read so far, and the indices of the database's ids in them.
+#[derive(Default)]
+struct Reader {
+    rows: Rows,
+    texts: FxHashMap<i64, u32>,
+    agents: FxHashMap<i64, u32>,
+    /// Symbols by process and name.
+    symbols: FxHashMap<(u32, u32), u32>,
+    /// True if the program called CUDA, so that the GPUs are NVIDIA's.
+    nvidia: bool,
+}
+
+impl Reader {
+    fn read_texts(&mut self, db: &Db) -> Result<(), ImportError> {
+        for row in db.read_rows("rocpd_string", &["id", "string"])? {
+            let id = row.first().and_then(|id| id.as_ref()?.parse::<i64>().ok());
+            let (Some(id), Some(Some(text))) = (id, row.get(1)) else { continue };
+            self.texts.insert(id, next(self.rows.texts.len()));
+            self.rows.texts.push(Arc::from(text.as_str()));
+        }
+        Ok(())
     }
-    let of_api = ById::from_rows(of_api.len(), of_api.into_iter());
+
+    /// The string with an id; empty if there is none.
+    fn text(&self, id: i64) -> Arc<str> {
+        self.texts.get(&id).and_then(|&at| self.rows.texts.get(at as usize)).cloned().unwrap_or_default()
+    }
+
+    /// Reads the calls and the processes that made them; returns the caller of each call.
+    fn read_calls(&mut self, db: &Db, job: &Job<'_>) -> Result<Vec<(i64, Caller)>, ImportError> {
+        let mut processes: FxHashMap<i64, u32> = FxHashMap::default();
+        let mut callers: Vec<(i64, Caller)> = Vec::new();
+        let columns = ["id", "pid", "tid", "start", "end", "apiName_id", "args_id"];
+        for [id, pid, tid, start, end, name, args] in gather_pieces(db, job, "rocpd_api", columns, "calls")?.into_iter().flatten() {
+            let process = *processes.entry(pid).or_insert_with(|| {
+                self.rows.processes.push(Process { pid: to_u32(pid).unwrap_or(0), ..Process::default() });
+                next(self.rows.processes.len() - 1)
+            });
+            let thread = to_u32(tid).unwrap_or(0);
+            let called = self.text(name);
+            self.nvidia |= is_cuda_call(&called);
+            callers.push((id, (process, thread, IN_ITEMS.contains(&&*called))));
+            let marker = &*called == MARKER;
+            let Some(&name) = self.texts.get(if marker { &args } else { &name }).filter(|_| start != NULL) else {
+                self.rows.broken += 1;
+                continue;
+            };
+            let end = if end == NULL { start } else { end };
+            let correlation = u64::try_from(id).unwrap_or(0);
+            self.rows.calls.push(Call { process, thread, name, marker, of_process: false, correlation, start, end });
+        }
+        if self.rows.processes.is_empty() {
+            self.rows.processes.push(Process::default());
+        }
+        Ok(callers)
+    }
+
+    /// Index of the agent of a GPU, which is added on first use.
+    fn find_agent(&mut self, gpu: i64) -> u32 {
+        let (rows, maker) = (&mut self.rows, if self.nvidia { Vendor::Nvidia } else { Vendor::Amd });
+        *self.agents.entry(gpu).or_insert_with(|| {
+            let device = Some(Device { maker, id: to_u32(gpu).unwrap_or(0), ..Device::default() });
+            rows.agents.push(Agent { device, ..Agent::default() });
+            next(rows.agents.len() - 1)
+        })
+    }
+
+    /// Adds a copy or a fill; skips a queue's barriers and markers.
+    fn add_copy(&mut self, op: &Operation, size: Option<&i64>) {
+        let kind = self.text(op.kind);
+        let named = match &*kind {
+            "Memcpy" => op.description,
+            k if k == "FillBuffer" || k.contains("Copy") || k.contains("COPY") => op.kind,
+            _ => return,
+        };
+        let to_host = self.text(named).to_ascii_lowercase().replace('_', "").contains("devicetohost");
+        let (from, to) = if to_host { (Some(op.agent), None) } else { (None, Some(op.agent)) };
+        let (process, thread, _) = op.caller;
+        self.rows.copies.push(Copy {
+            process,
+            thread,
+            from,
+            to,
+            name: self.texts.get(&named).copied().unwrap_or(u32::MAX),
+            bytes: size.and_then(|&n| u64::try_from(n).ok()).filter(|&n| n > 0),
+            stream: to_u32(op.queue),
+            correlation: u64::try_from(op.api).unwrap_or(0),
+            start: op.start,
+            end: op.end,
+        });
+    }
+
+    fn add_kernel(&mut self, op: &Operation, launch: Option<&Launch>) {
+        let (process, thread, in_items) = op.caller;
+        let described = self.texts.get(&op.description);
+        let described = described.filter(|&&at| self.rows.texts.get(at as usize).is_some_and(|t| !t.is_empty()));
+        let Some(&name) = described.or_else(|| self.texts.get(&launch.map_or(NULL, |l| l.name))) else {
+            self.rows.broken += 1;
+            return;
+        };
+        let rows = &mut self.rows;
+        let symbol = *self.symbols.entry((process, name)).or_insert_with(|| {
+            rows.symbols.push(symbol_of(process, rows.texts.get(name as usize).cloned().unwrap_or_default()));
+            next(rows.symbols.len() - 1)
+        });
+        // Kernels in a graph share the call that launched the graph, but not its sizes.
+        let sized = launch.filter(|_| &*self.text(op.kind) == "KernelExecution");
+        let (workgroup, mut grid) = sized.map_or(([0; 3], [0; 3]), |l| (l.workgroup, l.grid));
+        if op.sequence <= 0 && !in_items {
+            grid = [0, 1, 2].map(|i| grid[i].saturating_mul(workgroup[i]));
+        }
+        self.rows.dispatches.push(Dispatch {
+            process,
+            agent: op.agent,
+            symbol,
+            thread,
+            id: u64::try_from(op.sequence).unwrap_or(0),
+            queue: to_u32(op.queue).unwrap_or(0),
+            correlation: u64::try_from(op.api).unwrap_or(0),
+            start: op.start,
+            end: op.end,
+            workgroup,
+            grid,
+            lds: sized.and_then(|l| l.lds),
+            scratch: sized.and_then(|l| l.scratch),
+            ..Dispatch::default()
+        });
+    }
+}
+
+/// Reads the launch parameters of calls, by call.
+fn read_launches(db: &Db, job: &Job<'_>) -> Result<FxHashMap<i64, Launch>, ImportError> {
     let columns = [
         "api_ptr_id",
         "gridX",
@@ -203,95 +351,10 @@ pub fn read_database(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
         "kernelName_id",
     ];
     let launched = gather_rows(db, job, "rocpd_kernelapi", columns, "launches")?;
-    let launches: FxHashMap<i64, Launch> = launched
-        .into_iter()
-        .map(|[api, gx, gy, gz, wx, wy, wz, lds, scratch, name]| {
-            (
-                api,
-                Launch { grid: to_dims([gx, gy, gz]), workgroup: to_dims([wx, wy, wz]), lds: to_u32(lds), scratch: to_u32(scratch), name },
-            )
-        })
-        .collect();
-    let sizes: FxHashMap<i64, i64> = if job.wants.has_parts(Parts::MEMOPS) {
-        gather_rows(db, job, "rocpd_copyapi", ["api_ptr_id", "size"], "copies")?.into_iter().map(|[api, size]| (api, size)).collect()
-    } else {
-        FxHashMap::default()
+    let launch = |[api, gx, gy, gz, wx, wy, wz, lds, scratch, name]: [i64; 10]| {
+        let launch =
+            Launch { grid: to_dims([gx, gy, gz]), workgroup: to_dims([wx, wy, wz]), lds: to_u32(lds), scratch: to_u32(scratch), name };
+        (api, launch)
     };
-    let pairs = gather_pieces(db, job, "rocpd_api_ops", ["op_id", "api_id"], "operations")?;
-    let api_of = ById::from_rows(pairs.iter().map(Vec::len).sum(), pairs.into_iter().flatten().map(|[op, api]| (op, api)));
-    let mut agents: FxHashMap<i64, u32> = FxHashMap::default();
-    let mut symbols: FxHashMap<(u32, u32), u32> = FxHashMap::default();
-    let columns = ["id", "gpuId", "queueId", "sequenceId", "start", "end", "description_id", "opType_id"];
-    for [id, gpu, queue, sequence, start, end, description, of_kind] in
-        gather_pieces(db, job, "rocpd_op", columns, "operations")?.into_iter().flatten()
-    {
-        let agent = *agents.entry(gpu).or_insert_with(|| {
-            let maker = if nvidia { Vendor::Nvidia } else { Vendor::Amd };
-            let device = Some(Device { maker, id: to_u32(gpu).unwrap_or(0), ..Device::default() });
-            rows.agents.push(Agent { device, ..Agent::default() });
-            next(rows.agents.len() - 1)
-        });
-        let api = api_of.get(id).unwrap_or(NULL);
-        let (process, thread, in_items) = of_api.get(api).unwrap_or_default();
-        let launch = launches.get(&api);
-        let kind = text(&rows, of_kind);
-        let end = if end == NULL { start } else { end };
-        let correlation = u64::try_from(api).unwrap_or(0);
-        if start == NULL {
-            rows.broken += 1;
-            continue;
-        }
-        let is_kernel = is_kernel(&kind);
-        if !is_kernel {
-            // Skip a queue's barriers and markers.
-            let named = match &*kind {
-                "Memcpy" => description,
-                k if k == "FillBuffer" || k.contains("Copy") || k.contains("COPY") => of_kind,
-                _ => continue,
-            };
-            let name = texts.get(&named).copied().unwrap_or(u32::MAX);
-            let bytes = sizes.get(&api).and_then(|&n| u64::try_from(n).ok()).filter(|&n| n > 0);
-            let to_host = text(&rows, named).to_ascii_lowercase().replace('_', "").contains("devicetohost");
-            let (from, to) = if to_host { (Some(agent), None) } else { (None, Some(agent)) };
-            let stream = to_u32(queue);
-            rows.copies.push(Copy { process, thread, from, to, name, bytes, stream, correlation, start, end });
-            continue;
-        }
-        let of_launch = launch.map_or(NULL, |l| l.name);
-        let Some(&name) = texts
-            .get(&description)
-            .filter(|&&at| rows.texts.get(at as usize).is_some_and(|t| !t.is_empty()))
-            .or_else(|| texts.get(&of_launch))
-        else {
-            rows.broken += 1;
-            continue;
-        };
-        let symbol = *symbols.entry((process, name)).or_insert_with(|| {
-            rows.symbols.push(symbol_of(process, rows.texts.get(name as usize).cloned().unwrap_or_default()));
-            next(rows.symbols.len() - 1)
-        });
-        // Kernels in a graph share the call that launched the graph, but not its sizes.
-        let sized = launch.filter(|_| &*kind == "KernelExecution");
-        let (workgroup, mut grid) = sized.map_or(([0; 3], [0; 3]), |l| (l.workgroup, l.grid));
-        if sequence <= 0 && !in_items {
-            grid = [0, 1, 2].map(|i| grid[i].saturating_mul(workgroup[i]));
-        }
-        rows.dispatches.push(Dispatch {
-            process,
-            agent,
-            symbol,
-            thread,
-            id: u64::try_from(sequence).unwrap_or(0),
-            queue: to_u32(queue).unwrap_or(0),
-            correlation,
-            start,
-            end,
-            workgroup,
-            grid,
-            lds: sized.and_then(|l| l.lds),
-            scratch: sized.and_then(|l| l.scratch),
-            ..Dispatch::default()
-        });
-    }
-    Ok(rows)
+    Ok(launched.into_iter().map(launch).collect())
 }

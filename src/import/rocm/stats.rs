@@ -36,7 +36,6 @@ fn no_kernel(name: &str) -> bool {
     (call && !name.contains(['(', '<', ' ']) && !name.starts_with("ncclDev")) || domain
 }
 
-/// Reads the table.
 pub fn read_table(from: impl Read, path: &Path, job: &Job<'_>, mut profile: Profile) -> Result<Profile, ImportError> {
     let damaged = |e: csv::Error| ImportError::damaged(path, "its rows", &e);
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(from);

@@ -1,7 +1,6 @@
 //! Maps values in rocprof-compute's analysis tables to the names of rocprofv3's derived counters, which rules and
 //! rooflines use.
 
-/// A table cell.
 pub struct Cell<'a> {
     /// Title of the table, such as `2.1 Speed-of-Light` or `System Speed-of-Light`.
     pub table: &'a str,

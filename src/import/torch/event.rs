@@ -146,7 +146,6 @@ pub enum EventKind {
     Call,
     /// An operator, or a range marked by the program, on the host.
     Range,
-    /// A Python function.
     Python,
     /// An allocation or free by one of PyTorch's allocators.
     Memory,
@@ -182,7 +181,7 @@ pub struct Event<'a> {
     pub name: Cow<'a, str>,
     /// Start, in ns on the trace's clock.
     pub start: i64,
-    /// Duration, ns.
+    /// Duration in nanoseconds.
     pub duration: i64,
     /// Process id; for GPU work, the device.
     pub pid: Option<i64>,
@@ -197,7 +196,6 @@ pub struct Event<'a> {
 /// Arguments of a kernel, copy or call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Args {
-    /// Device ordinal.
     pub device: Option<u32>,
     pub context: Option<u32>,
     pub stream: Option<u32>,
@@ -211,7 +209,6 @@ pub struct Args {
     pub shared: Option<u64>,
     /// Number of bytes moved.
     pub bytes: Option<u64>,
-    /// Graph node id.
     pub node: Option<u64>,
     /// Rank, as written by tools that merge several traces.
     pub rank: Option<u32>,
@@ -286,7 +283,6 @@ pub enum Read<'a> {
     Event(Event<'a>),
     /// An event to ignore.
     Other,
-    /// Invalid JSON.
     Broken,
 }
 

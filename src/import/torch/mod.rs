@@ -83,7 +83,6 @@ impl Importer for TorchTrace {
         let profile = build::build_profile(parts, facts, event::with_calls(job.wants), profile);
         // A trace without kernels, or whose kernels do not name a GPU, may be from another tool: classify it by its
         // tracks. Our own exports are marked.
-        // Our own exports are marked.
         let nothing = profile.launches.is_empty() && profile.memops.is_empty();
         let ours = |(key, text): &(String, Vec<u8>)| key == "otherData" && memchr::memmem::find(text, b"warpscope").is_some();
         let of_pytorch = splitter.facts.iter().any(|(key, _)| PYTORCH.contains(&key.as_str()));

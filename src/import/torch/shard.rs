@@ -20,11 +20,10 @@ pub struct OnGpu {
     pub name: u32,
     /// Start, in ns on the trace's clock.
     pub start: i64,
-    /// Duration, ns.
+    /// Duration in nanoseconds.
     pub duration: i64,
     /// Id of the configuration, local to this shard.
     pub config: u32,
-    /// Device ordinal.
     pub device: Option<u32>,
     pub context: Option<u32>,
     pub stream: Option<u32>,
@@ -32,7 +31,6 @@ pub struct OnGpu {
     pub correlation: Option<(u32, i64)>,
     /// Number of bytes moved.
     pub bytes: Option<u64>,
-    /// Graph node id.
     pub node: Option<u64>,
 }
 
@@ -44,7 +42,7 @@ pub struct Call {
     pub name: u32,
     /// Start, in ns on the trace's clock.
     pub start: i64,
-    /// Duration, ns.
+    /// Duration in nanoseconds.
     pub duration: i64,
     pub thread: (u32, u32),
     /// Rank and correlation id.
@@ -59,7 +57,7 @@ pub struct Span {
     pub name: u32,
     /// Start, in ns on the trace's clock.
     pub start: i64,
-    /// Duration, ns.
+    /// Duration in nanoseconds.
     pub duration: i64,
     pub thread: (u32, u32),
     pub origin: RangeOrigin,
@@ -109,7 +107,6 @@ impl Numbers<Arc<str>> {
 /// Events read by one thread.
 #[derive(Debug, Default)]
 pub struct ShardEvents {
-    /// Distinct names.
     pub names: Numbers<Arc<str>>,
     /// Distinct configurations.
     pub configs: Numbers<LaunchConfig>,

@@ -118,13 +118,13 @@ fn check_gpus(m: &Machine) -> Option<Check> {
     })
 }
 
-/// The driver's own answer: `nvidia-smi` works without it.
+/// State of the CUDA driver, queried directly, because `nvidia-smi` works without it.
 fn check_cuda(m: &Machine) -> Option<Check> {
     let (id, what) = ("cuda", "CUDA");
     let driver = m.driver.as_ref()?;
     let Some(code) = driver.cuda else {
         let found = format!("libcuda.so.1 cannot be loaded: {}", driver.no_driver.as_deref().unwrap_or_default());
-        // Without a GPU it need not be there.
+        // Without a GPU, the driver need not be installed.
         return has_gpu(m).then(|| {
             new_check(id, what, State::Blocks, found)
                 .with_meaning("programs find no CUDA driver, although nvidia-smi finds GPUs")
@@ -259,7 +259,7 @@ fn check_cupti(m: &Machine) -> Option<Check> {
     })
 }
 
-/// Answers of libcupti, asked as the tracer asks them.
+/// State of libcupti, queried with the calls that the tracer makes.
 fn check_tracing(m: &Machine) -> Option<Check> {
     let (id, what) = ("tracing", "CUPTI with this driver");
     let driver = m.driver.as_ref().filter(|d| d.cuda == Some(0))?;
@@ -275,7 +275,7 @@ fn check_tracing(m: &Machine) -> Option<Check> {
                 .with_meaning(why)
                 .with_fix(fix)
         }
-        // Another check says so.
+        // Another check reports this.
         (None, None | Some("missing")) => return None,
         (None, Some("unloadable")) => new_check(id, what, State::Blocks, driver.reason.clone()).with_meaning(means).with_fix(NEW_CUPTI),
         (None, Some(_)) => new_check(id, what, State::Blocks, driver.reason.clone()).with_meaning(means).with_fix(OTHER_CUPTI),

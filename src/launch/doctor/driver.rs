@@ -1,5 +1,5 @@
-//! Answers of the CUDA driver and of libcupti themselves, asked by the tracer's object in a process of its own: what
-//! they say cannot be seen from outside.
+//! Queries the CUDA driver and libcupti directly: the tracer's object calls them in a separate process, because their
+//! state cannot be determined from outside.
 
 use super::super::tracer::Library;
 use std::ffi::OsString;
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 /// Time limit: the driver takes seconds to start on a machine with many GPUs and without persistence mode.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Their answers. Codes are results of the functions, 0 for success.
+/// Results of the calls; 0 means success.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DriverAnswer {
-    /// The loader's words if there is no usable `libcuda.so.1`.
+    /// Error message of the loader if there is no usable `libcuda.so.1`.
     pub no_driver: Option<String>,
     /// Result of cuInit.
     pub cuda: Option<u32>,
@@ -24,7 +24,7 @@ pub struct DriverAnswer {
     /// Result of cuptiActivityEnable for kernels.
     pub kernels: Option<u32>,
     pub libcupti: String,
-    /// Trouble with the file of libcupti, and a sentence about what failed.
+    /// Problem with libcupti's file, and a sentence that describes it.
     pub unusable: Option<String>,
     pub reason: String,
 }
@@ -47,7 +47,7 @@ impl DriverAnswer {
     }
 }
 
-/// Asks them. `None` without an answer: the process hung, or crashed in the driver.
+/// Calls the driver and libcupti. `None` if there is no result, because the process hung or crashed in the driver.
 pub fn ask_driver(object: &Path, libraries: &[Library], cancelled: &dyn Fn() -> bool) -> Option<DriverAnswer> {
     let until = Instant::now() + PATIENCE;
     let list: Vec<OsString> = libraries.iter().map(|l| l.path.clone().into_os_string()).collect();

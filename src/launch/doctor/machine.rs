@@ -21,7 +21,7 @@ pub struct Places {
     pub here: PathBuf,
     /// Also search the vendors' install folders.
     pub installs: bool,
-    /// The tracer's object, if the driver itself is to be asked: that starts CUDA.
+    /// The tracer's object, if the driver should be queried directly, which initializes CUDA.
     pub object: Option<PathBuf>,
 }
 
@@ -93,7 +93,7 @@ pub struct Machine {
     pub rocprof: Option<Tool>,
     /// Libraries that the built-in tracer can use.
     pub cupti: Vec<Library>,
-    /// Answers of the driver and of libcupti, if they were asked.
+    /// Results of querying the driver and libcupti, if they were queried.
     pub driver: Option<DriverAnswer>,
     /// Chips that this ncu supports.
     pub chips: Option<Vec<String>>,

@@ -152,9 +152,9 @@ static MESSAGES: &[Message] = &[
 /// ncu's messages when no launch passed its filters.
 const NOTHING: [&str; 2] = ["No kernels were profiled", "No kernels were selected to profile"];
 
-/// The sentence that the tracer ends a program with if nothing was recorded (`empty_trace.c`).
+/// Message that the tracer prints when a program ends without a recording (`empty_trace.c`).
 const NOTHING_RECORDED: &str = "warpscope: nothing was recorded";
-/// End of that sentence if the tracer knows no more.
+/// End of that message if the tracer does not know the reason.
 const NO_REASON: &str = "`warpscope help trace` what keeps it out of a program";
 
 /// Maximum number of lines kept for the explanation.

@@ -31,7 +31,6 @@ pub struct Order<'a> {
     pub starter: Vec<OsString>,
     /// The profiler with its options, followed by the program and its arguments.
     pub argv: &'a [String],
-    /// Additional environment variables.
     pub env: &'a [(String, String)],
     pub directory: &'a Path,
     /// Maximum silence of the profiler after INT before TERM is sent: some write their reports without printing

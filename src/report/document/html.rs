@@ -1,15 +1,16 @@
 //! Self-contained HTML page without network access or scripts, for light mode, dark mode, and print.
 
-use super::block::{Block, Handout, Table};
+use super::block::{Block, Document, Table};
 use super::paths::{command_line, strip_paths};
 use super::svg::escape_xml;
+use super::text::write_block;
 use crate::report::finding_text::{EvidenceText, FindingText};
 use std::io::{self, Write};
 
 const STYLE: &str = include_str!("style.css");
 
-/// Writes the report; `paths` keeps full paths.
-pub fn write_html(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Result<()> {
+/// Writes the document; `paths` keeps full paths.
+pub fn write_html(out: &mut dyn Write, of: &Document<'_>, paths: bool) -> io::Result<()> {
     let text = |t: &str| if paths { escape_xml(t) } else { escape_xml(&strip_paths(t)) };
     writeln!(
         out,
@@ -17,7 +18,7 @@ pub fn write_html(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Result<
     )?;
     // Forbids external resources and scripts.
     writeln!(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">")?;
-    writeln!(out, "<title>{}</title><style>\n{STYLE}</style></head><body><main>", text(&of.title))?;
+    writeln!(out, "<title>{}</title><style>\n{STYLE}</style></head><body><main>", text(of.title()))?;
     let mut verdict = true;
     for block in &of.blocks {
         match block {
@@ -31,6 +32,19 @@ pub fn write_html(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Result<
             Block::List(items) => write_list(out, items, &text)?,
             Block::Command(c) => writeln!(out, "<pre>{}</pre>", escape_xml(&command_line(c, paths)))?,
             Block::Finding(f) => write_finding(out, f, &text)?,
+            Block::Verdict(..)
+            | Block::Bars(..)
+            | Block::Shares(_)
+            | Block::KeyValues(_)
+            | Block::Facts(_)
+            | Block::Rows(_)
+            | Block::Explained(_)
+            | Block::Script(_)
+            | Block::Checks(_) => {
+                let mut plain = Vec::new();
+                write_block(&mut plain, block, 0, None)?;
+                writeln!(out, "<pre>{}</pre>", text(&String::from_utf8_lossy(&plain)))?;
+            }
         }
     }
     writeln!(out, "</main></body></html>")

@@ -21,7 +21,7 @@ const AGAIN: usize = 3;
 const NAME: usize = 70;
 
 /// The kernels of a timeline.
-pub fn of_launches(profile: &Profile) -> Vec<Block> {
+pub fn of_launches(profile: &Profile) -> Vec<Block<'static>> {
     let grouping = Grouping::from_profile(profile, GroupBy::Kernel, None);
     if grouping.rows.is_empty() {
         return Vec::new();
@@ -44,9 +44,7 @@ pub fn of_launches(profile: &Profile) -> Vec<Block> {
         let Some(launch) = median_launch(profile, row.kernel.map(|k| k.0)) else { continue };
         let options = Options { collect: Collect::Set("detailed".to_owned()), ..Options::default() };
         let made = plan(profile, &Target::Launches(vec![crate::model::LaunchId(launch)]), &options).ok();
-        commands.extend(
-            made.and_then(|p| p.commands.into_iter().next()).map(|c| Block::Command(c.argv())).filter(|b| *b != Block::Command(Vec::new())),
-        );
+        commands.extend(made.and_then(|p| p.commands.into_iter().next()).and_then(|c| Block::command(c.argv())));
     }
     if !commands.is_empty() {
         out.push(Block::Text("To profile one launch of each of the first again, exactly that one:".to_owned()));
@@ -91,7 +89,7 @@ pub fn verdict_text(profile: &Profile, metrics: &Metrics) -> Option<String> {
 }
 
 /// Results of individual kernels, as measured by a profiler.
-pub fn of_results(profile: &Profile, metrics: &Arc<Metrics>, timeline: Option<&Profile>) -> Vec<Block> {
+pub fn of_results(profile: &Profile, metrics: &Arc<Metrics>, timeline: Option<&Profile>) -> Vec<Block<'static>> {
     let counted = Counted::new(profile, timeline);
     let subjects = measured_subjects(profile, metrics);
     let duration = |s: &Subject| duration(metrics, s);
@@ -111,7 +109,7 @@ pub fn of_results(profile: &Profile, metrics: &Arc<Metrics>, timeline: Option<&P
         }
         out.extend(subject.hints.iter().take(2).map(|h| Block::Finding(hint_text(h))));
         let command = subject.hints.first().and_then(|h| counted.confirm_command(subject, &h.confirm).ok());
-        out.extend(command.map(|c| Block::Command(c.argv())).filter(|b| *b != Block::Command(Vec::new())));
+        out.extend(command.and_then(|c| Block::command(c.argv())));
     }
     if subjects.len() > RESULTS {
         out.push(Block::Text(format!(

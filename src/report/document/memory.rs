@@ -10,7 +10,7 @@ const ROWS: usize = 12;
 /// Number of columns of the curve.
 const COLUMNS: usize = 500;
 
-pub fn blocks(profile: &Profile, usage: &Usage) -> Vec<Block> {
+pub fn blocks(profile: &Profile, usage: &Usage) -> Vec<Block<'static>> {
     let mut out = vec![Block::Heading(3, "Memory".to_owned())];
     for device in &usage.devices {
         let peak = device.peak_time().map_or_else(String::new, |t| format!(" at {}", device.ledger.format_time(t)));

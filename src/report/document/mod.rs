@@ -1,6 +1,7 @@
-//! Shareable report: one HTML or Markdown file with the verdict, time breakdown, kernels, evidence and commands.
+//! Documents: what a command prints for people, declared once as blocks and rendered as text, Markdown or HTML.
 //!
-//! A section is a function that returns blocks; a new section needs a file here and a call in `put.rs`.
+//! The shareable report is the largest of them: verdict, time breakdown, kernels, evidence and commands. Its sections
+//! are functions that return blocks; a new section needs a file here and a call in `put.rs`.
 
 mod block;
 mod html;
@@ -11,7 +12,10 @@ mod paths;
 mod put;
 mod run;
 mod svg;
+mod text;
 
+pub use block::{Bar, BarSeries, Block, CheckText, Document, KeyValue, Rows, ShareLine};
 pub use html::write_html;
 pub use markdown::write_markdown;
 pub use put::{Given, build_handout};
+pub use text::write_text;

@@ -1,6 +1,6 @@
 //! Assembles a shareable report.
 
-use super::block::{Block, Handout, Table};
+use super::block::{Block, Document, Table};
 use super::{kernels, memory, run};
 use crate::analysis::memory::Usage;
 use crate::analysis::ranks::Member;
@@ -23,14 +23,14 @@ fn capitalize_first(text: &str) -> String {
 }
 
 /// Builds one shareable report from the given reports.
-pub fn build_handout(given: &[Given<'_>], ranks: Option<&Together<'_>>) -> Handout {
+pub fn build_handout(given: &[Given<'_>], ranks: Option<&Together<'_>>) -> Document<'static> {
     let names: Vec<String> = given.iter().map(|g| g.profile.file_name()).collect();
     let title = match &names[..] {
         [one] => one.clone(),
         [first, ..] => format!("{first} and {} more", names.len() - 1),
         [] => "nothing".to_owned(),
     };
-    let mut blocks = vec![Block::Heading(1, title.clone())];
+    let mut blocks = vec![Block::Heading(1, title)];
     if let Some(ranks) = ranks {
         blocks.push(Block::Heading(2, "Ranks".to_owned()));
         if ranks.job.findings.is_empty() {
@@ -46,10 +46,10 @@ pub fn build_handout(given: &[Given<'_>], ranks: Option<&Together<'_>>) -> Hando
         append_report(of, &mut blocks);
     }
     blocks.push(Block::Text(format!("Made by warpscope {}.", env!("CARGO_PKG_VERSION"))));
-    Handout { title, blocks }
+    Document { blocks }
 }
 
-fn append_report(of: &Given<'_>, blocks: &mut Vec<Block>) {
+fn append_report(of: &Given<'_>, blocks: &mut Vec<Block<'static>>) {
     let profile = of.profile;
     let verdict = of.triage.and_then(Triage::verdict).map(|f| format!("{}: {}", f.id.id(), f.headline));
     let memory_verdict = of.usage.and_then(Usage::main).and_then(|d| d.findings.first()).map(|f| format!("{}: {}", f.id.id(), f.headline));

@@ -18,7 +18,7 @@ const NAMES: f64 = 150.0;
 /// Minimum width for an event to be drawn separately from its neighbors.
 const NARROW: f64 = 0.8;
 
-pub fn blocks(profile: &Profile, triage: &Triage) -> Vec<Block> {
+pub fn blocks(profile: &Profile, triage: &Triage) -> Vec<Block<'static>> {
     let mut out = Vec::new();
     out.push(Block::Text(format!("Judged: {}.", judged_line(triage))));
     out.push(Block::Heading(3, "Where the time went".to_owned()));

@@ -3,7 +3,7 @@
 use super::held_rows::{Compared, Memory, Wanted, compared_rows, site_name, stack_frames};
 use crate::analysis::memory::{DeviceUsage, MemoryFinding, MemoryStep, StepBasis, sites};
 use crate::model::{Frame, MemoryLevel};
-use crate::report::envelope::{Document, Envelope};
+use crate::report::envelope::{Envelope, JsonDocument};
 use crate::report::finding::{EvidenceJson, evidence_json};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -114,7 +114,7 @@ pub(in crate::report) struct MemoryJson<'a> {
     devices: Vec<DeviceJson<'a>>,
 }
 
-impl Document for MemoryJson<'_> {
+impl JsonDocument for MemoryJson<'_> {
     const NAME: &'static str = "memory";
 }
 

@@ -6,8 +6,9 @@ use crate::analysis::table::{Column, Outputs, Unit, Value};
 use crate::model::text::escape_unsafe;
 use crate::model::{Bytes, MemoryLevel, units};
 use crate::report::Format;
-use crate::report::finding_text::{self, FindingText};
-use crate::report::table::{self, write_wrapped};
+use crate::report::document::{self, Block, Document, KeyValue, Rows};
+use crate::report::finding_text::FindingText;
+use crate::report::table;
 use crate::report::triage::evidence_text;
 use std::io::{self, Write};
 
@@ -149,87 +150,72 @@ pub fn print_memory(
     format: Format,
     width: Option<usize>,
 ) -> io::Result<()> {
+    let before = before.filter(|_| of.usage.devices.len() == 1);
+    let lists: Vec<_> = of.usage.devices.iter().map(|d| (d, compared_rows(of, d, wanted.when, before))).collect();
     if format == Format::Csv {
-        let before = before.filter(|_| of.usage.devices.len() == 1);
-        let lists: Vec<_> = of.usage.devices.iter().map(|d| (d, compared_rows(of, d, wanted.when, before))).collect();
-        let rows = lists.iter().flat_map(|(device, list)| {
-            let total = held_bytes(device, wanted.when);
-            list.iter().take(wanted.top.unwrap_or(usize::MAX)).map(move |held| HeldRow { of, device, held, total })
-        });
+        let rows = lists.iter().flat_map(|(device, list)| held_rows(of, device, list, wanted, wanted.top.unwrap_or(usize::MAX)));
         return table::print_rows(held_columns(before.is_some()), rows, out, format, width);
     }
-    for (at, d) in of.usage.devices.iter().enumerate() {
-        if at > 0 {
-            writeln!(out)?;
-        }
-        let before = before.filter(|_| of.usage.devices.len() == 1);
-        print_device(out, (of, d), wanted, before, format, width.unwrap_or(110).clamp(60, 160))?;
+    let mut page = Document::default();
+    for (device, list) in &lists {
+        append_device(&mut page.blocks, (of, device), list, wanted, before);
     }
-    Ok(())
+    let width = width.unwrap_or(110).clamp(60, 160);
+    if format == Format::Md { document::write_markdown(out, &page, true) } else { document::write_text(out, &page, Some(width)) }
 }
 
-fn print_device(
-    out: &mut dyn Write,
-    (of, d): (&Memory<'_>, &DeviceUsage),
+/// The first rows of a device, with the data of their cells.
+fn held_rows<'a>(
+    of: &'a Memory<'a>,
+    device: &'a DeviceUsage,
+    list: &'a [Compared],
+    wanted: Wanted,
+    most: usize,
+) -> impl Iterator<Item = HeldRow<'a>> {
+    let total = held_bytes(device, wanted.when);
+    list.iter().take(most).map(move |held| HeldRow { of, device, held, total })
+}
+
+/// Adds the memory usage of a device: facts, findings, and the code that holds the most.
+fn append_device<'a>(
+    blocks: &mut Vec<Block<'a>>,
+    (of, d): (&'a Memory<'a>, &'a DeviceUsage),
+    list: &'a [Compared],
     wanted: Wanted,
     before: Option<&Memory<'_>>,
-    format: Format,
-    width: usize,
-) -> io::Result<()> {
-    let markdown = format == Format::Md;
-    let (heading, item) = if markdown { ("## ", "- ") } else { ("", "  ") };
+) {
     let profile = of.profile;
-    writeln!(out, "{heading}{} · {} · {}", escape_unsafe(&profile.file_name()), device_name(profile, d.ledger.device), counted_note(d))?;
-    if markdown {
-        writeln!(out)?;
-    }
-    for (name, text) in device_facts(of, d) {
-        if markdown {
-            writeln!(out, "{item}{name}: {text}")?;
-        } else {
-            write_wrapped(out, &format!("{item}{name:<21} "), "                        ", &text, width)?;
-        }
-    }
-    if let Some(b) = before.and_then(|b| Some((b, b.usage.main()?))) {
-        let (now, then) = (d.peak.1, b.1.peak.1);
-        let change = i64::try_from(now).unwrap_or(i64::MAX) - i64::try_from(then).unwrap_or(i64::MAX);
-        let how = match change.signum() {
-            0 => "the peak is the same".to_owned(),
-            sign => format!("the peak is now {} {}", Bytes(change.unsigned_abs()), if sign > 0 { "higher" } else { "lower" }),
-        };
-        let text = format!("peak {}, at the end {}; {how}", Bytes(then), Bytes(b.1.ledger.bytes_at_end()));
-        writeln!(out, "{item}{:<21} {}: {text}", "before", escape_unsafe(&b.0.profile.file_name()))?;
-    }
-    writeln!(out)?;
+    let title = format!("{} · {} · {}", profile.file_name(), device_name(profile, d.ledger.device), counted_note(d));
+    blocks.push(Block::Heading(2, title));
+    let mut facts: Vec<KeyValue> = device_facts(of, d).into_iter().map(|(name, text)| KeyValue::new(name, text)).collect();
+    facts.extend(before.and_then(|b| Some(KeyValue::new("before", peak_change(d, b, b.usage.main()?)))));
+    blocks.push(Block::Facts(facts));
     if d.findings.is_empty() {
-        writeln!(out, "{}", verdict_text(d))?;
+        blocks.push(Block::Text(verdict_text(d)));
     }
-    for (rank, f) in d.findings.iter().enumerate() {
-        let text = finding_text(of.usage, f);
-        if markdown {
-            finding_text::write_markdown(out, &text, &|t| table::escape_markdown(&escape_unsafe(t)))?;
-        } else {
-            finding_text::write_text(out, rank + 1, &text, width)?;
-        }
-    }
-    writeln!(out)?;
-    let time = wanted.when.resolve_event(d).1;
-    let total = held_bytes(d, wanted.when);
+    blocks.extend(d.findings.iter().map(|f| Block::Finding(finding_text(of.usage, f))));
     let when = match wanted.when {
         When::Peak => "at the peak".to_owned(),
         When::End => "at the end".to_owned(),
-        When::At(_) => format!("at {}", d.ledger.format_time(time.unwrap_or_default())),
+        When::At(_) => format!("at {}", d.ledger.format_time(wanted.when.resolve_event(d).1.unwrap_or_default())),
     };
-    writeln!(out, "{}Held {when} ({}; what it is for is a guess by stack and lifetime)", if markdown { "### " } else { "" }, Bytes(total))?;
-    if markdown {
-        writeln!(out)?;
-    }
-    let rows = compared_rows(of, d, wanted.when, before);
+    let total = Bytes(held_bytes(d, wanted.when));
+    blocks.push(Block::Heading(3, format!("Held {when} ({total}; what it is for is a guess by stack and lifetime)")));
     let most = wanted.top.unwrap_or(ROWS);
-    let shown = rows.iter().take(most).map(|held| HeldRow { of, device: d, held, total });
-    table::print_rows(held_columns(before.is_some()), shown, out, format, Some(width))?;
-    if rows.len() > most {
-        writeln!(out, "{}{} more; --top {} shows all", if markdown { "\n" } else { "  … " }, rows.len() - most, rows.len())?;
+    let rows: Vec<HeldRow<'a>> = held_rows(of, d, list, wanted, most).collect();
+    blocks.push(Block::Rows(Box::new(Rows { columns: held_columns(before.is_some()), rows })));
+    if list.len() > most {
+        blocks.push(Block::Text(format!("{} more; --top {} shows all", list.len() - most, list.len())));
     }
-    Ok(())
+}
+
+/// Compares the peak of a device with that of another report.
+fn peak_change(d: &DeviceUsage, other: &Memory<'_>, then: &DeviceUsage) -> String {
+    let change = i64::try_from(d.peak.1).unwrap_or(i64::MAX) - i64::try_from(then.peak.1).unwrap_or(i64::MAX);
+    let how = match change.signum() {
+        0 => "the peak is the same".to_owned(),
+        sign => format!("the peak is now {} {}", Bytes(change.unsigned_abs()), if sign > 0 { "higher" } else { "lower" }),
+    };
+    let (peak, end) = (Bytes(then.peak.1), Bytes(then.ledger.bytes_at_end()));
+    format!("{}: peak {peak}, at the end {end}; {how}", other.profile.file_name())
 }

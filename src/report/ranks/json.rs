@@ -2,7 +2,7 @@
 
 use crate::analysis::ranks::Job;
 use crate::model::digest::Digest;
-use crate::report::envelope::{Document, Envelope};
+use crate::report::envelope::{Envelope, JsonDocument};
 use crate::report::finding::{FindingJson, finding_json};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -103,7 +103,7 @@ pub(in crate::report) struct JobJson<'a> {
     remarks: Vec<&'a str>,
 }
 
-impl Document for JobJson<'_> {
+impl JsonDocument for JobJson<'_> {
     const NAME: &'static str = "ranks";
 }
 

@@ -5,7 +5,7 @@ use crate::analysis::table::{Column, Outputs, Unit, Value};
 use crate::analysis::timeline::{Event, EventId, Events, Lane, Pattern, RowKind, Timeline};
 use crate::model::text::escape_unsafe;
 use crate::model::{Metrics, Profile};
-use crate::report::envelope::{Document, Envelope};
+use crate::report::envelope::{Envelope, JsonDocument};
 use crate::report::rows::{Rows, TableRow};
 use crate::report::triage::round_percent;
 use crate::report::{Format, table};
@@ -173,7 +173,7 @@ pub(in crate::report) struct EventsJson<'a> {
     events: Rows<'a, EventRow>,
 }
 
-impl Document for EventsJson<'_> {
+impl JsonDocument for EventsJson<'_> {
     const NAME: &'static str = "events";
 }
 

@@ -24,7 +24,6 @@ pub enum Flow {
 pub enum Under {
     /// A thread of a process, by thread id.
     Thread(u32),
-    /// Another track.
     Track(u32),
     Process,
 }
@@ -64,9 +63,7 @@ pub trait Sink {
 
     fn value(&mut self, track: u32, time: i64, value: f64) -> io::Result<()>;
 
-    /// Closes a track.
     fn close(&mut self, track: u32) -> io::Result<()>;
 
-    /// Ends the trace.
     fn finish(&mut self) -> io::Result<()>;
 }

@@ -4,7 +4,7 @@ use super::text::{Judged, round_percent, steps_by};
 use crate::analysis::flops::Counted;
 use crate::analysis::run_estimate::{Estimate, RunEstimate};
 use crate::analysis::triage::{Finding, JudgedDevice, LineTime, Severity, StepKind, Triage, Verdict};
-use crate::report::envelope::{Document, Envelope, NextJson};
+use crate::report::envelope::{Envelope, JsonDocument, NextJson};
 use crate::report::finding::{FindingJson, finding_json};
 use crate::report::ranks::{RankJson, StragglerJson, Together, first_straggler, rank_list};
 use schemars::JsonSchema;
@@ -128,7 +128,7 @@ pub(in crate::report) struct TriageJson<'a> {
     /// Functions of the program by idle time of the devices; null if the launching threads were not sampled.
     host_lines: Option<Vec<HostLineJson>>,
     memory: Option<Vec<MemoryJson<'a>>>,
-    /// What was not recorded: do not conclude anything from its absence.
+    /// Data that was not recorded: do not conclude anything from its absence.
     missing: Vec<&'a str>,
     /// Totals of the whole run, if only short moments of it were recorded (`--overhead`); else null.
     whole_run: Option<WholeRunJson>,
@@ -176,7 +176,7 @@ impl From<&RunEstimate> for WholeRunJson {
     }
 }
 
-impl Document for TriageJson<'_> {
+impl JsonDocument for TriageJson<'_> {
     const NAME: &'static str = "triage";
 }
 

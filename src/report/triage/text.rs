@@ -52,7 +52,7 @@ pub fn evidence_text(e: &Evidence) -> EvidenceText {
     }
 }
 
-/// Puts a finding into words. `base` names the time span of which the finding takes a share, and `begin` is the start
+/// Puts a finding into words. `base` names the time span to which the finding's share refers, and `begin` is the start
 /// of the window, ns.
 pub fn finding_text(f: &Finding, base: &str, begin: i64) -> FindingText {
     FindingText {

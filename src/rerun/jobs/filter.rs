@@ -20,7 +20,6 @@ pub enum Spelled {
 /// Launch numbers, 1-based.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Numbers {
-    /// Every launch.
     All,
     /// Without a range, a thread trace records only the first launch of each kernel.
     First,
@@ -61,7 +60,6 @@ pub struct Written {
     pub wrong: Vec<String>,
     /// Contains 0.
     pub zero: bool,
-    /// Contains nested brackets.
     pub nested: bool,
     /// Contains ranges that are too long to be stored as a set of numbers.
     pub long: bool,

@@ -5,7 +5,7 @@ use super::filter::{Filter, Numbers, Spelled, find_value, parse_ranges};
 use super::options::{OptionKind, find_option};
 use super::read::{Job, Key, Value};
 use super::regex::{Engines, engine_differences, way_back};
-use crate::model::Severity::{Error, Info, Warning};
+use crate::model::Severity::{self, Error, Info, Warning};
 
 /// Derived counters that `ROCm` 7.0's `counter_defs.yaml` does not define for CDNA 3 (gfx942, gfx950).
 const GONE: [&str; 4] = ["Wavefronts", "L2CacheHit", "MemUnitBusy", "VALUInsts"];
@@ -159,145 +159,233 @@ fn check_numbers(job: &Job) -> Vec<JobProblem> {
     out
 }
 
+/// A job whose options are checked, and the problems found so far.
+struct JobCheck<'a> {
+    job: &'a Job,
+    filter: Option<&'a Filter>,
+    problems: Vec<JobProblem>,
+}
+
 /// Checks combinations of a job's options. `several` is true if the file has other jobs.
 pub(super) fn of_job(job: &Job, filter: Option<&Filter>, several: bool) -> Vec<JobProblem> {
-    let has = |name: &str| find_value(job, name).is_some();
-    let mut out = Vec::new();
-    let mut add = |severity, id, name: &str, text: &str| out.push(JobProblem::new(severity, id, option_line(job, name), text));
-    let counters = has("pmc") || has("pmc_groups");
-    let (att, traced) = (has("advanced_thread_trace"), collected_data(job).iter().any(|c| c.starts_with("a trace")));
-    if several && !has("pmc") {
-        add(
-            Error,
-            "job-dropped",
-            "",
-            "from ROCm 7.2.4 on, only jobs with `pmc` run where a file has several jobs: this one is left out without a word",
-        );
-    }
-    if !several && has("pmc") {
-        add(Info, "pass-folder", "pmc", "the results are in a folder pass_1 of the output directory");
-    }
-    let filters = ["kernel_include_regex", "kernel_exclude_regex", "kernel_iteration_range"];
-    if let Some(name) = filters.iter().find(|n| has(n) && filter.is_none()) {
-        add(
-            Warning,
-            "filter-unused",
-            name,
-            "filters on kernels touch counters and thread traces only: this job collects neither, and its trace has everything",
-        );
-    } else if filter.is_some() && traced && filters.iter().any(|n| has(n)) {
-        add(Info, "trace-unfiltered", "", "the trace of this job has everything: filters touch its counters and thread trace only");
-    }
-    if att && counters && !has("kernel_iteration_range") {
-        add(
-            Warning,
-            "first-only",
-            "pmc",
-            "beside a thread trace without a range, counters too are collected of the first launch of each kernel only",
-        );
-    } else if att && !has("kernel_iteration_range") {
-        add(Info, "first-only", "advanced_thread_trace", "without a range, a thread trace is made of the first launch of each kernel only");
-    }
-    if att && !has("kernel_include_regex") {
-        add(
-            Warning,
-            "all-kernels",
-            "advanced_thread_trace",
-            "a thread trace of every kernel of the program: each fills buffers of hundreds of megabytes",
-        );
-    }
-    if counters && traced {
-        add(
-            Warning,
-            "serialized",
-            "pmc",
-            "while counters are collected, kernels run one at a time, selected or not: times of this job's trace are not those of the program, and kernels that wait for each other (RCCL) may hang",
-        );
-    } else if counters {
-        add(
-            Info,
-            "serialized",
-            "pmc",
-            "while counters are collected, kernels run one at a time, selected or not; kernels that wait for each other (RCCL) may hang",
-        );
-    }
-    if has("pmc") && has("pmc_groups") {
-        add(Error, "two-ways", "pmc_groups", "`pmc` and `pmc_groups` in one job: rocprofv3 refuses them");
-    }
-    if has("pmc") && ["att_perfcounters", "att_perfcounter_ctrl", "att_activity"].iter().any(|n| has(n)) {
-        add(Error, "two-ways", "pmc", "`pmc` beside counters of the thread trace (att_perfcounters, att_activity): rocprofv3 refuses them");
-    }
-    if has("pmc_groups") {
-        add(
-            Info,
-            "groups-rotate",
-            "pmc_groups",
-            "the groups take turns over the selected launches of a GPU: launches beside each other have different counters",
-        );
-    }
-    if !att && job.keys.iter().any(|k| k.name.starts_with("att_")) {
-        add(Warning, "att-unused", "", "options `att_…` do nothing without advanced_thread_trace: true");
-    }
-    let sampling = ["pc_sampling_unit", "pc_sampling_method", "pc_sampling_interval"];
-    let set = sampling.iter().filter(|n| has(n)).count();
-    if (1..3).contains(&set) {
-        add(Error, "pc-sampling", "", "PC sampling needs pc_sampling_unit, pc_sampling_method and pc_sampling_interval together");
-    }
-    if set > 0 && !has("pc_sampling_beta_enabled") {
-        add(Error, "pc-sampling", "", "PC sampling needs pc_sampling_beta_enabled: true");
-    }
-    if has("selected_regions") && (has("collection_period") || has("att_consecutive_kernels")) {
-        add(
-            Error,
-            "two-ways",
-            "selected_regions",
-            "`selected_regions` cannot be combined with collection_period or att_consecutive_kernels",
-        );
-    }
-    if has("selected_regions") {
-        let numbered = has("kernel_iteration_range");
-        let counts = "; launches are counted from the program's start, outside of the regions too (ROCm/rocm-systems#7299 changes that to the region's begin)";
-        let text = format!(
-            "`selected_regions`: only launches between roctxProfilerResume and roctxProfilerPause are collected{}",
-            if numbered { counts } else { "" }
-        );
-        add(if numbered { Warning } else { Info }, "regions", "selected_regions", &text);
-    }
-    if find_value(job, "replay_mode").is_some_and(|v| v.to_text() == "kernel") {
-        let others = [("pc_sampling_beta_enabled", "PC sampling"), ("spm", "SPM")];
-        for (_, what) in others.iter().filter(|(name, _)| has(name)) {
-            add(Error, "two-ways", "replay_mode", &format!("`replay_mode` beside {what}: rocprofv3 refuses them"));
-        }
-        if !has("pmc") && !has("pmc_groups") {
-            add(Error, "replay", "replay_mode", "`replay_mode` needs counters: pmc or pmc_groups");
-        }
-        if !has("kernel_replay_beta_enabled") {
-            add(Warning, "replay", "replay_mode", "`replay_mode` needs kernel_replay_beta_enabled: true, here or on the command line");
-        }
-    }
-    if collected_data(job).is_empty() && !has("list_avail") && !has("list_metrics") {
-        add(Warning, "collects-nothing", "", "this job collects nothing: no trace, no counters, no thread trace");
-    }
-    let gone: Vec<String> = value_texts(find_value(job, "pmc")).into_iter().filter(|c| GONE.contains(&c.as_str())).collect();
-    if !gone.is_empty() {
-        let text = format!("{} do not exist on MI300 and MI350 (gfx942, gfx950): rocprofv3 warns and leaves them out", gone.join(", "));
-        add(Warning, "counter-gone", "pmc", &text);
-    }
-    let named: Vec<String> = ["output_file", "output_directory"].iter().filter_map(|n| find_value(job, n)).map(Value::to_text).collect();
-    if has("output_file") && named.iter().all(|n| !n.contains('%') && !n.contains('{')) {
-        add(
-            Info,
-            "one-process",
-            "output_file",
-            "several processes (or ranks) overwrite each other's files of this name; `%pid%` or `%rank%` in it keeps them apart",
-        );
-    }
+    let mut check = JobCheck { job, filter, problems: Vec::new() };
+    check.check_neighbors(several);
+    check.check_filters();
+    check.check_counters();
+    check.check_sampling();
+    check.check_regions();
+    check.check_replay();
+    check.check_results();
+    let mut out = check.problems;
     if let Some(filter) = filter {
         out.extend(check_pattern(job, "kernel_include_regex", filter.spelled));
         out.extend(check_pattern(job, "kernel_exclude_regex", filter.spelled));
         out.extend(check_numbers(job));
     }
     out
+}
+
+impl JobCheck<'_> {
+    fn has(&self, name: &str) -> bool {
+        find_value(self.job, name).is_some()
+    }
+
+    fn add(&mut self, severity: Severity, id: &'static str, name: &str, text: &str) {
+        self.problems.push(JobProblem::new(severity, id, option_line(self.job, name), text));
+    }
+
+    fn has_counters(&self) -> bool {
+        self.has("pmc") || self.has("pmc_groups")
+    }
+
+    fn has_thread_trace(&self) -> bool {
+        self.has("advanced_thread_trace")
+    }
+
+    fn is_traced(&self) -> bool {
+        collected_data(self.job).iter().any(|c| c.starts_with("a trace"))
+    }
+
+    /// Checks the job together with the other jobs of its file.
+    fn check_neighbors(&mut self, several: bool) {
+        if several && !self.has("pmc") {
+            self.add(
+                Error,
+                "job-dropped",
+                "",
+                "from ROCm 7.2.4 on, only jobs with `pmc` run where a file has several jobs: this one is left out without a word",
+            );
+        }
+        if !several && self.has("pmc") {
+            self.add(Info, "pass-folder", "pmc", "the results are in a folder pass_1 of the output directory");
+        }
+    }
+
+    /// Checks that the filters on kernels apply.
+    fn check_filters(&mut self) {
+        let att = self.has_thread_trace();
+        let (counters, traced) = (self.has_counters(), self.is_traced());
+        let filters = ["kernel_include_regex", "kernel_exclude_regex", "kernel_iteration_range"];
+        if let Some(name) = filters.iter().find(|n| self.has(n) && self.filter.is_none()) {
+            self.add(
+                Warning,
+                "filter-unused",
+                name,
+                "filters on kernels touch counters and thread traces only: this job collects neither, and its trace has everything",
+            );
+        } else if self.filter.is_some() && traced && filters.iter().any(|n| self.has(n)) {
+            self.add(
+                Info,
+                "trace-unfiltered",
+                "",
+                "the trace of this job has everything: filters touch its counters and thread trace only",
+            );
+        }
+        if att && counters && !self.has("kernel_iteration_range") {
+            self.add(
+                Warning,
+                "first-only",
+                "pmc",
+                "beside a thread trace without a range, counters too are collected of the first launch of each kernel only",
+            );
+        } else if att && !self.has("kernel_iteration_range") {
+            self.add(
+                Info,
+                "first-only",
+                "advanced_thread_trace",
+                "without a range, a thread trace is made of the first launch of each kernel only",
+            );
+        }
+        if att && !self.has("kernel_include_regex") {
+            self.add(
+                Warning,
+                "all-kernels",
+                "advanced_thread_trace",
+                "a thread trace of every kernel of the program: each fills buffers of hundreds of megabytes",
+            );
+        }
+    }
+
+    /// Checks the counters, which serialize kernels.
+    fn check_counters(&mut self) {
+        let (counters, traced) = (self.has_counters(), self.is_traced());
+        if counters && traced {
+            self.add(
+                Warning,
+                "serialized",
+                "pmc",
+                "while counters are collected, kernels run one at a time, selected or not: times of this job's trace are not those of the program, and kernels that wait for each other (RCCL) may hang",
+            );
+        } else if counters {
+            self.add(
+                Info,
+                "serialized",
+                "pmc",
+                "while counters are collected, kernels run one at a time, selected or not; kernels that wait for each other (RCCL) may hang",
+            );
+        }
+        if self.has("pmc") && self.has("pmc_groups") {
+            self.add(Error, "two-ways", "pmc_groups", "`pmc` and `pmc_groups` in one job: rocprofv3 refuses them");
+        }
+        if self.has("pmc") && ["att_perfcounters", "att_perfcounter_ctrl", "att_activity"].iter().any(|n| self.has(n)) {
+            self.add(
+                Error,
+                "two-ways",
+                "pmc",
+                "`pmc` beside counters of the thread trace (att_perfcounters, att_activity): rocprofv3 refuses them",
+            );
+        }
+        if self.has("pmc_groups") {
+            self.add(
+                Info,
+                "groups-rotate",
+                "pmc_groups",
+                "the groups take turns over the selected launches of a GPU: launches beside each other have different counters",
+            );
+        }
+    }
+
+    /// Checks the options of thread traces and of PC sampling.
+    fn check_sampling(&mut self) {
+        let att = self.has_thread_trace();
+        if !att && self.job.keys.iter().any(|k| k.name.starts_with("att_")) {
+            self.add(Warning, "att-unused", "", "options `att_…` do nothing without advanced_thread_trace: true");
+        }
+        let sampling = ["pc_sampling_unit", "pc_sampling_method", "pc_sampling_interval"];
+        let set = sampling.iter().filter(|n| self.has(n)).count();
+        if (1..3).contains(&set) {
+            self.add(Error, "pc-sampling", "", "PC sampling needs pc_sampling_unit, pc_sampling_method and pc_sampling_interval together");
+        }
+        if set > 0 && !self.has("pc_sampling_beta_enabled") {
+            self.add(Error, "pc-sampling", "", "PC sampling needs pc_sampling_beta_enabled: true");
+        }
+    }
+
+    /// Checks the regions that the program opens.
+    fn check_regions(&mut self) {
+        if self.has("selected_regions") && (self.has("collection_period") || self.has("att_consecutive_kernels")) {
+            self.add(
+                Error,
+                "two-ways",
+                "selected_regions",
+                "`selected_regions` cannot be combined with collection_period or att_consecutive_kernels",
+            );
+        }
+        if self.has("selected_regions") {
+            let numbered = self.has("kernel_iteration_range");
+            let counts = "; launches are counted from the program's start, outside of the regions too (ROCm/rocm-systems#7299 changes that to the region's begin)";
+            let text = format!(
+                "`selected_regions`: only launches between roctxProfilerResume and roctxProfilerPause are collected{}",
+                if numbered { counts } else { "" }
+            );
+            self.add(if numbered { Warning } else { Info }, "regions", "selected_regions", &text);
+        }
+    }
+
+    /// Checks kernel replay.
+    fn check_replay(&mut self) {
+        if find_value(self.job, "replay_mode").is_some_and(|v| v.to_text() == "kernel") {
+            let others = [("pc_sampling_beta_enabled", "PC sampling"), ("spm", "SPM")];
+            for (name, what) in others {
+                if self.has(name) {
+                    self.add(Error, "two-ways", "replay_mode", &format!("`replay_mode` beside {what}: rocprofv3 refuses them"));
+                }
+            }
+            if !self.has("pmc") && !self.has("pmc_groups") {
+                self.add(Error, "replay", "replay_mode", "`replay_mode` needs counters: pmc or pmc_groups");
+            }
+            if !self.has("kernel_replay_beta_enabled") {
+                self.add(
+                    Warning,
+                    "replay",
+                    "replay_mode",
+                    "`replay_mode` needs kernel_replay_beta_enabled: true, here or on the command line",
+                );
+            }
+        }
+    }
+
+    /// Checks what the job collects, and where the results go.
+    fn check_results(&mut self) {
+        if collected_data(self.job).is_empty() && !self.has("list_avail") && !self.has("list_metrics") {
+            self.add(Warning, "collects-nothing", "", "this job collects nothing: no trace, no counters, no thread trace");
+        }
+        let gone: Vec<String> = value_texts(find_value(self.job, "pmc")).into_iter().filter(|c| GONE.contains(&c.as_str())).collect();
+        if !gone.is_empty() {
+            let text = format!("{} do not exist on MI300 and MI350 (gfx942, gfx950): rocprofv3 warns and leaves them out", gone.join(", "));
+            self.add(Warning, "counter-gone", "pmc", &text);
+        }
+        let named: Vec<String> =
+            ["output_file", "output_directory"].iter().filter_map(|n| find_value(self.job, n)).map(Value::to_text).collect();
+        if self.has("output_file") && named.iter().all(|n| !n.contains('%') && !n.contains('{')) {
+            self.add(
+                Info,
+                "one-process",
+                "output_file",
+                "several processes (or ranks) overwrite each other's files of this name; `%pid%` or `%rank%` in it keeps them apart",
+            );
+        }
+    }
 }
 
 /// Checks the file as a whole.

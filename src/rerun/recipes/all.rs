@@ -9,6 +9,17 @@ pub fn built_in_recipe(id: &str) -> Option<&'static Recipe<'static>> {
     RECIPES.iter().find(|r| r.id == id)
 }
 
+/// Returns the profilers that built-in recipes start, in the order of their first recipes.
+pub fn list_tools() -> Vec<&'static str> {
+    let mut tools: Vec<&'static str> = Vec::new();
+    for recipe in RECIPES {
+        if !tools.contains(&recipe.tool) {
+            tools.push(recipe.tool);
+        }
+    }
+    tools
+}
+
 fn from_user(user: &User) -> Recipe<'_> {
     Recipe {
         id: &user.id,

@@ -21,7 +21,7 @@ mod torch;
 mod trace;
 pub mod user;
 
-pub use all::{all_recipes, built_in_recipe, find_recipe};
+pub use all::{all_recipes, built_in_recipe, find_recipe, list_tools};
 pub use pattern::Pattern;
 pub use prepared::{Prepared, Wanted};
 pub use recipe::Recipe;
@@ -29,7 +29,7 @@ pub use rows::RECIPES;
 pub use size::expected_bytes;
 pub use steps::{RecipeStep, Role};
 pub use torch::{NO_TORCH, TRACE_SECONDS};
-pub use user::{TOOLS, User};
+pub use user::User;
 
 #[cfg(test)]
 mod tests;

@@ -40,6 +40,23 @@ pub struct Wanted {
     pub directory: Option<String>,
 }
 
+/// Option that a recipe uses. The others are rejected instead of ignored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Accepts {
+    Range,
+    Launches,
+    Kernel,
+    Seconds,
+    Ranks,
+}
+
+/// A recipe without settings of its own, declared in the file of its tool.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plain {
+    pub prepare: fn(&Wanted, &Place<'_>) -> Result<Prepared, String>,
+    pub accepts: &'static [Accepts],
+}
+
 /// A recipe prepared for one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prepared {

@@ -1,15 +1,15 @@
 //! A recipe: the data it records, and the command that it builds for a program.
 
-use super::prepared::{Place, Prepared, Wanted, is_multirun};
+use super::prepared::{Accepts, Place, Plain, Prepared, Wanted, is_multirun};
 use super::user::User;
-use super::{amd, ncu, nsys, servers, torch, trace};
+use super::{amd, ncu, nsys, servers, trace};
 use crate::rerun::command::CommandPart;
 
 /// A way to record a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Recipe<'a> {
     pub id: &'a str,
-    /// The profiler, one of [`TOOLS`](super::user::TOOLS).
+    /// The profiler: a row in `src/launch/profiler.rs`.
     pub tool: &'a str,
     /// Short description of the data that it records.
     pub about: &'a str,
@@ -26,7 +26,7 @@ pub struct Recipe<'a> {
 pub(super) enum RecipeKind<'a> {
     Nsys(nsys::Timeline),
     Ncu(ncu::NcuJob),
-    Torch,
+    Plain(Plain),
     Trace(trace::Options),
     Rocprof(amd::Job),
     Server(servers::Server),
@@ -41,7 +41,7 @@ impl Recipe<'_> {
         let mut prepared = match self.how {
             RecipeKind::Nsys(timeline) => nsys::prepare(self.id, &timeline, wanted, &place)?,
             RecipeKind::Ncu(counters) => ncu::prepare(&counters, wanted, &place)?,
-            RecipeKind::Torch => torch::prepare(wanted, &place)?,
+            RecipeKind::Plain(plain) => (plain.prepare)(wanted, &place)?,
             RecipeKind::Trace(options) => trace::prepare(&options, wanted, &place),
             RecipeKind::Rocprof(job) => amd::prepare(job, wanted, &place)?,
             RecipeKind::Server(server) => servers::prepare(server, wanted, &place)?,
@@ -75,26 +75,35 @@ impl Recipe<'_> {
             return Err(format!("recipe {id} needs the name of an NVTX range"));
         }
         let by_user = matches!(self.how, RecipeKind::User(_));
-        let (range, launches, kernel, seconds, ranks) = match self.how {
-            RecipeKind::Nsys(_) => (self.needs_range, false, false, false, true),
-            RecipeKind::Ncu(_) => (true, true, true, false, true),
-            RecipeKind::Torch => (false, false, false, true, true),
-            RecipeKind::Trace(_) => (self.needs_range, false, false, true, false),
-            RecipeKind::Rocprof(job) => (false, job.supports_filters(), job.supports_filters(), false, false),
-            RecipeKind::Server(server) => (false, server.counts_iterations(), false, false, false),
-            RecipeKind::User(_) => (self.needs_range, false, false, false, false),
+        let accepts: &[Accepts] = match self.how {
+            RecipeKind::Nsys(_) => &[Accepts::Ranks],
+            RecipeKind::Ncu(_) => &[Accepts::Range, Accepts::Launches, Accepts::Kernel, Accepts::Ranks],
+            RecipeKind::Plain(plain) => plain.accepts,
+            RecipeKind::Trace(_) => &[Accepts::Seconds],
+            RecipeKind::Rocprof(job) if job.supports_filters() => &[Accepts::Launches, Accepts::Kernel],
+            RecipeKind::Server(server) if server.counts_iterations() => &[Accepts::Launches],
+            RecipeKind::Rocprof(_) | RecipeKind::Server(_) | RecipeKind::User(_) => &[],
         };
+        let takes_range = self.needs_range || accepts.contains(&Accepts::Range);
         let refuse = |given: bool, takes: bool, what: &str| {
             if given && !takes { Err(format!("recipe {id} takes no {what}")) } else { Ok(()) }
         };
-        refuse(wanted.range.is_some(), range, if by_user { "range: its argv has no {RANGE}" } else { "NVTX range" })?;
-        refuse(wanted.kernel.is_some(), kernel, "kernel: it does not choose among them")?;
-        refuse(wanted.skip.is_some() || wanted.count.is_some(), launches, "number of launches: it does not choose among them")?;
-        refuse(wanted.seconds.is_some(), seconds, "seconds: it records from beginning to end")?;
+        refuse(wanted.range.is_some(), takes_range, if by_user { "range: its argv has no {RANGE}" } else { "NVTX range" })?;
+        refuse(wanted.kernel.is_some(), accepts.contains(&Accepts::Kernel), "kernel: it does not choose among them")?;
+        refuse(
+            wanted.skip.is_some() || wanted.count.is_some(),
+            accepts.contains(&Accepts::Launches),
+            "number of launches: it does not choose among them",
+        )?;
+        refuse(wanted.seconds.is_some(), accepts.contains(&Accepts::Seconds), "seconds: it records from beginning to end")?;
         if wanted.ranks && matches!(self.how, RecipeKind::Trace(_)) {
             return Err(format!("recipe {id} writes a trace for each process anyway: leave --ranks out"));
         }
-        refuse(wanted.ranks, ranks, "separate launcher: put the profiler between launcher and program by hand")?;
+        refuse(
+            wanted.ranks,
+            accepts.contains(&Accepts::Ranks),
+            "separate launcher: put the profiler between launcher and program by hand",
+        )?;
         if wanted.count == Some(0) {
             return Err("0 launches would profile nothing: give at least 1".to_owned());
         }

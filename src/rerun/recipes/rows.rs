@@ -5,6 +5,7 @@ use super::ncu::{NcuJob, NcuMetrics};
 use super::nsys::{API_EACH, CUDA, Group, NO_CPU, NODES, Timeline};
 use super::recipe::{Recipe, RecipeKind};
 use super::servers::Server;
+use super::torch;
 use super::trace::Options;
 
 type Row = Recipe<'static>;
@@ -324,7 +325,7 @@ pub static RECIPES: &[Row] = &[
     row(
         "torch",
         "torch",
-        RecipeKind::Torch,
+        RecipeKind::Plain(torch::PLAIN),
         [
             "PyTorch's own trace (CPU and GPU) of an unmodified Python program",
             "which operator launched a kernel; or neither nsys nor ncu is installed",

@@ -29,7 +29,7 @@ fn every_recipe_is_whole() {
     let mut seen = std::collections::BTreeSet::new();
     for recipe in RECIPES {
         assert!(seen.insert(recipe.id), "{} twice", recipe.id);
-        assert!(TOOLS.contains(&recipe.tool) && !recipe.about.is_empty() && !recipe.when.is_empty() && !recipe.cost.is_empty());
+        assert!(!recipe.about.is_empty() && !recipe.when.is_empty() && !recipe.cost.is_empty());
         let rocprof = recipe.tool == "rocprofv3";
         let output = if rocprof { "a b/out_100" } else { "a b/out_100%" };
         let range = recipe.needs_range.then(|| "step".to_owned());

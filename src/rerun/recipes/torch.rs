@@ -1,7 +1,7 @@
 //! PyTorch traces of unmodified Python programs: a small script runs between Python and the program.
 
 use super::pattern::Pattern;
-use super::prepared::{Place, Prepared, Wanted, part, program_words};
+use super::prepared::{Accepts, Place, Plain, Prepared, Wanted, part, program_words};
 use super::ranks::{self, Ranks};
 use crate::rerun::{CommandPart, PartId};
 
@@ -75,7 +75,9 @@ fn split_python_command(argv: &[String]) -> Result<(Vec<String>, Vec<String>), S
     refuse("without a script", "there is nothing to trace")
 }
 
-pub(super) fn prepare(wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
+pub(super) const PLAIN: Plain = Plain { prepare, accepts: &[Accepts::Seconds, Accepts::Ranks] };
+
+fn prepare(wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
     let launcher = ranks::launcher_name(&wanted.program);
     let ranks = match ranks::resolve_ranks(wanted, launcher.is_some(), |_| vec![part(PartId::Tool, &["python3", "WRAPPER"], "")]) {
         Ok(ranks) => ranks,

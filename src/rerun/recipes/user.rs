@@ -6,9 +6,6 @@ use crate::analysis::fuzzy::nearest_match;
 use crate::rerun::command::{CommandPart, PartId};
 use crate::rerun::shell;
 
-/// Tools that recipes can start, the possible values of [`User::tool`]: the profilers in `src/launch/profiler.rs`.
-pub const TOOLS: [&str; 5] = ["trace", "nsys", "ncu", "torch", "rocprofv3"];
-
 const OUTPUT: &str = "{OUTPUT}";
 const RANGE: &str = "{RANGE}";
 
@@ -16,7 +13,7 @@ const RANGE: &str = "{RANGE}";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
     pub id: String,
-    /// The profiler, one of [`TOOLS`].
+    /// The profiler, one of [`list_tools`](super::list_tools).
     pub tool: String,
     pub about: String,
     /// When to use the recipe.
@@ -61,9 +58,9 @@ fn fill_placeholders(text: &str, output: &str, range: &str) -> String {
 }
 
 impl User {
-    /// Checks that the recipe is valid and that its name is not one of a built-in recipe; the error is one sentence
-    /// with the recipe's name.
-    pub fn check_recipe(&self, built_in: impl Fn(&str) -> bool) -> Result<(), String> {
+    /// Checks that the recipe is valid, that its name is not one of a built-in recipe, and that its tool is one of
+    /// `tools`; the error is one sentence with the recipe's name.
+    pub fn check_recipe(&self, built_in: impl Fn(&str) -> bool, tools: &[&str]) -> Result<(), String> {
         let id = &self.id;
         let wrong = |what: String| Err(format!("recipe `{id}`: {what}"));
         if built_in(id) {
@@ -73,9 +70,9 @@ impl User {
         if id.is_empty() || id.starts_with('-') || !id.chars().all(fit) {
             return wrong("a name may contain letters, digits, - and _".to_owned());
         }
-        if !TOOLS.contains(&self.tool.as_str()) {
-            let tools = TOOLS.join(", ");
-            let hint = nearest_match(&self.tool, TOOLS).map_or_else(|| format!("there are {tools}"), |n| format!("did you mean `{n}`?"));
+        if !tools.contains(&self.tool.as_str()) {
+            let near = nearest_match(&self.tool, tools.iter().copied());
+            let hint = near.map_or_else(|| format!("there are {}", tools.join(", ")), |n| format!("did you mean `{n}`?"));
             return wrong(format!("unknown tool `{}`; {hint}", self.tool));
         }
         if self.argv.first().is_none_or(String::is_empty) {
@@ -135,7 +132,7 @@ impl User {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rerun::recipes::{built_in_recipe, find_recipe};
+    use crate::rerun::recipes::{built_in_recipe, find_recipe, list_tools};
 
     fn built_in(id: &str) -> bool {
         built_in_recipe(id).is_some()
@@ -155,7 +152,7 @@ mod tests {
     #[test]
     fn places_are_filled_and_the_program_comes_last() {
         let user = mine();
-        user.check_recipe(built_in).unwrap();
+        user.check_recipe(built_in, &list_tools()).unwrap();
         let wanted = Wanted { program: vec!["./a b".into()], output: "d/r%".into(), range: Some("{OUTPUT}".into()), ..Wanted::default() };
         let prepared = find_recipe("mine", std::slice::from_ref(&user)).unwrap().prepare(&wanted).unwrap();
         assert_eq!(prepared.argv(), ["nsys", "profile", "-p", "{OUTPUT}", "-o", "d/r%%.%q{RANK}", "./a b"]);
@@ -176,7 +173,7 @@ mod tests {
         let refused = |change: fn(&mut User)| {
             let mut user = mine();
             change(&mut user);
-            user.check_recipe(built_in).unwrap_err()
+            user.check_recipe(built_in, &list_tools()).unwrap_err()
         };
         assert_eq!(refused(|u| u.id = "exact".into()), "recipe `exact`: this is a built-in name; choose another");
         assert_eq!(refused(|u| u.tool = "nsy".into()), "recipe `mine`: unknown tool `nsy`; did you mean `nsys`?");

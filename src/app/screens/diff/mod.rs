@@ -104,7 +104,7 @@ impl DiffScreen {
         let diff = self.diff.as_ref()?;
         let rows: Vec<_> = diff.rows.iter().take(MOST_COPIED).collect();
         let mut out = Vec::new();
-        report::diff::print_rows(&mut out, diff, &rows, report::Format::Csv, TO_PASTE).ok()?;
+        report::diff::print_csv(&mut out, &rows, TO_PASTE).ok()?;
         Some((String::from_utf8(out).ok()?, format_count(rows.len(), "row")))
     }
 }
