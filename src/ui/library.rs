@@ -1,6 +1,6 @@
 //! Library screen: recorded runs, newest first.
 
-use super::panel::{Panel, draw_lines, fits_borders, split_top};
+use super::panel::{Panel, draw_lines, draw_notice, fits_borders, split_top};
 use super::run::state_role;
 use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
@@ -213,7 +213,7 @@ fn draw_list(frame: &mut Frame<'_>, inner: Rect, screen: &LibraryScreen, view: &
 /// Draws a message that explains why the list is empty.
 fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, theme: &Theme) {
     let columns = usize::from(area.width).min(100);
-    let mut lines = vec![Line::default()];
+    let mut lines: Vec<Line<'static>> = Vec::new();
     let mut say = |text: &str, role| {
         lines.extend(wrap_text(text, columns).into_iter().map(|l| Line::styled(l, theme.style(role))));
     };
@@ -259,7 +259,7 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScre
         }
         (None, Some(_)) => say(&format!("no run matches; {} clears the search", app.session.key_label(ActionId::Back)), Role::Warn),
     }
-    frame.render_widget(Text::from(lines), area);
+    draw_notice(frame, area, lines);
 }
 
 /// Suggested next step.

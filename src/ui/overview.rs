@@ -246,10 +246,7 @@ fn draw_waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, t
         _ => "Working out what limits the run …".to_owned(),
     };
     let columns = usize::from(area.width.saturating_sub(8)).clamp(20, 90);
-    let text: Vec<Line<'_>> = wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
-    let area =
-        Rect { x: area.x + 4, y: area.y + area.height / 3, width: area.width.saturating_sub(8), height: area.height - area.height / 3 };
-    frame.render_widget(Text::from(text), area);
+    draw_notice(frame, area, wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect());
 }
 
 fn draw_verdict(frame: &mut Frame<'_>, rest: &mut Rect, triage: &Triage, columns: usize, bordered: bool, theme: &Theme) {

@@ -88,9 +88,11 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, view
         let main = panel::split_top(&mut rest, if around.is_some() { tall } else { main.height });
         let main = title("Command").draw(frame, main, bordered, theme);
         let fields_area = title("Fields").focused().draw(frame, fields_area, bordered, theme);
+        let mut below = below;
         if below.height > LEAST_PICTURE {
-            draw_distribution(frame, below, screen, profile, theme);
+            draw_distribution(frame, &mut below, screen, profile, theme);
         }
+        draw_alternatives(frame, below, screen, theme);
         frame.render_widget(Text::from(lines), main);
         if let Some((launch, report)) = around {
             neighbours::draw(frame, rest, report, launch, theme);
@@ -130,7 +132,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, view
 const LEAST_PICTURE: u16 = 7;
 
 /// Draws the position of the selected launch in the distribution of its kernel's durations.
-fn draw_distribution(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, profile: &Profile, theme: &Theme) {
+fn draw_distribution(frame: &mut Frame<'_>, area: &mut Rect, screen: &RerunScreen, profile: &Profile, theme: &Theme) {
     let Some(launch) = screen.picked.as_ref().and_then(|p| p.launches.first()).map(|l| l.0 as usize) else { return };
     if launch >= profile.launches.len() || !profile.launches.has_start_times() {
         return;
@@ -138,14 +140,34 @@ fn draw_distribution(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, pr
     let row = screen.groups.first().and_then(|&r| screen.grouping.rows.get(r));
     let Some(group) = row.filter(|g| g.stats.count > 1) else { return };
     let title = vec![Span::styled("Duration vs. other launches", theme.style(Role::Title))];
-    let place = Rect { height: area.height.min(8), ..area };
-    let inner = Panel::new(title).draw(frame, place, true, theme);
+    let inner = Panel::new(title).draw(frame, panel::split_top(area, 8), true, theme);
     let duration = profile.launches.duration(launch);
     let mut all = super::preview::duration_histogram(group, usize::from(inner.width), theme);
     if let Some(picture) = super::preview::duration_marker(group, duration, usize::from(inner.width), theme) {
         all.push(picture);
     }
     frame.render_widget(Text::from(all), inner);
+}
+
+/// Draws the alternatives to the command in full: their rows among the fields hold a few words of them.
+fn draw_alternatives(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, theme: &Theme) {
+    let columns = usize::from(area.width.saturating_sub(4));
+    let mut lines: Vec<Line<'static>> = Vec::new();
+    for other in screen.alternatives() {
+        if !lines.is_empty() {
+            lines.push(Line::default());
+        }
+        lines.extend(wrap_text(&escape_unsafe(&other.why), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
+        let command = escape_unsafe(&shell::command_line(&other.argv)).into_owned();
+        lines.extend(wrap_text(&command, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+    }
+    if lines.is_empty() || area.height < 4 {
+        return;
+    }
+    let tall = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(area.height);
+    let title = vec![Span::styled("Alternatives", theme.style(Role::Title))];
+    let inner = Panel::new(title).draw(frame, Rect { height: tall, ..area }, true, theme);
+    frame.render_widget(Text::from(truncate_lines(lines, inner.height.into(), theme)), inner);
 }
 
 /// Truncates lines and marks the truncation.

@@ -313,13 +313,27 @@ fn what_changed_at_three_sizes() {
         explorer.press("tab");
         assert!(explorer.screen().contains("kernel time"));
         explorer.press("down enter");
-        assert_eq!(explorer.app.current_scope(), KeyScope::Kernels);
-        // The kernel leads back to the changes, once.
+        assert_eq!(explorer.app.current_scope(), KeyScope::Launches);
+        // The launches lead back to the changes, once.
         explorer.press("esc");
         assert_eq!(explorer.app.current_scope(), KeyScope::Diff);
         explorer.press("esc esc");
         assert_ne!(explorer.app.current_scope(), KeyScope::Diff);
     }
+    // Where both reports have results of the kernel, they are compared.
+    let [zoo, full] = ["demo/zoo", "hints/zoo_full"].map(|f| root().join(format!("fixtures/{f}.ncu-rep.zst")));
+    let mut results = Explorer::open(&[zoo, full], (120, 40));
+    results.press("D");
+    let leads = |e: &mut Explorer| e.screen().lines().any(|l| l.starts_with(" next: ") && l.contains("side by side"));
+    for _ in 0..20 {
+        if !leads(&mut results) {
+            results.press("down");
+        }
+    }
+    results.press("enter");
+    assert_eq!(results.app.current_scope(), KeyScope::Compare, "{}", results.screen());
+    results.press("esc");
+    assert_eq!(results.app.current_scope(), KeyScope::Diff);
     // The next report comes to the front, instead of changing unseen behind the overlay.
     let mut two = Explorer::open(&[before.clone(), packed("zoo")], (120, 40));
     for over in ["D", "L"] {

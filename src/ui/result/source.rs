@@ -113,9 +113,7 @@ fn draw_missing(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listin
     for (text, role) in said {
         out.extend(wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(role))));
     }
-    let top = area.height / 3;
-    let at = Rect { x: area.x + 3, y: area.y + top, width: area.width.saturating_sub(3), height: area.height - top };
-    frame.render_widget(Text::from(out), at);
+    draw_notice(frame, area, out);
 }
 
 /// Minimum number of rows of a body for panels to have borders.
