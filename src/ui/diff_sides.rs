@@ -1,7 +1,7 @@
 //! Panels around the kernel table of a comparison: time breakdown of both runs, the selected kernel in both, and the kinds
 //! of work.
 
-use super::panel::{Panel, draw_lines};
+use super::panel::{Panel, draw_lines, split_top};
 use super::preview::paired_histograms;
 use super::text::{align_left, align_right, wrap_text};
 use super::widgets::gauges::FIGURES as MEASURED;
@@ -9,13 +9,14 @@ use super::widgets::{change_bar, severity_glyph};
 use super::{Role, Theme, time_breakdown};
 use crate::analysis::diff::{DiffRow, Fate, Side};
 use crate::analysis::hint_outcome::Outcome;
-use crate::analysis::labels::{cut_end, display_width};
+use crate::analysis::hints::FirstHint;
+use crate::analysis::labels::{cut_end, cut_middle, display_width};
 use crate::analysis::metric::Lookup;
 use crate::analysis::triage::{TimeCategory, Triage};
 use crate::analysis::{Family, GroupRow};
-use crate::app::{App, DiffScreen};
+use crate::app::{App, DiffScreen, Report};
 use crate::model::text::escape_unsafe;
-use crate::model::{Nanos, units};
+use crate::model::{Metrics, Nanos, ResultMetrics, units};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -39,6 +40,8 @@ pub const KINDS: u16 = 5;
 /// Widths of its columns.
 const KIND: usize = 14;
 const TIME: usize = 11;
+/// Width of the names beside the utilization.
+const UTILIZED: usize = 30;
 
 /// Labels of the first and second run.
 type Words = (&'static str, &'static str);
@@ -79,7 +82,7 @@ pub fn times_height(app: &App, screen: &DiffScreen, columns: u16) -> u16 {
 
 /// Formats the duration of a whole run.
 fn run_length(app: &App, report: usize) -> String {
-    let span = app.session.reports.get(report).and_then(|r| r.overview.as_ref()?.span);
+    let span = app.session.reports.get(report).and_then(Report::run_span);
     span.map_or_else(|| "the run".to_owned(), |(from, to)| Nanos(to - from).to_string())
 }
 
@@ -201,20 +204,31 @@ pub fn draw_selected(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &Diff
     draw_lines(frame, inner, out);
 }
 
-/// Diagnosis and utilization of a kernel in both runs, where it was measured.
-fn measured_lines(app: &App, screen: &DiffScreen, row: &DiffRow, words: Words, theme: &Theme) -> Vec<Line<'static>> {
-    let sides = [(screen.before, &row.before, words.0), (screen.after, &row.after, words.1)];
-    let found = sides.map(|(report, side, word)| {
+/// Result of a kernel in one of the runs.
+struct Measured<'a> {
+    word: &'static str,
+    hint: Option<&'a FirstHint>,
+    metrics: &'a Metrics,
+    result: &'a ResultMetrics,
+}
+
+fn measured_sides<'a>(app: &'a App, screen: &DiffScreen, row: &DiffRow, words: Words) -> [Option<Measured<'a>>; 2] {
+    [(screen.before, &row.before, words.0), (screen.after, &row.after, words.1)].map(|(report, side, word)| {
         let report = app.session.reports.get(report)?;
         let grouping = report.groups.grouping.as_ref().filter(|g| g.by.is_kernel())?;
         let name = &side.as_ref()?.name;
         let at = grouping.rows.iter().position(|r| r.name == *name)?;
         let (from, result, _) = report.best_result(at)?;
         let metrics = app.session.metrics(from)?;
-        Some((word, report.diagnosed.get(&at), metrics, metrics.results.get(result)?))
-    });
+        Some(Measured { word, hint: report.diagnosed.get(&at), metrics, result: metrics.results.get(result)? })
+    })
+}
+
+/// Diagnosis and utilization of a kernel in both runs, where it was measured.
+fn measured_lines(app: &App, screen: &DiffScreen, row: &DiffRow, words: Words, theme: &Theme) -> Vec<Line<'static>> {
+    let found = measured_sides(app, screen, row, words);
     let mut out = Vec::new();
-    for (word, hint, ..) in found.iter().flatten() {
+    for Measured { word, hint, .. } in found.iter().flatten() {
         let (text, role) = hint.map_or(("no diagnosis".to_owned(), Role::Dim), |hint| {
             let (mark, role) = severity_glyph(hint.severity);
             (format!("{mark} {}", hint.id.id()), role)
@@ -223,7 +237,7 @@ fn measured_lines(app: &App, screen: &DiffScreen, row: &DiffRow, words: Words, t
     }
     for (word, names) in MEASURED {
         let values = found.each_ref().map(|f| {
-            let percent = f.as_ref().and_then(|(_, _, metrics, result)| Lookup::new(metrics, result).first_finite(names));
+            let percent = f.as_ref().and_then(|m| Lookup::new(m.metrics, m.result).first_finite(names));
             percent.map_or_else(|| "–".to_owned(), |p| format!("{p:.0}%"))
         });
         if values.iter().any(|v| v != "–") {
@@ -235,12 +249,11 @@ fn measured_lines(app: &App, screen: &DiffScreen, row: &DiffRow, words: Words, t
 }
 
 /// Draws the change of kernel time by family.
-pub fn draw_kinds(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, words: Words, theme: &Theme) {
+pub fn draw_kinds(frame: &mut Frame<'_>, area: &mut Rect, app: &App, screen: &DiffScreen, words: Words, theme: &Theme) {
     let Some(diff) = &screen.diff else { return };
     let title = vec![Span::styled("Kinds of work", theme.style(Role::Title))];
     let base = if diff.steps.is_some() { "in a step" } else { "of the whole runs" };
     let note = vec![Span::styled(format!("kernel time {base}, guessed from the names"), theme.style(Role::Dim))];
-    let inner = Panel::new(title).note(note).draw(frame, area, true, theme);
     let family = |report: usize, side: &Option<Side>| Some(find_group_row(app, report, &side.as_ref()?.name)?.family);
     let mut sums: Vec<(Family, f64, f64, usize)> = Vec::new();
     for row in &diff.rows {
@@ -255,7 +268,8 @@ pub fn draw_kinds(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScr
     }
     sums.sort_by(|a, b| (b.2 - b.1).abs().total_cmp(&(a.2 - a.1).abs()));
     let most = sums.iter().map(|s| (s.2 - s.1).abs()).fold(1.0, f64::max);
-    let bars = (usize::from(inner.width).saturating_sub(KIND + 4 * TIME + 16) / 2 * 2 + 1).min(41);
+    let columns = usize::from(area.width.saturating_sub(4));
+    let bars = (columns.saturating_sub(KIND + 4 * TIME + 16) / 2 * 2 + 1).min(41);
     let head = format!(
         "{}{}{}{}  {}{}{}{}",
         align_left("", KIND),
@@ -284,7 +298,65 @@ pub fn draw_kinds(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScr
         spans.push(Span::styled(align_right(&units::format_count(kernels, "kernel"), 14), theme.style(Role::Dim)));
         out.push(Line::from(spans));
     }
+    // Whatever cannot follow stays in this panel.
+    let tall = u16::try_from(out.len() + 2).unwrap_or(u16::MAX);
+    let place = if tall.saturating_add(KINDS) <= area.height { split_top(area, tall) } else { split_top(area, area.height) };
+    let inner = Panel::new(title).note(note).draw(frame, place, true, theme);
     draw_lines(frame, inner, out);
+}
+
+/// Draws the findings of both runs in full; of kernels that were measured in both reports, their utilization.
+pub fn draw_limits(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, words: Words, theme: &Theme) {
+    if area.height < KINDS {
+        return;
+    }
+    let columns = usize::from(area.width.saturating_sub(4));
+    let (title, out) = match both_triages(app, screen) {
+        Some((was, is)) => {
+            let mut out = Vec::new();
+            for (word, triage) in [(words.0, was), (words.1, is)] {
+                if !out.is_empty() {
+                    out.push(Line::default());
+                }
+                out.push(Line::styled(word, theme.style(Role::Head)));
+                out.extend(super::kernel_summary::finding_lines(triage, columns, true, theme));
+                if triage.findings.is_empty() {
+                    out.push(Line::styled("nothing found", theme.style(Role::Dim)));
+                }
+            }
+            ("What limits the runs", out)
+        }
+        None => ("Speed of light", utilization_lines(app, screen, words, columns, theme)),
+    };
+    if out.is_empty() {
+        return;
+    }
+    let inner = Panel::new(vec![Span::styled(title, theme.style(Role::Title))]).draw(frame, area, true, theme);
+    draw_lines(frame, inner, out);
+}
+
+/// Utilization of the kernels that were measured in both reports.
+fn utilization_lines(app: &App, screen: &DiffScreen, words: Words, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Some(diff) = &screen.diff else { return Vec::new() };
+    let each = columns.saturating_sub(UTILIZED) / MEASURED.len();
+    let mut out = Vec::new();
+    for row in &diff.rows {
+        let [Some(was), Some(is)] = measured_sides(app, screen, row, words) else { continue };
+        let mut spans =
+            vec![Span::styled(align_left(&cut_middle(&escape_unsafe(row.name()), UTILIZED - 1), UTILIZED), theme.style(Role::Text))];
+        for (_, names) in MEASURED {
+            let of = |m: &Measured<'_>| {
+                Lookup::new(m.metrics, m.result).first_finite(names).map_or_else(|| "–".to_owned(), |p| format!("{p:.0}%"))
+            };
+            spans.push(Span::styled(align_left(&format!("{} to {}", of(&was), of(&is)), each), theme.style(Role::Text)));
+        }
+        out.push(Line::from(spans));
+    }
+    if !out.is_empty() {
+        let heads = MEASURED.iter().map(|f| align_left(f.0, each)).collect::<String>();
+        out.insert(0, Line::styled(format!("{}{heads}", align_left("kernel", UTILIZED)), theme.style(Role::Head)));
+    }
+    out
 }
 
 /// Row of a report's kernel table, by name.

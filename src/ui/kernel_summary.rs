@@ -7,9 +7,9 @@ use super::text::{align_left, align_right, bar, wrap_text};
 use super::widgets::gauges::{FIGURES, at_limit};
 use super::widgets::{gauge, severity_glyph};
 use super::{Role, Theme};
-use crate::analysis::metric::Lookup;
 use crate::analysis::hints::{Diagnosis, Severity};
 use crate::analysis::labels::{cut_end, cut_middle, display_width};
+use crate::analysis::metric::Lookup;
 use crate::analysis::triage::Triage;
 use crate::analysis::{Family, GroupRow};
 use crate::app::{ActionId, App, Report};
@@ -152,11 +152,8 @@ fn family_lines(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'sta
     let wide = columns.saturating_sub(2 + 12 + 1 + 7 + 10 + 12 + 17).clamp(4, 60);
     let line = |(family, share, total, launches, kernels): (Family, f64, i64, u64, usize)| {
         let style = theme.family_style(family);
-        let mut spans = vec![
-            Span::styled("▌ ", style),
-            Span::styled(align_left(family.vendor_name(amd), 12), theme.style(Role::Text)),
-            Span::raw(" "),
-        ];
+        let mut spans =
+            vec![Span::styled("▌ ", style), Span::styled(align_left(family.vendor_name(amd), 12), theme.style(Role::Text)), Span::raw(" ")];
         spans.extend(bar(share / 100.0, wide, theme.style(Role::Bar), theme));
         spans.push(Span::styled(align_right(&units::format_percent(share), 7), theme.style(Role::Title)));
         spans.push(Span::styled(align_right(&Nanos(total).to_string(), 10), theme.style(Role::Text)));
@@ -202,7 +199,8 @@ fn diagnosis_lines(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'
     out
 }
 
-fn finding_lines(triage: &Triage, columns: usize, whole: bool, theme: &Theme) -> Vec<Line<'static>> {
+/// Findings, with whole sentences or one line each.
+pub fn finding_lines(triage: &Triage, columns: usize, whole: bool, theme: &Theme) -> Vec<Line<'static>> {
     const LEAD: usize = 27;
     let room = columns.saturating_sub(LEAD);
     let rows = |f: &crate::analysis::triage::Finding| {

@@ -19,7 +19,7 @@ use crate::report::runs::{self, RunRow, run_facts};
 use crate::rerun::shell;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::text::{Line, Span, Text};
+use ratatui::text::{Line, Span};
 
 const NUMBER: usize = 5;
 const STATE: usize = 9;

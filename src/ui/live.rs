@@ -2,7 +2,7 @@
 
 use super::live_measured;
 use super::overview::severity_mark;
-use super::panel::{Panel, draw_lines, fits_borders, split_top};
+use super::panel::{Panel, draw_lines, draw_notice, fits_borders, split_top};
 use super::text::{align_left, align_right, bar, wrap_text};
 use super::widgets::stacked_bar::{Share, share_legend, stacked_bar};
 use super::widgets::{highlight_row, hint_badge, share_sparkline};

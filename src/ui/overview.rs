@@ -1,6 +1,6 @@
 //! Overview screen: verdict, time breakdown, findings, and the longest-running kernels.
 
-use super::panel::{BORDERED, draw_lines, draw_panel, split_top};
+use super::panel::{BORDERED, draw_lines, draw_notice, draw_panel, split_top};
 use super::screens::{Place, ScreenView};
 use super::text::{align_left, align_right, bar, wrap_text};
 use super::view::View;
@@ -18,7 +18,7 @@ use crate::report::triage as say;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use ratatui::text::{Line, Span, Text};
+use ratatui::text::{Line, Span};
 
 /// Minimum width to show the selected finding next to the list.
 const BESIDE: u16 = 110;

@@ -1,6 +1,6 @@
 //! Source screen: the hottest lines or instructions, with their stall reasons and counters.
 
-use super::super::panel::{Panel, split_top};
+use super::super::panel::{Panel, draw_notice, split_top};
 use super::super::table::{self, Rows};
 use super::super::text::{align_left, align_right, bar, wrap_text};
 use super::super::view::View;
