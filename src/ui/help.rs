@@ -105,11 +105,10 @@ fn join_columns(a: Vec<Line<'static>>, b: Vec<Line<'static>>, columns: usize) ->
 /// The keys that lead through all screens, in one line.
 fn first_keys(app: &App, columns: usize, theme: &Theme) -> Line<'static> {
     let words = [
-        (ActionId::Down, "next row"),
+        (ActionId::Down, "next"),
         (ActionId::Open, "leads on"),
         (ActionId::Back, "leads back"),
         (ActionId::Palette, "finds any action"),
-        (ActionId::Help, "this page"),
         (ActionId::Quit, "quits"),
     ];
     let say = |(id, word): (ActionId, &'static str)| {

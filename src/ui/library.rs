@@ -254,7 +254,9 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScre
                 ("warpscope demo", "shows the built-in demo capture"),
             ] {
                 say(command, Role::Key);
-                say(&format!("    {what}"), Role::Dim);
+                for line in wrap_text(what, columns.saturating_sub(4)) {
+                    say(&format!("    {line}"), Role::Dim);
+                }
             }
         }
         (None, Some(_)) => say(&format!("no run matches; {} clears the search", app.session.key_label(ActionId::Back)), Role::Warn),

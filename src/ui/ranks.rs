@@ -126,7 +126,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RanksScreen, view
         Rect { x: main.x + 1, width: main.width.saturating_sub(2), ..main }
     };
     draw_list(frame, main, screen, ranks, view, theme);
-    draw_below(frame, rest, screen, ranks, framed, theme);
+    draw_below(frame, rest, app, (screen, ranks), framed, theme);
 }
 
 fn step_words(screen: &RanksScreen, ranks: &Ranks) -> String {
@@ -227,7 +227,7 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ra
 }
 
 /// Draws the findings, the selected rank, and the collectives.
-fn draw_below(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ranks, framed: bool, theme: &Theme) {
+fn draw_below(frame: &mut Frame<'_>, area: Rect, app: &App, (screen, ranks): (&RanksScreen, &Ranks), framed: bool, theme: &Theme) {
     if area.height < 3 {
         return;
     }
@@ -253,7 +253,7 @@ fn draw_below(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &R
     let at = super::panel::draw_panel(frame, main, vec![Span::styled("Between ranks", theme.style(Role::Title))], true, theme);
     super::panel::draw_lines(frame, at, between);
     if room {
-        ranks_steps::draw(frame, rest, screen, ranks, theme);
+        ranks_steps::draw(frame, rest, app, screen, ranks, theme);
     }
 }
 

@@ -6,14 +6,16 @@ use super::text::{align_left, align_right};
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::ranks::StepCell;
-use crate::app::RanksScreen;
+use crate::analysis::readable::readable_name;
 use crate::app::jobs::Ranks;
+use crate::app::{App, RanksScreen};
 use crate::model::digest::Kernel;
 use crate::model::text::escape_unsafe;
 use crate::model::{Nanos, units};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
+use std::borrow::Cow;
 
 /// Minimum number of rows of the panels.
 pub const LEAST: u16 = 8;
@@ -23,12 +25,12 @@ const NAME: usize = 20;
 /// Difference from the other ranks, in percent, above which a kernel's average is highlighted.
 const APART: f64 = 5.0;
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ranks, theme: &Theme) {
+pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RanksScreen, ranks: &Ranks, theme: &Theme) {
     let [left, right] = Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]).areas(area);
     let Some(member) = screen.selected_member() else { return };
     let title = |text: String| vec![Span::styled(text, theme.style(Role::Title))];
     let inner = draw_panel(frame, left, title(format!("Kernels of rank {}", member.rank)), true, theme);
-    draw_lines(frame, inner, kernel_lines(screen, ranks, inner, theme));
+    draw_lines(frame, inner, kernel_lines(app, screen, ranks, inner, theme));
     let waits = total_waiting(ranks) > 0;
     let word = if waits { "Steps with the most waiting" } else { "Longest steps" };
     let inner = draw_panel(frame, right, title(word.to_owned()), true, theme);
@@ -44,10 +46,16 @@ fn average(kernel: &Kernel) -> f64 {
 }
 
 /// The rank's kernels, longest total first, with their average on the other ranks.
-fn kernel_lines(screen: &RanksScreen, ranks: &Ranks, area: Rect, theme: &Theme) -> Vec<Line<'static>> {
+fn kernel_lines(app: &App, screen: &RanksScreen, ranks: &Ranks, area: Rect, theme: &Theme) -> Vec<Line<'static>> {
     let Some(member) = screen.selected_member() else { return Vec::new() };
     let several = ranks.job.ranks.len() > 1;
     let name = usize::from(area.width).saturating_sub(NUMBER * if several { 5 } else { 3 }).max(NAME);
+    // A digest has only the full names.
+    let profile = ranks.reports.get(member.digest).and_then(|&r| app.session.reports.get(r)?.profile.as_deref());
+    let readable = |full: &str| {
+        let known = profile.and_then(|p| p.kernels.iter().find(|k| k.demangled() == full));
+        escape_unsafe(&known.map_or(Cow::Borrowed(full), readable_name)).into_owned()
+    };
     let mut own: Vec<&Kernel> = ranks.digests[member.digest].kernels.iter().collect();
     own.sort_by_key(|k| std::cmp::Reverse(k.total));
     if own.is_empty() {
@@ -62,7 +70,7 @@ fn kernel_lines(screen: &RanksScreen, ranks: &Ranks, area: Rect, theme: &Theme) 
         let count = units::format_grouped(i64::try_from(kernel.count).unwrap_or(i64::MAX));
         let text = format!(
             "{}{}{}{}",
-            align_left(&cut_middle(&escape_unsafe(&kernel.name), name - 1), name),
+            align_left(&cut_middle(&readable(&kernel.name), name - 1), name),
             align_right(&Nanos(kernel.total).to_string(), NUMBER),
             align_right(&count, NUMBER),
             align_right(&Nanos::format_ns(average(kernel)), NUMBER)

@@ -115,7 +115,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, view
             Constraint::Length(u16::try_from(why_rows).unwrap_or(2)),
         ])
         .areas(body);
-        frame.render_widget(Text::from(truncate_lines(lines, command_rows, theme)), a);
+        frame.render_widget(Text::from(truncate_lines(skip_to_lit(lines, command_rows, theme), command_rows, theme)), a);
         let shown = usize::from(b.height);
         let more = if rows > shown { format!(" {} of {rows} ", screen.selected + 1) } else { String::new() };
         let line = "─".repeat(columns.saturating_sub(display_width(&more) + 2));
@@ -168,6 +168,19 @@ fn draw_alternatives(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, th
     let title = vec![Span::styled("Alternatives", theme.style(Role::Title))];
     let inner = Panel::new(title).draw(frame, Rect { height: tall, ..area }, true, theme);
     frame.render_widget(Text::from(truncate_lines(lines, inner.height.into(), theme)), inner);
+}
+
+/// Drops lines after the first, so that the arguments of the selected field are among the first `rows`.
+fn skip_to_lit(mut lines: Vec<Line<'static>>, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let lit = theme.style(Role::Match);
+    let last = lines.iter().rposition(|l| l.spans.iter().any(|s| s.style == lit && !s.content.is_empty())).unwrap_or(0);
+    // One row marks what is left out, and one has the mark of the end.
+    let most = rows.saturating_sub(2);
+    if rows >= 4 && last >= rows {
+        let dropped = last - most;
+        lines.splice(1..=dropped, [Line::styled("    …", theme.style(Role::Dim))]);
+    }
+    lines
 }
 
 /// Truncates lines and marks the truncation.

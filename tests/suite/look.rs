@@ -91,6 +91,38 @@ fn a_full_redraw_takes_less_than_12_kib() {
     println!("{}", all.join(", "));
 }
 
+/// Screens at 200x50 that take more than 12 KiB, or whose step takes more than 4 KiB: their text and borders alone come
+/// close to it.
+const LARGE: [(&str, usize, usize); 6] = [
+    ("kernels", 13_600, 4_096),
+    ("compare", 14_600, 4_096),
+    ("diagnosis of ncu", 12_900, 4_096),
+    ("checklist", 12_800, 4_096),
+    ("notes", 12_800, 4_096),
+    // A scrolled page has another text.
+    ("help", 12_288, 4_600),
+];
+
+/// 12 KiB take a second at 100 kbit/s.
+#[test]
+fn a_large_screen_in_256_colours_is_sent_in_about_a_second() {
+    let (mut all, mut wrong) = (Vec::new(), Vec::new());
+    for (name, keys) in SCREENS.into_iter().chain(MORE) {
+        let mut explorer = at(keys, (200, 50));
+        let screen = explorer.buffer("dark", ColorMode::Indexed);
+        let sent = bytes(&Buffer::empty(screen.area), &screen);
+        explorer.press("down");
+        let step = bytes(&screen, &explorer.buffer("dark", ColorMode::Indexed));
+        let &(_, whole, most) = LARGE.iter().find(|s| s.0 == name).unwrap_or(&(name, 12_288, 4_096));
+        all.push(format!("{name} {sent} {step}"));
+        if sent > whole || step > most {
+            wrong.push(format!("{name}: {sent} bytes, {step} a step"));
+        }
+    }
+    println!("{}", all.join(", "));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// One selection step, with the charts that follow it.
 #[test]
 fn a_step_of_the_selection_takes_less_than_4_kib() {

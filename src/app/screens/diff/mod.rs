@@ -64,7 +64,9 @@ impl DiffScreen {
                 let item = |i: usize| {
                     let file = &session.reports[i].file;
                     let name = file.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-                    Item::new(name, file.display().to_string(), None, PickAction::Changes(i, active))
+                    let path = file.display().to_string();
+                    let hint = if path == name { String::new() } else { path };
+                    Item::new(name, hint, None, PickAction::Changes(i, active))
                 };
                 Response::open_overlay(PickList::by_typing("compare with this baseline", others.into_iter().map(item).collect()))
             }
