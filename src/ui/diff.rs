@@ -31,7 +31,7 @@ const BAR: (usize, usize) = (25, 7);
 const SIDE: u16 = 58;
 const WIDE: u16 = 160;
 /// Minimum number of rows for the selected kernel's panel below a short table.
-const SELECTED: u16 = 14;
+const SELECTED: u16 = 9;
 /// Minimum number of rows for the table below the time breakdown.
 const TABLE: u16 = 16;
 const GAP: usize = 2;

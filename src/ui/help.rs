@@ -94,9 +94,10 @@ fn join_columns(a: Vec<Line<'static>>, b: Vec<Line<'static>>, columns: usize) ->
             // The style of a heading would be that of the text beside it, too.
             let own = std::mem::take(&mut line.style);
             line.spans.iter_mut().for_each(|s| s.style = own.patch(s.style));
+            let beside = b.next().unwrap_or_default();
             let pad = columns.saturating_sub(line.width());
             line.push_span(Span::raw(" ".repeat(pad + 3)));
-            line.spans.extend(b.next().unwrap_or_default().spans);
+            line.spans.extend(beside.spans.into_iter().map(|s| Span::styled(s.content, beside.style.patch(s.style))));
             line
         })
         .collect()

@@ -69,8 +69,8 @@ const WHERE: &str = "Where the time went";
 const LIMITS: &str = "What limits the run";
 /// Maximum number of kernels whose utilization is listed.
 const MEASURED: usize = 16;
-/// Width of their names.
-const NAME: usize = 30;
+/// Widths of their names.
+const NAME: (usize, usize) = (20, 30);
 
 fn panel_contents(app: &App, report: &Report, columns: usize, ascii: bool, theme: &Theme) -> Vec<Content> {
     let mut out = Vec::new();
@@ -109,13 +109,14 @@ fn utilization_lines(app: &App, report: &Report, columns: usize, theme: &Theme) 
         let figures = FIGURES.map(|(word, names)| (word, lookup.first_finite(names)));
         figures.iter().any(|f| f.1.is_some()).then_some((row, figures))
     });
-    let each = columns.saturating_sub(NAME) / FIGURES.len();
+    let name = (columns / 4).clamp(NAME.0, NAME.1);
+    let each = columns.saturating_sub(name) / FIGURES.len();
     let wide = each.saturating_sub(8);
     if wide < 4 {
         return Vec::new();
     }
     let line = |(row, figures): (&GroupRow, [(&'static str, Option<f64>); 4])| {
-        let mut spans = vec![Span::styled(align_left(&cut_middle(&escape_unsafe(&row.name), NAME - 1), NAME), theme.style(Role::Text))];
+        let mut spans = vec![Span::styled(align_left(&cut_middle(&escape_unsafe(&row.name), name - 1), name), theme.style(Role::Text))];
         for (word, percent) in figures {
             let Some(percent) = percent else {
                 spans.push(Span::raw(" ".repeat(each)));
@@ -130,7 +131,7 @@ fn utilization_lines(app: &App, report: &Report, columns: usize, theme: &Theme) 
     let mut out: Vec<Line<'static>> = measured.take(MEASURED).map(line).collect();
     if !out.is_empty() {
         let words = FIGURES.iter().map(|f| align_left(f.0, each)).collect::<String>();
-        out.insert(0, Line::styled(format!("{}{words}", align_left("kernel", NAME)), theme.style(Role::Head)));
+        out.insert(0, Line::styled(format!("{}{words}", align_left("kernel", name)), theme.style(Role::Head)));
     }
     out
 }

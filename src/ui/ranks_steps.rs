@@ -49,7 +49,11 @@ fn average(kernel: &Kernel) -> f64 {
 fn kernel_lines(app: &App, screen: &RanksScreen, ranks: &Ranks, area: Rect, theme: &Theme) -> Vec<Line<'static>> {
     let Some(member) = screen.selected_member() else { return Vec::new() };
     let several = ranks.job.ranks.len() > 1;
-    let name = usize::from(area.width).saturating_sub(NUMBER * if several { 5 } else { 3 }).max(NAME);
+    // The comparison with the other ranks matters more than total and count.
+    let fits = |columns: usize| usize::from(area.width) >= NAME + NUMBER * columns;
+    let (totals, counts) = if several { (fits(4), fits(5)) } else { (true, fits(3)) };
+    let columns = usize::from(totals) + usize::from(counts) + if several { 3 } else { 1 };
+    let name = usize::from(area.width).saturating_sub(NUMBER * columns).max(NAME);
     // A digest has only the full names.
     let profile = ranks.reports.get(member.digest).and_then(|&r| app.session.reports.get(r)?.profile.as_deref());
     let readable = |full: &str| {
@@ -62,17 +66,16 @@ fn kernel_lines(app: &App, screen: &RanksScreen, ranks: &Ranks, area: Rect, them
         return vec![Line::styled("no kernel of this rank is listed", theme.style(Role::Dim))];
     }
     let mut head = align_left("kernel", name);
-    for word in ["total", "count", "avg"].into_iter().chain(if several { ["others", "differs"] } else { ["", ""] }) {
-        head.push_str(&align_right(word, if word.is_empty() { 0 } else { NUMBER }));
-    }
+    let shown = [("total", totals), ("count", counts), ("avg", true), ("others", several), ("differs", several)];
+    head.extend(shown.iter().filter(|c| c.1).map(|c| align_right(c.0, NUMBER)));
     let mut out = vec![Line::styled(head, theme.style(Role::Head))];
     for kernel in own.into_iter().take(usize::from(area.height).saturating_sub(1)) {
         let count = units::format_grouped(i64::try_from(kernel.count).unwrap_or(i64::MAX));
         let text = format!(
             "{}{}{}{}",
             align_left(&cut_middle(&readable(&kernel.name), name - 1), name),
-            align_right(&Nanos(kernel.total).to_string(), NUMBER),
-            align_right(&count, NUMBER),
+            align_right(&Nanos(kernel.total).to_string(), if totals { NUMBER } else { 0 }),
+            align_right(&count, if counts { NUMBER } else { 0 }),
             align_right(&Nanos::format_ns(average(kernel)), NUMBER)
         );
         let mut spans = vec![Span::styled(text, theme.style(Role::Text))];
@@ -111,8 +114,9 @@ fn step_lines(screen: &RanksScreen, ranks: &Ranks, waits: bool, area: Rect, them
         std::cmp::Reverse(if waits { late(cells) } else { length(cells) })
     });
     let words: &[&str] = if waits { &["step", "length", "waiting", "for"] } else { &["step", "length"] };
-    let own = ["kernels", "coll. alone", "idle"];
-    let head: String = words.iter().chain(&own).map(|w| align_right(w, NUMBER + 2)).collect();
+    // Only whole columns.
+    let own = &["kernels", "coll. alone", "idle"][..(columns / (NUMBER + 2)).saturating_sub(words.len()).min(3)];
+    let head: String = words.iter().chain(own).map(|w| align_right(w, NUMBER + 2)).collect();
     let mut out = vec![Line::styled(cut_end(&head, columns), theme.style(Role::Head))];
     let text = |n: i64| align_right(&Nanos(n).to_string(), NUMBER + 2);
     for at in order.into_iter().take(usize::from(area.height).saturating_sub(1)) {
@@ -125,7 +129,7 @@ fn step_lines(screen: &RanksScreen, ranks: &Ranks, waits: bool, area: Rect, them
             line.push_str(&align_right(&rank, NUMBER + 2));
         }
         if let Some(cell) = cells.get(screen.selected).and_then(Option::as_ref) {
-            for ns in [cell.compute, cell.exposed, cell.idle] {
+            for ns in [cell.compute, cell.exposed, cell.idle].into_iter().take(own.len()) {
                 line.push_str(&text(ns));
             }
         }

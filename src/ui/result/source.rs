@@ -76,7 +76,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     }
     let below = if !bordered && area.height > 14 && screen.source.row_count() > 0 { 3 } else { 0 };
     let [head, titles, rows, detail] =
-        Layout::vertical([Constraint::Length(u16::from(!bordered)), Constraint::Length(1), Constraint::Min(3), Constraint::Length(below)])
+        Layout::vertical([Constraint::Length(u16::from(!bordered)), Constraint::Length(1), Constraint::Min(1), Constraint::Length(below)])
             .areas(main);
     frame.render_widget(Line::from(title), head);
     let columns = usize::from(main.width);
