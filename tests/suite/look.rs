@@ -93,14 +93,12 @@ fn a_full_redraw_takes_less_than_12_kib() {
 
 /// Screens at 200x50 that take more than 12 KiB, or whose step takes more than 4 KiB: their text and borders alone come
 /// close to it.
-const LARGE: [(&str, usize, usize); 6] = [
-    ("kernels", 13_600, 4_096),
-    ("compare", 14_600, 4_096),
-    ("diagnosis of ncu", 12_900, 4_096),
-    ("checklist", 12_800, 4_096),
-    ("notes", 12_800, 4_096),
+const LARGE: [(&str, usize, usize); 4] = [
+    ("kernels", 13_200, 4_096),
+    ("compare", 13_950, 4_096),
+    ("notes", 12_600, 4_096),
     // A scrolled page has another text.
-    ("help", 12_288, 4_600),
+    ("help", 12_288, 4_200),
 ];
 
 /// 12 KiB take a second at 100 kbit/s.
