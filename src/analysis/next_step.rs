@@ -83,10 +83,12 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
         };
         let subject = if overview.devices_used > 1 { "each GPU is on average idle" } else { "the GPU is idle" };
         if measuring > 0.0 {
-            return format!("{subject} for {idle:.0}% of the span, not counting {measuring:.0}% in which counters were measured: {why}");
+            return format!(
+                "{subject} for {idle:.0}% of the time from the first operation to the last, not counting {measuring:.0}% in which counters were measured: {why}"
+            );
         }
         return format!(
-            "{subject} for {idle:.0}% of the span ({} gaps over 10 µs, {} in all): {why}",
+            "{subject} for {idle:.0}% of the time from the first operation to the last ({} gaps over 10 µs, {} in all): {why}",
             units::format_grouped(i64::try_from(overview.gaps).unwrap_or(i64::MAX)),
             Nanos(overview.gap_ns)
         );

@@ -7,7 +7,7 @@ use super::overlay::{Item, Overlay, PickAction, PickList, RunChoice};
 use super::run_state::Watched;
 use super::screen::{At, Navigate, Response, ResultView, ScreenEvent, Status};
 use super::screens::{
-    DiffScreen, KernelsScreen, Kind, LaunchesScreen, LibraryScreen, Open, RanksScreen, RerunScreen, ResultScreen, RunScreen, TimelineScreen,
+    DiffScreen, Kind, LaunchesScreen, LibraryScreen, Open, RanksScreen, RerunScreen, ResultScreen, RunScreen, TimelineScreen,
 };
 use super::session::report::{Best, NO_TIMELINE};
 use super::state::App;
@@ -83,13 +83,12 @@ pub fn navigate_to(app: &mut App, asked: u64, go: Navigate) -> Vec<Effect> {
         Navigate::Result(view) => open_selected_result(app, asked, view),
         Navigate::Rerun { run, in_place } => open_rerun(app, asked, run, in_place),
         Navigate::Kernel { report, name } => {
-            let changes = app.entry(asked).and_then(|e| DiffScreen::of(&e.open)).cloned();
             app.close_common();
-            app.set_changes_behind(report, changes);
             app.close_all_of(report);
             app.session.active = report;
             select_kernel(app, report, &name)
         }
+        Navigate::Changed { report, name, beside } => open_changed(app, asked, report, &name, beside),
         Navigate::TimelineOf { report, at } => {
             app.close_common();
             app.close_all_of(report);
@@ -253,21 +252,53 @@ pub fn open_screen(app: &mut App, id: u64) -> Vec<Effect> {
     answer.map(|a| apply_response(app, id, a)).unwrap_or_default()
 }
 
+/// Opens what a comparison is about: both results of a kernel side by side, or its launches.
+fn open_changed(app: &mut App, asked: u64, report: usize, name: &str, beside: Option<(Best, Best)>) -> Vec<Effect> {
+    let changes = app.entry(asked).and_then(|e| DiffScreen::of(&e.open)).cloned();
+    app.close_common();
+    app.close_all_of(report);
+    app.session.active = report;
+    let mut effects = select_kernel(app, report, name);
+    let kernels = app.kernels_id(report);
+    if let Some((after, before)) = beside
+        && let (Some(own), Some(other)) = (app.session.metrics(after.0).cloned(), app.session.metrics(before.0).cloned())
+    {
+        let mut screen = ResultScreen::new(after.0, own, after.1);
+        screen.compare.other = Some((before.0, other, before.1));
+        (screen.sure, screen.view, screen.opened) = (after.2, ResultView::Compare, ResultView::Compare);
+        let id = app.push(report, |_| screen);
+        effects.extend(open_screen(app, id));
+    } else if app.kernels_screen_mut(report).is_some_and(|k| k.selected_name() == Some(name)) {
+        let answer = app.with_screen(kernels, |screen, cx| screen.act(ActionId::Open, cx)).flatten();
+        effects.extend(answer.map(|a| apply_response(app, kernels, a)).unwrap_or_default());
+    }
+    let opened = app.top_entry().map_or(kernels, |e| e.id);
+    app.set_changes_behind(opened, changes);
+    app.session.changes_behind = (opened == kernels).then_some(report);
+    effects
+}
+
 /// Selects a kernel by name and requests its details.
 fn select_kernel(app: &mut App, report: usize, name: &str) -> Vec<Effect> {
+    let Some(groups) = app.session.reports.get(report).map(|r| r.groups.clone()) else { return Vec::new() };
     let Some(kernels) = app.kernels_screen_mut(report) else { return Vec::new() };
     if !kernels.select_by_name(name) {
-        return Vec::new();
+        // A filter can hide the kernel.
+        if !kernels.finder.clear() {
+            return Vec::new();
+        }
+        kernels.rebuild_rows(&groups);
+        if !kernels.select_by_name(name) {
+            return Vec::new();
+        }
     }
     let row = kernels.selected_row();
     app.session.reports.get_mut(report).map(|r| r.want_detail(report, row)).unwrap_or_default()
 }
 
 fn leave_screen(app: &mut App, id: u64) -> Vec<Effect> {
-    let at = app.report_of(id);
-    if app.entry(id).is_some_and(|e| KernelsScreen::of(&e.open).is_some())
-        && let Some(changes) = app.take_changes_behind(at)
-    {
+    if let Some(changes) = app.take_changes_behind(id) {
+        app.close_screen(id);
         let id = app.push_common(changes);
         return open_screen(app, id);
     }

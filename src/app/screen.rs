@@ -115,6 +115,12 @@ pub enum Navigate {
         report: usize,
         name: String,
     },
+    /// Go to a kernel of a comparison: to its results side by side if both reports have one, otherwise to its launches.
+    Changed {
+        report: usize,
+        name: String,
+        beside: Option<(Best, Best)>,
+    },
     /// Go to a position in a report's timeline.
     TimelineOf {
         report: usize,

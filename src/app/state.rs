@@ -41,7 +41,7 @@ pub struct App {
     /// State of the ranks screen while it is closed.
     ranks: Option<RanksScreen>,
     /// Comparison from which a kernel of a report was opened.
-    changes: Option<(usize, DiffScreen)>,
+    changes: Option<(u64, DiffScreen)>,
 }
 
 impl App {
@@ -297,16 +297,16 @@ impl App {
         self.common.clear();
     }
 
-    /// Remembers the comparison to which the kernel table of a report leads back.
-    pub fn set_changes_behind(&mut self, report: usize, changes: Option<DiffScreen>) {
-        self.session.changes_behind = changes.is_some().then_some(report);
-        self.changes = changes.map(|c| (report, c));
+    /// Remembers the comparison to which a screen leads back.
+    pub fn set_changes_behind(&mut self, screen: u64, changes: Option<DiffScreen>) {
+        self.changes = changes.map(|c| (screen, c));
     }
 
-    /// Takes the comparison to which the kernel table of a report leads back.
-    pub fn take_changes_behind(&mut self, report: usize) -> Option<DiffScreen> {
+    /// Takes the comparison to which a screen leads back.
+    pub fn take_changes_behind(&mut self, screen: u64) -> Option<DiffScreen> {
+        let changes = self.changes.take_if(|c| c.0 == screen)?.1;
         self.session.changes_behind = None;
-        self.changes.take().filter(|c| c.0 == report).map(|c| c.1)
+        Some(changes)
     }
 
     /// Takes the stored state of the ranks screen.

@@ -19,11 +19,15 @@ pub fn lines(items: &[Item], keymap: &Keymap, columns: usize, theme: &Theme) -> 
             Tick::Open => ("○", Role::Text),
             Tick::NotNeeded => ("·", Role::Faint),
         };
-        out.push(Line::from(vec![
-            Span::styled(format!("{mark} "), theme.style(role)),
-            Span::styled(align_left(item.what, WHAT), theme.style(if item.tick == Tick::NotNeeded { Role::Faint } else { Role::Title })),
-            Span::styled(item.have.clone(), theme.style(Role::Dim)),
-        ]));
+        let title = theme.style(if item.tick == Tick::NotNeeded { Role::Faint } else { Role::Title });
+        for (at, have) in wrap_text(&item.have, columns.saturating_sub(WHAT + 2).max(20)).into_iter().enumerate() {
+            let (mark, what) = if at == 0 { (mark, item.what) } else { (" ", "") };
+            out.push(Line::from(vec![
+                Span::styled(format!("{mark} "), theme.style(role)),
+                Span::styled(align_left(what, WHAT), title),
+                Span::styled(have, theme.style(Role::Dim)),
+            ]));
+        }
         if matches!(item.tick, Tick::Partly | Tick::Open) {
             let lines = wrap_text(&keymap.spell(&item.next), columns.saturating_sub(4).max(20)).into_iter().enumerate();
             out.extend(lines.map(|(i, l)| Line::styled(format!("  {}{l}", if i == 0 { "→ " } else { "  " }), theme.style(Role::Next))));

@@ -6,7 +6,7 @@ use ratatui::backend::{Backend, ClearType, CrosstermBackend, WindowSize};
 use ratatui::buffer::Cell;
 use ratatui::layout::{Position, Size};
 use ratatui::style::{Color, Modifier};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -170,6 +170,33 @@ fn group_by_pen<'a>(content: impl Iterator<Item = Placed<'a>>) -> Vec<(Pen, Vec<
     pens
 }
 
+/// Minimum length of a vertical line that is sent from top to bottom.
+const LINE: usize = 3;
+
+/// Moves vertical lines to the end, column by column: from one cell to the one below it, two bytes lead. The cursor's
+/// place after the last column is unknown, so lines there stay in their rows.
+fn lines_last<'a>(cells: &mut Vec<Placed<'a>>, width: u16) {
+    let is_line = |c: &Placed<'_>| c.2.symbol() == "│" && c.0.saturating_add(1) < width;
+    let mut columns: BTreeMap<u16, Vec<Placed<'a>>> = BTreeMap::new();
+    for cell in cells.iter().filter(|c| is_line(c)) {
+        columns.entry(cell.0).or_default().push(*cell);
+    }
+    let runs = columns.into_values().flat_map(|column| {
+        let mut runs: Vec<Vec<Placed<'a>>> = Vec::new();
+        for cell in column {
+            match runs.last_mut().filter(|run| run.last().is_some_and(|last| last.1 + 1 == cell.1)) {
+                Some(run) => run.push(cell),
+                None => runs.push(vec![cell]),
+            }
+        }
+        runs
+    });
+    let lines: Vec<Placed<'a>> = runs.filter(|run| run.len() >= LINE).flatten().collect();
+    let moved: BTreeSet<(u16, u16)> = lines.iter().map(|c| (c.0, c.1)).collect();
+    cells.retain(|c| !moved.contains(&(c.0, c.1)));
+    cells.extend(lines);
+}
+
 /// Number of blanks with the terminal's own background at the beginning of `cells`, one beside the other. Terminals
 /// differ in the background of erased cells only if another one is set.
 fn blank_run(cells: &[Placed<'_>], pen: Pen) -> u16 {
@@ -251,7 +278,8 @@ impl<W: Write> Backend for CompactBackend<W> {
         let mut pen = Pen::PLAIN;
         // Position after the last write; unknown at first and after the last column.
         let mut cursor: Option<(u16, u16)> = None;
-        for (next, cells) in pens {
+        for (next, mut cells) in pens {
+            lines_last(&mut cells, self.size.0);
             out.push_str(&pen.switch_to(next));
             pen = next;
             let mut rest = cells.as_slice();
@@ -265,6 +293,8 @@ impl<W: Write> Backend for CompactBackend<W> {
                             _ => out.push_str(&jump),
                         }
                     }
+                    // Down and back to the left: in raw mode, a line feed keeps the column.
+                    Some((from, row)) if row + 1 == y && from == x + 1 => out.push_str("\n\x08"),
                     Some((_, row)) if row + 1 == y => {
                         let absolute = format!("\x1b[{};{}H", y + 1, x + 1);
                         let relative = if x == 0 { "\r\n".to_owned() } else { format!("\r\n{}", shortest_jump(0, x)) };
@@ -384,11 +414,15 @@ mod tests {
         let mut buffer = Buffer::empty(Rect::new(0, 0, SIZE.0, SIZE.1));
         for (x, y, text, style) in pieces {
             let (fg, bg, modifier) = STYLES[*style];
-            // Half of a wide character cannot remain.
-            if let Some(half) = x.checked_sub(1).and_then(|x| buffer.cell_mut((x, *y))).filter(|c| is_wide(c)) {
-                half.set_symbol(" ");
+            // A vertical line fills the column.
+            let rows = if text == "│" { *y..SIZE.1 } else { *y..*y + 1 };
+            for y in rows {
+                // Half of a wide character cannot remain.
+                if let Some(half) = x.checked_sub(1).and_then(|x| buffer.cell_mut((x, y))).filter(|c| is_wide(c)) {
+                    half.set_symbol(" ");
+                }
+                buffer.set_string(*x, y, text, ratatui::style::Style::reset().fg(fg).bg(bg).add_modifier(modifier));
             }
-            buffer.set_string(*x, *y, text, ratatui::style::Style::reset().fg(fg).bg(bg).add_modifier(modifier));
         }
         buffer
     }

@@ -31,7 +31,7 @@ const BAR: (usize, usize) = (25, 7);
 const SIDE: u16 = 58;
 const WIDE: u16 = 160;
 /// Minimum number of rows for the selected kernel's panel below a short table.
-const SELECTED: u16 = 14;
+const SELECTED: u16 = 9;
 /// Minimum number of rows for the table below the time breakdown.
 const TABLE: u16 = 16;
 const GAP: usize = 2;
@@ -191,6 +191,12 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, view:
             let [main, side] = Layout::horizontal([Constraint::Min(80), Constraint::Length(SIDE)]).areas(rest);
             diff_sides::draw_selected(frame, side, app, screen, words, theme);
             rest = main;
+            if rows.saturating_add(diff_sides::KINDS) <= rest.height {
+                let table = split_top(&mut rest, rows);
+                diff_sides::draw_kinds(frame, &mut rest, app, screen, words, theme);
+                diff_sides::draw_limits(frame, rest, app, screen, words, theme);
+                rest = table;
+            }
         }
         let title = vec![
             Span::styled("Kernels", theme.style(Role::Title)),
@@ -302,21 +308,22 @@ fn draw_kernels(
 fn next(app: &App, screen: &DiffScreen) -> Option<String> {
     let diff: &Diff = screen.diff.as_deref()?;
     let key = |id| app.session.key_link(id);
-    if let Some(caveat) = diff.caveats.first() {
-        return Some(caveat.clone());
-    }
     let row = diff.rows.get(screen.selected)?;
-    let open = key(ActionId::Open);
+    let both = screen.selected_results(&app.session).is_some();
+    let leads = format!("{} {}", key(ActionId::Open), if both { "shows its results side by side" } else { "lists its launches" });
+    if let Some(caveat) = diff.caveats.first() {
+        return Some(format!("{caveat}; {leads}"));
+    }
     let words = run_labels(app, screen);
     match row.fate {
-        Fate::New => return Some(format!("only in the run called {}; {open} goes to the kernel", words.1)),
-        Fate::Gone => return Some(format!("only in the run called {}; {open} goes to the kernel there", words.0)),
+        Fate::New => return Some(format!("only in the run called {}; {leads}", words.1)),
+        Fate::Gone => return Some(format!("only in the run called {}; {leads} there", words.0)),
         Fate::Both | Fate::Renamed => {}
     }
     if row.fate == Fate::Renamed
         && let Some(before) = &row.before
     {
-        return Some(format!("probably a new name for {}; {open} goes to the kernel", before.name));
+        return Some(format!("probably a new name for {}; {leads}", before.name));
     }
     let of = match row.work {
         Work::Same | Work::Other => String::new(),
@@ -327,13 +334,13 @@ fn next(app: &App, screen: &DiffScreen) -> Option<String> {
         Some(_) if row.is_significant() => {
             let p = row.each_percent().unwrap_or(0.0);
             let word = if p > 0.0 { "longer" } else { "less" };
-            format!("the median launch{of} takes {:.1}% {word}, which is more than chance; {open} goes to the kernel", p.abs())
+            format!("the median launch{of} takes {:.1}% {word}, which is more than chance; {leads}", p.abs())
         }
-        Some(p) => format!("its launches{of} differ no more than by chance (p {}); {open} goes to the kernel", format_p_value(p)),
+        Some(p) => format!("its launches{of} differ no more than by chance (p {}); {leads}", format_p_value(p)),
         None if row.work == Work::Other => {
-            format!("no grid and block is in both runs: its launches are not compared; {open} goes to the kernel")
+            format!("no grid and block is in both runs: its launches are not compared; {leads}")
         }
-        None => format!("{open} goes to the kernel; too few launches to tell from chance"),
+        None => format!("{leads}; too few launches to tell from chance"),
     })
 }
 

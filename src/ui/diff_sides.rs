@@ -1,17 +1,22 @@
-//! Panels around the kernel table of a comparison: time breakdown of both runs, and the selected kernel in both.
+//! Panels around the kernel table of a comparison: time breakdown of both runs, the selected kernel in both, and the kinds
+//! of work.
 
-use super::panel::{Panel, draw_lines};
+use super::panel::{Panel, draw_lines, split_top};
 use super::preview::paired_histograms;
 use super::text::{align_left, align_right, wrap_text};
+use super::widgets::gauges::FIGURES as MEASURED;
+use super::widgets::{change_bar, severity_glyph};
 use super::{Role, Theme, time_breakdown};
-use crate::analysis::GroupRow;
-use crate::analysis::diff::{Fate, Side};
+use crate::analysis::diff::{DiffRow, Fate, Side};
 use crate::analysis::hint_outcome::Outcome;
-use crate::analysis::labels::{cut_end, display_width};
+use crate::analysis::hints::FirstHint;
+use crate::analysis::labels::{cut_end, cut_middle, display_width};
+use crate::analysis::metric::Lookup;
 use crate::analysis::triage::{TimeCategory, Triage};
-use crate::app::{App, DiffScreen};
+use crate::analysis::{Family, GroupRow};
+use crate::app::{App, DiffScreen, Report};
 use crate::model::text::escape_unsafe;
-use crate::model::{Nanos, units};
+use crate::model::{Metrics, Nanos, ResultMetrics, units};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -29,6 +34,14 @@ type Figure = fn(&Side) -> String;
 /// Width of the figures, and minimum panel width to show charts next to them.
 const FIGURES: usize = 44;
 const BESIDE: usize = 96;
+
+/// Minimum number of rows of the panel with the kinds of work.
+pub const KINDS: u16 = 5;
+/// Widths of its columns.
+const KIND: usize = 14;
+const TIME: usize = 11;
+/// Width of the names beside the utilization.
+const UTILIZED: usize = 30;
 
 /// Labels of the first and second run.
 type Words = (&'static str, &'static str);
@@ -69,7 +82,7 @@ pub fn times_height(app: &App, screen: &DiffScreen, columns: u16) -> u16 {
 
 /// Formats the duration of a whole run.
 fn run_length(app: &App, report: usize) -> String {
-    let span = app.session.reports.get(report).and_then(|r| r.overview.as_ref()?.span);
+    let span = app.session.reports.get(report).and_then(Report::run_span);
     span.map_or_else(|| "the run".to_owned(), |(from, to)| Nanos(to - from).to_string())
 }
 
@@ -168,6 +181,11 @@ pub fn draw_selected(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &Diff
         let figures = if columns >= BESIDE { FIGURES } else { columns };
         out.extend(wrap_text(&promise.describe_outcome(got), figures).into_iter().map(|l| Line::styled(l, theme.style(role))));
     }
+    let limits = measured_lines(app, screen, row, words, theme);
+    if !limits.is_empty() {
+        out.push(Line::default());
+        out.extend(limits);
+    }
     // Draw distributions below the figures, or to the right of them in a wide panel.
     let beside = columns >= BESIDE;
     let wide = if beside { columns - FIGURES } else { columns };
@@ -184,6 +202,161 @@ pub fn draw_selected(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &Diff
     }
     out.truncate(inner.height.into());
     draw_lines(frame, inner, out);
+}
+
+/// Result of a kernel in one of the runs.
+struct Measured<'a> {
+    word: &'static str,
+    hint: Option<&'a FirstHint>,
+    metrics: &'a Metrics,
+    result: &'a ResultMetrics,
+}
+
+fn measured_sides<'a>(app: &'a App, screen: &DiffScreen, row: &DiffRow, words: Words) -> [Option<Measured<'a>>; 2] {
+    [(screen.before, &row.before, words.0), (screen.after, &row.after, words.1)].map(|(report, side, word)| {
+        let report = app.session.reports.get(report)?;
+        let grouping = report.groups.grouping.as_ref().filter(|g| g.by.is_kernel())?;
+        let name = &side.as_ref()?.name;
+        let at = grouping.rows.iter().position(|r| r.name == *name)?;
+        let (from, result, _) = report.best_result(at)?;
+        let metrics = app.session.metrics(from)?;
+        Some(Measured { word, hint: report.diagnosed.get(&at), metrics, result: metrics.results.get(result)? })
+    })
+}
+
+/// Diagnosis and utilization of a kernel in both runs, where it was measured.
+fn measured_lines(app: &App, screen: &DiffScreen, row: &DiffRow, words: Words, theme: &Theme) -> Vec<Line<'static>> {
+    let found = measured_sides(app, screen, row, words);
+    let mut out = Vec::new();
+    for Measured { word, hint, .. } in found.iter().flatten() {
+        let (text, role) = hint.map_or(("no diagnosis".to_owned(), Role::Dim), |hint| {
+            let (mark, role) = severity_glyph(hint.severity);
+            (format!("{mark} {}", hint.id.id()), role)
+        });
+        out.push(Line::from(vec![Span::styled(align_left(word, 12), theme.style(Role::Dim)), Span::styled(text, theme.style(role))]));
+    }
+    for (word, names) in MEASURED {
+        let values = found.each_ref().map(|f| {
+            let percent = f.as_ref().and_then(|m| Lookup::new(m.metrics, m.result).first_finite(names));
+            percent.map_or_else(|| "–".to_owned(), |p| format!("{p:.0}%"))
+        });
+        if values.iter().any(|v| v != "–") {
+            let line = format!("{}{}{}", align_left(word, 12), align_right(&values[0], 14), align_right(&values[1], 14));
+            out.push(Line::styled(line, theme.style(Role::Text)));
+        }
+    }
+    out
+}
+
+/// Draws the change of kernel time by family.
+pub fn draw_kinds(frame: &mut Frame<'_>, area: &mut Rect, app: &App, screen: &DiffScreen, words: Words, theme: &Theme) {
+    let Some(diff) = &screen.diff else { return };
+    let title = vec![Span::styled("Kinds of work", theme.style(Role::Title))];
+    let base = if diff.steps.is_some() { "in a step" } else { "of the whole runs" };
+    let note = vec![Span::styled(format!("kernel time {base}, guessed from the names"), theme.style(Role::Dim))];
+    let family = |report: usize, side: &Option<Side>| Some(find_group_row(app, report, &side.as_ref()?.name)?.family);
+    let mut sums: Vec<(Family, f64, f64, usize)> = Vec::new();
+    for row in &diff.rows {
+        let total = |side: &Option<Side>| side.as_ref().map_or(0.0, |s| s.total as f64);
+        let (was, is) = row.step.map_or_else(|| (total(&row.before), total(&row.after)), |s| (s.before, s.after));
+        let of = family(screen.after, &row.after).or_else(|| family(screen.before, &row.before));
+        let of = of.unwrap_or_else(|| Family::guess(row.name(), ""));
+        match sums.iter_mut().find(|s| s.0 == of) {
+            Some(sum) => *sum = (of, sum.1 + was, sum.2 + is, sum.3 + 1),
+            None => sums.push((of, was, is, 1)),
+        }
+    }
+    sums.sort_by(|a, b| (b.2 - b.1).abs().total_cmp(&(a.2 - a.1).abs()));
+    let most = sums.iter().map(|s| (s.2 - s.1).abs()).fold(1.0, f64::max);
+    let columns = usize::from(area.width.saturating_sub(4));
+    let bars = (columns.saturating_sub(KIND + 4 * TIME + 16) / 2 * 2 + 1).min(41);
+    let head = format!(
+        "{}{}{}{}  {}{}{}{}",
+        align_left("", KIND),
+        align_right(words.0, TIME),
+        align_right(words.1, TIME),
+        align_right("change", TIME),
+        align_left("less", bars / 2 + 1),
+        align_right("more", bars / 2),
+        align_right("in %", TIME),
+        align_right("", 14)
+    );
+    let mut out = vec![Line::styled(head, theme.style(Role::Head))];
+    for (family, was, is, kernels) in sums {
+        let signed = format!("{}{}", if is < was { "-" } else { "+" }, Nanos::format_ns((is - was).abs()));
+        let percent = (was > 0.0).then(|| (is - was) / was * 100.0).map_or_else(String::new, units::format_percent_change);
+        let mut spans = vec![
+            Span::styled("▌ ", theme.family_style(family)),
+            Span::styled(align_left(family.display_name(), KIND - 2), theme.style(Role::Text)),
+            Span::styled(align_right(&Nanos::format_ns(was), TIME), theme.style(Role::Text)),
+            Span::styled(align_right(&Nanos::format_ns(is), TIME), theme.style(Role::Text)),
+            Span::styled(align_right(&signed, TIME), theme.style(Role::Title)),
+            Span::raw("  "),
+        ];
+        spans.extend(change_bar((is - was) / most, bars, theme.style(Role::Bar), theme));
+        spans.push(Span::styled(align_right(&percent, TIME), theme.style(Role::Text)));
+        spans.push(Span::styled(align_right(&units::format_count(kernels, "kernel"), 14), theme.style(Role::Dim)));
+        out.push(Line::from(spans));
+    }
+    // Whatever cannot follow stays in this panel.
+    let tall = u16::try_from(out.len() + 2).unwrap_or(u16::MAX);
+    let place = if tall.saturating_add(KINDS) <= area.height { split_top(area, tall) } else { split_top(area, area.height) };
+    let inner = Panel::new(title).note(note).draw(frame, place, true, theme);
+    draw_lines(frame, inner, out);
+}
+
+/// Draws the findings of both runs in full; of kernels that were measured in both reports, their utilization.
+pub fn draw_limits(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, words: Words, theme: &Theme) {
+    if area.height < KINDS {
+        return;
+    }
+    let columns = usize::from(area.width.saturating_sub(4));
+    let (title, out) = match both_triages(app, screen) {
+        Some((was, is)) => {
+            let mut out = Vec::new();
+            for (word, triage) in [(words.0, was), (words.1, is)] {
+                if !out.is_empty() {
+                    out.push(Line::default());
+                }
+                out.push(Line::styled(word, theme.style(Role::Head)));
+                out.extend(super::kernel_summary::finding_lines(triage, columns, true, theme));
+                if triage.findings.is_empty() {
+                    out.push(Line::styled("nothing found", theme.style(Role::Dim)));
+                }
+            }
+            ("What limits the runs", out)
+        }
+        None => ("Speed of light", utilization_lines(app, screen, words, columns, theme)),
+    };
+    if out.is_empty() {
+        return;
+    }
+    let inner = Panel::new(vec![Span::styled(title, theme.style(Role::Title))]).draw(frame, area, true, theme);
+    draw_lines(frame, inner, out);
+}
+
+/// Utilization of the kernels that were measured in both reports.
+fn utilization_lines(app: &App, screen: &DiffScreen, words: Words, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Some(diff) = &screen.diff else { return Vec::new() };
+    let each = columns.saturating_sub(UTILIZED) / MEASURED.len();
+    let mut out = Vec::new();
+    for row in &diff.rows {
+        let [Some(was), Some(is)] = measured_sides(app, screen, row, words) else { continue };
+        let mut spans =
+            vec![Span::styled(align_left(&cut_middle(&escape_unsafe(row.name()), UTILIZED - 1), UTILIZED), theme.style(Role::Text))];
+        for (_, names) in MEASURED {
+            let of = |m: &Measured<'_>| {
+                Lookup::new(m.metrics, m.result).first_finite(names).map_or_else(|| "–".to_owned(), |p| format!("{p:.0}%"))
+            };
+            spans.push(Span::styled(align_left(&format!("{} to {}", of(&was), of(&is)), each), theme.style(Role::Text)));
+        }
+        out.push(Line::from(spans));
+    }
+    if !out.is_empty() {
+        let heads = MEASURED.iter().map(|f| align_left(f.0, each)).collect::<String>();
+        out.insert(0, Line::styled(format!("{}{heads}", align_left("kernel", UTILIZED)), theme.style(Role::Head)));
+    }
+    out
 }
 
 /// Row of a report's kernel table, by name.

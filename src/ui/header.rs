@@ -88,9 +88,9 @@ fn first_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line
         if launches > 0 || !only_memory(report) {
             parts.push(part(3, vec![Span::styled(units::format_count(launches, "launch"), text)]));
         }
-        if let Some(length) = report.overview.as_ref().and_then(|o| o.span_length()) {
+        if let Some((start, end)) = report.run_span() {
             let word = if report.window.is_some() { "shown" } else { "span" };
-            parts.push(part(5, vec![Span::styled(format!("{} {word}", Nanos(length)), theme.style(Role::Dim))]));
+            parts.push(part(5, vec![Span::styled(format!("{} {word}", Nanos(end.saturating_sub(start))), theme.style(Role::Dim))]));
         }
     }
     fit_parts(parts, &Span::styled(" · ", theme.style(Role::Faint)), columns)
@@ -164,7 +164,7 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
     parts.extend(base_chip(app, report, on_overview, theme));
     if let Some(overview) = &report.overview {
         // Any operation counts, as it does for the ranges and the time breakdown.
-        if let Some(busy) = overview.idle_percent.map(|idle| 100.0 - idle) {
+        if let Some(busy) = overview.idle_percent.map(|idle| report.share_of_run(100.0 - idle)) {
             let mut spans =
                 vec![Span::styled("GPU busy ", dim), Span::styled(format!("{} ", units::format_percent(busy)), theme.style(Role::Title))];
             spans.extend(shade_track(bar(busy / 100.0, 10, theme.style(Role::Good), theme)));
@@ -179,7 +179,7 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
                 parts.push(part(2, vec![Span::styled("top 3 ", dim), Span::styled(units::format_percent(top), text)]));
             }
         }
-        if let Some(copies) = overview.copy_percent.filter(|&c| c > 0.0) {
+        if let Some(copies) = overview.copy_percent.map(|c| report.share_of_run(c)).filter(|&c| c > 0.0) {
             parts.push(part(4, vec![Span::styled("copies ", dim), Span::styled(units::format_percent(copies), text)]));
         }
         match report.triage.as_ref().and_then(Option::as_ref) {

@@ -1,7 +1,7 @@
 //! Help page: keys of this screen, global keys, and the glossary, in two columns if there is room.
 
 use super::glossary::GLOSSARY;
-use super::text::{align_left, wrap_text};
+use super::text::{align_left, fit_parts, part, wrap_text};
 use super::{Role, Theme};
 use crate::analysis::Family;
 use crate::analysis::labels::display_width;
@@ -19,7 +19,10 @@ const NAMED: usize = 3;
 /// Actions with their keys and a short description.
 fn action_lines(app: &App, title: &str, which: impl Fn(ActionId, KeyScope) -> bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
-    for action in ACTIONS.iter().filter(|a| which(a.id, a.on)) {
+    // What the footer offers first comes first; moves within the screen follow.
+    let mut actions: Vec<_> = ACTIONS.iter().filter(|a| which(a.id, a.on)).collect();
+    actions.sort_by_key(|a| a.footer.map_or(u8::MAX, |f| f.0));
+    for action in actions {
         let keys: Vec<String> = app.session.settings.keymap.keys(action.id).iter().take(NAMED).map(Key::label).collect();
         if keys.is_empty() {
             continue;
@@ -69,8 +72,8 @@ fn glossary_lines(columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     out.push(Line::default());
     for text in [
         "spread: standard deviation over mean. durations: histogram from min to max, log scale.",
-        "span: from the first operation on a GPU to the last; a run whose steps begin with work of the host is longer on the overview.",
-        "busy: share of the span in which a kernel was running, averaged over the GPUs in use. idle gaps: over 10 µs without a kernel, memcpy or memset.",
+        "span: from the first operation on a GPU to the last, or from the first step if that begins earlier.",
+        "busy: share of the span in which a GPU was running something, averaged over the GPUs in use. idle gaps: over 10 µs without a kernel, memcpy or memset.",
         "ncu's durations differ from the timeline's: ncu flushes caches and locks clocks.",
         "roofline: ● work per byte of device memory traffic, ◆ of L2, ▲ of L1; other results show device memory only; ◂ ▸ ▾ are off the chart.",
         "hints: 40–59% is what the change is expected to save of the kernel's time; at most 90%, or ≤90%, is a bound and no estimate.",
@@ -88,12 +91,37 @@ fn join_columns(a: Vec<Line<'static>>, b: Vec<Line<'static>>, columns: usize) ->
     (0..rows)
         .map(|_| {
             let mut line = a.next().unwrap_or_default();
+            // The style of a heading would be that of the text beside it, too.
+            let own = std::mem::take(&mut line.style);
+            line.spans.iter_mut().for_each(|s| s.style = own.patch(s.style));
+            let beside = b.next().unwrap_or_default();
             let pad = columns.saturating_sub(line.width());
             line.push_span(Span::raw(" ".repeat(pad + 3)));
-            line.spans.extend(b.next().unwrap_or_default().spans);
+            line.spans.extend(beside.spans.into_iter().map(|s| Span::styled(s.content, beside.style.patch(s.style))));
             line
         })
         .collect()
+}
+
+/// The keys that lead through all screens, in one line.
+fn first_keys(app: &App, columns: usize, theme: &Theme) -> Line<'static> {
+    let words = [
+        (ActionId::Down, "next"),
+        (ActionId::Open, "leads on"),
+        (ActionId::Back, "leads back"),
+        (ActionId::Palette, "finds any action"),
+        (ActionId::Quit, "quits"),
+    ];
+    let say = |(id, word): (ActionId, &'static str)| {
+        part(
+            1,
+            vec![
+                Span::styled(app.session.key_label(id), theme.style(Role::Key)),
+                Span::styled(format!(" {word}"), theme.style(Role::Text)),
+            ],
+        )
+    };
+    fit_parts(words.into_iter().map(say).collect(), &Span::raw("   "), columns)
 }
 
 /// Help page for the current screen, `columns` wide.
@@ -105,7 +133,8 @@ pub fn page(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         action_lines(app, &format!("Here: {}", here.as_str()), |_, on| on != KeyScope::Everywhere && on.applies_to(here), each, theme);
     own.extend(action_lines(app, "Everywhere", |_, on| on == KeyScope::Everywhere, each, theme));
     let signs = glossary_lines(each, theme);
-    let mut out = if two { join_columns(own, signs, each) } else { own.into_iter().chain(signs).collect() };
+    let mut out = vec![first_keys(app, columns, theme), Line::default()];
+    out.extend(if two { join_columns(own, signs, each) } else { own.into_iter().chain(signs).collect() });
     out.push(Line::default());
     out.push(Line::styled(
         "t begins or ends a tour of five steps; `warpscope help keys` lists all keys, `warpscope help` explains more",

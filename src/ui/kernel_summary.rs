@@ -1,16 +1,20 @@
-//! Summary panels below a short kernel table: time breakdown, diagnoses of the kernels, and limits of the run.
+//! Summary panels below a short kernel table: time breakdown, diagnoses of the kernels, limits of the run, utilization of
+//! the measured kernels, and kinds of work.
 
 use super::overview::severity_mark;
 use super::panel::{Panel, draw_lines, split_top};
-use super::text::{align_left, align_right, bar};
-use super::widgets::severity_glyph;
+use super::text::{align_left, align_right, bar, wrap_text};
+use super::widgets::gauges::{FIGURES, at_limit};
+use super::widgets::{gauge, severity_glyph};
 use super::{Role, Theme};
 use crate::analysis::hints::{Diagnosis, Severity};
-use crate::analysis::labels::{cut_end, display_width};
+use crate::analysis::labels::{cut_end, cut_middle, display_width};
+use crate::analysis::metric::Lookup;
 use crate::analysis::triage::Triage;
+use crate::analysis::{Family, GroupRow};
 use crate::app::{ActionId, App, Report};
 use crate::model::text::escape_unsafe;
-use crate::model::units;
+use crate::model::{Nanos, units};
 use crate::report::triage::judged_line;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -37,6 +41,18 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, ascii
         room -= tall;
         shown.push((tall, content));
     }
+    // Sentences are cut only where they do not fit.
+    if let (Some((tall, content)), Some(triage)) =
+        (shown.iter_mut().find(|(_, content)| content.0 == LIMITS), report.triage.as_ref().and_then(Option::as_ref))
+    {
+        let whole = finding_lines(triage, columns, true, theme);
+        let more = u16::try_from(whole.len().saturating_sub(content.2.len())).unwrap_or(u16::MAX);
+        if more <= room {
+            room -= more;
+            *tall += more;
+            content.2 = whole;
+        }
+    }
     // The last panel extends to the bottom of the screen.
     if let Some(last) = shown.last_mut() {
         last.0 += room;
@@ -50,6 +66,11 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, ascii
 }
 
 const WHERE: &str = "Where the time went";
+const LIMITS: &str = "What limits the run";
+/// Maximum number of kernels whose utilization is listed.
+const MEASURED: usize = 16;
+/// Widths of their names.
+const NAME: (usize, usize) = (20, 30);
 
 fn panel_contents(app: &App, report: &Report, columns: usize, ascii: bool, theme: &Theme) -> Vec<Content> {
     let mut out = Vec::new();
@@ -69,9 +90,79 @@ fn panel_contents(app: &App, report: &Report, columns: usize, ascii: bool, theme
     let note = vec![Span::styled("share of kernel time, by the first hint", theme.style(Role::Dim))];
     out.push(("Diagnoses", note, diagnosis_lines(report, columns, theme)));
     if let Some(triage) = triage {
-        out.push(("What limits the run", Vec::new(), finding_lines(triage, columns, theme)));
+        out.push((LIMITS, Vec::new(), finding_lines(triage, columns, false, theme)));
+    }
+    let note = vec![Span::styled("% of peak, longest profiled launch of each", theme.style(Role::Dim))];
+    out.push(("Speed of light", note, utilization_lines(app, report, columns, theme)));
+    let note = vec![Span::styled("share of kernel time, guessed from the names", theme.style(Role::Dim))];
+    out.push(("Kinds of work", note, family_lines(report, columns, theme)));
+    out
+}
+
+/// Utilization of the kernels that were measured, longest first.
+fn utilization_lines(app: &App, report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Some(grouping) = report.groups.grouping.as_ref().filter(|g| g.by.is_kernel()) else { return Vec::new() };
+    let measured = grouping.rows.iter().enumerate().filter_map(|(at, row)| {
+        let (from, result, _) = report.best_result(at)?;
+        let metrics = app.session.metrics(from)?;
+        let lookup = Lookup::new(metrics, metrics.results.get(result)?);
+        let figures = FIGURES.map(|(word, names)| (word, lookup.first_finite(names)));
+        figures.iter().any(|f| f.1.is_some()).then_some((row, figures))
+    });
+    let name = (columns / 4).clamp(NAME.0, NAME.1);
+    let each = columns.saturating_sub(name) / FIGURES.len();
+    let wide = each.saturating_sub(8);
+    if wide < 4 {
+        return Vec::new();
+    }
+    let line = |(row, figures): (&GroupRow, [(&'static str, Option<f64>); 4])| {
+        let mut spans = vec![Span::styled(align_left(&cut_middle(&escape_unsafe(&row.name), name - 1), name), theme.style(Role::Text))];
+        for (word, percent) in figures {
+            let Some(percent) = percent else {
+                spans.push(Span::raw(" ".repeat(each)));
+                continue;
+            };
+            spans.extend(gauge(percent / 100.0, wide, at_limit(word), theme));
+            spans.push(Span::styled(align_right(&format!("{percent:.0}%"), 5), theme.style(Role::Title)));
+            spans.push(Span::raw(" ".repeat(each - wide - 5)));
+        }
+        Line::from(spans)
+    };
+    let mut out: Vec<Line<'static>> = measured.take(MEASURED).map(line).collect();
+    if !out.is_empty() {
+        let words = FIGURES.iter().map(|f| align_left(f.0, each)).collect::<String>();
+        out.insert(0, Line::styled(format!("{}{words}", align_left("kernel", name)), theme.style(Role::Head)));
     }
     out
+}
+
+/// Shares of kernel time by family.
+fn family_lines(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Some(grouping) = report.groups.grouping.as_ref().filter(|g| g.by.is_kernel()) else { return Vec::new() };
+    let mut sums: Vec<(Family, f64, i64, u64, usize)> = Vec::new();
+    for row in &grouping.rows {
+        match sums.iter_mut().find(|s| s.0 == row.family) {
+            Some(sum) => {
+                *sum = (sum.0, sum.1 + row.share_percent, sum.2.saturating_add(row.stats.total), sum.3 + row.stats.count, sum.4 + 1);
+            }
+            None => sums.push((row.family, row.share_percent, row.stats.total, row.stats.count, 1)),
+        }
+    }
+    sums.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let amd = report.profile.as_ref().is_some_and(|p| p.is_amd());
+    let wide = columns.saturating_sub(2 + 12 + 1 + 7 + 10 + 12 + 17).clamp(4, 60);
+    let line = |(family, share, total, launches, kernels): (Family, f64, i64, u64, usize)| {
+        let style = theme.family_style(family);
+        let mut spans =
+            vec![Span::styled("▌ ", style), Span::styled(align_left(family.vendor_name(amd), 12), theme.style(Role::Text)), Span::raw(" ")];
+        spans.extend(bar(share / 100.0, wide, theme.style(Role::Bar), theme));
+        spans.push(Span::styled(align_right(&units::format_percent(share), 7), theme.style(Role::Title)));
+        spans.push(Span::styled(align_right(&Nanos(total).to_string(), 10), theme.style(Role::Text)));
+        spans.push(Span::styled(align_right(&units::format_count(kernels, "kernel"), 12), theme.style(Role::Dim)));
+        spans.push(Span::styled(align_right(&units::format_count(launches, "launch"), 17), theme.style(Role::Dim)));
+        Line::from(spans)
+    };
+    sums.into_iter().map(line).collect()
 }
 
 /// Shares of kernel time by diagnosis, for the measured kernels only.
@@ -109,14 +200,24 @@ fn diagnosis_lines(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'
     out
 }
 
-fn finding_lines(triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let row = |f: &crate::analysis::triage::Finding| {
+/// Findings, with whole sentences or one line each.
+pub fn finding_lines(triage: &Triage, columns: usize, whole: bool, theme: &Theme) -> Vec<Line<'static>> {
+    const LEAD: usize = 27;
+    let room = columns.saturating_sub(LEAD);
+    let rows = |f: &crate::analysis::triage::Finding| {
         let (mark, role) = severity_mark(f.severity);
-        Line::from(vec![
+        let text = escape_unsafe(&f.headline);
+        let text = if whole { wrap_text(&text, room) } else { vec![cut_end(&text, room)] };
+        let lead = vec![
             Span::styled(format!("{mark} {} ", align_left(f.id.id(), 18)), theme.style(role)),
             Span::styled(align_right(&f.share_text(), 4), theme.style(Role::Title)),
-            Span::styled(format!("  {}", cut_end(&escape_unsafe(&f.headline), columns.saturating_sub(27))), theme.style(Role::Text)),
-        ])
+        ];
+        let lines = text.into_iter().enumerate().map(move |(at, text)| {
+            let mut spans = if at == 0 { lead.clone() } else { vec![Span::raw(" ".repeat(LEAD - 2))] };
+            spans.push(Span::styled(format!("  {text}"), theme.style(Role::Text)));
+            Line::from(spans)
+        });
+        lines.collect::<Vec<_>>()
     };
-    triage.findings.iter().map(row).collect()
+    triage.findings.iter().flat_map(rows).collect()
 }

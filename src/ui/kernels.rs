@@ -1,6 +1,6 @@
 //! Table of kernels or other groups of launches.
 
-use super::panel::{Panel, split_top};
+use super::panel::{Panel, draw_notice, split_top};
 use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, bar, fit_parts, highlight_chars, part, sparkline};
@@ -377,7 +377,7 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, (report, screen): (&Report, &Ke
     use crate::model::NoteKind;
     let columns = usize::from(area.width).clamp(20, 96);
     let note = report.profile.as_ref().and_then(|p| p.notes.iter().find(|n| n.kind == NoteKind::Empty));
-    let mut lines: Vec<Line<'_>> = Vec::new();
+    let mut lines: Vec<Line<'static>> = Vec::new();
     if !screen.finder.text().is_empty() {
         lines.push(Line::styled(
             format!("No name matches “{}”.", crate::model::text::escape_unsafe(screen.finder.text())),
@@ -403,11 +403,7 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, (report, screen): (&Report, &Ke
     } else if report.is_reading() {
         lines.push(Line::styled("reading …", theme.style(Role::Dim)));
     }
-    let top = area.height.saturating_sub(u16::try_from(lines.len()).unwrap_or(0)) / 3;
-    frame.render_widget(
-        ratatui::text::Text::from(lines),
-        Rect { x: area.x + 2, y: area.y + top, width: area.width.saturating_sub(2), height: area.height.saturating_sub(top) },
-    );
+    draw_notice(frame, area, lines);
 }
 
 /// Draws the table while the report is being read, with the names, totals and counts read so far.

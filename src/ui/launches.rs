@@ -1,6 +1,7 @@
 //! Launches of one group: distribution of durations, durations over time, and one row per launch.
 
-use super::panel::Panel;
+use super::neighbours;
+use super::panel::{Panel, split_top};
 use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, fit_parts, part};
@@ -58,9 +59,25 @@ fn next(app: &App, screen: &LaunchesScreen) -> Option<String> {
     Some(format!("the slowest is launch {name}: {}{compared} ({there})", Nanos(duration)))
 }
 
+/// Rows of the panel above and below the list: borders, figures, charts, heads.
+const ABOVE_ROWS: u16 = 13;
+
 fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &LaunchesScreen, view: &mut View, theme: &Theme) {
     let Some((report, profile)) = app.report().and_then(|r| Some((r, r.profile.as_deref()?))) else { return };
     let title = heading_line(report, screen, &app.session.key_label(ActionId::Back), theme, usize::from(area.width.saturating_sub(6)));
+    let mut area = area;
+    if bordered
+        && let Some(list) = screen.list.as_ref().filter(|l| !l.rows.is_empty())
+        && let Some(launch) = screen.selected_launch()
+    {
+        // A short list leaves room for what ran before and after the selected launch.
+        let tall = u16::try_from(list.rows.len()).unwrap_or(u16::MAX).saturating_add(ABOVE_ROWS);
+        if tall.saturating_add(neighbours::LEAST) <= area.height {
+            let mut rest = area;
+            area = split_top(&mut rest, tall);
+            neighbours::draw(frame, rest, report, launch as usize, theme);
+        }
+    }
     let mut inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     if bordered {
         inner = Panel::new(title.spans.clone()).with_focus(app.session.reading.is_none()).draw(frame, area, true, theme);

@@ -1,6 +1,6 @@
 //! Library screen: recorded runs, newest first.
 
-use super::panel::{Panel, draw_lines, fits_borders, split_top};
+use super::panel::{Panel, draw_lines, draw_notice, fits_borders, split_top};
 use super::run::state_role;
 use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
@@ -19,7 +19,7 @@ use crate::report::runs::{self, RunRow, run_facts};
 use crate::rerun::shell;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::text::{Line, Span, Text};
+use ratatui::text::{Line, Span};
 
 const NUMBER: usize = 5;
 const STATE: usize = 9;
@@ -213,7 +213,7 @@ fn draw_list(frame: &mut Frame<'_>, inner: Rect, screen: &LibraryScreen, view: &
 /// Draws a message that explains why the list is empty.
 fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, theme: &Theme) {
     let columns = usize::from(area.width).min(100);
-    let mut lines = vec![Line::default()];
+    let mut lines: Vec<Line<'static>> = Vec::new();
     let mut say = |text: &str, role| {
         lines.extend(wrap_text(text, columns).into_iter().map(|l| Line::styled(l, theme.style(role))));
     };
@@ -254,12 +254,14 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScre
                 ("warpscope demo", "shows the built-in demo capture"),
             ] {
                 say(command, Role::Key);
-                say(&format!("    {what}"), Role::Dim);
+                for line in wrap_text(what, columns.saturating_sub(4)) {
+                    say(&format!("    {line}"), Role::Dim);
+                }
             }
         }
         (None, Some(_)) => say(&format!("no run matches; {} clears the search", app.session.key_label(ActionId::Back)), Role::Warn),
     }
-    frame.render_widget(Text::from(lines), area);
+    draw_notice(frame, area, lines);
 }
 
 /// Suggested next step.

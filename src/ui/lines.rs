@@ -1,6 +1,6 @@
 //! Tree of the program's calls, by the idle time of the devices.
 
-use super::panel::{Panel, draw_lines, split_top};
+use super::panel::{Panel, draw_lines, draw_notice, split_top};
 use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, bar, fit_parts, part, wrap_text};
@@ -19,7 +19,7 @@ use crate::model::text::escape_unsafe;
 use crate::model::{Activity, Nanos, units};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::text::{Line, Span, Text};
+use ratatui::text::{Line, Span};
 
 const GAP: usize = 1;
 const BAR: usize = 16;
@@ -310,10 +310,5 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
         )
     };
     let columns = usize::from(area.width.saturating_sub(6)).clamp(20, 90);
-    let text: Vec<Line<'_>> = wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
-    let top = area.height / 3;
-    frame.render_widget(
-        Text::from(text),
-        Rect { x: area.x + 3, y: area.y + top, height: area.height - top, width: area.width.saturating_sub(3) },
-    );
+    draw_notice(frame, area, wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect());
 }

@@ -2,7 +2,7 @@
 
 use super::live_measured;
 use super::overview::severity_mark;
-use super::panel::{Panel, draw_lines, fits_borders, split_top};
+use super::panel::{Panel, draw_lines, draw_notice, fits_borders, split_top};
 use super::text::{align_left, align_right, bar, wrap_text};
 use super::widgets::stacked_bar::{Share, share_legend, stacked_bar};
 use super::widgets::{highlight_row, hint_badge, share_sparkline};
@@ -41,11 +41,7 @@ pub fn draw_waiting(frame: &mut Frame<'_>, area: Rect, output: &std::path::Path,
     );
     let columns = usize::from(area.width.saturating_sub(8)).clamp(20, 90);
     let text = wrap_text(&escape_unsafe(&text), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
-    draw_lines(
-        frame,
-        Rect { x: area.x + 4, y: area.y + area.height / 3, width: area.width.saturating_sub(8), height: area.height - area.height / 3 },
-        text,
-    );
+    draw_notice(frame, area, text);
 }
 
 /// Draws a panel with a title, followed by a dimmed note.

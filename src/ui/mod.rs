@@ -34,6 +34,7 @@ mod range_panel;
 mod ranges;
 mod ranks;
 mod ranks_collectives;
+mod ranks_steps;
 pub mod rerun;
 pub mod result;
 pub mod run;

@@ -1,6 +1,6 @@
 //! Overview screen: verdict, time breakdown, findings, and the longest-running kernels.
 
-use super::panel::{BORDERED, draw_lines, draw_panel, split_top};
+use super::panel::{BORDERED, draw_lines, draw_notice, draw_panel, split_top};
 use super::screens::{Place, ScreenView};
 use super::text::{align_left, align_right, bar, wrap_text};
 use super::view::View;
@@ -18,7 +18,7 @@ use crate::report::triage as say;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use ratatui::text::{Line, Span, Text};
+use ratatui::text::{Line, Span};
 
 /// Minimum width to show the selected finding next to the list.
 const BESIDE: u16 = 110;
@@ -246,10 +246,7 @@ fn draw_waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, t
         _ => "Working out what limits the run …".to_owned(),
     };
     let columns = usize::from(area.width.saturating_sub(8)).clamp(20, 90);
-    let text: Vec<Line<'_>> = wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
-    let area =
-        Rect { x: area.x + 4, y: area.y + area.height / 3, width: area.width.saturating_sub(8), height: area.height - area.height / 3 };
-    frame.render_widget(Text::from(text), area);
+    draw_notice(frame, area, wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect());
 }
 
 fn draw_verdict(frame: &mut Frame<'_>, rest: &mut Rect, triage: &Triage, columns: usize, bordered: bool, theme: &Theme) {

@@ -89,6 +89,15 @@ pub fn split_top(area: &mut Rect, rows: u16) -> Rect {
     out
 }
 
+/// Draws a message about an empty screen: a block of lines in the middle.
+pub fn draw_notice(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
+    let wide = lines.iter().map(Line::width).max().unwrap_or(0);
+    let left = area.width.saturating_sub(u16::try_from(wide).unwrap_or(u16::MAX)) / 2;
+    let top = area.height.saturating_sub(u16::try_from(lines.len()).unwrap_or(u16::MAX)) / 3;
+    let place = Rect { x: area.x + left, y: area.y + top, width: area.width - left, height: area.height - top };
+    draw_lines(frame, place, lines);
+}
+
 pub fn draw_lines(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
     frame.render_widget(Text::from(lines), area);
 }

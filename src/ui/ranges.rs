@@ -1,6 +1,6 @@
 //! Tree of ranges with device times.
 
-use super::panel::split_top;
+use super::panel::{draw_notice, split_top};
 use super::range_panel;
 use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
@@ -21,7 +21,7 @@ use crate::model::text::escape_unsafe;
 use crate::model::units;
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::text::{Line, Span, Text};
+use ratatui::text::{Line, Span};
 
 const GAP: usize = 1;
 const BAR: usize = 8;
@@ -167,11 +167,7 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScree
         )
     };
     let columns = usize::from(area.width.saturating_sub(6)).clamp(20, 90);
-    let text: Vec<Line<'_>> = wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
-    frame.render_widget(
-        Text::from(text),
-        Rect { x: area.x + 3, y: area.y + area.height / 3, height: area.height - area.height / 3, ..area },
-    );
+    draw_notice(frame, area, wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect());
 }
 
 /// Suggested next step.

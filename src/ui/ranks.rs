@@ -2,6 +2,7 @@
 //! chart of both by step.
 
 use super::panel::{Panel, fits_borders, split_top};
+use super::ranks_steps;
 use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, fit_parts, part, wrap_text};
@@ -125,7 +126,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RanksScreen, view
         Rect { x: main.x + 1, width: main.width.saturating_sub(2), ..main }
     };
     draw_list(frame, main, screen, ranks, view, theme);
-    draw_below(frame, rest, screen, ranks, framed, theme);
+    draw_below(frame, rest, app, (screen, ranks), framed, theme);
 }
 
 fn step_words(screen: &RanksScreen, ranks: &Ranks) -> String {
@@ -226,7 +227,7 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ra
 }
 
 /// Draws the findings, the selected rank, and the collectives.
-fn draw_below(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &Ranks, framed: bool, theme: &Theme) {
+fn draw_below(frame: &mut Frame<'_>, area: Rect, app: &App, (screen, ranks): (&RanksScreen, &Ranks), framed: bool, theme: &Theme) {
     if area.height < 3 {
         return;
     }
@@ -237,16 +238,23 @@ fn draw_below(frame: &mut Frame<'_>, area: Rect, screen: &RanksScreen, ranks: &R
         super::panel::draw_lines(frame, inner, lines);
         return;
     }
+    let halves = Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]);
+    let width = usize::from(halves.split(area)[0].width.saturating_sub(4));
+    let mut own = legend_of(screen, ranks, width, theme);
+    own.extend(selected_lines(screen, ranks, width, theme));
+    let between = job_lines(ranks, width, theme);
     let mut rest = area;
-    let [side, main] = Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]).areas(rest);
-    rest = main;
+    let tall = u16::try_from(own.len().max(between.len()) + 2).unwrap_or(u16::MAX);
+    let room = tall.saturating_add(ranks_steps::LEAST) <= area.height;
+    let [side, main] = halves.areas(split_top(&mut rest, if room { tall } else { area.height }));
     let title = screen.selected_member().map_or_else(String::new, |m| format!("Rank {}", m.rank));
     let at = super::panel::draw_panel(frame, side, vec![Span::styled(title, theme.style(Role::Title))], true, theme);
-    let mut lines = legend_of(screen, ranks, usize::from(at.width), theme);
-    lines.extend(selected_lines(screen, ranks, usize::from(at.width), theme));
-    super::panel::draw_lines(frame, at, lines);
-    let at = super::panel::draw_panel(frame, rest, vec![Span::styled("Between ranks", theme.style(Role::Title))], true, theme);
-    super::panel::draw_lines(frame, at, job_lines(ranks, usize::from(at.width), theme));
+    super::panel::draw_lines(frame, at, own);
+    let at = super::panel::draw_panel(frame, main, vec![Span::styled("Between ranks", theme.style(Role::Title))], true, theme);
+    super::panel::draw_lines(frame, at, between);
+    if room {
+        ranks_steps::draw(frame, rest, app, screen, ranks, theme);
+    }
 }
 
 fn legend_of(screen: &RanksScreen, ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
@@ -324,11 +332,11 @@ fn job_lines(ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>>
         out.push(Line::default());
         let title = format!(
             "{}{}{}{}{}",
-            align_left("collective", 14),
+            align_left("collective", 16),
             align_right("ranks", 6),
-            align_right("count", 7),
-            align_right("time", 9),
-            align_right("bus", 10)
+            align_right("count", 8),
+            align_right("time", 10),
+            align_right("bus", 12)
         ) + if job.links.iter().any(|l| l.bus.is_some() && l.peak.is_some()) { "  link" } else { "" };
         out.push(Line::styled(cut_end(&title, columns), theme.style(Role::Dim)));
     }

@@ -88,9 +88,11 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, view
         let main = panel::split_top(&mut rest, if around.is_some() { tall } else { main.height });
         let main = title("Command").draw(frame, main, bordered, theme);
         let fields_area = title("Fields").focused().draw(frame, fields_area, bordered, theme);
+        let mut below = below;
         if below.height > LEAST_PICTURE {
-            draw_distribution(frame, below, screen, profile, theme);
+            draw_distribution(frame, &mut below, screen, profile, theme);
         }
+        draw_alternatives(frame, below, screen, theme);
         frame.render_widget(Text::from(lines), main);
         if let Some((launch, report)) = around {
             neighbours::draw(frame, rest, report, launch, theme);
@@ -113,7 +115,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, view
             Constraint::Length(u16::try_from(why_rows).unwrap_or(2)),
         ])
         .areas(body);
-        frame.render_widget(Text::from(truncate_lines(lines, command_rows, theme)), a);
+        frame.render_widget(Text::from(truncate_lines(skip_to_lit(lines, command_rows, theme), command_rows, theme)), a);
         let shown = usize::from(b.height);
         let more = if rows > shown { format!(" {} of {rows} ", screen.selected + 1) } else { String::new() };
         let line = "─".repeat(columns.saturating_sub(display_width(&more) + 2));
@@ -130,7 +132,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, view
 const LEAST_PICTURE: u16 = 7;
 
 /// Draws the position of the selected launch in the distribution of its kernel's durations.
-fn draw_distribution(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, profile: &Profile, theme: &Theme) {
+fn draw_distribution(frame: &mut Frame<'_>, area: &mut Rect, screen: &RerunScreen, profile: &Profile, theme: &Theme) {
     let Some(launch) = screen.picked.as_ref().and_then(|p| p.launches.first()).map(|l| l.0 as usize) else { return };
     if launch >= profile.launches.len() || !profile.launches.has_start_times() {
         return;
@@ -138,14 +140,47 @@ fn draw_distribution(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, pr
     let row = screen.groups.first().and_then(|&r| screen.grouping.rows.get(r));
     let Some(group) = row.filter(|g| g.stats.count > 1) else { return };
     let title = vec![Span::styled("Duration vs. other launches", theme.style(Role::Title))];
-    let place = Rect { height: area.height.min(8), ..area };
-    let inner = Panel::new(title).draw(frame, place, true, theme);
+    let inner = Panel::new(title).draw(frame, panel::split_top(area, 8), true, theme);
     let duration = profile.launches.duration(launch);
     let mut all = super::preview::duration_histogram(group, usize::from(inner.width), theme);
     if let Some(picture) = super::preview::duration_marker(group, duration, usize::from(inner.width), theme) {
         all.push(picture);
     }
     frame.render_widget(Text::from(all), inner);
+}
+
+/// Draws the alternatives to the command in full: their rows among the fields hold a few words of them.
+fn draw_alternatives(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, theme: &Theme) {
+    let columns = usize::from(area.width.saturating_sub(4));
+    let mut lines: Vec<Line<'static>> = Vec::new();
+    for other in screen.alternatives() {
+        if !lines.is_empty() {
+            lines.push(Line::default());
+        }
+        lines.extend(wrap_text(&escape_unsafe(&other.why), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
+        let command = escape_unsafe(&shell::command_line(&other.argv)).into_owned();
+        lines.extend(wrap_text(&command, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+    }
+    if lines.is_empty() || area.height < 4 {
+        return;
+    }
+    let tall = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(area.height);
+    let title = vec![Span::styled("Alternatives", theme.style(Role::Title))];
+    let inner = Panel::new(title).draw(frame, Rect { height: tall, ..area }, true, theme);
+    frame.render_widget(Text::from(truncate_lines(lines, inner.height.into(), theme)), inner);
+}
+
+/// Drops lines after the first, so that the arguments of the selected field are among the first `rows`.
+fn skip_to_lit(mut lines: Vec<Line<'static>>, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let lit = theme.style(Role::Match);
+    let last = lines.iter().rposition(|l| l.spans.iter().any(|s| s.style == lit && !s.content.is_empty())).unwrap_or(0);
+    // One row marks what is left out, and one has the mark of the end.
+    let most = rows.saturating_sub(2);
+    if rows >= 4 && last >= rows {
+        let dropped = last - most;
+        lines.splice(1..=dropped, [Line::styled("    …", theme.style(Role::Dim))]);
+    }
+    lines
 }
 
 /// Truncates lines and marks the truncation.

@@ -83,7 +83,7 @@ fn the_picture_of_the_timeline_is_the_demo() {
     let mut explorer = Explorer::open(&demo_files(), (110, 30));
     explorer.app.session.reports[0].file = PathBuf::from(DEMO[0].0);
     explorer.press("O T");
-    for key in ["0", "j", "j", "/", "n", "v", "j", "e", "t", "enter", "s", "s"] {
+    for key in ["0", "j", "j", "/", "n", "v", "j", "e", "t", "enter", "-", "-"] {
         explorer.press(key);
     }
     let screen: String = explorer.screen().lines().map(|l| format!("{}\n", l.trim_end())).collect();

@@ -484,7 +484,7 @@ fn a_result_without_code_says_how_to_collect_it() {
     assert!(screen.contains("No code was collected for this launch.") && screen.contains("ncu --section SourceCounters"), "{screen}");
     assert!(screen.contains("r collects it") && !screen.contains("line/SASS") && !screen.contains("s order"), "{screen}");
     // The lines of the host that were not recorded leave no empty line, either.
-    explorer.press("esc esc c");
+    explorer.press("esc esc C");
     let screen = explorer.screen();
     assert!(screen.contains("has no stacks of the threads") && screen.contains("next: O shows what limits the run"), "{screen}");
     assert!(!screen.contains("space fold") && !screen.contains("/ filter"), "{screen}");

@@ -152,7 +152,7 @@ fn cpu_samples_of_nsys_are_lines_too() {
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["host_lines"][0]["function"], "prepare_batch");
     let mut explorer = Explorer::open(&[path], (120, 40));
-    explorer.press("c");
+    explorer.press("C");
     assert!(explorer.screen().contains("prepare_batch"), "{}", explorer.screen());
 }
 
@@ -297,7 +297,7 @@ fn python_stacks_of_newer_nsys_are_lines() {
 fn the_screen_of_lines_leads_to_the_timeline() {
     let mut explorer = Explorer::open(&[trace("lock_held")], (120, 40));
     assert!(explorer.screen().contains("holds in hog"), "{}", explorer.screen());
-    explorer.press("c");
+    explorer.press("C");
     insta::assert_snapshot!("host_lines", explorer.screen());
     // The call with the most time is selected, and folding its caller hides it.
     explorer.press("up space");
@@ -314,7 +314,7 @@ fn the_screen_of_lines_leads_to_the_timeline() {
     assert!(explorer.screen().contains("Where the time went"), "{}", explorer.screen());
     for size in [(80, 24), (200, 50)] {
         let mut explorer = Explorer::open(&[trace("collate")], size);
-        explorer.press("c");
+        explorer.press("C");
         insta::assert_snapshot!(format!("host_lines_{}", size.0), explorer.screen());
     }
 }
@@ -322,7 +322,7 @@ fn the_screen_of_lines_leads_to_the_timeline() {
 #[test]
 fn a_report_without_stacks_says_how_to_get_them() {
     let mut explorer = Explorer::open(&[root().join("fixtures/trace/llm.wstrace.zst")], (100, 30));
-    explorer.press("c");
+    explorer.press("C");
     let screen = explorer.screen();
     assert!(screen.contains("This report has no stacks of the threads that launch."), "{screen}");
     assert!(!screen.contains("c lines"), "{screen}");
@@ -431,7 +431,7 @@ fn launches_by_recorded_functions_are_counted() {
     // If there is room, the screen shows both beside the idle time.
     for (size, both) in [((140, 40), true), ((90, 40), false)] {
         let mut explorer = Explorer::open(&[root().join("fixtures/torch/whole.pt.trace.json.gz")], size);
-        explorer.press("c");
+        explorer.press("C");
         let screen = explorer.screen();
         let head = screen.lines().find(|l| l.contains("GPU idle") && l.contains("self")).unwrap();
         assert_eq!(head.contains("launches") && head.contains("host"), both, "{screen}");

@@ -311,24 +311,24 @@ fn a_program_is_paused_gated_saved_and_left() {
     explorer.press("w");
     assert!(explorer.screen().contains("nothing has been recorded yet") && explorer.asked.is_empty());
     explorer.send(Msg::Live(None, Box::new(live())));
-    explorer.press("c");
+    explorer.press("R");
     assert!(matches!(explorer.asked.last(), Some(Effect::Gate(false))), "{:?}", explorer.asked);
     let mut closed = live();
     closed.recorders[0].open = false;
     explorer.send(Msg::Live(None, Box::new(closed)));
-    explorer.press("c");
+    explorer.press("R");
     assert!(matches!(explorer.asked.last(), Some(Effect::Gate(true))));
     explorer.press("m");
     let first =
         explorer.app.running.watched.as_ref().and_then(|w| w.live_view()).and_then(|l| l.kernels.first()).map(|k| k.name.to_string());
     assert!(matches!(explorer.asked.last(), Some(Effect::Measure(k)) if Some(k) == first.as_ref()), "{:?}", explorer.asked.last());
     // Nothing moves while paused.
-    explorer.press("p");
+    explorer.press("space");
     let before = explorer.screen();
     assert!(before.contains("the view is paused"));
     explorer.send(Msg::Live(None, Box::new(Live { count: 2, ..live() })));
     assert_eq!(explorer.screen().lines().nth(20), before.lines().nth(20));
-    explorer.press("p");
+    explorer.press("space");
     explorer.press("X");
     assert!(explorer.screen().contains("did not start this program"));
     explorer.press("w");

@@ -228,7 +228,7 @@ fn escape_on_the_table_widens_and_a_launch_outside_is_said_to_be() {
     assert!(e.app.status.as_ref().is_some_and(|s| s.text.contains("mark a window")));
     e.press("T 0 B");
     assert!(e.app.status.as_ref().is_some_and(|s| s.text.contains("whole run is in view")), "{:?}", e.app.status);
-    e.press("w w w B");
+    e.press("+ + + B");
     assert!(e.app.session.reports[0].window.is_some(), "what is in view");
 }
 

@@ -438,11 +438,11 @@ fn ranks_on_the_screen() {
         explorer.press(".");
         insta::assert_snapshot!(name, explorer.screen());
         // The collectives of that step, on the common clock.
-        explorer.press("c");
+        explorer.press("tab");
         insta::assert_snapshot!(format!("collectives_{}", &name[6..]), explorer.screen());
     }
     let mut explorer = Explorer::open(&files, (120, 40));
-    explorer.press("A c");
+    explorer.press("A tab");
     let worst = explorer.screen();
     assert!(worst.contains("rank 1 arrives last"), "{worst}");
     explorer.press("right");
@@ -492,7 +492,7 @@ fn digests_on_the_screen() {
         let mut explorer = Explorer::open(&files, size);
         assert_eq!(explorer.app.current_scope(), KeyScope::Ranks);
         assert!(explorer.screen().contains("rank 5 arrives last"), "{}", explorer.screen());
-        explorer.press("c");
+        explorer.press("tab");
         insta::assert_snapshot!(name, explorer.screen());
         explorer.press("enter");
         assert!(explorer.screen().contains("open 5.wstrace for its timeline"), "{}", explorer.screen());

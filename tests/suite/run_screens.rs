@@ -313,13 +313,27 @@ fn what_changed_at_three_sizes() {
         explorer.press("tab");
         assert!(explorer.screen().contains("kernel time"));
         explorer.press("down enter");
-        assert_eq!(explorer.app.current_scope(), KeyScope::Kernels);
-        // The kernel leads back to the changes, once.
+        assert_eq!(explorer.app.current_scope(), KeyScope::Launches);
+        // The launches lead back to the changes, once.
         explorer.press("esc");
         assert_eq!(explorer.app.current_scope(), KeyScope::Diff);
         explorer.press("esc esc");
         assert_ne!(explorer.app.current_scope(), KeyScope::Diff);
     }
+    // Where both reports have results of the kernel, they are compared.
+    let [zoo, full] = ["demo/zoo", "hints/zoo_full"].map(|f| root().join(format!("fixtures/{f}.ncu-rep.zst")));
+    let mut results = Explorer::open(&[zoo, full], (120, 40));
+    results.press("D");
+    let leads = |e: &mut Explorer| e.screen().lines().any(|l| l.starts_with(" next: ") && l.contains("side by side"));
+    for _ in 0..20 {
+        if !leads(&mut results) {
+            results.press("down");
+        }
+    }
+    results.press("enter");
+    assert_eq!(results.app.current_scope(), KeyScope::Compare, "{}", results.screen());
+    results.press("esc");
+    assert_eq!(results.app.current_scope(), KeyScope::Diff);
     // The next report comes to the front, instead of changing unseen behind the overlay.
     let mut two = Explorer::open(&[before.clone(), packed("zoo")], (120, 40));
     for over in ["D", "L"] {
@@ -352,15 +366,15 @@ fn a_guided_run_shows_its_steps_and_does_them_one_by_one() {
     ];
     explorer.send(news(&run, &["loading weights"], ""));
     assert_snapshot!("steps_80x24", explorer.screen());
-    explorer.press("s");
+    explorer.press(".");
     assert!(matches!(explorer.asked.last(), Some(Effect::Step { run: 7, argv, .. }) if argv.last().unwrap().ends_with("/health")));
-    explorer.press("s");
+    explorer.press(".");
     assert!(explorer.screen().contains("the step is in progress"));
     explorer.press("X");
     assert!(matches!(explorer.asked.last(), Some(Effect::EndStep)), "the key ends the step, not the run");
     explorer.send(Msg::Step(7, StepNews::Ended(Err("curl ended with exit code 7: no server\u{1b}[31m".into()))));
     assert!(explorer.screen().contains("wait: curl ended with exit code 7"));
-    explorer.press("s");
+    explorer.press(".");
     explorer.send(Msg::Step(7, StepNews::Line("ok".into())));
     explorer.send(Msg::Step(7, StepNews::Ended(Ok(()))));
     assert!(matches!(explorer.asked.last(), Some(Effect::Stepped { run: 7, done: 1, left_out: false })));
@@ -369,11 +383,11 @@ fn a_guided_run_shows_its_steps_and_does_them_one_by_one() {
     // Steps done by another program count as well; the last step stops any run.
     run.step = 2;
     explorer.send(news(&run, &[], ""));
-    explorer.press("s");
+    explorer.press(".");
     assert!(matches!(explorer.asked.last(), Some(Effect::StopRun)));
-    explorer.press("o");
+    explorer.press(">");
     assert!(explorer.screen().contains("all steps are done"));
-    explorer.press("s");
+    explorer.press(".");
     assert!(explorer.screen().contains("all steps are done"));
 }
 
@@ -386,14 +400,14 @@ fn a_chain_of_runs_is_walked_back() {
     explorer.send(Msg::Library(Ok((runs, 1_763_640_000_000))));
     let at = |e: &Explorer| e.app.library_screen().unwrap().selected_run().unwrap().id;
     assert_eq!(at(&explorer), 4);
-    explorer.press("p");
+    explorer.press("<");
     assert_eq!(at(&explorer), 3);
     assert!(explorer.screen().contains("run 4 is a re-run of run 3"));
-    explorer.press("p");
+    explorer.press("<");
     assert_eq!(at(&explorer), 1);
-    explorer.press("p");
+    explorer.press("<");
     assert!(explorer.screen().contains("run 1 is the original; its re-runs: 3"));
-    explorer.press("up p");
+    explorer.press("up <");
     assert_eq!(at(&explorer), 2);
     assert!(explorer.screen().contains("run 2 is not a re-run and has no re-runs"));
 }
@@ -453,9 +467,9 @@ fn a_step_that_was_left_out_does_not_look_like_one_that_was_done() {
         |role: &str| GuidedStep { role: role.into(), what: String::new(), argv: vec!["true".into()], why: String::new(), left_out: false };
     run.steps = vec![step("wait"), step("warm-up"), step("open")];
     explorer.send(news(&run, &[], ""));
-    explorer.press("o");
+    explorer.press(">");
     assert!(matches!(explorer.asked.last(), Some(Effect::Stepped { run: 7, done: 1, left_out: true })));
-    explorer.press("s");
+    explorer.press(".");
     explorer.send(Msg::Step(7, StepNews::Ended(Ok(()))));
     let screen = explorer.screen();
     assert!(screen.contains("– wait") && screen.contains("✓ warm-up"), "{screen}");

@@ -198,16 +198,16 @@ fn a_server_is_led_through_its_steps() {
     let args = ["run", "--recipe", "vllm", "--", "vllm", "serve", "m", "--host", "127.0.0.1", "--port", &port];
     let mut s = start(&home, &args, (120, 40), &[("ASKED", &asked.to_string_lossy())]);
     s.wait("▸ wait");
-    s.keys("s");
+    s.keys(".");
     s.wait("wait: done; then: warm-up");
-    s.keys("s");
+    s.keys(".");
     s.wait("warm-up: done; then: open");
     s.wait("warpscope: warm-up: here is an answer");
-    s.keys("s");
+    s.keys(".");
     s.wait("open: done; then: load");
-    s.keys("o");
+    s.keys(">");
     s.wait("skipped: load");
-    s.keys("s");
+    s.keys(".");
     s.wait("close: done");
     // The position is saved: another process continues from here.
     until("the steps to be kept", || {

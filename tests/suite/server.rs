@@ -246,7 +246,7 @@ fn a_phase_is_marked_judged_and_narrowed_to_in_the_timeline() {
     assert!(explorer.screen().contains("start-up") && explorer.screen().contains("warm-up"), "{}", explorer.screen());
     let mut said = Vec::new();
     for _ in 0..5 {
-        explorer.press("p");
+        explorer.press("v");
         let screen = explorer.screen();
         let line = screen.lines().find(|l| l.contains(": B narrows")).unwrap_or_default();
         said.push(line.split(": B narrows").next().unwrap_or_default().trim_start_matches(|c: char| !c.is_ascii_alphabetic()).to_owned());

@@ -128,12 +128,12 @@ fn zooming_panning_and_going_back() {
     let mut e = opened(&demo_files(), (120, 40));
     e.press("0 g");
     let (start, whole) = place(&e);
-    e.press("right right right w w");
+    e.press("right right right + +");
     let (cursor, near) = place(&e);
     assert!(cursor > start && near < whole / 3 && near > whole / 5, "{near} {whole}");
-    e.press("s s");
+    e.press("- -");
     assert_eq!(place(&e), (cursor, whole));
-    e.press("w w w w shift-right");
+    e.press("+ + + + shift-right");
     assert!(place(&e).0 > cursor);
     e.press("G");
     assert!(place(&e).0 > cursor);
@@ -146,7 +146,7 @@ fn zooming_panning_and_going_back() {
     assert_eq!(place(&e).1, whole);
     // However far the zoom, a column is at least a nanosecond.
     for _ in 0..60 {
-        e.press("w");
+        e.press("+");
     }
     assert_eq!(place(&e).1, i64::try_from(warpscope::app::screens::timeline::lane_columns((120, 40))).unwrap());
     e.screen();
@@ -261,7 +261,7 @@ fn rows_come_back_when_all_are_hidden() {
 #[test]
 fn a_press_on_the_map_goes_there() {
     let mut e = opened(&demo_files(), (120, 40));
-    e.press("0 g w w w w");
+    e.press("0 g + + + +");
     e.screen();
     let before = place(&e).0;
     assert!(matches!(e.view.hit_test(90, 3), Mouse::Spot(row, _) if row == warpscope::app::screens::timeline::MAP));

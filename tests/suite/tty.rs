@@ -243,7 +243,7 @@ fn from_a_finding_to_its_place_in_time_to_a_launch_to_its_re_run_and_back() {
     s.wait("CUDA calls");
     // Moves down to the stream, and on to a kernel.
     s.keys("j");
-    s.keys("w.");
+    s.keys("+.");
     s.wait("ran on");
     s.wait("called by");
     s.keys("\r");

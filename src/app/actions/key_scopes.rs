@@ -43,19 +43,19 @@ macro_rules! scopes {
 scopes! {
     screens {
         Overview "overview" link "overview" [Whole Timed Aside Detailed Launchable],
-        Kernels "kernels" link "kernels" [Whole Timed Detailed Named Sorted Launchable Tables Browse Measured],
-        Launches "launches" link "launches" [Whole Timed Aside Detailed Sorted Launchable Tables Browse Measured],
+        Kernels "kernels" link "kernels" [Whole Timed Detailed Named Sorted Launchable Tables Browse],
+        Launches "launches" link "launches" [Whole Timed Aside Detailed Sorted Launchable Tables Browse],
         Timeline "timeline" link "timeline" [Whole Timed Trees Aside Launchable Browse],
         Ranges "ranges" link "ranges" [Whole Timed Trees Forest Aside Named Sorted Launchable],
         Lines "lines" link "lines" [Whole Timed Trees Forest Aside Named],
         Memory "memory" link "memory" [],
         Ranks "ranks" link "ranks" [],
         Rerun "re-run" link "rerun" [],
-        Metrics "metrics" link "metrics" [Timed Launchable Results Browse Measured],
-        Hints "hints" link "hints" [Timed Launchable Results Browse Measured],
-        Roofline "roofline" link "roofline" [Timed Launchable Results Browse Measured],
-        Source "source" link "source" [Timed Launchable Results Browse Measured],
-        Compare "compare" [Timed Launchable Results Browse Measured],
+        Metrics "metrics" link "metrics" [Timed Launchable Results Browse],
+        Hints "hints" link "hints" [Timed Launchable Results Browse],
+        Roofline "roofline" link "roofline" [Timed Launchable Results Browse],
+        Source "source" link "source" [Timed Launchable Results Browse],
+        Compare "compare" [Timed Launchable Results Browse],
         Run "run" [Runs],
         Library "library" [Runs],
         Diff "changes" [],
@@ -84,8 +84,6 @@ scopes! {
         Results "metrics, hints, roofline, compare, source",
         /// The timeline, both tables and all screens about a result.
         Browse "timeline, tables and results",
-        /// The tables and all screens about a result.
-        Measured "tables and results",
         Runs "run, library",
     }
 }

@@ -360,6 +360,24 @@ impl Report {
         self.request_work(index, JobRequest::Detail { grouping, row, serial: self.serial })
     }
 
+    /// Span of the run, to which its shares refer: from the first operation on a GPU to the last, or from the first step
+    /// if that begins earlier. In a window, the window.
+    pub fn run_span(&self) -> Option<(i64, i64)> {
+        let (start, end) = self.overview.as_ref()?.span?;
+        let whole = self.whole_triage().filter(|_| self.window.is_none());
+        Some(whole.map_or((start, end), |t| (start.min(t.span.0), end.max(t.span.1))))
+    }
+
+    /// Converts a share of the time between the first and the last operation to one of the run's span, in percent.
+    pub fn share_of_run(&self, percent: f64) -> f64 {
+        let gated = self.profile.as_ref().is_some_and(|p| !p.recorded.is_empty());
+        let own = self.overview.as_ref().and_then(|o| o.span_length());
+        match (own, self.run_span()) {
+            (Some(own), Some((start, end))) if end > start && !gated => percent * own as f64 / (end - start) as f64,
+            _ => percent,
+        }
+    }
+
     /// Longest launch of a row; `None` until its details are computed.
     pub fn slowest_of(&self, row: usize) -> Option<u32> {
         self.detail.as_ref().filter(|d| d.1 == row).and_then(|d| d.2.slowest).map(|l| l.0)

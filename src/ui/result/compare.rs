@@ -206,17 +206,17 @@ fn header_lines(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, th
     }
     let mut verdict = verdict_lines(screen, sides, columns, theme);
     let most = if narrow { 1 } else { 2 };
-    if verdict.len() > most {
-        verdict.truncate(most);
-        if let Some(last) = verdict.last_mut() {
-            let style = last.spans.last().map_or(last.style, |s| last.style.patch(s.style));
-            let text: String = last.spans.iter().map(|s| s.content.as_ref()).collect();
-            // The room for the mark comes from the end of the line.
-            if display_width(&text) + 2 <= columns {
-                last.push_span(Span::styled(" …", style));
-            } else {
-                *last = Line::styled(cut_end(&format!("{text} …"), columns), style);
-            }
+    let cut = verdict.len() > most;
+    verdict.truncate(most);
+    // The first line is a sentence of its own.
+    if let Some(last) = verdict.last_mut().filter(|_| cut && !narrow) {
+        let style = last.spans.last().map_or(last.style, |s| last.style.patch(s.style));
+        let text: String = last.spans.iter().map(|s| s.content.as_ref()).collect();
+        // The room for the mark comes from the end of the line.
+        if display_width(&text) + 2 <= columns {
+            last.push_span(Span::styled(" …", style));
+        } else {
+            *last = Line::styled(cut_end(&format!("{text} …"), columns), style);
         }
     }
     out.extend(verdict);

@@ -270,10 +270,11 @@ impl Draw<'_> {
     /// Label, number, unit and bar of a metric.
     fn metric_line(&self, cell: &Cell, share: Option<(f64, ratatui::style::Style)>) -> Line<'static> {
         const NUMBER: usize = 13;
-        const UNIT: usize = 9;
         let theme = self.theme;
         let bars = (self.columns / 5).clamp(8, 28);
-        let label_room = self.columns.saturating_sub(3 + NUMBER + 1 + UNIT + 1 + bars).clamp(16, 58);
+        // Long units, such as `register/thread`, are whole where there is room.
+        let unit = if self.columns >= 100 { 16 } else { 9 };
+        let label_room = self.columns.saturating_sub(3 + NUMBER + 1 + unit + 1 + bars).clamp(16, 58);
         let label = cut_end(&escape_unsafe(&cell.label), label_room);
         let mut spans = vec![Span::styled(format!("   {}", align_left(&label, label_room)), theme.style(Role::Text))];
         if cell.number.is_empty() {
@@ -287,7 +288,7 @@ impl Draw<'_> {
             return Line::from(spans);
         }
         spans.push(Span::styled(align_right(&escape_unsafe(&cell.number), NUMBER), theme.style(Role::Title)));
-        spans.push(Span::styled(format!(" {}", align_left(&cut_end(&escape_unsafe(&cell.unit), UNIT), UNIT)), theme.style(Role::Dim)));
+        spans.push(Span::styled(format!(" {}", align_left(&escape_unsafe(&cell.unit), unit)), theme.style(Role::Dim)));
         if let Some((share, style)) = share {
             spans.push(Span::raw(" "));
             spans.extend(super::shade_track(bar(share, bars, style, theme)));

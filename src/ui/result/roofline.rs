@@ -63,8 +63,10 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     let notes = remark_lines(plot, usize::from(side.width.saturating_sub(4)), theme);
     let inside = if area.width < WIDE { side.height } else { panel_height(plot, side) };
     let [list, text] = Layout::vertical([Constraint::Length(inside), Constraint::Min(0)]).areas(side);
-    let title =
-        vec![Span::styled("Points", theme.style(Role::Title)), Span::styled(format!("{POINTS}{}", theme.accent()), theme.style(Role::Dim))];
+    let title = vec![
+        Span::styled(format!("Points ({})", plot.points.len()), theme.style(Role::Title)),
+        Span::styled(format!("{POINTS}{}", theme.accent()), theme.style(Role::Dim)),
+    ];
     let mut inner = Panel::new(title).focused().draw(frame, list, true, theme);
     if area.width < WIDE {
         // Put both into one panel, since there is no room for another border.

@@ -1,6 +1,6 @@
 //! Source screen: the hottest lines or instructions, with their stall reasons and counters.
 
-use super::super::panel::{Panel, split_top};
+use super::super::panel::{Panel, draw_notice, split_top};
 use super::super::table::{self, Rows};
 use super::super::text::{align_left, align_right, bar, wrap_text};
 use super::super::view::View;
@@ -76,7 +76,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     }
     let below = if !bordered && area.height > 14 && screen.source.row_count() > 0 { 3 } else { 0 };
     let [head, titles, rows, detail] =
-        Layout::vertical([Constraint::Length(u16::from(!bordered)), Constraint::Length(1), Constraint::Min(3), Constraint::Length(below)])
+        Layout::vertical([Constraint::Length(u16::from(!bordered)), Constraint::Length(1), Constraint::Min(1), Constraint::Length(below)])
             .areas(main);
     frame.render_widget(Line::from(title), head);
     let columns = usize::from(main.width);
@@ -113,9 +113,7 @@ fn draw_missing(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listin
     for (text, role) in said {
         out.extend(wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(role))));
     }
-    let top = area.height / 3;
-    let at = Rect { x: area.x + 3, y: area.y + top, width: area.width.saturating_sub(3), height: area.height - top };
-    frame.render_widget(Text::from(out), at);
+    draw_notice(frame, area, out);
 }
 
 /// Minimum number of rows of a body for panels to have borders.

@@ -146,9 +146,9 @@ fn title_spans(app: &App, report: &Report, screen: &TimelineScreen, window: Wind
     let mut out = vec![Span::styled("Timeline", theme.style(Role::Title))];
     let all = window.length() >= span.1 - span.0;
     let shown = if all {
-        format!("  all of {}", Nanos(span.1 - span.0))
+        format!("  all of {} recorded", Nanos(span.1 - span.0))
     } else {
-        format!("  {} of {}", Nanos(window.length()), Nanos(span.1 - span.0))
+        format!("  {} of {} recorded", Nanos(window.length()), Nanos(span.1 - span.0))
     };
     out.push(Span::styled(shown, theme.style(Role::Text)));
     out.push(Span::styled(format!(", {} a column", Nanos(window.column_width())), dim));

@@ -23,6 +23,11 @@ pub const FIGURES: [(&str, &[&str]); 4] = [
     ("occupancy", &["sm__warps_active.avg.pct_of_peak_sustained_active", "Occupancy: Achieved Occupancy"]),
 ];
 
+/// Threshold of a figure as a share of the whole. Occupancy has none, because it is not a share of a unit's peak.
+pub fn at_limit(figure: &str) -> Option<f64> {
+    (figure != "occupancy").then_some(AT_LIMIT.value / 100.0)
+}
+
 /// Width of the labels in front of the bars.
 const WORD: usize = 10;
 
@@ -32,10 +37,8 @@ pub fn gauge_lines(metrics: &Metrics, result: &ResultMetrics, columns: usize, th
     let bar = columns.saturating_sub(WORD + 5);
     let line = |(word, names): &(&str, &[&str])| {
         let percent = lookup.first_finite(names)?;
-        // Occupancy has no threshold, because it is not a share of a unit's peak.
-        let limit = (*word != "occupancy").then_some(AT_LIMIT.value / 100.0);
         let mut spans = vec![Span::styled(align_left(word, WORD), theme.style(Role::Dim))];
-        spans.extend(gauge(percent / 100.0, bar, limit, theme));
+        spans.extend(gauge(percent / 100.0, bar, at_limit(word), theme));
         spans.push(Span::styled(align_right(&format!("{percent:.0}%"), 5), theme.style(Role::Title)));
         Some(Line::from(spans))
     };

@@ -1,13 +1,14 @@
 //! Changes between two reports, kernel by kernel
 
 use crate::analysis::GroupBy;
-use crate::analysis::diff::Diff;
+use crate::analysis::diff::{Diff, DiffRow, Side};
 use crate::app::actions::{ActionId, KeyScope};
 use crate::app::clipboard::{MOST_COPIED, TO_PASTE};
 use crate::app::jobs::{JobRequest, JobResult, Work};
 use crate::app::msg::Effect;
 use crate::app::overlay::{CopyWhat, Item, PickAction, PickList};
 use crate::app::screen::{Navigate, Response, Screen, ScreenContext, ScreenEvent, move_selection};
+use crate::app::session::report::Best;
 use crate::app::session::{Report, Session};
 use crate::model::units::format_count;
 use crate::report;
@@ -63,7 +64,9 @@ impl DiffScreen {
                 let item = |i: usize| {
                     let file = &session.reports[i].file;
                     let name = file.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-                    Item::new(name, file.display().to_string(), None, PickAction::Changes(i, active))
+                    let path = file.display().to_string();
+                    let hint = if path == name { String::new() } else { path };
+                    Item::new(name, hint, None, PickAction::Changes(i, active))
                 };
                 Response::open_overlay(PickList::by_typing("compare with this baseline", others.into_iter().map(item).collect()))
             }
@@ -90,14 +93,32 @@ impl DiffScreen {
         self.diff.as_ref().map_or(0, |d| d.rows.len())
     }
 
+    fn selected_row(&self) -> Option<&DiffRow> {
+        self.diff.as_ref()?.rows.get(self.selected)
+    }
+
+    /// Results of the selected kernel in `after` and `before`, if each report has one of its own.
+    pub fn selected_results(&self, session: &Session) -> Option<(Best, Best)> {
+        let row = self.selected_row()?;
+        let of = |report: usize, side: &Option<Side>| {
+            let (report, name) = (session.reports.get(report)?, &side.as_ref()?.name);
+            let grouping = report.groups.grouping.as_ref().filter(|g| g.by.is_kernel())?;
+            report.best_result(grouping.rows.iter().position(|r| r.name == *name)?)
+        };
+        let (after, before) = (of(self.after, &row.after)?, of(self.before, &row.before)?);
+        // A result can belong to launches of two timelines.
+        ((after.0, after.1) != (before.0, before.1)).then_some((after, before))
+    }
+
     /// Opens the selected kernel in the report `after`, or in `before` if it no longer exists.
-    fn open_kernel(&self) -> Response {
-        let Some(row) = self.diff.as_ref().and_then(|d| d.rows.get(self.selected)) else { return Response::none() };
-        match (&row.after, &row.before) {
-            (Some(side), _) => Navigate::Kernel { report: self.after, name: side.name.clone() }.into(),
-            (None, Some(side)) => Navigate::Kernel { report: self.before, name: side.name.clone() }.into(),
-            _ => Response::none(),
-        }
+    fn open_kernel(&self, session: &Session) -> Response {
+        let Some(row) = self.selected_row() else { return Response::none() };
+        let (report, side) = match (&row.after, &row.before) {
+            (Some(side), _) => (self.after, side),
+            (None, Some(side)) => (self.before, side),
+            _ => return Response::none(),
+        };
+        Navigate::Changed { report, name: side.name.clone(), beside: self.selected_results(session) }.into()
     }
 
     fn copy_text(&self) -> Option<(String, String)> {
@@ -120,7 +141,7 @@ impl Screen for DiffScreen {
 
     fn act(&mut self, id: ActionId, cx: &mut ScreenContext<'_>) -> Option<Response> {
         Some(match id {
-            ActionId::Open => self.open_kernel(),
+            ActionId::Open => self.open_kernel(cx.session),
             ActionId::Back => self.back(cx),
             ActionId::Swap => Navigate::Changes { before: self.after, after: self.before }.into(),
             ActionId::Copy => match self.copy_text() {
@@ -136,9 +157,9 @@ impl Screen for DiffScreen {
         Response::none()
     }
 
-    fn press(&mut self, row: usize, _: &mut ScreenContext<'_>) -> Response {
+    fn press(&mut self, row: usize, cx: &mut ScreenContext<'_>) -> Response {
         if self.selected == row {
-            return self.open_kernel();
+            return self.open_kernel(cx.session);
         }
         self.selected = move_selection(row, 0, self.row_count());
         Response::none()

@@ -82,7 +82,7 @@ impl KernelsScreen {
     }
 
     /// Filters and sorts again, keeping the selected group if it is still listed.
-    fn rebuild_rows(&mut self, groups: &Groups) {
+    pub fn rebuild_rows(&mut self, groups: &Groups) {
         let selected = self.selected_name().map(str::to_owned);
         if !is_same_grouping(self.of.as_ref(), groups.grouping.as_ref()) {
             self.of.clone_from(&groups.grouping);
