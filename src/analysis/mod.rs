@@ -10,6 +10,7 @@ pub mod code_origin;
 pub mod compare;
 pub mod diff;
 pub mod diff_steps;
+pub mod estimate;
 pub mod family;
 pub mod finding;
 pub mod flops;

@@ -5,7 +5,7 @@
 //! the interval of the share of steps up to it, whose moments are clusters, read off the distribution of lengths
 //! (Särndal, Swensson, Wretman, Model Assisted Survey Sampling, 5.11).
 
-use super::run_estimate::{Estimate, student_t};
+use super::estimate::{Estimate, student_t};
 use crate::model::RunSample;
 
 /// Percentiles that are estimated.

@@ -14,6 +14,8 @@ mod registers;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod seize;
 mod target;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod wait_calls;
 
 pub use candidates::{GpuProcess, list_processes};
 pub use refusal::Refusal;

@@ -2,8 +2,9 @@
 
 use super::memory_map::{Mapping, find_gap};
 use super::refusal::{Refusal, ptrace_refusal};
-use super::registers::{REACH, Wait, wait_rank, write_return};
+use super::registers::{REACH, Wait, write_return};
 use super::target::Target;
+use super::wait_calls::wait_rank;
 use crate::launch::tracer::OBJECT;
 use nix::errno::Errno;
 use nix::sys::ptrace;

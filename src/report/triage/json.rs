@@ -1,8 +1,9 @@
 //! JSON form of a triage.
 
 use super::text::{Judged, round_percent, steps_by};
+use crate::analysis::estimate::Estimate;
 use crate::analysis::flops::Counted;
-use crate::analysis::run_estimate::{Estimate, RunEstimate};
+use crate::analysis::run_estimate::RunEstimate;
 use crate::analysis::triage::{Finding, JudgedDevice, LineTime, Severity, StepKind, Triage, Verdict};
 use crate::report::envelope::{Envelope, JsonDocument, NextJson};
 use crate::report::finding::{FindingJson, finding_json};

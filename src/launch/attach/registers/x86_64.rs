@@ -1,6 +1,6 @@
 //! Registers of a thread that waits in a system call, on x86-64.
 
-use super::wait_rank;
+use crate::launch::attach::wait_calls::wait_rank;
 use nix::sys::ptrace;
 use nix::unistd::Pid;
 

@@ -503,8 +503,8 @@ static void session_open(void) {
   // As early as possible: see detach.c.
   int opens = !gate.gated || gate.is_open || GET(gate.opening);
   if (opens) kind_enable(KIND_KERNEL);
-  // Stays enabled: with 13.0.48, the next replay after it was disabled failed, and with 13.0.85 each replay took as long
-  // as one with its nodes recorded (H200).
+  // Stays enabled: with 13.0.48, the next replay after it was disabled failed, and with 13.0.85 each replay took as
+  // long as one with its nodes recorded (H200).
   if (session.whole_graphs) kind_enable(KIND_GRAPH);
   *(void**)&cuDriverGetVersion = lookup(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "cuDriverGetVersion");
   choose_calls();
