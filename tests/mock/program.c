@@ -105,8 +105,12 @@ int main(int c, char** v) {
   for (int i = word(c, v, "loads", 0); i > 0; i--) cuCall(16, word(c, v, "code", 1));
   for (int i = word(c, v, "failed", 0); i > 0; i--) cuCall(307, word(c, v, "code", 1));
   for (int i = word(c, v, "instantiates", 0); i > 0; i--) cuCall(513, 0);
-  // instantiating=MS: graphs are instantiated one after the other for so long.
-  for (int ms = word(c, v, "instantiating", 0); ms > 0; ms -= 50) cuGraphInstantiateWithFlags(NULL, NULL, 50), usleep(5000);
+  // instantiating=MS: graphs are instantiated one after the other for so long. seldom=1: now and then, with host code
+  // between, so that no thread waits.
+  for (int ms = word(c, v, "instantiating", 0); ms > 0; ms -= 50) {
+    if (word(c, v, "seldom", 0)) spin(250000000), cuGraphInstantiateWithFlags(NULL, NULL, 5), ms -= 200;
+    else cuGraphInstantiateWithFlags(NULL, NULL, 50), usleep(5000);
+  }
   // The recording has a time limit, and the launches come after it.
   while (word(c, v, "late", 0) && mock_records()) cuCall(17, 0), usleep(1000);
   if (word(c, v, "remove", 0) && system("rm -f \"$WARPSCOPE_TRACE_OUT\".*")) return 7;

@@ -109,6 +109,13 @@ fn attaching_waits_until_no_graph_is_instantiated() {
     let trace = attach_for(folder.path(), program.id(), "1", false);
     assert_eq!(program.wait().unwrap().code(), Some(5));
     assert!(trace.is_none_or(|t| read(&t).launches.len() > 100));
+    // Graphs are instantiated during the recording, too, but not while CUPTI is subscribed to: the mock would abort.
+    for _ in 0..4 {
+        let words = ["instantiating=4000", "seldom=1", "rate=1000", "seconds=2", "kinds=3"];
+        let mut program = start_program(folder.path(), &words);
+        let _ = attach_for(folder.path(), program.id(), "0.3", false);
+        assert_eq!(program.wait().unwrap().code(), Some(5));
+    }
     let mut program = start_program(folder.path(), &["instantiating=30000", "rate=1000", "seconds=1"]);
     await_driver(program.id());
     let out = attach(folder.path(), &["--pid", &program.id().to_string(), "--seconds", "1", "-o", "i"]).output().unwrap();

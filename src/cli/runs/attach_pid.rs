@@ -83,8 +83,9 @@ pub fn attach_to_process(all: &GlobalArgs, output: Option<&Path>, watch: &WatchA
         }
         None => load_tracer(output, &target)?,
     };
-    attach::await_no_instantiation(&target).map_err(failed)?;
+    let held = attach::hold_threads(&target).map_err(failed)?;
     await_open(&target, &output)?;
+    drop(held);
     // The first data to show comes from the recording in progress.
     let _ = tracer::send_command(&output, "flush");
     let trace = format!("{}.{pid}.{}", output.display(), crate::import::wstrace::SUFFIX);

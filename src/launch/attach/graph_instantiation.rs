@@ -1,80 +1,115 @@
-//! Waits for a moment in which no thread of a process instantiates a CUDA graph.
+//! Keeps a program from instantiating a CUDA graph while CUPTI is subscribed to.
 //!
-//! CUPTI crashes a program if it is subscribed to while another thread is inside of `cuGraphInstantiate` (13.0 on an
-//! H200: 10 of 377 programs that were attached to while they started). Afterwards, older graphs may be instantiated.
+//! CUPTI crashes a program that enters `cuGraphInstantiate` during the 20 to 40 ms that subscribing takes (13.0 on an
+//! H200: 15 of 637 programs that were attached to while they started); earlier and later graphs are harmless. So first a
+//! pause is awaited in which no graph is instantiated, since a program that captures graphs usually captures many. Then
+//! the threads are stopped, each outside of the driver, whose locks CUPTI needs, until CUPTI has been subscribed to.
 
 use super::memory_map::Mapping;
 use super::refusal::Refusal;
-use super::registers::stack_pointer;
-use super::seize::{mapped_file, stop_thread};
+use super::registers::stack_and_code;
+use super::seize::{Stopped, mapped_file, stop_thread};
 use super::target::Target;
+use super::wait_calls::restarts;
 use object::{Object, ObjectSymbol};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 /// Stack that is searched in each thread, bytes: below the driver's function there are a few frames.
 const DEPTH: usize = 1 << 15;
-/// Time for which no graph may have been instantiated: a program that captures many pauses between them.
+/// Time for which no graph may have been instantiated.
 const QUIET: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Time limit for finding all threads outside of the driver: after that, the rest keeps running.
+const GATHER: Duration = Duration::from_millis(500);
+const GATHER_PAUSE: Duration = Duration::from_micros(100);
+/// Longest time for which threads are stopped: one of them may hold a lock that CUPTI needs.
+const HOLD: Duration = Duration::from_millis(250);
 
-/// Addresses of the driver's functions that instantiate graphs.
-fn find_functions(target: &Target, map: &[Mapping]) -> Vec<Range<u64>> {
-    let Some(driver) = map.iter().find(|m| m.offset == 0 && m.name().starts_with("libcuda.so")) else { return Vec::new() };
-    let Some(bytes) = mapped_file(target, driver) else { return Vec::new() };
-    let Ok(file) = object::File::parse(&*bytes) else { return Vec::new() };
-    let symbols = file.dynamic_symbols().filter(|s| s.is_definition() && s.name().is_ok_and(|n| n.starts_with("cuGraphInstantiate")));
-    symbols.map(|s| driver.start + s.address()..driver.start + s.address() + s.size().max(1)).collect()
+/// Memory of the process, and the code in it that matters.
+struct Code<'a> {
+    target: &'a Target,
+    memory: File,
+    map: Vec<Mapping>,
 }
 
-/// Returns the stack pointer of a thread; a thread that runs is stopped for a moment.
-fn find_stack(target: &Target, tid: i32) -> Result<Option<u64>, Refusal> {
-    let text = std::fs::read_to_string(format!("/proc/{}/task/{tid}/syscall", target.pid)).unwrap_or_default();
-    // Number, six arguments, stack pointer and program counter of a blocked thread.
-    let blocked = text.split_whitespace().rev().nth(1).and_then(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok());
-    if let Some(pointer) = blocked {
-        return Ok(Some(pointer));
-    }
-    let Some(stopped) = stop_thread(target, tid)? else { return Ok(None) };
-    target.check_alive()?;
-    Ok(stack_pointer(stopped.thread))
+/// A thread: its stack pointer and program counter, and what stopped it if it was running.
+struct Seen {
+    at: (u64, u64),
+    /// Number of the system call in which it is blocked.
+    blocked: Option<i64>,
+    stopped: Option<Stopped>,
 }
 
-/// Returns true if a return address of one of the functions lies on the stack of a thread.
-fn is_inside(target: &Target, memory: &File, map: &[Mapping], functions: &[Range<u64>]) -> Result<bool, Refusal> {
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", target.pid)).into_iter().flatten().flatten();
-    for tid in tasks.filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok()) {
-        let Some(pointer) = find_stack(target, tid)? else { continue };
-        let end = map.iter().find(|m| (m.start..m.end).contains(&pointer)).map_or(pointer + 4096, |m| m.end);
-        let length = usize::try_from(end - pointer).unwrap_or(DEPTH).min(DEPTH);
-        let mut stack = vec![0_u8; length];
-        if memory.read_exact_at(&mut stack, pointer).is_err() {
-            continue;
-        }
-        let inside = |word: &[u8; 8]| functions.iter().any(|f| f.contains(&u64::from_ne_bytes(*word)));
-        if stack.as_chunks::<8>().0.iter().any(inside) {
-            return Ok(true);
-        }
+impl<'a> Code<'a> {
+    fn read(target: &'a Target) -> Result<Self, Refusal> {
+        let memory = File::open(format!("/proc/{}/mem", target.pid)).map_err(|_| Refusal::Gone(target.pid))?;
+        Ok(Self { target, memory, map: target.map()? })
     }
-    Ok(false)
+
+    /// Addresses of the driver's functions that instantiate graphs.
+    fn instantiating_functions(&self) -> Vec<Range<u64>> {
+        let Some(driver) = self.map.iter().find(|m| m.offset == 0 && m.name().starts_with("libcuda.so")) else { return Vec::new() };
+        let Some(bytes) = mapped_file(self.target, driver) else { return Vec::new() };
+        let Ok(file) = object::File::parse(&*bytes) else { return Vec::new() };
+        let symbols = file.dynamic_symbols().filter(|s| s.is_definition() && s.name().is_ok_and(|n| n.starts_with("cuGraphInstantiate")));
+        symbols.map(|s| driver.start + s.address()..driver.start + s.address() + s.size().max(1)).collect()
+    }
+
+    /// Code of the libraries whose names satisfy a condition.
+    fn library_code(&self, named: impl Fn(&str) -> bool) -> Vec<Range<u64>> {
+        self.map.iter().filter(|m| m.permissions.contains('x') && named(m.name())).map(|m| m.start..m.end).collect()
+    }
+
+    fn threads(&self) -> Vec<i32> {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.target.pid)).into_iter().flatten().flatten();
+        tasks.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
+    }
+
+    /// Looks at a thread; one that runs is stopped. `None` if it has ended.
+    fn look_at(&self, tid: i32) -> Result<Option<Seen>, Refusal> {
+        let text = std::fs::read_to_string(format!("/proc/{}/task/{tid}/syscall", self.target.pid)).unwrap_or_default();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        // Number, six arguments, stack pointer and program counter of a blocked thread.
+        let hex = |word: &str| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok();
+        if let [number, .., pointer, counter] = words.as_slice()
+            && let Some(at) = hex(pointer).zip(hex(counter))
+        {
+            return Ok(Some(Seen { at, blocked: number.parse().ok(), stopped: None }));
+        }
+        let Some(stopped) = stop_thread(self.target, tid)? else { return Ok(None) };
+        self.target.check_alive()?;
+        Ok(stack_and_code(stopped.thread).map(|at| Seen { at, blocked: None, stopped: Some(stopped) }))
+    }
+
+    /// Returns true if a thread at this stack pointer and program counter is in this code, or was called from it.
+    fn is_inside(&self, (pointer, counter): (u64, u64), code: &[Range<u64>]) -> bool {
+        let end = self.map.iter().find(|m| (m.start..m.end).contains(&pointer)).map_or(pointer + 4096, |m| m.end);
+        let mut stack = vec![0_u8; usize::try_from(end - pointer).unwrap_or(DEPTH).min(DEPTH)];
+        let read = self.memory.read_exact_at(&mut stack, pointer).is_ok();
+        let inside = |address: u64| code.iter().any(|c| c.contains(&address));
+        inside(counter) || read && stack.as_chunks::<8>().0.iter().any(|word| inside(u64::from_ne_bytes(*word)))
+    }
 }
 
 /// Waits until no thread has instantiated a graph for a while; fails if that takes too long.
-pub fn await_no_instantiation(target: &Target) -> Result<(), Refusal> {
-    let functions = find_functions(target, &target.map()?);
-    if functions.is_empty() {
-        return Ok(());
-    }
-    let memory = File::open(format!("/proc/{}/mem", target.pid)).map_err(|_| Refusal::Gone(target.pid))?;
+fn await_pause(target: &Target) -> Result<(), Refusal> {
+    let mut code = Code::read(target)?;
+    let functions = code.instantiating_functions();
     let began = Instant::now();
     let mut seen = began;
-    while seen.elapsed() < QUIET {
+    while seen.elapsed() < QUIET && !functions.is_empty() {
         target.check_alive()?;
-        if is_inside(target, &memory, &target.map()?, &functions)? {
-            seen = Instant::now();
+        code.map = target.map()?;
+        for tid in code.threads() {
+            if code.look_at(tid)?.is_some_and(|thread| code.is_inside(thread.at, &functions)) {
+                seen = Instant::now();
+                break;
+            }
         }
         if began.elapsed() > PATIENCE {
             return Err(Refusal::Instantiating(target.pid));
@@ -82,4 +117,69 @@ pub fn await_no_instantiation(target: &Target) -> Result<(), Refusal> {
         std::thread::park_timeout(PAUSE);
     }
     Ok(())
+}
+
+/// Stops all threads outside of the driver, but for those of the tracer and those whose system call would fail.
+fn stop_threads(target: &Target) -> Result<Vec<Stopped>, Refusal> {
+    let code = Code::read(target)?;
+    let driver = code.library_code(|name| name.starts_with("libcuda.so"));
+    let tracer = code.library_code(|name| name.starts_with("tracer-"));
+    let mut held: Vec<Stopped> = Vec::new();
+    let began = Instant::now();
+    loop {
+        let mut inside = false;
+        for tid in code.threads() {
+            if held.iter().any(|h| h.thread.as_raw() == tid) {
+                continue;
+            }
+            let Some(seen) = code.look_at(tid)? else { continue };
+            if code.is_inside(seen.at, &tracer) {
+                continue;
+            }
+            if code.is_inside(seen.at, &driver) {
+                inside = true;
+                continue;
+            }
+            match (seen.stopped, seen.blocked) {
+                (Some(stopped), _) => held.push(stopped),
+                (None, Some(number)) if restarts(number) => {
+                    // It may have gone on in the meantime.
+                    let Some(stopped) = stop_thread(target, tid)? else { continue };
+                    match stack_and_code(stopped.thread).filter(|&at| !code.is_inside(at, &driver)) {
+                        Some(_) => held.push(stopped),
+                        None => inside = true,
+                    }
+                }
+                _ => {}
+            }
+        }
+        if !inside || began.elapsed() > GATHER {
+            return Ok(held);
+        }
+        std::thread::park_timeout(GATHER_PAUSE);
+    }
+}
+
+/// Threads that are stopped until this is dropped, or for at most [`HOLD`].
+#[derive(Debug)]
+pub struct HeldThreads {
+    _release: Sender<()>,
+}
+
+/// Waits until the process instantiates no graphs, and stops its threads. ptrace is for one thread, which this starts.
+pub fn hold_threads(target: &Target) -> Result<HeldThreads, Refusal> {
+    await_pause(target)?;
+    let (release, released): (Sender<()>, Receiver<()>) = channel();
+    let (tell, told) = channel();
+    let target = target.clone();
+    std::thread::spawn(move || {
+        let held = stop_threads(&target);
+        let _ = tell.send(held.as_ref().map(|_| ()).map_err(|_| ()));
+        // Dropping the sender ends the wait, too.
+        let _ = released.recv_timeout(HOLD);
+        drop(held);
+    });
+    // If a thread cannot be stopped, the pause has to do.
+    let _ = told.recv();
+    Ok(HeldThreads { _release: release })
 }

@@ -18,6 +18,8 @@ mod target;
 mod wait_calls;
 
 pub use candidates::{GpuProcess, list_processes};
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub use graph_instantiation::hold_threads;
 pub use refusal::Refusal;
 pub use target::Target;
 
@@ -29,19 +31,18 @@ pub fn load_object(target: &Target, object: &Path, settings: &Path) -> Result<()
     seize::load_object(target, object, settings)
 }
 
-/// Waits until the process instantiates no CUDA graphs, because CUPTI would crash it.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-pub fn await_no_instantiation(target: &Target) -> Result<(), Refusal> {
-    graph_instantiation::await_no_instantiation(target)
-}
-
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub fn await_no_instantiation(_: &Target) -> Result<(), Refusal> {
-    Err(Refusal::Machine)
-}
-
 /// Each architecture needs its own code for attaching.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub fn load_object(_: &Target, _: &Path, _: &Path) -> Result<(), Refusal> {
+    Err(Refusal::Machine)
+}
+
+/// Threads of a process that are stopped.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[derive(Debug)]
+pub struct HeldThreads;
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub fn hold_threads(_: &Target) -> Result<HeldThreads, Refusal> {
     Err(Refusal::Machine)
 }

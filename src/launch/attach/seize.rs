@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(10);
 const STOP: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(5);
+const STOP_PAUSE: Duration = Duration::from_micros(50);
 /// Time limit for the code to finish once dlopen has returned.
 const SOON: Duration = Duration::from_millis(500);
 /// Size of the stack on which the object is loaded (attach.c), bytes.
@@ -159,7 +160,7 @@ pub fn stop_thread(target: &Target, tid: i32) -> Result<Option<Stopped>, Refusal
             Ok(WaitStatus::PtraceEvent(..)) => return Ok(Some(stopped)),
             // A signal for the program: it is delivered when the thread continues, and the requested stop follows.
             Ok(WaitStatus::Stopped(_, signal)) if ptrace::cont(thread, signal).is_ok() => {}
-            Ok(WaitStatus::StillAlive) => nap(),
+            Ok(WaitStatus::StillAlive) => std::thread::park_timeout(STOP_PAUSE),
             _ => break,
         }
     }

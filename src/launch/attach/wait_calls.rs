@@ -30,6 +30,12 @@ pub fn wait_rank(number: i64) -> Option<usize> {
     WAITS.iter().position(|call| number >= 0 && own(call) == number)
 }
 
+/// Returns true if the system call continues after a thread was stopped in it; others fail with EINTR (signal(7)).
+pub fn restarts(number: i64) -> bool {
+    const FAIL: [&str; 3] = ["epoll_wait", "epoll_pwait", "epoll_pwait2"];
+    wait_rank(number).is_some_and(|rank| !FAIL.contains(&WAITS[rank].0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,5 +57,7 @@ mod tests {
             assert!(aarch64.as_ref().map_or(true, |text| number(text, name) == on_aarch64), "{name}");
         }
         assert_eq!((wait_rank(-1), wait_rank(0)), (None, None));
+        let number = |name: &str| WAITS.iter().find(|w| w.0 == name).map_or(-1, |w| if cfg!(target_arch = "aarch64") { w.2 } else { w.1 });
+        assert!(restarts(number("futex")) && restarts(number("clock_nanosleep")) && !restarts(number("epoll_pwait2")));
     }
 }

@@ -42,9 +42,9 @@ impl Wait {
     }
 }
 
-/// Returns the stack pointer of a stopped thread.
-pub fn stack_pointer(thread: Pid) -> Option<u64> {
-    ptrace::getregs(thread).ok().map(|r| r.sp)
+/// Returns the stack pointer and the program counter of a stopped thread.
+pub fn stack_and_code(thread: Pid) -> Option<(u64, u64)> {
+    ptrace::getregs(thread).ok().map(|r| (r.sp, r.pc))
 }
 
 /// Writes the way back into the code, which lies at `room`: a branch before its words, since a jump to an address in
