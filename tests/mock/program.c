@@ -69,6 +69,10 @@ static void nvtx(void) {
   begin(table);
 }
 
+static void* instantiate_beside(void* unused) {
+  for (;;) cuGraphInstantiateWithFlags(NULL, NULL, 5), usleep(1000);
+  return unused;
+}
 static void spin(long ns) {
   struct timespec t, begun;
   clock_gettime(CLOCK_MONOTONIC, &begun);
@@ -163,7 +167,9 @@ int main(int c, char** v) {
   uint32_t kinds = (uint32_t)word(c, v, "kinds", 5000), from = (uint32_t)word(c, v, "from", 0);
   // resets=N: create a new context N times, at equal intervals.
   uint32_t resets = (uint32_t)word(c, v, "resets", 0);
-  pthread_t others[16];
+  // instantiating_beside=1: a thread instantiates graphs, most of the time.
+  pthread_t others[16], instantiating;
+  if (word(c, v, "instantiating_beside", 0)) pthread_create(&instantiating, NULL, instantiate_beside, NULL), pthread_detach(instantiating);
   int waits = word(c, v, "waits", 1), graphs_here = word(c, v, "graphs_here", 0);
   graphs_beside = word(c, v, "graphs_beside", 0);
   int besides = (int)word(c, v, "beside", 0);

@@ -1,6 +1,6 @@
 //! CUPTI is finalized once nothing is recorded any more, but only where that is known to be safe.
 
-use super::tracer::{built_command, read, told};
+use super::tracer::{built, built_command, read, told};
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::Child;
@@ -125,6 +125,21 @@ fn programs_stay_subscribed_where_leaving_may_harm_them() {
         program.record_until_launches(seen + 10);
         assert_eq!((program.logged("subscribed"), program.logged("left")), (1, 0), "{why}");
     }
+}
+
+/// Threads that instantiate graphs and the subscription wait for each other: the mock would abort, as CUPTI 13.0 crashes.
+#[test]
+fn no_graph_is_instantiated_while_cupti_is_subscribed_to() {
+    let preload = ("LD_PRELOAD", built().join("tracer.so").display().to_string());
+    let program = Running::start(&["instantiating_beside=1"], &[CLOSED, (preload.0, &preload.1)]);
+    let mut seen = 0;
+    for round in 1..=4 {
+        assert_eq!(program.say("open"), "open\n", "round {round}");
+        seen = program.record_until_launches(seen);
+        assert_eq!(program.say("close"), "closed\n");
+        assert_eq!(program.await_left(), "left\n");
+    }
+    assert_eq!((program.logged("subscribed"), program.logged("left")), (4, 4));
 }
 
 /// Graphs are recorded as a whole in each recording, although the program had instantiated them before the first one:

@@ -1,9 +1,11 @@
 //! Keeps a program from instantiating a CUDA graph while CUPTI is subscribed to.
 //!
-//! CUPTI crashes a program that enters `cuGraphInstantiate` during the 20 to 40 ms that subscribing takes (13.0 on an
-//! H200: 15 of 637 programs that were attached to while they started); earlier and later graphs are harmless. So first a
-//! pause is awaited in which no graph is instantiated, since a program that captures graphs usually captures many. Then
-//! the threads are stopped, each outside of the driver, whose locks CUPTI needs, until CUPTI has been subscribed to.
+//! CUPTI crashes a program that enters `cuGraphInstantiate` while another thread subscribes, which takes 20 to 40 ms or
+//! longer (13.0 on an H200: 15 of 637 programs that were attached to while they started, fifteen at a time); earlier and
+//! later graphs are harmless. So first a pause is awaited in which no graph is instantiated, since a program that
+//! captures graphs usually captures many. Then the threads are stopped, each outside of the driver, whose locks CUPTI
+//! needs, until CUPTI has been subscribed to. Of 222 such programs, one still crashed: a thread that stays inside the
+//! driver is not stopped.
 
 use super::memory_map::Mapping;
 use super::refusal::Refusal;
@@ -25,10 +27,11 @@ const QUIET: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Time limit for finding all threads outside of the driver: after that, the rest keeps running.
-const GATHER: Duration = Duration::from_millis(500);
-const GATHER_PAUSE: Duration = Duration::from_micros(100);
+const GATHER: Duration = Duration::from_millis(400);
+/// First and longest pause between attempts: each stops the threads that run.
+const GATHER_PAUSES: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(3));
 /// Longest time for which threads are stopped: one of them may hold a lock that CUPTI needs.
-const HOLD: Duration = Duration::from_millis(250);
+const HOLD: Duration = Duration::from_millis(500);
 
 /// Memory of the process, and the code in it that matters.
 struct Code<'a> {
@@ -65,9 +68,11 @@ impl<'a> Code<'a> {
         self.map.iter().filter(|m| m.permissions.contains('x') && named(m.name())).map(|m| m.start..m.end).collect()
     }
 
+    /// The program's threads: those of the driver (`cuda-EvtHandlr`, `cuda00001400006`) instantiate nothing.
     fn threads(&self) -> Vec<i32> {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.target.pid)).into_iter().flatten().flatten();
-        tasks.filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
+        let driver = |task: &std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).is_ok_and(|c| c.starts_with("cuda"));
+        tasks.filter(|task| !driver(task)).filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
     }
 
     /// Looks at a thread; one that runs is stopped. `None` if it has ended.
@@ -125,7 +130,7 @@ fn stop_threads(target: &Target) -> Result<Vec<Stopped>, Refusal> {
     let driver = code.library_code(|name| name.starts_with("libcuda.so"));
     let tracer = code.library_code(|name| name.starts_with("tracer-"));
     let mut held: Vec<Stopped> = Vec::new();
-    let began = Instant::now();
+    let (began, mut pause) = (Instant::now(), GATHER_PAUSES.0);
     loop {
         let mut inside = false;
         for tid in code.threads() {
@@ -156,7 +161,8 @@ fn stop_threads(target: &Target) -> Result<Vec<Stopped>, Refusal> {
         if !inside || began.elapsed() > GATHER {
             return Ok(held);
         }
-        std::thread::park_timeout(GATHER_PAUSE);
+        std::thread::park_timeout(pause);
+        pause = (pause * 2).min(GATHER_PAUSES.1);
     }
 }
 

@@ -569,9 +569,12 @@ static int session_attach(void) {
   int locked = lock_within(&attaching, ATTACHING_MS);
   ADD(detach.waiting, (u32)-1);
   if (!locked) return 0;
-  if (!session.attached && find_library() > 0) {
+  // CUPTI is subscribed to by find_library.
+  int held = session.attached ? 0 : instantiations_hold();
+  if (held && find_library() > 0) {
     session.reason[0] = 0;
     session_open();
+    instantiations_release();
     // Runs before the exit handlers that CUPTI has registered by now.
     __cxa_atexit(at_exit, NULL, NULL);
     fact(&f, "cupti", session.library);
@@ -583,6 +586,7 @@ static int session_attach(void) {
                                : "chosen");
     put_facts(BLOCK_FACTS, &f);
   }
+  instantiations_release();
   if (!session.attached) SET(refused_at, t);
   unlock(&attaching);
   return session.attached;

@@ -1,6 +1,7 @@
 // The dynamic linker's dlsym, which the object interposes: clients such as JAX and Triton look up CUPTI's functions in
-// the library, and get those of other_client.c instead (profiler_hooks.c has four more). Every other lookup goes on to
-// the next dlsym by a jump, so that it sees its own caller's return address, on which RTLD_NEXT depends.
+// the library, and get those of other_client.c instead (profiler_hooks.c and graph_hooks.c have others). Every other
+// lookup goes on to the next dlsym by a jump, so that it sees its own caller's return address, on which RTLD_NEXT
+// depends.
 
 // Both are used by the assembly below.
 __attribute__((visibility("hidden"))) void* (*next_dlsym)(void*, const char*);
@@ -22,12 +23,14 @@ static void* lookup(void* library, const char* symbol) {
 
 static void* looked_up_client(void* library, const char* symbol);
 static void* looked_up_profiler(void* library, const char* symbol);
+static void* looked_up_instantiation(void* library, const char* symbol);
 // Returns what a lookup by the program yields; NULL if the next dlsym decides.
 void* interposed_dlsym(void* library, const char* symbol) {
   if (UNLIKELY(!next_dlsym)) find_next_dlsym();
   // Those without a library find this object's functions anyway.
   if (!library || (u64)library == RTLD_NEXT || !symbol || *symbol != 'c' || symbol[1] != 'u') return NULL;
   if (!strncmp(symbol, "cupti", 5)) return looked_up_client(library, symbol);
+  if (strstr(symbol, "GraphInstantiate")) return looked_up_instantiation(library, symbol);
   return strstr(symbol, "Profiler") ? looked_up_profiler(library, symbol) : NULL;
 }
 

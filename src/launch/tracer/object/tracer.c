@@ -22,6 +22,7 @@
 #include "profiler_launch.c"
 #include "profiler_sweep.c"
 #include "profiler_hooks.c"
+#include "graph_hooks.c"
 #include "python_frames.c"
 // Every program loads this object, and few use the following: it is made small instead of fast.
 #pragma GCC push_options
