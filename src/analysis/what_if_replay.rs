@@ -9,6 +9,7 @@
 use super::Family;
 use super::triage::device_ops::{Class, DeviceOp, DeviceOps, OperationRow};
 use crate::model::{CallKind, Device, Kernel, Profile};
+use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -51,6 +52,8 @@ struct Step {
     kernel: u32,
     unit: u32,
     process: u32,
+    /// Stream, as an index into the profile's places; `u32::MAX` for copies and graph nodes, which may run side by side.
+    stream: u32,
     /// Time in which nothing else ran on the device, ns.
     alone: i64,
     /// True if the operation has enough blocks for at least half of the SMs.
@@ -157,7 +160,12 @@ impl Run {
                 calls_of.push((call.pid, call.tid, call.start, call.end, steps.len()));
             }
             let unit = u32::try_from(op.unit).unwrap_or(0);
+            let stream = match op.row {
+                OperationRow::Launch(row) if ops.in_graph(&op).is_none() => profile.launches.place(row as usize).map_or(u32::MAX, |p| p.0),
+                _ => u32::MAX,
+            };
             steps.push(Step {
+                stream,
                 start: op.start,
                 end: op.end.max(op.start),
                 call: began,
@@ -296,6 +304,8 @@ impl Run {
         // and the operation that ended last.
         let mut running: Vec<BinaryHeap<Reverse<(i64, i64, i64)>>> = vec![BinaryHeap::new(); self.units];
         let mut ended: Vec<Option<(i64, i64)>> = vec![None; self.units];
+        // By stream: recorded end, new end, and new start of its last operation.
+        let mut latest: FxHashMap<u32, (i64, i64, i64)> = FxHashMap::default();
         // Time by which each process is ahead of the recording, ns, with the time from which this applies.
         let mut early: Vec<Vec<(i64, i64)>> = vec![Vec::new(); self.processes];
         let mut unit_of: Vec<Vec<usize>> = vec![Vec::new(); self.processes];
@@ -349,13 +359,19 @@ impl Run {
                 Some((_, new)) => (step.call, call.max(new)),
                 None => (step.call, call),
             };
-            let start = is + (step.start - was);
+            // A kernel that starts before its predecessor in the stream has ended was launched to do so (programmatic
+            // dependent launch): it starts that much before the new end.
+            let start = match latest.get(&step.stream).filter(|before| step.stream != u32::MAX && before.0 > step.start) {
+                Some(&(end, new_end, new_start)) => (new_end.max(call) + (step.start - end)).max(new_start),
+                None => is + (step.start - was),
+            };
             let long = step.end - step.start;
             let goes = if least { step.alone } else { long };
             let goes = if step.kernel == kernel { goes as f64 } else { beside.get(at).map_or(0.0, |b| *b as f64 * SHARED) };
             let long = long - (goes * (1.0 - factor)).round() as i64;
             let tail = if step.fills { (step.end - step.start) / TAIL } else { 0 };
             running[unit].push(Reverse((step.end, start + long, tail)));
+            latest.insert(step.stream, (step.end, start + long, start));
             last = last.max(step.end);
             new_last = new_last.max(start + long);
         }
@@ -454,7 +470,18 @@ mod tests {
         for at in 1..=many {
             let start = device.max(host + 5);
             device = start + 100;
-            steps.push(Step { start, end: device, call: host, kernel: 0, unit: 0, process: 0, alone: 100, fills: true, cost: 0 });
+            steps.push(Step {
+                start,
+                end: device,
+                call: host,
+                kernel: 0,
+                unit: 0,
+                process: 0,
+                stream: u32::MAX,
+                alone: 100,
+                fills: true,
+                cost: 0,
+            });
             host += every;
             if at % block == 0 {
                 let end = device.max(host) + 10;
@@ -484,9 +511,34 @@ mod tests {
         assert!((450..=600).contains(&between), "{between}");
     }
 
+    /// Pairs of kernels, of which the second starts 3 ns before the first ends: without the first, the second starts
+    /// earlier, too.
+    #[test]
+    fn a_programmatic_dependent_launch_follows_its_predecessor() {
+        let step = |start, end, kernel| Step {
+            start,
+            end,
+            call: 0,
+            kernel,
+            unit: 0,
+            process: 0,
+            stream: 7,
+            alone: end - start,
+            fills: kernel == 0,
+            cost: 0,
+        };
+        let pair = |at: i64| [step(at * 320, at * 320 + 300, 0), step(at * 320 + 297, at * 320 + 310, 1)];
+        let steps: Vec<Step> = (0..10).flat_map(pair).collect();
+        let run = Run { steps, blocks: Vec::new(), units: 1, processes: 1, whole: 0 };
+        assert_eq!((run.time_saved(0, 1.0), run.time_saved(1, 1.0)), (0, 0));
+        let saved = run.time_saved(0, 0.0);
+        assert!((2_900..=3_000).contains(&saved), "{saved}");
+    }
+
     #[test]
     fn time_alone_is_told_from_time_beside_others() {
-        let step = |start, end| Step { start, end, call: start, kernel: 0, unit: 0, process: 0, alone: 0, fills: true, cost: 0 };
+        let step =
+            |start, end| Step { start, end, call: start, kernel: 0, unit: 0, process: 0, stream: u32::MAX, alone: 0, fills: true, cost: 0 };
         for (spans, want) in [
             (vec![(0, 10), (10, 20)], vec![10, 10]),
             (vec![(0, 10), (5, 20)], vec![5, 10]),
@@ -502,7 +554,8 @@ mod tests {
 
     #[test]
     fn a_launch_costs_its_call_what_prepares_it_and_the_pause_before_it() {
-        let step = |call, start, end| Step { start, end, call, kernel: 0, unit: 0, process: 0, alone: 0, fills: true, cost: 0 };
+        let step =
+            |call, start, end| Step { start, end, call, kernel: 0, unit: 0, process: 0, stream: u32::MAX, alone: 0, fills: true, cost: 0 };
         // The third has a long preparation, the fourth and fifth are nodes of one graph, and the device waits for the
         // last call.
         let mut steps = vec![
@@ -547,7 +600,7 @@ mod tests {
     #[test]
     fn what_runs_beside_it_stays() {
         let mut both = run(10, 10, 10);
-        let long = Step { start: 6, end: 1_500, call: 1, kernel: 1, unit: 0, process: 0, alone: 0, fills: true, cost: 0 };
+        let long = Step { start: 6, end: 1_500, call: 1, kernel: 1, unit: 0, process: 0, stream: u32::MAX, alone: 0, fills: true, cost: 0 };
         both.steps.insert(1, long);
         both.blocks.clear();
         // The other kernel has few blocks, so it does not slow down.
