@@ -19,7 +19,7 @@ const NAMED: usize = 3;
 /// Actions with their keys and a short description.
 fn action_lines(app: &App, title: &str, which: impl Fn(ActionId, KeyScope) -> bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
-    // What the footer offers first comes first; moves within the screen follow.
+    // The keys that the footer offers first come first; moves within the screen follow.
     let mut actions: Vec<_> = ACTIONS.iter().filter(|a| which(a.id, a.on)).collect();
     actions.sort_by_key(|a| a.footer.map_or(u8::MAX, |f| f.0));
     for action in actions {

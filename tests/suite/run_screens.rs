@@ -320,7 +320,7 @@ fn what_changed_at_three_sizes() {
         explorer.press("esc esc");
         assert_ne!(explorer.app.current_scope(), KeyScope::Diff);
     }
-    // Where both reports have results of the kernel, they are compared.
+    // Results of the kernel are compared if both reports have them.
     let [zoo, full] = ["demo/zoo", "hints/zoo_full"].map(|f| root().join(format!("fixtures/{f}.ncu-rep.zst")));
     let mut results = Explorer::open(&[zoo, full], (120, 40));
     results.press("D");

@@ -16,7 +16,7 @@ pub const REACH: u64 = u64::MAX;
 /// A thread that is stopped inside of a system call.
 pub struct Wait {
     registers: nix::libc::user_regs_struct,
-    /// Whether the system call must be made again.
+    /// True if the system call must be made again.
     again: bool,
 }
 
