@@ -373,10 +373,16 @@ fn a_cursor_step_sends_little_and_idling_nothing() {
         .collect();
     assert!(steps.iter().any(|sent| *sent < 1024), "cursor steps sent {steps:?} bytes");
     s.wait("GEMM, judging by its name");
-    while s.take(Duration::from_millis(500)) > 0 {}
-    let before = s.raw.len();
-    s.take(Duration::from_millis(500));
-    assert_eq!(s.raw.len(), before, "an idle screen sends nothing");
+    // On a busy machine the last details arrive late, after a silence that looks like the end of them. A screen that is
+    // drawn again and again without a reason never has a second of silence.
+    let mut silent = 0;
+    for _ in 0..200 {
+        silent = if s.take(Duration::from_millis(250)) > 0 { 0 } else { silent + 1 };
+        if silent == 4 {
+            break;
+        }
+    }
+    assert_eq!(silent, 4, "an idle screen sends nothing");
     s.keys("q");
     s.end();
 }
