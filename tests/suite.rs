@@ -89,6 +89,7 @@ mod suite {
     mod tracer_chosen;
     mod tracer_client;
     mod tracer_detach;
+    mod tracer_interposed;
     mod tracer_native;
     mod tracer_odd;
     mod tracer_stacks;

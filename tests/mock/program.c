@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -88,6 +89,7 @@ static void call_found(const char* symbol) {
 
 int main(int c, char** v) {
   launches = (uint32_t)word(c, v, "launches", 0), threads = (uint32_t)word(c, v, "threads", 1);
+  if (word(c, v, "undumpable", 0)) prctl(PR_SET_DUMPABLE, 0);
   // Emulates setproctitle.
   if (word(c, v, "rename", 0)) {
     char* end = v[c - 1] + strlen(v[c - 1]);

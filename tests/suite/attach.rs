@@ -84,7 +84,9 @@ fn a_running_program_is_recorded_left_and_recorded_again() {
 fn a_killed_attach_harms_nobody() {
     let folder = tempfile::tempdir().unwrap();
     let mut started = 0;
-    for wait_ms in (0..60).step_by(4) {
+    // Later ones meet the threads while they are held.
+    let moments: Vec<u64> = (0..60).step_by(4).chain((100..700).step_by(50)).collect();
+    for &wait_ms in &moments {
         let mut program = start_program(folder.path(), &["rate=1000", "seconds=1", "kinds=2", "beside=1"]);
         await_driver(program.id());
         let mut ours = attach(folder.path(), &["--pid", &program.id().to_string(), "--seconds", "9", "-o", "k"])
@@ -98,7 +100,7 @@ fn a_killed_attach_harms_nobody() {
         assert_eq!(program.wait().unwrap().code(), Some(5), "killed after {wait_ms} ms");
         started += usize::from(folder.path().join(format!("k.{}.wstrace", program.id())).exists());
     }
-    println!("{started} of 15 were loaded when it was killed");
+    println!("{started} of {} were loaded when it was killed", moments.len());
 }
 
 /// CUPTI is not subscribed to while a program instantiates graphs, as servers do when they start.
@@ -176,4 +178,44 @@ fn what_cannot_be_attached_to_is_refused_with_the_reason() {
     assert!(matches!(list.status.code(), Some(0 | 4)), "{}", text(&list));
     let wrong = attach(folder.path(), &["--pid", "0"]).output().unwrap();
     assert_eq!(wrong.status.code(), Some(2));
+}
+
+/// A filter of system calls is told apart from Yama and from programs that cannot be looked into.
+#[test]
+fn a_filter_of_system_calls_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = start_program(folder.path(), &["rate=1000", "seconds=30", "kinds=2"]);
+    await_driver(program.id());
+    let mut closed = start_program(folder.path(), &["undumpable=1", "rate=1000", "seconds=30", "kinds=2"]);
+    let pid = program.id().to_string();
+    // EPERM and ENOSYS.
+    for errno in ["1", "38"] {
+        let mut command = Command::new(built().join("sandbox"));
+        command.arg(errno).arg(assert_cmd::cargo::cargo_bin!("warpscope")).args(["attach", "--pid", &pid, "--seconds", "1"]);
+        command.env_clear().env("HOME", folder.path()).env("PATH", "/usr/bin:/bin").env("LANG", "C.UTF-8");
+        let out = command.current_dir(folder.path()).stdin(Stdio::null()).output().unwrap();
+        assert_eq!(out.status.code(), Some(4), "{}", text(&out));
+        let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+        let yama = matches!(scope.trim(), "2" | "3");
+        assert!(text(&out).contains("(seccomp) forbids it") || yama, "{errno}: {}", text(&out));
+        assert!(text(&out).contains("--cap-add SYS_PTRACE") || yama, "{}", text(&out));
+    }
+    assert!(program.try_wait().unwrap().is_none(), "the program goes on");
+    if !nix::unistd::geteuid().is_root() {
+        let until = Instant::now() + Duration::from_secs(20);
+        let pid = closed.id().to_string();
+        // It closes itself soon after its start.
+        let said = loop {
+            let out = attach(folder.path(), &["--pid", &pid, "--seconds", "0.1"]).output().unwrap();
+            let said = text(&out);
+            if said.contains("PR_SET_DUMPABLE") || Instant::now() > until {
+                break said;
+            }
+        };
+        assert!(said.contains("is closed to other programs of its user"), "{said}");
+    }
+    for program in [&mut program, &mut closed] {
+        program.kill().unwrap();
+        program.wait().unwrap();
+    }
 }

@@ -354,6 +354,60 @@ const RUNS: &[Started] = &[
     ),
 ];
 
+const KINETO: &str = r#"{"schemaVersion":1,"deviceProperties":[DEVICES],"traceEvents":[
+{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":7,"tid":7,"ts":1000.0,"dur":30.0,"args":{"External id":1}}CALLS]}"#;
+const HIP: &str = "\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"\n";
+
+/// Names of reports by other tools, their contents, and the reason and advice of `triage`.
+const REPORTS: &[(&str, &str, &[&str], &str, &str)] = &[
+    (
+        "activities.json",
+        KINETO,
+        &[r#"{"id":0,"name":"NVIDIA H100","computeMajor":9,"computeMinor":0,"warpSize":32,"numSms":132}"#, ""],
+        "although PyTorch found a GPU: only the CPU was profiled",
+        "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
+    ),
+    (
+        "cpu_build.json",
+        KINETO,
+        &["", ""],
+        "which names no GPU: PyTorch found none, or was built without support for profiling GPUs",
+        "torch.profiler.supported_activities()",
+    ),
+    (
+        "calls.json",
+        KINETO,
+        &[
+            "",
+            r#",{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":7,"tid":7,"ts":1005.0,"dur":3.0,
+            "args":{"External id":1,"correlation":5}}"#,
+        ],
+        "No kernels in this trace, only the calls that launched them",
+        "let no other profiler use CUPTI",
+    ),
+    (
+        "1_hip_api_trace.csv",
+        HIP,
+        &["", "\"HIP_RUNTIME_API\",\"hipLaunchKernel\",7,7,1,1000,2000\n\"HIP_RUNTIME_API\",\"hipLaunchKernel\",7,7,2,3000,4000\n"],
+        "though 2 calls launched some: kernels were not traced",
+        "rocprofv3 --kernel-trace",
+    ),
+    (
+        "2_hip_api_trace.csv",
+        HIP,
+        &["", "\"HIP_RUNTIME_API\",\"hipMalloc\",7,7,1,1000,2000\n"],
+        "made HIP calls while it was recorded and launched no kernel",
+        "record the part that computes",
+    ),
+    (
+        "3_hsa_api_trace.csv",
+        HIP,
+        &["", "\"HSA_CORE_API\",\"hsa_init\",7,7,1,1000,2000\n"],
+        "made no HIP call while it was recorded, only calls of the HSA runtime",
+        "kernels of OpenCL, OpenMP and HSA programs",
+    ),
+];
+
 fn warpscope(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_warpscope"));
     command.current_dir(folder).env("HOME", folder).env("XDG_CACHE_HOME", folder.join("cache")).stdin(Stdio::null());
@@ -411,6 +465,23 @@ fn each_reason_is_said_with_what_to_do() {
         let folder = tempfile::tempdir().unwrap();
         let done = trace(folder.path(), options, &[&program, "launches=10", "threads=2"], &[]);
         assert!(done.stderr.is_empty(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+}
+
+#[test]
+fn reports_of_other_tools_without_kernels_say_why() {
+    for (name, report, parts, why, fix) in REPORTS {
+        let folder = tempfile::tempdir().unwrap();
+        let text = if name.ends_with("json") {
+            report.replace("DEVICES", parts[0]).replace("CALLS", parts[1])
+        } else {
+            format!("{report}{}", parts[1])
+        };
+        std::fs::write(folder.path().join(name), text).unwrap();
+        let answer = triage(folder.path(), Path::new(name));
+        assert!(answer.contains(why) && answer.contains(fix), "{name}: {why}; {fix}: {answer}");
+        let also = REPORTS.iter().filter(|row| row.3 != *why && answer.contains(row.3)).count();
+        assert_eq!(also, 0, "{name}: {answer}");
     }
 }
 

@@ -39,6 +39,7 @@ pub fn built() -> &'static Path {
             cc(&[&["-o", "client", &source("client.c")], &libraries[..]].concat(), at);
             cc(&[&["-rdynamic", "-o", "false_python", &source("false_python.c")], &libraries[..]].concat(), at);
             cc(&["-o", "bare", &source("bare.c"), "-ldl"], at);
+            cc(&["-o", "sandbox", &source("sandbox.c")], at);
             std::fs::write(at.join("tracer.so"), OBJECT).unwrap();
             folder
         })

@@ -83,9 +83,7 @@ pub fn attach_to_process(all: &GlobalArgs, output: Option<&Path>, watch: &WatchA
         }
         None => load_tracer(output, &target)?,
     };
-    let held = attach::hold_threads(&target).map_err(failed)?;
-    await_open(&target, &output)?;
-    drop(held);
+    open_recording(&target, &output)?;
     // The first data to show comes from the recording in progress.
     let _ = tracer::send_command(&output, "flush");
     let trace = format!("{}.{pid}.{}", output.display(), crate::import::wstrace::SUFFIX);
@@ -146,14 +144,31 @@ fn load_tracer(named: Option<&Path>, target: &Target) -> Result<PathBuf, Failure
     Ok(record.output)
 }
 
-/// Opens the recording as soon as the tracer listens for commands.
-fn await_open(target: &Target, output: &Path) -> Result<(), Failure> {
+/// Opens the recording. Threads are stopped only once the tracer is known to listen for commands.
+fn open_recording(target: &Target, output: &Path) -> Result<(), Failure> {
     let until = Instant::now() + PATIENCE;
+    await_answer(target, output, "left", until)?;
     loop {
-        let answers = tracer::send_command(output, "open").map_err(failed)?;
+        let held = attach::hold_threads(target).map_err(failed)?;
+        let answer = await_answer(target, output, "open", until)?;
+        drop(held);
+        if answer.starts_with("open") {
+            return Ok(());
+        }
+        // Another thread is subscribing, or instantiating a graph.
+        if !answer.contains("try again") || Instant::now() >= until {
+            return Err(Failure::unable(format!("process {}: {answer}", target.pid)));
+        }
+        std::thread::park_timeout(PAUSE);
+    }
+}
+
+/// Sends a command until the tracer answers it.
+fn await_answer(target: &Target, output: &Path, command: &str, until: Instant) -> Result<String, Failure> {
+    loop {
+        let answers = tracer::send_command(output, command).map_err(failed)?;
         match answers.into_iter().find(|(pid, _)| i32::try_from(*pid) == Ok(target.pid)) {
-            Some((_, Ok(answer))) if answer.starts_with("open") => return Ok(()),
-            Some((pid, Ok(answer))) => return Err(Failure::unable(format!("process {pid}: {answer}"))),
+            Some((_, Ok(answer))) => return Ok(answer),
             Some((pid, Err(why))) => return Err(Failure::unable(format!("process {pid}: {why}"))),
             None => {}
         }

@@ -32,7 +32,7 @@ use super::sqlite::db::Db;
 use super::{Cancel, ImportError, Importer, Input, Job, Parts};
 use crate::launch::open;
 use crate::model::units::format_count;
-use crate::model::{Code, Details, Metrics, Note, NoteKind, Profile, Severity, Source};
+use crate::model::{CallKind, Code, Details, Metrics, Note, NoteKind, Profile, Severity, Source};
 use rows::Rows;
 use rustc_hash::FxHashSet;
 use std::path::PathBuf;
@@ -579,6 +579,33 @@ fn counted_dispatches(rows: &Rows) -> Option<Rows> {
     })
 }
 
+/// Returns why a report has no kernels, and the remedy.
+fn reason_for_no_kernels(profile: &Profile) -> (String, &'static str) {
+    let names = || profile.calls.names.iter();
+    let launches: u64 = names().filter(|n| matches!(n.kind, CallKind::Launch | CallKind::GraphLaunch)).map(|n| n.count).sum();
+    if launches > 0 {
+        (
+            format!(
+                "There are no kernels in this report, though {} launched some: kernels were not traced.",
+                format_count(launches, "call")
+            ),
+            "record with `rocprofv3 --kernel-trace`",
+        )
+    } else if names().any(|n| n.name.starts_with("hip")) {
+        ("The program made HIP calls while it was recorded and launched no kernel.".to_owned(), "record the part that computes")
+    } else if names().any(|n| n.name.starts_with("hsa_")) {
+        (
+            "The program made no HIP call while it was recorded, only calls of the HSA runtime, and no kernel was traced.".to_owned(),
+            "record with `rocprofv3 --kernel-trace`, which also has the kernels of OpenCL, OpenMP and HSA programs",
+        )
+    } else {
+        (
+            "There are no kernels in this report: they were not traced, or the program launched none.".to_owned(),
+            "record the part that launches some, with `rocprofv3 --kernel-trace`",
+        )
+    }
+}
+
 /// Builds the profile and adds its notes.
 fn build_profile(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<String>) -> Profile {
     let source =
@@ -665,11 +692,8 @@ fn build_profile(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<St
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Empty, text).with_fix("record with `--memory-copy-trace`"));
     }
     if profile.launches.is_empty() {
-        let text = "There are no kernels in this report: they were not traced, or the program launched none.";
-        profile.notes.push(
-            Note::new(Severity::Warning, NoteKind::Empty, text)
-                .with_fix("record the part that launches some, with `rocprofv3 --kernel-trace`"),
-        );
+        let (text, fix) = reason_for_no_kernels(&profile);
+        profile.notes.push(Note::new(Severity::Warning, NoteKind::Empty, text).with_fix(fix));
     }
     profile
 }

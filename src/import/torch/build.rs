@@ -9,8 +9,8 @@ use crate::import::launch_order;
 use crate::model::api_call::NONE;
 use crate::model::launches::{NO_NODE, TimesBuilder};
 use crate::model::{
-    Bytes, CallName, CopyKind, Device, HostCalls, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, LaunchSite, Launches, MemOp, MemOpKind,
-    MemoryKind, Nanos, Note, NoteKind, PlaceId, Process, Profile, RangeOrigin, Severity, kernel,
+    Bytes, CallKind, CallName, CopyKind, Device, HostCalls, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, LaunchSite, Launches, MemOp,
+    MemOpKind, MemoryKind, Nanos, Note, NoteKind, PlaceId, Process, Profile, RangeOrigin, Severity, kernel,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -396,19 +396,40 @@ fn copy_kind(name: &str) -> MemOpKind {
     MemOpKind::Copy { kind, from: memory(from), to: memory(to) }
 }
 
+/// Returns why a trace has no kernels, and the remedy. Kineto writes `deviceProperties` if it was built for GPUs and
+/// finds one, whichever activities were asked for (`libkineto/src/GenericActivityProfiler.cpp`); CUDA's calls are of
+/// CUPTI, too.
+fn reason_for_no_kernels(facts: &Facts, profile: &Profile) -> (&'static str, &'static str) {
+    const ASK: &str = "pass activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], and look for CUPTI errors in the program's output";
+    let launched = profile.calls.names.iter().any(|n| matches!(n.kind, CallKind::Launch | CallKind::GraphLaunch));
+    if !profile.memops.is_empty() {
+        ("No kernels in this trace, only memcpys and memsets.", ASK)
+    } else if launched {
+        (
+            "No kernels in this trace, only the calls that launched them.",
+            "look for CUPTI errors in the program's output, and let no other profiler use CUPTI at the same time",
+        )
+    } else if !facts.devices.is_empty() {
+        (
+            "No GPU activity in this trace, although PyTorch found a GPU: only the CPU was profiled, or no kernel was launched meanwhile.",
+            ASK,
+        )
+    } else if facts.kineto {
+        (
+            "No GPU activity in this trace, which names no GPU: PyTorch found none, or was built without support for profiling GPUs.",
+            "`python -c 'import torch; print(torch.cuda.is_available(), torch.profiler.supported_activities())'` has to print True and \
+             ProfilerActivity.CUDA",
+        )
+    } else {
+        ("No GPU activity in this trace.", ASK)
+    }
+}
+
 fn add_notes(facts: &Facts, profile: &mut Profile) {
     let launches = &profile.launches;
     if launches.is_empty() {
-        let text = if profile.memops.is_empty() {
-            "No GPU activity in this trace."
-        } else {
-            "No kernels in this trace, only memcpys and memsets."
-        };
-        profile.notes.push(
-            Note::new(Severity::Error, NoteKind::Empty, text).with_fix(
-                "pass activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], and look for CUPTI errors in the program's output",
-            ),
-        );
+        let (text, fix) = reason_for_no_kernels(facts, profile);
+        profile.notes.push(Note::new(Severity::Error, NoteKind::Empty, text).with_fix(fix));
         return;
     }
     let missing = match profile.order {

@@ -28,6 +28,8 @@ pub struct Facts {
     pub amd: bool,
     /// True for a vendor other than NVIDIA and AMD.
     pub other: bool,
+    /// True for a trace written by Kineto, PyTorch's profiler.
+    pub kineto: bool,
     /// True for a trace written by another tool.
     pub foreign: bool,
     rank: Option<(u64, Option<u64>)>,
@@ -54,6 +56,7 @@ impl Facts {
             let Ok(value) = serde_json::from_slice::<Value>(text) else { continue };
             match &**key {
                 "deviceProperties" => out.devices = value.as_array().map(|l| l.iter().map(parse_device).collect()).unwrap_or_default(),
+                "schemaVersion" => out.kineto = true,
                 "cuda_runtime_version" => out.add_version("CUDA", &value),
                 "hip_runtime_version" | "roctracer_version" => out.amd = true,
                 "vllm_version" => out.add_version("vLLM", &value),

@@ -3,16 +3,17 @@
 //! CUPTI crashes a program that enters `cuGraphInstantiate` while another thread subscribes, which takes 20 to 40 ms or
 //! longer (13.0 on an H200: 15 of 637 programs that were attached to while they started, fifteen at a time); earlier and
 //! later graphs are harmless. So first a pause is awaited in which no graph is instantiated, since a program that
-//! captures graphs usually captures many. Then the threads are stopped, each outside of the driver, whose locks CUPTI
-//! needs, until CUPTI has been subscribed to. Of 222 such programs, one still crashed: a thread that stays inside the
-//! driver is not stopped.
+//! captures graphs usually captures many. Then the threads are stopped, each outside of the driver, the loader and the
+//! allocator, whose locks CUPTI needs, until CUPTI has been subscribed to. A thread that stays inside of them is not
+//! stopped, nor is one whose system call would fail. Of 222 such programs, one still crashed, when threads in most
+//! system calls were not stopped either.
 
 use super::memory_map::Mapping;
 use super::refusal::Refusal;
 use super::registers::stack_and_code;
 use super::seize::{Stopped, mapped_file, stop_thread};
 use super::target::Target;
-use super::wait_calls::restarts;
+use super::wait_calls::may_fail;
 use object::{Object, ObjectSymbol};
 use std::fs::File;
 use std::ops::Range;
@@ -33,6 +34,9 @@ const GATHER_PAUSES: (Duration, Duration) = (Duration::from_micros(100), Duratio
 /// Longest time for which threads are stopped: one of them may hold a lock that CUPTI needs.
 const HOLD: Duration = Duration::from_millis(500);
 
+/// Bits of an address of the program; aarch64 may sign return addresses with the others.
+const ADDRESS: u64 = (1 << 48) - 1;
+
 /// Memory of the process, and the code in it that matters.
 struct Code<'a> {
     target: &'a Target,
@@ -43,8 +47,8 @@ struct Code<'a> {
 /// A thread: its stack pointer and program counter, and what stopped it if it was running.
 struct Seen {
     at: (u64, u64),
-    /// Number of the system call in which it is blocked.
-    blocked: Option<i64>,
+    /// Number and first argument of the system call in which it is blocked; a negative number outside of one.
+    blocked: Option<(i64, u64)>,
     stopped: Option<Stopped>,
 }
 
@@ -68,10 +72,10 @@ impl<'a> Code<'a> {
         self.map.iter().filter(|m| m.permissions.contains('x') && named(m.name())).map(|m| m.start..m.end).collect()
     }
 
-    /// The program's threads: those of the driver (`cuda-EvtHandlr`, `cuda00001400006`) instantiate nothing.
+    /// The program's threads: those of the driver instantiate nothing.
     fn threads(&self) -> Vec<i32> {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.target.pid)).into_iter().flatten().flatten();
-        let driver = |task: &std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).is_ok_and(|c| c.starts_with("cuda"));
+        let driver = |task: &std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).is_ok_and(|c| is_of_driver(c.trim_end()));
         tasks.filter(|task| !driver(task)).filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
     }
 
@@ -84,11 +88,18 @@ impl<'a> Code<'a> {
         if let [number, .., pointer, counter] = words.as_slice()
             && let Some(at) = hex(pointer).zip(hex(counter))
         {
-            return Ok(Some(Seen { at, blocked: number.parse().ok(), stopped: None }));
+            let first = words.get(1).and_then(|w| hex(w)).unwrap_or(0);
+            return Ok(Some(Seen { at, blocked: Some((number.parse().unwrap_or(-1), first)), stopped: None }));
         }
         let Some(stopped) = stop_thread(self.target, tid)? else { return Ok(None) };
         self.target.check_alive()?;
         Ok(stack_and_code(stopped.thread).map(|at| Seen { at, blocked: None, stopped: Some(stopped) }))
+    }
+
+    /// Returns true if stopping a thread may make this system call fail.
+    fn is_delicate(&self, (number, first): (i64, u64)) -> bool {
+        let file = || std::fs::read_link(format!("/proc/{}/fd/{first}", self.target.pid)).unwrap_or_default();
+        may_fail(number, || file().to_str().is_some_and(|name| name.starts_with("socket:") || name.contains("inotify")))
     }
 
     /// Returns true if a thread at this stack pointer and program counter is in this code, or was called from it.
@@ -97,16 +108,21 @@ impl<'a> Code<'a> {
         let mut stack = vec![0_u8; usize::try_from(end - pointer).unwrap_or(DEPTH).min(DEPTH)];
         let read = self.memory.read_exact_at(&mut stack, pointer).is_ok();
         let inside = |address: u64| code.iter().any(|c| c.contains(&address));
-        inside(counter) || read && stack.as_chunks::<8>().0.iter().any(|word| inside(u64::from_ne_bytes(*word)))
+        inside(counter) || read && stack.as_chunks::<8>().0.iter().any(|word| inside(u64::from_ne_bytes(*word) & ADDRESS))
     }
 }
 
+/// Threads that the driver starts are named `cuda-EvtHandlr` or `cuda00001400006`.
+fn is_of_driver(name: &str) -> bool {
+    let numbered = |rest: &str| rest.len() == 11 && rest.bytes().all(|b| b.is_ascii_hexdigit());
+    name.strip_prefix("cuda").is_some_and(|rest| rest.starts_with("-Evt") || numbered(rest))
+}
+
 /// Waits until no thread has instantiated a graph for a while; fails if that takes too long.
-fn await_pause(target: &Target) -> Result<(), Refusal> {
+fn await_pause(target: &Target, until: Instant) -> Result<(), Refusal> {
     let mut code = Code::read(target)?;
     let functions = code.instantiating_functions();
-    let began = Instant::now();
-    let mut seen = began;
+    let mut seen = Instant::now();
     while seen.elapsed() < QUIET && !functions.is_empty() {
         target.check_alive()?;
         code.map = target.map()?;
@@ -116,7 +132,7 @@ fn await_pause(target: &Target) -> Result<(), Refusal> {
                 break;
             }
         }
-        if began.elapsed() > PATIENCE {
+        if Instant::now() > until {
             return Err(Refusal::Instantiating(target.pid));
         }
         std::thread::park_timeout(PAUSE);
@@ -124,42 +140,46 @@ fn await_pause(target: &Target) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Stops all threads outside of the driver, but for those of the tracer and those whose system call would fail.
-fn stop_threads(target: &Target) -> Result<Vec<Stopped>, Refusal> {
+/// Stops all threads outside of the driver and the loader, but for those of the tracer and those whose system call would
+/// fail. Also returns whether a graph was being instantiated when time was up.
+fn stop_threads(target: &Target) -> Result<(Vec<Stopped>, bool), Refusal> {
     let code = Code::read(target)?;
-    let driver = code.library_code(|name| name.starts_with("libcuda.so"));
+    let functions = code.instantiating_functions();
+    let busy = code.library_code(|name| name.starts_with("libcuda.so") || name.starts_with("ld-linux") || name.starts_with("ld-2."));
+    let allocators = code.library_code(|name| name.starts_with("libc.so") || name.starts_with("libc-2.") || name.contains("malloc"));
     let tracer = code.library_code(|name| name.starts_with("tracer-"));
     let mut held: Vec<Stopped> = Vec::new();
     let (began, mut pause) = (Instant::now(), GATHER_PAUSES.0);
     loop {
-        let mut inside = false;
+        let (mut left, mut instantiating) = (false, false);
         for tid in code.threads() {
             if held.iter().any(|h| h.thread.as_raw() == tid) {
                 continue;
             }
-            let Some(seen) = code.look_at(tid)? else { continue };
-            if code.is_inside(seen.at, &tracer) {
+            let Some(mut seen) = code.look_at(tid)? else { continue };
+            if code.is_inside(seen.at, &tracer) || seen.blocked.is_some_and(|call| code.is_delicate(call)) {
                 continue;
             }
-            if code.is_inside(seen.at, &driver) {
-                inside = true;
-                continue;
+            let waits = seen.blocked.is_some_and(|(number, _)| number >= 0);
+            if waits && !code.is_inside(seen.at, &busy) {
+                // It may have gone on in the meantime.
+                let Some(stopped) = stop_thread(target, tid)? else { continue };
+                seen = match stack_and_code(stopped.thread) {
+                    Some(at) => Seen { at, blocked: None, stopped: Some(stopped) },
+                    None => continue,
+                };
             }
-            match (seen.stopped, seen.blocked) {
-                (Some(stopped), _) => held.push(stopped),
-                (None, Some(number)) if restarts(number) => {
-                    // It may have gone on in the meantime.
-                    let Some(stopped) = stop_thread(target, tid)? else { continue };
-                    match stack_and_code(stopped.thread).filter(|&at| !code.is_inside(at, &driver)) {
-                        Some(_) => held.push(stopped),
-                        None => inside = true,
-                    }
+            let in_allocator = !waits && allocators.iter().any(|c| c.contains(&seen.at.1));
+            match seen.stopped {
+                Some(stopped) if !in_allocator && !code.is_inside(seen.at, &busy) => held.push(stopped),
+                _ => {
+                    left = true;
+                    instantiating |= code.is_inside(seen.at, &functions);
                 }
-                _ => {}
             }
         }
-        if !inside || began.elapsed() > GATHER {
-            return Ok(held);
+        if !left || began.elapsed() > GATHER {
+            return Ok((held, instantiating));
         }
         std::thread::park_timeout(pause);
         pause = (pause * 2).min(GATHER_PAUSES.1);
@@ -172,20 +192,43 @@ pub struct HeldThreads {
     _release: Sender<()>,
 }
 
-/// Waits until the process instantiates no graphs, and stops its threads. ptrace is for one thread, which this starts.
+/// Waits until the process instantiates no graphs, and stops its threads. ptrace is for one thread, which this starts;
+/// when it ends, the kernel lets go of threads that stopped too late to be seen.
 pub fn hold_threads(target: &Target) -> Result<HeldThreads, Refusal> {
-    await_pause(target)?;
-    let (release, released): (Sender<()>, Receiver<()>) = channel();
-    let (tell, told) = channel();
-    let target = target.clone();
-    std::thread::spawn(move || {
-        let held = stop_threads(&target);
-        let _ = tell.send(held.as_ref().map(|_| ()).map_err(|_| ()));
-        // Dropping the sender ends the wait, too.
-        let _ = released.recv_timeout(HOLD);
-        drop(held);
-    });
-    // If a thread cannot be stopped, the pause has to do.
-    let _ = told.recv();
-    Ok(HeldThreads { _release: release })
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let (release, released): (Sender<()>, Receiver<()>) = channel();
+        let (tell, told) = channel();
+        let target = target.clone();
+        std::thread::spawn(move || {
+            let paused = await_pause(&target, until);
+            if paused.is_err() {
+                let _ = tell.send(paused.map(|()| false));
+                return;
+            }
+            // If a thread cannot be stopped, the pause has to do.
+            let (held, instantiating) = stop_threads(&target).unwrap_or_default();
+            let _ = tell.send(Ok(instantiating));
+            // Dropping the sender ends the wait, too.
+            let _ = released.recv_timeout(if instantiating { Duration::ZERO } else { HOLD });
+            drop(held);
+        });
+        if !told.recv().unwrap_or(Ok(false))? {
+            return Ok(HeldThreads { _release: release });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_of_the_driver_are_known_by_their_names() {
+        for (name, driver) in
+            [("cuda-EvtHandlr", true), ("cuda00001400006", true), ("cuda_bench", false), ("cudagraphs", false), ("python", false)]
+        {
+            assert_eq!(is_of_driver(name), driver, "{name}");
+        }
+    }
 }

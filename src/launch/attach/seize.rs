@@ -141,13 +141,21 @@ impl Drop for Stopped {
     }
 }
 
+/// Returns true unless a thread has ended.
+fn is_alive(pid: i32, tid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X', 'x']))
+}
+
 /// Stops a thread; `None` if it has ended or does not stop.
 pub fn stop_thread(target: &Target, tid: i32) -> Result<Option<Stopped>, Refusal> {
     let thread = Pid::from_raw(tid);
     match ptrace::seize(thread, ptrace::Options::empty()) {
         Ok(()) => {}
         Err(Errno::ESRCH) => return Ok(None),
-        Err(Errno::EPERM) => return Err(ptrace_refusal(target.pid)),
+        // The kernel says so of threads that are ending, too (ptrace_attach in kernel/ptrace.c).
+        Err(Errno::EPERM) if !is_alive(target.pid, tid) => return Ok(None),
+        Err(Errno::EPERM | Errno::ENOSYS | Errno::EACCES) => return Err(ptrace_refusal(target.pid)),
         Err(e) => return Err(Refusal::System { pid: target.pid, source: e.into() }),
     }
     let mut stopped = Stopped { thread, signal: None };

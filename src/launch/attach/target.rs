@@ -26,15 +26,25 @@ const PROFILERS: [(&str, &str); 4] = [
 /// ELF machine number: x86-64 or aarch64.
 const MACHINE: u8 = if cfg!(target_arch = "x86_64") { 62 } else { 183 };
 
+fn effective_user(pid: i32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|l| l.strip_prefix("Uid:"))?.split_whitespace().nth(1)?.parse().ok()
+}
+
 impl Target {
     /// Checks that a process can be attached to, to the extent that this can be determined without touching it.
     pub fn find(pid: i32) -> Result<Self, Refusal> {
         let process = read_process(pid).filter(|p| p.state != 'Z').ok_or(Refusal::Gone(pid))?;
-        let user = std::fs::metadata(format!("/proc/{pid}")).map_err(|_| Refusal::Gone(pid))?.uid();
+        // The kernel gives the files of a process that is not dumpable to root (proc(5)).
+        let owner = std::fs::metadata(format!("/proc/{pid}")).map_err(|_| Refusal::Gone(pid))?.uid();
+        let user = effective_user(pid).unwrap_or(owner);
         let target = Self { pid, started: process.started, user };
         let own = nix::unistd::geteuid();
         if !own.is_root() && own.as_raw() != user {
             return Err(Refusal::Foreign { pid, user });
+        }
+        if !own.is_root() && owner != user {
+            return Err(Refusal::Undumpable(pid));
         }
         if matches!(process.state, 'T' | 't') {
             return Err(target.debugger().map_or(Refusal::Stopped { pid }, |tracer| Refusal::Debugged { pid, tracer }));

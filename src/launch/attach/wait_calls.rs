@@ -13,27 +13,57 @@ const WAITS: [SystemCall; 16] = [
     ("epoll_pwait2", 441, 441),
     ("select", 23, -1),
     ("pselect6", 270, 72),
-    ("accept", 43, 202),
-    ("accept4", 288, 242),
     ("clock_nanosleep", 230, 115),
     ("nanosleep", 35, 101),
     ("wait4", 61, 260),
     ("pause", 34, -1),
+    ("futex", 202, 98),
+    ("accept", 43, 202),
+    ("accept4", 288, 242),
     ("recvfrom", 45, 207),
     ("recvmsg", 47, 212),
-    ("futex", 202, 98),
 ];
+
+/// System calls that fail with EINTR when a thread is stopped in them and goes on, those of sockets if these have a time
+/// limit (signal(7), "Interruption of system calls and library functions by stop signals"). All others continue.
+const FAILING: [SystemCall; 19] = [
+    ("epoll_wait", 232, -1),
+    ("epoll_pwait", 281, 22),
+    ("epoll_pwait2", 441, 441),
+    ("accept", 43, 202),
+    ("accept4", 288, 242),
+    ("connect", 42, 203),
+    ("recvfrom", 45, 207),
+    ("recvmsg", 47, 212),
+    ("recvmmsg", 299, 243),
+    ("sendto", 44, 206),
+    ("sendmsg", 46, 211),
+    ("sendmmsg", 307, 269),
+    ("io_getevents", 208, 4),
+    ("msgrcv", 70, 188),
+    ("msgsnd", 69, 189),
+    ("rt_sigtimedwait", 128, 137),
+    ("semop", 65, 193),
+    ("semtimedop", 220, 192),
+    ("io_uring_enter", 426, 426),
+];
+/// System calls that fail with EINTR if they are of a socket or of inotify.
+const OF_FILES: [SystemCall; 4] = [("read", 0, 63), ("readv", 19, 65), ("write", 1, 64), ("writev", 20, 66)];
+
+fn own_number(call: &SystemCall) -> i64 {
+    if cfg!(target_arch = "aarch64") { call.2 } else { call.1 }
+}
 
 /// Rank of a system call of this machine among those in which a thread can be used, best first.
 pub fn wait_rank(number: i64) -> Option<usize> {
-    let own = |call: &SystemCall| if cfg!(target_arch = "aarch64") { call.2 } else { call.1 };
-    WAITS.iter().position(|call| number >= 0 && own(call) == number)
+    WAITS.iter().position(|call| number >= 0 && own_number(call) == number)
 }
 
-/// Returns true if the system call continues after a thread was stopped in it; others fail with EINTR (signal(7)).
-pub fn restarts(number: i64) -> bool {
-    const FAIL: [&str; 3] = ["epoll_wait", "epoll_pwait", "epoll_pwait2"];
-    wait_rank(number).is_some_and(|rank| !FAIL.contains(&WAITS[rank].0))
+/// Returns true if the system call may fail after its thread was stopped in it. `is_special` says whether its first
+/// argument is a socket or inotify.
+pub fn may_fail(number: i64, is_special: impl Fn() -> bool) -> bool {
+    let among = |calls: &[SystemCall]| number >= 0 && calls.iter().any(|call| own_number(call) == number);
+    among(&FAILING) || among(&OF_FILES) && is_special()
 }
 
 #[cfg(test)]
@@ -52,12 +82,13 @@ mod tests {
         };
         let x86_64 = std::fs::read_to_string("/usr/include/x86_64-linux-gnu/asm/unistd_64.h");
         let aarch64 = std::fs::read_to_string("/usr/include/asm-generic/unistd.h");
-        for (name, on_x86_64, on_aarch64) in WAITS {
+        for (name, on_x86_64, on_aarch64) in [&WAITS[..], &FAILING, &OF_FILES].concat() {
             assert!(x86_64.as_ref().map_or(true, |text| number(text, name) == on_x86_64), "{name}");
             assert!(aarch64.as_ref().map_or(true, |text| number(text, name) == on_aarch64), "{name}");
         }
         assert_eq!((wait_rank(-1), wait_rank(0)), (None, None));
-        let number = |name: &str| WAITS.iter().find(|w| w.0 == name).map_or(-1, |w| if cfg!(target_arch = "aarch64") { w.2 } else { w.1 });
-        assert!(restarts(number("futex")) && restarts(number("clock_nanosleep")) && !restarts(number("epoll_pwait2")));
+        let number = |name: &str| WAITS.iter().chain(&FAILING).chain(&OF_FILES).find(|w| w.0 == name).map_or(-1, own_number);
+        assert!(!may_fail(number("futex"), || true) && may_fail(number("epoll_pwait2"), || false));
+        assert!(may_fail(number("read"), || true) && !may_fail(number("read"), || false) && !may_fail(-1, || true));
     }
 }

@@ -10,9 +10,10 @@ const STUBS: [(&str, &str); 3] = [
     (
         "libc.so.6",
         "snprintf strcmp strncmp memcmp getenv strstr strlen memcpy memmove memset dladdr clock_gettime regcomp regexec __cxa_atexit \
-         __errno_location __tls_get_addr",
+         __errno_location __tls_get_addr \
+         dl_iterate_phdr",
     ),
-    ("libdl.so.2", "dlopen dlvsym dlerror"),
+    ("libdl.so.2", "dlopen dlclose dlvsym dlerror"),
     ("libpthread.so.0", "pthread_create pthread_self pthread_setcancelstate pthread_setcanceltype"),
 ];
 

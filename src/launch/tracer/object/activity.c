@@ -378,7 +378,6 @@ static int resolve(void* library) {
   return all;
 }
 
-typedef struct { const char* file; void* base; const char* symbol; void* address; } Where;
 // Uses a library if it works with this driver; returns 0 if another one may work.
 static int take_library(void* library, const char* named) {
   Where where = { NULL, NULL, NULL, NULL };
@@ -394,6 +393,11 @@ static int take_library(void* library, const char* named) {
   const char* file = dladdr(*(void**)&cuptiSubscribe, &where) && where.file ? where.file : named;
   snprintf(session.library, sizeof session.library, "%s", file);
   session.base = where.base;
+  // While the driver is being initialized, there are no graphs yet.
+  if (!subscription && GET(session.ready) && !instantiations_hold()) {
+    session.instantiating = 1;
+    return -1;
+  }
   // Another client may have subscribed through this object.
   Result r = subscription ? OK : cuptiSubscribe(&subscription, on_call, NULL);
   session.refusal = (u32)r;
@@ -569,12 +573,10 @@ static int session_attach(void) {
   int locked = lock_within(&attaching, ATTACHING_MS);
   ADD(detach.waiting, (u32)-1);
   if (!locked) return 0;
-  // CUPTI is subscribed to by find_library.
-  int held = session.attached ? 0 : instantiations_hold();
-  if (held && find_library() > 0) {
+  session.instantiating = 0;
+  if (!session.attached && find_library() > 0) {
     session.reason[0] = 0;
     session_open();
-    instantiations_release();
     // Runs before the exit handlers that CUPTI has registered by now.
     __cxa_atexit(at_exit, NULL, NULL);
     fact(&f, "cupti", session.library);
@@ -587,7 +589,7 @@ static int session_attach(void) {
     put_facts(BLOCK_FACTS, &f);
   }
   instantiations_release();
-  if (!session.attached) SET(refused_at, t);
+  if (!session.attached && !session.instantiating) SET(refused_at, t);
   unlock(&attaching);
   return session.attached;
 }

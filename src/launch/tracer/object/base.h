@@ -30,7 +30,7 @@ extern u64 strlen(const char*);
 extern void *memcpy(void*, const void*, u64), *memmove(void*, const void*, u64), *memset(void*, int, u64);
 extern int regcomp(void*, const char*, int), regexec(const void*, const char*, u64, void*, int);
 extern void *dlopen(const char*, int), *dlvsym(void*, const char*, const char*);
-extern int dladdr(const void*, void*);
+extern int dladdr(const void*, void*), dlclose(void*), dl_iterate_phdr(int (*)(void*, u64, void*), void*);
 extern const char* dlerror(void);
 extern int clock_gettime(int, struct timespec*);
 extern int pthread_create(u64*, const void*, void*(*)(void*), void*), pthread_setcancelstate(int, int*),

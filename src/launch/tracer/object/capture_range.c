@@ -39,6 +39,8 @@ static struct {
   const char* unusable;
   // `ready`: the process uses CUDA, its file can be written, the ticker runs. `attached`: subscribed to CUPTI.
   volatile int ready, attached, ended;
+  // The latest attempt to subscribe met a thread that was instantiating a graph.
+  int instantiating;
   char library[512], reason[256];
   // Base address of `library`.
   void* base;

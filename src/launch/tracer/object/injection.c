@@ -619,6 +619,7 @@ static void begin_in_child(void) {
   graph_nodes.rows = 0;
   // The rings are not mapped here.
   memset(native.rings, 0, sizeof native.rings), native_modules.count = 0;
+  instantiations.inside = instantiations.subscribing = 0, instantiates = 0;
   session.ended = 0, gone = 0;
 }
 

@@ -8,6 +8,8 @@ __attribute__((visibility("hidden"))) void* (*next_dlsym)(void*, const char*);
 __attribute__((visibility("hidden"), used)) void* interposed_dlsym(void* library, const char* symbol);
 
 static const u64 RTLD_NEXT = ~0ul;
+// Makes dlsym return NULL.
+static void* const NOT_FOUND = (void*)1;
 // Other preloaded objects may interpose dlsym, too; theirs has no version, and any version matches it.
 static void find_next_dlsym(void) {
   static const char* const VERSIONS[] = { "GLIBC_2.2.5", "GLIBC_2.17", "GLIBC_2.34" };
@@ -27,9 +29,9 @@ static void* looked_up_instantiation(void* library, const char* symbol);
 // Returns what a lookup by the program yields; NULL if the next dlsym decides.
 void* interposed_dlsym(void* library, const char* symbol) {
   if (UNLIKELY(!next_dlsym)) find_next_dlsym();
+  if ((u64)library == RTLD_NEXT || !symbol || *symbol != 'c' || symbol[1] != 'u') return NULL;
   // Those without a library find this object's functions anyway.
-  if (!library || (u64)library == RTLD_NEXT || !symbol || *symbol != 'c' || symbol[1] != 'u') return NULL;
-  if (!strncmp(symbol, "cupti", 5)) return looked_up_client(library, symbol);
+  if (!strncmp(symbol, "cupti", 5)) return library ? looked_up_client(library, symbol) : NULL;
   if (strstr(symbol, "GraphInstantiate")) return looked_up_instantiation(library, symbol);
   return strstr(symbol, "Profiler") ? looked_up_profiler(library, symbol) : NULL;
 }
@@ -54,6 +56,10 @@ __asm__(".text\n"
         "  jz 1f\n"
         "  jmp *%rax\n"
         "1:\n"
+        "  cmp $1, %rax\n"
+        "  jne 2f\n"
+        "  xor %eax, %eax\n"
+        "2:\n"
         "  ret\n"
         ".size dlsym, . - dlsym\n");
 #else
@@ -70,7 +76,8 @@ __asm__(".text\n"
         "  ldp x0, x1, [sp, #16]\n"
         "  ldp x29, x30, [sp], #32\n"
         "  cbz x16, 1f\n"
-        "  mov x0, x16\n"
+        "  cmp x16, #1\n"
+        "  csel x0, xzr, x16, eq\n"
         "  ret\n"
         "1:\n"
         "  adrp x16, next_dlsym\n"

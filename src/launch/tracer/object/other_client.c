@@ -206,11 +206,6 @@ typedef struct { void *volatile function, *volatile base, *volatile instead; } B
 // is called instead.
 static Behind behind[INTERPOSED_COUNT];
 
-static void* base_of(const void* function) {
-  Where where = { NULL, NULL, NULL, NULL };
-  return function && dladdr(function, &where) ? where.base : NULL;
-}
-
 // CUPTI accepts one subscriber per process, also from a second copy of the library, such as the one that Triton brings.
 // A client that uses such a copy gets the functions of the tracer's library, unless that is older: new versions only
 // append to records. Returns NULL if it is older, or is the client's own.
@@ -229,10 +224,10 @@ static void* in_tracer_library(const void* function, const char* symbol) {
   return GET(usable) ? lookup(dlopen(session.library, RTLD_NOW | RTLD_NOLOAD), symbol) : NULL;
 }
 
-static NOINLINE void* client_function(u32 id, void* caller, const void* own) {
+static NOINLINE void* client_function(u32 id, void* caller) {
   Behind* b = &behind[id];
   if (UNLIKELY(!GET(b->function))) {
-    void* found = function_behind(INTERPOSED_SYMBOLS[id], caller, own);
+    void* found = function_behind(INTERPOSED_SYMBOLS[id], caller);
     SET(b->base, base_of(found));
     SET(b->function, found);
   }
@@ -242,7 +237,7 @@ static NOINLINE void* client_function(u32 id, void* caller, const void* own) {
 }
 
 #define NAMED(symbol) __asm__(symbol)
-#define NEXT(own) client_function(ID_##own, __builtin_return_address(0), (const void*)own)
+#define NEXT(own) client_function(ID_##own, __builtin_return_address(0))
 #define CALL_NEXT(next, types, ...) ((next) ? ((Result(*) types)(next))(__VA_ARGS__) : ERROR_NOT_INITIALIZED)
 
 EXPORT Result other_subscribe(void** handle, OnCall f, void* user) NAMED("cuptiSubscribe");

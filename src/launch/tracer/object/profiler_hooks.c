@@ -1,58 +1,46 @@
 // cudaProfilerStart and cudaProfilerStop in programs that call them by name, as PyTorch does, since the object is
-// loaded before the libraries that define them (LD_PRELOAD), or look them up, as Numba does (lookup.c). Calls to
+// loaded before the libraries that define them (LD_PRELOAD), or look them up, as Numba does (interposed.c). Calls to
 // statically linked functions bypass this object; CUPTI reports all calls.
-
-// The function that the caller would have called without this object: the one in its own library or dependencies, or in
-// a loaded library.
-static void* function_behind(const char* symbol, void* caller, const void* own) {
-  static const char* const LIBRARIES[] = { "libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0", "libcudart.so",
-    "libcuda.so.1", "libcupti.so.13", "libcupti.so.12", "libcupti.so" };
-  struct { const char* file; void* base; const char* name; void* address; } where = { NULL, NULL, NULL, NULL };
-  void* library = dladdr(caller, &where) && where.file ? dlopen(where.file, RTLD_NOW | RTLD_NOLOAD) : NULL;
-  void* next = library ? lookup(library, symbol) : NULL;
-  if (!next || next == own) next = lookup((void*)-1l, symbol);
-  for (u32 i = 0; i < COUNT(LIBRARIES) && (!next || next == own); i++) {
-    library = dlopen(LIBRARIES[i], RTLD_NOW | RTLD_NOLOAD);
-    if (library) next = lookup(library, symbol);
-  }
-  return next == own ? NULL : next;
-}
 
 static void profiler_gate(int on) {
   if (!writing || gone || gate.gated != GATED_BY_PROFILER) return;
   thread_seen(tid());
   gate_set(on, "cudaProfilerStart and cudaProfilerStop", 0);
 }
-static int switch_by_name(const char* symbol, int on, void* caller, int (*own)(void)) {
+static int switch_profiler(void* function, int on) {
   int (*next)(void) = NULL;
-  *(void**)&next = function_behind(symbol, caller, (const void*)own);
+  *(void**)&next = function;
   if (on) profiler_gate(1);
   int result = next ? next() : 0;
   // The first CUDA call starts the tracer. If CUPTI has reported the call, the gate is already in the right state.
   profiler_gate(on);
   return result;
 }
-EXPORT int cudaProfilerStart(void) {
-  return switch_by_name("cudaProfilerStart", 1, __builtin_return_address(0), cudaProfilerStart);
-}
-EXPORT int cudaProfilerStop(void) {
-  return switch_by_name("cudaProfilerStop", 0, __builtin_return_address(0), cudaProfilerStop);
-}
-EXPORT int cuProfilerStart(void) {
-  return switch_by_name("cuProfilerStart", 1, __builtin_return_address(0), cuProfilerStart);
-}
-EXPORT int cuProfilerStop(void) {
-  return switch_by_name("cuProfilerStop", 0, __builtin_return_address(0), cuProfilerStop);
-}
+#define SWITCHING(name, on) \
+  EXPORT int name(void) { return switch_profiler(function_behind(#name, __builtin_return_address(0)), on); }
+SWITCHING(cudaProfilerStart, 1)
+SWITCHING(cudaProfilerStop, 0)
+SWITCHING(cuProfilerStart, 1)
+SWITCHING(cuProfilerStop, 0)
 
+static Entries starts, stops;
+#define X(i) \
+  static int start_##i(void) { return switch_profiler(starts.behind[i], 1); } \
+  static int stop_##i(void) { return switch_profiler(stops.behind[i], 0); }
+EACH_ENTRY(X)
+#undef X
 // This object's function for a lookup of one of these names; NULL for other names.
 static void* looked_up_profiler(void* library, const char* symbol) {
-  static const struct { const char* symbol; int (*own)(void); } OWN[] = {
-    { "cudaProfilerStart", cudaProfilerStart }, { "cudaProfilerStop", cudaProfilerStop },
-    { "cuProfilerStart", cuProfilerStart }, { "cuProfilerStop", cuProfilerStop },
-  };
-  for (u32 i = 0; i < COUNT(OWN); i++)
-    if (!strcmp(symbol, OWN[i].symbol) && lookup(library, symbol)) return (void*)OWN[i].own;
+#define X(i) (void*)start_##i,
+  static void* const STARTS[] = { EACH_ENTRY(X) };
+#undef X
+#define X(i) (void*)stop_##i,
+  static void* const STOPS[] = { EACH_ENTRY(X) };
+#undef X
+  if (!strcmp(symbol, "cudaProfilerStart") || !strcmp(symbol, "cuProfilerStart"))
+    return looked_up(library, symbol, &starts, STARTS);
+  if (!strcmp(symbol, "cudaProfilerStop") || !strcmp(symbol, "cuProfilerStop"))
+    return looked_up(library, symbol, &stops, STOPS);
   return NULL;
 }
 

@@ -6,6 +6,7 @@
 #include "base.h"
 #include "cupti.h"
 #include "lookup.c"
+#include "interposed.c"
 #include "file.c"
 #include "strings.c"
 #include "symbol.c"
