@@ -12,7 +12,7 @@ mod tracks;
 pub mod xspace;
 
 use super::torch::event::{EventKind, LONGEST_NS, MOST_NS};
-use super::torch::metadata::{Facts, is_other_vendor};
+use super::torch::metadata::{Facts, Writer, is_other_vendor};
 use super::torch::shard::{Call, OnGpu, ShardEvents, Span};
 use super::torch::{build, event};
 use super::{ImportError, Importer, Input, Job, Parts};
@@ -243,7 +243,7 @@ impl Slices {
         part.processes = processes.into_iter().filter(|(_, name)| !name.is_empty()).collect();
         part.processes.sort();
         let mut facts = Facts::default();
-        facts.foreign = true;
+        facts.writer = Writer::Other;
         facts.other = tracks.values().any(|(named, _)| is_other_vendor(&named.process) || is_other_vendor(&named.track));
         let parts = vec![part];
         let begin = build::find_begin(&parts);

@@ -1,7 +1,7 @@
 //! Merges the parts read by all threads into a profile, with launches in the order of their calls.
 
 use super::event::EventKind;
-use super::metadata::Facts;
+use super::metadata::{Facts, Writer};
 use super::other_events::OtherEvents;
 use super::ranges;
 use super::shard::{Call, Numbers, OnGpu, ShardEvents};
@@ -414,7 +414,7 @@ fn reason_for_no_kernels(facts: &Facts, profile: &Profile) -> (&'static str, &'s
             "No GPU activity in this trace, although PyTorch found a GPU: only the CPU was profiled, or no kernel was launched meanwhile.",
             ASK,
         )
-    } else if facts.kineto {
+    } else if facts.writer == Writer::Kineto {
         (
             "No GPU activity in this trace, which names no GPU: PyTorch found none, or was built without support for profiling GPUs.",
             "`python -c 'import torch; print(torch.cuda.is_available(), torch.profiler.supported_activities())'` has to print True and \
@@ -449,7 +449,7 @@ fn add_notes(facts: &Facts, profile: &mut Profile) {
         profile.notes.push(
             Note::new(Severity::Info, NoteKind::Guess, text).with_fix("`warpscope recipes rocprof-counters` shows rocprofv3's command"),
         );
-    } else if !facts.foreign && profile.configs.iter().any(|c| c.dynamic_shared.is_some()) {
+    } else if facts.writer != Writer::Other && profile.configs.iter().any(|c| c.dynamic_shared.is_some()) {
         let text =
             "Names are spelled as PyTorch does, which ncu cannot match: re-runs use function names. Shared memory is static plus dynamic.";
         profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));

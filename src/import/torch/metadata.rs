@@ -20,6 +20,17 @@ struct Ours {
     whole: bool,
 }
 
+/// Program that wrote a trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Writer {
+    #[default]
+    Unknown,
+    /// PyTorch's profiler.
+    Kineto,
+    /// A tool other than PyTorch.
+    Other,
+}
+
 #[derive(Debug, Default)]
 pub struct Facts {
     /// Visible GPUs, used or not.
@@ -28,10 +39,7 @@ pub struct Facts {
     pub amd: bool,
     /// True for a vendor other than NVIDIA and AMD.
     pub other: bool,
-    /// True for a trace written by Kineto, PyTorch's profiler.
-    pub kineto: bool,
-    /// True for a trace written by another tool.
-    pub foreign: bool,
+    pub writer: Writer,
     rank: Option<(u64, Option<u64>)>,
     host: Option<String>,
     /// Base that event times are relative to, ns since 1970; if there is none, event times are absolute.
@@ -56,7 +64,7 @@ impl Facts {
             let Ok(value) = serde_json::from_slice::<Value>(text) else { continue };
             match &**key {
                 "deviceProperties" => out.devices = value.as_array().map(|l| l.iter().map(parse_device).collect()).unwrap_or_default(),
-                "schemaVersion" => out.kineto = true,
+                "schemaVersion" => out.writer = Writer::Kineto,
                 "cuda_runtime_version" => out.add_version("CUDA", &value),
                 "hip_runtime_version" | "roctracer_version" => out.amd = true,
                 "vllm_version" => out.add_version("vLLM", &value),
@@ -135,7 +143,7 @@ impl Facts {
             profile.capture.argv = ours.argv;
             profile.capture.directory = ours.directory;
         }
-        if self.foreign {
+        if self.writer == Writer::Other {
             profile.capture.gate = Some(CaptureRange::Late);
             let text = "A trace of another tool: what ran on a GPU was told by categories and the names of tracks, and how many launches came before is not known.";
             profile.notes.push(Note::new(Severity::Warning, NoteKind::Guess, text));
