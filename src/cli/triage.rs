@@ -62,7 +62,9 @@ pub fn print_triage(args: &TriageArgs, nsys: Option<&Path>) -> Result<(), Failur
         let found = triage::triage_profile(&profile, &scope, &Cancel::default());
         // For an empty report, print only why it is empty.
         let reason = profile.notes.iter().find(|n| n.kind == NoteKind::Empty).filter(|_| profile.launches.is_empty());
+        let damaged = profile.notes.iter().any(|n| n.kind == NoteKind::Damaged);
         if found.is_none()
+            && !damaged
             && let Some(reason) = reason
             && profile.memory.is_empty()
             && profile.coverage.describe_losses().is_none()

@@ -144,6 +144,44 @@ fn a_thread_that_was_redirected_keeps_its_registers() {
     }
 }
 
+/// Signals that arrive while threads are being stopped reach them, also those of the C library.
+#[test]
+fn no_signal_of_the_program_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", "60"]).arg(built().join("signals")).arg("6").current_dir(folder.path()).stdout(Stdio::piped());
+    let mut program = command.spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(20);
+    let children = format!("/proc/{0}/task/{0}/children", program.id());
+    let pid = loop {
+        let children = std::fs::read_to_string(&children).unwrap_or_default();
+        if let Some(child) = children.split_whitespace().next() {
+            break child.parse::<u32>().unwrap();
+        }
+        assert!(Instant::now() < until);
+        std::thread::park_timeout(Duration::from_millis(5));
+    };
+    await_driver(pid);
+    let mut done = 0;
+    while program.try_wait().unwrap().is_none() {
+        let out = attach(folder.path(), &["--pid", &pid.to_string(), "--seconds", "0.05", "-o", "s"]).output().unwrap();
+        if text(&out).contains("(ptrace): Yama") {
+            program.kill().unwrap();
+            program.wait().unwrap();
+            return;
+        }
+        // It may be ending.
+        assert!(
+            out.status.success() || text(&out).contains("does not exist") || !Path::new(&format!("/proc/{pid}/exe")).exists(),
+            "{}",
+            text(&out)
+        );
+        done += 1;
+    }
+    let out = program.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(0), "{} after {done} attaches", String::from_utf8_lossy(&out.stdout));
+}
+
 #[test]
 fn what_cannot_be_attached_to_is_refused_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();

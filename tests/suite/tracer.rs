@@ -36,6 +36,7 @@ pub fn built() -> &'static Path {
             cc(&[&["-o", "program", &source("program.c")], &libraries[..]].concat(), at);
             cc(&[&["-o", "strange", &source("strange.c")], &libraries[..]].concat(), at);
             cc(&[&["-o", "registers", &source("registers.c")], &libraries[..]].concat(), at);
+            cc(&[&["-o", "signals", &source("signals.c")], &libraries[..]].concat(), at);
             cc(&[&["-o", "client", &source("client.c")], &libraries[..]].concat(), at);
             cc(&[&["-rdynamic", "-o", "false_python", &source("false_python.c")], &libraries[..]].concat(), at);
             cc(&["-o", "bare", &source("bare.c"), "-ldl"], at);

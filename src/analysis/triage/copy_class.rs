@@ -127,8 +127,8 @@ impl Copies {
         }
     }
 
-    pub fn add_blit(&mut self, ns: i64) {
-        let sum = &mut self.0[CopyClass::Device as usize];
+    pub fn add_blit(&mut self, class: CopyClass, ns: i64) {
+        let sum = &mut self.0[class as usize];
         sum.count += 1;
         sum.blits += 1;
         sum.unsized_count += 1;

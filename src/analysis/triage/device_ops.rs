@@ -1,5 +1,6 @@
 //! All operations that ran on devices, in order of start.
 
+use super::copy_class::CopyClass;
 use crate::analysis::Family;
 use crate::model::{CallKind, CopyKind, Kernel, MemOp, MemOpKind, Profile};
 use rustc_hash::FxHashMap;
@@ -56,9 +57,12 @@ pub struct Unit {
 /// within one GPU, such as `block_all_reduce_sum`.
 const LIBRARIES: [&str; 5] = ["nccl", "rccl", "nvshmem", "deep_ep", "cross_device_reduce"];
 
-/// Prefix of the kernels with which AMD's runtime copies and sets memory (`__amd_rocclr_copyBuffer`;
-/// `rocclr/device/blitcl.cpp` in the runtime).
-pub const BLIT: &str = "__amd_rocclr_";
+/// Class of the kernels with which AMD's runtime copies and sets memory (`__amd_rocclr_copyBuffer`,
+/// `__amd_rocclr_fillBufferAligned`; `rocclr/device/blitcl.cpp` in the runtime); `None` for other kernels.
+fn blit_class(function: &str) -> Option<CopyClass> {
+    let name = function.strip_prefix("__amd_rocclr_")?;
+    if name.starts_with("copy") { Some(CopyClass::Device) } else { name.starts_with("fill").then_some(CopyClass::Set) }
+}
 
 /// For each kernel in a report, returns true if the kernel is a collective.
 pub fn find_collectives(profile: &Profile) -> Vec<bool> {
@@ -88,8 +92,8 @@ pub struct DeviceOps<'a> {
     unit_of: Vec<usize>,
     /// True for kernels that are collectives.
     pub collective: Vec<bool>,
-    /// True for kernels with which AMD's runtime copies and sets memory.
-    pub blit: Vec<bool>,
+    /// Class of the kernels with which AMD's runtime copies and sets memory.
+    blit: Vec<Option<CopyClass>>,
     /// Launches in order of start; empty if they are already in that order.
     order: Vec<u32>,
     /// Graphs in order of start.
@@ -137,7 +141,7 @@ impl<'a> DeviceOps<'a> {
             units.push(Unit::default());
         }
         let collective = find_collectives(profile);
-        let blit = profile.kernels.iter().map(|k| k.function().starts_with(BLIT)).collect();
+        let blit = profile.kernels.iter().map(|k| blit_class(k.function())).collect();
         let mut graph_calls = FxHashMap::default();
         if !profile.graphs.is_empty() {
             for call in (0..profile.calls.len()).filter(|&c| profile.calls.kind(c) == CallKind::GraphLaunch) {
@@ -177,7 +181,7 @@ impl<'a> DeviceOps<'a> {
         let is = |list: &[bool]| list.get(kernel).copied().unwrap_or_default();
         let class = if is(&self.collective) {
             Class::Collective
-        } else if is(&self.blit) {
+        } else if self.blit.get(kernel).copied().flatten().is_some() {
             Class::Copy
         } else {
             Class::Kernel
@@ -188,6 +192,14 @@ impl<'a> DeviceOps<'a> {
             unit: self.unit_index(launches.place(at).map(|p| p.0)),
             class,
             row: OperationRow::Launch(row),
+        }
+    }
+
+    /// Class of a copy, or of a kernel that copies or sets memory.
+    pub fn copy_class(&self, op: &DeviceOp) -> Option<CopyClass> {
+        match op.row {
+            OperationRow::Launch(row) => self.blit.get(self.profile.launches.kernel(row as usize).0 as usize).copied().flatten(),
+            _ => self.mem_of(op).map(|mem| CopyClass::from_mem_op(&mem)),
         }
     }
 

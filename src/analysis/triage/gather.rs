@@ -183,11 +183,7 @@ impl SweepListener for Gather<'_, '_> {
     }
 
     fn copy(&mut self, op: &DeviceOp, start: i64, end: i64) {
-        let class = match self.case_ops.mem_of(op) {
-            Some(mem) => Some(CopyClass::from_mem_op(&mem)),
-            None => matches!(op.row, OperationRow::Launch(_)).then_some(CopyClass::Device),
-        };
-        if let Some(class) = class {
+        if let Some(class) = self.case_ops.copy_class(op) {
             self.copies.add_exposed(class, end - start, (start, end));
             if let Some(call) = self.case_ops.find_call(op) {
                 let lane = self.host.lane_index(call.pid, call.tid);
@@ -215,7 +211,7 @@ impl SweepListener for Gather<'_, '_> {
                     self.record_end(op, class == CopyClass::Pageable);
                 }
                 None => {
-                    self.copies.add_blit(op.end - op.start);
+                    self.copies.add_blit(self.case_ops.copy_class(op).unwrap_or(CopyClass::Device), op.end - op.start);
                     self.record_end(op, false);
                 }
             },

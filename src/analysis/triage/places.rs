@@ -89,7 +89,9 @@ pub fn locate_places(case: &RunContext<'_>, causes: &[Cause]) -> Vec<Place> {
 /// Locates idle time with these causes, with totals.
 pub fn locate_idle(case: &RunContext<'_>, causes: &[Cause]) -> Where {
     let pieces: Vec<Piece> = causes.iter().filter_map(|c| case.pieces.get(c)).flatten().copied().collect();
-    let mut spots = locate_pieces(case, &pieces);
+    // The finding speaks of its first cause, and of what happens again and again.
+    let again = causes.first().map(|c| case.pieces_again(*c)).unwrap_or_default();
+    let mut spots = locate_pieces(case, &pieces, longest_of(&again).or_else(|| longest_of(&pieces)));
     add_lines(case, causes, &mut spots);
     spots
 }
@@ -125,7 +127,7 @@ fn add_lines(case: &RunContext<'_>, causes: &[Cause], spots: &mut Where) {
 /// Locates copies of these classes that run alone or for which the device waits.
 pub fn of_copies(case: &RunContext<'_>, classes: &[CopyClass]) -> Vec<Place> {
     let pieces: Vec<Piece> = classes.iter().filter_map(|c| case.copy_pieces.get(c)).flatten().copied().collect();
-    let mut out = locate_pieces(case, &pieces).places;
+    let mut out = locate_pieces(case, &pieces, longest_of(&pieces)).places;
     out.retain(|p| p.kind != PlaceKind::Window);
     out
 }
@@ -158,7 +160,11 @@ impl Times {
     }
 }
 
-fn locate_pieces(case: &RunContext<'_>, pieces: &[Piece]) -> Where {
+fn longest_of(pieces: &[Piece]) -> Option<&Piece> {
+    pieces.iter().max_by_key(|p| (p.end - p.start, std::cmp::Reverse(p.start)))
+}
+
+fn locate_pieces(case: &RunContext<'_>, pieces: &[Piece], longest: Option<&Piece>) -> Where {
     let mut by_thread: FxHashMap<(u32, u32), Vec<Query>> = FxHashMap::default();
     let mut ns = 0;
     for piece in pieces {
@@ -207,7 +213,7 @@ fn locate_pieces(case: &RunContext<'_>, pieces: &[Piece]) -> Where {
     for place in out.iter_mut().filter(|_| !whole) {
         place.ns = None;
     }
-    if let Some(longest) = pieces.iter().max_by_key(|p| (p.end - p.start, std::cmp::Reverse(p.start))) {
+    if let Some(longest) = longest {
         out.push(Place {
             kind: PlaceKind::Window,
             name: "the longest".to_owned(),

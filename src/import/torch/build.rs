@@ -402,7 +402,9 @@ fn copy_kind(name: &str) -> MemOpKind {
 fn reason_for_no_kernels(facts: &Facts, profile: &Profile) -> (&'static str, &'static str) {
     const ASK: &str = "pass activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], and look for CUPTI errors in the program's output";
     let launched = profile.calls.names.iter().any(|n| matches!(n.kind, CallKind::Launch | CallKind::GraphLaunch));
-    if !profile.memops.is_empty() {
+    if profile.notes.iter().any(|n| n.kind == NoteKind::Damaged) {
+        ("No kernels in the part of this trace that could be read.", "record it again, or copy the whole file")
+    } else if !profile.memops.is_empty() {
         ("No kernels in this trace, only memcpys and memsets.", ASK)
     } else if launched {
         (

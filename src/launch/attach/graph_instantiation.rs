@@ -11,7 +11,7 @@
 use super::memory_map::Mapping;
 use super::refusal::Refusal;
 use super::registers::stack_and_code;
-use super::seize::{Stopped, mapped_file, stop_thread};
+use super::seize::{Stopped, is_in_state, mapped_file, stop_thread};
 use super::target::Target;
 use super::wait_calls::may_fail;
 use object::{Object, ObjectSymbol};
@@ -161,7 +161,8 @@ fn stop_threads(target: &Target) -> Result<(Vec<Stopped>, bool), Refusal> {
                 continue;
             }
             let waits = seen.blocked.is_some_and(|(number, _)| number >= 0);
-            if waits && !code.is_inside(seen.at, &busy) {
+            // A thread that waits for a disk stops late.
+            if waits && !code.is_inside(seen.at, &busy) && !is_in_state(target.pid, tid, &['D']) {
                 // It may have gone on in the meantime.
                 let Some(stopped) = stop_thread(target, tid)? else { continue };
                 seen = match stack_and_code(stopped.thread) {
@@ -192,8 +193,15 @@ pub struct HeldThreads {
     _release: Sender<()>,
 }
 
-/// Waits until the process instantiates no graphs, and stops its threads. ptrace is for one thread, which this starts;
-/// when it ends, the kernel lets go of threads that stopped too late to be seen.
+/// A pause that may be over, and what became of it.
+enum Attempt {
+    Held,
+    /// A graph was being instantiated again, or a signal interfered.
+    Repeat,
+}
+
+/// Waits until the process instantiates no graphs, and stops its threads. As in [`on_tracer_thread`](super::seize), each
+/// attempt has a thread of its own.
 pub fn hold_threads(target: &Target) -> Result<HeldThreads, Refusal> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -201,21 +209,27 @@ pub fn hold_threads(target: &Target) -> Result<HeldThreads, Refusal> {
         let (tell, told) = channel();
         let target = target.clone();
         std::thread::spawn(move || {
-            let paused = await_pause(&target, until);
-            if paused.is_err() {
-                let _ = tell.send(paused.map(|()| false));
-                return;
-            }
-            // If a thread cannot be stopped, the pause has to do.
-            let (held, instantiating) = stop_threads(&target).unwrap_or_default();
-            let _ = tell.send(Ok(instantiating));
+            let held = await_pause(&target, until).and_then(|()| match stop_threads(&target) {
+                Err(Refusal::Signalled(_)) | Ok((_, true)) => Ok((Vec::new(), Attempt::Repeat)),
+                Ok((held, false)) => Ok((held, Attempt::Held)),
+                // If a thread cannot be stopped, the pause has to do.
+                Err(_) => Ok((Vec::new(), Attempt::Held)),
+            });
+            let (held, attempt) = match held {
+                Ok((held, attempt)) => (held, Ok(attempt)),
+                Err(Refusal::Signalled(_)) if Instant::now() < until => (Vec::new(), Ok(Attempt::Repeat)),
+                Err(e) => (Vec::new(), Err(e)),
+            };
+            let holds = matches!(attempt, Ok(Attempt::Held));
+            let _ = tell.send(attempt);
             // Dropping the sender ends the wait, too.
-            let _ = released.recv_timeout(if instantiating { Duration::ZERO } else { HOLD });
+            let _ = released.recv_timeout(if holds { HOLD } else { Duration::ZERO });
             drop(held);
         });
-        if !told.recv().unwrap_or(Ok(false))? {
+        if let Attempt::Held = told.recv().unwrap_or(Ok(Attempt::Held))? {
             return Ok(HeldThreads { _release: release });
         }
+        std::thread::park_timeout(PAUSE);
     }
 }
 

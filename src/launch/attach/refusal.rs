@@ -40,6 +40,8 @@ pub enum Refusal {
         "no thread of process {0} waited in a system call in which it can be used: all of them compute, or are inside of the C library; try again"
     )]
     Busy(i32),
+    #[error("the threads of process {0} are sent signals all the time, and could not be stopped; try again")]
+    Signalled(i32),
     #[error("process {0} has been instantiating CUDA graphs for 10 s, during which CUPTI may crash it; attach when it has started up")]
     Instantiating(i32),
     #[error("process {pid} could not load the tracer from {object}: {why}")]

@@ -9,16 +9,18 @@ use crate::launch::tracer::OBJECT;
 use nix::errno::Errno;
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
 use nix::unistd::Pid;
 use object::{Object, ObjectSymbol};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Time limits for finding a waiting thread and for loading the object, and for stopping a thread.
+/// Time limits for finding a waiting thread and for loading the object, for stopping a thread, and for another tracer to
+/// let go of it.
 const PATIENCE: Duration = Duration::from_secs(10);
 const STOP: Duration = Duration::from_secs(1);
+const LETTING_GO: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(5);
 const STOP_PAUSE: Duration = Duration::from_micros(50);
 /// Time limit for the code to finish once dlopen has returned.
@@ -141,30 +143,63 @@ impl Drop for Stopped {
     }
 }
 
-/// Returns true unless a thread has ended.
-fn is_alive(pid: i32, tid: i32) -> bool {
+/// Returns true if a thread is in one of these states (`/proc/PID/task/TID/stat`), or is gone.
+pub fn is_in_state(pid: i32, tid: i32, states: &[char]) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X', 'x']))
+    stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(states))
+}
+
+/// Does work with ptrace, which is for one thread, on a thread of its own: when that ends, the kernel lets go of threads
+/// that stopped too late to be seen, and delivers the signals that they had just been sent. Repeats the work if such a
+/// signal interfered.
+pub fn on_tracer_thread<T: Send>(work: impl Fn() -> Result<T, Refusal> + Sync) -> Result<T, Refusal> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match std::thread::scope(|scope| scope.spawn(&work).join()) {
+            Ok(Err(Refusal::Signalled(_))) if Instant::now() < until => nap(),
+            Ok(result) => return result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+/// Makes this thread the tracer of another one; false if that has ended.
+fn seize(target: &Target, tid: i32) -> Result<bool, Refusal> {
+    // Another thread of this process may have traced it, and be about to end.
+    let until = Instant::now() + LETTING_GO;
+    loop {
+        match ptrace::seize(Pid::from_raw(tid), ptrace::Options::empty()) {
+            Ok(()) => return Ok(true),
+            Err(Errno::ESRCH) => return Ok(false),
+            // The kernel says so of threads that are ending, too (ptrace_attach in kernel/ptrace.c).
+            Err(Errno::EPERM) if is_in_state(target.pid, tid, &['Z', 'X', 'x']) => return Ok(false),
+            Err(Errno::EPERM) if Instant::now() < until => nap(),
+            Err(Errno::EPERM | Errno::ENOSYS | Errno::EACCES) => return Err(ptrace_refusal(target.pid)),
+            Err(e) => return Err(Refusal::System { pid: target.pid, source: e.into() }),
+        }
+    }
 }
 
 /// Stops a thread; `None` if it has ended or does not stop.
 pub fn stop_thread(target: &Target, tid: i32) -> Result<Option<Stopped>, Refusal> {
     let thread = Pid::from_raw(tid);
-    match ptrace::seize(thread, ptrace::Options::empty()) {
-        Ok(()) => {}
-        Err(Errno::ESRCH) => return Ok(None),
-        // The kernel says so of threads that are ending, too (ptrace_attach in kernel/ptrace.c).
-        Err(Errno::EPERM) if !is_alive(target.pid, tid) => return Ok(None),
-        Err(Errno::EPERM | Errno::ENOSYS | Errno::EACCES) => return Err(ptrace_refusal(target.pid)),
-        Err(e) => return Err(Refusal::System { pid: target.pid, source: e.into() }),
+    if !seize(target, tid)? {
+        return Ok(None);
     }
     let mut stopped = Stopped { thread, signal: None };
     if ptrace::interrupt(thread).is_err() {
         return Ok(None);
     }
+    let all = WaitPidFlag::__WALL | WaitPidFlag::WNOHANG;
     let until = Instant::now() + STOP;
     while Instant::now() < until {
-        match waitpid(thread, Some(WaitPidFlag::__WALL | WaitPidFlag::WNOHANG)) {
+        // A real-time signal, such as that of pthread_cancel, has no name with which the thread could be continued. It
+        // is not waited for, so that the kernel delivers it when this thread ends.
+        if let Err(Errno::EINVAL) = waitid(Id::Pid(thread), all | WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) {
+            std::mem::forget(stopped);
+            return Err(Refusal::Signalled(target.pid));
+        }
+        match waitpid(thread, Some(all)) {
             Ok(WaitStatus::PtraceEvent(..)) => return Ok(Some(stopped)),
             // A signal for the program: it is delivered when the thread continues, and the requested stop follows.
             Ok(WaitStatus::Stopped(_, signal)) if ptrace::cont(thread, signal).is_ok() => {}
@@ -234,6 +269,10 @@ fn await_load(target: &Target, stack: u64, object: &Path) -> Result<(), Refusal>
 
 /// Loads the object into a process; see the module documentation.
 pub fn load_object(target: &Target, object: &Path, settings: &Path) -> Result<(), Refusal> {
+    on_tracer_thread(|| send_and_await(target, object, settings))
+}
+
+fn send_and_await(target: &Target, object: &Path, settings: &Path) -> Result<(), Refusal> {
     let map = target.map()?;
     let loader = find_loader(target, &map)?;
     let stack = find_gap(&map, STACK).ok_or(Refusal::Busy(target.pid))?;

@@ -4,7 +4,7 @@ use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::metric::human_number;
 use crate::analysis::readable::readable_name;
 use crate::analysis::timeline::{Category, Event, GroupKey, Window};
-use crate::analysis::triage::{TimeCategory, Triage, Verdict};
+use crate::analysis::triage::{Finding, TimeCategory, Triage, Verdict};
 use crate::app::screens::timeline::inspect::{CursorContent, Look};
 use crate::app::{ActionId, App, Report, TimelineScreen};
 use crate::model::Nanos;
@@ -17,6 +17,8 @@ use ratatui::text::{Line, Span};
 
 /// Width of the labels of facts.
 const LABEL: usize = 14;
+/// Minimum share of the view that the steady state fills to stand for all of it.
+const MOST_OF_VIEW: f64 = 0.8;
 /// Minimum width for two columns of facts.
 const TWO: usize = 96;
 /// Maximum width of a value in two columns.
@@ -272,7 +274,15 @@ pub fn window_pane(report: &Report, look: &Look<'_>, screen: &TimelineScreen, wi
                 // different one.
                 let steady = report.whole_triage().filter(|t| marked.is_none() && t.outside.is_some());
                 let steady = steady.filter(|t| from <= t.window.0 && t.window.1 <= to);
-                lines.extend(limit_lines(steady.map_or(triage, |t| t), if steady.is_some() { 1 } else { 2 }, columns, theme));
+                match steady {
+                    // Where it is only a part of the view, the shares above are of something else.
+                    Some(steady) if is_part(steady, to - from) && first_verdict(steady) != first_verdict(triage) => {
+                        lines.extend(limit_lines("limit", triage, 1, columns, theme));
+                        lines.extend(limit_lines("steady state", steady, 1, columns, theme));
+                    }
+                    Some(steady) => lines.extend(limit_lines("limit", steady, 1, columns, theme)),
+                    None => lines.extend(limit_lines("limit", triage, 2, columns, theme)),
+                }
             }
             lines.extend(kernel_lines(look, triage, columns, theme));
         }
@@ -283,13 +293,25 @@ pub fn window_pane(report: &Report, look: &Look<'_>, screen: &TimelineScreen, wi
     Pane { title, lines }
 }
 
+fn is_part(steady: &Triage, view: i64) -> bool {
+    (steady.window.1 - steady.window.0) as f64 <= MOST_OF_VIEW * view as f64
+}
+
+fn first_verdict(triage: &Triage) -> Option<Verdict> {
+    triage.findings.iter().find(|f| is_shown(f)).map(|f| f.id)
+}
+
+fn is_shown(finding: &Finding) -> bool {
+    finding.id != Verdict::ShortCapture && finding.gain_percent() >= 1.0
+}
+
 /// Lines with the first findings.
-fn limit_lines(triage: &Triage, most: usize, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn limit_lines(label: &str, triage: &Triage, most: usize, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
-    for finding in triage.findings.iter().filter(|f| f.id != Verdict::ShortCapture && f.gain_percent() >= 1.0).take(most) {
+    for finding in triage.findings.iter().filter(|f| is_shown(f)).take(most) {
         let text = format!("{} ({:.0}%): {}", finding.id.id(), finding.gain_percent(), escape_unsafe(&finding.headline));
         for (at, line) in wrap_text(&text, columns.saturating_sub(LABEL).max(20)).into_iter().enumerate() {
-            let label = if at == 0 { "limit" } else { "" };
+            let label = if at == 0 { label } else { "" };
             out.push(Line::from(vec![
                 Span::styled(align_left(label, LABEL), theme.style(Role::Dim)),
                 Span::styled(line, theme.style(Role::Text)),

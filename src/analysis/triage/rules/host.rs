@@ -58,7 +58,9 @@ const FILES: &[&str] = &[
 const THREADS: &[&str] = &["futex", "pthread_", "sem_", "mq_", "msgrcv"];
 
 /// Advice on a wait in a call or a range.
-fn wait_advice(name: &str) -> &'static [&'static str] {
+///
+/// A loop that is not marked as steps may be waiting for work (`steps` is false).
+fn wait_advice(name: &str, steps: bool) -> &'static [&'static str] {
     let is = |list: &[&str]| list.iter().any(|w| name.starts_with(w));
     if waits_for_ranks(name) {
         &[
@@ -77,6 +79,12 @@ fn wait_advice(name: &str) -> &'static [&'static str] {
             "Find the thread that it waits for, and what that one does meanwhile: it holds the lock, or fills the queue.",
             "Prepare input ahead of time: more DataLoader workers, a larger prefetch_factor, persistent_workers=True, pin_memory=True.",
             "Keep the queue filled, hold locks shorter, or launch from the thread that has the work.",
+        ]
+    } else if !steps {
+        &[
+            "Find out what it waits for: a program that serves requests waits for the next one here, and nothing needs fixing.",
+            "In training, prepare input ahead of time: more DataLoader workers, a larger prefetch_factor, persistent_workers=True.",
+            "Take files, checkpoints and logs off the launching thread: write them from another one.",
         ]
     } else {
         &[
@@ -179,6 +187,7 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
     // Samples reveal what the thread waits for.
     let activity = case.host_time.main_activity(&[Cause::Wait]).filter(|a| a.waits() == Some(true));
     let awaited = activity.map_or("waits for something other than the GPU", Activity::as_str);
+    let marked = matches!(case.steps.found, Some(StepSource::Ranges(_)));
     let finding = Finding::new(
         Verdict::InputWait,
         share,
@@ -198,11 +207,11 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
     .with_places(waits.into_iter().take(3).map(|(_, place)| place))
     .with_actions(wait_advice(
         place.as_deref().filter(|p| waits_for_ranks(p)).or(call.as_deref()).or(activity.map(call_of_activity)).unwrap_or_default(),
+        marked,
     ))
     .with_places(spots.places);
     // While a thread is off the CPU or in the loader, we cannot see what it waits for; in an unmarked loop, it may be
     // waiting for work, such as a server's next request.
-    let marked = matches!(case.steps.found, Some(StepSource::Ranges(_)));
     Some(if (case.host.known.os || activity.is_some()) && marked && !mostly_guessed(case) {
         finding
     } else {
@@ -227,7 +236,7 @@ pub fn host_compute(case: &RunContext<'_>) -> Option<Finding> {
     let (long, _) = longest_piece(case, cause);
     let ended = longest_piece(case, Cause::Ended).0.filter(|_| !certain && rest > 0);
     let long = long.into_iter().chain(ended).reduce(f64::max);
-    let spots = places::locate_idle(case, &[Cause::Compute, Cause::Unknown]);
+    let spots = places::locate_idle(case, &if certain { [Cause::Compute, Cause::Unknown] } else { [Cause::Unknown, Cause::Compute] });
     let at = spots.main_place_text();
     let causes = [Cause::Compute, Cause::Unknown];
     let lock = case.host_time.interpreter_lock(&causes).filter(|l| l.0 > 0.5);

@@ -58,6 +58,8 @@ pub struct TimelineScreen {
     exact: bool,
     /// First event in a chain of followed links.
     origin: Option<Event>,
+    /// Start of the gap that was gone to by its length.
+    longest_gap: Option<i64>,
     /// Column at which the user grabbed the timeline.
     grabbed: Option<usize>,
     serial: u64,
@@ -99,6 +101,7 @@ impl TimelineScreen {
             wanted: at,
             exact: false,
             origin: None,
+            longest_gap: None,
             grabbed: None,
             serial,
         }

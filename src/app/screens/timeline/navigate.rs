@@ -221,9 +221,12 @@ impl TimelineScreen {
         let (Some(look), Some(place), Some(report)) = (Self::look(cx), self.place, cx.report()) else { return Response::none() };
         let Some(gaps) = look.gaps else { return Response::say("idle times are still being worked out") };
         let Some(number) = find_device(look.timeline, self.current_line()) else { return Response::say("no device is in this report") };
-        let Some(gap) = gaps.next_longest(number, place.cursor) else {
+        // Only a gap that this key went to has a next longest.
+        let after = self.longest_gap.filter(|&start| start == place.cursor).unwrap_or(i64::MIN);
+        let Some(gap) = gaps.next_longest(number, after) else {
             return Response::say(format!("GPU {number} has no idle time"));
         };
+        self.longest_gap = Some(gap.start);
         let timeline = Arc::clone(&report.lanes);
         let columns = lane_columns(cx.session.size);
         self.push_history(&timeline);
