@@ -330,3 +330,21 @@ pub struct Call {
     pub pid: u32,
     pub tid: u32,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_of_the_hip_runtime_by_their_purpose() {
+        for (name, class) in [
+            ("__amd_rocclr_copyBuffer", Some(CopyClass::Device)),
+            ("__amd_rocclr_copyBufferRectAligned", Some(CopyClass::Device)),
+            ("__amd_rocclr_fillBufferAligned", Some(CopyClass::Set)),
+            ("__amd_rocclr_streamOpsWait", None),
+            ("copyBuffer", None),
+        ] {
+            assert_eq!(blit_class(name), class, "{name}");
+        }
+    }
+}
