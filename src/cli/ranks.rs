@@ -292,7 +292,7 @@ pub fn write_digests(args: &DigestArgs, nsys: Option<&Path>) -> Result<(), Failu
         let thinned = one.collectives.as_ref().map_or(1, |c| c.each);
         let rest = if thinned > 1 { format!(", one collective of {thinned}") } else { String::new() };
         let rank = one.rank.map_or_else(|| "rank not known".to_owned(), |r| format!("rank {r}"));
-        let size = format_grouped(i64::try_from(bytes.len()).unwrap_or(i64::MAX));
+        let size = format_grouped(bytes.len());
         print::to_stdout(|out| writeln!(out, "{}: {rank}, {size} bytes{rest}", path.display()))?;
     }
     Ok(())

@@ -4,6 +4,7 @@ use super::panel::{BORDERED, draw_lines, draw_notice, draw_panel, split_top};
 use super::screens::{Place, ScreenView};
 use super::text::{align_left, align_right, bar, wrap_text};
 use super::view::View;
+use super::widgets::severity_glyph;
 use super::{Role, Theme};
 use crate::analysis::Family;
 use crate::analysis::host_frames::frame_label;
@@ -26,16 +27,6 @@ const BESIDE: u16 = 110;
 const SENTENCE: usize = 32;
 /// Maximum number of headline lines.
 const HEADLINE: usize = 3;
-
-/// Glyph and role of a severity.
-pub fn severity_mark(severity: Severity) -> (&'static str, Role) {
-    match severity {
-        Severity::Healthy => ("✓", Role::Good),
-        Severity::Low => ("·", Role::Dim),
-        Severity::Medium => ("△", Role::Warn),
-        Severity::High => ("▲", Role::Bad),
-    }
-}
 
 /// Minimum width of a kernel name.
 const NAME: usize = 20;
@@ -153,7 +144,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
         let text = kernel_details(app, report, triage, *kernel, usize::from(inner.width), theme);
         draw_lines(frame, inner, text);
     } else if let Some(finding) = selected.or_else(|| triage.findings.first()) {
-        let (glyph, role) = severity_mark(finding.severity);
+        let (glyph, role) = severity_glyph(finding.severity);
         let title = vec![Span::styled(format!("{glyph} {}", finding.id.id()), theme.style(role))];
         let inner = draw_panel(frame, area, title, bordered, theme);
         let mut text = detail_lines(finding, (triage.window.0, triage.base), usize::from(inner.width), theme);
@@ -251,7 +242,7 @@ fn draw_waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, t
 
 fn draw_verdict(frame: &mut Frame<'_>, rest: &mut Rect, triage: &Triage, columns: usize, bordered: bool, theme: &Theme) {
     let Some(finding) = triage.verdict() else { return };
-    let (glyph, role) = severity_mark(finding.severity);
+    let (glyph, role) = severity_glyph(finding.severity);
     let healthy = finding.severity == Severity::Healthy || finding.stake == 0.0 || finding.id == Verdict::GpuBound;
     let gain = if healthy { String::new() } else { format!("  up to {:.0}% of {}", finding.gain_percent(), triage.base) };
     let sure = format!("  {}", finding.sure.as_str());
@@ -285,7 +276,7 @@ fn finding_rows(frame: &mut Frame<'_>, area: Rect, triage: &Triage, selected: us
     }
     let top = view.scroll_to("overview", selected.min(triage.findings.len() - 1), triage.findings.len(), area.height.into());
     for (y, (at, f)) in (0..area.height).zip(triage.findings.iter().enumerate().skip(top)) {
-        let (glyph, role) = severity_mark(f.severity);
+        let (glyph, role) = severity_glyph(f.severity);
         let room = usize::from(area.width).saturating_sub(3 + 2 + 19 + 5 + 2);
         // The first letters of a sentence are meaningless: show the confidence instead.
         let tail = if room >= SENTENCE { cut_end(&escape_unsafe(&f.headline), room) } else { f.sure.as_str().to_owned() };
@@ -354,7 +345,7 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
     let name = room.saturating_sub(counts + times + hints);
     for (y, (at, ((_, ns, count), k))) in (0..area.height).zip(listed().enumerate().skip(top)) {
         let percent = units::format_percent(*ns as f64 / total.max(1) as f64 * 100.0);
-        let number = format!("×{}", units::format_grouped(i64::try_from(*count).unwrap_or(i64::MAX)));
+        let number = format!("×{}", units::format_grouped(*count));
         // Collectives count as kernels, but computing less would not shorten them.
         let (text, part) = if Family::guess(k.function(), k.demangled()) == Family::Nccl {
             (Role::Dim, TimeCategory::Collectives)

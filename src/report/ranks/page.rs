@@ -117,7 +117,7 @@ fn link_table(links: &[Link]) -> Table {
         ("waiting", true),
     ];
     let row = |l: &Link| {
-        let count = units::format_grouped(i64::try_from(l.count).unwrap_or(i64::MAX));
+        let count = units::format_grouped(l.count);
         let bytes = l.bytes.map_or_else(String::new, |b| Bytes(b).to_string());
         let bus = l.bus.map_or_else(String::new, |b| format!("{:.1} GB/s", b / 1e9));
         let of = l.bus.zip(l.peak).map_or_else(String::new, |(b, (peak, name))| format!("{:.0}% of {name}", b / peak * 100.0));

@@ -5,9 +5,10 @@ use crate::analysis::triage::piece::Piece;
 use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::step_sketch::{Sketch, group_steps};
 use crate::analysis::triage::steps::{StepSource, lower_median};
-use crate::analysis::triage::text::{format_ns, format_percent};
+use crate::analysis::triage::text::format_ns;
 use crate::analysis::triage::time_category::{ByCause, Cause};
 use crate::analysis::triage::verdict::Verdict;
+use crate::model::units::format_share;
 
 /// Minimum multiple of the median for a step to be an outlier (p95 over p50 beyond 1.5 in triage practice).
 const OUTLIER: f64 = 1.5;
@@ -119,7 +120,7 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
             kind.len(),
             format_ns(slow.iter().map(|&i| steps[i].length()).sum::<i64>() as f64 / slow.len() as f64),
             format_ns(usual as f64),
-            format_percent(share)
+            format_share(share)
         ),
     )
     .with_gain_basis("what the slow steps take beyond the median step")
