@@ -28,12 +28,11 @@ pub fn compare_lengths(diff: &mut Diff, before: (&Profile, Option<&Triage>), aft
         }
         None if !diff.one_isolated && have_other_lengths(diff) => {
             let (a, b) = diff.launches;
-            let grouped = |n: u64| crate::model::units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX));
             diff.caveats.push(format!(
                 "the runs differ in length ({} and {} launches) and have no steps in common: their totals are of different amounts of work, \
                  so that the rows are in order of the change of the median",
-                grouped(a),
-                grouped(b)
+                crate::model::units::format_grouped(a),
+                crate::model::units::format_grouped(b)
             ));
             diff.differ_in_length = true;
             sort_by(diff, |row| row.each_percent().map_or(-1.0, f64::abs));

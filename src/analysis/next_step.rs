@@ -75,7 +75,7 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
         let why = if short {
             format!(
                 "{name} runs {} times for {} each: the launch costs as much as the run, so batch, fuse or use CUDA graphs",
-                units::format_grouped(i64::try_from(top.stats.count).unwrap_or(i64::MAX)),
+                units::format_grouped(top.stats.count),
                 Nanos::format_ns(top.stats.avg)
             )
         } else {
@@ -89,7 +89,7 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
         }
         return format!(
             "{subject} for {idle:.0}% of the time from the first operation to the last ({} gaps over 10 µs, {} in all): {why}",
-            units::format_grouped(i64::try_from(overview.gaps).unwrap_or(i64::MAX)),
+            units::format_grouped(overview.gaps),
             Nanos(overview.gap_ns)
         );
     }
@@ -108,7 +108,7 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
             key_of("open")
         );
     }
-    let count = units::format_grouped(i64::try_from(top.stats.count).unwrap_or(i64::MAX));
+    let count = units::format_grouped(top.stats.count);
     let what = format!("{:.0}% of kernel time is {name} ({count} × {})", top.share_percent, Nanos::format_ns(top.stats.avg));
     // Hints based on the launch alone, before anything was measured.
     let launch = longest_result(profile, top.kernel).and_then(|row| Subject::of_launch(profile, u32::try_from(row).ok()?));

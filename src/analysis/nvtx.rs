@@ -162,10 +162,6 @@ fn call_of(profile: &Profile, row: u32) -> i64 {
     profile.launches.launched_in(row as usize).unwrap_or(i64::MAX)
 }
 
-fn pid_of_launch(profile: &Profile, row: usize) -> u32 {
-    profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.pid).unwrap_or_default()
-}
-
 fn captured_lines(profile: &Profile) -> CapturedLines {
     if profile.graph_nodes.is_empty() || !profile.launches.has_graph_nodes() || profile.samples.stacks.is_empty() {
         return CapturedLines::default();
@@ -174,7 +170,7 @@ fn captured_lines(profile: &Profile) -> CapturedLines {
     let mut names = Vec::new();
     let mut of_stack: FxHashMap<u32, u32> = FxHashMap::default();
     let mut line_of = |row: usize| {
-        let origin = profile.graph_nodes.origin(pid_of_launch(profile, row), profile.launches.graph_node(row)?)?;
+        let origin = profile.graph_nodes.origin(profile.launch_pid(row), profile.launches.graph_node(row)?)?;
         let stack = origin.stack?;
         Some(*of_stack.entry(stack).or_insert_with(|| {
             let Some(frame) = attributed_frame(&profile.samples, stack) else { return NO_PATH };
@@ -198,7 +194,7 @@ fn add_captured(profile: &Profile, interner: &mut Interner, of_launch: &mut [u32
     let mut numbers: FxHashMap<(u32, u64), Option<u32>> = FxHashMap::default();
     let mut origins = Vec::new();
     let mut by_thread: FxHashMap<(u32, u32), Vec<u32>> = FxHashMap::default();
-    let node_of = |row| Some((pid_of_launch(profile, row), profile.launches.graph_node(row)?));
+    let node_of = |row| Some((profile.launch_pid(row), profile.launches.graph_node(row)?));
     for key in (0..of_launch.len()).filter_map(node_of) {
         numbers.entry(key).or_insert_with(|| {
             let origin = profile.graph_nodes.origin(key.0, key.1)?;

@@ -61,6 +61,23 @@ fn parse_counter(base: &str) -> Option<Counter<'_>> {
     Some(Counter { base, op, kind: format!("{word} tensor{sums}"), sparsity })
 }
 
+/// Peak of the tensor cores by the white papers, for a result that has no counter of it.
+fn nominal_peak(lookup: &Lookup<'_>, sm: Option<f64>) -> Option<Work> {
+    let sms = lookup.first_finite(&["device__attribute_multiprocessor_count", "launch__sm_count"]);
+    let capability = lookup.result.compute_capability.and_then(|(a, b)| Some((u32::try_from(a).ok()?, u32::try_from(b).ok()?)));
+    let per_sm = PER_SM.iter().find(|p| Some(p.0) == capability).map(|p| p.1);
+    let peak = per_sm.zip(sms).zip(sm).map(|((each, sms), clock)| each * sms * clock);
+    let formula = "dense operations per SM and clock of NVIDIA's white papers × SMs × SM clock".to_owned();
+    peak.map(|p| Work {
+        name: NOMINAL.to_owned(),
+        precision: Precision::Tensor,
+        achieved: None,
+        amount: Amount::Counted,
+        peak: Some(p),
+        formula,
+    })
+}
+
 /// Adds the tensor work of a result, and notes on missing metrics.
 pub(super) fn add_tensor_work(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Option<f64>, out: &mut Placed) {
     let mut bases: Vec<&str> = Vec::new();
@@ -147,19 +164,7 @@ pub(super) fn add_tensor_work(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Opt
     }
     if !out.work.iter().any(|w| w.precision == Precision::Tensor && w.peak.is_some()) {
         // The tensor-core peak is of interest even if they are idle.
-        let sms = lookup.first_finite(&["device__attribute_multiprocessor_count", "launch__sm_count"]);
-        let capability = lookup.result.compute_capability.and_then(|(a, b)| Some((u32::try_from(a).ok()?, u32::try_from(b).ok()?)));
-        let per_sm = PER_SM.iter().find(|p| Some(p.0) == capability).map(|p| p.1);
-        let peak = per_sm.zip(sms).zip(sm).map(|((each, sms), clock)| each * sms * clock);
-        let formula = "dense operations per SM and clock of NVIDIA's white papers × SMs × SM clock".to_owned();
-        out.work.extend(peak.map(|p| Work {
-            name: NOMINAL.to_owned(),
-            precision: Precision::Tensor,
-            achieved: None,
-            amount: Amount::Counted,
-            peak: Some(p),
-            formula,
-        }));
+        out.work.extend(nominal_peak(lookup, sm));
     }
     if let Some(active) = lookup.finite_number("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed").filter(|a| *a > 1.0)
         && kinds.is_empty()

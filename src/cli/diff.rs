@@ -10,7 +10,7 @@ use crate::analysis::readable::readable_name;
 use crate::analysis::triage::{self, Scope};
 use crate::import::Wants;
 use crate::model::Cancel;
-use crate::report::{self, Format, document};
+use crate::report::{self, PageFormat};
 use std::collections::HashSet;
 use std::path::PathBuf;
 
@@ -35,8 +35,8 @@ pub struct DiffArgs {
     #[arg(long, value_name = "PCT", value_parser = parse_percent)]
     pub fail_above: Option<f64>,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long, value_parser = word_parser::<Format>())]
-    pub format: Option<Format>,
+    #[arg(long, value_parser = word_parser::<PageFormat>())]
+    pub format: Option<PageFormat>,
 }
 
 /// Parses a percentage, with or without `%`.
@@ -83,11 +83,10 @@ pub fn print_diff(args: &DiffArgs, nsys: Option<PathBuf>) -> Result<(), Failure>
     };
     let rows: Vec<&DiffRow> = found.rows.iter().filter(is_shown).take(args.limit.unwrap_or(usize::MAX)).collect();
     let width = print::terminal_width();
-    print::to_stdout(|out| match print::format_or_default(args.format) {
-        Format::Json => report::diff::write_json(out, &before, &after, (&found, judged), &rows),
-        Format::Csv => report::diff::print_csv(out, &rows, width),
-        Format::Md => document::write_markdown(out, &report::diff::document(&found, &rows, judged), true),
-        Format::Table => document::write_text(out, &report::diff::document(&found, &rows, judged), width),
+    print::to_stdout(|out| match print::page_format(args.format) {
+        PageFormat::Json => report::diff::write_json(out, &before, &after, (&found, judged), &rows),
+        PageFormat::Csv => report::diff::print_csv(out, &rows, width),
+        PageFormat::Page(renderer) => report::diff::document(&found, &rows, judged).write(out, renderer, width),
     })?;
     match (args.fail_above, found.total_change_percent()) {
         (Some(most), Some(percent)) if percent > most => {

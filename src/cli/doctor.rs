@@ -5,8 +5,8 @@ use super::values::word_parser;
 use super::{interrupt, print};
 use crate::config::{self, ColorMode, Config};
 use crate::launch::doctor::{Check, Places, State, collect_facts, run_checks};
-use crate::report::document::{self, CheckText};
-use crate::report::{Format, doctor};
+use crate::report::document::{CheckText, Renderer};
+use crate::report::{PageFormat, doctor};
 use std::io::IsTerminal;
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use std::path::Path;
 #[derive(Debug, clap::Args)]
 pub struct DoctorArgs {
     /// Output format [default: lines for people].
-    #[arg(long, value_parser = word_parser::<Format>())]
-    pub format: Option<Format>,
+    #[arg(long, value_parser = word_parser::<PageFormat>())]
+    pub format: Option<PageFormat>,
 }
 
 /// Prints obstacles to profiling on this machine. Changes nothing.
@@ -29,11 +29,10 @@ pub fn print_checks(args: &DoctorArgs, nsys: Option<&Path>, color: Option<ColorM
     checks.extend(check_terminal(color, config));
     let blocks = checks.iter().any(|c| c.state == State::Blocks);
     let texts: Vec<CheckText> = checks.into_iter().map(check_text).collect();
-    print::to_stdout(|out| match args.format {
-        Some(Format::Json) => doctor::write_json(out, &texts),
-        Some(Format::Csv) => doctor::print_csv(out, &texts),
-        Some(Format::Md) => document::write_markdown(out, &doctor::document(texts), true),
-        Some(Format::Table) | None => document::write_text(out, &doctor::document(texts), None),
+    print::to_stdout(|out| match args.format.unwrap_or(PageFormat::Page(Renderer::Text)) {
+        PageFormat::Json => doctor::write_json(out, &texts),
+        PageFormat::Csv => doctor::print_csv(out, &texts),
+        PageFormat::Page(renderer) => doctor::document(texts).write(out, renderer, None),
     })?;
     if blocks { Err(Failure::found("")) } else { Ok(()) }
 }

@@ -216,7 +216,7 @@ fn export_tables(args: &ExportArgs, file: &Path, profile: &Profile) -> Result<()
         facts.extend(profile.clock.epoch_ns.map(|e| ("epoch_ns", e.to_string())));
         facts.extend(rank.parse::<u32>().ok().map(|r| ("rank", r.to_string())));
         save::write_atomically(&path, args.force, |out| made.write(out, &facts))?;
-        let rows = format_grouped(i64::try_from(made.rows).unwrap_or(i64::MAX));
+        let rows = format_grouped(made.rows);
         print::to_stdout(|out| writeln!(out, "{}: {rows} rows", path.display()))?;
     }
     Ok(())

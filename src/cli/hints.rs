@@ -8,7 +8,9 @@ use crate::analysis::select::{self, Selected};
 use crate::analysis::what_if_replay::Run;
 use crate::import::{Parts, Wants};
 use crate::model::{Kernel, KernelId, Severity};
-use crate::report::{self, Format};
+use crate::report::PageFormat;
+use crate::report::document::Renderer;
+use crate::report::hints::{document, explanation, print_csv, write_json};
 use std::path::PathBuf;
 
 /// `warpscope hints`.
@@ -22,16 +24,19 @@ pub struct HintsArgs {
     /// Only this launch, by its number in `warpscope launches` (for an Nsight Compute report, the result's number).
     #[arg(long, value_name = "ID", allow_negative_numbers = true)]
     pub launch: Option<u32>,
-    /// Print the chain of reasoning with its numbers, what to change, and the command that confirms it, as text (without --format).
-    #[arg(long, conflicts_with = "format")]
+    /// Print the chain of reasoning with its numbers, what to change, and the command that confirms it, as text, or as --format says (md, html).
+    #[arg(long)]
     pub explain: bool,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long, value_parser = word_parser::<Format>())]
-    pub format: Option<Format>,
+    #[arg(long, value_parser = word_parser::<PageFormat>())]
+    pub format: Option<PageFormat>,
 }
 
 /// Prints hints about the kernels of a report.
 pub fn print_hints(args: &HintsArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
+    if args.explain && matches!(args.format, Some(PageFormat::Csv | PageFormat::Json)) {
+        return Err(Failure::usage("--explain is for people: --format table, md or html; JSON has the reasoning without it"));
+    }
     let profile = interrupt::open_report(&args.file, nsys, Wants::LAUNCHES.with(Parts::MEMOPS))?;
     // Counters are more precise than the timeline in which they were measured; the timeline is used to estimate the
     // run's gain.
@@ -75,9 +80,13 @@ pub fn print_hints(args: &HintsArgs, nsys: Option<PathBuf>) -> Result<(), Failur
     print::notes(&file.to_string(), profile.notes.iter().filter(|n| n.severity > Severity::Info));
     let width = print::terminal_width();
     let subjects = places.into_iter().filter_map(|p| p.diagnose_kernel(profile));
-    print::to_stdout(|out| match print::format_or_default(args.format) {
-        _ if args.explain => report::hints::print_reasoning(out, profile, timeline, subjects, width.unwrap_or(100)),
-        Format::Json => report::hints::write_json(out, profile, timeline, subjects),
-        format => report::hints::print_rows(out, subjects, format, width),
+    let format = if args.explain { args.format.unwrap_or(PageFormat::Page(Renderer::Text)) } else { print::page_format(args.format) };
+    print::to_stdout(|out| match format {
+        PageFormat::Json => write_json(out, profile, timeline, subjects),
+        PageFormat::Csv => print_csv(out, subjects, width),
+        PageFormat::Page(renderer) if args.explain => {
+            explanation(profile, timeline, subjects).write(out, renderer, Some(width.unwrap_or(100)))
+        }
+        PageFormat::Page(renderer) => document(subjects).write(out, renderer, width),
     })
 }

@@ -4,7 +4,8 @@ use super::failure::Failure;
 use super::{interrupt, print};
 use crate::import::Wants;
 use crate::model::Severity;
-use crate::report::{self, Format};
+use crate::report::document::Renderer;
+use crate::report::{self, PageFormat};
 use crate::rerun::jobs::{self, File, select::select_launches};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -19,8 +20,8 @@ pub struct CheckJobsArgs {
     #[arg(long, value_name = "REPORT")]
     pub report: Option<PathBuf>,
     /// Output format [default: lines for people].
-    #[arg(long, value_parser = super::values::word_parser::<Format>())]
-    pub format: Option<Format>,
+    #[arg(long, value_parser = super::values::word_parser::<PageFormat>())]
+    pub format: Option<PageFormat>,
 }
 
 /// Maximum size of an input file, bytes.
@@ -54,10 +55,12 @@ pub fn check_jobs(args: &CheckJobsArgs, nsys: Option<PathBuf>) -> Result<(), Fai
         })
         .collect();
     let report = args.report.as_ref().map_or_else(String::new, |r| r.display().to_string());
-    print::to_stdout(|out| match args.format {
-        Some(Format::Json) => report::jobs::write_json(out, &files),
-        Some(format @ (Format::Csv | Format::Md)) => report::jobs::print_rows(out, &files, format, None),
-        _ => report::jobs::write_text(out, &files, &report, print::terminal_width().unwrap_or(100)),
+    print::to_stdout(|out| match args.format.unwrap_or(PageFormat::Page(Renderer::Text)) {
+        PageFormat::Json => report::jobs::write_json(out, &files),
+        PageFormat::Csv => report::jobs::print_csv(out, &files),
+        PageFormat::Page(renderer) => {
+            report::jobs::document(&files, &report).write(out, renderer, Some(print::terminal_width().unwrap_or(100)))
+        }
     })?;
     let broken = files.iter().any(|(_, f, _)| f.max_severity() == Some(Severity::Error));
     if broken { Err(Failure::found("")) } else { Ok(()) }

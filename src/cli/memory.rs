@@ -7,7 +7,7 @@ use crate::analysis::memory::{MemoryVerdict, Usage, analyze_usage as memory_usag
 use crate::import::{Names, Parts, Wants};
 use crate::model::units::format_count;
 use crate::model::{Cancel, Nanos, Profile};
-use crate::report::Format;
+use crate::report::PageFormat;
 use crate::report::memory::{self, Memory, Wanted, When};
 use clap::builder::PossibleValuesParser;
 use std::path::Path;
@@ -48,8 +48,8 @@ pub struct MemoryArgs {
     #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = PossibleValuesParser::new(MemoryVerdict::ALL.map(MemoryVerdict::id)))]
     pub fail_on: Vec<String>,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long, value_parser = word_parser::<Format>())]
-    pub format: Option<Format>,
+    #[arg(long, value_parser = word_parser::<PageFormat>())]
+    pub format: Option<PageFormat>,
 }
 
 fn read_usage(file: &Path, nsys: Option<&Path>) -> Result<(Profile, Usage), Failure> {
@@ -92,12 +92,10 @@ pub fn print_memory(args: &MemoryArgs, nsys: Option<&Path>) -> Result<(), Failur
         )));
     }
     let wanted = Wanted { when, top: args.top };
-    print::to_stdout(|out| match print::format_or_default(args.format) {
-        Format::Json => memory::write_memory_json(out, &of, wanted, before.as_ref()),
-        format => memory::print_memory(out, &of, wanted, before.as_ref(), format, print::terminal_width()),
-    })?;
+    let format = print::page_format(args.format);
+    print::to_stdout(|out| memory::print_memory(out, &of, wanted, before.as_ref(), format, print::terminal_width()))?;
     let findings: usize = usage.devices.iter().map(|d| d.findings.len()).sum();
-    if print::format_or_default(args.format) == Format::Csv && findings > 0 {
+    if format == PageFormat::Csv && findings > 0 {
         print::note(&format!("the CSV lists blocks only: {} in --format json", format_count(findings, "finding")));
     }
     let found = |id: &MemoryVerdict| usage.devices.iter().any(|d| d.findings.iter().any(|f| f.id == *id));

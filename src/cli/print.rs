@@ -18,8 +18,9 @@ use crate::import::{Names, Parts, Wants};
 use crate::model::text::escape_unsafe;
 use crate::model::units::format_count;
 use crate::model::{Cancel, Kernel, KernelId, Profile};
+use crate::report::document::Renderer;
 use crate::report::output::{BOLD, Cut, has_bold, output, take_cut};
-use crate::report::{self, Format};
+use crate::report::{self, Format, PageFormat};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{BufWriter, IsTerminal, Write};
@@ -113,9 +114,20 @@ pub fn terminal_width() -> Option<usize> {
     std::io::stdout().is_terminal().then(|| crossterm::terminal::size().ok()).flatten().map(|(w, _)| usize::from(w)).filter(|&w| w > 0)
 }
 
+/// Format of a document: as asked for, or text on a terminal and CSV elsewhere.
+pub fn page_format(format: Option<PageFormat>) -> PageFormat {
+    let text = std::io::stdout().is_terminal();
+    format.unwrap_or(if text { PageFormat::Page(Renderer::Text) } else { PageFormat::Csv })
+}
+
 /// Returns the width of lines that explain a command: that of the terminal, within what is readable.
 pub fn page_width() -> usize {
     terminal_width().unwrap_or(100).clamp(60, 140)
+}
+
+/// Returns the width of a page of findings.
+pub fn finding_width() -> usize {
+    terminal_width().unwrap_or(110).clamp(60, 140)
 }
 
 /// The command that lists the kernels of a capture.

@@ -15,7 +15,7 @@ use crate::model::digest::Digest;
 use crate::model::units::{format_count, format_grouped};
 use crate::model::{Cancel, Profile, Severity};
 use crate::report::ranks::Together;
-use crate::report::{self, Format};
+use crate::report::{self, PageFormat};
 use clap::builder::PossibleValuesParser;
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt;
@@ -31,8 +31,8 @@ pub struct RanksArgs {
     #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = PossibleValuesParser::new(OF_JOBS.map(Verdict::id)))]
     pub fail_on: Vec<String>,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long, value_parser = word_parser::<Format>())]
-    pub format: Option<Format>,
+    #[arg(long, value_parser = word_parser::<PageFormat>())]
+    pub format: Option<PageFormat>,
 }
 
 /// `warpscope digest`.
@@ -205,14 +205,13 @@ pub fn compare_ranks(args: &RanksArgs, nsys: Option<&Path>) -> Result<(), Failur
         found.remarks.push(format!("{} could not be read", format_count(failed.len(), "report")));
     }
     let of = Together { job: &found, digests: &all, reports: &reports };
-    let width = print::terminal_width();
-    print::to_stdout(|out| match print::format_or_default(args.format) {
-        Format::Json => report::ranks::write_job_json(out, &of),
-        Format::Csv => report::ranks::print_csv(out, &of, width),
-        Format::Md => report::ranks::write_markdown(out, &of),
-        Format::Table => report::ranks::print_page(out, &of, width.unwrap_or(110)),
+    let format = print::page_format(args.format);
+    print::to_stdout(|out| match format {
+        PageFormat::Json => report::ranks::write_job_json(out, &of),
+        PageFormat::Csv => report::ranks::print_csv(out, &of, print::terminal_width()),
+        PageFormat::Page(renderer) => report::ranks::document(&of).write(out, renderer, Some(print::finding_width())),
     })?;
-    if print::format_or_default(args.format) == Format::Csv && !found.findings.is_empty() {
+    if format == PageFormat::Csv && !found.findings.is_empty() {
         let findings = format_count(found.findings.len(), "finding");
         print::note(&format!("the CSV lists ranks only: {findings} and the collectives in --format json"));
     }
@@ -293,7 +292,7 @@ pub fn write_digests(args: &DigestArgs, nsys: Option<&Path>) -> Result<(), Failu
         let thinned = one.collectives.as_ref().map_or(1, |c| c.each);
         let rest = if thinned > 1 { format!(", one collective of {thinned}") } else { String::new() };
         let rank = one.rank.map_or_else(|| "rank not known".to_owned(), |r| format!("rank {r}"));
-        let size = format_grouped(i64::try_from(bytes.len()).unwrap_or(i64::MAX));
+        let size = format_grouped(bytes.len());
         print::to_stdout(|out| writeln!(out, "{}: {rank}, {size} bytes{rest}", path.display()))?;
     }
     Ok(())

@@ -7,7 +7,8 @@ use super::rerun::RerunFormat;
 use crate::analysis::fuzzy::nearest_match;
 use crate::config::Config;
 use crate::model::text::escape_unsafe;
-use crate::report::{self, document};
+use crate::report;
+use crate::report::document::Renderer;
 use crate::rerun::recipes::{Prepared, Recipe, User, Wanted, list_tools};
 use clap::Subcommand;
 use std::io::IsTerminal;
@@ -158,7 +159,8 @@ fn show_recipe(recipe: &Recipe<'_>, prepared: &Prepared, args: &RecipesArgs) -> 
         RerunFormat::Json => report::recipes::write_json(out, recipe, prepared),
         RerunFormat::Shell => report::recipes::write_shell(out, prepared, folder, terminal),
         RerunFormat::Script => report::recipes::write_script(out, recipe, prepared, folder, terminal),
-        RerunFormat::Text => document::write_text(out, &report::recipes::document(recipe, prepared), Some(print::page_width())),
-        RerunFormat::Md => document::write_markdown(out, &report::recipes::document(recipe, prepared), true),
+        RerunFormat::Text => report::recipes::document(recipe, prepared).write(out, Renderer::Text, Some(print::page_width())),
+        RerunFormat::Md => report::recipes::document(recipe, prepared).write(out, Renderer::Markdown, None),
+        RerunFormat::Html => report::recipes::document(recipe, prepared).write(out, Renderer::Html, None),
     })
 }

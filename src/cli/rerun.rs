@@ -8,7 +8,8 @@ use crate::analysis::fuzzy::nearest_match;
 use crate::analysis::triage::Phase;
 use crate::import::{Job, Parts, Wants, open};
 use crate::model::{KernelId, LaunchId, NameForm, Profile, RangeKind};
-use crate::report::{self, document};
+use crate::report;
+use crate::report::document::Renderer;
 use crate::rerun::Replay;
 use crate::rerun::{
     self, Base, CacheControl, ClockControl, Collect, OpenedBy, Options, Plan, ProfiledResult, Profiler, RangeName, Target, Verdict, Within,
@@ -126,6 +127,8 @@ pub enum RerunFormat {
     Text,
     /// Explained, as Markdown for a ticket or a chat.
     Md,
+    /// Explained, as an HTML page.
+    Html,
     /// One line for a POSIX shell.
     Shell,
     /// A shell script.
@@ -183,8 +186,9 @@ pub fn print_rerun(args: &RerunArgs, nsys: Option<PathBuf>) -> Result<(), Failur
                 out.write_all(text.as_bytes())
             }
         }
-        RerunFormat::Text => document::write_text(out, &report::rerun::document(&plan), Some(print::page_width())),
-        RerunFormat::Md => document::write_markdown(out, &report::rerun::document(&plan), true),
+        RerunFormat::Text => report::rerun::document(&plan).write(out, Renderer::Text, Some(print::page_width())),
+        RerunFormat::Md => report::rerun::document(&plan).write(out, Renderer::Markdown, None),
+        RerunFormat::Html => report::rerun::document(&plan).write(out, Renderer::Html, None),
     })
 }
 

@@ -10,7 +10,7 @@ use crate::analysis::triage::{self, Scope, Verdict};
 use crate::import::{Parts, Wants};
 use crate::model::{Cancel, NoteKind};
 use crate::report::ranks::Together;
-use crate::report::{self, Format};
+use crate::report::{self, PageFormat};
 use clap::builder::PossibleValuesParser;
 use std::path::Path;
 use std::path::PathBuf;
@@ -33,8 +33,8 @@ pub struct TriageArgs {
     #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.iter().map(|v| v.id)))]
     pub fail_on: Vec<String>,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long, value_parser = word_parser::<Format>())]
-    pub format: Option<Format>,
+    #[arg(long, value_parser = word_parser::<PageFormat>())]
+    pub format: Option<PageFormat>,
 }
 
 /// Parses a number of operations.
@@ -90,20 +90,13 @@ pub fn print_triage(args: &TriageArgs, nsys: Option<&Path>) -> Result<(), Failur
         }
         judged.push((profile, found));
     }
-    let width = print::terminal_width();
     let shown: Vec<report::triage::Judged<'_>> = judged.iter().map(|(p, t)| (p, t)).collect();
     let ranks = super::ranks::of_reports(&shown);
     let ranks = ranks.as_ref().map(|(digests, reports, job)| Together { job, digests, reports });
-    print::to_stdout(|out| match print::format_or_default(args.format) {
-        Format::Json => report::triage::write_triage_json(out, &shown, ranks.as_ref()),
-        Format::Csv => report::triage::print_csv(out, &shown, width),
-        Format::Md => report::triage::write_markdown(out, &shown),
-        Format::Table => {
-            if let Some(ranks) = &ranks {
-                report::ranks::print_page(out, ranks, width.unwrap_or(110))?;
-            }
-            report::triage::print_page(out, &shown, width.unwrap_or(110))
-        }
+    print::to_stdout(|out| match print::page_format(args.format) {
+        PageFormat::Json => report::triage::write_triage_json(out, &shown, ranks.as_ref()),
+        PageFormat::Csv => report::triage::print_csv(out, &shown, print::terminal_width()),
+        PageFormat::Page(renderer) => report::triage::document(&shown, ranks.as_ref()).write(out, renderer, Some(print::finding_width())),
     })?;
     let found = |id: &Verdict| {
         ranks.is_some_and(|r| r.job.findings.iter().any(|f| f.id == *id))

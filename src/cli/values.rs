@@ -6,7 +6,8 @@ use crate::app::KeyScope;
 use crate::config::ColorMode;
 use crate::launch::tracer::Chosen;
 use crate::model::NameForm;
-use crate::report::Format;
+use crate::report::document::Renderer;
+use crate::report::{Format, PageFormat};
 use crate::rerun::{CacheControl, ClockControl, Replay};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
@@ -60,6 +61,21 @@ impl Words for Format {
 
     // `rerun` uses this name.
     const ALIAS: Option<(&'static str, &'static str)> = Some(("text", "table"));
+}
+
+impl Words for PageFormat {
+    fn all() -> Vec<(Self, &'static str)> {
+        use Renderer::{Html, Markdown, Text};
+        vec![
+            (Self::Page(Text), "table"),
+            (Self::Csv, "csv"),
+            (Self::Json, "json"),
+            (Self::Page(Markdown), "md"),
+            (Self::Page(Html), "html"),
+        ]
+    }
+
+    const ALIAS: Option<(&'static str, &'static str)> = Format::ALIAS;
 }
 
 impl Words for GroupBy {

@@ -298,6 +298,12 @@ fn read_trace(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Import
         profile.launches = profile.launches.with_order(&rows);
     }
     profile.order = LaunchOrder::Device;
+    add_trace_notes(profile);
+    Ok(())
+}
+
+/// Adds notes on what a table of launches does not have.
+fn add_trace_notes(profile: &mut Profile) {
     profile.notes.push(
         Note::new(
             Severity::Warning,
@@ -311,7 +317,6 @@ fn read_trace(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Import
             Note::new(Severity::Error, NoteKind::Empty, "The CSV lists no kernels.").with_fix("open the .nsys-rep itself, which says why"),
         );
     }
-    Ok(())
 }
 
 /// Splits `NVIDIA H200 (0)` into name and ordinal.

@@ -142,16 +142,10 @@ impl Coverage {
         let have = if lost == 1 { "has" } else { "have" };
         let name = of.iter().max_by_key(|u| u.lost).map_or("", |u| &u.name);
         let what = match work {
-            Work::Graphs => format!(
-                "{} of {} ({name}) {have} no kernels in the report",
-                format_grouped(i64::try_from(lost).unwrap_or(i64::MAX)),
-                format_count(calls, work.noun())
-            ),
-            _ => format!(
-                "{} of {} {have} no record of a kernel",
-                format_grouped(i64::try_from(lost).unwrap_or(i64::MAX)),
-                format_count(calls, work.noun())
-            ),
+            Work::Graphs => {
+                format!("{} of {} ({name}) {have} no kernels in the report", format_grouped(lost), format_count(calls, work.noun()))
+            }
+            _ => format!("{} of {} {have} no record of a kernel", format_grouped(lost), format_count(calls, work.noun())),
         };
         format!("{what}{}", describe_spread(&of, lost, calls))
     }
@@ -224,7 +218,7 @@ impl Coverage {
 }
 
 fn format_copies(n: u64) -> String {
-    if n == 1 { "1 copy or set".to_owned() } else { format!("{} copies and sets", format_grouped(i64::try_from(n).unwrap_or(i64::MAX))) }
+    if n == 1 { "1 copy or set".to_owned() } else { format!("{} copies and sets", format_grouped(n)) }
 }
 
 /// Describes which processes, thread or part of the run the lost calls belong to.

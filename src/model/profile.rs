@@ -154,6 +154,11 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Process of a launch; 0 if it is not known.
+    pub fn launch_pid(&self, row: usize) -> u32 {
+        self.launches.place(row).and_then(|p| self.places.get(p.0 as usize)).and_then(|p| p.pid).unwrap_or_default()
+    }
+
     /// Creates an empty profile.
     pub fn new(source: Source) -> Self {
         Self {

@@ -24,8 +24,15 @@ fn three_digits(value: f64) -> String {
     }
 }
 
-/// Formats an integer with a `,` between groups of three digits.
-pub fn format_grouped(value: i64) -> String {
+/// Formats a share, 0 to 1, as a percentage: `87%`, `7.3%`.
+pub fn format_share(share: f64) -> String {
+    let p = share * 100.0;
+    if p != 0.0 && p.abs() < 9.95 { format!("{p:.1}%") } else { format!("{p:.0}%") }
+}
+
+/// Formats an integer with a `,` between groups of three digits; one beyond `i64` counts as its largest value.
+pub fn format_grouped(value: impl TryInto<i64>) -> String {
+    let value = value.try_into().unwrap_or(i64::MAX);
     let digits = value.unsigned_abs().to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3 + 1);
     if value < 0 {

@@ -11,7 +11,7 @@ use crate::analysis::diff::{Diff, DiffRow};
 use crate::analysis::table::lines::{LineChange, compare_lines};
 use crate::analysis::table::{Column, changes};
 use crate::analysis::triage::{StepStats, TimeCategory, Triage, frame_label};
-use crate::model::units::format_percent_change;
+use crate::model::units::{format_grouped, format_percent_change};
 use crate::model::{Nanos, Profile};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -206,18 +206,23 @@ fn totals_sentence(diff: &Diff) -> String {
     let change =
         diff.total_change_percent().filter(|_| !diff.one_isolated).map_or_else(String::new, |p| format!(" ({})", format_percent_change(p)));
     let (a, b) = diff.launches;
-    let grouped = |n: u64| crate::model::units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX));
     if let (Some((was, is)), Some((before, after))) = (diff.step_totals, diff.steps) {
         let change = if was > 0.0 { format!(" ({})", format_percent_change((is - was) / was * 100.0)) } else { String::new() };
         return format!(
             "kernel time a step {} → {}{change}, steps {} → {}: the runs differ in length, so that times are those of a step",
             Nanos::format_ns(was),
             Nanos::format_ns(is),
-            grouped(before as u64),
-            grouped(after as u64)
+            format_grouped(before),
+            format_grouped(after)
         );
     }
     // Totals are not comparable between runs of different length.
     let change = if diff.differ_in_length { String::new() } else { change };
-    format!("kernel time {} → {}{change}, launches {} → {}", Nanos(diff.totals.0), Nanos(diff.totals.1), grouped(a), grouped(b))
+    format!(
+        "kernel time {} → {}{change}, launches {} → {}",
+        Nanos(diff.totals.0),
+        Nanos(diff.totals.1),
+        format_grouped(a),
+        format_grouped(b)
+    )
 }

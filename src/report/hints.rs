@@ -1,10 +1,11 @@
-//! `hints`: problems and good results of each kernel, with causes and advice, as JSON, as a table, or as the
-//! chain of reasoning.
+//! `hints`: problems and good results of each kernel, with causes and advice, as JSON, and as documents: a table, or
+//! the chain of reasoning.
 
 use super::Format;
+use super::document::{Block, Document, Rows};
 use super::envelope::{Envelope, JsonDocument, NextJson};
-use super::finding_text::{EvidenceText, FindingText, write_text};
-use super::table::{self, write_wrapped};
+use super::finding_text::{EvidenceText, FindingText};
+use super::table;
 use crate::analysis::hints::speedup_model::whole_percent;
 use crate::analysis::hints::{Depth, Evidence, Hint, Severity, Subject};
 use crate::analysis::metric::{format_rounded, human_number};
@@ -12,7 +13,6 @@ use crate::analysis::readable::readable_name;
 use crate::analysis::table::{Column, Outputs, Unit, Value};
 use crate::analysis::what_if_replay::{self, Run, Worth};
 use crate::model::Profile;
-use crate::model::text::escape_unsafe;
 use crate::rerun::confirm::{self, Counted};
 use crate::rerun::{Rerun, shell};
 use schemars::JsonSchema;
@@ -378,46 +378,41 @@ impl Advice {
     }
 }
 
-/// Prints the chain of reasoning with its numbers.
-pub fn print_reasoning(
-    out: &mut dyn Write,
-    profile: &Profile,
-    timeline: Timeline<'_>,
-    subjects: impl Iterator<Item = Subject>,
-    width: usize,
-) -> io::Result<()> {
+/// The chain of reasoning of each kernel with its numbers, what to change, and the commands that confirm it.
+pub fn explanation(profile: &Profile, timeline: Timeline<'_>, subjects: impl Iterator<Item = Subject>) -> Document<'static> {
     let counted = Counted::new(profile, timeline.map(|t| t.0));
+    let mut blocks = Vec::new();
     for (at, s) in subjects.enumerate() {
         let (mut plans, s) = (Planned::new(), &s);
-        if at > 0 {
-            writeln!(out)?;
-        }
         let what = s.result.map_or_else(|| format!("launch {}", s.launch), |r| format!("result {r}"));
-        writeln!(out, "{} · {what} · depth: {}", escape_unsafe(&readable_name(&s.kernel)), s.depth.as_str())?;
-        for line in &s.reasoning {
-            write_wrapped(out, "  ", "    ", line, width)?;
-        }
+        blocks.push(Block::Heading(3, format!("{} · {what} · depth: {}", readable_name(&s.kernel), s.depth.as_str())));
+        let nothing = s.hints.is_empty().then(|| no_hints_reason(s));
+        blocks.push(Block::Reasoning(s.reasoning.iter().cloned().chain(nothing).collect()));
         for (rank, h) in s.hints.iter().enumerate() {
-            writeln!(out)?;
             let mut text = hint_text(h);
             text.costs.push(("gain", gain_text(h)));
             let worth = run_worth(timeline.filter(|_| rank == 0), at, s);
             text.costs.extend(worth.map(|w| ("in the run", w.describe_effect())));
             let command = planned_command(&mut plans, &counted, s, h);
             if command.is_some() || s.is_amd() {
-                text.confirm = (h.confirm.why.clone(), command.map(warpscope_rerun::rerun::Rerun::argv).unwrap_or_default());
+                text.confirm = (h.confirm.why.clone(), command.map(Rerun::argv).unwrap_or_default());
             }
-            write_text(out, rank + 1, &text, width)?;
-        }
-        if s.hints.is_empty() {
-            write_wrapped(out, "  ", "    ", &no_hints_reason(s), width)?;
+            blocks.push(Block::Finding(text));
         }
     }
-    Ok(())
+    Document { blocks }
 }
 
-/// Prints hints in a format other than JSON.
-pub fn print_rows(out: &mut dyn Write, subjects: impl Iterator<Item = Subject>, format: Format, width: Option<usize>) -> io::Result<()> {
-    let most = if format == Format::Csv { usize::MAX } else { 3 };
-    table::print_rows(columns(), subjects.flat_map(|s| hint_rows(s, most)), out, format, width)
+/// Maximum number of hints on a kernel in a table for people.
+const SHOWN_HINTS: usize = 3;
+
+/// The hints as a table.
+pub fn document(subjects: impl Iterator<Item = Subject>) -> Document<'static> {
+    let rows: Vec<HintRow> = subjects.flat_map(|s| hint_rows(s, SHOWN_HINTS)).collect();
+    Document { blocks: vec![Block::Rows(Box::new(Rows { columns: columns(), rows }))] }
+}
+
+/// Prints one CSV row per hint.
+pub fn print_csv(out: &mut dyn Write, subjects: impl Iterator<Item = Subject>, width: Option<usize>) -> io::Result<()> {
+    table::print_rows(columns(), subjects.flat_map(|s| hint_rows(s, usize::MAX)), out, Format::Csv, width)
 }

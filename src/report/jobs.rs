@@ -1,11 +1,10 @@
 //! `recipes check`: launches selected by the jobs in rocprofv3's input files, and errors in the files.
 
+use super::document::{Block, Document, KeyValue};
 use super::envelope::{Envelope, JsonDocument};
-use super::table::write_wrapped;
 use super::{Format, table};
 use crate::analysis::table::{Column, Unit, Value};
 use crate::model::Severity;
-use crate::model::text::escape_unsafe;
 use crate::model::units::format_count;
 use crate::rerun::jobs::filter::Filter;
 use crate::rerun::jobs::select::{Selected, Taken};
@@ -140,8 +139,8 @@ pub fn columns<'a>() -> Vec<Column<FindingRow<'a>>> {
     ]
 }
 
-/// Prints the findings as rows.
-pub fn print_rows(out: &mut dyn Write, files: &[(String, File, InReport)], format: Format, width: Option<usize>) -> io::Result<()> {
+/// Prints one CSV row per finding.
+pub fn print_csv(out: &mut dyn Write, files: &[(String, File, InReport)]) -> io::Result<()> {
     let rows = files.iter().flat_map(|(name, file, _)| {
         let of_file = file.findings.iter().map(move |finding| FindingRow { file: name, job: None, finding });
         let of_jobs = file
@@ -150,19 +149,16 @@ pub fn print_rows(out: &mut dyn Write, files: &[(String, File, InReport)], forma
             .flat_map(move |job| job.findings.iter().map(move |f| FindingRow { file: name, job: Some(job.number), finding: f }));
         of_file.chain(of_jobs)
     });
-    table::print_rows(columns(), rows, out, format, width)
+    table::print_rows(columns(), rows, out, Format::Csv, None)
 }
 
-fn people_findings(out: &mut dyn Write, list: &[JobProblem], width: usize) -> io::Result<()> {
+fn append_findings(list: &[JobProblem], facts: &mut Vec<KeyValue>) {
     for f in list {
         let line = f.line.map_or_else(String::new, |l| format!("line {l}: "));
         let word = if f.severity == Severity::Info { "note" } else { f.severity.as_str() };
-        write_wrapped(out, &format!("  {word:<9} "), &" ".repeat(12), &format!("{line}{}", f.text), width)?;
-        if let Some(fix) = &f.fix {
-            write_wrapped(out, &format!("{:12}fix: ", ""), &" ".repeat(17), fix, width)?;
-        }
+        facts.push(KeyValue::new(word, format!("{line}{}", f.text)));
+        facts.extend(f.fix.as_ref().map(|fix| KeyValue::new("", format!("fix: {fix}"))));
     }
-    Ok(())
 }
 
 /// Formats numbers as text, joining neighbors into ranges.
@@ -182,76 +178,79 @@ fn format_numbers(taken: &Taken) -> String {
     pieces.join(", ")
 }
 
-fn in_report(out: &mut dyn Write, found: &Result<Selected, String>, report: &str, width: usize) -> io::Result<()> {
-    let head = format!("  {:<9} ", "in report");
-    let rest = " ".repeat(12);
+/// Maximum number of listed kernel symbols.
+const SYMBOLS: usize = 20;
+/// Maximum number of names in a sentence.
+const NAMES: usize = 3;
+
+/// Launches of a report that a job selects, in sentences.
+fn selected_lines(found: &Result<Selected, String>) -> Vec<String> {
     let s = match found {
         Ok(s) => s,
-        Err(why) => return write_wrapped(out, &head, &rest, &format!("{report}: {why}"), width),
+        Err(why) => return vec![why.clone()],
     };
     let total: u64 = s.taken.iter().map(|t| t.selected).sum();
-    let text = if total == 0 {
-        format!("{report}: no launch is selected")
+    let mut lines = vec![if total == 0 {
+        "no launch is selected".to_owned()
     } else {
-        format!("{report}: {} of {}", format_count(total, "launch"), format_count(s.taken.len(), "kernel symbol"))
-    };
-    write_wrapped(out, &head, &rest, &text, width)?;
-    for t in s.taken.iter().take(20) {
+        format!("{} of {}", format_count(total, "launch"), format_count(s.taken.len(), "kernel symbol"))
+    }];
+    lines.extend(s.taken.iter().take(SYMBOLS).map(|t| {
         let gpu = t.gpu.map_or_else(String::new, |g| format!(" on GPU {g}"));
         let other = s.distinguish(t).map_or_else(String::new, |what| format!(", {what}"));
-        let text = format!("{}{gpu}{other}: {} (of {})", escape_unsafe(&t.kernel), format_numbers(t), format_count(t.launches, "launch"));
-        write_wrapped(out, &rest, &" ".repeat(14), &text, width)?;
-    }
-    if s.taken.len() > 20 {
-        writeln!(out, "{rest}and {} more", format_count(s.taken.len() - 20, "kernel symbol"))?;
+        format!("{}{gpu}{other}: {} (of {})", t.kernel, format_numbers(t), format_count(t.launches, "launch"))
+    }));
+    if s.taken.len() > SYMBOLS {
+        lines.push(format!("and {} more", format_count(s.taken.len() - SYMBOLS, "kernel symbol")));
     }
     let names = |list: &[String]| {
-        let more = if list.len() > 3 { format!(" and {} more", list.len() - 3) } else { String::new() };
-        format!("{}{more}", list.iter().take(3).map(|n| escape_unsafe(n).into_owned()).collect::<Vec<_>>().join(", "))
+        let more = if list.len() > NAMES { format!(" and {} more", list.len() - NAMES) } else { String::new() };
+        format!("{}{more}", list.iter().take(NAMES).cloned().collect::<Vec<_>>().join(", "))
     };
     if !s.too_few.is_empty() {
-        let text = format!("matched, but not launched so often: {}", names(&s.too_few));
-        write_wrapped(out, &rest, &" ".repeat(14), &text, width)?;
+        lines.push(format!("matched, but not launched so often: {}", names(&s.too_few)));
     }
     if !s.differ.is_empty() {
-        let text =
-            format!("taken by one of the engines only (up to ROCm 7.0, from 7.1 on; listed here as from 7.1 on): {}", names(&s.differ));
-        write_wrapped(out, &rest, &" ".repeat(14), &text, width)?;
+        let engines = "taken by one of the engines only (up to ROCm 7.0, from 7.1 on; listed here as from 7.1 on)";
+        lines.push(format!("{engines}: {}", names(&s.differ)));
     }
     if s.unknown > 0 {
-        let text = format!("for {} the pattern takes too long to say", format_count(s.unknown, "kernel"));
-        write_wrapped(out, &rest, &" ".repeat(14), &text, width)?;
+        lines.push(format!("for {} the pattern takes too long to say", format_count(s.unknown, "kernel")));
     }
-    Ok(())
+    lines
 }
 
-fn write_job(out: &mut dyn Write, job: &Checked, width: usize) -> io::Result<()> {
+fn append_job(job: &Checked, found: Option<&Result<Selected, String>>, report: &str, blocks: &mut Vec<Block<'_>>) {
     let line = job.line.map_or_else(String::new, |l| format!(", line {l}"));
-    writeln!(out, "\nJob {}{line}", job.number)?;
-    let rest = " ".repeat(12);
+    blocks.push(Block::Heading(4, format!("Job {}{line}", job.number)));
     let collects = if job.collects.is_empty() { "nothing".to_owned() } else { job.collects.join(", ") };
-    write_wrapped(out, &format!("  {:<9} ", "collects"), &rest, &collects, width)?;
-    if let Some(filter) = &job.filter {
-        let text = format!("{}, counted for each symbol of each code object and GPU, in each process", filter.describe());
-        write_wrapped(out, &format!("  {:<9} ", "selects"), &rest, &text, width)?;
-    }
-    people_findings(out, &job.findings, width)
+    let mut facts = vec![KeyValue::new("collects", collects)];
+    facts.extend(job.filter.as_ref().map(|filter| {
+        let counted = "counted for each symbol of each code object and GPU, in each process";
+        KeyValue::new("selects", format!("{}, {counted}", filter.describe()))
+    }));
+    append_findings(&job.findings, &mut facts);
+    let lines = found.map_or_else(Vec::new, selected_lines);
+    facts.extend(lines.into_iter().enumerate().map(|(at, line)| match at {
+        0 => KeyValue::new("in trace", format!("{report}: {line}")),
+        _ => KeyValue::new("", line),
+    }));
+    blocks.push(Block::KeyValues(facts));
 }
 
-/// Writes files and their findings as human-readable text.
-pub fn write_text(out: &mut dyn Write, files: &[(String, File, InReport)], report: &str, width: usize) -> io::Result<()> {
-    for (i, (name, file, found)) in files.iter().enumerate() {
-        if i > 0 {
-            writeln!(out)?;
+/// The files for people: what their jobs collect and select, and the findings.
+pub fn document(files: &[(String, File, InReport)], report: &str) -> Document<'static> {
+    let mut blocks = Vec::new();
+    for (name, file, found) in files {
+        blocks.push(Block::Heading(3, format!("{name}: {} for rocprofv3", format_count(file.jobs.len(), "job"))));
+        let mut facts = Vec::new();
+        append_findings(&file.findings, &mut facts);
+        if !facts.is_empty() {
+            blocks.push(Block::KeyValues(facts));
         }
-        writeln!(out, "{}: {} for rocprofv3", escape_unsafe(name), format_count(file.jobs.len(), "job"))?;
-        people_findings(out, &file.findings, width)?;
-        for (i, checked) in file.jobs.iter().enumerate() {
-            write_job(out, checked, width)?;
-            if let Some(Some(found)) = found.get(i) {
-                in_report(out, found, report, width)?;
-            }
+        for (i, job) in file.jobs.iter().enumerate() {
+            append_job(job, found.get(i).and_then(Option::as_ref), report, &mut blocks);
         }
     }
-    Ok(())
+    Document { blocks }
 }

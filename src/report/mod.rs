@@ -36,6 +36,7 @@ pub mod top;
 pub mod trace_event;
 pub mod triage;
 
+pub use document::PageFormat;
 pub use format::{Format, Layout, json_text, write_json};
 
 use std::io;

@@ -193,16 +193,13 @@ fn exactness_text(command: &Rerun) -> &'static str {
 /// Describes a launch on a single line.
 pub fn describe_launch(s: &Selects) -> String {
     let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), config::format_dim3);
-    let which = s
-        .launch
-        .map_or_else(|| format!("number {}", s.nth), |l| format!("launch {} (nth {}, from 0)", format_grouped(l.0), format_grouped(s.nth)));
+    let which = s.launch.map_or_else(
+        || format!("number {}", s.nth),
+        |l| format!("launch {} (nth {}, from 0)", units::format_grouped(l.0), units::format_grouped(s.nth)),
+    );
     let shape =
         if s.grid.is_some() || s.block.is_some() { format!(" · grid {} × block {}", dims(s.grid), dims(s.block)) } else { String::new() };
     format!("{which}{shape} · {}", s.duration)
-}
-
-fn format_grouped(n: impl TryInto<i64>) -> String {
-    units::format_grouped(n.try_into().unwrap_or(i64::MAX))
 }
 
 /// Cost of a command on a single line; `None` if the cost is unknown.

@@ -2,7 +2,7 @@
 
 use super::capture_range::{self, Gate};
 use super::options::{OpenedBy, Options, Replay, Within};
-use super::{CommandPart, Cost, PartId, Rerun, Selects, collect, ncu_builder, parts, program, warnings};
+use super::{CommandPart, Cost, PartId, Rerun, Selects, collect, parts, program, warnings};
 use crate::model::{GraphLaunch, NameForm, Profile};
 
 /// Returns the command for one graph launch in such a capture.
@@ -22,7 +22,7 @@ pub fn graph_command(profile: &Profile, index: usize, options: &Options) -> Resu
     let kernels_before = (0..profile.launches.len())
         .filter(|&r| {
             marked.get(profile.launches.kernel(r).0 as usize) == Some(&true)
-                && ncu_builder::pid_of(profile, r) == mine
+                && profile.launch_pid(r) == mine
                 && profile.launches.order_key(r) < key(graph)
         })
         .count() as u64;

@@ -128,6 +128,23 @@ fn is_countable(profile: &Profile, metrics: &Metrics) -> bool {
     whole && !stops && pids <= 1 && threads <= 1 && devices <= 1 && profiled <= 1
 }
 
+/// Matches a result of the tracer to one of the launches that it may be of: counters from another run can be
+/// distinguished only by their launch numbers.
+fn join_in_place(profile: &Profile, metrics: &Metrics, result: usize, rows: &[u32], countable: bool) -> Option<Pair> {
+    let own = metrics.source.file == profile.source.file;
+    let numbers = measured_launches(metrics, result);
+    let found = numbers.first().and_then(|&n| rows.get(n));
+    // In a survey, several launches contribute one part each. A launch requested by number is the same in every run that
+    // repeats the launches.
+    let sure = match (own, numbers.len()) {
+        (true, _) => Sure::Measured,
+        (false, 1) if countable && found.is_some() => Sure::Number,
+        _ => Sure::Alike(rows.len() as u64),
+    };
+    let launch = found.or(rows.last()).copied()?;
+    Some(Pair { launch, result, sure })
+}
+
 /// Matches ncu results to the launches of a timeline. O(launches).
 pub fn join_results(profile: &Profile, metrics: &Metrics) -> Join {
     let mut out = Join::default();
@@ -189,22 +206,8 @@ pub fn join_results(profile: &Profile, metrics: &Metrics) -> Join {
         return out;
     }
     if metrics.source.tool == IN_PLACE {
-        // Counters from another run can be distinguished only by their launch numbers.
-        let own = metrics.source.file == profile.source.file;
         for (_, results, rows) in &classes {
-            for &result in results {
-                let numbers = measured_launches(metrics, result);
-                let found = numbers.first().and_then(|&n| rows.get(n));
-                // In a survey, several launches contribute one part each. A launch requested by number is the same in
-                // every run that repeats the launches.
-                let sure = match (own, numbers.len()) {
-                    (true, _) => Sure::Measured,
-                    (false, 1) if countable && found.is_some() => Sure::Number,
-                    _ => Sure::Alike(rows.len() as u64),
-                };
-                let at = found.or(rows.last()).copied();
-                out.pairs.extend(at.map(|launch| Pair { launch, result, sure }));
-            }
+            out.pairs.extend(results.iter().filter_map(|&result| join_in_place(profile, metrics, result, rows, countable)));
         }
         return out.in_order();
     }

@@ -13,11 +13,6 @@ use super::{CommandPart, Cost, PartId, Rerun, Selects, collect, parts, ranges, s
 use crate::model::kernel::truncated_prefix;
 use crate::model::{Kernel, LaunchId, NameForm, Nanos, Profile, units};
 
-/// Returns the process of a launch.
-pub fn pid_of(profile: &Profile, row: usize) -> u32 {
-    profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.pid).unwrap_or_default()
-}
-
 fn kernel_of(profile: &Profile, row: usize) -> Kernel {
     profile.kernels.get(profile.launches.kernel(row).0 as usize).cloned().unwrap_or_default()
 }
@@ -72,7 +67,7 @@ impl<'a> Draft<'a> {
     pub(super) fn new(profile: &'a Profile, rows: &'a [usize], options: &'a Options) -> Result<Self, String> {
         let first = *rows.first().ok_or("no launch is selected")?;
         let kernel = kernel_of(profile, first);
-        let pid = pid_of(profile, first);
+        let pid = profile.launch_pid(first);
         let (base, name) =
             if options.whole_graph { (NameForm::Function, Some("graph".to_owned())) } else { base_of(&kernel, options.base.0) };
         // Overloads share a function name but have different symbols; a command compares only one name.
@@ -172,7 +167,7 @@ impl<'a> Draft<'a> {
             _ => "",
         };
         if self.are_adjacent() {
-            let skipped = units::format_grouped(i64::try_from(skip).unwrap_or(i64::MAX));
+            let skipped = units::format_grouped(skip);
             let skips = match skip {
                 0 => format!("no {what}"),
                 1 => format!("one of the {what}"),

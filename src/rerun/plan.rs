@@ -135,11 +135,8 @@ fn group_launches(profile: &Profile, rows: &[usize], options: &Options) -> Resul
             } else {
                 nvtx::enclosing_ranges(profile, row)
             };
-        let key = (
-            kernel.and_then(|k| compared_name(k, options.base.0)),
-            ncu_builder::pid_of(profile, row),
-            Gate::resolve(profile, options, &around)?,
-        );
+        let key =
+            (kernel.and_then(|k| compared_name(k, options.base.0)), profile.launch_pid(row), Gate::resolve(profile, options, &around)?);
         match out.iter_mut().find(|(k, _)| *k == key) {
             Some((_, group)) => group.push(row),
             None => out.push((key, vec![row])),

@@ -232,9 +232,9 @@ impl<'a> Group<'a> {
         out.extend(lost.map(|n| warning("lost-events", Severity::Error, format!("Launches may be missing: {}", n.text)).mark_inexact()));
         // Code objects that are loaded repeatedly or on several GPUs are counted separately.
         let named = |k: &Kernel| k.demangled() == self.kernel.demangled();
-        let pid = ncu_builder::pid_of(profile, self.first_row());
+        let pid = profile.launch_pid(self.first_row());
         let own: BTreeSet<u32> =
-            (0..profile.launches.len()).filter(|&r| ncu_builder::pid_of(profile, r) == pid).map(|r| profile.launches.kernel(r).0).collect();
+            (0..profile.launches.len()).filter(|&r| profile.launch_pid(r) == pid).map(|r| profile.launches.kernel(r).0).collect();
         let same = own.iter().filter(|&&k| profile.kernels.get(k as usize).is_some_and(named)).count();
         if same > 1 {
             let of = self.selected_launches().first().map_or_else(String::new, |s| {

@@ -112,7 +112,7 @@ pub fn verify(selects: &[Selects], found: &[ProfiledResult]) -> Verdict {
         1 => {
             let alike = match one.alike {
                 0 => String::new(),
-                n => format!(" ({} other launches look the same)", units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX))),
+                n => format!(" ({} other launches look the same)", units::format_grouped(n)),
             };
             format!("{} with grid {} and block {}, as selected{alike}", one.kernel, format_dims(one.grid), format_dims(one.block))
         }

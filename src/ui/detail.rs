@@ -221,7 +221,7 @@ impl Lines<'_> {
 
     /// Adds a value and the number of launches that have it.
     fn push_counted(&mut self, value: &str, n: u64) {
-        let n = units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX));
+        let n = units::format_grouped(n);
         let room = self.columns.saturating_sub(n.len() + 2);
         let text = super::text::align_left(&crate::analysis::labels::cut_middle(value, room), room);
         self.out.push(Line::from(vec![
@@ -304,8 +304,8 @@ fn group_lines(out: &mut Lines<'_>, report: &Report, profile: &Profile, detail: 
             "graphs",
             &format!(
                 "{} of {} launches are nodes of {}",
-                units::format_grouped(i64::try_from(detail.from_graphs).unwrap_or(i64::MAX)),
-                units::format_grouped(i64::try_from(count).unwrap_or(i64::MAX)),
+                units::format_grouped(detail.from_graphs),
+                units::format_grouped(count),
                 Terms::of(profile.is_amd()).graphs
             ),
         );
@@ -313,7 +313,7 @@ fn group_lines(out: &mut Lines<'_>, report: &Report, profile: &Profile, detail: 
     // ncu reports do not contain launch times.
     let timed = profile.metrics.is_none();
     let at = |row: usize| {
-        let launch = format!("launch {}", units::format_grouped(i64::try_from(row).unwrap_or(i64::MAX)));
+        let launch = format!("launch {}", units::format_grouped(row));
         if timed { format!("{launch} at {:.6} s", launches.start(row) as f64 / 1e9) } else { launch }
     };
     if let Some(first) = detail.first {
@@ -334,7 +334,7 @@ fn group_lines(out: &mut Lines<'_>, report: &Report, profile: &Profile, detail: 
 
 fn one_launch(out: &mut Lines<'_>, report: &Report, profile: &Profile, row: usize) {
     let launches = &profile.launches;
-    out.push_heading(&format!("launch {}", units::format_grouped(i64::try_from(row).unwrap_or(i64::MAX))));
+    out.push_heading(&format!("launch {}", units::format_grouped(row)));
     if profile.metrics.is_none() {
         out.push_plain_pair("start", &format!("{:.9} s", launches.start(row) as f64 / 1e9));
     }

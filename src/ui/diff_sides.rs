@@ -125,7 +125,7 @@ pub fn draw_times(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScr
         let mut spans = vec![Span::styled(align_left(word, WORD), dim)];
         let mut used = WORD;
         for finding in &triage.findings {
-            let (mark, role) = super::overview::severity_mark(finding.severity);
+            let (mark, role) = severity_glyph(finding.severity);
             let text = format!("{mark} {} {}  ", finding.id.id(), finding.share_text());
             used += display_width(&text);
             if used > columns {
@@ -166,7 +166,7 @@ pub fn draw_selected(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &Diff
     let both = |text: Figure| (of(&row.before, text), of(&row.after, text));
     pair("", words.0.to_owned(), words.1.to_owned());
     let figures: [(&str, Figure); 4] = [
-        ("launches", |s| units::format_grouped(i64::try_from(s.count).unwrap_or(i64::MAX))),
+        ("launches", |s| units::format_grouped(s.count)),
         ("total", |s| Nanos(s.total).to_string()),
         ("average", |s| Nanos::format_ns(s.avg)),
         ("median", |s| s.median.map_or_else(String::new, Nanos::format_ns)),

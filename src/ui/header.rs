@@ -1,7 +1,7 @@
 //! The two header lines: report name and key figures.
 
 use super::screens::view_of;
-use super::text::{LinePart, bar, fit_parts, part};
+use super::text::{LinePart, bar, fit_parts, part, shade_track};
 use super::{Role, Theme};
 use crate::app::{ActionId, App, Open, Report, Stage};
 use crate::model::text::escape_unsafe;
@@ -23,18 +23,6 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let Some(report) = app.report() else { return };
     frame.render_widget(first_line(app, report, theme, columns), at(0));
     frame.render_widget(second_line(app, report, theme, columns), at(1));
-}
-
-/// Shades the empty part of a bar, so that its full length is visible.
-fn shade_track(mut bar: Vec<Span<'static>>) -> Vec<Span<'static>> {
-    if let Some(rest) = bar.last_mut() {
-        rest.content = rest.content.replace(' ', "░").into();
-    }
-    bar
-}
-
-fn format_count(n: u64) -> String {
-    units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
 /// Names and counts of the devices that did work, or of all devices if none did: `1× H200`, `2× A100, 1× L4`.
@@ -173,7 +161,7 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
         if only_memory(report) {
             parts.extend(report.profile.as_ref().map(|p| part(0, memory_counts(p, theme))));
         } else if let Some(grouping) = report.groups.grouping.as_ref().filter(|g| g.by.is_kernel()) {
-            parts.push(part(3, vec![Span::styled("kernels ", dim), Span::styled(format_count(grouping.rows.len() as u64), text)]));
+            parts.push(part(3, vec![Span::styled("kernels ", dim), Span::styled(units::format_grouped(grouping.rows.len()), text)]));
             if grouping.rows.len() > 3 {
                 let top: f64 = grouping.rows.iter().take(3).map(|r| r.share_percent).sum();
                 parts.push(part(2, vec![Span::styled("top 3 ", dim), Span::styled(units::format_percent(top), text)]));
@@ -189,7 +177,7 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
                 parts.push(part(2, super::time_breakdown::idle_causes(triage, theme)));
             }
             None if overview.span.is_some() => {
-                parts.push(part(2, vec![Span::styled("idle gaps >10 µs ", dim), Span::styled(format_count(overview.gaps), text)]));
+                parts.push(part(2, vec![Span::styled("idle gaps >10 µs ", dim), Span::styled(units::format_grouped(overview.gaps), text)]));
             }
             _ => {}
         }

@@ -1,7 +1,6 @@
 //! Summary panels below a short kernel table: time breakdown, diagnoses of the kernels, limits of the run, utilization of
 //! the measured kernels, and kinds of work.
 
-use super::overview::severity_mark;
 use super::panel::{Panel, draw_lines, split_top};
 use super::text::{align_left, align_right, bar, wrap_text};
 use super::widgets::gauges::{FIGURES, at_limit};
@@ -205,7 +204,7 @@ pub fn finding_lines(triage: &Triage, columns: usize, whole: bool, theme: &Theme
     const LEAD: usize = 27;
     let room = columns.saturating_sub(LEAD);
     let rows = |f: &crate::analysis::triage::Finding| {
-        let (mark, role) = severity_mark(f.severity);
+        let (mark, role) = severity_glyph(f.severity);
         let text = escape_unsafe(&f.headline);
         let text = if whole { wrap_text(&text, room) } else { vec![cut_end(&text, room)] };
         let lead = vec![

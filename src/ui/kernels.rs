@@ -194,7 +194,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &K
     let diagnosed = grouping.map(|g| {
         let most = g.rows.iter().map(|r| r.stats.count).max().unwrap_or(0);
         let names = g.rows.iter().map(|r| labels::display_width(&r.name)).max().unwrap_or(0);
-        Widths { counts: units::format_grouped(i64::try_from(most).unwrap_or(i64::MAX)).len(), names }
+        Widths { counts: units::format_grouped(most).len(), names }
     });
     let layout = fit_layout(report.groups.by, inner.width.into(), diagnosed);
     let rows = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
@@ -222,11 +222,10 @@ fn control_line(report: &Report, screen: &KernelsScreen, theme: &Theme, columns:
     let arrow = if screen.ascending { "▲" } else { "▼" };
     parts.push(part(0, vec![Span::styled("sort ", dim), Span::styled(format!("{} {arrow}", screen.sort.word), text)]));
     if let Some(grouping) = &groups.grouping {
-        let n = |n: usize| units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX));
         let of = if screen.shown.len() == grouping.rows.len() {
-            n(screen.shown.len())
+            units::format_grouped(screen.shown.len())
         } else {
-            format!("{} of {}", n(screen.shown.len()), n(grouping.rows.len()))
+            format!("{} of {}", units::format_grouped(screen.shown.len()), units::format_grouped(grouping.rows.len()))
         };
         parts.push(part(2, vec![Span::styled(format!("{of} {}", units::plural_noun(grouping.rows.len(), "row")), dim)]));
         if !groups.marked.is_empty() {
@@ -429,7 +428,7 @@ fn draw_preview_rows(frame: &mut Frame<'_>, area: Rect, preview: &Preview, layou
         for column in &layout.shown {
             let text = match column.id {
                 "total_ns" => Nanos(*ns).to_string(),
-                "count" => units::format_grouped(i64::try_from(*count).unwrap_or(i64::MAX)),
+                "count" => units::format_grouped(*count),
                 _ => continue,
             };
             spans.push(Span::styled(align_right(&text, column.width + GAP), theme.style(Role::Dim)));

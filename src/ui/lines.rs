@@ -69,11 +69,9 @@ const FIGURES: [Figure; 8] = [
     ("GPU idle", 9, |n, _| Nanos(n.ns).to_string()),
     ("self", 9, |n, _| if n.own_ns > 0 { Nanos(n.own_ns).to_string() } else { String::new() }),
     ("thread", 9, |n, _| n.activity.id().to_owned()),
-    ("launches", 9, |n, _| {
-        n.launching.launches().filter(|&l| l > 0).map_or_else(String::new, |l| units::format_grouped(i64::try_from(l).unwrap_or(i64::MAX)))
-    }),
+    ("launches", 9, |n, _| n.launching.launches().filter(|&l| l > 0).map_or_else(String::new, units::format_grouped)),
     ("host", 9, |n, _| n.launching.host_ns().filter(|&ns| ns > 0).map_or_else(String::new, |ns| Nanos(ns).to_string())),
-    ("samples", 8, |n, _| if n.samples > 0 { units::format_grouped(i64::try_from(n.samples).unwrap_or(i64::MAX)) } else { String::new() }),
+    ("samples", 8, |n, _| if n.samples > 0 { units::format_grouped(n.samples) } else { String::new() }),
     ("longest", 9, |n, _| Nanos(n.longest.1 - n.longest.0).to_string()),
 ];
 

@@ -1,11 +1,10 @@
 //! Live view of a traced program: GPU utilization, limits, longest-running kernels, and overhead of the tracer.
 
 use super::live_measured;
-use super::overview::severity_mark;
 use super::panel::{Panel, draw_lines, draw_notice, fits_borders, split_top};
 use super::text::{align_left, align_right, bar, wrap_text};
 use super::widgets::stacked_bar::{Share, share_legend, stacked_bar};
-use super::widgets::{highlight_row, hint_badge, share_sparkline};
+use super::widgets::{highlight_row, hint_badge, severity_glyph, share_sparkline};
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, cut_middle, display_width};
 use crate::analysis::live::{KernelNow, Live};
@@ -204,7 +203,7 @@ fn draw_verdict(frame: &mut Frame<'_>, area: Rect, live: &Live, bordered: bool, 
     let finding = triage.verdict();
     let mut title = vec![Span::styled("What limits it", theme.style(Role::Title))];
     if let Some(f) = finding {
-        let (glyph, role) = severity_mark(f.severity);
+        let (glyph, role) = severity_glyph(f.severity);
         title = vec![Span::styled(format!("{glyph} {}", f.id.id()), theme.style(role))];
         if f.severity != Severity::Healthy && f.stake > 0.0 {
             title.push(Span::styled(format!("  up to {:.0}%", f.gain_percent()), theme.style(Role::Title)));

@@ -4,6 +4,7 @@ use super::panel::{BORDERED, draw_lines, draw_notice, draw_panel, split_top};
 use super::screens::{Place, ScreenView};
 use super::text::{align_left, align_right, bar, wrap_text};
 use super::view::View;
+use super::widgets::severity_glyph;
 use super::{Role, Theme};
 use crate::analysis::Family;
 use crate::analysis::host_frames::frame_label;
@@ -26,16 +27,6 @@ const BESIDE: u16 = 110;
 const SENTENCE: usize = 32;
 /// Maximum number of headline lines.
 const HEADLINE: usize = 3;
-
-/// Glyph and role of a severity.
-pub fn severity_mark(severity: Severity) -> (&'static str, Role) {
-    match severity {
-        Severity::Healthy => ("✓", Role::Good),
-        Severity::Low => ("·", Role::Dim),
-        Severity::Medium => ("△", Role::Warn),
-        Severity::High => ("▲", Role::Bad),
-    }
-}
 
 /// Minimum width of a kernel name.
 const NAME: usize = 20;
@@ -85,30 +76,8 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
     let lines = if bordered { triage.host_time.main_lines(LINES) } else { Vec::new() };
     let line_rows = if lines.is_empty() { 0 } else { u16::try_from(lines.len()).unwrap_or(0) + edge };
     let room = list.height.saturating_sub(kernel_rows + line_rows).max(edge + 1);
-    // With the details next to the list, there is room for notes on missing data.
-    let remarks = if bordered {
-        missing_lines(report, triage, usize::from(list.width.saturating_sub(6)), theme)
-    } else {
-        // Always show doubts about the triage, and memory findings.
-        let columns = usize::from(list.width.saturating_sub(2));
-        let most = usize::from(room.saturating_sub(findings + edge)).clamp(1, 2);
-        let wrong = say::warnings(triage).into_iter().next();
-        let mut text = wrong.map(|text| wrap_text(&escape_unsafe(&text), columns)).unwrap_or_default();
-        if text.len() > most {
-            let rest = text.split_off(most - 1).join(" ");
-            text.push(cut_end(&rest, columns));
-        }
-        text.into_iter().map(|l| Line::styled(l, theme.style(Role::Warn))).collect()
-    };
-    // All findings come before notes on missing data.
-    let mut remarks = remarks;
-    let most = if bordered { usize::from(room.saturating_sub(findings + edge)) } else { remarks.len() };
-    if remarks.len() > most {
-        remarks.truncate(most);
-        if let Some(last) = remarks.last_mut() {
-            last.push_span(Span::styled(format!(" … ({})", app.session.key_label(ActionId::Notes)), theme.style(Role::Dim)));
-        }
-    }
+    let columns = usize::from(list.width);
+    let remarks = remark_lines(app, (report, triage), columns, usize::from(room.saturating_sub(findings + edge)), bordered, theme);
     let remark_rows = u16::try_from(remarks.len()).unwrap_or(0);
     let wanted = (findings + edge + remark_rows).min(room);
     let mut title = vec![Span::styled("Findings", theme.style(Role::Title))];
@@ -143,17 +112,60 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
         let inner = draw_panel(frame, split_top(&mut list, wanted), title, bordered, theme);
         kernel_lines(frame, inner, report, triage, screen.selected, view, theme);
     }
-    let selected = triage.findings.get(screen.selected);
-    let kernel = screen.selected.checked_sub(triage.findings.len()).and_then(|k| triage.kernels.get(k));
     let below = (!beside && list.height > 6).then_some(list);
-    let Some(area) = detail.or(below) else { return };
+    if let Some(area) = detail.or(below) {
+        draw_selected(frame, area, app, (report, triage), (screen.selected, bordered), theme);
+    }
+}
+
+/// Notes on missing data with borders, which leave room for them; else doubts about the triage, and memory findings. All
+/// findings come first: `room` is the number of lines that they leave.
+fn remark_lines(
+    app: &App,
+    (report, triage): (&Report, &Triage),
+    columns: usize,
+    room: usize,
+    bordered: bool,
+    theme: &Theme,
+) -> Vec<Line<'static>> {
+    if bordered {
+        let mut remarks = missing_lines(report, triage, columns.saturating_sub(6), theme);
+        if remarks.len() > room {
+            remarks.truncate(room);
+            if let Some(last) = remarks.last_mut() {
+                last.push_span(Span::styled(format!(" … ({})", app.session.key_label(ActionId::Notes)), theme.style(Role::Dim)));
+            }
+        }
+        return remarks;
+    }
+    let columns = columns.saturating_sub(2);
+    let most = room.clamp(1, 2);
+    let wrong = say::warnings(triage).into_iter().next();
+    let mut text = wrong.map(|text| wrap_text(&escape_unsafe(&text), columns)).unwrap_or_default();
+    if text.len() > most {
+        let rest = text.split_off(most - 1).join(" ");
+        text.push(cut_end(&rest, columns));
+    }
+    text.into_iter().map(|l| Line::styled(l, theme.style(Role::Warn))).collect()
+}
+
+/// Draws the details of the selected kernel or finding.
+fn draw_selected(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    app: &App,
+    (report, triage): (&Report, &Triage),
+    (selected, bordered): (usize, bool),
+    theme: &Theme,
+) {
+    let kernel = selected.checked_sub(triage.findings.len()).and_then(|k| triage.kernels.get(k));
     if let Some(kernel) = kernel {
         let title = vec![Span::styled("Kernel", theme.style(Role::Title))];
         let inner = draw_panel(frame, area, title, bordered, theme);
         let text = kernel_details(app, report, triage, *kernel, usize::from(inner.width), theme);
         draw_lines(frame, inner, text);
-    } else if let Some(finding) = selected.or_else(|| triage.findings.first()) {
-        let (glyph, role) = severity_mark(finding.severity);
+    } else if let Some(finding) = triage.findings.get(selected).or_else(|| triage.findings.first()) {
+        let (glyph, role) = severity_glyph(finding.severity);
         let title = vec![Span::styled(format!("{glyph} {}", finding.id.id()), theme.style(role))];
         let inner = draw_panel(frame, area, title, bordered, theme);
         let mut text = detail_lines(finding, (triage.window.0, triage.base), usize::from(inner.width), theme);
@@ -251,7 +263,7 @@ fn draw_waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, t
 
 fn draw_verdict(frame: &mut Frame<'_>, rest: &mut Rect, triage: &Triage, columns: usize, bordered: bool, theme: &Theme) {
     let Some(finding) = triage.verdict() else { return };
-    let (glyph, role) = severity_mark(finding.severity);
+    let (glyph, role) = severity_glyph(finding.severity);
     let healthy = finding.severity == Severity::Healthy || finding.stake == 0.0 || finding.id == Verdict::GpuBound;
     let gain = if healthy { String::new() } else { format!("  up to {:.0}% of {}", finding.gain_percent(), triage.base) };
     let sure = format!("  {}", finding.sure.as_str());
@@ -285,7 +297,7 @@ fn finding_rows(frame: &mut Frame<'_>, area: Rect, triage: &Triage, selected: us
     }
     let top = view.scroll_to("overview", selected.min(triage.findings.len() - 1), triage.findings.len(), area.height.into());
     for (y, (at, f)) in (0..area.height).zip(triage.findings.iter().enumerate().skip(top)) {
-        let (glyph, role) = severity_mark(f.severity);
+        let (glyph, role) = severity_glyph(f.severity);
         let room = usize::from(area.width).saturating_sub(3 + 2 + 19 + 5 + 2);
         // The first letters of a sentence are meaningless: show the confidence instead.
         let tail = if room >= SENTENCE { cut_end(&escape_unsafe(&f.headline), room) } else { f.sure.as_str().to_owned() };
@@ -354,7 +366,7 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
     let name = room.saturating_sub(counts + times + hints);
     for (y, (at, ((_, ns, count), k))) in (0..area.height).zip(listed().enumerate().skip(top)) {
         let percent = units::format_percent(*ns as f64 / total.max(1) as f64 * 100.0);
-        let number = format!("×{}", units::format_grouped(i64::try_from(*count).unwrap_or(i64::MAX)));
+        let number = format!("×{}", units::format_grouped(*count));
         // Collectives count as kernels, but computing less would not shorten them.
         let (text, part) = if Family::guess(k.function(), k.demangled()) == Family::Nccl {
             (Role::Dim, TimeCategory::Collectives)

@@ -83,7 +83,7 @@ fn draw_kernels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScr
         let mut spans = vec![Span::styled(align_left(&label, name), style), Span::raw(" ")];
         spans.extend(bar(ns as f64 / longest as f64, BAR, theme.style(Role::Part(crate::analysis::triage::TimeCategory::Kernels)), theme));
         let share = units::format_percent(ns as f64 / all.max(1) as f64 * 100.0);
-        let count_text = units::format_grouped(i64::try_from(count).unwrap_or(i64::MAX));
+        let count_text = units::format_grouped(count);
         spans.push(Span::styled(align_right(&share, 7), theme.style(Role::Title)));
         spans.push(Span::styled(format!(" {}", align_right(&Nanos(ns).to_string(), TOTAL)), text));
         spans.push(Span::styled(format!(" {}", align_right(&count_text, COUNT)), text));

@@ -345,7 +345,7 @@ fn job_lines(ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>>
         let share =
             link.bus.zip(link.peak).map_or_else(String::new, |(b, (peak, _))| format!("{:>6}", format!("{:.0}%", b / peak * 100.0)));
         let size = link.bytes.map_or_else(String::new, |b| format!("  {} each", Bytes(b)));
-        let count = units::format_grouped(i64::try_from(link.count).unwrap_or(i64::MAX));
+        let count = units::format_grouped(link.count);
         let text = format!(
             "{}{}{}{}{}{share}{size}",
             align_left(link.kind, 16),

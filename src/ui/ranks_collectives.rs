@@ -112,7 +112,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (screen, ranks, of): (&RanksScree
     let room = area.height.saturating_sub(if framed { BELOW } else { 4 });
     let main = split_top(&mut rest, rows.min(room).max(5));
     let (from, to) = of.visible_span();
-    let count = units::format_grouped(i64::try_from(of.aligned.list.len()).unwrap_or(i64::MAX));
+    let count = units::format_grouped(of.aligned.list.len());
     let main = if framed {
         let title = vec![
             Span::styled("Collectives", theme.style(Role::Title)),

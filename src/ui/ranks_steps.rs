@@ -70,7 +70,7 @@ fn kernel_lines(app: &App, screen: &RanksScreen, ranks: &Ranks, area: Rect, them
     head.extend(shown.iter().filter(|c| c.1).map(|c| align_right(c.0, NUMBER)));
     let mut out = vec![Line::styled(head, theme.style(Role::Head))];
     for kernel in own.into_iter().take(usize::from(area.height).saturating_sub(1)) {
-        let count = units::format_grouped(i64::try_from(kernel.count).unwrap_or(i64::MAX));
+        let count = units::format_grouped(kernel.count);
         let text = format!(
             "{}{}{}{}",
             align_left(&cut_middle(&readable(&kernel.name), name - 1), name),

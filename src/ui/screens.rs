@@ -40,7 +40,7 @@ pub trait ScreenView {
 }
 
 macro_rules! views {
-    ($($name:ident($screen:ident $(, $make:expr)?)),+ $(,)?) => {
+    ($($name:ident($screen:ident $(, $make:expr)?) { $($scopes:tt)+ })+) => {
         /// Returns the drawing functions of an open screen.
         pub fn view_of(open: &Open) -> &dyn ScreenView {
             match open {

@@ -17,6 +17,14 @@ pub fn bar(share: f64, columns: usize, style: Style, theme: &Theme) -> Vec<Span<
     vec![Span::styled(filled, style), Span::styled(" ".repeat(rest), theme.style(Role::BarEmpty))]
 }
 
+/// Shades the empty part of a bar, so that its full length is visible.
+pub fn shade_track(mut bar: Vec<Span<'static>>) -> Vec<Span<'static>> {
+    if let Some(rest) = bar.last_mut() {
+        rest.content = rest.content.replace(' ', "░").into();
+    }
+    bar
+}
+
 /// Counts as eighth blocks, one column each, relative to the largest count; non-zero counts are always visible.
 pub fn sparkline(counts: &[u32]) -> String {
     const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

@@ -30,6 +30,43 @@ fn well_formed(html: &str) {
     assert!(open.is_empty(), "{open:?}");
 }
 
+/// Each command whose result for people is a document writes it as text, Markdown and HTML.
+#[test]
+fn documents_have_three_forms() {
+    const LLM: &str = "fixtures/demo/llm.sqlite.zst";
+    const ZOO: &str = "fixtures/demo/zoo.ncu-rep.zst";
+    let jobs = scratch().join("three_forms.yaml");
+    std::fs::write(&jobs, "jobs:\n  - pmc: [SQ_WAVES]\n    kernel_include_regex: gemm\n").unwrap();
+    let (slow, others) = ("fixtures/triage/slow_rank_rank1.sqlite.zst", "fixtures/triage/slow_rank_rank0.sqlite.zst");
+    let commands: [(&[&str], &str); 11] = [
+        (&["triage", LLM], "launch-bound"),
+        (&["triage", slow, others], "all_reduce"),
+        (&["ranks", slow, others], "all_reduce"),
+        (&["memory", "fixtures/torch/memory/leak.pickle.gz"], "leak (mem.py:7)"),
+        (&["hints", ZOO], "dram-bandwidth-bound"),
+        (&["hints", ZOO, "--explain"], "at its limit"),
+        (&["diff", LLM, "fixtures/nsys/whole_llm.sqlite.zst"], "kernel time"),
+        (&["rerun", LLM, "--top", "1"], "--launch-count"),
+        (&["recipes", "trace", "--", "./app", "<&>"], "nsys"),
+        (&["recipes", "check", jobs.to_str().unwrap()], "SQ_WAVES"),
+        (&["doctor"], "terminal"),
+    ];
+    for (command, says) in commands {
+        for format in ["table", "md", "html"] {
+            // Options precede the program of `recipes`.
+            let (name, rest) = command.split_at(1 + usize::from(command.get(1) == Some(&"check")));
+            let (_, out, err) = run(&[name, &["--format", format], rest].concat());
+            assert!(out.replace('\\', "").contains(says), "{command:?} {format}: {says}\n{out}{err}");
+            assert_eq!(out.starts_with("<!DOCTYPE html>"), format == "html", "{command:?} {format}");
+            if format == "html" {
+                well_formed(&out);
+            }
+        }
+    }
+    let (code, _, err) = run(&["hints", ZOO, "--explain", "--format", "csv"]);
+    assert!(code == 2 && err.contains("--explain is for people"), "{code} {err}");
+}
+
 #[test]
 fn pages_of_all_kinds_of_reports() {
     let at = |name: &str| root().join("fixtures").join(name);

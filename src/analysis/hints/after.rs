@@ -5,9 +5,10 @@
 
 use super::limits::{ATTAINABLE, EMPTY_KERNEL_NS, MIXED_ATTAINABLE};
 use super::metric_values::Facts;
-use super::rule_context::{Case, format_percent};
+use super::rule_context::Case;
 use super::speedup_model::{DemandReduction, Gain};
 use super::unit_throughput::{Busy, Demand, Unit};
+use crate::model::units::format_share;
 
 /// Units whose demand is the work itself, regardless of the surrounding code: bytes of device memory, floating-point
 /// operations, special functions.
@@ -22,10 +23,10 @@ pub fn predict_gain(relief: &DemandReduction, case: &Case<'_>) -> Gain {
             // The evidence contains the whole pipe's utilization.
             let part = case.demand.get(unit).is_some_and(|busy| share < busy - 0.005);
             let what = if part { format!("useful work on {}", unit.display_name()) } else { format!("{} alone", unit.display_name()) };
-            (share, format!("{what} takes {} of the time", format_percent(share)))
+            (share, format!("{what} takes {} of the time", format_share(share)))
         }
         _ if relief.fused => (0.0, "as part of another kernel it need take no time of its own".to_owned()),
-        _ => (floor, format!("launch overhead is {} of the duration", format_percent(floor))),
+        _ => (floor, format!("launch overhead is {} of the duration", format_share(floor))),
     };
     let at_most = (1.0 - least).clamp(0.0, 1.0);
     let expected = relief.time.map(|(best, worst)| {

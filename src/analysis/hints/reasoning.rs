@@ -4,8 +4,9 @@
 use super::bottleneck::find_bottleneck;
 use super::limits::{AT_LIMIT, MAY_LIMIT};
 use super::metric_values::Facts;
-use super::rule_context::{Case, format_percent};
+use super::rule_context::Case;
 use crate::model::Nanos;
+use crate::model::units::format_share;
 
 /// Returns the sentences. If the numbers needed to answer a question are missing, the sentence names the section to
 /// collect.
@@ -21,7 +22,7 @@ pub fn reasoning_sentences(facts: &Facts) -> Vec<String> {
         let waves = facts.get("waves_per_sm").map_or_else(String::new, |w| format!(", {w:.2} waves"));
         let active = facts
             .active_share()
-            .map_or_else(String::new, |a| format!("; on average an SM was active in {} of the cycles", format_percent(a)));
+            .map_or_else(String::new, |a| format!("; on average an SM was active in {} of the cycles", format_share(a)));
         out.push(format!("shape: {blocks:.0} blocks for {sms:.0} SMs{waves}{active}"));
     }
     match (case.demand.busiest_unit(), find_bottleneck(&case)) {
@@ -29,14 +30,14 @@ pub fn reasoning_sentences(facts: &Facts) -> Vec<String> {
             out.push(format!(
                 "throughput: {} at {} of its peak, at the limit (80%): stalls are a consequence",
                 busy.unit.display_name(),
-                format_percent(busy.share)
+                format_share(busy.share)
             ));
         }
         (Some(busy), Some(_)) => {
             out.push(format!(
                 "throughput: {} at {} of its peak, between 60% and 80%: that may be the limit",
                 busy.unit.display_name(),
-                format_percent(busy.share)
+                format_share(busy.share)
             ));
         }
         (Some(busy), None) => {
@@ -50,7 +51,7 @@ pub fn reasoning_sentences(facts: &Facts) -> Vec<String> {
             out.push(format!(
                 "throughput: the busiest unit is {} at {} of its peak, {less}",
                 busy.unit.display_name(),
-                format_percent(busy.share)
+                format_share(busy.share)
             ));
         }
         (None, _) => out.push("throughput: not collected (section SpeedOfLight)".to_owned()),
@@ -62,12 +63,12 @@ pub fn reasoning_sentences(facts: &Facts) -> Vec<String> {
                 .into_iter()
                 .filter(|r| r.0 != "selected" && r.1 >= 0.05)
                 .take(4)
-                .map(|(reason, share)| format!("{} {}", reason.replace('_', " "), format_percent(share)))
+                .map(|(reason, share)| format!("{} {}", reason.replace('_', " "), format_share(share)))
                 .collect();
             out.push(format!(
                 "stalls: of the cycles between two instructions of a warp, {}; issuing {}",
                 top.join(", "),
-                format_percent(stalls.share("selected"))
+                format_share(stalls.share("selected"))
             ));
         }
         None => out.push("stalls: not collected (section WarpStateStats, or SourceCounters for samples)".to_owned()),

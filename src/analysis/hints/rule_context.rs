@@ -5,6 +5,7 @@ use super::metric_values::{Depth, Facts};
 use super::stalls::Stalls;
 use super::unit_throughput::{Busy, Demand, Unit};
 use crate::analysis::catalog::builtin_catalog;
+use crate::model::units::format_share;
 
 #[derive(Debug)]
 pub struct Case<'a> {
@@ -17,12 +18,6 @@ pub struct Case<'a> {
     pub active: f64,
 }
 
-/// Formats a share as a percentage: `87%`, `7.3%`.
-pub fn format_percent(share: f64) -> String {
-    let p = share * 100.0;
-    if p != 0.0 && p.abs() < 9.95 { format!("{p:.1}%") } else { format!("{p:.0}%") }
-}
-
 /// Name of the metric; empty for values computed from the launch, which are named after their concept.
 fn metric_name(metric: &str, concept: &str) -> String {
     if metric == concept { String::new() } else { metric.to_owned() }
@@ -33,7 +28,7 @@ pub fn discount_note(part: f64) -> String {
     if part >= 0.995 {
         String::new()
     } else {
-        format!("; weighted by {}, since a unit between 60 and 80% of its peak may or may not be the limit", format_percent(part))
+        format!("; weighted by {}, since a unit between 60 and 80% of its peak may or may not be the limit", format_share(part))
     }
 }
 
@@ -75,12 +70,12 @@ impl<'a> Case<'a> {
     pub fn waiting_bound(&self, share: f64) -> String {
         let most = match self.demand.busiest_unit() {
             Some(next) if 1.0 - self.peak() < share => {
-                format!("the next limit: {} at {} of its peak", next.unit.display_name(), format_percent(next.share))
+                format!("the next limit: {} at {} of its peak", next.unit.display_name(), format_share(next.share))
             }
-            _ => format!("the share of cycles that warps spend in these states: {}", format_percent(share)),
+            _ => format!("the share of cycles that warps spend in these states: {}", format_share(share)),
         };
         let busy = if self.active < 0.98 {
-            format!(", of the {} of the time in which SMs have work", format_percent(self.active))
+            format!(", of the {} of the time in which SMs have work", format_share(self.active))
         } else {
             String::new()
         };
@@ -102,7 +97,7 @@ impl<'a> Case<'a> {
     pub fn next_roof(&self, besides: &[Unit]) -> (f64, String) {
         match self.demand.busiest_except(besides) {
             Some(Busy { unit, share, .. }) => {
-                (1.0 - share, format!("next bottleneck: {} at {} of its peak", unit.display_name(), format_percent(share)))
+                (1.0 - share, format!("next bottleneck: {} at {} of its peak", unit.display_name(), format_share(share)))
             }
             None => (0.0, "no other unit was measured".to_owned()),
         }

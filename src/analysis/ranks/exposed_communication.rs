@@ -4,9 +4,9 @@ use super::job_result::{Job, Member};
 use super::nccl;
 use crate::analysis::metric::human_number;
 use crate::analysis::triage::finding::LEAST_SHARE;
-use crate::analysis::triage::text::format_percent;
 use crate::analysis::triage::{Finding, Place, PlaceKind, Verdict};
 use crate::model::digest::Digest;
+use crate::model::units::format_share;
 
 /// A rank's exposed time in collectives, as shares of its analyzed time.
 struct Open {
@@ -89,16 +89,16 @@ pub fn find_exposed(all: &[Digest], job: &Job) -> Option<Finding> {
     let most = ranks.iter().max_by(|a, b| a.all.total_cmp(&b.all))?;
     let least = ranks.iter().map(|r| r.all).fold(f64::MAX, f64::min);
     let spread = if most.all - least > 0.01 {
-        format!(" ({} to {}, the most on rank {})", format_percent(least), format_percent(most.all), most.rank)
+        format!(" ({} to {}, the most on rank {})", format_share(least), format_share(most.all), most.rank)
     } else {
         String::new()
     };
     // The collective time that the screen shows for a rank includes sends and receives.
     let messages = mean(|r| r.messages);
-    let more = if messages > 0.01 { format!("; sends and receives take another {}", format_percent(messages)) } else { String::new() };
+    let more = if messages > 0.01 { format!("; sends and receives take another {}", format_share(messages)) } else { String::new() };
     let waiting = exposed - transfer;
     let of = if waiting > 0.01 {
-        format!(": {} is waiting for other ranks, {} the transfer", format_percent(waiting), format_percent(transfer))
+        format!(": {} is waiting for other ranks, {} the transfer", format_share(waiting), format_share(transfer))
     } else {
         String::new()
     };
@@ -107,7 +107,7 @@ pub fn find_exposed(all: &[Digest], job: &Job) -> Option<Finding> {
     let mut finding = Finding::new(
         Verdict::CommExposed,
         transfer,
-        format!("collectives that no computing hides take {} of a mean rank's time{spread}{of}{more}", format_percent(exposed)),
+        format!("collectives that no computing hides take {} of a mean rank's time{spread}{of}{more}", format_share(exposed)),
     )
     .with_gain_basis("what a mean rank spends in collectives while nothing else runs, less what it waits there for others; with perfect overlap all of it would be gained")
     .with_number("collectives alone, mean of the ranks", exposed * 100.0, "%")

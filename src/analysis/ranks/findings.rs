@@ -5,9 +5,10 @@ use super::job_result::{Job, Late, Straggler};
 use super::nccl;
 use super::rank_identity::format_ranges;
 use crate::analysis::triage::finding::{LEAST_SHARE, OUTRANKS_HEALTHY};
-use crate::analysis::triage::text::{format_ns, format_percent};
+use crate::analysis::triage::text::format_ns;
 use crate::analysis::triage::{Finding, Place, PlaceKind, Sure, Verdict};
 use crate::model::digest::Digest;
+use crate::model::units::format_share;
 use std::collections::BTreeMap;
 
 /// Verdicts that concern the ranks of a job as a whole.
@@ -218,8 +219,8 @@ fn exposed_share(job: &Job, row: usize) -> f64 {
 
 /// Formats the share of time that other ranks wait for a rank, and the portion in which nothing else runs.
 fn format_waited(share: f64, alone: f64) -> String {
-    let of = format!("{} of the time", format_percent(share));
-    if share - alone > 0.01 { format!("{of} (in {} nothing else runs)", format_percent(alone)) } else { of }
+    let of = format!("{} of the time", format_share(share));
+    if share - alone > 0.01 { format!("{of} (in {} nothing else runs)", format_share(alone)) } else { of }
 }
 
 /// Waiting time by time slice, ns: for any rank, and for this rank.
@@ -388,9 +389,9 @@ fn find_imbalance(all: &[Digest], job: &Job, span: f64, total: i64) -> Option<Fi
             share,
             format!(
                 "the ranks wait for each other at collectives for {} of the time, and not for one of them: most of all for rank {}, {} of the waiting",
-                format_percent(share),
+                format_share(share),
                 worst.rank,
-                format_percent(worst.late as f64 / total.max(1) as f64)
+                format_share(worst.late as f64 / total.max(1) as f64)
             ),
         )
         .with_gain_basis("what a mean rank waits in collectives for others; those at the start of the capture are left out")
@@ -461,7 +462,7 @@ fn slow_link(job: &Job, span: f64) -> Option<(Finding, Vec<u32>)> {
                 worst.kind,
                 format_ranges(&ranks),
                 format_ns(worst.time as f64),
-                format_percent(share)
+                format_share(share)
             ),
         )
         .with_gain_basis("the time that these collectives take longer than the same ones of the other groups, without waiting for ranks that are late")
@@ -511,9 +512,9 @@ fn find_bubbles(all: &[Digest], job: &Job) -> Option<Finding> {
             mean,
             format!(
                 "ranks do nothing but send and receive for {} of the time on average, rank {} for {}: stages of a pipeline wait for each other",
-                format_percent(mean),
+                format_share(mean),
                 worst.1,
-                format_percent(worst.0)
+                format_share(worst.0)
             ),
         )
         .with_gain_basis("the time in which only sends and receives ran, mean of the ranks that have them")

@@ -5,9 +5,9 @@ use super::matching::Matches;
 use super::rank_identity::Told;
 use super::waits::Waits;
 use crate::analysis::triage::Finding;
-use crate::analysis::triage::text::format_percent;
 use crate::model::digest::Digest;
 use crate::model::units::format_count;
+use crate::model::units::format_share;
 use std::collections::BTreeMap;
 
 /// Minimum share of its time that a rank must wait for others to be mentioned.
@@ -145,7 +145,7 @@ impl Job {
         }
         format!(
             "no rank makes the others wait more than the rest do: a rank waits for others at most {} of its time",
-            format_percent(most.min(1.0))
+            format_share(most.min(1.0))
         )
     }
 

@@ -59,8 +59,7 @@ pub fn mfu(n: &Node, peak: Option<f64>) -> Option<f64> {
 /// Label of a node, with its count: `decode # ×16`.
 pub fn node_label(n: &Node) -> String {
     let backward = if n.backward { "backward: " } else { "" };
-    let count =
-        if n.count > 1 { format!(" ×{}", units::format_grouped(i64::try_from(n.count).unwrap_or(i64::MAX))) } else { String::new() };
+    let count = if n.count > 1 { format!(" ×{}", units::format_grouped(n.count)) } else { String::new() };
     format!("{backward}{}{count}", n.name)
 }
 

@@ -5,9 +5,9 @@ use super::copy_class::CopyClass;
 use super::finding::{Evidence, Finding, LEAST_SHARE, OUTRANKS_HEALTHY, Severity, Sure};
 use super::run_context::RunContext;
 use super::steps::StepSource;
-use super::text::format_percent;
 use super::time_category::{Cause, TimeCategory};
 use super::verdict::Verdict as V;
+use crate::model::units::format_share;
 
 /// Share of the report below which a detected loop counts as a small part.
 pub const SLIVER: f64 = 0.25;
@@ -126,10 +126,10 @@ pub fn add_breakdown_shares(case: &RunContext<'_>, findings: &mut [Finding]) {
 pub fn say_judged(case: &RunContext<'_>, findings: &mut [Finding]) {
     let (Some(outside), Some(first)) = (case.outside.filter(|o| o.judged < MOST), findings.first_mut()) else { return };
     let most = case.steps.left_out.iter().max_by_key(|l| l.end - l.start);
-    let idle = format_percent(outside.idle);
+    let idle = format_share(outside.idle);
     let rest = most.map_or_else(
         || format!("in the rest, the GPU is idle for {idle} of the time"),
         |l| format!("the rest is mostly {}, with the GPU idle for {idle} of it", l.what.split(':').next().unwrap_or_default()),
     );
-    first.headline = format!("{} (judged {} of the run; {rest})", first.headline, format_percent(outside.judged));
+    first.headline = format!("{} (judged {} of the run; {rest})", first.headline, format_share(outside.judged));
 }

@@ -119,7 +119,7 @@ pub fn triage_profile(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Opti
         format!(
             "{} of the kernels ran while counters or stall reasons were measured: to know what limits the run, record it without \
              measuring",
-            text::format_percent(measured)
+            crate::model::units::format_share(measured)
         )
     });
     let device = |d: &DeviceTime| JudgedDevice {
@@ -292,12 +292,12 @@ fn missing_notes(case: &RunContext<'_>) -> Vec<String> {
     if flushed >= finding::LEAST_SHARE {
         out.push(format!(
             "the profiler handed over its records for {} of {base} while the GPU was idle: that is its own cost",
-            text::format_percent(flushed)
+            crate::model::units::format_share(flushed)
         ));
     }
     let ended = case.idle_share(Cause::Ended);
     if ended >= finding::LEAST_SHARE {
-        out.push(format!("idle for {} of {base} because nothing more was launched on a device", text::format_percent(ended)));
+        out.push(format!("idle for {} of {base} because nothing more was launched on a device", crate::model::units::format_share(ended)));
     }
     if case.kernels.count == 0 && !case.profile.graphs.is_empty() {
         let how = case.terms.record_graph_kernels;

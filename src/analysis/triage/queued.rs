@@ -3,9 +3,9 @@
 use super::gather::PAUSE_NS;
 use super::piece::Piece;
 use super::run_context::RunContext;
-use super::text::format_percent;
 use super::time_category::Cause;
 use crate::model::CallKind;
+use crate::model::units::format_share;
 
 /// Maximum latency between the end of work on one device and the start of dependent work on another, ns; an assumption,
 /// well above the few µs that an event between two GPUs of one host takes.
@@ -69,7 +69,7 @@ pub fn describe_reasons(reasons: &[(Reason, i64)]) -> String {
     match named.as_slice() {
         [] | [(Reason::Unknown, _)] => "it waited for another stream, device or host function, which was not recorded".to_owned(),
         some => {
-            let each: Vec<String> = some.iter().map(|(r, share)| format!("{} ({})", r.words(), format_percent(*share))).collect();
+            let each: Vec<String> = some.iter().map(|(r, share)| format!("{} ({})", r.words(), format_share(*share))).collect();
             format!("it may have waited for {}", each.join(" or "))
         }
     }

@@ -5,12 +5,6 @@ use super::verdict::Verdict as V;
 use crate::analysis::readable::readable_name;
 use crate::model::{Nanos, Profile};
 
-/// Formats a share as a percentage: `61%`, `7.3%`.
-pub fn format_percent(share: f64) -> String {
-    let p = share * 100.0;
-    if p != 0.0 && p.abs() < 9.95 { format!("{p:.1}%") } else { format!("{p:.0}%") }
-}
-
 /// Formats a time in ns for display.
 pub fn format_ns(value: f64) -> String {
     Nanos::format_ns(value)

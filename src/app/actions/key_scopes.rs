@@ -1,28 +1,30 @@
-//! Scopes of actions: single screens and groups of screens
+//! Scopes of actions: single screens, which the table of screens declares, and groups of screens.
 
 macro_rules! scopes {
     (
-        screens { $($screen:ident $title:literal $(link $link:literal)? [$($group_of:ident)*],)+ }
+        screens { $($open:ident($type:ident $(, $make:expr)?) {
+            $($screen:ident $title:literal $(link $link:literal)? [$($group_of:ident)*]),+ $(,)?
+        })+ }
         groups { $($(#[$doc:meta])* $group:ident $members:literal,)+ }
     ) => {
         /// Screens on which an action works.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum KeyScope {
             Everywhere,
-            $($screen,)+
+            $($($screen,)+)+
             $($(#[$doc])* $group,)+
         }
 
         impl KeyScope {
             /// All single screens.
-            pub const SCREENS: &[Self] = &[$(Self::$screen),+];
+            pub const SCREENS: &[Self] = &[$($(Self::$screen),+),+];
             /// Screens that can be named on the command line.
-            pub const LINKS: &[(&str, Self)] = &[$($(($link, Self::$screen),)?)+];
+            pub const LINKS: &[(&str, Self)] = &[$($($(($link, Self::$screen),)?)+)+];
 
             /// Returns true if an action of this scope works on the screen `there`, which must be a single screen.
             pub fn applies_to(self, there: Self) -> bool {
                 let groups: &[Self] = match there {
-                    $(Self::$screen => &[$(Self::$group_of),*],)+
+                    $($(Self::$screen => &[$(Self::$group_of),*],)+)+
                     _ => &[],
                 };
                 self == Self::Everywhere || self == there || groups.contains(&self)
@@ -32,7 +34,7 @@ macro_rules! scopes {
             pub fn as_str(self) -> &'static str {
                 match self {
                     Self::Everywhere => "everywhere",
-                    $(Self::$screen => $title,)+
+                    $($(Self::$screen => $title,)+)+
                     $(Self::$group => $members,)+
                 }
             }
@@ -40,53 +42,41 @@ macro_rules! scopes {
     };
 }
 
-scopes! {
-    screens {
-        Overview "overview" link "overview" [Whole Timed Aside Detailed Launchable],
-        Kernels "kernels" link "kernels" [Whole Timed Detailed Named Sorted Launchable Tables Browse],
-        Launches "launches" link "launches" [Whole Timed Aside Detailed Sorted Launchable Tables Browse],
-        Timeline "timeline" link "timeline" [Whole Timed Trees Aside Launchable Browse],
-        Ranges "ranges" link "ranges" [Whole Timed Trees Forest Aside Named Sorted Launchable],
-        Lines "lines" link "lines" [Whole Timed Trees Forest Aside Named],
-        Memory "memory" link "memory" [],
-        Ranks "ranks" link "ranks" [],
-        Rerun "re-run" link "rerun" [],
-        Metrics "metrics" link "metrics" [Timed Launchable Results Browse],
-        Hints "hints" link "hints" [Timed Launchable Results Browse],
-        Roofline "roofline" link "roofline" [Timed Launchable Results Browse],
-        Source "source" link "source" [Timed Launchable Results Browse],
-        Compare "compare" [Timed Launchable Results Browse],
-        Run "run" [Runs],
-        Library "library" [Runs],
-        Diff "changes" [],
-    }
-    groups {
-        /// Screens about an entire run.
-        Whole "overview, timeline, ranges, lines, tables",
-        /// Screens whose selection has a position in time.
-        Timed "overview, timeline, ranges, lines, tables",
-        /// Screens whose rows fold.
-        Trees "ranges, lines, timeline",
-        /// Trees that can be folded all at once.
-        Forest "ranges, lines",
-        /// Screens about the run, other than the kernel table, that lead to it.
-        Aside "overview, timeline, ranges, lines, launches",
-        /// Screens whose rows have details.
-        Detailed "overview, kernels, launches",
-        /// Screens that filter by name.
-        Named "kernels, ranges, lines",
-        /// Screens that sort their rows.
-        Sorted "kernels, launches, ranges",
-        /// Screens from which a launch can be profiled again.
-        Launchable "overview, timeline, tables, ranges, results",
-        Tables "kernels, launches",
-        /// All screens about a result.
-        Results "metrics, hints, roofline, compare, source",
-        /// The timeline, both tables and all screens about a result.
-        Browse "timeline, tables and results",
-        Runs "run, library",
-    }
+macro_rules! scopes_of {
+    ($($rows:tt)+) => {
+        scopes! {
+            screens { $($rows)+ }
+            groups {
+                /// Screens about an entire run.
+                Whole "overview, timeline, ranges, lines, tables",
+                /// Screens whose selection has a position in time.
+                Timed "overview, timeline, ranges, lines, tables",
+                /// Screens whose rows fold.
+                Trees "ranges, lines, timeline",
+                /// Trees that can be folded all at once.
+                Forest "ranges, lines",
+                /// Screens about the run, other than the kernel table, that lead to it.
+                Aside "overview, timeline, ranges, lines, launches",
+                /// Screens whose rows have details.
+                Detailed "overview, kernels, launches",
+                /// Screens that filter by name.
+                Named "kernels, ranges, lines",
+                /// Screens that sort their rows.
+                Sorted "kernels, launches, ranges",
+                /// Screens from which a launch can be profiled again.
+                Launchable "overview, timeline, tables, ranges, results",
+                Tables "kernels, launches",
+                /// All screens about a result.
+                Results "metrics, hints, roofline, compare, source",
+                /// The timeline, both tables and all screens about a result.
+                Browse "timeline, tables and results",
+                Runs "run, library",
+            }
+        }
+    };
 }
+
+crate::with_screens!(scopes_of);
 
 impl KeyScope {
     /// Command-line name of the screen, if it has one.

@@ -1,5 +1,4 @@
-//! All screens. A new one needs a module here, a row in `with_screens!` below, and a row in `scopes!`
-//! (`actions/key_scopes.rs`).
+//! All screens. A new one needs a module here and a row in `with_screens!` below.
 
 pub mod diff;
 pub mod kernels;
@@ -39,7 +38,7 @@ pub trait Kind: Sized {
 }
 
 macro_rules! screens {
-    ($($name:ident($screen:ident $(, $make:expr)?)),+ $(,)?) => {
+    ($($name:ident($screen:ident $(, $make:expr)?) { $($scopes:tt)+ })+) => {
         #[derive(Clone, Debug)]
         pub enum Open {
             $($name($screen)),+
@@ -88,24 +87,55 @@ macro_rules! screens {
 }
 
 /// Passes the rows of all screens to a macro. A row is the screen's name and type; a screen about a whole report also has
-/// a function that creates it.
+/// a function that creates it. In braces are the scopes of its keys, one for each of its views: the title, the name on
+/// the command line, and the groups that it belongs to (`actions/key_scopes.rs`).
 #[macro_export]
 macro_rules! with_screens {
     ($rows:ident) => {
         $rows! {
-            Kernels(KernelsScreen),
-            Launches(LaunchesScreen),
-            Result(ResultScreen),
-            Rerun(RerunScreen),
-            Run(RunScreen),
-            Library(LibraryScreen),
-            Lines(LinesScreen, |_| LinesScreen::default()),
-            Diff(DiffScreen),
-            Memory(MemoryScreen, MemoryScreen::new),
-            Overview(OverviewScreen, |_| OverviewScreen::default()),
-            Ranges(RangesScreen, RangesScreen::new),
-            Ranks(RanksScreen),
-            Timeline(TimelineScreen),
+            Overview(OverviewScreen, |_| OverviewScreen::default()) {
+                Overview "overview" link "overview" [Whole Timed Aside Detailed Launchable],
+            }
+            Kernels(KernelsScreen) {
+                Kernels "kernels" link "kernels" [Whole Timed Detailed Named Sorted Launchable Tables Browse],
+            }
+            Launches(LaunchesScreen) {
+                Launches "launches" link "launches" [Whole Timed Aside Detailed Sorted Launchable Tables Browse],
+            }
+            Timeline(TimelineScreen) {
+                Timeline "timeline" link "timeline" [Whole Timed Trees Aside Launchable Browse],
+            }
+            Ranges(RangesScreen, RangesScreen::new) {
+                Ranges "ranges" link "ranges" [Whole Timed Trees Forest Aside Named Sorted Launchable],
+            }
+            Lines(LinesScreen, |_| LinesScreen::default()) {
+                Lines "lines" link "lines" [Whole Timed Trees Forest Aside Named],
+            }
+            Memory(MemoryScreen, MemoryScreen::new) {
+                Memory "memory" link "memory" [],
+            }
+            Ranks(RanksScreen) {
+                Ranks "ranks" link "ranks" [],
+            }
+            Rerun(RerunScreen) {
+                Rerun "re-run" link "rerun" [],
+            }
+            Result(ResultScreen) {
+                Metrics "metrics" link "metrics" [Timed Launchable Results Browse],
+                Hints "hints" link "hints" [Timed Launchable Results Browse],
+                Roofline "roofline" link "roofline" [Timed Launchable Results Browse],
+                Source "source" link "source" [Timed Launchable Results Browse],
+                Compare "compare" [Timed Launchable Results Browse],
+            }
+            Run(RunScreen) {
+                Run "run" [Runs],
+            }
+            Library(LibraryScreen) {
+                Library "library" [Runs],
+            }
+            Diff(DiffScreen) {
+                Diff "changes" [],
+            }
         }
     };
 }

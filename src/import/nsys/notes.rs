@@ -125,7 +125,7 @@ pub fn add_notes(profile: &mut Profile, db: &Db, target: &Target, diagnostics: D
             NoteKind::Order,
             format!(
                 "{} launches have no API call in the report; they are ordered by their start on the device.",
-                units::format_grouped(i64::try_from(missing).unwrap_or(i64::MAX))
+                units::format_grouped(missing)
             ),
         )),
         LaunchOrder::Device if !profile.launches.is_empty() => {
@@ -233,10 +233,7 @@ fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnost
     if db.has_table(RUNTIME) {
         let text = match profile.memops.len() {
             0 => "The program called CUDA but launched no kernel while it was recorded.".to_owned(),
-            n => format!(
-                "The program launched no kernel while it was recorded, only {} memcpys and memsets.",
-                units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX))
-            ),
+            n => format!("The program launched no kernel while it was recorded, only {} memcpys and memsets.", units::format_grouped(n)),
         };
         return note(text, "record a longer part of it, or the part that computes");
     }

@@ -263,18 +263,17 @@ impl Whole {
         let (launches, order) = launch_order::sort_launches(std::mem::take(&mut profile.launches), any.then_some(missing));
         profile.launches = launches;
         profile.order = order;
-        let count = |n: u64| crate::model::units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX));
         if doubtful > 0 {
             let text = format!(
                 "{} launches share their correlation ID with a call of another thread (a trace merged from several?): which call is theirs is a guess.",
-                count(doubtful)
+                crate::model::units::format_grouped(doubtful)
             );
             profile.notes.push(Note::new(Severity::Warning, NoteKind::Guess, text));
         }
         if unnumbered > 0 {
             let text = format!(
                 "{} launches are nodes of graphs, and the trace does not number them: they are numbered by their order on the GPU.",
-                count(unnumbered)
+                crate::model::units::format_grouped(unnumbered)
             );
             profile.notes.push(Note::new(Severity::Info, NoteKind::Graphs, text));
         }
@@ -437,7 +436,7 @@ fn add_notes(facts: &Facts, profile: &mut Profile) {
     let missing = match profile.order {
         LaunchOrder::Partly(missing) => Some(format!(
             "{} launches have no call in the trace; they are ordered by their start on the device.",
-            crate::model::units::format_grouped(i64::try_from(missing).unwrap_or(i64::MAX))
+            crate::model::units::format_grouped(missing)
         )),
         LaunchOrder::Device => Some("The trace has no calls for its launches; they are ordered by their start on the device.".to_owned()),
         _ => None,

@@ -203,11 +203,7 @@ impl Absence {
         }
         if number("memops") > 0 || !rows.memops.is_empty() {
             let count = number("memops").max(rows.memops.len() as u64);
-            let only = if count == 1 {
-                "a memcpy or memset".to_owned()
-            } else {
-                format!("{} memcpys and memsets", format_grouped(i64::try_from(count).unwrap_or(i64::MAX)))
-            };
+            let only = if count == 1 { "a memcpy or memset".to_owned() } else { format!("{} memcpys and memsets", format_grouped(count)) };
             let why = format!("it launched no kernel while it was recorded, only {only}");
             return Some(absence(11, why, "record the part that computes, or a longer one"));
         }

@@ -171,11 +171,8 @@ pub fn build_notes(profile: &Profile, said: &Said) -> Vec<Note> {
         note(Severity::Warning, NoteKind::Damaged, text);
     }
     if said.shared + said.not_shared > 0 {
-        let lost = if said.not_shared > 0 {
-            format!(", and had no room for {} more", format_grouped(i64::try_from(said.not_shared).unwrap_or(i64::MAX)))
-        } else {
-            String::new()
-        };
+        let lost =
+            if said.not_shared > 0 { format!(", and had no room for {} more", format_grouped(said.not_shared)) } else { String::new() };
         let text = format!(
             "A profiler in the program (torch.profiler, for example) recorded, too: it received {}{lost}. Times include what it costs.",
             format_count(said.shared, "record"),

@@ -1,6 +1,6 @@
 //! Block model of everything that is printed for people. Strings are unescaped: renderers escape them.
 
-use crate::analysis::table::Column;
+use crate::analysis::table::{Column, Outputs, columns_of};
 use crate::report::finding_text::FindingText;
 use crate::report::{Format, table};
 use crate::rerun::CommandPart;
@@ -26,6 +26,9 @@ pub struct Table {
 pub trait RowsTable {
     /// Prints the rows, as [`table::print_rows`] does.
     fn print(&self, out: &mut dyn Write, format: Format, width: Option<usize>) -> io::Result<()>;
+
+    /// The same table as strings, complete.
+    fn to_table(&self) -> Table;
 }
 
 /// Rows with the columns that show them.
@@ -37,6 +40,14 @@ pub struct Rows<R, B: Borrow<R>> {
 impl<R, B: Borrow<R>> RowsTable for Rows<R, B> {
     fn print(&self, out: &mut dyn Write, format: Format, width: Option<usize>) -> io::Result<()> {
         table::print_rows(self.columns.clone(), self.rows.iter().map(Borrow::borrow), out, format, width)
+    }
+
+    fn to_table(&self) -> Table {
+        let columns = columns_of(self.columns.clone(), Outputs::TEXT);
+        Table {
+            head: columns.iter().map(|c| (c.title, !c.unit.is_text())).collect(),
+            rows: self.rows.iter().map(|row| columns.iter().map(|c| c.shown(row.borrow())).collect()).collect(),
+        }
     }
 }
 
@@ -115,6 +126,8 @@ pub enum Block<'a> {
     Table(Table),
     Rows(Box<dyn RowsTable + 'a>),
     List(Vec<String>),
+    /// Sentences that lead to what follows, below their heading.
+    Reasoning(Vec<String>),
     /// Title of the parts, and one series for each whole. All series have the same parts.
     Bars(&'static str, Vec<BarSeries>),
     Shares(Vec<ShareLine>),

@@ -30,7 +30,7 @@ pub fn of_launches(profile: &Profile) -> Vec<Block<'static>> {
     rows.sort_by_key(|r| (std::cmp::Reverse(r.stats.total), r.name_rank));
     let cells = rows.iter().take(KERNELS).map(|r| {
         let median = r.stats.median.map_or_else(String::new, Nanos::format_ns);
-        let count = units::format_grouped(i64::try_from(r.stats.count).unwrap_or(i64::MAX));
+        let count = units::format_grouped(r.stats.count);
         let max = Nanos(r.stats.max).to_string();
         vec![cut_end(&r.name, NAME), Nanos(r.stats.total).to_string(), units::format_percent(r.share_percent), count, median, max]
     });

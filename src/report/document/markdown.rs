@@ -1,6 +1,6 @@
 //! Markdown version of a document, for tickets and chats: descriptions replace the images.
 
-use super::block::{BarSeries, Block, Document, KeyValue, Rows, RowsTable};
+use super::block::{BarSeries, Block, Document, KeyValue, Rows, RowsTable, Table};
 use super::paths::{command_line, strip_paths};
 use super::text::split_command;
 use crate::model::text::escape_unsafe;
@@ -11,6 +11,13 @@ use std::io::{self, Write};
 
 /// Writes the document; `paths` keeps full paths.
 pub fn write_markdown(out: &mut dyn Write, of: &Document<'_>, paths: bool) -> io::Result<()> {
+    let mut text = Vec::new();
+    write_blocks(&mut text, of, paths)?;
+    // An empty line ends each block, but not the document.
+    out.write_all(text.strip_suffix(b"\n\n").map_or(&text, |rest| &text[..=rest.len()]))
+}
+
+fn write_blocks(out: &mut dyn Write, of: &Document<'_>, paths: bool) -> io::Result<()> {
     let raw = |t: &str| if paths { t.to_owned() } else { strip_paths(t) };
     let text = |t: &str| table::escape_markdown(&raw(t));
     for block in &of.blocks {
@@ -18,12 +25,8 @@ pub fn write_markdown(out: &mut dyn Write, of: &Document<'_>, paths: bool) -> io
             Block::Heading(level, t) => writeln!(out, "{} {}\n", "#".repeat(usize::from(*level)), text(t))?,
             Block::Text(t) => writeln!(out, "{}\n", text(t))?,
             Block::Picture(p) => writeln!(out, "_{}_\n", text(&p.words))?,
-            Block::Table(t) => {
-                let rows = t.rows.iter().map(|r| r.iter().map(|c| raw(c)).collect());
-                table::write_markdown_texts(&t.head, rows, out)?;
-                writeln!(out)?;
-            }
-            Block::List(items) => {
+            Block::Table(t) => write_table(out, t, &raw)?,
+            Block::List(items) | Block::Reasoning(items) => {
                 items.iter().try_for_each(|i| writeln!(out, "- {}", text(i)))?;
                 writeln!(out)?;
             }
@@ -32,10 +35,11 @@ pub fn write_markdown(out: &mut dyn Write, of: &Document<'_>, paths: bool) -> io
                 list.iter().try_for_each(|kv| write_key_value(out, kv, &text, paths))?;
                 writeln!(out)?;
             }
-            Block::Rows(rows) => {
+            Block::Rows(rows) if paths => {
                 rows.print(out, Format::Md, None)?;
                 writeln!(out)?;
             }
+            Block::Rows(rows) => write_table(out, &rows.to_table(), &raw)?,
             Block::Bars(title, series) => write_bars(out, title, series, &raw)?,
             Block::Shares(lines) => {
                 lines.iter().try_for_each(|l| writeln!(out, "- {} ({}): {}", l.value, l.share, text(&l.text)))?;
@@ -60,6 +64,12 @@ pub fn write_markdown(out: &mut dyn Write, of: &Document<'_>, paths: bool) -> io
         }
     }
     Ok(())
+}
+
+fn write_table(out: &mut dyn Write, of: &Table, raw: &dyn Fn(&str) -> String) -> io::Result<()> {
+    let rows = of.rows.iter().map(|r| r.iter().map(|c| raw(c)).collect());
+    table::write_markdown_texts(&of.head, rows, out)?;
+    writeln!(out)
 }
 
 /// Writes a table with a row for each part and a column for each series, without parts that are empty everywhere.

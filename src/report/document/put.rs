@@ -1,12 +1,11 @@
 //! Assembles a shareable report.
 
-use super::block::{Block, Document, Table};
+use super::block::{Block, Document};
 use super::{kernels, memory, run};
 use crate::analysis::memory::Usage;
-use crate::analysis::ranks::Member;
 use crate::analysis::triage::Triage;
-use crate::model::{Bytes, Nanos, Profile};
-use crate::report::ranks::{Together, finding_text};
+use crate::model::{Bytes, Profile};
+use crate::report::ranks::{self, Together};
 
 /// A report and its analysis.
 #[derive(Clone, Copy)]
@@ -16,14 +15,8 @@ pub struct Given<'a> {
     pub usage: Option<&'a Usage>,
 }
 
-/// Capitalizes the first letter.
-fn capitalize_first(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
-}
-
 /// Builds one shareable report from the given reports.
-pub fn build_handout(given: &[Given<'_>], ranks: Option<&Together<'_>>) -> Document<'static> {
+pub fn build_handout<'a>(given: &[Given<'_>], ranks: Option<&Together<'a>>) -> Document<'a> {
     let names: Vec<String> = given.iter().map(|g| g.profile.file_name()).collect();
     let title = match &names[..] {
         [one] => one.clone(),
@@ -33,11 +26,7 @@ pub fn build_handout(given: &[Given<'_>], ranks: Option<&Together<'_>>) -> Docum
     let mut blocks = vec![Block::Heading(1, title)];
     if let Some(ranks) = ranks {
         blocks.push(Block::Heading(2, "Ranks".to_owned()));
-        if ranks.job.findings.is_empty() {
-            blocks.push(Block::Text(format!("{}.", capitalize_first(&ranks.job.nothing_found()))));
-        }
-        blocks.extend(ranks.job.findings.iter().map(|f| Block::Finding(finding_text(f))));
-        blocks.push(Block::Table(rank_table(ranks)));
+        blocks.extend(ranks::document(ranks).blocks);
     }
     for of in given {
         if given.len() > 1 {
@@ -49,7 +38,7 @@ pub fn build_handout(given: &[Given<'_>], ranks: Option<&Together<'_>>) -> Docum
     Document { blocks }
 }
 
-fn append_report(of: &Given<'_>, blocks: &mut Vec<Block<'static>>) {
+fn append_report(of: &Given<'_>, blocks: &mut Vec<Block<'_>>) {
     let profile = of.profile;
     let verdict = of.triage.and_then(Triage::verdict).map(|f| format!("{}: {}", f.id.id(), f.headline));
     let memory_verdict = of.usage.and_then(Usage::main).and_then(|d| d.findings.first()).map(|f| format!("{}: {}", f.id.id(), f.headline));
@@ -85,27 +74,6 @@ fn append_report(of: &Given<'_>, blocks: &mut Vec<Block<'static>>) {
         blocks.push(Block::Heading(3, "About the report".to_owned()));
         blocks.push(Block::List(notes));
     }
-}
-
-/// Table of ranks: time breakdown and waits.
-fn rank_table(of: &Together<'_>) -> Table {
-    let ns = |n: i64| Nanos(n).to_string();
-    let row = |m: &Member| {
-        let host = of.digests.get(m.digest).and_then(|d| d.host.clone()).unwrap_or_default();
-        let step = m.step.map_or_else(String::new, ns);
-        vec![m.rank.to_string(), host, step, ns(m.compute), ns(m.exposed), ns(m.idle), ns(m.waited), ns(m.late)]
-    };
-    let head = vec![
-        ("rank", true),
-        ("host", false),
-        ("step", true),
-        ("kernels", true),
-        ("collectives alone", true),
-        ("idle", true),
-        ("waits", true),
-        ("waited for", true),
-    ];
-    Table { head, rows: of.job.ranks.iter().map(row).collect() }
 }
 
 /// Describes the tool, GPUs and program.

@@ -55,7 +55,7 @@ fn lines_table(triage: &Triage, lines: &[LineTime]) -> Table {
         let share = units::format_percent(l.ns as f64 / all * 100.0);
         let mut row = vec![l.label(), Nanos(l.ns).to_string(), share, l.cause.part().short_label().to_owned()];
         if launching {
-            let launches = l.launching.launches().map(|n| units::format_grouped(i64::try_from(n).unwrap_or(i64::MAX)));
+            let launches = l.launching.launches().map(units::format_grouped);
             row.extend([launches.unwrap_or_default(), l.launching.host_ns().map_or_else(String::new, |ns| Nanos(ns).to_string())]);
         }
         row

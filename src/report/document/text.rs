@@ -37,7 +37,7 @@ pub fn write_text(out: &mut dyn Write, of: &Document<'_>, width: Option<usize>) 
 }
 
 /// Writes a single block; `rank` is the number of a finding.
-pub(super) fn write_block(out: &mut dyn Write, block: &Block<'_>, rank: usize, width: Option<usize>) -> io::Result<()> {
+fn write_block(out: &mut dyn Write, block: &Block<'_>, rank: usize, width: Option<usize>) -> io::Result<()> {
     let columns = width.unwrap_or(usize::MAX);
     match block {
         Block::Heading(_, t) => writeln!(out, "{}", escape_unsafe(t)),
@@ -51,6 +51,7 @@ pub(super) fn write_block(out: &mut dyn Write, block: &Block<'_>, rank: usize, w
         Block::Table(t) => table::write_aligned_texts(&t.head, t.rows.iter().cloned(), out, width),
         Block::Rows(rows) => rows.print(out, Format::Table, width),
         Block::List(items) => items.iter().try_for_each(|i| write_wrapped(out, "", "  ", i, columns)),
+        Block::Reasoning(items) => items.iter().try_for_each(|i| write_wrapped(out, "  ", "    ", i, columns)),
         Block::Bars(_, series) => write_bars(out, series),
         Block::Shares(lines) => lines.iter().try_for_each(|l| write_share(out, l, columns)),
         Block::Command(argv) => write_command(out, "    ", argv),

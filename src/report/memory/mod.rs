@@ -5,5 +5,4 @@ pub(super) mod json;
 mod page;
 
 pub use held_rows::{Memory, Wanted, When, device_name, site_name, stack_frames};
-pub use json::write_memory_json;
 pub use page::{finding_text, held_columns, print_memory, verdict_text};

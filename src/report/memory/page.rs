@@ -1,15 +1,15 @@
-//! Memory usage as a readable page, as Markdown, and as rows.
+//! Memory usage as a document, and as rows.
 
 use super::held_rows::{Compared, Memory, Wanted, When, compared_rows, device_name, site_name};
+use super::json::write_memory_json;
 use crate::analysis::memory::{DeviceUsage, MemoryFinding, Site, StepBasis, Usage};
 use crate::analysis::table::{Column, Outputs, Unit, Value};
 use crate::model::text::escape_unsafe;
 use crate::model::{Bytes, MemoryLevel, units};
-use crate::report::Format;
-use crate::report::document::{self, Block, Document, KeyValue, Rows};
+use crate::report::document::{Block, Document, KeyValue, Rows};
 use crate::report::finding_text::FindingText;
-use crate::report::table;
 use crate::report::triage::evidence_text;
+use crate::report::{Format, PageFormat, table};
 use std::io::{self, Write};
 
 /// Default number of rows on a page.
@@ -141,27 +141,29 @@ fn held_bytes(d: &DeviceUsage, when: When) -> u64 {
     when.resolve_event(d).0.map_or(d.ledger.before, |at| d.ledger.bytes[at as usize])
 }
 
-/// Prints memory usage in a format other than JSON.
+/// Prints memory usage.
 pub fn print_memory(
     out: &mut dyn Write,
     of: &Memory<'_>,
     wanted: Wanted,
     before: Option<&Memory<'_>>,
-    format: Format,
+    format: PageFormat,
     width: Option<usize>,
 ) -> io::Result<()> {
+    if format == PageFormat::Json {
+        return write_memory_json(out, of, wanted, before);
+    }
     let before = before.filter(|_| of.usage.devices.len() == 1);
     let lists: Vec<_> = of.usage.devices.iter().map(|d| (d, compared_rows(of, d, wanted.when, before))).collect();
-    if format == Format::Csv {
+    let PageFormat::Page(renderer) = format else {
         let rows = lists.iter().flat_map(|(device, list)| held_rows(of, device, list, wanted, wanted.top.unwrap_or(usize::MAX)));
-        return table::print_rows(held_columns(before.is_some()), rows, out, format, width);
-    }
+        return table::print_rows(held_columns(before.is_some()), rows, out, Format::Csv, width);
+    };
     let mut page = Document::default();
     for (device, list) in &lists {
         append_device(&mut page.blocks, (of, device), list, wanted, before);
     }
-    let width = width.unwrap_or(110).clamp(60, 160);
-    if format == Format::Md { document::write_markdown(out, &page, true) } else { document::write_text(out, &page, Some(width)) }
+    page.write(out, renderer, Some(width.unwrap_or(110).clamp(60, 160)))
 }
 
 /// The first rows of a device, with the data of their cells.

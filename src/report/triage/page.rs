@@ -1,34 +1,25 @@
-//! Triage as a readable page, as Markdown, and as rows.
+//! Triage as a document, and as rows.
 
 use super::text::{Judged, finding_text, judged_line, name_of, part_name, remarks, round_percent};
 use crate::analysis::table::{Column, Unit, Value};
 use crate::analysis::triage::{Finding, JudgedDevice, LineTime, TimeCategory, Triage};
 use crate::model::{Nanos, Profile, units};
 use crate::report::Format;
-use crate::report::document::{self, Bar, BarSeries, Block, Document, ShareLine};
+use crate::report::document::{Bar, BarSeries, Block, Document, ShareLine};
+use crate::report::ranks::{self, Together};
 use crate::report::table;
 use std::io::{self, Write};
 
-/// Prints the readable page.
-pub fn print_page(out: &mut dyn Write, judged: &[Judged<'_>], width: usize) -> io::Result<()> {
-    document::write_text(out, &describe_runs(judged), Some(width.clamp(60, 140)))
-}
-
-/// Writes the page as Markdown, for an issue tracker.
-pub fn write_markdown(out: &mut dyn Write, judged: &[Judged<'_>]) -> io::Result<()> {
-    document::write_markdown(out, &describe_runs(judged), true)
-}
-
-/// The triages as a document, one report after another.
-fn describe_runs(judged: &[Judged<'_>]) -> Document<'static> {
-    let mut blocks = Vec::new();
+/// The ranks that the reports are of, if they are of one job, then one report after another.
+pub fn document<'a>(judged: &[Judged<'_>], ranks: Option<&Together<'a>>) -> Document<'a> {
+    let mut blocks = ranks.map_or_else(Vec::new, |r| ranks::document(r).blocks);
     for (profile, triage) in judged {
         append_run(&mut blocks, profile, triage);
     }
     Document { blocks }
 }
 
-fn append_run(blocks: &mut Vec<Block<'static>>, profile: &Profile, t: &Triage) {
+fn append_run(blocks: &mut Vec<Block<'_>>, profile: &Profile, t: &Triage) {
     blocks.push(Block::Heading(3, format!("{} · {}", profile.file_name(), judged_line(t))));
     blocks.extend(t.verdict().map(|f| Block::Verdict(f.id.id(), f.headline.clone())));
     if !t.devices.is_empty() {

@@ -1,7 +1,7 @@
 //! Metrics screen: sections with metrics, bars, tables, charts and rules; on a wide screen, also a list of sections.
 
 use super::super::panel::Panel;
-use super::super::text::{align_left, align_right, bar, wrap_text};
+use super::super::text::{align_left, align_right, bar, shade_track, wrap_text};
 use super::super::view::View;
 use super::super::{Role, Theme, chart};
 use super::{diagnosis_charts, level_role, memory_chart};
@@ -291,7 +291,7 @@ impl Draw<'_> {
         spans.push(Span::styled(format!(" {}", align_left(&escape_unsafe(&cell.unit), unit)), theme.style(Role::Dim)));
         if let Some((share, style)) = share {
             spans.push(Span::raw(" "));
-            spans.extend(super::shade_track(bar(share, bars, style, theme)));
+            spans.extend(shade_track(bar(share, bars, style, theme)));
         }
         Line::from(spans)
     }

@@ -152,14 +152,6 @@ fn summary_line(screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'s
     fit_parts(parts, &Span::raw("  "), columns)
 }
 
-/// Shades the empty part of a bar, so that its full length is visible.
-fn shade_track(mut bar: Vec<Span<'static>>) -> Vec<Span<'static>> {
-    if let Some(rest) = bar.last_mut() {
-        rest.content = rest.content.replace(' ', "░").into();
-    }
-    bar
-}
-
 /// Brightness of a percentage of a peak: at 80 and above, the unit is at its limit, according to NVIDIA's
 /// speed-of-light rule. This is not a problem in itself, so it has no warning color.
 fn level_role(percent: f64) -> Role {

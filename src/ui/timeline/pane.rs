@@ -326,11 +326,8 @@ fn kernel_lines(look: &Look<'_>, triage: &Triage, columns: usize, theme: &Theme)
     let mut out = Vec::new();
     for (at, (kernel, ns, count)) in triage.kernels.iter().take(4).enumerate() {
         let Some(k) = look.profile.kernels.get(*kernel as usize) else { continue };
-        let figures = format!(
-            "{} {}",
-            align_right(&Nanos(*ns).to_string(), 9),
-            align_right(&format!("×{}", units::format_grouped(i64::try_from(*count).unwrap_or(i64::MAX))), 8)
-        );
+        let figures =
+            format!("{} {}", align_right(&Nanos(*ns).to_string(), 9), align_right(&format!("×{}", units::format_grouped(*count)), 8));
         let room = columns.saturating_sub(LABEL + display_width(&figures) + 2);
         out.push(Line::from(vec![
             Span::styled(align_left(if at == 0 { "kernels" } else { "" }, LABEL), theme.style(Role::Dim)),

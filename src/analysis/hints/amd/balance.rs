@@ -5,9 +5,9 @@ use super::facts::Amd;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, Sure, Threshold};
 use crate::analysis::hints::limits::{EMPTY_IN_TIMELINE_NS, EMPTY_KERNEL_NS, SHORT, TAIL_WAVES};
-use crate::analysis::hints::rule_context::format_percent;
 use crate::analysis::hints::unit_throughput::Demand;
 use crate::model::Nanos;
+use crate::model::units::format_share;
 
 /// Maximum number of rounds at which a GPU could hold far more workgroups: half of NVIDIA's bound for a small grid.
 const FEW: Threshold = Threshold { op: "≤", value: 0.5, source: "half of what the GPU holds at once (our bound)" };
@@ -23,7 +23,7 @@ pub fn launch_overhead(amd: &Amd<'_>) -> Option<Hint> {
         Hint::new(
             Diagnosis::LaunchOverhead,
             stake,
-            format!("only {} long: launch overhead may be {} of that", Nanos::format_ns(ns), format_percent(stake.min(1.0))),
+            format!("only {} long: launch overhead may be {} of that", Nanos::format_ns(ns), format_share(stake.min(1.0))),
         )
         .with_gain_basis(format!(
             "an empty kernel of an NVIDIA GPU takes about {}{}; none was measured on AMD's",
@@ -64,7 +64,7 @@ pub fn small_grid(amd: &Amd<'_>) -> Option<Hint> {
         format!(
             "{groups:.0} workgroup{} for {units:.0} CUs: {} of the CUs get none",
             if groups > 1.0 { "s" } else { "" },
-            format_percent(empty)
+            format_share(empty)
         )
     } else {
         format!("only {groups:.0} workgroups; the CUs could hold {:.0} times as many at once", 1.0 / filled)
@@ -72,7 +72,7 @@ pub fn small_grid(amd: &Amd<'_>) -> Option<Hint> {
     Some(
         Hint::new(Diagnosis::SmallGrid, (empty + hidden).min(1.0 - peak), headline)
             .with_gain_basis(if few {
-                format!("all CUs filled: {} have no workgroup", format_percent(empty))
+                format!("all CUs filled: {} have no workgroup", format_share(empty))
             } else if amd.roofs_known() {
                 "enough waves on each CU to hide what they wait for".to_owned()
             } else {
@@ -113,7 +113,7 @@ pub fn tail_effect(amd: &Amd<'_>) -> Option<Hint> {
             format!(
                 "workgroups for {rounds:.2} times what the GPU holds at once: after {whole:.0} full round{} the last one fills {} of it",
                 if whole > 1.0 { "s" } else { "" },
-                format_percent(rounds.fract())
+                format_share(rounds.fract())
             ),
         )
         .with_gain_basis(format!("{:.0} rounds' time for {rounds:.2} rounds' work, if all workgroups take equally long", rounds.ceil()))
@@ -157,10 +157,10 @@ pub fn workload_imbalance(amd: &Amd<'_>) -> Option<Hint> {
             match with_waves {
                 Some(share) => format!(
                     "the CUs have a wave in only {} of the time in which the GPU has any ({} of its cycles), although there are workgroups for all of them",
-                    format_percent(busy),
-                    format_percent(share)
+                    format_share(busy),
+                    format_share(share)
                 ),
-                None => format!("the CUs have a wave in only {} of the time, although there are workgroups for all of them", format_percent(busy)),
+                None => format!("the CUs have a wave in only {} of the time, although there are workgroups for all of them", format_share(busy)),
             },
         )
         .with_gain_basis("all CUs busy to the end")

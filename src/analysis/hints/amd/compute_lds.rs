@@ -3,8 +3,9 @@
 use super::facts::{Amd, BOUND, MAY};
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, LEAST, Severity, Sure, Threshold};
-use crate::analysis::hints::rule_context::{Case, format_percent};
+use crate::analysis::hints::rule_context::Case;
 use crate::analysis::hints::rules::lanes;
+use crate::model::units::format_share;
 
 /// Number of active lanes, of 64 in a wave.
 const LANES: Threshold = Threshold { op: "<", value: 48.0, source: "analogous to NVIDIA's ThreadDivergence rule: three quarters" };
@@ -38,7 +39,7 @@ pub fn matrix_bound(amd: &Amd<'_>) -> Option<Hint> {
                 "the rate for each type",
             )
     };
-    Some(roof_hint(Diagnosis::Tensor, share, of, format!("the matrix cores are busy in {} of the time", format_percent(share))))
+    Some(roof_hint(Diagnosis::Tensor, share, of, format!("the matrix cores are busy in {} of the time", format_share(share))))
 }
 
 /// Rule for `compute-bound`: the vector ALUs.
@@ -66,7 +67,7 @@ pub fn vector_bound(amd: &Amd<'_>) -> Option<Hint> {
                 "what the instructions are",
             )
     };
-    Some(roof_hint(Diagnosis::Compute, share, of, format!("the vector ALUs are busy in {} of the time", format_percent(share))))
+    Some(roof_hint(Diagnosis::Compute, share, of, format!("the vector ALUs are busy in {} of the time", format_share(share))))
 }
 
 /// Rule for `partial-warps`: workgroups that are smaller than a wave, or not a multiple of it.
@@ -89,7 +90,7 @@ pub fn partial_waves(amd: &Amd<'_>) -> Option<Hint> {
         .with_gain_basis(if alone {
             "only counters can tell whether it costs anything".to_owned()
         } else {
-            format!("the same work-items in full waves: {} fewer waves", format_percent(empty.warps))
+            format!("the same work-items in full waves: {} fewer waves", format_share(empty.warps))
         })
         .with_confidence(match (alone, once || !amd.roofs_known()) {
             (true, _) => Sure::Possible,
@@ -124,11 +125,11 @@ pub fn lane_divergence(amd: &Amd<'_>) -> Option<Hint> {
         Hint::new(
             Diagnosis::Divergence,
             lost * busy.unwrap_or(0.5),
-            format!("a vector instruction has {lanes:.0} of {full:.0} lanes active: {} of them are idle", format_percent(lost)),
+            format!("a vector instruction has {lanes:.0} of {full:.0} lanes active: {} of them are idle", format_share(lost)),
         )
         .with_gain_basis(busy.map_or_else(
             || "half of the time; how busy the vector ALUs are was not collected".to_owned(),
-            |b| format!("the same work with full waves, of the {} of the time in which the vector ALUs are busy", format_percent(b)),
+            |b| format!("the same work with full waves, of the {} of the time in which the vector ALUs are busy", format_share(b)),
         ))
         .with_confidence(if busy.is_some() && amd.items.is_some() { Sure::Certain } else { Sure::Likely })
         .with_evidence([
@@ -147,27 +148,23 @@ pub fn lane_divergence(amd: &Amd<'_>) -> Option<Hint> {
 pub fn bank_conflicts(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.share("LDSBankConflict").filter(|s| s * 100.0 >= CONFLICTS.value && amd.is_cdna())?;
     Some(
-        Hint::new(
-            Diagnosis::BankConflicts,
-            share.min(1.0),
-            format!("LDS resolves bank conflicts in {} of the time", format_percent(share)),
-        )
-        .with_gain_basis("the time that conflicts take, if nothing runs beside them")
-        .with_confidence(Sure::Likely)
-        .with_evidence([
-            amd.evidence("LDS resolving conflicts", "LDSBankConflict", Some(CONFLICTS)),
-            amd.evidence("conflict cycles for each other access cycle", "Bank Conflicts/Access", None),
-            amd.evidence("LDS busy", "LDS Utilization", None),
-        ])
-        .with_actions(&[
-            "pad the rows of arrays in LDS, or swizzle the index, so that the lanes that access it together use different banks",
-            "access 8 or 16 bytes a lane (ds_read_b64, ds_read_b128) in the order of the banks",
-        ])
-        .with_confirmation(
-            &["GRBM_GUI_ACTIVE", "SQ_LDS_BANK_CONFLICT", "SQ_LDS_IDX_ACTIVE", "SQ_INSTS_LDS"],
-            false,
-            "how many cycles an access costs",
-        ),
+        Hint::new(Diagnosis::BankConflicts, share.min(1.0), format!("LDS resolves bank conflicts in {} of the time", format_share(share)))
+            .with_gain_basis("the time that conflicts take, if nothing runs beside them")
+            .with_confidence(Sure::Likely)
+            .with_evidence([
+                amd.evidence("LDS resolving conflicts", "LDSBankConflict", Some(CONFLICTS)),
+                amd.evidence("conflict cycles for each other access cycle", "Bank Conflicts/Access", None),
+                amd.evidence("LDS busy", "LDS Utilization", None),
+            ])
+            .with_actions(&[
+                "pad the rows of arrays in LDS, or swizzle the index, so that the lanes that access it together use different banks",
+                "access 8 or 16 bytes a lane (ds_read_b64, ds_read_b128) in the order of the banks",
+            ])
+            .with_confirmation(
+                &["GRBM_GUI_ACTIVE", "SQ_LDS_BANK_CONFLICT", "SQ_LDS_IDX_ACTIVE", "SQ_INSTS_LDS"],
+                false,
+                "how many cycles an access costs",
+            ),
     )
 }
 
@@ -175,7 +172,7 @@ pub fn bank_conflicts(amd: &Amd<'_>) -> Option<Hint> {
 pub fn unaligned_lds(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.share("LDS Unaligned Stall").filter(|s| s * 100.0 >= CONFLICTS.value && amd.is_cdna())?;
     Some(
-        Hint::new(Diagnosis::SharedBandwidth, share, format!("LDS is stalled by accesses that are not aligned in {} of the time", format_percent(share)))
+        Hint::new(Diagnosis::SharedBandwidth, share, format!("LDS is stalled by accesses that are not aligned in {} of the time", format_share(share)))
             .with_gain_basis("the time that LDS is stalled by them, if nothing runs beside")
             .with_confidence(Sure::Likely)
             .with_evidence([amd.evidence("LDS stalled by unaligned accesses", "LDS Unaligned Stall", Some(CONFLICTS)), amd.evidence("LDS busy", "LDS Utilization", None)])
@@ -214,7 +211,7 @@ pub fn lds_bandwidth(amd: &Amd<'_>) -> Option<Hint> {
         Diagnosis::SharedBandwidth,
         share,
         of,
-        format!("LDS is accessed in {} of the time, with few bank conflicts", format_percent(share)),
+        format!("LDS is accessed in {} of the time, with few bank conflicts", format_share(share)),
     ))
 }
 

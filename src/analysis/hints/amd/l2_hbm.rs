@@ -3,7 +3,8 @@
 use super::facts::{Amd, BOUND, MAY};
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, Severity, Sure, Threshold};
-use crate::analysis::hints::rule_context::{Case, format_percent};
+use crate::analysis::hints::rule_context::Case;
+use crate::model::units::format_share;
 
 /// Thresholds from rocprof-compute 3.5, panel 30.12.
 const L2_HITS: Threshold = Threshold { op: "<", value: 50.0, source: "rocprof-compute: the working set exceeds L2" };
@@ -19,7 +20,7 @@ pub fn memory_bandwidth(amd: &Amd<'_>) -> Option<Hint> {
     let mut hint = Hint::new(
         Diagnosis::DramBandwidth,
         (1.0 - share.min(1.0)) * Case::binding_weight(share),
-        format!("L2 exchanges {least}{:.0} GB/s with memory: {least}{} of the {:.0} GB/s that this GPU's memory can be brought to", bytes / 1e9, format_percent(share), reached / 1e9),
+        format!("L2 exchanges {least}{:.0} GB/s with memory: {least}{} of the {:.0} GB/s that this GPU's memory can be brought to", bytes / 1e9, format_share(share), reached / 1e9),
     )
     .with_gain_basis(format!("{:.0} GB/s; {:.0} GB/s are published. Infinity Cache may give more", reached / 1e9, published / 1e9))
     // Between the two thresholds, memory may be the limit.
@@ -49,7 +50,7 @@ pub fn l2_bandwidth(amd: &Amd<'_>) -> Option<Hint> {
         Hint::new(
             Diagnosis::L2Bandwidth,
             stalled.min(1.0 - amd.peak_share()),
-            format!("L2 holds back the CUs' requests in {} of the time it is busy", format_percent(stalled)),
+            format!("L2 holds back the CUs' requests in {} of the time it is busy", format_share(stalled)),
         )
         .with_gain_basis("the time in which requests wait to enter L2")
         .with_confidence(Sure::Likely)

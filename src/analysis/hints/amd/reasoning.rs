@@ -1,8 +1,8 @@
 //! Reasoning from the numbers to the hints, in sentences.
 
 use super::facts::Amd;
-use crate::analysis::hints::rule_context::format_percent;
 use crate::model::Nanos;
+use crate::model::units::format_share;
 
 /// Returns the sentences. If the counters needed to answer a question are missing, the sentence names the data to
 /// collect.
@@ -16,23 +16,22 @@ pub fn reasoning_sentences(amd: &Amd<'_>) -> Vec<String> {
     if let (Some(groups), Some(units)) = (amd.workgroups, amd.units) {
         let rounds = amd.occupancy.as_ref().and_then(|o| o.waves);
         let held = rounds.map_or_else(String::new, |r| format!(", {r:.2} times what the GPU holds at once"));
-        let of = amd.with_waves().map_or_else(String::new, |s| format!("; the GPU had any waves in {} of the time", format_percent(s)));
-        let busy = amd
-            .share("SIMD_UTILIZATION")
-            .map_or_else(String::new, |s| format!("; a CU had waves in {} of the time{of}", format_percent(s)));
+        let of = amd.with_waves().map_or_else(String::new, |s| format!("; the GPU had any waves in {} of the time", format_share(s)));
+        let busy =
+            amd.share("SIMD_UTILIZATION").map_or_else(String::new, |s| format!("; a CU had waves in {} of the time{of}", format_share(s)));
         out.push(format!("shape: {groups:.0} workgroups for {units:.0} CUs{held}{busy}"));
     }
     out.push(match amd.busiest_unit() {
         Some((unit, share)) if share >= 0.8 => {
-            format!("throughput: {unit} at {} of the peak, at the limit (80%): waits are a consequence", format_percent(share))
+            format!("throughput: {unit} at {} of the peak, at the limit (80%): waits are a consequence", format_share(share))
         }
         Some((unit, share)) if share >= 0.6 => {
-            format!("throughput: {unit} at {} of the peak, between 60% and 80%: that may be the limit", format_percent(share))
+            format!("throughput: {unit} at {} of the peak, between 60% and 80%: that may be the limit", format_share(share))
         }
         Some((unit, share)) if amd.roofs_known() => {
-            format!("throughput: the busiest unit, {unit}, is at {} of its peak: waves wait", format_percent(share))
+            format!("throughput: the busiest unit, {unit}, is at {} of its peak: waves wait", format_share(share))
         }
-        Some((unit, share)) => format!("throughput: {unit} at {} of the peak; of others too little was collected to say", format_percent(share)),
+        Some((unit, share)) => format!("throughput: {unit} at {} of the peak; of others too little was collected to say", format_share(share)),
         None if amd.wave_cycles().is_some() => {
             "throughput: a thread trace has no counters; it shows what waves of one CU wait for".to_owned()
         }
@@ -50,7 +49,7 @@ pub fn reasoning_sentences(amd: &Amd<'_>) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let spend: Vec<String> = amd.waves_spend().into_iter().map(|(word, share)| format!("{word} {}", format_percent(share))).collect();
+    let spend: Vec<String> = amd.waves_spend().into_iter().map(|(word, share)| format!("{word} {}", format_share(share))).collect();
     if !spend.is_empty() {
         out.push(format!("waves: of their cycles, {}", spend.join(", ")));
     }

@@ -3,7 +3,7 @@
 use super::facts::Amd;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, Sure, Threshold};
-use crate::analysis::hints::rule_context::format_percent;
+use crate::model::units::format_share;
 
 /// Minimum share of the waves' cycles for a kind of wait to matter.
 const WAIT: Threshold = Threshold { op: "≥", value: 20.0, source: "our bound; NVIDIA's CPIStall rule has 30%" };
@@ -18,9 +18,9 @@ fn wait_hint(amd: &Amd<'_>, id: Diagnosis, kinds: &[&str], what: &str, actions: 
         return None;
     }
     let (unit, headline) = if amd.get("PC_Samples").is_some() {
-        ("samples", format!("in {} of the samples, waves are {what}", format_percent(share)))
+        ("samples", format!("in {} of the samples, waves are {what}", format_share(share)))
     } else {
-        ("cycles", format!("waves spend {} of their cycles {what}", format_percent(share)))
+        ("cycles", format!("waves spend {} of their cycles {what}", format_share(share)))
     };
     Some(
         Hint::new(id, share, headline)
@@ -95,7 +95,7 @@ pub fn idle_waves(amd: &Amd<'_>) -> Option<Hint> {
         Hint::new(
             Diagnosis::InstructionCache,
             share,
-            format!("waves have no instruction to execute in {} of their cycles", format_percent(share)),
+            format!("waves have no instruction to execute in {} of their cycles", format_share(share)),
         )
         .with_gain_basis("the cycles between instructions; some belong to other waves' turns")
         .with_confidence(Sure::Possible)

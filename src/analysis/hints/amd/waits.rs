@@ -5,8 +5,8 @@ use super::l2_hbm::BACKPRESSURE;
 use crate::analysis::Limiter;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, Sure, Threshold};
-use crate::analysis::hints::rule_context::format_percent;
 use crate::analysis::hints::unit_throughput::Demand;
+use crate::model::units::format_share;
 
 const IDLE: Threshold = Threshold { op: "<", value: 60.0, source: "analogous to NVIDIA's SpeedOfLight rule" };
 const LOW: Threshold = Threshold { op: "<", value: 50.0, source: "our bound; AMD gives none" };
@@ -66,7 +66,7 @@ pub fn limited_occupancy(amd: &Amd<'_>) -> Option<Hint> {
         )
         .with_gain_basis(amd.busiest_unit().filter(|_| amd.roofs_known()).map_or_else(
             || "half of what is missing; what the units do was not collected".to_owned(),
-            |(unit, share)| format!("the next limit: {unit} at {}", format_percent(share)),
+            |(unit, share)| format!("the next limit: {unit} at {}", format_share(share)),
         ))
         .with_confidence(if amd.roofs_known() { Sure::Likely } else { Sure::Possible })
         .with_evidence([
@@ -95,18 +95,18 @@ pub fn memory_latency(amd: &Amd<'_>) -> Option<Hint> {
     let waits = amd.waves_spend().into_iter().find(|s| s.0 == "dependency wait").map(|s| s.1);
     let stake = (1.0 - peak) * Demand::waiting_counts(peak) * waits.unwrap_or(1.0);
     let headline = waits.map_or_else(
-        || format!("waves wait: the busiest unit, {unit}, is at {} of its peak", format_percent(peak)),
+        || format!("waves wait: the busiest unit, {unit}, is at {} of its peak", format_share(peak)),
         |w| {
             format!(
                 "waves wait in {} of their cycles, and the busiest unit, {unit}, is at {} of its peak",
-                format_percent(w),
-                format_percent(peak)
+                format_share(w),
+                format_share(peak)
             )
         },
     );
     Some(
         Hint::new(Diagnosis::MemoryLatency, stake, headline)
-            .with_gain_basis(format!("the next limit: {unit} at {}", format_percent(peak)))
+            .with_gain_basis(format!("the next limit: {unit} at {}", format_share(peak)))
             .with_confidence(Sure::Possible)
             .with_evidence([
                 amd.evidence("vector ALUs busy", "VALUBusy", Some(IDLE)),

@@ -4,9 +4,10 @@ use crate::analysis::hints::after;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Evidence, Hint, Sure};
 use crate::analysis::hints::limits::{ATOMICS, HOT_SLICE, LATENCY, STALL};
-use crate::analysis::hints::rule_context::{Case, format_percent};
+use crate::analysis::hints::rule_context::Case;
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
+use crate::model::units::format_share;
 
 /// Stalls in which warps wait for atomics: for the queue to memory, for a result, or for their stores to finish.
 const WAITS: [&str; 6] = ["lg_throttle", "long_scoreboard", "drain", "mio_throttle", "short_scoreboard", "membar"];
@@ -54,10 +55,10 @@ pub fn atomic_contention(case: &Case<'_>) -> Option<Hint> {
     let stake = case.waiting_gain(waits) * part;
     let slice =
         hot.as_ref().map_or_else(String::new, |(times, _)| format!(", and one slice of L2 gets {times:.0} times as many as the mean"));
-    let while_waiting = waiting.map_or_else(String::new, |w| format!(", while warps wait {} of the time", format_percent(w)));
+    let while_waiting = waiting.map_or_else(String::new, |w| format!(", while warps wait {} of the time", format_share(w)));
     let kind = if shared.unwrap_or(0.0) > global.unwrap_or(0.0) { "shared" } else { "global" };
     let headline =
-        format!("{kind} atomics contend with each other: they are {} of the accesses{slice}{while_waiting}", format_percent(share));
+        format!("{kind} atomics contend with each other: they are {} of the accesses{slice}{while_waiting}", format_share(share));
     // Most of the traffic through L1 and L2 is due to the atomics themselves.
     let relief = DemandReduction::bound_only().without_units(&[Unit::L1, Unit::L2, Unit::Lsu]);
     let relief = if hot.is_some() {

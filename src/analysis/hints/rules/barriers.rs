@@ -3,9 +3,10 @@
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{LATENCY, STALL};
-use crate::analysis::hints::rule_context::{Case, format_percent};
+use crate::analysis::hints::rule_context::Case;
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
+use crate::model::units::format_share;
 
 /// Share at which we report the most frequent reason even below NVIDIA's threshold: a fifth of the warps' cycles.
 const FIFTH: f64 = 0.2;
@@ -24,7 +25,7 @@ pub fn barrier_stalls(case: &Case<'_>) -> Option<Hint> {
     let stake = case.waiting_gain(share);
     let relief = DemandReduction::bound_only().with_time(0.85 * (1.0 - stake), 1.4);
     Some(
-        Hint::new(Diagnosis::Barriers, stake, format!("warps wait at barriers {} of the time{block}", format_percent(share)))
+        Hint::new(Diagnosis::Barriers, stake, format!("warps wait at barriers {} of the time{block}", format_share(share)))
             .with_gain_basis(case.waiting_bound(share))
             .with_relief(relief)
             .with_confidence(if case.waiting_counts() >= 1.0 { Sure::Certain } else { Sure::Likely })

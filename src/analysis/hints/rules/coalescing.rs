@@ -4,9 +4,10 @@ use crate::analysis::hints::after;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{EXCESS, MAY_LIMIT};
-use crate::analysis::hints::rule_context::{Case, format_percent};
+use crate::analysis::hints::rule_context::Case;
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
+use crate::model::units::format_share;
 
 /// L1 hit rate at which later accesses use most excess sectors.
 const NEAR: f64 = 0.4;
@@ -100,11 +101,11 @@ pub fn uncoalesced_access(case: &Case<'_>) -> Option<Hint> {
     let at_least = if known { "" } else { "at least " };
     let headline = format!(
         "{at_least}{} of the sectors of global accesses are excessive ({at_least}{times:.1} times as many as the data needs)",
-        format_percent(share)
+        format_share(share)
     );
     Some(
         Hint::new(Diagnosis::Uncoalesced, stake, headline)
-            .with_gain_basis(format!("the part of {}'s {} that moves unused bytes", unit.display_name(), format_percent(get(unit))))
+            .with_gain_basis(format!("the part of {}'s {} that moves unused bytes", unit.display_name(), format_share(get(unit))))
             .with_relief(relief)
             .with_confidence(if sure { Sure::Certain } else { Sure::Likely })
             .with_evidence([

@@ -3,9 +3,10 @@
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::THREADS;
-use crate::analysis::hints::rule_context::{Case, format_percent};
+use crate::analysis::hints::rule_context::Case;
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
+use crate::model::units::format_share;
 
 /// Rule for `warp-divergence`.
 pub fn warp_divergence(case: &Case<'_>) -> Option<Hint> {
@@ -29,10 +30,10 @@ pub fn warp_divergence(case: &Case<'_>) -> Option<Hint> {
         .with_left(Unit::Xu, threads / full)
         .with_time(best.max(memory), 1.8);
     let headline =
-        format!("on average {threads:.1} of {full:.0} threads of a warp are active; {} of the lanes are idle", format_percent(lost));
+        format!("on average {threads:.1} of {full:.0} threads of a warp are active; {} of the lanes are idle", format_share(lost));
     Some(
         Hint::new(Diagnosis::Divergence, stake, headline)
-            .with_gain_basis(format!("the same work with full warps: {} fewer instructions", format_percent(lost)))
+            .with_gain_basis(format!("the same work with full warps: {} fewer instructions", format_share(lost)))
             .with_relief(relief)
             .with_confidence(if block.is_some() { Sure::Certain } else { Sure::Likely })
             .with_evidence([

@@ -3,7 +3,8 @@
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::Hint;
 use crate::analysis::hints::limits::STALL;
-use crate::analysis::hints::rule_context::{Case, format_percent};
+use crate::analysis::hints::rule_context::Case;
+use crate::model::units::format_share;
 
 /// Rule for `instruction-cache`.
 pub fn instruction_fetch(case: &Case<'_>) -> Option<Hint> {
@@ -12,7 +13,7 @@ pub fn instruction_fetch(case: &Case<'_>) -> Option<Hint> {
         return None;
     }
     Some(
-        Hint::new(Diagnosis::InstructionCache, case.waiting_gain(share), format!("warps wait for instruction fetch {} of the time", format_percent(share)))
+        Hint::new(Diagnosis::InstructionCache, case.waiting_gain(share), format!("warps wait for instruction fetch {} of the time", format_share(share)))
             .with_gain_basis(case.waiting_bound(share))
             .with_evidence([case.stall_evidence("no_instruction", Some(STALL)), case.stall_evidence("branch_resolving", None), case.metric_evidence("instructions_executed", None)])
             .with_actions(&[

@@ -5,9 +5,10 @@ use crate::analysis::hints::bottleneck::{Bottleneck, find_bottleneck};
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{AT_LIMIT, CONFLICTS, MAY_LIMIT};
-use crate::analysis::hints::rule_context::{Case, discount_note, format_percent};
+use crate::analysis::hints::rule_context::{Case, discount_note};
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
+use crate::model::units::format_share;
 
 /// Share of shared-memory wavefronts that is due to conflicts, 0 to 1. Taken from the code's counters if they were
 /// collected, which count conflicts alone; otherwise from the hardware's counters, which also count wavefronts that had
@@ -39,13 +40,13 @@ pub fn bank_conflicts(case: &Case<'_>) -> Option<Hint> {
     let ways = 1.0 / (1.0 - share).max(1.0 / 32.0);
     let headline = format!(
         "{} of shared memory wavefronts are due to bank conflicts; an access takes {ways:.1} times as many as it needs",
-        format_percent(share)
+        format_share(share)
     );
     Some(
         Hint::new(Diagnosis::BankConflicts, stake, headline)
             .with_relief(relief)
             .with_confidence(if by_code(case) { Sure::Certain } else { Sure::Likely })
-            .with_gain_basis(format!("wavefronts without conflicts: {} of shared memory's {}", format_percent(share), format_percent(busy)))
+            .with_gain_basis(format!("wavefronts without conflicts: {} of shared memory's {}", format_share(share), format_share(busy)))
             .with_evidence([
                 case.computed_evidence("wavefronts due to bank conflicts", share * 100.0, "%", Some(CONFLICTS)),
                 case.unit_evidence(Unit::Shared, None),
@@ -74,11 +75,11 @@ pub fn l1_bandwidth(case: &Case<'_>) -> Option<Hint> {
     let sure = if share * 100.0 >= AT_LIMIT.value && known { Sure::Certain } else { Sure::Likely };
     let hint = if shared {
         let few = conflict_share(case)
-            .map_or_else(String::new, |c| format!(" ({} of its wavefronts are due to bank conflicts)", format_percent(c)));
+            .map_or_else(String::new, |c| format!(" ({} of its wavefronts are due to bank conflicts)", format_share(c)));
         let known = conflict_share(case).is_some();
         // Changes to shared memory accesses reduce only their own share of the stage, which the rest of L1 also uses.
         let own = case.demand.get(Unit::Shared).unwrap_or(share);
-        let headline = format!("shared memory is the limit: {} of its peak{few}", format_percent(own));
+        let headline = format!("shared memory is the limit: {} of its peak{few}", format_share(own));
         Hint::new(Diagnosis::SharedBandwidth, stake, headline)
             .with_evidence([
                 case.unit_evidence(Unit::Shared, at),
@@ -111,7 +112,7 @@ pub fn l1_bandwidth(case: &Case<'_>) -> Option<Hint> {
         } else {
             &["load less often: tile through shared memory or registers, so that each value is loaded once per block"]
         };
-        Hint::new(Diagnosis::L1Bandwidth, stake, format!("{what} {} of its peak", format_percent(share)))
+        Hint::new(Diagnosis::L1Bandwidth, stake, format!("{what} {} of its peak", format_share(share)))
             .with_confidence(if tiles { Sure::Likely } else { Sure::Certain })
             .with_actions(change)
             .with_evidence([

@@ -3,9 +3,10 @@
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, LEAST, Sure};
 use crate::analysis::hints::metric_values::Depth;
-use crate::analysis::hints::rule_context::{Case, format_percent};
+use crate::analysis::hints::rule_context::Case;
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
+use crate::model::units::format_share;
 
 /// Lanes per warp on NVIDIA GPUs.
 const WARP: f64 = 32.0;
@@ -44,7 +45,7 @@ pub fn describe_lanes(threads: f64, warp: f64, empty: Empty, (block, lane): (&st
     if threads < warp {
         format!("{block} of {threads:.0} {lane}{plural}: {lanes}")
     } else {
-        format!("{block} of {threads:.0} {lane}s: in the last {warp_word} of each {lanes}, {} of all lanes", format_percent(empty.lanes))
+        format!("{block} of {threads:.0} {lane}s: in the last {warp_word} of each {lanes}, {} of all lanes", format_share(empty.lanes))
     }
 }
 
@@ -76,7 +77,7 @@ pub fn partial_warps(case: &Case<'_>) -> Option<Hint> {
             .with_gain_basis(if alone && once {
                 "only counters can tell whether it costs anything: all blocks run at once".to_owned()
             } else {
-                format!("the same threads in full warps: {} fewer warps", format_percent(empty.warps))
+                format!("the same threads in full warps: {} fewer warps", format_share(empty.warps))
             })
             .with_relief(work.with_left(Unit::Dram, shared).with_left(Unit::L2, shared))
             .with_confidence(sure)

@@ -5,9 +5,10 @@ use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{LATENCY, STALL};
 use crate::analysis::hints::metric_values::Depth;
-use crate::analysis::hints::rule_context::{Case, format_percent};
+use crate::analysis::hints::rule_context::Case;
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
+use crate::model::units::format_share;
 
 /// Share of its peak at which device memory counts as streaming.
 const STREAMS: f64 = 0.3;
@@ -24,7 +25,7 @@ pub fn memory_latency(case: &Case<'_>) -> Option<Hint> {
     let peak = case
         .demand
         .busiest_unit()
-        .map_or_else(String::new, |b| format!("; the busiest unit is {} at {}", b.unit.display_name(), format_percent(b.share)));
+        .map_or_else(String::new, |b| format!("; the busiest unit is {} at {}", b.unit.display_name(), format_share(b.share)));
     // Loads in a stream can be in flight until device memory is the limit; address chains and cache hits may have
     // nothing left to gain.
     let streams = case.demand.busiest_unit().is_some_and(|b| b.unit == Unit::Dram && b.share >= STREAMS);
@@ -39,7 +40,7 @@ pub fn memory_latency(case: &Case<'_>) -> Option<Hint> {
         Hint::new(
             Diagnosis::MemoryLatency,
             case.waiting_gain(share),
-            format!("warps wait for memory {} of the time{cycles}{peak}", format_percent(share)),
+            format!("warps wait for memory {} of the time{cycles}{peak}", format_share(share)),
         )
         .with_gain_basis(case.waiting_bound(share))
         .with_relief(relief)
@@ -76,11 +77,8 @@ fn from_throughputs(case: &Case<'_>) -> Option<Hint> {
         return None;
     }
     let stake = case.waiting_gain(1.0) * 0.5;
-    let headline = format!(
-        "memory is at {} and compute at {} of their peaks: probably warps wait for loads",
-        format_percent(memory),
-        format_percent(sm)
-    );
+    let headline =
+        format!("memory is at {} and compute at {} of their peaks: probably warps wait for loads", format_share(memory), format_share(sm));
     Some(
         Hint::new(Diagnosis::MemoryLatency, stake, headline)
             .with_gain_basis("half of the time that no unit's demand explains; stalls were not collected")
@@ -103,7 +101,7 @@ pub fn dependency_latency(case: &Case<'_>) -> Option<Hint> {
     let top = stalls.largest_reason(&reasons).replace('_', " ");
     let warps = case.facts.get("active_warps_scheduler").or_else(|| case.facts.get("achieved_warps").map(|w| w / 4.0));
     let warps_text = warps.map_or_else(String::new, |w| format!(" with {w:.1} warps per scheduler"));
-    let headline = format!("instructions wait for the previous one {} of the time ({top}){warps_text}", format_percent(share));
+    let headline = format!("instructions wait for the previous one {} of the time ({top}){warps_text}", format_share(share));
     Some(
         Hint::new(Diagnosis::Dependencies, case.waiting_gain(share), headline)
             .with_gain_basis(case.waiting_bound(share))

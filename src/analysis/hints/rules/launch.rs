@@ -4,10 +4,11 @@ use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{EMPTY_IN_TIMELINE_NS, EMPTY_KERNEL_NS, SHORT};
 use crate::analysis::hints::metric_values::Depth;
-use crate::analysis::hints::rule_context::{Case, format_percent};
+use crate::analysis::hints::rule_context::Case;
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 use crate::model::Nanos;
+use crate::model::units::format_share;
 
 /// Duration below which a kernel is shorter than the cost of its launch on the host (3 to 8 µs), in ns.
 const CLEARLY_NS: f64 = 5_000.0;
@@ -18,7 +19,7 @@ pub fn launch_overhead(case: &Case<'_>) -> Option<Hint> {
     let empty = if case.depth() == Depth::Timeline { EMPTY_IN_TIMELINE_NS } else { EMPTY_KERNEL_NS };
     let stake = empty / ns;
     let time = Nanos::format_ns(ns);
-    let headline = format!("only {time} long, of which launch overhead is about {}", format_percent(stake.min(1.0)));
+    let headline = format!("only {time} long, of which launch overhead is about {}", format_share(stake.min(1.0)));
     Some(
         Hint::new(Diagnosis::LaunchOverhead, stake, headline)
             .with_gain_basis(format!("an empty kernel takes about {} on the device", Nanos::format_ns(empty)))

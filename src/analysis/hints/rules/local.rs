@@ -4,9 +4,10 @@ use crate::analysis::hints::after;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::LOCAL;
-use crate::analysis::hints::rule_context::{Case, format_percent};
+use crate::analysis::hints::rule_context::Case;
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
+use crate::model::units::format_share;
 
 /// Share of the local accesses below which spills are not worth mentioning.
 const FEW: f64 = 0.01;
@@ -36,9 +37,9 @@ pub fn local_memory(case: &Case<'_>) -> Option<Hint> {
     let work = 1.0 - after::predict_gain(&relief, case).at_most;
     let relief = relief.with_time_range(work, 1.0 - stake);
     let bound = if busy >= waits {
-        format!("the part of {}'s {} that is local", unit.display_name(), format_percent(get(unit)))
+        format!("the part of {}'s {} that is local", unit.display_name(), format_share(get(unit)))
     } else {
-        format!("the part of the waiting for memory that is local: {}", format_percent(share))
+        format!("the part of the waiting for memory that is local: {}", format_share(share))
     };
     // Since ncu 2025.1, the code's counters mark accesses that are spills.
     let spilled = f.get("local_spill_requests").or_else(|| f.get("local_spill_instructions"));
@@ -65,10 +66,10 @@ pub fn local_memory(case: &Case<'_>) -> Option<Hint> {
         case.stall_evidence("lg_throttle", None),
     ];
     let with = registers.map_or_else(String::new, |r| format!(" with {r:.0} registers per thread"));
-    let spills = |p: f64| format!(", {} of them spills", format_percent(p));
+    let spills = |p: f64| format!(", {} of them spills", format_share(p));
     let hint = if id == Diagnosis::Spilling {
         let spills = part.map_or_else(String::new, spills);
-        Hint::new(id, stake, format!("registers spill{with}: {} of the L1 accesses go to local memory{spills}", format_percent(share)))
+        Hint::new(id, stake, format!("registers spill{with}: {} of the L1 accesses go to local memory{spills}", format_share(share)))
             .with_actions(&[
                 "allow more registers: lower or drop the minimum of blocks in __launch_bounds__, or raise -maxrregcount",
                 "keep fewer values alive: smaller tiles per thread, less unrolling, recompute instead of keeping them",
@@ -76,7 +77,7 @@ pub fn local_memory(case: &Case<'_>) -> Option<Hint> {
             ])
     } else {
         let not = part.map_or_else(String::new, |p| if p < FEW { ", and they are not spills".to_owned() } else { spills(p) });
-        Hint::new(id, stake, format!("{} of the L1 accesses go to local arrays{not}", format_percent(share))).with_actions(&[
+        Hint::new(id, stake, format!("{} of the L1 accesses go to local arrays{not}", format_share(share))).with_actions(&[
             "index local arrays by constants only: unroll the loops over them, so that they become registers",
             "put arrays that must be indexed at run time into shared memory, one row for each thread",
             "pass small structures by value; look for large ones on the stack (-Xptxas -v: stack frame)",

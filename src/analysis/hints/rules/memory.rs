@@ -4,10 +4,11 @@ use crate::analysis::hints::bottleneck::{Bottleneck, find_bottleneck};
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, Severity, Sure};
 use crate::analysis::hints::limits::{AT_LIMIT, ATTAINABLE, MAY_LIMIT, MIXED};
-use crate::analysis::hints::rule_context::{Case, discount_note, format_percent};
+use crate::analysis::hints::rule_context::{Case, discount_note};
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
 use crate::analysis::metric::human_number;
+use crate::model::units::format_share;
 
 /// Rule for `dram-bandwidth-bound` (healthy near the peak) or `l2-bandwidth-bound`.
 pub fn memory_bandwidth(case: &Case<'_>) -> Option<Hint> {
@@ -30,17 +31,17 @@ fn dram_bandwidth(case: &Case<'_>, share: f64) -> Hint {
     let useful =
         ["l2_sectors_global", "global_load_efficiency", "global_load_sectors_per_request"].iter().any(|i| case.facts.get(i).is_some());
     let headline = if near && useful {
-        format!("device memory runs at {} of its peak{rate}: only less traffic makes this kernel much faster", format_percent(share))
+        format!("device memory runs at {} of its peak{rate}: only less traffic makes this kernel much faster", format_share(share))
     } else {
-        format!("device memory is the busiest unit, at {} of its peak{rate}", format_percent(share))
+        format!("device memory is the busiest unit, at {} of its peak{rate}", format_share(share))
     };
     // The remedy is to move fewer bytes, and every byte may be avoidable.
     let relief = DemandReduction::bound_only().without_units(&[Unit::Dram]);
     let hint = Hint::new(Diagnosis::DramBandwidth, (1.0 - share / ATTAINABLE).max(0.0) * Case::binding_weight(share), headline)
         .with_gain_basis(format!(
             "device memory at {}, which the best streams reach, instead of {}{}",
-            format_percent(ATTAINABLE),
-            format_percent(share),
+            format_share(ATTAINABLE),
+            format_share(share),
             discount_note(Case::binding_weight(share))
         ))
         .with_relief(relief)
@@ -72,11 +73,11 @@ fn dram_bandwidth(case: &Case<'_>, share: f64) -> Hint {
 
 fn l2_bandwidth(case: &Case<'_>, share: f64) -> Hint {
     let (stake, bound) = case.next_roof(&[Unit::L2, Unit::Lsu]);
-    let dram = case.demand.get(Unit::Dram).map_or_else(String::new, |d| format!(", device memory only at {}", format_percent(d)));
+    let dram = case.demand.get(Unit::Dram).map_or_else(String::new, |d| format!(", device memory only at {}", format_share(d)));
     let hint = Hint::new(
         Diagnosis::L2Bandwidth,
         stake * Case::binding_weight(share),
-        format!("L2 is the limit: {} of its peak{dram}", format_percent(share)),
+        format!("L2 is the limit: {} of its peak{dram}", format_share(share)),
     )
     .with_gain_basis(format!("{bound}{}", discount_note(Case::binding_weight(share))))
     .with_evidence([

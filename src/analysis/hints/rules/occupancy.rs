@@ -4,9 +4,10 @@ use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, LEAST, Sure};
 use crate::analysis::hints::limits::{ISSUE, OCCUPANCY};
 use crate::analysis::hints::metric_values::Depth;
-use crate::analysis::hints::rule_context::{Case, discount_note, format_percent};
+use crate::analysis::hints::rule_context::{Case, discount_note};
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
+use crate::model::units::format_share;
 
 /// Resources, by the concept for their limit; if limits are equal, the first one is reported.
 const LIMITS: [(&str, Diagnosis, &str); 5] = [
@@ -67,7 +68,7 @@ pub fn limited_occupancy(case: &Case<'_>) -> Option<Hint> {
     let headline = format!(
         "limited by {word}{uses} to {blocks:.0} block{} per SM: occupancy is {} at most{idle}",
         if blocks < 1.5 { "" } else { "s" },
-        format_percent(theory)
+        format_share(theory)
     );
     let change: &[&str] = match id {
         Diagnosis::OccupancyRegisters => &[
@@ -100,7 +101,7 @@ pub fn limited_occupancy(case: &Case<'_>) -> Option<Hint> {
         let reached = (theory / warps).min(1.0);
         format!(
             "instruction throughput grows with the warps (Little's law): now {} of the possible warps{}",
-            format_percent(reached),
+            format_share(reached),
             discount_note(case.waiting_counts())
         )
     };

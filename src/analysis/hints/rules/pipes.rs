@@ -4,9 +4,10 @@ use crate::analysis::hints::bottleneck::{Bottleneck, find_bottleneck};
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, Severity, Sure};
 use crate::analysis::hints::limits::{AT_LIMIT, MAY_LIMIT};
-use crate::analysis::hints::rule_context::{Case, discount_note, format_percent};
+use crate::analysis::hints::rule_context::{Case, discount_note};
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
+use crate::model::units::format_share;
 
 /// Rule for `compute-bound`, `alu-bound`, `fp64-bound`, `sfu-bound` or `tensor-bound`.
 pub fn busy_pipe(case: &Case<'_>) -> Option<Hint> {
@@ -79,12 +80,12 @@ fn compute_bound(case: &Case<'_>, unit: Unit, share: f64) -> Hint {
     let hint = Hint::new(
         Diagnosis::Compute,
         case.headroom(share),
-        format!("compute is the limit: {} at {} of peak{end}", unit.display_name(), format_percent(share)),
+        format!("compute is the limit: {} at {} of peak{end}", unit.display_name(), format_share(share)),
     )
     .with_gain_basis(format!(
         "{} at 100% while the SMs have work, instead of {}",
         unit.display_name(),
-        format_percent(share / case.active.max(share))
+        format_share(share / case.active.max(share))
     ))
     .with_evidence([
         case.unit_evidence(Unit::Issue, None),
@@ -108,7 +109,7 @@ fn alu_bound(case: &Case<'_>, unit: Unit, share: f64) -> Hint {
     Hint::new(
         Diagnosis::Alu,
         stake * Case::binding_weight(share),
-        format!("integer and logic instructions are the limit: {} at {} of its peak{divides}", unit.display_name(), format_percent(share)),
+        format!("integer and logic instructions are the limit: {} at {} of its peak{divides}", unit.display_name(), format_share(share)),
     )
     .with_gain_basis(bound)
     .with_evidence([
@@ -134,11 +135,11 @@ fn fp64_bound(case: &Case<'_>, share: f64) -> Hint {
     let fma = case.demand.get(Unit::Fma).unwrap_or(0.0);
     let as_fp32 = ratio.map_or(share / 2.0, |r| share * r) + fma;
     let stake = 1.0 - others.max(as_fp32).min(1.0);
-    let rate = ratio.map_or_else(String::new, |r| format!("; this GPU does FP64 at {} of its FP32 rate", format_percent(r)));
+    let rate = ratio.map_or_else(String::new, |r| format!("; this GPU does FP64 at {} of its FP32 rate", format_share(r)));
     Hint::new(
         Diagnosis::Fp64,
         stake * Case::binding_weight(share),
-        format!("FP64 is the limit: its pipe is at {} of its peak{rate}", format_percent(share)),
+        format!("FP64 is the limit: its pipe is at {} of its peak{rate}", format_share(share)),
     )
     .with_gain_basis("the same work in FP32, or until the next unit binds")
     .with_evidence([
@@ -160,7 +161,7 @@ fn sfu_bound(case: &Case<'_>, share: f64) -> Hint {
     Hint::new(
         Diagnosis::Sfu,
         stake * Case::binding_weight(share),
-        format!("special functions are the limit: the XU pipe is at {} of its peak", format_percent(share)),
+        format!("special functions are the limit: the XU pipe is at {} of its peak", format_share(share)),
     )
     .with_gain_basis(bound)
     .with_evidence([
@@ -183,11 +184,11 @@ fn tensor_bound(case: &Case<'_>, share: f64) -> Hint {
     let mut hint = Hint::new(
         Diagnosis::Tensor,
         case.headroom(share),
-        format!("tensor cores are the busiest unit, at {} of their peak{end}", format_percent(share)),
+        format!("tensor cores are the busiest unit, at {} of their peak{end}", format_share(share)),
     )
     .with_gain_basis(format!(
         "the tensor pipe at 100% while the SMs have work, instead of {}",
-        format_percent(share / case.active.max(share))
+        format_share(share / case.active.max(share))
     ))
     .with_evidence([
         case.metric_evidence("tensor_instructions_gmma", None),

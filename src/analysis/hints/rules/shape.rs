@@ -4,9 +4,10 @@ use crate::analysis::hints::after;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{EMPTY_KERNEL_NS, OCCUPANCY_GAP, TAIL_WAVES, WAVES};
-use crate::analysis::hints::rule_context::{Case, discount_note, format_percent};
+use crate::analysis::hints::rule_context::{Case, discount_note};
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Demand;
+use crate::model::units::format_share;
 
 /// Average share of the available warp slots that were empty, 0 to 1: idle SMs, and SMs whose warps had ended. Counts
 /// only the excess over the ten points that NVIDIA's `AchievedOccupancy.py` allows for blocks starting and ending.
@@ -49,7 +50,7 @@ pub fn small_grid(case: &Case<'_>) -> Option<Hint> {
     let stake = (empty + hidden).min(1.0 - case.demand.peak_share());
     let wave = waves.map_or_else(String::new, |w| format!(", {w:.2} waves"));
     let headline = if few {
-        format!("{} for {sms:.0} SMs: {} of the SMs get none", format_blocks(blocks), format_percent(1.0 - blocks / sms))
+        format!("{} for {sms:.0} SMs: {} of the SMs get none", format_blocks(blocks), format_share(1.0 - blocks / sms))
     } else {
         format!("only {}{wave}; the SMs could hold {:.0} times as many", format_blocks(blocks), 1.0 / filled)
     };
@@ -67,11 +68,11 @@ pub fn small_grid(case: &Case<'_>) -> Option<Hint> {
         Hint::new(Diagnosis::SmallGrid, stake, headline)
             .with_relief(relief)
             .with_gain_basis(if few && hidden <= 0.0 {
-                format!("the {} of the SMs without a block", format_percent(empty))
+                format!("the {} of the SMs without a block", format_share(empty))
             } else {
                 format!(
                     "all SMs filled, up from {} of what they can hold, or {}{}",
-                    format_percent(filled),
+                    format_share(filled),
                     case.next_roof(&[]).1,
                     discount_note(Demand::waiting_counts(slice))
                 )
@@ -111,10 +112,8 @@ pub fn tail_effect(case: &Case<'_>) -> Option<Hint> {
     }
     let whole = waves.floor();
     let plural = if whole > 1.0 { "s" } else { "" };
-    let headline = format!(
-        "{waves:.2} waves: after {whole:.0} full wave{plural} the last one fills only {} of the GPU",
-        format_percent(waves.fract())
-    );
+    let headline =
+        format!("{waves:.2} waves: after {whole:.0} full wave{plural} the last one fills only {} of the GPU", format_share(waves.fract()));
     Some(
         Hint::new(Diagnosis::Tail, stake, headline)
             .with_gain_basis(if 1.0 - case.demand.peak_share() <= stake + 0.001 {
@@ -122,7 +121,7 @@ pub fn tail_effect(case: &Case<'_>) -> Option<Hint> {
             } else {
                 measured.map_or_else(
                 || format!("{} waves' time for {waves:.2} waves' work, if all blocks take equally long", waves.ceil()),
-                |m| format!("empty warp slots: {}; from the waves alone {}", format_percent(m), format_percent(theory)),
+                |m| format!("empty warp slots: {}; from the waves alone {}", format_share(m), format_share(theory)),
             )
             })
             .with_relief(DemandReduction::bound_only().with_time(1.0 - stake, 1.2))
@@ -168,15 +167,15 @@ pub fn workload_imbalance(case: &Case<'_>) -> Option<Hint> {
     let spread = least.zip(most).map(|(least, most)| least / most);
     let sms = spread
         .filter(|s| *s < 0.8 && *s > 0.0)
-        .map_or_else(String::new, |s| format!("; the least busy SM worked {} as long as the busiest", format_percent(s)));
+        .map_or_else(String::new, |s| format!("; the least busy SM worked {} as long as the busiest", format_share(s)));
     // Use the same figures in the sentence as in the evidence.
     let headline = match f.share("achieved_occupancy").zip(f.share("theoretical_occupancy")) {
         Some((achieved, theory)) if theory - achieved > 0.005 => format!(
             "achieved occupancy is {} of a theoretical {}, averaged over the kernel{sms}",
-            format_percent(achieved),
-            format_percent(theory)
+            format_share(achieved),
+            format_share(theory)
         ),
-        _ => format!("{} of the warp slots are empty, averaged over the kernel{sms}", format_percent(rest)),
+        _ => format!("{} of the warp slots are empty, averaged over the kernel{sms}", format_share(rest)),
     };
     let sure = if many || waves.is_none() || f.active_share().is_none() {
         Sure::Possible

@@ -3,9 +3,10 @@
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::MAY_LIMIT;
-use crate::analysis::hints::rule_context::{Case, format_percent};
+use crate::analysis::hints::rule_context::Case;
 use crate::analysis::hints::speedup_model::DemandReduction;
 use crate::analysis::hints::unit_throughput::Unit;
+use crate::model::units::format_share;
 
 /// Share of its peak at which FP16 arithmetic counts as work: a few HFMA2 only load constants. NVIDIA's
 /// `HighPipeUtilization.py` considers a pipe below 20 % little used.
@@ -45,11 +46,11 @@ pub fn unused_tensor_cores(case: &Case<'_>) -> Option<Hint> {
         DemandReduction::bound_only().without_units(&[Unit::Fma]).with_time_range(far_from.max(near / 4.0), near.max(far_from) / 0.92);
     let headline = format!(
         "matrix-like FP16 work without tensor cores: FP16 arithmetic runs at {} of its peak, each byte of device memory serves {reuse:.0} operations, and the tensor cores are idle",
-        format_percent(half.min(1.0))
+        format_share(half.min(1.0))
     );
     Some(
         Hint::new(Diagnosis::NoTensor, stake, headline)
-            .with_gain_basis(far.map_or_else(|| "the pipes' time".to_owned(), |b| format!("the time of pipes and shared memory, until {} binds at {}", b.unit.display_name(), format_percent(b.share))))
+            .with_gain_basis(far.map_or_else(|| "the pipes' time".to_owned(), |b| format!("the time of pipes and shared memory, until {} binds at {}", b.unit.display_name(), format_share(b.share))))
             .with_relief(relief)
             .with_confidence(Sure::Likely)
             .with_evidence([

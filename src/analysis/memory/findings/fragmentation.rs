@@ -5,8 +5,8 @@ use super::{Case, LEAST};
 use crate::analysis::finding::Sure;
 use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
 use crate::analysis::memory::usage::{Free, device_segments};
-use crate::analysis::triage::text::format_percent;
 use crate::model::Bytes;
+use crate::model::units::format_share;
 use rustc_hash::FxHashSet;
 
 /// Minimum share of the allocator's memory that is free between blocks in use.
@@ -77,7 +77,7 @@ pub fn find_fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
             "memory is fragmented: {} of the {} that the allocator holds ({}) lies free between blocks in use{piece}",
             Bytes(split),
             Bytes(reserved),
-            format_percent(split_share)
+            format_share(split_share)
         )
     } else {
         format!(

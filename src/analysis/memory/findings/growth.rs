@@ -5,8 +5,8 @@ use crate::analysis::memory::category::{Categories, Category};
 use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
 use crate::analysis::memory::ledger::Life;
 use crate::analysis::memory::steps::StepBasis;
-use crate::analysis::triage::text::format_percent;
 use crate::model::api_call::NONE;
+use crate::model::units::format_share;
 use crate::model::{Bytes, units};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -152,7 +152,7 @@ fn by_site(case: &Case<'_>) -> Option<MemoryFinding> {
                 case.site_name(site),
                 Bytes(bytes),
                 units::format_count(times.len() as u64, "time"),
-                format_percent(of_end)
+                format_share(of_end)
             ),
         )
         .with_judged_number("allocations of one size that are kept", times.len() as f64, "", ("≥", REPEATS as f64))

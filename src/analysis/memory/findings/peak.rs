@@ -3,8 +3,8 @@
 use super::{Case, LEAST};
 use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
 use crate::analysis::memory::ledger::Life;
-use crate::analysis::triage::text::format_percent;
 use crate::model::api_call::NONE;
+use crate::model::units::format_share;
 use crate::model::{Bytes, MemoryLevel};
 use rustc_hash::FxHashMap;
 
@@ -65,7 +65,7 @@ pub fn find_peak(case: &Case<'_>) -> Option<MemoryFinding> {
     let once = others.filter(|&o| peak as f64 >= 1.3 * o as f64);
     let of = match once {
         Some(others) => format!("the peak of {} is of one step; the others need {}", Bytes(peak), Bytes(others)),
-        None => format!("the peak of {} would be {} lower", Bytes(peak), format_percent(lower)),
+        None => format!("the peak of {} would be {} lower", Bytes(peak), format_share(lower)),
     };
     let how_long = if usual { "and gives it back at once" } else { "for a short time" };
     let who = if wanted.0 == NONE { format!("an allocation of {}", Bytes(wanted.1)) } else { case.site_name(wanted.0) };

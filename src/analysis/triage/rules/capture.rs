@@ -2,9 +2,10 @@
 
 use crate::analysis::triage::finding::{Finding, Severity};
 use crate::analysis::triage::run_context::RunContext;
-use crate::analysis::triage::text::{format_ns, format_percent};
+use crate::analysis::triage::text::format_ns;
 use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
+use crate::model::units::format_share;
 use crate::model::{NoteKind, Severity as NoteSeverity, units};
 
 /// Minimum number of operations to analyze a steady state.
@@ -53,13 +54,13 @@ pub fn short_capture(case: &RunContext<'_>) -> Option<Finding> {
                 (0, _) => {
                     format!(
                         "the report does not say which calls started the work: why the GPU is idle for {} cannot be known",
-                        format_percent(no_calls)
+                        format_share(no_calls)
                     )
                 }
                 (some, all) => format!(
                     "the report has the calls of {some} of {} only: why the GPU is idle for {} cannot be known",
                     units::format_count(all, "launch"),
-                    format_percent(no_calls)
+                    format_share(no_calls)
                 ),
             },
             format!("Record the host's {} calls, too ({}).", case.terms.gpu.api, case.terms.record_calls),

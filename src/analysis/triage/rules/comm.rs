@@ -4,8 +4,8 @@ use crate::analysis::readable::readable_name;
 use crate::analysis::triage::device_ops::{Class, OperationRow};
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
 use crate::analysis::triage::run_context::RunContext;
-use crate::analysis::triage::text::format_percent;
 use crate::analysis::triage::verdict::Verdict;
+use crate::model::units::format_share;
 
 /// Collectives are exposed. If they take more of the window than computing does, the run is bound by communication.
 pub fn exposed_collectives(case: &RunContext<'_>) -> Option<Finding> {
@@ -22,15 +22,15 @@ pub fn exposed_collectives(case: &RunContext<'_>) -> Option<Finding> {
     let headline = if bound {
         format!(
             "for {} of {base} only collectives run: they take {} of it in all, computing {}",
-            format_percent(share),
-            format_percent(busy),
-            format_percent(case.share(kernels))
+            format_share(share),
+            format_share(busy),
+            format_share(case.share(kernels))
         )
     } else {
         format!(
             "collectives run alone for {} of {base}: {} of their time is hidden behind computing",
-            format_percent(share),
-            format_percent(hidden)
+            format_share(share),
+            format_share(hidden)
         )
     };
     let (count, _) = case.kernels.collectives;

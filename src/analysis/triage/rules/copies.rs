@@ -4,9 +4,10 @@ use crate::analysis::triage::copy_class::{CopyClass, Sum};
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
 use crate::analysis::triage::places;
 use crate::analysis::triage::run_context::RunContext;
-use crate::analysis::triage::text::{format_ns, format_percent};
+use crate::analysis::triage::text::format_ns;
 use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
+use crate::model::units::format_share;
 use crate::model::{Bytes, Nanos, units};
 use rustc_hash::FxHashSet;
 
@@ -64,7 +65,7 @@ pub fn pageable_copies(case: &RunContext<'_>) -> Option<Finding> {
     let headline = format!(
         "copies of pageable memory{} take {} of {base}: {}, {}{}",
         if sum.idle + after > 0 { " and the idle time around them" } else { "" },
-        format_percent(share),
+        format_share(share),
         format_amount(sum, direction_text(sum)),
         units::format_count(sum.count, "copy"),
         format_rate(sum.bytes_per_second())
@@ -119,7 +120,7 @@ pub fn copy_bound(case: &RunContext<'_>) -> Option<Finding> {
     };
     let headline = format!(
         "copies that nothing hides take {} of {base}: {}, {}{}",
-        format_percent(share),
+        format_share(share),
         format_amount(sum, what),
         units::format_count(sum.count, "copy"),
         format_rate(sum.bytes_per_second())
@@ -153,9 +154,9 @@ pub fn small_copies(case: &RunContext<'_>) -> Option<Finding> {
     let each = sum.cost() as f64 / sum.count as f64;
     let headline = format!(
         "{} copies of {} on average cost {} of {base}: {} for each, hardly any of it for the bytes",
-        units::format_grouped(i64::try_from(sum.count).unwrap_or(i64::MAX)),
+        units::format_grouped(sum.count),
         Bytes(sum.bytes / sum.count.max(1)),
-        format_percent(share),
+        format_share(share),
         format_ns(each)
     );
     let seconds = Nanos(case.length()).as_seconds();

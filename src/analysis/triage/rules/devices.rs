@@ -2,8 +2,8 @@
 
 use crate::analysis::triage::finding::{Finding, Sure};
 use crate::analysis::triage::run_context::RunContext;
-use crate::analysis::triage::text::format_percent;
 use crate::analysis::triage::verdict::Verdict;
+use crate::model::units::format_share;
 
 /// Minimum difference between the busiest and the least busy device for devices to be unbalanced, as a share of the
 /// window.
@@ -36,7 +36,7 @@ pub fn unbalanced_devices(case: &RunContext<'_>) -> Option<Finding> {
     let mut finding = Finding::new(
         Verdict::UnbalancedDevices,
         most.0 - mean,
-        format!("{} is busy for {} of {base}, {} for {}", most.1, format_percent(most.0), least.1, format_percent(least.0)),
+        format!("{} is busy for {} of {base}, {} for {}", most.1, format_share(most.0), least.1, format_share(least.0)),
     )
     .with_gain_basis("what the busiest device does beyond the mean: evenly spread, the window is shorter by that")
     .with_judged_number("percentage points between the busiest and the least busy", spread * 100.0, "", ("≥", SPREAD * 100.0));

@@ -6,9 +6,10 @@ use crate::analysis::triage::intervals::Intervals;
 use crate::analysis::triage::places;
 use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::steps::StepSource;
-use crate::analysis::triage::text::{Record, format_ns, format_percent, recording_command};
+use crate::analysis::triage::text::{Record, format_ns, recording_command};
 use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
+use crate::model::units::format_share;
 use crate::model::{Activity, ServerSample, summarize_samples, times_without_requests};
 
 /// Reason why a verdict on the host is uncertain.
@@ -146,8 +147,8 @@ pub fn no_requests(case: &RunContext<'_>) -> Option<Finding> {
         share,
         format!(
             "the server has no requests for {} of {base}: the GPU is idle for {} meanwhile",
-            format_percent(of_window),
-            format_percent(share)
+            format_share(of_window),
+            format_share(share)
         ),
     )
     .with_gain_basis("the idle time between samples of the server's metrics that show neither running nor waiting requests; nothing in the program shortens it")
@@ -191,11 +192,7 @@ pub fn input_wait(case: &RunContext<'_>) -> Option<Finding> {
     let finding = Finding::new(
         Verdict::InputWait,
         share,
-        format!(
-            "the launching thread {awaited}{what}: the GPU is idle for {} of {base}{}",
-            format_percent(share),
-            once_suffix(times, long)
-        ),
+        format!("the launching thread {awaited}{what}: the GPU is idle for {} of {base}{}", format_share(share), once_suffix(times, long)),
     )
     .with_gain_basis(format!(
         "the idle time in which the launching thread was blocked outside of {}; work that is there in time takes none of it",
@@ -245,20 +242,20 @@ pub fn host_compute(case: &RunContext<'_>) -> Option<Finding> {
         format!(
             "the launching thread waits for Python's interpreter lock (GIL), which {} holds{at} while the GPU has nothing to do: idle for {} of {base}, up to {} at a time",
             name_thread(case, holder),
-            format_percent(share),
+            format_share(share),
             format_ns(long.unwrap_or_default())
         )
     } else if certain {
         format!(
             "the launching thread runs host code{at} while the GPU has nothing to do: idle for {} of {base}, up to {} at a time",
-            format_percent(share),
+            format_share(share),
             format_ns(long.unwrap_or_default())
         )
     } else {
         format!(
             "the launching thread is outside {}{at} while the GPU has nothing to do: idle for {} of {base}, up to {} at a time; {}",
             case.terms.gpu.api,
-            format_percent(share),
+            format_share(share),
             format_ns(long.unwrap_or_default()),
             missing_reason(case)
         )

@@ -6,9 +6,10 @@ use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Severity, Sure
 use crate::analysis::triage::kernels::{EMPTY_NS, Like, SHORT_NS, SLICES};
 use crate::analysis::triage::rank::FILLS;
 use crate::analysis::triage::run_context::RunContext;
-use crate::analysis::triage::text::{format_ns, format_percent};
+use crate::analysis::triage::text::format_ns;
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::units;
+use crate::model::units::format_share;
 
 /// Minimum share of kernel time in short kernels for them to dominate.
 const MOSTLY_SHORT: f64 = 0.3;
@@ -37,7 +38,7 @@ pub fn small_kernels(case: &RunContext<'_>) -> Option<Finding> {
             "{} of {} each: launch overhead takes up to {} of {base}{}",
             units::format_count(k.short.0, "kernel"),
             format_ns(k.short.1 as f64 / k.short.0.max(1) as f64),
-            format_percent(share),
+            format_share(share),
             if graphs { format!(", although they are in a {} graph", case.terms.gpu.api) } else { String::new() }
         ),
     )
@@ -187,7 +188,7 @@ pub fn throttled_kernels(case: &RunContext<'_>) -> Option<Finding> {
         lost / (case.length() as f64 * case.devices.len().max(1) as f64),
         format!(
             "the same kernels in the same configurations take {} longer at the end of {base} than at its beginning",
-            format_percent(after / before - 1.0)
+            format_share(after / before - 1.0)
         ),
     )
     .with_gain_basis(format!("what these kernels take beyond their mean in the first third of {base}"))
@@ -215,7 +216,7 @@ fn underused_gpu(case: &RunContext<'_>, mut finding: Finding, share: f64, used: 
     let cores = case.terms.gpu.units;
     let sms: Vec<u32> = case.devices.iter().filter_map(|d| case.profile.devices.get(d.unit.device? as usize)?.sm_count).collect();
     let of = sms.first().filter(|n| sms.iter().all(|m| m == *n)).map_or_else(
-        || format!("{} of the {cores}", format_percent(used)),
+        || format!("{} of the {cores}", format_share(used)),
         |&n| format!("{} of {n} {cores}", format_tenth(used * f64::from(n))),
     );
     let emptiest = case.kernels.emptiest_kernels();
@@ -228,7 +229,7 @@ fn underused_gpu(case: &RunContext<'_>, mut finding: Finding, share: f64, used: 
     finding.severity = Severity::from_share(stake);
     finding.headline = format!(
         "kernels run for {} of {base}, and give work to {of} on average: their grids are too small for this GPU{first}",
-        format_percent(share)
+        format_share(share)
     );
     finding
         .with_judged_number(&format!("{cores} with a block to work on, weighted by time"), used * 100.0, "%", ("<", FEW_SMS * 100.0))
@@ -256,17 +257,16 @@ pub fn gpu_bound(case: &RunContext<'_>) -> Option<Finding> {
         let all = case.kernels.ns.saturating_add(case.kernels.whole).max(1) as f64;
         let in_graphs = case.kernels.whole as f64 / all;
         let whole = if case.kernels.whole > 0 {
-            format!(", {} is in {} graphs recorded as a whole", format_percent(in_graphs), case.terms.gpu.api)
+            format!(", {} is in {} graphs recorded as a whole", format_share(in_graphs), case.terms.gpu.api)
         } else {
             String::new()
         };
-        format!("; {} of kernel time is {name}{whole}", format_percent(*ns as f64 / all))
+        format!("; {} of kernel time is {name}{whole}", format_share(*ns as f64 / all))
     });
-    let mut finding =
-        Finding::new(Verdict::GpuBound, share, format!("the GPU runs kernels for {} of {base}{first}", format_percent(share)))
-            .with_gain_basis("the time in which kernels ran; see each kernel's diagnosis for possible savings")
-            .with_number(if case.devices.len() > 1 { "kernels, summed over the devices" } else { "kernels" }, kernels as f64, "ns")
-            .with_number("median duration of a kernel", case.kernels.median_duration().map(|n| n as f64), "ns");
+    let mut finding = Finding::new(Verdict::GpuBound, share, format!("the GPU runs kernels for {} of {base}{first}", format_share(share)))
+        .with_gain_basis("the time in which kernels ran; see each kernel's diagnosis for possible savings")
+        .with_number(if case.devices.len() > 1 { "kernels, summed over the devices" } else { "kernels" }, kernels as f64, "ns")
+        .with_number("median duration of a kernel", case.kernels.median_duration().map(|n| n as f64), "ns");
     let mut families = case.kernels.time_by_family(case.profile);
     families.retain(|f| f.0 != Family::Nccl);
     let total: i64 = families.iter().map(|f| f.1).sum::<i64>().saturating_add(case.kernels.whole);

@@ -6,9 +6,10 @@ use crate::analysis::triage::finding::{Finding, Sure};
 use crate::analysis::triage::host_lines::LineTime;
 use crate::analysis::triage::places;
 use crate::analysis::triage::run_context::RunContext;
-use crate::analysis::triage::text::{format_ns, format_percent};
+use crate::analysis::triage::text::format_ns;
 use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
+use crate::model::units::format_share;
 use crate::model::{CallKind, units};
 
 /// Maximum time from the call to the start of a kernel that was not queued, ns: the latency of a launch.
@@ -48,7 +49,7 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
         share,
         format!(
             "the host cannot launch as fast as the GPU works{at}: idle for {} of {base} while the host issues {} launches per second, {} of idle time for each{}",
-            format_percent(share),
+            format_share(share),
             units::format_grouped(rate.round() as i64),
             format_ns(each),
             launcher.map_or_else(String::new, |line| name_launcher(case, line))
@@ -99,8 +100,8 @@ fn name_launcher(case: &RunContext<'_>, line: &LineTime) -> String {
     format!(
         "; {} launches most: {about}{} of {} launches{host}",
         frame_label(&line.frame),
-        units::format_grouped(i64::try_from(launches).unwrap_or(i64::MAX)),
-        units::format_grouped(i64::try_from(all).unwrap_or(i64::MAX)),
+        units::format_grouped(launches),
+        units::format_grouped(all),
     )
 }
 
@@ -139,14 +140,14 @@ pub fn graph_recapture(case: &RunContext<'_>) -> Option<Finding> {
                 format!(
                     "{api} graphs are made: {} instantiated; the GPU is idle for {} of {base} meanwhile",
                     units::format_count(instantiated, "graph"),
-                    format_percent(share)
+                    format_share(share)
                 )
             } else {
                 format!(
                     "{api} graphs are made again and again: {} instantiated for {}; the GPU is idle for {} of {base} while they are made",
                     units::format_count(instantiated, "graph"),
                     units::format_count(launched, "launch"),
-                    format_percent(share)
+                    format_share(share)
                 )
             },
         )
@@ -185,11 +186,11 @@ pub fn code_compilation(case: &RunContext<'_>) -> Option<Finding> {
             "the first launch of {} loads its code: the GPU is idle for {} meanwhile, {} of {base}",
             readable_name(kernel),
             format_ns(longest as f64),
-            format_percent(share)
+            format_share(share)
         ),
         None => format!(
             "JIT compilation or module loading stalls the GPU: idle for {} of {base} before {}",
-            format_percent(share),
+            format_share(share),
             units::format_count(loads, "load")
         ),
     };

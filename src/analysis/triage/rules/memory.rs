@@ -4,9 +4,9 @@ use crate::analysis::triage::copy_class::CopyClass;
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind};
 use crate::analysis::triage::places;
 use crate::analysis::triage::run_context::RunContext;
-use crate::analysis::triage::text::format_percent;
 use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
+use crate::model::units::format_share;
 use crate::model::{Bytes, CallKind, units};
 
 /// The GPU is idle while memory is allocated or freed.
@@ -31,7 +31,7 @@ pub fn memory_allocation(case: &RunContext<'_>) -> Option<Finding> {
             format!(
                 "memory is allocated and freed during the run{most} ({}{step}): the GPU is idle for {} of {base} while that happens",
                 units::format_count(allocs + frees, "call"),
-                format_percent(share)
+                format_share(share)
             ),
         )
         .with_gain_basis("the idle time in which memory was allocated or freed; an allocator that keeps memory takes none of it")
@@ -78,7 +78,7 @@ pub fn unified_memory(case: &RunContext<'_>) -> Option<Finding> {
                 "managed memory migrates: {} in {}; moving the pages, and waiting for that, takes {} of {base}",
                 Bytes(sum.bytes),
                 units::format_count(sum.count, "transfer"),
-                format_percent(share)
+                format_share(share)
             ),
         )
         .with_gain_basis("the time in which pages were moved, while kernels stall on them, and the idle time that ends with a migration")

@@ -4,9 +4,10 @@
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
 use crate::analysis::triage::idle_causes::Piece;
 use crate::analysis::triage::run_context::RunContext;
-use crate::analysis::triage::text::{format_ns, format_percent};
+use crate::analysis::triage::text::format_ns;
 use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
+use crate::model::units::format_share;
 
 /// Share of the window, from its start, in which a delay belongs to the start.
 const START: f64 = 0.05;
@@ -53,7 +54,7 @@ pub fn single_delay(case: &RunContext<'_>) -> Option<Finding> {
             of.1,
             format_ns(*longest as f64),
             of.0,
-            format_percent(case.share(first.ns))
+            format_share(case.share(first.ns))
         ),
     )
     .with_gain_basis("the idle time in one or two gaps that make most of what their cause costs; they may not come back in a longer run")

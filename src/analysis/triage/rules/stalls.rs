@@ -5,9 +5,10 @@ use crate::analysis::triage::piece::Piece;
 use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::step_sketch::{Sketch, group_steps};
 use crate::analysis::triage::steps::{StepSource, lower_median};
-use crate::analysis::triage::text::{format_ns, format_percent};
+use crate::analysis::triage::text::format_ns;
 use crate::analysis::triage::time_category::{ByCause, Cause};
 use crate::analysis::triage::verdict::Verdict;
+use crate::model::units::format_share;
 
 /// Minimum multiple of the median for a step to be an outlier (p95 over p50 beyond 1.5 in triage practice).
 const OUTLIER: f64 = 1.5;
@@ -62,9 +63,18 @@ fn more_launches(case: &RunContext<'_>, slow: &[usize], usual: &[usize]) -> bool
     least.zip(most).is_some_and(|(least, most)| least > most)
 }
 
-/// Finds the steps of one kind that take much longer than the others.
-fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
-    let base = case.base;
+/// Steps of one kind, apart by their length.
+struct StepsByLength {
+    slow: Vec<usize>,
+    others: Vec<usize>,
+    /// Median length, ns.
+    usual: i64,
+    /// Time that the slow steps take beyond it, ns.
+    extra: i64,
+}
+
+/// Steps that take much longer than the others, unless they are an accident or the warm-up.
+fn slow_steps(case: &RunContext<'_>, kind: &[usize]) -> Option<StepsByLength> {
     let steps = &case.steps.list;
     if kind.len() < STEPS {
         return None;
@@ -76,19 +86,19 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
         return None;
     }
     let extra: i64 = slow.iter().map(|&i| steps[i].length() - usual).sum();
-    let share = extra as f64 / case.length() as f64;
-    if share < LEAST_SHARE {
-        return None;
-    }
     // Several slow steps also count as an accident if one of them accounts for most of the extra time.
     let longest = slow.iter().map(|&i| steps[i].length() - usual).max().unwrap_or(0);
-    if longest as f64 > extra as f64 * MOSTLY_ONE {
-        return None;
-    }
     // If only steps at the beginning are slow, they are warm-up.
-    if slow.iter().all(|&i| i * 5 < steps.len()) {
-        return None;
-    }
+    let accident = longest as f64 > extra as f64 * MOSTLY_ONE || slow.iter().all(|&i| i * 5 < steps.len());
+    (extra as f64 / case.length() as f64 >= LEAST_SHARE && !accident).then_some(StepsByLength { slow, others, usual, extra })
+}
+
+/// Finds the steps of one kind that take much longer than the others.
+fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
+    let base = case.base;
+    let steps = &case.steps.list;
+    let StepsByLength { slow, others, usual, extra } = slow_steps(case, kind)?;
+    let share = extra as f64 / case.length() as f64;
     let fill = main_extra_time(case, &slow, &others, usual);
     // A server without requests does not stall.
     if fill.cause == Some(Cause::NoRequests) {
@@ -119,7 +129,7 @@ fn find_stall(case: &RunContext<'_>, kind: &[usize]) -> Option<Finding> {
             kind.len(),
             format_ns(slow.iter().map(|&i| steps[i].length()).sum::<i64>() as f64 / slow.len() as f64),
             format_ns(usual as f64),
-            format_percent(share)
+            format_share(share)
         ),
     )
     .with_gain_basis("what the slow steps take beyond the median step")

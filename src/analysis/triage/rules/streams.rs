@@ -4,9 +4,9 @@ use crate::analysis::triage::finding::{Finding, Sure};
 use crate::analysis::triage::places;
 use crate::analysis::triage::queued;
 use crate::analysis::triage::run_context::RunContext;
-use crate::analysis::triage::text::format_percent;
 use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
+use crate::model::units::format_share;
 
 /// The GPU is idle although the next operation has been launched.
 pub fn waiting_streams(case: &RunContext<'_>) -> Option<Finding> {
@@ -24,7 +24,7 @@ pub fn waiting_streams(case: &RunContext<'_>) -> Option<Finding> {
         share,
         format!(
             "the next operation is already launched, but the GPU is idle for {} of {base}: {}",
-            format_percent(share),
+            format_share(share),
             queued::describe_reasons(&reasons)
         ),
     )

@@ -4,9 +4,10 @@ use crate::analysis::triage::copy_class::CopyClass;
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
 use crate::analysis::triage::places;
 use crate::analysis::triage::run_context::RunContext;
-use crate::analysis::triage::text::{format_ns, format_percent};
+use crate::analysis::triage::text::format_ns;
 use crate::analysis::triage::time_category::Cause;
 use crate::analysis::triage::verdict::Verdict;
+use crate::model::units::format_share;
 use crate::model::{CallKind, CopyKind, MemOpKind, units};
 
 /// Maximum size of a copy to the host that reads back a single value rather than data, bytes.
@@ -54,7 +55,7 @@ pub fn host_sync(case: &RunContext<'_>) -> Option<Finding> {
             "the program waits for the GPU {} in {}{back}{at}; after each wait the GPU has run out of work: idle for {} of {base}",
             units::format_count(waits, "time"),
             format_ns(case.length() as f64),
-            format_percent(share)
+            format_share(share)
         ),
     )
     .with_gain_basis("the idle time from the end of the wait to the next operation, as far as the GPU is busy for as long: without the wait the host would have launched it meanwhile")

@@ -59,7 +59,7 @@ pub fn facet_values(facet: Facet, list: &LaunchList, report: &Report) -> Option<
     };
     let launches = |n: u64| match n {
         1 => "1 launch".to_owned(),
-        n => format!("{} launches", format_grouped(i64::try_from(n).unwrap_or(i64::MAX))),
+        n => format!("{} launches", format_grouped(n)),
     };
     let mut items = vec![Item::new("all", "", None, PickAction::FacetValue(facet, None))];
     items

@@ -9,7 +9,7 @@ use crate::app::overlay::CopyWhat;
 use crate::app::screen::{At, Navigate, Response, Screen, ScreenContext, ScreenEvent, move_selection};
 use crate::app::session::Report;
 use crate::model::api_call::NONE;
-use crate::report::Format;
+use crate::report::PageFormat;
 use crate::report::memory::{self, Memory, Wanted, When};
 use std::sync::Arc;
 
@@ -216,7 +216,7 @@ impl MemoryScreen {
         }
         let mut out = Vec::new();
         let wanted = Wanted { when: self.cursor.map_or(When::Peak, When::At), top: None };
-        memory::print_memory(&mut out, &of, wanted, None, Format::Csv, TO_PASTE).ok()?;
+        memory::print_memory(&mut out, &of, wanted, None, PageFormat::Csv, TO_PASTE).ok()?;
         Some((String::from_utf8(out).ok()?, "memory as CSV".to_owned()))
     }
 }

@@ -12,6 +12,7 @@ use crate::app::screen::{At, Navigate, Response, Screen, ScreenContext, Selectio
 use crate::app::session::{Report, Session};
 use crate::model::{Kernel, Profile};
 use crate::report;
+use crate::report::document::Renderer;
 use std::sync::Arc;
 
 /// Maximum number of listed kernels.
@@ -104,7 +105,7 @@ impl OverviewScreen {
                 "findings as CSV"
             }
             _ => {
-                report::triage::print_page(&mut out, &[(profile, triage)], 110).ok()?;
+                report::triage::document(&[(profile, triage)], None).write(&mut out, Renderer::Text, Some(110)).ok()?;
                 "overview as text"
             }
         };

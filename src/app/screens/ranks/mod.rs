@@ -13,6 +13,7 @@ use crate::app::overlay::CopyWhat;
 use crate::app::screen::{At, Navigate, Response, Screen, ScreenContext, ScreenEvent, move_selection};
 use crate::app::session::{Report, Session};
 use crate::report;
+use crate::report::document::Renderer;
 use crate::report::ranks::Together;
 use std::sync::Arc;
 
@@ -125,7 +126,7 @@ impl RanksScreen {
             report::ranks::print_csv(&mut out, &of, TO_PASTE).ok()?;
             "ranks as CSV"
         } else {
-            report::ranks::print_page(&mut out, &of, 110).ok()?;
+            report::ranks::document(&of).write(&mut out, Renderer::Text, Some(110)).ok()?;
             "ranks as text"
         };
         Some((String::from_utf8(out).ok()?, said.to_owned()))
