@@ -5,7 +5,7 @@ use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, bar, fit_parts, highlight_chars, part, sparkline};
 use super::view::View;
-use super::widgets::{filter_part, staked_badge};
+use super::widgets::{filter_part, hint_badge};
 use super::{Role, Theme};
 use crate::analysis::fuzzy::Fuzzy;
 use crate::analysis::hints::FirstHint;
@@ -367,7 +367,7 @@ fn row_spans<'p>(row: &'p GroupRow, shown: &Shown<'_>, layout: &Layout<'p>, them
     }
     if let Some(v) = shown.verdict.filter(|_| layout.diagnosis > 0) {
         spans.push(Span::raw(" "));
-        spans.extend(staked_badge(v, row.share_percent / 100.0, layout.diagnosis, theme));
+        spans.extend(hint_badge(v.id, v.severity, layout.diagnosis, theme));
     }
     spans
 }

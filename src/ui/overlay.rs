@@ -49,7 +49,7 @@ fn page_lines(app: &App, over: &Overlay, what: &Page, columns: usize, theme: &Th
         Page::Names => ("names", report.map(|r| detail::name_lines(app, r, over.screen, columns, theme)).unwrap_or_default()),
         Page::Details => ("details", report.map(|r| detail::lines(app, r, over.screen, columns, theme)).unwrap_or_default()),
         Page::Advice(advice) => ("hints from the launch alone", super::advice::lines(advice, columns, theme)),
-        Page::Finding(finding, begin, base) => (finding.id.id(), super::overview::detail_lines(finding, (*begin, base), columns, theme)),
+        Page::Finding(finding, begin, base) => (finding.id.id(), super::overview::detail_lines(finding, (*begin, base), app.session.straggler(), columns, theme)),
         Page::RunFacts(facts) => ("about this run", super::run::fact_lines(facts, columns, theme)),
         Page::Checklist(items) => ("checklist", super::checklist::lines(items, &app.session.settings.keymap, columns, theme)),
         Page::Explain => {

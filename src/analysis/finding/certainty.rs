@@ -5,6 +5,8 @@
 pub const OUTRANKS_HEALTHY: f64 = 0.10;
 /// Minimum share of the time for a cause to be of high severity: the "idle-bound" threshold of common triage practice.
 const HIGH: f64 = 0.3;
+/// Minimum share of the run that a problem of one kernel costs, for high and for medium severity in the run.
+const RUN: [(f64, Severity); 2] = [(0.05, Severity::High), (0.01, Severity::Medium)];
 
 /// Severity, based on the share of the kernel's time or of the run's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,6 +40,14 @@ impl Severity {
         } else {
             Self::Low
         }
+    }
+
+    /// Severity in a run of which fixing the problem saves at most the given share: a kernel of which half can be saved
+    /// is no problem of a run that would not be shorter.
+    #[must_use]
+    pub fn limit_to_run(self, most: f64) -> Self {
+        let allowed = RUN.iter().find(|limit| most >= limit.0).map_or(Self::Low, |limit| limit.1);
+        self.min(allowed)
     }
 }
 
