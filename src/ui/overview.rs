@@ -250,15 +250,32 @@ fn draw_waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, t
     draw_notice(frame, area, wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect());
 }
 
+/// Idle time that a finding is about, as the bar names it, if the bar shows another percentage than the finding.
+fn of_idle_parts(triage: &Triage, finding: &Finding) -> String {
+    let mut parts: Vec<TimeCategory> = finding.id.idle_causes().iter().map(|c| c.part()).collect();
+    parts.dedup();
+    parts.retain(|p| triage.part_percent(*p) >= 0.5);
+    let all: f64 = parts.iter().map(|p| triage.part_percent(*p)).sum();
+    if parts.is_empty() || (all - finding.gain_percent()).abs() < 1.0 && parts.iter().any(|p| p.short_label() != "other") {
+        return String::new();
+    }
+    let names: Vec<&str> = parts.iter().map(|p| p.short_label()).collect();
+    format!(", of the {all:.0}% idle: {}", names.join(" and "))
+}
+
 fn draw_verdict(
     frame: &mut Frame<'_>,
     rest: &mut Rect,
     (triage, straggler): (&Triage, Option<(u32, &str)>),
-    columns: usize, bordered: bool, theme: &Theme) {
+    columns: usize,
+    bordered: bool,
+    theme: &Theme,
+) {
     let Some(finding) = triage.verdict() else { return };
     let (glyph, role) = severity_mark(finding.severity);
     let healthy = finding.severity == Severity::Healthy || finding.stake == 0.0 || finding.id == Verdict::GpuBound;
     let gain = if healthy { String::new() } else { format!("  up to {:.0}% of {}", finding.gain_percent(), triage.base) };
+    let gain = if healthy { gain } else { format!("{gain}{}", of_idle_parts(triage, finding)) };
     let sure = format!("  {}", finding.sure.as_str());
     let title = vec![
         Span::styled(format!("{glyph} {}", finding.id.id()), theme.style(role)),

@@ -21,7 +21,7 @@ use std::borrow::Cow;
 pub const LEAST: u16 = 8;
 /// Width of a number, and minimum width of a kernel's name.
 const NUMBER: usize = 10;
-const NAME: usize = 18;
+const NAME: usize = 26;
 /// Width of the launches on this rank and on the others.
 const LAUNCHES: usize = 18;
 /// Difference from the other ranks, in percent, above which a kernel's time is highlighted.
@@ -85,10 +85,10 @@ fn kernel_lines(app: &App, screen: &RanksScreen, ranks: &Ranks, area: Rect, them
     let columns = usize::from(area.width);
     // Columns in the order of the table, with the least width of the panel that shows them.
     let shown = [
-        ("total", NUMBER, true),
+        ("total", NUMBER, !several || columns >= NAME + 2 * NUMBER + LAUNCHES),
         ("others", NUMBER, several && columns >= NAME + 3 * NUMBER + LAUNCHES),
         ("differs", NUMBER, several),
-        (if several { "launches / others" } else { "launches" }, LAUNCHES, columns >= NAME + 2 * NUMBER + LAUNCHES),
+        (if several { "launches / others" } else { "launches" }, LAUNCHES, columns >= NAME + NUMBER + LAUNCHES),
     ];
     let name = columns.saturating_sub(shown.iter().filter(|c| c.2).map(|c| c.1).sum()).max(NAME);
     // A digest has only the full names.
@@ -107,7 +107,8 @@ fn kernel_lines(app: &App, screen: &RanksScreen, ranks: &Ranks, area: Rect, them
     let grouped = |n: f64| units::format_grouped(n.round() as i64);
     for beside in own.into_iter().take(usize::from(area.height).saturating_sub(1)) {
         let kernel = beside.kernel;
-        let differs = beside.more().map_or_else(String::new, |ns| format!("{}{}", if ns < 0.0 { "-" } else { "+" }, Nanos::format_ns(ns.abs())));
+        let differs =
+            beside.more().map_or_else(String::new, |ns| format!("{}{}", if ns < 0.0 { "-" } else { "+" }, Nanos::format_ns(ns.abs())));
         let share = beside.more().zip(beside.others).map_or(0.0, |(more, (total, _))| more / total.max(1.0) * 100.0);
         // The time of a collective is that of the last rank to arrive.
         let more = if share >= APART && !kernel.collective { Role::Warn } else { Role::Dim };
@@ -118,8 +119,7 @@ fn kernel_lines(app: &App, screen: &RanksScreen, ranks: &Ranks, area: Rect, them
         };
         let others = beside.others.map_or_else(String::new, |(total, _)| Nanos::format_ns(total));
         let values = [(Nanos(kernel.total).to_string(), Role::Text), (others, Role::Dim), (differs, more), (launches, Role::Text)];
-        let mut spans =
-            vec![Span::styled(align_left(&cut_middle(&readable(&kernel.name), name - 1), name), theme.style(Role::Text))];
+        let mut spans = vec![Span::styled(align_left(&cut_middle(&readable(&kernel.name), name - 1), name), theme.style(Role::Text))];
         let values = shown.iter().zip(values).filter(|(c, _)| c.2);
         spans.extend(values.map(|(c, (text, role))| Span::styled(align_right(&text, c.1), theme.style(role))));
         out.push(Line::from(spans));
@@ -143,8 +143,7 @@ fn step_lines(screen: &RanksScreen, ranks: &Ranks, waits: bool, area: Rect, them
     let words: &[&str] = if waits { &["step", "length", "waiting", "for"] } else { &["step", "length"] };
     // Only whole columns.
     let matched = !ranks.job.matches.list.is_empty();
-    let own: Vec<(&str, fn(&StepCell) -> i64)> =
-        vec![("kernels", |c| c.compute), ("coll. alone", |c| c.exposed), ("idle", |c| c.idle)];
+    let own: Vec<(&str, fn(&StepCell) -> i64)> = vec![("kernels", |c| c.compute), ("coll. alone", |c| c.exposed), ("idle", |c| c.idle)];
     let room = (columns / (NUMBER + 2)).saturating_sub(words.len());
     let own: Vec<_> = own.into_iter().filter(|c| matched || c.0 != "coll. alone").take(room).collect();
     let head: String = words.iter().chain(own.iter().map(|c| &c.0)).map(|w| align_right(w, NUMBER + 2)).collect();

@@ -73,3 +73,17 @@ impl Sure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_the_run_does_not_wait_for_is_no_severe_problem() {
+        assert_eq!(Severity::High.limit_to_run(0.0), Severity::Low);
+        assert_eq!(Severity::High.limit_to_run(0.03), Severity::Medium);
+        assert_eq!(Severity::High.limit_to_run(0.2), Severity::High);
+        assert_eq!(Severity::Medium.limit_to_run(0.9), Severity::Medium);
+        assert_eq!(Severity::Healthy.limit_to_run(0.0), Severity::Healthy);
+    }
+}

@@ -124,13 +124,7 @@ fn without_bars(hint: &Hint) -> bool {
 }
 
 /// Draws the hint: duration of the kernel, best possible duration, and the reason for it.
-fn draw_verdict(
-    frame: &mut Frame<'_>,
-    area: Rect,
-    (app, screen): (&App, &ResultScreen),
-    (hint, case): (&Hint, &Case<'_>),
-    theme: &Theme,
-) {
+fn draw_verdict(frame: &mut Frame<'_>, area: Rect, (app, screen): (&App, &ResultScreen), (hint, case): (&Hint, &Case<'_>), theme: &Theme) {
     let worth = super::worth_in_run(app, screen, hint);
     let (mark, role) = super::hint_mark(app, screen, hint);
     let title = vec![

@@ -13,8 +13,8 @@ pub mod source;
 
 use super::text::{fit_parts, part};
 use super::view::View;
-use super::widgets::{gauge, severity_glyph};
 use super::widgets::gauges::FIGURES;
+use super::widgets::{gauge, severity_glyph};
 use super::{Role, Theme};
 use crate::analysis::hints::Hint;
 use crate::analysis::hints::limits::AT_LIMIT;

@@ -13,6 +13,7 @@ pub use state::ResultScreen;
 use crate::analysis::compare;
 use crate::analysis::hints::{Hint, Severity, Subject};
 use crate::analysis::metrics_rows::MetricsRow;
+use crate::analysis::readable::readable_name;
 use crate::analysis::roofline::Plot;
 use crate::analysis::what_if_replay::Worth;
 use crate::app::actions::{ActionId, KeyScope};
@@ -34,7 +35,8 @@ const MOST_LISTED: usize = 2_000;
 fn result_label(metrics: &Metrics, result: usize) -> String {
     let Some(r) = metrics.results.get(result) else { return String::new() };
     let dims = |d: Option<[u32; 3]>| d.map(config::format_dim3).unwrap_or_default();
-    format!("{result}  {}  {} × {}", escape_unsafe(r.kernel.function()), dims(r.grid), dims(r.block))
+    let digits = metrics.results.len().to_string().len();
+    format!("{result:>digits$}  {}  {} × {}", escape_unsafe(&readable_name(&r.kernel)), dims(r.grid), dims(r.block))
 }
 
 /// Results of a report whose kernels the user marked in the table.
