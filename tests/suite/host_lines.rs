@@ -303,7 +303,7 @@ fn the_screen_of_lines_leads_to_the_timeline() {
     // hides it.
     assert!(!explorer.screen().contains("Thread._bootstrap ("), "{}", explorer.screen());
     explorer.press("up space");
-    assert!(!explorer.screen().contains("hog ("), "{}", explorer.screen());
+    assert!(!explorer.screen().contains("▾ hog"), "{}", explorer.screen());
     explorer.press("space / h o g enter");
     let filtered = explorer.screen();
     assert!(filtered.contains("hog") && !filtered.contains("Thread.run ("), "{filtered}");
