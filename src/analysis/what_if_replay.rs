@@ -96,14 +96,19 @@ pub struct Worth {
 }
 
 impl Worth {
+    /// Returns true if the gain does not make the run noticeably shorter.
+    pub fn saves_nothing(&self) -> bool {
+        self.saves.is_some_and(|(_, most)| most < 0.005)
+    }
+
     /// Formats the effect as a sentence.
     pub fn describe_effect(&self) -> String {
         let (share, critical) = (self.share * 100.0, self.critical * 100.0);
         let part = if share < 0.5 { "less than 1%".to_owned() } else { format!("{share:.0}%") };
         let run = if critical < 0.5 {
-            format!("the kernel runs for {part} of the run; removing it would not shorten the run")
+            format!("{part} of the run; without it, the run would not be shorter")
         } else {
-            format!("the kernel runs for {part} of the run, which would be {critical:.0}% shorter without it")
+            format!("{part} of the run; at most {critical:.0}% of the run to gain")
         };
         match self.saves.map(|(least, most)| (least * 100.0, most * 100.0)) {
             None => run,

@@ -239,7 +239,7 @@ fn switch_report(app: &mut App, by: isize) -> Vec<Effect> {
 }
 
 /// Width of the key column in the list of actions.
-const KEYS: usize = 9;
+const KEYS: usize = 10;
 
 /// All actions: first those of this screen (most used first, then in footer order, and movement last because its keys
 /// are well known), then those of other screens, with the screens on which they work.

@@ -9,6 +9,7 @@ use super::navigation::{apply_response, broadcast_to_all, broadcast_to_report, n
 use super::overlay::Page;
 use super::run_events;
 use super::screen::{Response, ScreenEvent};
+use super::screens::ranks::request_for_overviews;
 use super::state::App;
 use super::tour;
 use std::sync::Arc;
@@ -88,6 +89,12 @@ fn handle_done(app: &mut App, report: usize, state: (u64, Option<(i64, i64)>), d
     effects.extend(broadcast_to_report(app, report, ScreenEvent::Done(done)));
     if matches!(done, JobResult::Triage(_) | JobResult::Joined(..)) {
         effects.extend(request_flops(app, report));
+    }
+    if let JobResult::Ranks(ranks) = done {
+        app.session.ranks = Some(Arc::clone(ranks));
+    }
+    if matches!(done, JobResult::Triage(_)) && app.session.ranks.is_none() {
+        effects.extend(request_for_overviews(&app.session));
     }
     match done {
         // Show the page only if its screen is still on top.

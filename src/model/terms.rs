@@ -57,7 +57,7 @@ static CUDA: Terms = Terms {
     compile_cache: "CUDA_CACHE_PATH",
     compile_ahead: "Load ahead of time: CUDA_MODULE_LOADING=EAGER, or compile for this GPU's architecture instead of PTX.",
     record_calls: "`warpscope run` without a recipe for kernels only, `nsys --trace=cuda`",
-    no_waiting: "recorded without osrt",
+    no_waiting: "OS calls were not recorded",
     record_waiting: "; `warpscope run --recipe full` records it",
     record_graph_kernels: "; `warpscope run --recipe exact` records them",
 };

@@ -165,8 +165,9 @@ pub fn format_percent_change(percent: f64) -> String {
         p if p.abs() < 0.05 => "0.0%".to_owned(),
         p if p < 1000.0 => format!("{p:+.1}%"),
         _ if factor < 100.0 => format!("×{factor:.1}"),
-        _ if factor < 1e6 => format!("×{}", format_grouped(factor.round() as i64)),
-        _ => format!("×{factor:.0e}"),
+        _ if factor <= 1000.0 => format!("×{factor:.0}"),
+        // Beyond that, the first value was next to nothing, and digits would only look exact.
+        _ => ">×1000".to_owned(),
     }
 }
 
@@ -177,7 +178,7 @@ mod tests {
     #[test]
     fn a_large_growth_is_a_factor() {
         let of = [0.01, -12.34, 999.9, 1000.0, 30_262.4, 4_000_000.0, 1e12].map(format_percent_change);
-        assert_eq!(of, ["0.0%", "-12.3%", "+999.9%", "×11.0", "×304", "×40,001", "×1e10"]);
+        assert_eq!(of, ["0.0%", "-12.3%", "+999.9%", "×11.0", "×304", ">×1000", ">×1000"]);
     }
 
     #[test]

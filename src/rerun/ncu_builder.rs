@@ -169,12 +169,17 @@ impl<'a> Draft<'a> {
         if self.are_adjacent() {
             let skipped = units::format_grouped(skip);
             let skips = match skip {
-                0 => format!("no {what}"),
                 1 => format!("one of the {what}"),
                 _ => format!("{skipped} {what}"),
             };
             let row = if n == 1 { "" } else { " in a row" };
-            let why = format!("Skips {skips}{place}, in host call order, then profiles {n}{row}.");
+            let why = if skip == 0 && n == 1 {
+                format!("Profiles the first of the {what}{place}, in host call order.")
+            } else if skip == 0 {
+                format!("Profiles the first {n} {what}{place}, in host call order.")
+            } else {
+                format!("Skips {skips}{place}, in host call order, then profiles {n}{row}.")
+            };
             let words = ["--launch-skip".to_owned(), skip.to_string(), "--launch-count".to_owned(), n.to_string()].to_vec();
             return vec![self.name_part(), CommandPart { id: PartId::Which, words, why }];
         }

@@ -4,7 +4,7 @@ use ratatui::buffer::Buffer;
 
 /// Replaces key symbols that have no ASCII lookalike with words.
 pub fn spell_out_keys(text: &str) -> String {
-    text.replace('⏎', "enter").replace("↑↓", "up/down").replace('←', "left").replace('→', "right")
+    text.replace('⏎', "enter").replace("↑↓", "up/down").replace('←', "left").replace('→', "right").replace('↑', "up").replace('↓', "down")
 }
 
 const LOOKALIKES: &[(&str, &str)] = &[
@@ -30,9 +30,9 @@ const LOOKALIKES: &[(&str, &str)] = &[
     ("←", "<"),
     ("→", ">"),
     ("⏎", "<"),
-    ("●", "*"),
+    ("●", "@"),
     ("○", "o"),
-    ("◆", "#"),
+    ("◆", "*"),
     ("◇", "o"),
     ("•", "."),
     ("▾", "v"),
@@ -131,7 +131,7 @@ pub fn asciify_buffer(buffer: &mut Buffer) {
             buffer.content[at + 1].set_symbol("=");
         }
     }
-    spell_out_tolerances(buffer);
+    spell_out_signs(buffer);
     for cell in &mut buffer.content {
         let plain = ascii_lookalike(cell.symbol()).to_owned();
         if plain != cell.symbol() {
@@ -140,21 +140,28 @@ pub fn asciify_buffer(buffer: &mut Buffer) {
     }
 }
 
-/// Replaces `±` with `+-`, since `+` alone would be a sign. The text after it moves into the next gap of two blanks.
-fn spell_out_tolerances(buffer: &mut Buffer) {
+/// Signs that take two characters: one alone would mean something else, as `<92%` does for `≤92%`. The last one is the
+/// substitute without room.
+const SIGNS: [(&str, [&str; 2], &str); 4] =
+    [("±", ["+", "-"], "~"), ("≤", ["<", "="], "<"), ("≥", [">", "="], ">"), ("≠", ["!", "="], "*")];
+
+/// Replaces signs by two characters. The text after it moves into the next gap of two blanks.
+fn spell_out_signs(buffer: &mut Buffer) {
     let columns = usize::from(buffer.area.width).max(1);
     for row in buffer.content.chunks_mut(columns) {
-        while let Some(at) = row.iter().position(|c| c.symbol() == "±") {
+        while let Some((at, (_, both, single))) =
+            row.iter().enumerate().find_map(|(at, c)| Some((at, SIGNS.iter().find(|sign| sign.0 == c.symbol())?)))
+        {
             let blank = |x: usize| row.get(x).is_none_or(|c| matches!(c.symbol(), " " | "│" | "┃"));
             let gap = (at + 1..columns).find(|&x| row.get(x).is_some_and(|c| c.symbol() == " ") && blank(x + 1));
             if let Some(text) = gap.and_then(|gap| row.get_mut(at..=gap)) {
                 text.rotate_right(1);
                 let style = text.get(1).map(ratatui::buffer::Cell::style).unwrap_or_default();
-                for (cell, symbol) in text.iter_mut().zip(["+", "-"]) {
+                for (cell, symbol) in text.iter_mut().zip(both) {
                     cell.set_symbol(symbol).set_style(style);
                 }
             } else if let Some(cell) = row.get_mut(at) {
-                cell.set_symbol("~");
+                cell.set_symbol(single);
             }
         }
     }
@@ -179,6 +186,13 @@ mod tests {
         asciify_buffer(&mut buffer);
         let text = |buffer: &Buffer| buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect::<String>();
         assert_eq!(text(&buffer).trim_end(), ">=80 <=5");
+        for (from, to) in [("≤92%   a ≠ b", "<=92%  a != b"), ("≤92% a ≠   b", "<=92%a !=   b")] {
+            let mut buffer = Buffer::empty(Rect::new(0, 0, 14, 1));
+            buffer.set_string(0, 0, from, Style::default());
+            asciify_buffer(&mut buffer);
+            assert!(!text(&buffer).contains("<9"), "{from} {to} {}", text(&buffer));
+        }
+        assert_eq!(spell_out_keys("⏎ ← → ↑↓ ↓ ↑"), "enter left right up/down down up");
         for (from, to) in [("a (±5 µs)  b", "a (+-5 us) b"), ("one, ±5 µs │", "one, +-5 us|"), ("one,±5 µs; b", "one,~5 us; b")] {
             let mut buffer = Buffer::empty(Rect::new(0, 0, 12, 1));
             buffer.set_string(0, 0, from, Style::default());

@@ -238,10 +238,9 @@ impl Lines<'_> {
 }
 
 fn occupancy_lines(out: &mut Lines<'_>, occupancy: &Occupancy) {
-    let style = if occupancy.percent < 30.0 { Role::Warn } else { Role::Text };
-    let style = out.theme.style(style);
     let limit = occupancy.limited_by().map_or_else(String::new, |l| format!(", limited by {l}"));
-    out.push_pair("occupancy", &format!("{:.0}% theoretical{limit}", occupancy.percent), style);
+    // Low occupancy is a problem only if a diagnosis says so: fast GEMM and attention kernels have little of it.
+    out.push_plain_pair("occupancy", &format!("{:.0}% theoretical{limit}", occupancy.percent));
     let (blocks, warps) = (occupancy.blocks_per_sm, occupancy.warps_per_sm);
     let words = occupancy.maker.vendor_terms();
     out.push_plain_pair(

@@ -92,14 +92,14 @@ fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -
     if let Some(diff) = &screen.diff {
         // The main result of a comparison is the step time.
         if let Some((what, was, is)) = diff_sides::step_times(app, screen) {
-            let change = (is - was) as f64 / was.max(1) as f64 * 100.0;
             second.push(part(
                 0,
                 vec![
                     Span::styled(format!("{what} "), dim),
                     Span::styled(Nanos(was).to_string(), theme.style(Role::Text)),
                     Span::styled(" to ", dim),
-                    Span::styled(format!("{}  {}", Nanos(is), format_percent(Some(change))), theme.style(Role::Title)),
+                    Span::styled(format!("{}  ", Nanos(is)), theme.style(Role::Title)),
+                    step_change(was, is, theme),
                 ],
             ));
         }
@@ -128,12 +128,48 @@ fn header_lines(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -
             }
         }
         let sure = diff.rows.iter().filter(|r| r.is_significant()).count();
-        second.push(part(
-            3,
-            vec![Span::styled(format!("{sure} of {} changed by more than chance", units::format_count(diff.rows.len(), "kernel")), dim)],
-        ));
+        // Without a single test, none changed would be no finding.
+        if diff.rows.iter().any(|r| r.p.is_some()) {
+            second.push(part(
+                3,
+                vec![Span::styled(
+                    format!("{sure} of {} changed by more than chance", units::format_count(diff.rows.len(), "kernel")),
+                    dim,
+                )],
+            ));
+        }
     }
     [fit_parts(first, &Span::styled(" · ", theme.style(Role::Faint)), columns), fit_parts(second, &Span::raw("   "), columns)]
+}
+
+/// Ratio from which a change of the step is said as a ratio, and difference from which it is coloured.
+const RATIO: f64 = 1.2;
+const NOTED: f64 = 0.05;
+
+/// The main result: `8.6× faster`, or a percentage if it is small.
+fn step_change(was: i64, is: i64, theme: &Theme) -> Span<'static> {
+    let (was, is) = (was.max(1) as f64, is.max(1) as f64);
+    let ratio = (was / is).max(is / was);
+    let word = if is < was { "faster" } else { "slower" };
+    let role = match (is - was) / was {
+        change if change <= -NOTED => Role::Good,
+        change if change >= NOTED => Role::Bad,
+        _ => Role::Title,
+    };
+    let text = if ratio >= RATIO { format!("{ratio:.1}× {word}") } else { format_percent(Some((is - was) / was * 100.0)) };
+    Span::styled(text, theme.style(role))
+}
+
+/// Columns that have a value in some row and find room. Before and after belong together.
+fn shown_columns(diff: &Diff, room: usize) -> Vec<Column<DiffRow>> {
+    let mut all = columns_of(changes::readable_columns(diff.steps.is_some()), Outputs::SCREEN);
+    all.retain(|c| diff.rows.is_empty() || diff.rows.iter().any(|row| !c.shown(row).is_empty()));
+    let mut shown = table::fit_columns(all, room, GAP);
+    let either = |c: &Column<DiffRow>| matches!(c.id, "before_ns" | "step_before_ns" | "after_ns" | "step_after_ns");
+    if shown.iter().filter(|c| either(c)).count() == 1 {
+        shown.retain(|c| !either(c));
+    }
+    shown
 }
 
 /// Color of a change: better or worse only if the launches prove the change. A change in the total also requires equal
@@ -244,11 +280,7 @@ fn draw_kernels(
     let columns = usize::from(area.width);
     let [heads, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
     let fate_width = if diff.rows.iter().any(|r| r.fate != Fate::Both) { FATE } else { 0 };
-    let shown = table::fit_columns(
-        columns_of(changes::readable_columns(diff.steps.is_some()), Outputs::SCREEN),
-        columns.saturating_sub(fate_width + NAME),
-        GAP,
-    );
+    let shown = shown_columns(diff, columns.saturating_sub(fate_width + NAME));
     let rest = columns.saturating_sub(fate_width + table::total_width(&shown, GAP));
     // Show a bar only if the names leave room for it.
     let longest = diff.rows.iter().map(|r| display_width(r.name())).max().unwrap_or(0).min(NAME * 2);
@@ -297,7 +329,9 @@ fn draw_kernels(
                     Role::Text => Role::Bar,
                     other => other,
                 };
-                spans.extend(change_bar(row.shown_change() / most, bars, theme.style(role), theme));
+                // A change that chance explains has no bar.
+                let counts = row.is_significant() || row.fate != Fate::Both || row.p.is_none();
+                spans.extend(change_bar(if counts { row.shown_change() / most } else { 0.0 }, bars, theme.style(role), theme));
             }
         }
         spans
@@ -338,7 +372,7 @@ fn next(app: &App, screen: &DiffScreen) -> Option<String> {
         }
         Some(p) => format!("its launches{of} differ no more than by chance (p {}); {leads}", format_p_value(p)),
         None if row.work == Work::Other => {
-            format!("no grid and block is in both runs: its launches are not compared; {leads}")
+            format!("the runs launch it with different grids and blocks, so that single launches cannot be compared; {leads}")
         }
         None => format!("{leads}; too few launches to tell from chance"),
     })

@@ -43,6 +43,9 @@ const TIME: usize = 11;
 /// Width of the names beside the utilization.
 const UTILIZED: usize = 30;
 
+/// Width of the time after a bar.
+const LENGTH: usize = 9;
+
 /// Labels of the first and second run.
 type Words = (&'static str, &'static str);
 
@@ -101,9 +104,15 @@ pub fn draw_times(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScr
     let columns = usize::from(inner.width);
     let dim = theme.style(Role::Dim);
     let mut out = Vec::new();
-    for (word, triage) in [(words.0, was), (words.1, is)] {
+    // One time scale for both: that of the steps, or else of what was analyzed.
+    let times = step_times(app, screen).map_or((was.length(), is.length()), |(_, a, b)| (a, b));
+    let longest = times.0.max(times.1).max(1) as f64;
+    let room = columns.saturating_sub(WORD + LENGTH);
+    for (word, triage, time) in [(words.0, was, times.0), (words.1, is, times.1)] {
+        let wide = ((time as f64 / longest * room as f64).round() as usize).clamp(1.min(room), room);
         let mut spans = vec![Span::styled(align_left(word, WORD), dim)];
-        spans.extend(time_breakdown::share_bar(triage, columns.saturating_sub(WORD), theme));
+        spans.extend(time_breakdown::share_bar(triage, wide, theme));
+        spans.push(Span::styled(format!(" {}", Nanos(time)), theme.style(Role::Title)));
         out.push(Line::from(spans));
     }
     let all = changed_parts(was, is);

@@ -101,6 +101,10 @@ fn key_line(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'sta
                         !matches!(app.top_entry().map(|e| &e.open), Some(Open::Library(s)) if s.runs.as_ref().is_none_or(Vec::is_empty))
                     }
                     (ActionId::Pause | ActionId::Gate | ActionId::Measure | ActionId::Snapshot, _) => watched.is_some_and(|w| w.is_live() && w.traced.live.is_some()),
+                    // Without a program there is nothing to run.
+                    (ActionId::RunHere, _) => {
+                        !matches!(app.top_entry().map(|e| &e.open), Some(Open::Rerun(s)) if s.current_rerun().is_some_and(|r| !r.is_runnable()))
+                    }
                     (ActionId::Output, _) => watched.is_some_and(|w| w.is_live() && w.traced.live.is_some() && w.outside.is_none()),
                     (ActionId::StopRun, _) => watched.is_some_and(|w| w.is_live() && w.outside.is_none()),
                     (ActionId::Detach, _) => watched.is_some_and(|w| w.is_live() && w.mine),

@@ -108,8 +108,8 @@ fn short_version(version: &str) -> String {
     version.split('.').take(3).collect::<Vec<_>>().join(".")
 }
 
-/// Time span to which the figures refer, and the key that changes it. The overview evaluates the steady state, which
-/// figures for the whole report would otherwise seem to contradict.
+/// Time span to which the figures of the page refer, and the key that changes it. The overview evaluates the steady
+/// state from the start, the other pages only after the key.
 fn base_chip(app: &App, report: &Report, on_overview: bool, theme: &Theme) -> Option<LinePart> {
     let dim = theme.style(Role::Dim);
     let key = || Span::styled(app.session.key_label(ActionId::Narrow), theme.style(Role::Key));
@@ -120,6 +120,10 @@ fn base_chip(app: &App, report: &Report, on_overview: bool, theme: &Theme) -> Op
             0,
             vec![Span::styled(name, theme.style(Role::Mark)), Span::styled(" (", dim), key(), Span::styled(" whole run)", dim)],
         ));
+    }
+    if on_overview && steady.is_some() {
+        let name = Span::styled("steady state", theme.style(Role::Mark));
+        return Some(part(0, vec![name, Span::styled(" (", dim), key(), Span::styled(" on all screens)", dim)]));
     }
     let known = report.overview.as_ref().is_some_and(|o| o.span.is_some());
     match steady {
@@ -149,10 +153,13 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
         parts.push(part(0, vec![Span::styled("reading stopped: the report is incomplete", theme.style(Role::Bad))]));
     }
     let on_overview = matches!(app.top_entry().map(|e| &e.open), Some(Open::Overview(_)));
+    // The overview's figures are of the steady state: those of the whole run would seem to contradict them.
+    let page_triage = report.triage.as_ref().and_then(Option::as_ref).filter(|_| on_overview && report.judges_less_than_shown());
     parts.extend(base_chip(app, report, on_overview, theme));
     if let Some(overview) = &report.overview {
         // Any operation counts, as it does for the ranges and the time breakdown.
-        if let Some(busy) = overview.idle_percent.map(|idle| report.share_of_run(100.0 - idle)) {
+        let whole = overview.idle_percent.map(|idle| report.share_of_run(100.0 - idle));
+        if let Some(busy) = page_triage.map_or(whole, |t| Some(t.busy_percent())) {
             let mut spans =
                 vec![Span::styled("GPU busy ", dim), Span::styled(format!("{} ", units::format_percent(busy)), theme.style(Role::Title))];
             spans.extend(shade_track(bar(busy / 100.0, 10, theme.style(Role::Good), theme)));
@@ -160,19 +167,19 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
         }
         if only_memory(report) {
             parts.extend(report.profile.as_ref().map(|p| part(0, memory_counts(p, theme))));
-        } else if let Some(grouping) = report.groups.grouping.as_ref().filter(|g| g.by.is_kernel()) {
+        } else if let Some(grouping) = report.groups.grouping.as_ref().filter(|g| g.by.is_kernel() && page_triage.is_none()) {
             parts.push(part(3, vec![Span::styled("kernels ", dim), Span::styled(units::format_grouped(grouping.rows.len()), text)]));
             if grouping.rows.len() > 3 {
                 let top: f64 = grouping.rows.iter().take(3).map(|r| r.share_percent).sum();
                 parts.push(part(2, vec![Span::styled("top 3 ", dim), Span::styled(units::format_percent(top), text)]));
             }
         }
-        if let Some(copies) = overview.copy_percent.map(|c| report.share_of_run(c)).filter(|&c| c > 0.0) {
+        if let Some(copies) = overview.copy_percent.map(|c| report.share_of_run(c)).filter(|&c| c > 0.0 && page_triage.is_none()) {
             parts.push(part(4, vec![Span::styled("copies ", dim), Span::styled(units::format_percent(copies), text)]));
         }
         match report.triage.as_ref().and_then(Option::as_ref) {
             // The overview contains the full time breakdown.
-            Some(triage) if !on_overview => {
+            Some(triage) if !on_overview && !report.judges_less_than_shown() => {
                 parts.push(part(4, super::time_breakdown::small_strip(triage, theme)));
                 parts.push(part(2, super::time_breakdown::idle_causes(triage, theme)));
             }

@@ -1,5 +1,6 @@
 //! Help page: keys of this screen, global keys, and the glossary, in two columns if there is room.
 
+use super::ascii::spell_out_keys;
 use super::glossary::GLOSSARY;
 use super::text::{align_left, fit_parts, part, wrap_text};
 use super::{Role, Theme};
@@ -17,7 +18,13 @@ const KEYS: usize = 9;
 const NAMED: usize = 3;
 
 /// Actions with their keys and a short description.
-fn action_lines(app: &App, title: &str, which: impl Fn(ActionId, KeyScope) -> bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn action_lines(
+    app: &App,
+    title: &str,
+    which: impl Fn(ActionId, KeyScope) -> bool,
+    (columns, ascii): (usize, bool),
+    theme: &Theme,
+) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     // The keys that the footer offers first come first; moves within the screen follow.
     let mut actions: Vec<_> = ACTIONS.iter().filter(|a| which(a.id, a.on)).collect();
@@ -28,8 +35,10 @@ fn action_lines(app: &App, title: &str, which: impl Fn(ActionId, KeyScope) -> bo
             continue;
         }
         let mut keys = keys.join(" ");
+        let shown = |keys: String| if ascii { spell_out_keys(&keys) } else { keys };
+        keys = shown(keys);
         if display_width(&keys) >= KEYS {
-            keys = app.session.key_label(action.id);
+            keys = shown(app.session.key_label(action.id));
         }
         push_entry(&mut out, &keys, action.help, columns, theme);
     }
@@ -104,7 +113,7 @@ fn join_columns(a: Vec<Line<'static>>, b: Vec<Line<'static>>, columns: usize) ->
 }
 
 /// The keys that lead through all screens, in one line.
-fn first_keys(app: &App, columns: usize, theme: &Theme) -> Line<'static> {
+fn first_keys(app: &App, columns: usize, ascii: bool, theme: &Theme) -> Line<'static> {
     let words = [
         (ActionId::Down, "next"),
         (ActionId::Open, "leads on"),
@@ -112,28 +121,24 @@ fn first_keys(app: &App, columns: usize, theme: &Theme) -> Line<'static> {
         (ActionId::Palette, "finds any action"),
         (ActionId::Quit, "quits"),
     ];
+    let key = |id| if ascii { spell_out_keys(&app.session.key_label(id)) } else { app.session.key_label(id) };
     let say = |(id, word): (ActionId, &'static str)| {
-        part(
-            1,
-            vec![
-                Span::styled(app.session.key_label(id), theme.style(Role::Key)),
-                Span::styled(format!(" {word}"), theme.style(Role::Text)),
-            ],
-        )
+        part(1, vec![Span::styled(key(id), theme.style(Role::Key)), Span::styled(format!(" {word}"), theme.style(Role::Text))])
     };
     fit_parts(words.into_iter().map(say).collect(), &Span::raw("   "), columns)
 }
 
 /// Help page for the current screen, `columns` wide.
-pub fn page(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub fn page(app: &App, columns: usize, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
     let here = app.current_scope();
     let two = columns >= TWO;
     let each = if two { (columns - 3) / 2 } else { columns };
-    let mut own =
-        action_lines(app, &format!("Here: {}", here.as_str()), |_, on| on != KeyScope::Everywhere && on.applies_to(here), each, theme);
-    own.extend(action_lines(app, "Everywhere", |_, on| on == KeyScope::Everywhere, each, theme));
+    let title = format!("Here: {}", here.as_str());
+    let own_keys = |_, on: KeyScope| on != KeyScope::Everywhere && on.applies_to(here);
+    let mut own = action_lines(app, &title, own_keys, (each, ascii), theme);
+    own.extend(action_lines(app, "Everywhere", |_, on| on == KeyScope::Everywhere, (each, ascii), theme));
     let signs = glossary_lines(each, theme);
-    let mut out = vec![first_keys(app, columns, theme), Line::default()];
+    let mut out = vec![first_keys(app, columns, ascii, theme), Line::default()];
     out.extend(if two { join_columns(own, signs, each) } else { own.into_iter().chain(signs).collect() });
     out.push(Line::default());
     out.push(Line::styled(

@@ -60,8 +60,18 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, ascii
         let place = split_top(&mut rest, tall);
         let panel = Panel::new(vec![Span::styled(title, theme.style(Role::Title))]).note(note);
         let inner = panel.draw(frame, place, true, theme);
-        draw_lines(frame, inner, content);
+        draw_lines(frame, inner, cut_rows(content, inner.height.into(), theme));
     }
+}
+
+/// As many rows as fit; the last one says how many are left out.
+fn cut_rows(mut rows: Vec<Line<'static>>, height: usize, theme: &Theme) -> Vec<Line<'static>> {
+    if rows.len() > height && height > 0 {
+        let left_out = rows.len() - (height - 1);
+        rows.truncate(height - 1);
+        rows.push(Line::styled(format!("  … {left_out} more"), theme.style(Role::Dim)));
+    }
+    rows
 }
 
 const WHERE: &str = "Where the time went";
@@ -74,7 +84,8 @@ const NAME: (usize, usize) = (20, 30);
 fn panel_contents(app: &App, report: &Report, columns: usize, ascii: bool, theme: &Theme) -> Vec<Content> {
     let mut out = Vec::new();
     let triage = report.triage.as_ref().and_then(Option::as_ref);
-    if let Some(triage) = triage {
+    // One time span for a page: the overview has the breakdown of the steady state.
+    if let Some(triage) = triage.filter(|_| !report.judges_less_than_shown()) {
         let key = app.session.key_label(ActionId::Overview);
         // The table next to it may cover the whole run, so always name the time span, if only in a word.
         let room = columns.saturating_sub(WHERE.len() + key.len() + 19);

@@ -5,7 +5,7 @@ use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, bar, fit_parts, highlight_chars, part, sparkline};
 use super::view::View;
-use super::widgets::{filter_part, staked_badge};
+use super::widgets::{filter_part, hint_badge};
 use super::{Role, Theme};
 use crate::analysis::fuzzy::Fuzzy;
 use crate::analysis::hints::FirstHint;
@@ -201,7 +201,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &K
     draw_heads(frame, Rect { height: 1, ..inner }, (report, screen), &layout, view, theme);
     match (&report.groups.grouping, &report.preview) {
         (Some(_), _) => rows_of(frame, rows, (report, screen), &app.session.key_label(ActionId::Back), &layout, view, theme),
-        (None, Some(preview)) => draw_preview_rows(frame, rows, preview, &layout, theme),
+        (None, Some(preview)) => draw_preview_rows(frame, rows, (preview, view.ascii), &layout, theme),
         (None, None) => {
             let text = if report.is_reading() { "reading …" } else { "nothing to show" };
             frame.render_widget(Line::styled(text, theme.style(Role::Dim)), Rect { height: rows.height.min(1), ..rows });
@@ -304,7 +304,7 @@ fn rows_of<'p>(
         let verdict = report.diagnosed.get(&row);
         row_spans(
             group,
-            &Shown { name: &name, at, longest, sort: screen.sort, marked, fuzzy: fuzzy.as_ref(), profiled, verdict },
+            &Shown { name: &name, ascii: view.ascii, at, longest, sort: screen.sort, marked, fuzzy: fuzzy.as_ref(), profiled, verdict },
             layout,
             theme,
         )
@@ -312,9 +312,9 @@ fn rows_of<'p>(
 }
 
 /// Color swatch of a kernel's family, to the left of the name.
-fn family_swatch(family: Option<Family>, theme: &Theme) -> Span<'static> {
-    match family.map(|f| theme.family_style(f)) {
-        // The swatch is meaningless without colors.
+fn family_swatch(family: Option<Family>, ascii: bool, theme: &Theme) -> Span<'static> {
+    match family.filter(|_| !ascii).map(|f| theme.family_style(f)) {
+        // The swatch is meaningless without colors; in ASCII it would be the sign of a bar.
         Some(style) if style.fg.is_some() => Span::styled("▌", style),
         _ => Span::raw(" "),
     }
@@ -327,6 +327,7 @@ fn number_text(number: usize, layout: &Layout<'_>) -> String {
 /// Display options of a row.
 struct Shown<'a> {
     name: &'a str,
+    ascii: bool,
     at: usize,
     longest: f64,
     sort: Sort,
@@ -344,14 +345,16 @@ fn row_spans<'p>(row: &'p GroupRow, shown: &Shown<'_>, layout: &Layout<'p>, them
         Span::styled(number_text(shown.at + 1, layout), theme.style(Role::Faint)),
         if shown.marked { Span::styled("●", theme.style(Role::Mark)) } else { Span::styled(shown.profiled, theme.style(Role::Key)) },
         Span::raw(" ".repeat(GAP)),
-        family_swatch(row.kernel.is_some().then_some(row.family), theme),
+        family_swatch(row.kernel.is_some().then_some(row.family), shown.ascii, theme),
     ];
     let at = shown.fuzzy.and_then(|f| f.match_positions(shown.name)).map(|p| p.1).unwrap_or_default();
     spans.extend(highlight_chars(&align_left(shown.name, layout.name), &at, text, theme.style(Role::Match)));
     spans.push(Span::raw(" ".repeat(GAP)));
     let share = if shown.longest > 0.0 { row.share_percent / shown.longest } else { 0.0 };
     if layout.bar > 0 {
-        spans.extend(bar(share, layout.bar, theme.style(Role::Part(crate::analysis::triage::TimeCategory::Kernels)), theme));
+        use crate::analysis::triage::TimeCategory;
+        let part = if row.family == Family::Nccl { TimeCategory::Collectives } else { TimeCategory::Kernels };
+        spans.extend(bar(share, layout.bar, theme.style(Role::Part(part)), theme));
     }
     spans.push(Span::styled(layout.share_text(row.share_percent), theme.style(Role::Title)));
     let cells =
@@ -366,7 +369,7 @@ fn row_spans<'p>(row: &'p GroupRow, shown: &Shown<'_>, layout: &Layout<'p>, them
     }
     if let Some(v) = shown.verdict.filter(|_| layout.diagnosis > 0) {
         spans.push(Span::raw(" "));
-        spans.extend(staked_badge(v, row.share_percent / 100.0, layout.diagnosis, theme));
+        spans.extend(hint_badge(v.id, v.severity, layout.diagnosis, theme));
     }
     spans
 }
@@ -406,11 +409,11 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, (report, screen): (&Report, &Ke
 }
 
 /// Draws the table while the report is being read, with the names, totals and counts read so far.
-fn draw_preview_rows(frame: &mut Frame<'_>, area: Rect, preview: &Preview, layout: &Layout<'_>, theme: &Theme) {
+fn draw_preview_rows(frame: &mut Frame<'_>, area: Rect, (preview, ascii): (&Preview, bool), layout: &Layout<'_>, theme: &Theme) {
     let total: i64 = preview.rows.iter().map(|r| r.2).fold(0, i64::saturating_add);
     let longest = preview.rows.first().map_or(1, |r| r.2).max(1);
     for (line, (name, count, ns)) in (0..area.height).zip(&preview.rows) {
-        let family = family_swatch(Some(Family::guess(name, name)), theme);
+        let family = family_swatch(Some(Family::guess(name, name)), ascii, theme);
         let name = labels::cut_middle(&crate::model::text::escape_unsafe(name), layout.name);
         let mut spans = vec![
             Span::styled(number_text(usize::from(line) + 1, layout), theme.style(Role::Faint)),

@@ -115,13 +115,12 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LinesScreen, view
         return;
     }
     let all = screen.tree.known.max(1) as f64;
-    let filtered = !screen.finder.is_empty();
     let of = Rows { list: "lines", count: screen.shown.len(), selected: screen.selected };
     table::draw_rows(frame, rows, of, view, theme, |at, _| {
         let Some((id, node)) = screen.shown.get(at).and_then(|&id| Some((id, screen.tree.nodes.get(id as usize)?))) else {
             return Vec::new();
         };
-        let depth = if filtered { 0 } else { (node.depth as usize).min(name / 3) };
+        let depth = screen.depths.get(at).map_or(0, |d| *d as usize).min(name / 2);
         let fold = match (node.children.is_empty(), screen.is_unfolded(id)) {
             (true, _) => "  ",
             (false, true) => "▾ ",

@@ -24,7 +24,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
     let Some(over) = &app.over else { return };
     match &over.what {
         OverlayKind::Page(what, at) => {
-            let (title, lines) = page_lines(app, over, what, columns, theme);
+            let (title, lines) = page_lines(app, over, what, (columns, view.ascii), theme);
             view.most_scroll = draw_page(frame, area, title, &lines, *at, theme);
         }
         OverlayKind::Pick(pick) => draw_list(frame, area, pick, view, theme),
@@ -41,15 +41,23 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
 }
 
 /// Title and lines of a page, for the screen and report on which it was opened.
-fn page_lines(app: &App, over: &Overlay, what: &Page, columns: usize, theme: &Theme) -> (&'static str, Vec<Line<'static>>) {
+fn page_lines(
+    app: &App,
+    over: &Overlay,
+    what: &Page,
+    (columns, ascii): (usize, bool),
+    theme: &Theme,
+) -> (&'static str, Vec<Line<'static>>) {
     let report = app.session.reports.get(over.report);
     match what {
-        Page::Help => ("help", super::help::page(app, columns, theme)),
+        Page::Help => ("help", super::help::page(app, columns, ascii, theme)),
         Page::Notes => ("about this report", note_lines(report, columns, theme)),
         Page::Names => ("names", report.map(|r| detail::name_lines(app, r, over.screen, columns, theme)).unwrap_or_default()),
         Page::Details => ("details", report.map(|r| detail::lines(app, r, over.screen, columns, theme)).unwrap_or_default()),
         Page::Advice(advice) => ("hints from the launch alone", super::advice::lines(advice, columns, theme)),
-        Page::Finding(finding, begin, base) => (finding.id.id(), super::overview::detail_lines(finding, (*begin, base), columns, theme)),
+        Page::Finding(finding, begin, base) => {
+            (finding.id.id(), super::overview::detail_lines(finding, (*begin, base), app.session.straggler(), columns, theme))
+        }
         Page::RunFacts(facts) => ("about this run", super::run::fact_lines(facts, columns, theme)),
         Page::Checklist(items) => ("checklist", super::checklist::lines(items, &app.session.settings.keymap, columns, theme)),
         Page::Explain => {

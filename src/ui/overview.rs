@@ -10,6 +10,7 @@ use crate::analysis::Family;
 use crate::analysis::host_frames::frame_label;
 use crate::analysis::labels::{self, cut_end, cut_middle, display_width};
 use crate::analysis::readable::readable_name;
+use crate::analysis::triage::finding::COMPARE_RANKS;
 use crate::analysis::triage::{Finding, LineTime, PlaceKind, Severity, TimeCategory, Triage, Verdict};
 use crate::app::screens::overview::{self, KERNELS};
 use crate::app::{ActionId, App, Mouse, OverviewScreen, Report};
@@ -53,7 +54,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
     let edge = if bordered { 2 } else { 1 };
     let mut rest = area;
     let columns = usize::from(area.width.saturating_sub(4));
-    draw_verdict(frame, &mut rest, triage, columns, bordered, theme);
+    draw_verdict(frame, &mut rest, (triage, app.session.straggler()), columns, bordered, theme);
     let time = super::time_breakdown::lines(triage, columns, rest.height, view.ascii, theme);
     let height = u16::try_from(time.len()).unwrap_or(0) + edge;
     let title = vec![
@@ -168,7 +169,7 @@ fn draw_selected(
         let (glyph, role) = severity_glyph(finding.severity);
         let title = vec![Span::styled(format!("{glyph} {}", finding.id.id()), theme.style(role))];
         let inner = draw_panel(frame, area, title, bordered, theme);
-        let mut text = detail_lines(finding, (triage.window.0, triage.base), usize::from(inner.width), theme);
+        let mut text = detail_lines(finding, (triage.window.0, triage.base), app.session.straggler(), usize::from(inner.width), theme);
         // The verdict's sentence is already at the top of the screen.
         if triage.verdict() == Some(finding) {
             let sentence = wrap_text(&escape_unsafe(&finding.headline), usize::from(inner.width).max(20)).len();
@@ -261,11 +262,32 @@ fn draw_waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, t
     draw_notice(frame, area, wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect());
 }
 
-fn draw_verdict(frame: &mut Frame<'_>, rest: &mut Rect, triage: &Triage, columns: usize, bordered: bool, theme: &Theme) {
+/// Idle time that a finding is about, as the bar names it, if the bar shows another percentage than the finding.
+fn of_idle_parts(triage: &Triage, finding: &Finding) -> String {
+    let mut parts: Vec<TimeCategory> = finding.id.idle_causes().iter().map(|c| c.part()).collect();
+    parts.dedup();
+    parts.retain(|p| triage.part_percent(*p) >= 0.5);
+    let all: f64 = parts.iter().map(|p| triage.part_percent(*p)).sum();
+    if parts.is_empty() || (all - finding.gain_percent()).abs() < 1.0 && parts.iter().any(|p| p.short_label() != "other") {
+        return String::new();
+    }
+    let names: Vec<&str> = parts.iter().map(|p| p.short_label()).collect();
+    format!(", of the {all:.0}% idle: {}", names.join(" and "))
+}
+
+fn draw_verdict(
+    frame: &mut Frame<'_>,
+    rest: &mut Rect,
+    (triage, straggler): (&Triage, Option<(u32, &str)>),
+    columns: usize,
+    bordered: bool,
+    theme: &Theme,
+) {
     let Some(finding) = triage.verdict() else { return };
     let (glyph, role) = severity_glyph(finding.severity);
     let healthy = finding.severity == Severity::Healthy || finding.stake == 0.0 || finding.id == Verdict::GpuBound;
     let gain = if healthy { String::new() } else { format!("  up to {:.0}% of {}", finding.gain_percent(), triage.base) };
+    let gain = if healthy { gain } else { format!("{gain}{}", of_idle_parts(triage, finding)) };
     let sure = format!("  {}", finding.sure.as_str());
     let title = vec![
         Span::styled(format!("{glyph} {}", finding.id.id()), theme.style(role)),
@@ -277,7 +299,10 @@ fn draw_verdict(frame: &mut Frame<'_>, rest: &mut Rect, triage: &Triage, columns
         let rest = text.split_off(HEADLINE - 1).join(" ");
         text.push(cut_end(&rest, columns));
     }
-    let text: Vec<Line<'static>> = text.into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect();
+    let mut text: Vec<Line<'static>> = text.into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect();
+    if let Some((_, headline)) = straggler {
+        text.push(Line::styled(cut_end(&escape_unsafe(headline), columns), theme.style(Role::Warn)));
+    }
     let height = u16::try_from(text.len()).unwrap_or(1) + if bordered { 2 } else { 1 };
     let inner = draw_panel(frame, split_top(rest, height), title, bordered, theme);
     draw_lines(frame, inner, text);
@@ -391,8 +416,20 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
 }
 
 /// Complete description of a finding: values, places, remedies, and how to confirm it.
-pub fn detail_lines(finding: &Finding, (begin, base): (i64, &str), columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let f = say::finding_text(finding, base, begin);
+pub fn detail_lines(
+    finding: &Finding,
+    (begin, base): (i64, &str),
+    straggler: Option<(u32, &str)>,
+    columns: usize,
+    theme: &Theme,
+) -> Vec<Line<'static>> {
+    let mut f = say::finding_text(finding, base, begin);
+    // The other ranks are open: their analysis takes the place of the advice to open or to record them.
+    if let Some((_, headline)) = straggler.filter(|_| finding.id.asks_for_ranks()) {
+        f.actions.retain(|action| action != COMPARE_RANKS);
+        f.actions.insert(0, format!("{headline}."));
+        f.confirm = Default::default();
+    }
     let mut out: Vec<Line<'static>> = Vec::new();
     let (text, dim) = (theme.style(Role::Text), theme.style(Role::Dim));
     let put = |out: &mut Vec<Line<'static>>, first: &str, style: Style, what: &str| {
@@ -458,6 +495,9 @@ fn shows_remedies((columns, rows): (u16, u16)) -> bool {
 fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
     let triage = overview::available_triage(app.report()?)?;
     let key = |id| app.session.key_link(id);
+    if let Some((rank, _)) = app.session.straggler().filter(|_| screen.selected == 0) {
+        return Some(format!("{} shows the ranks side by side: rank {rank} makes the others wait", key(ActionId::Ranks)));
+    }
     let (open, details) = (key(ActionId::Open), key(ActionId::Details));
     Some(match overview::row_at(triage, screen.selected)? {
         overview::OverviewRow::Finding(f) => {

@@ -59,7 +59,7 @@ pub fn of_launch(app: &App, report: &Report, launch: u32, columns: usize, theme:
     let Some((other, pair)) = report.find_pair(launch) else { return Vec::new() };
     let mut out = Vec::new();
     if let Some(hint) = report.verdicts.get(&(Some(other), pair.result)) {
-        let (mark, role) = severity_glyph(hint.severity);
+        let (mark, role) = severity_glyph(report.severity_of_launch(launch, hint));
         out.push(Line::styled(format!("{mark} {}", hint.id.id()), theme.style(role)));
         out.extend(wrap_text(&pair.sure.describe(), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
         out.push(Line::default());

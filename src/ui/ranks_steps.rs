@@ -21,8 +21,10 @@ use std::borrow::Cow;
 pub const LEAST: u16 = 8;
 /// Width of a number, and minimum width of a kernel's name.
 const NUMBER: usize = 10;
-const NAME: usize = 20;
-/// Difference from the other ranks, in percent, above which a kernel's average is highlighted.
+const NAME: usize = 26;
+/// Width of the launches on this rank and on the others.
+const LAUNCHES: usize = 18;
+/// Difference from the other ranks, in percent, above which a kernel's time is highlighted.
 const APART: f64 = 5.0;
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RanksScreen, ranks: &Ranks, theme: &Theme) {
@@ -41,60 +43,85 @@ fn total_waiting(ranks: &Ranks) -> i64 {
     ranks.steps.iter().flat_map(|s| s.1.iter().flatten()).map(|c| c.late.max(0)).fold(0, i64::saturating_add)
 }
 
-fn average(kernel: &Kernel) -> f64 {
-    kernel.total as f64 / kernel.count.max(1) as f64
+/// A kernel of the selected rank beside the same kernel on the other ranks.
+struct Beside<'a> {
+    kernel: &'a Kernel,
+    /// Total time and count on the other ranks, on average; `None` if no other rank lists the kernel.
+    others: Option<(f64, f64)>,
 }
 
-/// The rank's kernels, longest total first, with their average on the other ranks.
+impl Beside<'_> {
+    /// Time that this rank spends more than the others, ns.
+    fn more(&self) -> Option<f64> {
+        self.others.map(|(total, _)| self.kernel.total as f64 - total)
+    }
+}
+
+/// The kernels of the selected rank: those first in whose time it differs most from the others. Collectives come last,
+/// because their time is that of the last rank to arrive.
+fn kernels_beside<'a>(ranks: &'a Ranks, digest: usize) -> Vec<Beside<'a>> {
+    let others = || ranks.job.ranks.iter().filter(|m| m.digest != digest);
+    let mut out: Vec<Beside<'a>> = ranks.digests[digest]
+        .kernels
+        .iter()
+        .map(|kernel| {
+            let same: Vec<&Kernel> =
+                others().filter_map(|m| ranks.digests[m.digest].kernels.iter().find(|k| k.name == kernel.name)).collect();
+            let number = same.len() as f64;
+            let mean = |of: fn(&Kernel) -> f64| same.iter().map(|k| of(k)).sum::<f64>() / number;
+            let others = (!same.is_empty()).then(|| (mean(|k| k.total as f64), mean(|k| k.count as f64)));
+            Beside { kernel, others }
+        })
+        .collect();
+    let apart = |b: &Beside<'_>| b.more().map_or(b.kernel.total as f64, f64::abs);
+    out.sort_by(|a, b| a.kernel.collective.cmp(&b.kernel.collective).then_with(|| apart(b).total_cmp(&apart(a))));
+    out
+}
+
+/// The rank's kernels with their time and launches, beside those of the other ranks.
 fn kernel_lines(app: &App, screen: &RanksScreen, ranks: &Ranks, area: Rect, theme: &Theme) -> Vec<Line<'static>> {
     let Some(member) = screen.selected_member() else { return Vec::new() };
     let several = ranks.job.ranks.len() > 1;
-    // The comparison with the other ranks matters more than total and count.
-    let fits = |columns: usize| usize::from(area.width) >= NAME + NUMBER * columns;
-    let (totals, counts) = if several { (fits(4), fits(5)) } else { (true, fits(3)) };
-    let columns = usize::from(totals) + usize::from(counts) + if several { 3 } else { 1 };
-    let name = usize::from(area.width).saturating_sub(NUMBER * columns).max(NAME);
+    let columns = usize::from(area.width);
+    // Columns in the order of the table, with the least width of the panel that shows them.
+    let shown = [
+        ("total", NUMBER, !several || columns >= NAME + 2 * NUMBER + LAUNCHES),
+        ("others", NUMBER, several && columns >= NAME + 3 * NUMBER + LAUNCHES),
+        ("differs", NUMBER, several),
+        (if several { "launches / others" } else { "launches" }, LAUNCHES, columns >= NAME + NUMBER + LAUNCHES),
+    ];
+    let name = columns.saturating_sub(shown.iter().filter(|c| c.2).map(|c| c.1).sum()).max(NAME);
     // A digest has only the full names.
     let profile = ranks.reports.get(member.digest).and_then(|&r| app.session.reports.get(r)?.profile.as_deref());
     let readable = |full: &str| {
         let known = profile.and_then(|p| p.kernels.iter().find(|k| k.demangled() == full));
         escape_unsafe(&known.map_or(Cow::Borrowed(full), readable_name)).into_owned()
     };
-    let mut own: Vec<&Kernel> = ranks.digests[member.digest].kernels.iter().collect();
-    own.sort_by_key(|k| std::cmp::Reverse(k.total));
+    let own = kernels_beside(ranks, member.digest);
     if own.is_empty() {
         return vec![Line::styled("no kernel of this rank is listed", theme.style(Role::Dim))];
     }
     let mut head = align_left("kernel", name);
-    let shown = [("total", totals), ("count", counts), ("avg", true), ("others", several), ("differs", several)];
-    head.extend(shown.iter().filter(|c| c.1).map(|c| align_right(c.0, NUMBER)));
+    head.extend(shown.iter().filter(|c| c.2).map(|c| align_right(c.0, c.1)));
     let mut out = vec![Line::styled(head, theme.style(Role::Head))];
-    for kernel in own.into_iter().take(usize::from(area.height).saturating_sub(1)) {
-        let count = units::format_grouped(kernel.count);
-        let text = format!(
-            "{}{}{}{}",
-            align_left(&cut_middle(&readable(&kernel.name), name - 1), name),
-            align_right(&Nanos(kernel.total).to_string(), if totals { NUMBER } else { 0 }),
-            align_right(&count, if counts { NUMBER } else { 0 }),
-            align_right(&Nanos::format_ns(average(kernel)), NUMBER)
-        );
-        let mut spans = vec![Span::styled(text, theme.style(Role::Text))];
-        let others: Vec<f64> = ranks
-            .job
-            .ranks
-            .iter()
-            .filter(|m| m.digest != member.digest)
-            .filter_map(|m| ranks.digests[m.digest].kernels.iter().find(|k| k.name == kernel.name))
-            .map(average)
-            .collect();
-        if !others.is_empty() {
-            let mean = others.iter().sum::<f64>() / others.len() as f64;
-            let apart = (average(kernel) - mean) / mean.max(1.0) * 100.0;
-            // The time of a collective is that of the last rank to arrive.
-            let role = if apart >= APART && !kernel.collective { Role::Warn } else { Role::Dim };
-            spans.push(Span::styled(align_right(&Nanos::format_ns(mean), NUMBER), theme.style(Role::Dim)));
-            spans.push(Span::styled(align_right(&units::format_percent_change(apart), NUMBER), theme.style(role)));
-        }
+    let grouped = |n: f64| units::format_grouped(n.round() as i64);
+    for beside in own.into_iter().take(usize::from(area.height).saturating_sub(1)) {
+        let kernel = beside.kernel;
+        let differs =
+            beside.more().map_or_else(String::new, |ns| format!("{}{}", if ns < 0.0 { "-" } else { "+" }, Nanos::format_ns(ns.abs())));
+        let share = beside.more().zip(beside.others).map_or(0.0, |(more, (total, _))| more / total.max(1.0) * 100.0);
+        // The time of a collective is that of the last rank to arrive.
+        let more = if share >= APART && !kernel.collective { Role::Warn } else { Role::Dim };
+        let launches = grouped(kernel.count as f64);
+        let launches = match beside.others {
+            Some((_, count)) => format!("{launches} / {}", grouped(count)),
+            None => launches,
+        };
+        let others = beside.others.map_or_else(String::new, |(total, _)| Nanos::format_ns(total));
+        let values = [(Nanos(kernel.total).to_string(), Role::Text), (others, Role::Dim), (differs, more), (launches, Role::Text)];
+        let mut spans = vec![Span::styled(align_left(&cut_middle(&readable(&kernel.name), name - 1), name), theme.style(Role::Text))];
+        let values = shown.iter().zip(values).filter(|(c, _)| c.2);
+        spans.extend(values.map(|(c, (text, role))| Span::styled(align_right(&text, c.1), theme.style(role))));
         out.push(Line::from(spans));
     }
     out
@@ -115,8 +142,11 @@ fn step_lines(screen: &RanksScreen, ranks: &Ranks, waits: bool, area: Rect, them
     });
     let words: &[&str] = if waits { &["step", "length", "waiting", "for"] } else { &["step", "length"] };
     // Only whole columns.
-    let own = &["kernels", "coll. alone", "idle"][..(columns / (NUMBER + 2)).saturating_sub(words.len()).min(3)];
-    let head: String = words.iter().chain(own).map(|w| align_right(w, NUMBER + 2)).collect();
+    let matched = !ranks.job.matches.list.is_empty();
+    let own: Vec<(&str, fn(&StepCell) -> i64)> = vec![("kernels", |c| c.compute), ("coll. alone", |c| c.exposed), ("idle", |c| c.idle)];
+    let room = (columns / (NUMBER + 2)).saturating_sub(words.len());
+    let own: Vec<_> = own.into_iter().filter(|c| matched || c.0 != "coll. alone").take(room).collect();
+    let head: String = words.iter().chain(own.iter().map(|c| &c.0)).map(|w| align_right(w, NUMBER + 2)).collect();
     let mut out = vec![Line::styled(cut_end(&head, columns), theme.style(Role::Head))];
     let text = |n: i64| align_right(&Nanos(n).to_string(), NUMBER + 2);
     for at in order.into_iter().take(usize::from(area.height).saturating_sub(1)) {
@@ -129,8 +159,8 @@ fn step_lines(screen: &RanksScreen, ranks: &Ranks, waits: bool, area: Rect, them
             line.push_str(&align_right(&rank, NUMBER + 2));
         }
         if let Some(cell) = cells.get(screen.selected).and_then(Option::as_ref) {
-            for ns in [cell.compute, cell.exposed, cell.idle].into_iter().take(own.len()) {
-                line.push_str(&text(ns));
+            for (_, ns) in &own {
+                line.push_str(&text(ns(cell)));
             }
         }
         let role = if screen.step == Some(at) { Role::Title } else { Role::Text };

@@ -41,11 +41,18 @@ fn next(app: &App, screen: &RerunScreen) -> String {
     if let Some((text, good)) = &screen.verdict {
         return if *good { "the result matches this launch's kernel, grid and block".to_owned() } else { text.clone() };
     }
-    // A wide screen shows the full warnings: repeat them only if they prevent the run.
+    // A wide screen shows the full warnings already, in their colours.
     let wide = app.session.size.0 >= WIDE;
-    let least = if wide { Severity::Error } else { Severity::Warning };
-    if let Some(w) = rerun.warnings.iter().filter(|w| w.severity >= least).max_by_key(|w| w.severity) {
+    if let Some(w) = rerun.warnings.iter().filter(|w| !wide && w.severity >= Severity::Warning).max_by_key(|w| w.severity) {
         return w.to_sentence();
+    }
+    if !rerun.is_runnable() {
+        return format!(
+            "{} on the field program types the program and its arguments; {} copies the command, {} saves it as a script",
+            key(ActionId::Open),
+            key(ActionId::Copy),
+            key(ActionId::Save)
+        );
     }
     format!(
         "{} runs it here and shows the result; or {} copies the command, {} saves it as a script, and {} later checks its result",

@@ -428,6 +428,26 @@ fn a_job_of_512_ranks_is_written() {
     }
 }
 
+/// With both ranks open, the overview says who is late, and does not ask to open or to record the ranks.
+#[test]
+fn the_overview_of_a_rank_names_the_rank_that_is_late() {
+    let folder = root().join("fixtures/triage");
+    let files: Vec<PathBuf> = (0..2).map(|r| folder.join(format!("slow_rank_rank{r}.sqlite.zst"))).collect();
+    let mut explorer = Explorer::open(&files, (120, 40));
+    explorer.press("O");
+    let screen = explorer.screen();
+    assert!(screen.contains("next: A shows the ranks side by side: rank 1 makes the others wait"), "{screen}");
+    assert!(!screen.contains("open all their reports") && !screen.contains("recipe rank"), "{screen}");
+    // The kernel with 255 launches against 75 takes the time, although its launches are shorter.
+    explorer.press("A");
+    let screen = explorer.screen();
+    let first = screen.lines().skip_while(|l| !l.contains("launches / others")).nth(1).unwrap_or_default();
+    assert!(first.contains("255 / 75") && first.contains("+32.3 ms"), "{screen}");
+    let mut alone = Explorer::open(&files[..1], (120, 40));
+    alone.press("O");
+    assert!(alone.screen().contains("open all their reports"), "{}", alone.screen());
+}
+
 /// Ranks of a session on the screen: the late rank, its worst step, and from there its timeline.
 #[test]
 fn ranks_on_the_screen() {

@@ -343,6 +343,16 @@ fn what_changed_at_three_sizes() {
         two.press("]");
         assert_eq!((two.app.current_scope(), two.app.session.active), (KeyScope::Kernels, 1 - active));
     }
+    // The step is the result; a column without a value and a count of tests that were not made are left out.
+    let steps = ["tiny_ops", "graph_tiny"].map(|f| root().join(format!("fixtures/triage/{f}.sqlite.zst")));
+    for size in [(80, 24), (120, 40)] {
+        let mut steps = Explorer::open(&steps, size);
+        steps.press("D");
+        let screen = steps.screen();
+        assert!(screen.contains("8.6× faster") && !screen.contains("by more than chance"), "{screen}");
+        let head = screen.lines().find(|l| l.contains("kernel  ") && l.contains("in %")).unwrap_or_default();
+        assert!(!head.contains("median") && head.contains("before") == head.contains("after"), "{screen}");
+    }
     let mut one = Explorer::open(&[before], (80, 24));
     one.press("D");
     assert!(one.screen().contains("only one report is open"));

@@ -5,6 +5,8 @@
 pub const OUTRANKS_HEALTHY: f64 = 0.10;
 /// Minimum share of the time for a cause to be of high severity: the "idle-bound" threshold of common triage practice.
 const HIGH: f64 = 0.3;
+/// Minimum share of the run that a problem of one kernel costs, for high and for medium severity in the run.
+const RUN: [(f64, Severity); 2] = [(0.05, Severity::High), (0.01, Severity::Medium)];
 
 /// Severity, based on the share of the kernel's time or of the run's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,6 +41,14 @@ impl Severity {
             Self::Low
         }
     }
+
+    /// Severity in a run of which fixing the problem saves at most the given share: a kernel of which half can be saved
+    /// is no problem of a run that would not be shorter.
+    #[must_use]
+    pub fn limit_to_run(self, most: f64) -> Self {
+        let allowed = RUN.iter().find(|limit| most >= limit.0).map_or(Self::Low, |limit| limit.1);
+        self.min(allowed)
+    }
 }
 
 /// Confidence in a finding.
@@ -61,5 +71,19 @@ impl Sure {
             Self::Likely => "likely",
             Self::Possible => "possible",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_the_run_does_not_wait_for_is_no_severe_problem() {
+        assert_eq!(Severity::High.limit_to_run(0.0), Severity::Low);
+        assert_eq!(Severity::High.limit_to_run(0.03), Severity::Medium);
+        assert_eq!(Severity::High.limit_to_run(0.2), Severity::High);
+        assert_eq!(Severity::Medium.limit_to_run(0.9), Severity::Medium);
+        assert_eq!(Severity::Healthy.limit_to_run(0.0), Severity::Healthy);
     }
 }

@@ -22,8 +22,8 @@ pub fn predict_gain(relief: &DemandReduction, case: &Case<'_>) -> Gain {
         Some((unit, share)) if share >= floor => {
             // The evidence contains the whole pipe's utilization.
             let part = case.demand.get(unit).is_some_and(|busy| share < busy - 0.005);
-            let what = if part { format!("useful work on {}", unit.display_name()) } else { format!("{} alone", unit.display_name()) };
-            (share, format!("{what} takes {} of the time", format_share(share)))
+            let what = if part { format!("the useful work of {}", unit.display_name()) } else { format!("{} alone", unit.display_name()) };
+            (share, format!("{what} needs {}", format_share(share)))
         }
         _ if relief.fused => (0.0, "as part of another kernel it need take no time of its own".to_owned()),
         _ => (floor, format!("launch overhead is {} of the duration", format_share(floor))),

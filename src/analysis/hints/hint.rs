@@ -4,6 +4,7 @@ use super::diagnosis::Diagnosis;
 use super::speedup_model::{DemandReduction, Gain, whole_percent};
 pub use crate::analysis::finding::{Evidence, OUTRANKS_HEALTHY, Severity, Sure, Threshold};
 use crate::analysis::finding::{Finding, FindingId};
+use crate::analysis::what_if_replay::Worth;
 
 /// Minimum share of a kernel's time for a cause to be reported.
 pub const LEAST: f64 = 0.04;
@@ -76,6 +77,19 @@ impl Hint {
             Severity::Healthy => format!("{:.0}% from its roof", self.gain_percent()),
             _ => format!("saves {}", self.details.gain.to_text()),
         }
+    }
+
+    /// Formats the predicted gain of a kernel of a run, as far as it makes the run shorter.
+    pub fn gain_text_in_run(&self, worth: Option<&Worth>) -> String {
+        match worth.filter(|w| self.severity != Severity::Healthy && w.saves_nothing()) {
+            Some(_) => format!("{} of the kernel; the run would not be shorter", self.details.gain.to_text()),
+            None => self.gain_text(),
+        }
+    }
+
+    /// Severity in the run of which the kernel is a part, if the effect on the run is known.
+    pub fn severity_in_run(&self, worth: Option<&Worth>) -> Severity {
+        worth.and_then(|w| w.saves).map_or(self.severity, |(_, most)| self.severity.limit_to_run(most))
     }
 
     /// Formats the gain for a narrow column: `40–59%`, `≤90%`.

@@ -8,6 +8,9 @@ pub use crate::analysis::finding::{Evidence, OUTRANKS_HEALTHY, Place, PlaceKind,
 /// Minimum share of the window for a finding to be reported.
 pub const LEAST_SHARE: f64 = 0.03;
 
+/// Advice to whoever has only one rank of a job open.
+pub const COMPARE_RANKS: &str = "Compare the ranks: open all their reports together; a rank that is late makes the others wait.";
+
 /// A verdict with the run's own numbers.
 pub type Finding = finding::Finding<Verdict>;
 

@@ -113,6 +113,11 @@ impl Triage {
         ns as f64 / (self.length() as f64 * self.devices.len().max(1) as f64) * 100.0
     }
 
+    /// Share of the window in which a device did anything, in percent.
+    pub fn busy_percent(&self) -> f64 {
+        100.0 - TimeCategory::ALL.into_iter().filter(|p| p.is_idle()).map(|p| self.part_percent(p)).sum::<f64>()
+    }
+
     pub fn step_stats(&self) -> Option<StepStats> {
         self.step_lengths
     }

@@ -152,6 +152,11 @@ pub static VERDICTS: &[VerdictInfo] = &[
 ];
 
 impl Verdict {
+    /// Returns true if only the other ranks of the job can tell more.
+    pub fn asks_for_ranks(self) -> bool {
+        self.recipe().is_some_and(|r| r.0 == "rank")
+    }
+
     fn info(self) -> Option<&'static VerdictInfo> {
         VERDICTS.iter().find(|v| v.verdict == self)
     }

@@ -12,6 +12,7 @@ pub use report::{Report, Stage};
 pub use settings::Settings;
 
 use super::actions::ActionId;
+use super::jobs::Ranks;
 use crate::model::Metrics;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,8 @@ pub struct Session {
     /// Index of the active report.
     pub active: usize,
     pub settings: Settings,
+    /// Analysis of the ranks among the reports; `None` until it is computed.
+    pub ranks: Option<Arc<Ranks>>,
     /// Metrics pinned to the top of every result.
     pub pins: Vec<Arc<str>>,
     /// Size of the terminal in columns and rows.
@@ -55,6 +58,12 @@ pub struct Fact {
 }
 
 impl Session {
+    /// Rank that makes the others wait, and the sentence about it, if the active report is one of several ranks.
+    pub fn straggler(&self) -> Option<(u32, &str)> {
+        let ranks = self.ranks.as_ref().filter(|r| r.job.ranks.len() > 1 && r.reports.contains(&self.active))?;
+        Some((ranks.job.stragglers.first()?.rank, &ranks.job.findings.first()?.headline))
+    }
+
     /// The active report.
     pub fn report(&self) -> Option<&Report> {
         self.reports.get(self.active)

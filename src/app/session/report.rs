@@ -3,13 +3,15 @@
 use super::groups::Groups;
 use super::settings::Settings;
 use crate::analysis::flops::Rate;
-use crate::analysis::hints::FirstHint;
+use crate::analysis::hints::{FirstHint, Severity as HintSeverity};
 use crate::analysis::kernel_group_detail::Detail;
 use crate::analysis::next_step::key_of;
 use crate::analysis::range_tree::RangeTree;
+use crate::analysis::readable::readable_name;
 use crate::analysis::timeline::{Gaps, Timeline, TimelinePart};
 use crate::analysis::triage::{Severity, Triage, Verdict};
 use crate::analysis::what_if_curves::Worths;
+use crate::analysis::what_if_replay::Worth;
 use crate::analysis::{GroupBy, Grouping, Overview, Paths};
 use crate::app::jobs::{JobRequest, JobResult, Work};
 use crate::app::msg::Effect;
@@ -300,7 +302,10 @@ impl Report {
             JobResult::Tree(tree) => self.tree = Some(Arc::clone(tree)),
             JobResult::Timeline(built) => Arc::make_mut(&mut self.lanes).add_part((**built).clone()),
             JobResult::Gaps(gaps) => self.gaps = Some(Arc::clone(gaps)),
-            JobResult::Worths(worths) => self.worths = Arc::clone(worths),
+            JobResult::Worths(worths) => {
+                self.worths = Arc::clone(worths);
+                self.mark_profiled(index);
+            }
             JobResult::Paths(paths) => {
                 self.paths = Some(Arc::clone(paths));
                 // Details computed without paths are incomplete: compute them again.
@@ -398,6 +403,19 @@ impl Report {
         self.joins.iter().find(|(o, _)| *o == other)?.1.of_result(result).copied()
     }
 
+    /// Effect on the whole run of a gain in a kernel; `None` if it is not known, or not yet.
+    pub fn worth(&self, kernel: u32, gain: Option<(f64, f64)>) -> Option<Worth> {
+        let kernel = self.profile.as_ref()?.kernels.get(kernel as usize)?;
+        Some(self.worths.get(&readable_name(kernel))?.evaluate_gain(gain))
+    }
+
+    /// Severity of a hint on a launch, as far as it makes the run shorter.
+    pub fn severity_of_launch(&self, launch: u32, hint: &FirstHint) -> HintSeverity {
+        let kernel = self.profile.as_ref().filter(|p| (launch as usize) < p.launches.len()).map(|p| p.launches.kernel(launch as usize).0);
+        let saved = kernel.and_then(|k| self.worth(k, hint.gain)).and_then(|w| w.saves);
+        saved.map_or(hint.severity, |(_, most)| hint.severity.limit_to_run(most))
+    }
+
     /// Representative result of a row: the longest result of this report; among other reports, the longest one that
     /// certainly belongs to its launch, or otherwise the longest one.
     pub fn best_result(&self, row: usize) -> Option<Best> {
@@ -442,8 +460,20 @@ impl Report {
                 best.insert(row, (rank, result));
             }
         }
-        self.diagnosed = longest.into_iter().filter_map(|(row, (_, v))| Some((row, v?.clone()))).collect();
-        self.hinted = of_kernel.into_iter().filter_map(|(kernel, (_, v))| Some((kernel, v?.clone()))).collect();
+        // One severity for all screens: in a run, it depends on what the run would gain.
+        let in_run = |kernel: Option<u32>, share: f64, hint: &FirstHint| {
+            let saved = kernel.and_then(|k| self.worth(k, hint.gain)).and_then(|w| w.saves);
+            let most = saved.or_else(|| hint.gain.map(|(least, most)| (least * share, most * share)));
+            let limited = most.filter(|_| self.is_timeline()).map_or(hint.severity, |(_, most)| hint.severity.limit_to_run(most));
+            FirstHint { severity: limited, ..hint.clone() }
+        };
+        let diagnosed = longest.into_iter().filter_map(|(row, (_, v))| {
+            let group = grouping.rows.get(row)?;
+            Some((row, in_run(group.kernel.map(|k| k.0), group.share_percent / 100.0, v?)))
+        });
+        let hinted = of_kernel.into_iter().filter_map(|(kernel, (_, v))| Some((kernel, in_run(Some(kernel), 1.0, v?))));
+        let (diagnosed, hinted) = (diagnosed.collect(), hinted.collect());
+        (self.diagnosed, self.hinted) = (diagnosed, hinted);
         self.best = best.into_iter().map(|(row, (_, b))| (row, b)).collect();
     }
 

@@ -17,6 +17,11 @@ impl Report {
         self.whole_triage().filter(|t| t.outside.is_some()).map(|t| t.window)
     }
 
+    /// Returns true if the run is evaluated by its steady state while the tables show the whole run.
+    pub fn judges_less_than_shown(&self) -> bool {
+        self.window.is_none() && self.steady_window().is_some()
+    }
+
     /// The part of a window in which the devices were in use, from the first operation of the run to the last, ns, so
     /// that shares of a window relate to the same time as shares of the run. `None` if the window lies outside.
     pub fn part_in_use(&self, (from, to): (i64, i64)) -> Option<(i64, i64)> {

@@ -447,6 +447,8 @@ fn draw_metrics(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: 
 fn bar_fill(row: &ComparedMetric) -> f64 {
     match (row.delta, row.change) {
         (_, Change::Same | Change::Alone) | (None, _) => 0.0,
+        // A difference that chance explains is none.
+        (Some(_), Change::Different) if row.p.is_some() => 0.0,
         (Some(d), _) if row.points => d / FULL_POINTS,
         (Some(d), _) => (1.0 + d / 100.0).max(1e-9).ln() / FULL_FACTOR.ln(),
     }
@@ -463,6 +465,7 @@ fn format_change(row: &ComparedMetric) -> String {
         (_, Change::Alone) => "only one".to_owned(),
         (_, Change::Same) => "=".to_owned(),
         (Some(d), _) if row.points => format!("{mark}{d:+.1} pts"),
+        (Some(d), _) if d >= 100_000.0 => format!("{mark}>1000×"),
         (Some(d), _) if d >= 200.0 => format!("{mark}{:.1}×", d / 100.0 + 1.0),
         (Some(d), _) => format!("{mark}{d:+.1}%"),
         (None, _) => format!("{mark}≠"),

@@ -3,7 +3,7 @@
 use super::super::panel::{Panel, draw_lines, split_top};
 use super::super::text::{align_left, align_right, bar, wrap_text};
 use super::super::widgets::stacked_bar::{Share, share_legend, stacked_bar};
-use super::super::widgets::{gauge, range_bar, severity_glyph};
+use super::super::widgets::{gauge, range_bar};
 use super::super::{Role, Theme};
 use super::{memory_chart, roofline};
 use crate::analysis::hints::limits::AT_LIMIT;
@@ -43,7 +43,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
         let head = first.map_or(0, |h| verdict_height(h, area.width));
         let [top, middle, rest] = Layout::vertical([Constraint::Length(head), Constraint::Length(ROWS), Constraint::Min(4)]).areas(area);
         if let Some(hint) = first {
-            draw_verdict(frame, top, hint, &case, theme);
+            draw_verdict(frame, top, (app, screen), (hint, &case), theme);
         }
         let wide = if plot.is_some() && area.width >= 116 { area.width / 4 } else { 0 };
         let [left, centre, right] =
@@ -61,7 +61,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
         Layout::vertical([Constraint::Length(head), Constraint::Length(ROWS + 3), Constraint::Length(ROWS - 1), Constraint::Min(0)])
             .areas(column);
     if let Some(hint) = first {
-        draw_verdict(frame, top, hint, &case, theme);
+        draw_verdict(frame, top, (app, screen), (hint, &case), theme);
     }
     draw_units(frame, bars, app, screen, &case, theme);
     draw_stalls(frame, waits, app, screen, &case, theme);
@@ -124,13 +124,14 @@ fn without_bars(hint: &Hint) -> bool {
 }
 
 /// Draws the hint: duration of the kernel, best possible duration, and the reason for it.
-fn draw_verdict(frame: &mut Frame<'_>, area: Rect, hint: &Hint, case: &Case<'_>, theme: &Theme) {
-    let (mark, role) = severity_glyph(hint.severity);
+fn draw_verdict(frame: &mut Frame<'_>, area: Rect, (app, screen): (&App, &ResultScreen), (hint, case): (&Hint, &Case<'_>), theme: &Theme) {
+    let worth = super::worth_in_run(app, screen, hint);
+    let (mark, role) = super::hint_mark(app, screen, hint);
     let title = vec![
         Span::styled(format!("{mark} {}", hint.id.id()), theme.style(role)),
         Span::styled(format!("  {}", hint.sure.as_str()), theme.style(Role::Dim)),
     ];
-    let saved = hint.gain_text();
+    let saved = hint.gain_text_in_run(worth.as_ref());
     let mut panel = Panel::new(title);
     let healthy = without_bars(hint);
     if !healthy {

@@ -4,7 +4,7 @@
 use super::super::panel::Panel;
 use super::super::text::{align_left, align_right, wrap_text};
 use super::super::view::View;
-use super::super::widgets::{range_bar, severity_glyph};
+use super::super::widgets::range_bar;
 use super::super::{Role, Theme};
 use super::diagnosis_charts;
 use crate::analysis::hints::{Evidence, Hint, Severity};
@@ -65,6 +65,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     // Limit the width, because long lines are hard to read.
     let body = Rect { width: body.width.min(150), ..body };
     let draw = Draw {
+        app,
         screen,
         theme,
         columns: body.width.into(),
@@ -105,6 +106,7 @@ fn draw_scrolled(frame: &mut Frame<'_>, area: Rect, blocks: &[Vec<Line<'static>>
 }
 
 struct Draw<'a> {
+    app: &'a App,
     screen: &'a ResultScreen,
     theme: &'a Theme,
     columns: usize,
@@ -239,7 +241,8 @@ impl Draw<'_> {
     /// Glyph, id and gain of a hint, with the headline below.
     fn heading_lines(&self, hint: &Hint, open: bool) -> Vec<Line<'static>> {
         let theme = self.theme;
-        let (mark, role) = severity_glyph(hint.severity);
+        let worth = super::worth_in_run(self.app, self.screen, hint);
+        let (mark, role) = super::hint_mark(self.app, self.screen, hint);
         let arrow = if open { "▾ " } else { "▸ " };
         let id = hint.id.id();
         let mut spans = vec![
@@ -247,7 +250,7 @@ impl Draw<'_> {
             Span::styled(format!("{mark} "), theme.style(role)),
             Span::styled(id, theme.style(role)),
         ];
-        let stake = hint.gain_text();
+        let stake = hint.gain_text_in_run(worth.as_ref());
         let sure = hint.sure.as_str();
         let bars = if self.columns >= 100 { 14 } else { 8 };
         // If room is short, drop first the bar, then the confidence.
@@ -315,11 +318,11 @@ impl Draw<'_> {
 }
 
 /// Draws the first hints in a narrow column next to the metrics.
-pub fn draw_pane(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, theme: &Theme) {
+pub fn draw_pane(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, theme: &Theme) {
     let columns = usize::from(area.width);
     let mut out: Vec<Line<'static>> = Vec::new();
     for hint in &screen.subject.hints {
-        let (mark, role) = severity_glyph(hint.severity);
+        let (mark, role) = super::hint_mark(app, screen, hint);
         if !out.is_empty() {
             out.push(Line::default());
         }

@@ -59,13 +59,13 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
             Span::styled(format!("  {} shows why", app.session.key_label(ActionId::Hints)), theme.style(Role::Dim)),
         ];
         let side = Panel::new(title).draw(frame, side, bordered, theme);
-        super::hints::draw_pane(frame, side, screen, theme);
+        super::hints::draw_pane(frame, side, app, screen, theme);
         body = main;
     }
     if bordered {
         body = Panel::new(vec![Span::styled("Metrics", theme.style(Role::Title))]).focused().draw(frame, body, true, theme);
     }
-    draw_rows(frame, body, screen, view, theme);
+    draw_rows(frame, body, app, screen, view, theme);
 }
 
 fn status_text(app: &App, screen: &ResultScreen) -> Option<String> {
@@ -98,7 +98,7 @@ fn search_line(screen: &ResultScreen, theme: &Theme) -> Line<'static> {
 fn verdict_glyph(verdict: Verdict) -> (&'static str, Role) {
     match verdict {
         Verdict::Error => ("✗", Role::Bad),
-        Verdict::Warning | Verdict::Optimization => ("▲", Role::Warn),
+        Verdict::Warning | Verdict::Optimization => ("△", Role::Warn),
         Verdict::Info | Verdict::None => ("·", Role::Dim),
     }
 }
@@ -134,9 +134,9 @@ fn draw_section_list(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, v
     }
 }
 
-fn draw_rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
+fn draw_rows(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let (columns, height) = (usize::from(area.width), usize::from(area.height));
-    let draw = Draw { screen, theme, columns };
+    let draw = Draw { app, screen, theme, columns };
     let heights: Vec<usize> = screen.sections.rows.iter().enumerate().map(|(i, r)| draw.row_height(i, r)).collect();
     let start: Vec<usize> = heights
         .iter()
@@ -200,6 +200,7 @@ fn draw_rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mu
 }
 
 struct Draw<'a> {
+    app: &'a App,
     screen: &'a ResultScreen,
     theme: &'a Theme,
     columns: usize,
@@ -312,7 +313,7 @@ impl Draw<'_> {
     fn hint_line(&self, hint: &Hint) -> Line<'static> {
         const ID: usize = 24;
         let theme = self.theme;
-        let (mark, role) = crate::ui::widgets::severity_glyph(hint.severity);
+        let (mark, role) = super::hint_mark(self.app, self.screen, hint);
         let room = self.columns.saturating_sub(3 + ID + 10);
         Line::from(vec![
             Span::styled(format!(" {mark} "), theme.style(role)),

@@ -13,12 +13,14 @@ pub mod source;
 
 use super::text::{fit_parts, part};
 use super::view::View;
-use super::widgets::gauge;
 use super::widgets::gauges::FIGURES;
+use super::widgets::{gauge, severity_glyph};
 use super::{Role, Theme};
+use crate::analysis::hints::Hint;
 use crate::analysis::hints::limits::AT_LIMIT;
 use crate::analysis::labels::cut_middle;
 use crate::analysis::metric::Lookup;
+use crate::analysis::what_if_replay::Worth;
 use crate::app::overlay::FilterInput;
 use crate::app::{App, LaunchesScreen, ResultScreen, ResultView};
 use crate::model::config::format_dim3;
@@ -41,6 +43,16 @@ impl ScreenView for ResultScreen {
     fn filter(&self) -> Option<&FilterInput> {
         Some(&self.sections.finder)
     }
+}
+
+/// Effect of a hint on the run in which the result's launch is.
+fn worth_in_run(app: &App, screen: &ResultScreen, hint: &Hint) -> Option<Worth> {
+    screen.worth_in_run(&app.session, app.session.active, hint)
+}
+
+/// Sign and colour of a hint on the result: the same as in the list of kernels.
+fn hint_mark(app: &App, screen: &ResultScreen, hint: &Hint) -> (&'static str, Role) {
+    severity_glyph(hint.severity_in_run(worth_in_run(app, screen, hint).as_ref()))
 }
 
 /// Draws the current view.

@@ -2,6 +2,7 @@
 
 use crate::analysis::compare::Change;
 use crate::analysis::roofline;
+use crate::app::screens::result::Asked;
 use crate::app::screens::result::hints::Line;
 use crate::app::{ActionId, App, ResultScreen, ResultView};
 use crate::report::hints::{format_threshold, format_value};
@@ -48,7 +49,7 @@ pub fn next(app: &App, screen: &ResultScreen) -> String {
         ResultView::Hints => of_hints(app, screen),
         ResultView::Roofline => {
             match screen.roofline.plot.as_ref().and_then(|p| p.points.get(screen.roofline.selected).map(|at| (p, at))) {
-                Some((plot, p)) if p.own => of_point(plot, p, screen, &key(ActionId::Open)),
+                Some((plot, p)) if p.own => of_point(plot, p, screen, (&key(ActionId::Open), &key(ActionId::Hints))),
                 Some((_, p)) => format!("{} opens the metrics of {}", key(ActionId::Open), p.kernel),
                 None if screen.roofline.plot.as_ref().is_some_and(|p| !p.placed.missing.is_empty()) => {
                     format!("{} profiles the launch again: in the field collect, choose set roofline", key(ActionId::Rerun))
@@ -69,6 +70,7 @@ pub fn next(app: &App, screen: &ResultScreen) -> String {
                 format!("{rerun} profiles more launches: from five of each on, significance can be tested; {open} explains a metric")
             }
         }
+        ResultView::Source if matches!(screen.source.code, Asked::Waiting) => "reading the code …".to_owned(),
         ResultView::Source if screen.source.row_count() == 0 => {
             let (rerun, hints) = (key(ActionId::Rerun), key(ActionId::Hints));
             if screen.subject.is_amd() {
@@ -129,7 +131,7 @@ fn of_hints(app: &App, screen: &ResultScreen) -> String {
 const UNDER_ALL: f64 = 60.0;
 
 /// Distance between a point and its roof, and the nearest roof for the same work.
-fn of_point(plot: &roofline::Plot, p: &roofline::Point, screen: &ResultScreen, open: &str) -> String {
+fn of_point(plot: &roofline::Plot, p: &roofline::Point, screen: &ResultScreen, (open, hints): (&str, &str)) -> String {
     let share = |p: &roofline::Point| p.achieved / p.attainable * 100.0;
     let roof = |p: &roofline::Point| if p.memory_bound { plot.placed.level_name(p.level) } else { "the compute peak" };
     let nearest = plot.points.iter().filter(|o| o.own && o.work == p.work).max_by(|a, b| share(a).total_cmp(&share(b))).unwrap_or(p);
@@ -142,7 +144,13 @@ fn of_point(plot: &roofline::Plot, p: &roofline::Point, screen: &ResultScreen, o
     } else if roof(nearest) == roof(p) {
         format!("{open} shows how it is computed")
     } else {
-        format!("the nearest roof is {}: {:.0}%", roof(nearest), share(nearest))
+        // The roof is a bandwidth; a diagnosis may be about another measure of the same unit, such as its data stage.
+        let limit = screen
+            .subject
+            .hints
+            .first()
+            .map_or_else(String::new, |hint| format!("; {hints} shows why {}: {}", hint.id.id(), hint.headline));
+        format!("nearest in bandwidth is {}: {:.0}%{limit}", roof(nearest), share(nearest))
     };
     format!("{:.0}% of what {} allows at this intensity; {more}", share(p), roof(p))
 }

@@ -58,7 +58,9 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
         let [main, side] = Layout::vertical([Constraint::Min(8), Constraint::Length(rows + notes)]).areas(area);
         (main, side)
     };
-    let inner = Panel::new(title).note(legend_spans(plot, theme)).draw(frame, main, true, theme);
+    let taken: usize = title.iter().map(Span::width).sum();
+    let legend = legend_spans(plot, usize::from(main.width).saturating_sub(taken + 8), theme);
+    let inner = Panel::new(title).note(legend).draw(frame, main, true, theme);
     draw_full_chart(frame, inner, screen.roofline.selected, plot, theme);
     let notes = remark_lines(plot, usize::from(side.width.saturating_sub(4)), theme);
     let inside = if area.width < WIDE { side.height } else { panel_height(plot, side) };
@@ -111,7 +113,7 @@ fn draw_narrow(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &
     let [main, key, list, text] =
         Layout::vertical([Constraint::Min(6), Constraint::Length(1), Constraint::Length(rows), Constraint::Length(n)]).areas(area);
     draw_full_chart(frame, main, screen.roofline.selected, plot, theme);
-    frame.render_widget(Line::from(legend_spans(plot, theme)), key);
+    frame.render_widget(Line::from(legend_spans(plot, key.width.into(), theme)), key);
     draw_table(frame, list, screen, plot, view, theme);
     draw_lines(frame, text, truncate_lines(notes, n.into(), area.width.into()));
 }

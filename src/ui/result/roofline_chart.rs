@@ -14,6 +14,8 @@ use ratatui::text::{Line, Span};
 const SCALE: usize = 13;
 /// Maximum distance between a slope and its name, in columns.
 const FAR: usize = 16;
+/// Columns that a slope covers in one row, with the gap to a name.
+const STEEP: usize = 8;
 /// Spacing of the dots in roofs for work that this result does not contain.
 const DOTTED: usize = 6;
 
@@ -265,17 +267,16 @@ fn draw_labels(
     taken: &mut Taken,
     theme: &Theme,
 ) {
-    let mut place = |texts: &[String], spots: &[(usize, usize)], role: Role| {
-        for text in texts {
-            let wide = display_width(text);
-            let Some(&(x, y)) = spots.iter().find(|(x, y)| taken.is_free(*x, *y, wide)) else { continue };
-            taken.mark_taken(x, y, wide);
-            let rect = Rect { x: area.x + (SCALE + x) as u16, y: area.y + y as u16, width: wide as u16, height: 1 };
-            frame.render_widget(Line::styled(text.clone(), theme.style(role)), rect);
-            return;
-        }
+    let mut place = |text: &str, spots: &[(usize, usize)], role: Role| {
+        let wide = display_width(text);
+        let Some(&(x, y)) = spots.iter().find(|(x, y)| taken.is_free(*x, *y, wide)) else { return false };
+        taken.mark_taken(x, y, wide);
+        let rect = Rect { x: area.x + (SCALE + x) as u16, y: area.y + y as u16, width: wide as u16, height: 1 };
+        frame.render_widget(Line::styled(text.to_owned(), theme.style(role)), rect);
+        true
     };
     let fastest = plot.placed.traffic.iter().filter_map(|t| t.peak).fold(0.0, f64::max);
+    let slowest = plot.placed.traffic.iter().filter_map(|t| t.peak).filter(|p| *p > 0.0).fold(f64::INFINITY, f64::min);
     let top = plot.known_roofs().iter().map(|r| r.peak).fold(0.0, f64::max);
     let row_of = |y: f64| (y / 4.0).floor().clamp(0.0, (rows - 1) as f64) as usize;
     for roof in plot.known_roofs() {
@@ -298,38 +299,56 @@ fn draw_labels(
             (false, true) => vec![format!("{text}, not used"), text, roof.work.name.clone()],
             (false, false) => vec![format!("{text}, not counted"), text, roof.work.name.clone()],
         };
-        place(&texts, &spots, Role::Work(roof.work.precision));
+        texts.iter().any(|text| place(text, &spots, Role::Work(roof.work.precision)));
     }
     for t in &plot.placed.traffic {
         let Some(peak) = t.peak.filter(|p| *p > 0.0) else { continue };
         let (number, unit) = human_number(peak, "byte/second");
         let text = format!("{} {number} {unit}", plot.placed.level_name(t.level));
-        // Put the name next to its slope, searching from the middle of the chart down, then up; never above the highest
-        // roof, where the slope ends.
-        let (first, middle) = (row_of(to_y(top)), rows / 2);
-        let down = (middle.max(first)..rows).chain((first..middle).rev());
+        // Put the name at the left end of its slope, directly before it; never above the highest roof, where the slope
+        // ends.
+        let first = row_of(to_y(top));
         let at = |y: usize| {
             let value = 10_f64.powf(axes.y.1 - (y as f64 * 4.0 + 2.0) / (rows as f64 * 4.0) * (axes.y.1 - axes.y.0));
             (to_x(value / peak) / 2.0).round()
         };
-        let wide = display_width(&text);
-        // Try the nearest free cell, then cells farther out: a flat slope covers many columns of a single row.
-        let beside = |(x, y): (usize, usize)| {
-            (2..FAR).flat_map(move |d| [Some(x + d), x.checked_sub(wide + d)].into_iter().flatten().map(move |x| (x, y)))
-        };
-        let spots: Vec<(usize, usize)> = down
-            .filter_map(|y| Some((at(y), y)).filter(|s| s.0 >= 0.0 && s.0 < columns as f64))
-            .flat_map(|(x, y)| beside((x as usize, y)))
-            .collect();
-        place(&[text, plot.placed.level_name(t.level).to_owned()], &spots, slope_role(t.level));
+        // The legend has the rates, too, if only the name has room.
+        for text in [text, plot.placed.level_name(t.level).to_owned()] {
+            let wide = display_width(&text);
+            let slope =
+                || (first..rows).rev().map(|y| (at(y), y)).filter(|s| s.0 >= 0.0 && s.0 < columns as f64).map(|(x, y)| (x as usize, y));
+            let before = |from: usize, to: usize| {
+                slope().flat_map(move |(x, y)| (from..to).filter_map(move |d| Some((x.checked_sub(wide + d)?, y))))
+            };
+            let after = slope().flat_map(|(x, y)| (2..FAR).map(move |d| (x + d, y)));
+            // Only outside of all slopes may a name be farther out: between them, it would be next to the wrong one.
+            let spots: Vec<(usize, usize)> = if peak <= slowest {
+                after.collect()
+            } else if peak >= fastest {
+                before(1, FAR).collect()
+            } else {
+                before(1, STEEP).collect()
+            };
+            if place(&text, &spots, slope_role(t.level)) {
+                break;
+            }
+        }
     }
 }
 
-/// Legend of glyphs and colors.
-pub fn legend_spans(plot: &Plot, theme: &Theme) -> Vec<Span<'static>> {
+/// Legend of glyphs and colors, with the rates of the levels if there is room.
+pub fn legend_spans(plot: &Plot, room: usize, theme: &Theme) -> Vec<Span<'static>> {
+    let with_rates = legend_of(plot, true, theme);
+    let wide: usize = with_rates.iter().map(Span::width).sum();
+    if wide <= room { with_rates } else { legend_of(plot, false, theme) }
+}
+
+fn legend_of(plot: &Plot, rates: bool, theme: &Theme) -> Vec<Span<'static>> {
     let mut out = Vec::new();
     for level in Level::ALL.into_iter().filter(|l| plot.points.iter().any(|p| p.level == *l)) {
-        out.push(Span::styled(format!("{} {}  ", level_mark(level), plot.placed.level_name(level)), theme.style(Role::Dim)));
+        let peak = plot.placed.traffic.iter().find(|t| t.level == level).and_then(|t| t.peak).filter(|_| rates);
+        let rate = peak.map(|p| human_number(p, "byte/second")).map_or_else(String::new, |(n, u)| format!(" {n} {u}"));
+        out.push(Span::styled(format!("{} {}{rate}  ", level_mark(level), plot.placed.level_name(level)), theme.style(Role::Dim)));
     }
     let there = |p: Precision| plot.known_roofs().iter().any(|r| r.work.precision == p);
     // Identical lines explain nothing: without colors, the names on the chart are enough.

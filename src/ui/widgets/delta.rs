@@ -10,14 +10,16 @@ pub fn change_bar(change: f64, columns: usize, style: Style, theme: &Theme) -> V
     let half = columns.saturating_sub(1) / 2;
     let full: String = bar(change.abs().min(1.0), half, style, theme).iter().map(|s| s.content.to_string()).collect();
     let drawn = full.trim_end().to_owned();
-    let blank = " ".repeat(full.chars().count() - drawn.chars().count());
+    // The empty half is a part of the bar, which a selection without colours must not reverse.
+    let unfilled = theme.style(Role::BarEmpty);
+    let blank = Span::styled(" ".repeat(full.chars().count() - drawn.chars().count()), unfilled);
     let tick = Span::styled("│", theme.style(Role::Border));
-    let empty = Span::raw(" ".repeat(half));
+    let empty = Span::styled(" ".repeat(half), unfilled);
     if change == 0.0 || drawn.is_empty() {
         return vec![empty.clone(), tick, empty];
     }
     if change > 0.0 {
-        return vec![empty, tick, Span::styled(drawn, style), Span::raw(blank)];
+        return vec![empty, tick, Span::styled(drawn, style), blank];
     }
     // Blocks that grow to the left exist only as halves.
     let turned = |c: char| match c {
@@ -25,7 +27,7 @@ pub fn change_bar(change: f64, columns: usize, style: Style, theme: &Theme) -> V
         '▌' | '▋' | '▊' => '▐',
         _ => '█',
     };
-    vec![Span::raw(blank), Span::styled(drawn.chars().rev().map(turned).collect::<String>(), style), tick, empty]
+    vec![blank, Span::styled(drawn.chars().rev().map(turned).collect::<String>(), style), tick, empty]
 }
 
 #[cfg(test)]

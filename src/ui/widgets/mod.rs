@@ -14,7 +14,7 @@ pub mod spark;
 pub mod stacked_bar;
 pub mod theme_sample;
 
-pub use badge::{hint_badge, severity_glyph, staked_badge};
+pub use badge::{hint_badge, severity_glyph};
 pub use blanks::normalize_blanks;
 pub use delta::change_bar;
 pub use filter::filter_part;

@@ -24,7 +24,8 @@ fn find_bars(buffer: &Buffer, area: Rect, theme: &Theme) -> Vec<bool> {
     for at in 1..cells.len() {
         let blank = cells.get(at).is_some_and(|c| c.symbol() == " ");
         let beside = out.get(at - 1).copied().unwrap_or_default();
-        if let Some(bar) = out.get_mut(at).filter(|_| blank && beside) {
+        let middle = cells.get(at).is_some_and(|c| c.symbol() == "│");
+        if let Some(bar) = out.get_mut(at).filter(|_| (blank || middle) && beside) {
             *bar = true;
         }
     }
@@ -112,6 +113,9 @@ mod tests {
         let reversed =
             |b: &Buffer| -> String { b.content.iter().map(|c| if c.modifier.contains(Modifier::REVERSED) { 'r' } else { '.' }).collect() };
         assert_eq!(reversed(&draw(&theme, spans)), "rr...........rrrr");
+        let mut spans = vec![Span::raw("-40.7% ")];
+        spans.extend(crate::ui::widgets::change_bar(-0.5, 9, theme.style(Role::Bar), &theme));
+        assert_eq!(reversed(&draw(&theme, spans)), "rrrrrrr.........");
         // With colors, a bar in the background keeps its own, and text in the color of a warning is one color.
         let theme = library.theme("sixteen", ColorMode::Sixteen).unwrap();
         let part = theme.style(Role::Part(crate::analysis::triage::TimeCategory::Kernels));

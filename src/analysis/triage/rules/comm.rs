@@ -2,7 +2,7 @@
 
 use crate::analysis::readable::readable_name;
 use crate::analysis::triage::device_ops::{Class, OperationRow};
-use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
+use crate::analysis::triage::finding::{COMPARE_RANKS, Finding, Place, PlaceKind, Sure};
 use crate::analysis::triage::run_context::RunContext;
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::units::format_share;
@@ -50,7 +50,7 @@ pub fn exposed_collectives(case: &RunContext<'_>) -> Option<Finding> {
     } else {
         finding.with_actions(&[
             "Overlap: smaller or reordered buckets (bucket_cap_mb), FSDP prefetch (forward_prefetch, limit_all_gathers), a stream of their own.",
-            "Compare the ranks: open all their reports together; a rank that is late makes the others wait inside the collective.",
+            COMPARE_RANKS,
         ])
     };
     let finding = finding.with_places(longest_exposed(case));

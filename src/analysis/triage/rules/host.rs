@@ -1,6 +1,6 @@
 //! Rules: the launching thread does something else, or waits for something other than the GPU.
 
-use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Severity, Sure};
+use crate::analysis::triage::finding::{COMPARE_RANKS, Finding, Place, PlaceKind, Severity, Sure};
 use crate::analysis::triage::host::waits_for_ranks;
 use crate::analysis::triage::intervals::Intervals;
 use crate::analysis::triage::places;
@@ -66,7 +66,7 @@ fn wait_advice(name: &str, steps: bool) -> &'static [&'static str] {
     if waits_for_ranks(name) {
         &[
             "Overlap communication with work: post receives and sends early (MPI_Irecv, MPI_Isend), launch what does not need them, and wait last.",
-            "Compare the ranks: open all their reports together; a rank that is late makes the others wait here.",
+            COMPARE_RANKS,
             "Pass device buffers to a GPU-aware MPI, or use collectives on a stream: then the host need not wait.",
         ]
     } else if is(FILES) {

@@ -27,11 +27,24 @@ pub struct LinesScreen {
     unfolded: HashSet<u32>,
     /// Listed nodes, in order.
     pub shown: Vec<u32>,
+    /// Number of listed callers of each listed node.
+    pub depths: Vec<u32>,
     /// Index of the selected row in `shown`.
     pub selected: usize,
     pub finder: FilterInput,
     /// Source files by path; `None` while a file is being read.
     sources: HashMap<Arc<str>, Option<SourceLines>>,
+}
+
+/// Share of a function's time in its only call from which the function is a mere launcher of it, in percent.
+const LAUNCHER: i64 = 99;
+
+/// The only call of a function that does nothing else: frames of launchers and loops, which would fill the list with
+/// rows of the same time.
+fn only_call(tree: &CallTree, id: u32) -> Option<u32> {
+    let node = tree.nodes.get(id as usize)?;
+    let [only] = node.children.as_slice() else { return None };
+    (node.parent.is_some() && tree.nodes.get(*only as usize)?.ns.saturating_mul(100) >= node.ns.saturating_mul(LAUNCHER)).then_some(*only)
 }
 
 impl LinesScreen {
@@ -95,13 +108,18 @@ impl LinesScreen {
         let pattern = self.finder.text().to_lowercase();
         let words: Vec<&str> = pattern.split_whitespace().collect();
         let tree = &self.tree;
+        self.depths.clear();
         self.shown = if words.is_empty() {
             let mut out = Vec::new();
-            let mut open: Vec<u32> = tree.roots.iter().rev().copied().collect();
-            while let Some(id) = open.pop() {
+            let mut open: Vec<(u32, u32)> = tree.roots.iter().rev().map(|&id| (id, 0)).collect();
+            while let Some((mut id, depth)) = open.pop() {
+                while let Some(only) = only_call(tree, id) {
+                    id = only;
+                }
                 out.push(id);
+                self.depths.push(depth);
                 if self.unfolded.contains(&id) {
-                    open.extend(tree.nodes.get(id as usize).iter().flat_map(|n| n.children.iter().rev()));
+                    open.extend(tree.nodes.get(id as usize).iter().flat_map(|n| n.children.iter().rev()).map(|&c| (c, depth + 1)));
                 }
             }
             out

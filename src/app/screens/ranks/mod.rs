@@ -36,28 +36,42 @@ fn is_digest(report: &Report) -> bool {
     report.profile.as_ref().is_some_and(|p| p.digest.is_some())
 }
 
+/// Reports of the session that may be ranks of a job; `None` until all of them have been read and triaged.
+fn members(session: &Session) -> Option<Vec<RankMember>> {
+    let timelines = || session.reports.iter().enumerate().filter(|(_, r)| r.is_reading() || r.is_timeline() || is_digest(r));
+    if timelines().any(|(_, r)| r.is_reading() || (r.triage.is_none() && !is_digest(r))) {
+        return None;
+    }
+    let members = timelines().filter_map(|(report, r)| {
+        let triage = if is_digest(r) { None } else { Some(r.whole_triage()?.clone()) };
+        Some(RankMember { report, name: r.file.display().to_string(), profile: r.profile.clone()?, triage })
+    });
+    Some(members.collect())
+}
+
+/// Requests the analysis of these reports.
+fn request(session: &Session, members: Vec<RankMember>) -> Vec<Effect> {
+    let Some(first) = members.first() else { return Vec::new() };
+    let (report, profile) = (first.report, Arc::clone(&first.profile));
+    let generation = session.reports[report].generation;
+    vec![Effect::Work(Box::new(Work { report, generation, profile, paths: None, window: None, ask: JobRequest::Ranks(members) }))]
+}
+
+/// Requests the analysis for the overviews of several reports that are open together.
+pub fn request_for_overviews(session: &Session) -> Vec<Effect> {
+    members(session).filter(|m| m.len() > 1).map_or_else(Vec::new, |m| request(session, m))
+}
+
 impl RanksScreen {
     /// Requests the analysis once all reports have been read and triaged.
     fn request_analysis(&mut self, session: &Session) -> Vec<Effect> {
-        let timelines = || session.reports.iter().enumerate().filter(|(_, r)| r.is_reading() || r.is_timeline() || is_digest(r));
-        if timelines().any(|(_, r)| r.is_reading() || (r.triage.is_none() && !is_digest(r))) {
-            return Vec::new();
-        }
-        let members: Vec<RankMember> = timelines()
-            .filter_map(|(report, r)| {
-                let triage = if is_digest(r) { None } else { Some(r.whole_triage()?.clone()) };
-                Some(RankMember { report, name: r.file.display().to_string(), profile: r.profile.clone()?, triage })
-            })
-            .collect();
+        let Some(members) = members(session) else { return Vec::new() };
         let generations: Vec<(usize, u64)> = members.iter().map(|m| (m.report, session.reports[m.report].generation)).collect();
-        let Some(first) = members.first() else { return Vec::new() };
         if self.asked == generations {
             return Vec::new();
         }
-        let (report, profile) = (first.report, Arc::clone(&first.profile));
-        let generation = session.reports[report].generation;
         self.asked = generations;
-        vec![Effect::Work(Box::new(Work { report, generation, profile, paths: None, window: None, ask: JobRequest::Ranks(members) }))]
+        request(session, members)
     }
 
     pub fn selected_member(&self) -> Option<&Member> {

@@ -11,9 +11,11 @@ pub use lazy_details::Asked;
 pub use state::ResultScreen;
 
 use crate::analysis::compare;
-use crate::analysis::hints::Subject;
+use crate::analysis::hints::{Hint, Severity, Subject};
 use crate::analysis::metrics_rows::MetricsRow;
+use crate::analysis::readable::readable_name;
 use crate::analysis::roofline::Plot;
+use crate::analysis::what_if_replay::Worth;
 use crate::app::actions::{ActionId, KeyScope};
 use crate::app::msg::Effect;
 use crate::app::overlay::{CopyWhat, FilterInput, Item, Page, PickAction, PickList};
@@ -33,7 +35,8 @@ const MOST_LISTED: usize = 2_000;
 fn result_label(metrics: &Metrics, result: usize) -> String {
     let Some(r) = metrics.results.get(result) else { return String::new() };
     let dims = |d: Option<[u32; 3]>| d.map(config::format_dim3).unwrap_or_default();
-    format!("{result}  {}  {} × {}", escape_unsafe(r.kernel.function()), dims(r.grid), dims(r.block))
+    let digits = metrics.results.len().to_string().len();
+    format!("{result:>digits$}  {}  {} × {}", escape_unsafe(&readable_name(&r.kernel)), dims(r.grid), dims(r.block))
 }
 
 /// Results of a report whose kernels the user marked in the table.
@@ -55,6 +58,15 @@ impl ResultScreen {
             return u32::try_from(self.result).ok();
         }
         session.reports.get(report)?.launch_of(self.report, self.result).map(|p| p.launch)
+    }
+
+    /// Effect of a hint on the run of `report`, in which this result's launch is.
+    pub fn worth_in_run(&self, session: &Session, report: usize, hint: &Hint) -> Option<Worth> {
+        let launch = self.matched_launch(session, report)?;
+        let run = session.reports.get(report).filter(|r| r.is_timeline())?;
+        let launches = &run.profile.as_ref()?.launches;
+        let kernel = ((launch as usize) < launches.len()).then(|| launches.kernel(launch as usize).0)?;
+        run.worth(kernel, (hint.severity > Severity::Healthy).then(|| hint.gain_range()))
     }
 
     /// Plots this result and the others on the roofline.
