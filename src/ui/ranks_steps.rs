@@ -17,6 +17,9 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 use std::borrow::Cow;
 
+/// Name of a column, and its time in a step, ns.
+type StepColumn = (&'static str, fn(&StepCell) -> i64);
+
 /// Minimum number of rows of the panels.
 pub const LEAST: u16 = 8;
 /// Width of a number, and minimum width of a kernel's name.
@@ -143,7 +146,7 @@ fn step_lines(screen: &RanksScreen, ranks: &Ranks, waits: bool, area: Rect, them
     let words: &[&str] = if waits { &["step", "length", "waiting", "for"] } else { &["step", "length"] };
     // Only whole columns.
     let matched = !ranks.job.matches.list.is_empty();
-    let own: Vec<(&str, fn(&StepCell) -> i64)> = vec![("kernels", |c| c.compute), ("coll. alone", |c| c.exposed), ("idle", |c| c.idle)];
+    let own: Vec<StepColumn> = vec![("kernels", |c| c.compute), ("coll. alone", |c| c.exposed), ("idle", |c| c.idle)];
     let room = (columns / (NUMBER + 2)).saturating_sub(words.len());
     let own: Vec<_> = own.into_iter().filter(|c| matched || c.0 != "coll. alone").take(room).collect();
     let head: String = words.iter().chain(own.iter().map(|c| &c.0)).map(|w| align_right(w, NUMBER + 2)).collect();

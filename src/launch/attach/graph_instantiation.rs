@@ -209,11 +209,11 @@ pub fn hold_threads(target: &Target) -> Result<HeldThreads, Refusal> {
         let (tell, told) = channel();
         let target = target.clone();
         std::thread::spawn(move || {
-            let held = await_pause(&target, until).and_then(|()| match stop_threads(&target) {
-                Err(Refusal::Signalled(_)) | Ok((_, true)) => Ok((Vec::new(), Attempt::Repeat)),
-                Ok((held, false)) => Ok((held, Attempt::Held)),
+            let held = await_pause(&target, until).map(|()| match stop_threads(&target) {
+                Err(Refusal::Signalled(_)) | Ok((_, true)) => (Vec::new(), Attempt::Repeat),
+                Ok((held, false)) => (held, Attempt::Held),
                 // If a thread cannot be stopped, the pause has to do.
-                Err(_) => Ok((Vec::new(), Attempt::Held)),
+                Err(_) => (Vec::new(), Attempt::Held),
             });
             let (held, attempt) = match held {
                 Ok((held, attempt)) => (held, Ok(attempt)),
