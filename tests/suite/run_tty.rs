@@ -23,8 +23,8 @@ fn record_look_pick_run_again_and_find_both_in_the_library() {
     let more = [("STANDIN_RESULT", &*result.to_string_lossy()), ("STANDIN_REPORT", &*timeline.to_string_lossy())];
     let mut s = start(&home, &["run", "--", "true"], (120, 40), &more);
     s.wait("CatArrayBatchedCopy");
-    // The overview comes once the report is read: keys before that would go to the table.
-    s.wait("Where the time went");
+    // The run is judged once the report is read: keys before that would go to a table that is not whole.
+    s.wait("What limits the run");
     s.keys("K/192x128\r");
     s.wait("1 of 21");
     s.keys("r");
