@@ -200,8 +200,8 @@ enum Attempt {
     Repeat,
 }
 
-/// Waits until the process instantiates no graphs, and stops its threads. As in [`on_tracer_thread`](super::seize), each
-/// attempt has a thread of its own.
+/// Waits until the process instantiates no graphs, and stops its threads. Each attempt has a
+/// thread of its own, for the reason that `on_tracer_thread` gives.
 pub fn hold_threads(target: &Target) -> Result<HeldThreads, Refusal> {
     let until = Instant::now() + PATIENCE;
     loop {
