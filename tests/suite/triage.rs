@@ -167,7 +167,7 @@ fn what_was_not_recorded_is_named_and_not_guessed() {
     assert_eq!(ids(&t)[0], "host-compute");
     assert_eq!(t.findings[0].sure.as_str(), "possible");
     assert!(t.part_percent(TimeCategory::Waiting) == 0.0 && t.part_percent(TimeCategory::Other) > 80.0);
-    assert!(t.missing.iter().any(|m| m.contains("osrt")), "{:?}", t.missing);
+    assert!(t.missing.iter().any(|m| m.contains("OS calls were not recorded")), "{:?}", t.missing);
     // Without any data about the host.
     let (_, t) = of("tiny_ops", "DELETE FROM CUPTI_ACTIVITY_KIND_RUNTIME");
     assert_eq!(ids(&t)[0], "short-capture");
