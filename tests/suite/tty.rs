@@ -37,10 +37,13 @@ impl Session {
         command.cwd(root());
         command.env_clear();
         let home = scratch().to_string_lossy().into_owned();
-        // Most flows begin at the kernel table.
+        // Most flows begin at the kernel table. Written once: a program that another test starts could read half a file.
+        static WRITTEN: std::sync::Once = std::sync::Once::new();
         let config = scratch();
-        std::fs::create_dir_all(config.join("warpscope")).unwrap();
-        std::fs::write(config.join("warpscope/config.toml"), "first = \"kernels\"\n").unwrap();
+        WRITTEN.call_once(|| {
+            std::fs::create_dir_all(config.join("warpscope")).unwrap();
+            std::fs::write(config.join("warpscope/config.toml"), "first = \"kernels\"\n").unwrap();
+        });
         let config = config.to_string_lossy().into_owned();
         for (name, value) in [
             ("HOME", home.as_str()),
