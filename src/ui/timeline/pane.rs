@@ -275,7 +275,7 @@ pub fn window_pane(report: &Report, look: &Look<'_>, screen: &TimelineScreen, wi
                 let steady = report.whole_triage().filter(|t| marked.is_none() && t.outside.is_some());
                 let steady = steady.filter(|t| from <= t.window.0 && t.window.1 <= to);
                 match steady {
-                    // Where it is only a part of the view, the shares above are of something else.
+                    // The shares above are of more than the steady state if that is only a part of the view.
                     Some(steady) if is_part(steady, to - from) && first_verdict(steady) != first_verdict(triage) => {
                         lines.extend(limit_lines("limit", triage, 1, columns, theme));
                         lines.extend(limit_lines("steady state", steady, 1, columns, theme));
