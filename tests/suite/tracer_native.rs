@@ -99,7 +99,12 @@ fn every_build_shows_the_function_that_the_gpu_waits_for() {
                         let mut found = share(&profile, |f, _| is_of_loop(f, function));
                         // If the user may not sample the kernel, there are no stacks of a thread inside the kernel.
                         if *kind == "pages" && !may_sample_kernel() {
-                            found /= share(&profile, |f, _| !f.is_empty());
+                            let outside = share(&profile, |f, _| !f.is_empty());
+                            if outside == 0.0 {
+                                eprintln!("{flags:?} {kind}: each sample was taken in the kernel");
+                                return;
+                            }
+                            found /= outside;
                         }
                         if *activity == Activity::Running && notes(&profile).iter().any(|n| n.starts_with(NO_RUNNING)) {
                             eprintln!("{flags:?} {kind}: this machine does not let threads that run be sampled");
