@@ -234,12 +234,35 @@ fn a_filter_of_system_calls_is_named() {
         assert_eq!(out.status.code(), Some(4), "{}", text(&out));
         let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
         let yama = matches!(scope.trim(), "2" | "3");
-        // Another user's process table may not say enough.
-        let named = if nix::unistd::geteuid().is_root() { "(seccomp) forbids it" } else { "(ptrace)" };
-        assert!(text(&out).contains(named) || yama, "{errno}: {}", text(&out));
+        assert!(text(&out).contains("(seccomp) forbids it") || yama, "{errno}: {}", text(&out));
         assert!(text(&out).contains("--cap-add SYS_PTRACE") || yama, "{}", text(&out));
     }
     assert!(program.try_wait().unwrap().is_none(), "the program goes on");
     program.kill().unwrap();
     program.wait().unwrap();
+}
+
+/// A program that has closed itself to others of its user is told apart from what the system forbids; root may attach.
+#[test]
+fn a_closed_program_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut closed = start_program(folder.path(), &["undumpable=1", "rate=1000", "seconds=30", "kinds=2"]);
+    let (pid, until) = (closed.id().to_string(), Instant::now() + Duration::from_secs(20));
+    let named = "is closed to other programs of its user";
+    // It closes itself soon after its start.
+    let out = loop {
+        let out = attach(folder.path(), &["--pid", &pid, "--seconds", "0.1"]).output().unwrap();
+        let done = if nix::unistd::geteuid().is_root() { out.status.success() } else { text(&out).contains(named) };
+        if done || Instant::now() > until {
+            break out;
+        }
+    };
+    if nix::unistd::geteuid().is_root() {
+        assert!(out.status.success() || text(&out).contains("(ptrace)"), "{}", text(&out));
+    } else {
+        assert!(text(&out).contains(named), "{}", text(&out));
+    }
+    assert!(closed.try_wait().unwrap().is_none(), "the program goes on");
+    closed.kill().unwrap();
+    closed.wait().unwrap();
 }

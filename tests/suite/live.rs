@@ -11,7 +11,7 @@ use warpscope::analysis::live::{DeviceNow, Judged, KernelNow, Live, Meter};
 use warpscope::analysis::live_results::Results;
 use warpscope::analysis::triage::{Scope, triage_profile};
 use warpscope::app::{self, Effect, KeyScope, Msg, Watched};
-use warpscope::import::wstrace::Follow;
+use warpscope::import::wstrace::{Follow, is_trace_of, prefix_of_trace};
 use warpscope::import::{Job, Wants};
 use warpscope::model::ServerSummary;
 use warpscope::model::live::{Measuring, NO_KERNEL, Recorder};
@@ -356,4 +356,20 @@ fn the_last_seconds_are_a_report_of_their_own() {
     let recent = follow.recent_profile(i64::MAX / 2, 500, &Job::new(Wants::TRIAGE, &|_| {})).unwrap();
     assert!(recent.launches.len() <= 500, "{}", recent.launches.len());
     assert!(recent.notes.iter().all(|n| !n.text.contains("damaged")), "{:?}", recent.notes);
+}
+
+/// A name may end in a number: `run.5.12.wstrace` is of `run.5`, unless its contents say that it is a rotated file of `run`.
+#[test]
+fn programs_whose_names_end_in_numbers_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for (file, name) in [("run.7.wstrace", "llm"), ("run.5.12.wstrace", "special"), ("run.v2.9.wstrace", "torch_eager")] {
+        std::fs::write(at(file), bytes(name)).unwrap();
+        assert_eq!(prefix_of_trace(&at(file)), Some(at(file.rsplitn(3, '.').last().unwrap())));
+    }
+    for prefix in ["run", "run.5", "run.v2"] {
+        let mut follow = Follow::new(&at(prefix));
+        assert_eq!(follow.poll_files().unwrap().recorders.len(), 1, "{prefix}");
+    }
+    assert!(is_trace_of(&at("run.5"), &at("run.5.12.wstrace")) && !is_trace_of(&at("run"), &at("run.v2.9.wstrace")));
 }

@@ -115,5 +115,5 @@ pub fn as_lines(what: &Traced, args: &WatchArgs, asked: &AtomicUsize) -> Result<
 fn has_traces(output: &Path) -> Option<bool> {
     let files = std::fs::read_dir(output.parent()?).ok()?;
     let is_file = |e: &std::fs::DirEntry| e.file_type().is_ok_and(|t| t.is_file());
-    Some(files.flatten().any(|e| wstrace::prefix_of_trace(&e.path()).as_deref() == Some(output) && is_file(&e)))
+    Some(files.flatten().any(|e| wstrace::is_trace_of(output, &e.path()) && is_file(&e)))
 }

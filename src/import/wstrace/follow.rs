@@ -7,7 +7,7 @@ use super::key_values::Facts;
 use super::process::{Numbers, Process};
 use super::rows::Rows;
 use super::tail::Tail;
-use super::{SUFFIX, ring_snapshot};
+use super::{numbers_of_trace, ring_snapshot};
 use crate::import::{ImportError, Job, Parts, Wants};
 use crate::launch::open;
 use crate::model::live::Fresh;
@@ -35,8 +35,8 @@ const SAMPLED: Wants = Wants { parts: Parts::MEMOPS.union(Parts::RANGES), ..Want
 /// The traces of a run.
 pub struct Follow {
     folder: PathBuf,
-    /// Prefix of the file names.
-    stem: String,
+    /// The file names without process id and suffix.
+    prefix: String,
     tails: Vec<Tail>,
     processes: Vec<Process>,
     numbers: Numbers,
@@ -50,13 +50,12 @@ impl Follow {
     /// Follows the files `OUTPUT.PID.wstrace`.
     pub fn new(output: &Path) -> Self {
         let folder = output.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
-        let stem = output.file_name().map(|n| format!("{}.", n.to_string_lossy())).unwrap_or_default();
-        Self { folder, stem, tails: Vec::new(), processes: Vec::new(), numbers: Numbers::default() }
+        let prefix = output.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        Self { folder, prefix, tails: Vec::new(), processes: Vec::new(), numbers: Numbers::default() }
     }
 
     fn list_names(&self) -> io::Result<Vec<OsString>> {
-        let end = format!(".{SUFFIX}");
-        let ours = |name: &OsString| name.to_str().is_some_and(|n| n.starts_with(&self.stem) && n.ends_with(&end));
+        let ours = |name: &OsString| name.to_str().is_some_and(|n| numbers_of_trace(&self.prefix, n).is_some());
         match std::fs::read_dir(&self.folder) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             found => Ok(found?.flatten().map(|e| e.file_name()).filter(ours).collect()),
@@ -98,7 +97,7 @@ impl Follow {
         Ok(out)
     }
 
-    /// Opens a file; `None` if its first block is still incomplete.
+    /// Opens a file; `None` if its first block is still incomplete, or if it is of another program.
     fn open_tail(&mut self, name: &OsString) -> Option<Tail> {
         let file = open::open_regular(&self.folder.join(name)).ok()?;
         let mut head = vec![0; FIRST];
@@ -110,6 +109,10 @@ impl Follow {
         rows.decode_block(first, WANTS);
         let facts = Facts::join_all(&rows.facts);
         let begins = facts.get("continues").is_none();
+        // `run.5.12.wstrace` is the first file of `run.5`, not the twelfth of `run`.
+        if begins && numbers_of_trace(&self.prefix, name.to_str()?)?.contains('.') {
+            return None;
+        }
         let known = self.processes.iter().position(|p| p.facts.process_key() == facts.process_key());
         let time = facts.number("time").unwrap_or(0);
         let process = known.unwrap_or_else(|| {

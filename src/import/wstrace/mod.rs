@@ -131,15 +131,35 @@ pub fn read_modules(input: &Input, wanted: &[u64]) -> Result<BTreeMap<u64, Vec<u
     Ok(found)
 }
 
-/// Returns `PREFIX` for `PREFIX.PID.wstrace`, `PREFIX.PID-1.wstrace` and `PREFIX.PID.7.wstrace`.
+/// Returns true for the name of a process id (`12`, or `12-1` of its child) or of a rotated file.
+fn is_number(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit()) && text.bytes().all(|b| b.is_ascii_digit() || b == b'-')
+}
+
+/// Returns `12` for `PREFIX.12.wstrace`, and `12.7` if that is rotated; `None` for files of other programs.
+fn numbers_of_trace<'n>(prefix: &str, name: &'n str) -> Option<&'n str> {
+    let numbers = name.strip_prefix(prefix)?.strip_prefix('.')?.strip_suffix(SUFFIX)?.strip_suffix('.')?;
+    (numbers.split('.').count() <= 2 && numbers.split('.').all(is_number)).then_some(numbers)
+}
+
+/// Returns true if a file has the name of a trace of `prefix`.
+pub fn is_trace_of(prefix: &Path, file: &Path) -> bool {
+    let text = |path: &Path| path.file_name().and_then(|n| n.to_str()).map(str::to_owned);
+    let (Some(of), Some(name)) = (text(prefix), text(file)) else { return false };
+    file.parent() == prefix.parent() && numbers_of_trace(&of, &name).is_some()
+}
+
+/// Returns `PREFIX` for `PREFIX.PID.wstrace`, `PREFIX.PID-1.wstrace` and `PREFIX.PID.7.wstrace`. The file tells whether
+/// it is `run.5` of process 12 or the twelfth file of process 5, if it can be read.
 pub fn prefix_of_trace(file: &Path) -> Option<PathBuf> {
     let name = file.file_name()?.to_str()?.strip_suffix(&format!(".{SUFFIX}"))?;
-    let number = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit() || b == b'-');
-    let (mut head, mut tail) = name.rsplit_once('.')?;
-    if let Some((before, pid)) = head.rsplit_once('.').filter(|(_, pid)| number(pid) && number(tail)) {
-        (head, tail) = (before, pid);
-    }
-    number(tail).then(|| file.with_file_name(head))
+    let (head, tail) = name.rsplit_once('.').filter(|(_, tail)| is_number(tail))?;
+    let rotated = head.rsplit_once('.').filter(|(_, pid)| is_number(pid));
+    let prefix = match rotated {
+        Some((before, _)) if rotation::number_of_file(file).is_none_or(|n| Some(n) == tail.parse().ok()) => before,
+        _ => head,
+    };
+    Some(file.with_file_name(prefix))
 }
 
 /// Reads all files of the trace.

@@ -5,6 +5,7 @@ use super::key_values::Facts;
 use super::rows::Rows;
 use super::{SUFFIX, open};
 use crate::import::Wants;
+use std::io::Read;
 use std::path::Path;
 
 /// Maximum number of other files of a process; the tracer may not have deleted a file that it replaced yet.
@@ -18,6 +19,13 @@ fn facts_of(bytes: &[u8]) -> Option<Facts> {
     let mut rows = Rows::default();
     rows.decode_block(first, Wants::ALL);
     Some(Facts::join_all(&rows.facts))
+}
+
+/// Number of a rotated file, 0 for the first one of a process; `None` if it cannot be read.
+pub fn number_of_file(path: &Path) -> Option<u64> {
+    let mut start = Vec::new();
+    open::open_regular(path).ok()?.take(1 << 16).read_to_end(&mut start).ok()?;
+    Some(facts_of(&start)?.number("continues").unwrap_or(0))
 }
 
 /// Reads the other files of the process that wrote this file, from the same directory.

@@ -35,8 +35,9 @@ impl Target {
     /// Checks that a process can be attached to, to the extent that this can be determined without touching it.
     pub fn find(pid: i32) -> Result<Self, Refusal> {
         let process = read_process(pid).filter(|p| p.state != 'Z').ok_or(Refusal::Gone(pid))?;
-        // The kernel gives the files of a process that is not dumpable to root (proc(5)).
-        let owner = std::fs::metadata(format!("/proc/{pid}")).map_err(|_| Refusal::Gone(pid))?.uid();
+        // The kernel gives the files of a process that is not dumpable to root, but not their folder (task_dump_owner in
+        // fs/proc/base.c).
+        let owner = std::fs::metadata(format!("/proc/{pid}/stat")).map_err(|_| Refusal::Gone(pid))?.uid();
         let user = effective_user(pid).unwrap_or(owner);
         let target = Self { pid, started: process.started, user };
         let own = nix::unistd::geteuid();
@@ -102,6 +103,8 @@ impl Target {
         let mut head = [0_u8; 20];
         let file = std::fs::File::open(format!("/proc/{}/exe", self.pid));
         if file.and_then(|mut f| io::Read::read_exact(&mut f, &mut head)).is_err() {
+            // A process that has just ended has no executable.
+            self.check_alive()?;
             return Err(ptrace_refusal(self.pid));
         }
         if head[..4] == *b"\x7fELF" && head[4] == 2 && head[18] == MACHINE { Ok(()) } else { Err(Refusal::Architecture { pid: self.pid }) }
