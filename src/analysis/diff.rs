@@ -125,9 +125,12 @@ impl DiffRow {
     }
 
     /// Fraction of time saved: of the total duration if the number and the work of the launches match, otherwise of the
-    /// median. `None` if the kernel is not in both runs.
+    /// median. `None` if the kernel is not in both runs, or may do other work in each launch.
     pub fn saved_fraction(&self) -> Option<f64> {
         let (a, b) = (self.before.as_ref()?, self.after.as_ref()?);
+        if self.work == Work::Uneven {
+            return None;
+        }
         if a.count == b.count && matches!(self.work, Work::Same | Work::Reshaped) {
             Some(-self.total_change_percent()? / 100.0)
         } else {

@@ -2,12 +2,16 @@
 
 use super::diff::{Diff, DiffRow, Fate, StepChange};
 use super::triage::Triage;
+use super::workload_match::Work;
 use super::{GroupBy, Grouping, Paths};
 use crate::model::Profile;
 use rustc_hash::FxHashMap;
 
 /// Minimum ratio between the launch counts of most kernels for two runs without steps to differ in length.
 const LONGER: f64 = 1.1;
+/// Ratio between launch counts, relative to that of the steps or else of most kernels, from which a launch may do other
+/// work. A design choice: batches and layers change by more, and a step at the edge of a run by less.
+const UNEVEN: f64 = 1.25;
 
 /// Compares the kernels by their time in a step if the runs have different numbers of steps; without steps, warns about
 /// different lengths and sorts the rows by the change of the median instead.
@@ -39,6 +43,20 @@ pub fn compare_lengths(diff: &mut Diff, before: (&Profile, Option<&Triage>), aft
         }
         _ => {}
     }
+    if by.is_kernel() && !diff.one_isolated {
+        mark_uneven(diff, steps(before.1).zip(steps(after.1)));
+    }
+}
+
+/// Marks kernels whose launches changed in number unlike the run's steps or, without steps, unlike most kernels.
+fn mark_uneven(diff: &mut Diff, steps: Option<(usize, usize)>) {
+    let expected = steps.map_or_else(|| median_ratio(diff), |(a, b)| b as f64 / a as f64);
+    for row in diff.rows.iter_mut().filter(|r| r.work != Work::Other) {
+        let ratio = count_ratio(row).map_or(1.0, |r| r / expected);
+        if ratio >= UNEVEN || ratio <= 1.0 / UNEVEN {
+            row.work = Work::Uneven;
+        }
+    }
 }
 
 fn sort_by(diff: &mut Diff, key: impl Fn(&DiffRow) -> f64) {
@@ -52,15 +70,21 @@ fn step_times((profile, triage): (&Profile, Option<&Triage>), steps: usize, by: 
     grouping.rows.into_iter().map(|r| (r.name, r.stats.total as f64 / steps.max(1) as f64)).collect()
 }
 
+/// Launches in the second run for each one in the first; `None` if the kernel is not in both.
+fn count_ratio(row: &DiffRow) -> Option<f64> {
+    let (a, b) = (row.before.as_ref()?.count, row.after.as_ref()?.count);
+    (row.fate == Fate::Both && a > 0 && b > 0).then(|| b as f64 / a as f64)
+}
+
+fn median_ratio(diff: &Diff) -> f64 {
+    let mut ratios: Vec<f64> = diff.rows.iter().filter_map(count_ratio).collect();
+    ratios.sort_by(f64::total_cmp);
+    ratios.get(ratios.len() / 2).copied().unwrap_or(1.0)
+}
+
 /// Returns true if most kernels were launched clearly more often in one of the runs.
 fn have_other_lengths(diff: &Diff) -> bool {
-    let ratio = |row: &DiffRow| {
-        let (a, b) = (row.before.as_ref()?.count, row.after.as_ref()?.count);
-        (row.fate == Fate::Both && a > 0 && b > 0).then(|| b as f64 / a as f64)
-    };
-    let mut ratios: Vec<f64> = diff.rows.iter().filter_map(ratio).collect();
-    ratios.sort_by(f64::total_cmp);
-    let median = ratios.get(ratios.len() / 2).copied().unwrap_or(1.0);
+    let median = median_ratio(diff);
     median >= LONGER || median <= 1.0 / LONGER
 }
 
@@ -68,7 +92,6 @@ fn have_other_lengths(diff: &Diff) -> bool {
 mod tests {
     use super::*;
     use crate::analysis::diff::Side;
-    use crate::analysis::workload_match::Work;
 
     fn row(name: &str, counts: (u64, u64), each: f64) -> DiffRow {
         let side = |count: u64| {
@@ -90,6 +113,17 @@ mod tests {
         };
         assert_eq!(compare((10, 10)), ("long".to_owned(), false, 0));
         assert_eq!(compare((160, 10)), ("slower".to_owned(), true, 1));
+    }
+
+    #[test]
+    fn a_kernel_that_is_launched_more_often_than_the_rest_may_do_other_work() {
+        let profile = Profile::new(crate::model::Source::default());
+        let rows = vec![row("persistent", (75, 255), -40.0), row("a", (80, 160), 0.0), row("b", (40, 80), 1.0), row("c", (9, 20), 1.0)];
+        let mut diff = Diff { rows, launches: (204, 515), ..Diff::default() };
+        compare_lengths(&mut diff, (&profile, None), (&profile, None), GroupBy::Kernel);
+        let uneven: Vec<&str> = diff.rows.iter().filter(|r| r.work == Work::Uneven).map(DiffRow::name).collect();
+        assert_eq!(uneven, ["persistent"]);
+        assert!(diff.rows.iter().filter(|r| r.work == Work::Uneven).all(|r| r.saved_fraction().is_none()));
     }
 
     #[test]

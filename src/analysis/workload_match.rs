@@ -22,6 +22,9 @@ pub enum Work {
     Reshaped,
     /// No launches: the runs have no grid and block in common.
     Other,
+    /// The kernel's launches changed in number unlike the run's: kernels with a fixed grid get another share of the work
+    /// in each launch.
+    Uneven,
 }
 
 impl Work {
@@ -32,6 +35,9 @@ impl Work {
             Self::Part(share) => Some(format!("only of the launches whose grid and block both runs have, {:.0}% of them", share * 100.0)),
             Self::Reshaped => Some("of launches with another grid or block".to_owned()),
             Self::Other => Some("not compared: the two runs have no grid and block in common".to_owned()),
+            Self::Uneven => {
+                Some("of launches that changed in number unlike those of other kernels, so that each may do other work".to_owned())
+            }
         }
     }
 }

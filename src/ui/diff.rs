@@ -178,7 +178,7 @@ fn change_role(row: &DiffRow, whole: bool) -> Role {
     let (a, b) = row.shown_launches();
     let as_many = (a - b).abs() * 100.0 <= a.max(b) * AS_MANY;
     match row.each_percent() {
-        Some(p) if row.is_significant() && (as_many || !whole) => {
+        Some(p) if row.is_significant() && row.work != Work::Uneven && (as_many || !whole) => {
             if p > 0.0 {
                 Role::Bad
             } else {
@@ -360,7 +360,7 @@ fn next(app: &App, screen: &DiffScreen) -> Option<String> {
         return Some(format!("probably a new name for {}; {leads}", before.name));
     }
     let of = match row.work {
-        Work::Same | Work::Other => String::new(),
+        Work::Same | Work::Other | Work::Uneven => String::new(),
         Work::Part(share) => format!(" of the {:.0}% with a grid and block that both runs have", share * 100.0),
         Work::Reshaped => " with another grid or block".to_owned(),
     };
@@ -368,7 +368,11 @@ fn next(app: &App, screen: &DiffScreen) -> Option<String> {
         Some(_) if row.is_significant() => {
             let p = row.each_percent().unwrap_or(0.0);
             let word = if p > 0.0 { "longer" } else { "less" };
-            format!("the median launch{of} takes {:.1}% {word}, which is more than chance; {leads}", p.abs())
+            let why = match row.work {
+                Work::Uneven => "but its launches changed in number unlike the run's: each may do other work",
+                _ => "which is more than chance",
+            };
+            format!("the median launch{of} takes {:.1}% {word}, {why}; {leads}", p.abs())
         }
         Some(p) => format!("its launches{of} differ no more than by chance (p {}); {leads}", format_p_value(p)),
         None if row.work == Work::Other => {

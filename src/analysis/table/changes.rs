@@ -43,6 +43,7 @@ fn compared_launches(r: &DiffRow) -> Option<String> {
 
 fn verdict_word(r: &DiffRow) -> &'static str {
     match (r.is_significant(), r.p, r.work) {
+        (true, _, Work::Uneven) => "other work?",
         (true, ..) if r.each_percent().unwrap_or(0.0) > 0.0 => "slower",
         (true, ..) => "faster",
         (false, Some(_), _) => "same",
