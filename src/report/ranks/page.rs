@@ -70,6 +70,17 @@ fn listed_ranks(job: &Job) -> (Vec<&Member>, usize) {
     (list, rest)
 }
 
+/// Says what the times in the table are parts of: the judged windows may differ in length.
+fn base_line(job: &Job) -> Option<String> {
+    let judged = || job.ranks.iter().map(|m| m.judged).filter(|ns| *ns > 0);
+    let (shortest, longest) = (format_ns(judged().min()?), format_ns(judged().max()?));
+    Some(if shortest == longest {
+        format!("The times are parts of the judged {longest} of each rank.")
+    } else {
+        format!("The times are parts of each rank's own judged time: {shortest} to {longest}.")
+    })
+}
+
 /// Puts a finding into words. Its times are on the clock of one rank.
 pub fn finding_text(f: &Finding) -> FindingText {
     FindingText { places: Vec::new(), ..triage::finding_text(f, "a rank's judged time", 0) }
@@ -86,6 +97,9 @@ pub fn document<'a>(of: &Together<'a>) -> Document<'a> {
     let (list, rest) = listed_ranks(job);
     let rows = list.into_iter().map(|member| RankRow { of: *of, member }).collect();
     blocks.push(Block::Rows(Box::new(Rows { columns: rank_columns(), rows })));
+    if let Some(base) = base_line(job) {
+        blocks.push(Block::Text(base));
+    }
     if rest > 0 {
         let ranks = units::format_count(rest, "rank");
         blocks.push(Block::Text(format!("{ranks} that the others wait for less are not listed; --format csv lists all")));
