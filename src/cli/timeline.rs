@@ -24,7 +24,7 @@ fn row_kind_parser() -> impl TypedValueParser<Value = RowKind> {
 /// `warpscope timeline`.
 #[derive(Debug, clap::Args)]
 pub struct TimelineArgs {
-    /// Timeline (nsys, torch.profiler).
+    /// Report with a timeline: nsys, torch.profiler, rocprofv3, a trace of ours.
     pub file: PathBuf,
     #[command(flatten)]
     pub between: Between,
@@ -39,7 +39,7 @@ pub struct TimelineArgs {
 /// `warpscope events`.
 #[derive(Debug, clap::Args)]
 pub struct EventsArgs {
-    /// Timeline (nsys, torch.profiler).
+    /// Report with a timeline: nsys, torch.profiler, rocprofv3, a trace of ours.
     pub file: PathBuf,
     /// Nsight Compute reports of its launches, whose throughputs are listed, too.
     pub results: Vec<PathBuf>,

@@ -163,3 +163,20 @@ fn headings_are_bold_where_they_are_seen() {
         assert!(!out(&["top", LLM, "--format", format], &forced).contains('\u{1b}'), "{format}");
     }
 }
+
+/// A page is whole with every budget: what does not fit is left out part by part, and counted.
+#[test]
+fn pages_stay_whole() {
+    for command in [format!("triage {LLM}"), format!("hints {ZOO}"), "memory fixtures/torch/memory/leak.pickle.gz".to_owned()] {
+        let all = whole(&command, "html");
+        let mut last = 0;
+        for tokens in [50, 1000, 1500, 2500, 5000, 100_000] {
+            let (out, err) = budgeted(&command, "html", tokens);
+            assert!(out.starts_with("<!DOCTYPE html>") && out.ends_with("</main></body></html>\n"), "{command}, {tokens}");
+            assert!(out.len() >= last, "{command}, {tokens}");
+            last = out.len();
+            assert_eq!(out != all, err.contains("left out for the budget"), "{command}, {tokens}: {err}");
+        }
+        assert_eq!(last, all.len(), "{command}");
+    }
+}

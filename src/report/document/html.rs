@@ -4,16 +4,44 @@ use super::block::{BarSeries, Block, Document, KeyValue, Rows, RowsTable, Table}
 use super::paths::{command_line, strip_paths};
 use super::svg::escape_xml;
 use super::text::split_command;
-use crate::model::units::format_percent;
+use crate::model::units::{format_count, format_percent};
 use crate::report::doctor;
 use crate::report::finding_text::{EvidenceText, FindingText};
+use crate::report::output::{Cut, note_cut, output};
 use crate::rerun::shell;
 use std::io::{self, Write};
 
 const STYLE: &str = include_str!("style.css");
 
-/// Writes the document; `paths` keeps full paths.
+/// Writes the document; `paths` keeps full paths. With a budget, blocks at the end are left out, since a page that is cut
+/// anywhere would show nothing behind an open element.
 pub fn write_html(out: &mut dyn Write, of: &Document<'_>, paths: bool) -> io::Result<()> {
+    let all = of.blocks.len();
+    let Some(budget) = output().budget else { return write_page(out, of, all, paths) };
+    let page = |blocks: usize| {
+        let mut bytes = Vec::new();
+        write_page(&mut bytes, of, blocks, paths).map(|()| bytes)
+    };
+    // The first block says what the page is about, and the verdict follows it.
+    let (mut fits, mut above) = (all.min(2), all + 1);
+    while above - fits > 1 {
+        let middle = fits.midpoint(above);
+        if page(middle)?.len() <= budget { fits = middle } else { above = middle }
+    }
+    if fits < all {
+        note_cut(Cut::Unsaid(format!(
+            "{} left out for the budget; all of it: {}",
+            format_count(all - fits, "part"),
+            shell::command_line(&output().whole)
+        )));
+    } else {
+        note_cut(Cut::Said);
+    }
+    out.write_all(&page(fits)?)
+}
+
+/// Writes a page of the first blocks of a document.
+fn write_page(out: &mut dyn Write, of: &Document<'_>, blocks: usize, paths: bool) -> io::Result<()> {
     let mut page = Page { out, paths };
     writeln!(
         page.out,
@@ -25,7 +53,7 @@ pub fn write_html(out: &mut dyn Write, of: &Document<'_>, paths: bool) -> io::Re
     // Without a verdict, the first paragraph takes its place.
     let is_verdict = |b: &Block<'_>| matches!(b, Block::Verdict(..));
     let verdict = if of.blocks.iter().any(is_verdict) { None } else { of.blocks.iter().position(|b| matches!(b, Block::Text(_))) };
-    for (at, block) in of.blocks.iter().enumerate() {
+    for (at, block) in of.blocks.iter().take(blocks).enumerate() {
         page.write_block(block, verdict == Some(at))?;
     }
     writeln!(page.out, "</main></body></html>")

@@ -90,7 +90,7 @@ fn throughput_lacks(amd: &Amd<'_>) -> String {
         lacks.push("the durations of dispatches".to_owned());
     }
     if !amd.gpu_known() {
-        lacks.push("which GPU it is".to_owned());
+        lacks.push("the name of the GPU".to_owned());
     }
     format!("throughput: not known; the report lacks {}", if lacks.is_empty() { "its peaks".to_owned() } else { lacks.join("; ") })
 }
