@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use warpscope::rerun::recipes::{NO_TORCH, RECIPES};
+use warpscope::rerun::recipes::{NO_TORCH, built_in_recipes};
 
 fn ok(args: &[&str]) -> String {
     let (code, out, err) = run(args);
@@ -46,7 +46,7 @@ fn chosen_launches_ranks_and_servers_are_printed() {
 /// Every printed script must be valid shell syntax.
 #[test]
 fn every_script_is_read_by_a_shell() {
-    for recipe in RECIPES {
+    for recipe in built_in_recipes() {
         let server = recipe.id.starts_with("vllm");
         let program: &[&str] = if server { &["vllm", "serve", "it's"] } else { &["python3", "it's.py"] };
         let range: &[&str] = if recipe.needs_range { &["--range", "a b"] } else { &[] };
@@ -92,7 +92,7 @@ fn the_real_profilers_know_the_options_when_they_are_there() {
         };
         let help = Command::new(path).args(help).output().unwrap();
         let help = String::from_utf8_lossy(&help.stdout).into_owned() + &String::from_utf8_lossy(&help.stderr);
-        for recipe in RECIPES.iter().filter(|r| r.tool == tool && r.id != "vllm") {
+        for recipe in built_in_recipes().filter(|r| r.tool == tool && r.id != "vllm") {
             let range: &[&str] = if recipe.needs_range { &["--range", "a"] } else { &[] };
             let json: Value =
                 serde_json::from_str(&ok(&[&["recipes", recipe.id, "--format", "json"], range, &["--", "x"]].concat())).unwrap();

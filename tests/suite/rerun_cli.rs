@@ -171,7 +171,7 @@ fn a_result_is_verified_with_an_exit_code() {
 #[test]
 fn recipes_are_listed_and_printed() {
     let list = ok(&["recipes"]);
-    for recipe in warpscope::rerun::recipes::RECIPES {
+    for recipe in warpscope::rerun::recipes::built_in_recipes() {
         assert!(list.contains(recipe.id) && list.contains(recipe.when), "{}", recipe.id);
     }
     assert_eq!(

@@ -71,7 +71,7 @@ fn labelled_runs_get_their_verdicts() {
             // The command that would confirm a finding is valid.
             for argv in t.findings.iter().filter_map(|f| f.confirm.as_ref()).map(|c| &c.argv) {
                 let recipe = (argv[1] == "run").then(|| argv[3].as_str());
-                assert!(recipe.is_none_or(|r| warpscope::rerun::recipes::RECIPES.iter().any(|known| known.id == r)), "{argv:?}");
+                assert!(recipe.is_none_or(|r| warpscope::rerun::recipes::built_in_recipes().any(|known| known.id == r)), "{argv:?}");
             }
             let found = ids(&t);
             let also = texts("also").iter().all(|a| found.iter().take(3).any(|f| f == a));

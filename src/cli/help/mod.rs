@@ -12,7 +12,7 @@ use crate::app::{ACTIONS, KeyScope};
 use crate::config::keys::Key;
 use crate::report::columns::{ColumnInfo, printed_tables};
 use crate::report::schemas::{list_fields, list_schemas};
-use crate::rerun::recipes::RECIPES;
+use crate::rerun::recipes::built_in_recipes;
 use crate::ui::glossary::GLOSSARY;
 use crate::ui::text::wrap_text;
 use clap::Command;
@@ -58,7 +58,7 @@ fn find_table(name: &str) -> Option<Vec<Entry>> {
     Some(match name {
         "verdicts" => VERDICTS.iter().map(|v| (v.id.to_owned(), v.meaning.to_owned())).collect(),
         "diagnoses" => DIAGNOSES.iter().map(|d| (d.id.to_owned(), d.meaning.to_owned())).collect(),
-        "recipes" => RECIPES.iter().map(|r| (r.id.to_owned(), format!("{}: {}", r.tool, r.about))).collect(),
+        "recipes" => built_in_recipes().map(|r| (r.id.to_owned(), format!("{}: {}", r.tool, r.about))).collect(),
         "reasons" => REASONS.iter().map(|r| (r.1.to_owned(), r.2.to_owned())).collect(),
         "frame" => frame_entries(),
         "glossary" => GLOSSARY.iter().map(|(word, meaning)| ((*word).to_owned(), (*meaning).to_owned())).collect(),
@@ -209,7 +209,7 @@ mod tests {
         for id in DIAGNOSES.iter().map(|d| d.id) {
             assert!(all.contains(id), "{id}");
         }
-        assert!(RECIPES.iter().all(|r| all.contains(r.id)));
+        assert!(built_in_recipes().all(|r| all.contains(r.id)));
         assert!(ACTIONS.iter().all(|a| all.contains(a.help.split(['`', ' ']).next().unwrap_or(""))));
     }
 }

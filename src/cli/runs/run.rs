@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::launch::doctor::{Check, State};
 use crate::launch::{locate_tools, tracer};
 use crate::library::{GuidedStep, Library, LibraryError, NewRun};
-use crate::rerun::recipes::{Prepared, RECIPES, Recipe, Role, User, Wanted, list_tools};
+use crate::rerun::recipes::{Prepared, Recipe, Role, User, Wanted, built_in_recipes, list_tools};
 use crate::rerun::shell;
 use clap::builder::NonEmptyStringValueParser;
 use std::io::{IsTerminal, Write};
@@ -126,7 +126,7 @@ fn choose_recipe<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> 
         return Ok((recipe, None));
     }
     if let Some(tool) = &args.tool {
-        let first = RECIPES.iter().find(|r| r.tool == tool).copied();
+        let first = built_in_recipes().find(|r| r.tool == tool).copied();
         return Ok((
             first.ok_or_else(|| Failure::wrong(format!("unknown profiler `{tool}`: the profilers are {}", list_tools().join(", "))))?,
             None,

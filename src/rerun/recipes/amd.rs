@@ -2,7 +2,8 @@
 //! for `ROCm` 6.2 to 7; nothing was run on AMD hardware.
 
 use super::pattern::Pattern;
-use super::prepared::{Place, Prepared, Wanted, part, program_part};
+use super::prepared::{Accepts, Place, Prepared, Wanted, part, program_part};
+use super::recipe::{CommandBuilder, Recipe};
 use crate::model::text::is_unsafe_to_show;
 use crate::rerun::{CommandPart, PartId, shell};
 use std::fmt::Write as _;
@@ -24,14 +25,6 @@ pub(super) enum Job {
 const COUNTERS: [&str; 2] = ["SQ_WAVES", "FETCH_SIZE"];
 /// Buffer size per shader engine, bytes.
 const BUFFER: &str = "0x6000000";
-
-impl Job {
-    /// Returns true if the job accepts a kernel name and launch numbers: rocprofv3 filters only counters and thread
-    /// traces.
-    pub(super) fn supports_filters(self) -> bool {
-        matches!(self, Self::Counters | Self::Threads | Self::File)
-    }
-}
 
 /// Returns rocprofv3's filters: a regular expression for the printed kernel name, and launch numbers per kernel,
 /// 1-based.
@@ -105,7 +98,21 @@ fn job_files(folder: &str, stem: &str, wanted: &Wanted) -> [(String, String); 3]
     ]
 }
 
-pub(super) fn prepare(job: Job, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
+impl CommandBuilder for Job {
+    fn prepare(&self, _id: &str, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
+        prepare(*self, wanted, place)
+    }
+
+    /// rocprofv3 filters only counters and thread traces by kernels and launch numbers.
+    fn accepts(&self) -> &'static [Accepts] {
+        match self {
+            Self::Counters | Self::Threads | Self::File => &[Accepts::Launches, Accepts::Kernel],
+            Self::Kernels | Self::System => &[],
+        }
+    }
+}
+
+fn prepare(job: Job, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
     let stem = place.stem;
     if place.output.contains('%') {
         return Err(format!("{:?}: rocprofv3 expands text between percent signs and has no way to escape one", place.output));
@@ -193,6 +200,55 @@ pub(super) fn prepare(job: Job, wanted: &Wanted, place: &Place<'_>) -> Result<Pr
     prepared.parts = parts;
     Ok(prepared)
 }
+
+pub(super) const RECIPES: &[Recipe<'static>] = &[
+    Recipe::built_in(
+        "rocprof",
+        "rocprofv3",
+        &Job::Kernels,
+        [
+            "kernels, copies, HIP calls and roctx ranges of an AMD GPU",
+            "the first report of a ROCm program",
+            "low: about 1 KB of JSON per kernel with its call",
+        ],
+    ),
+    Recipe::built_in(
+        "rocprof-system",
+        "rocprofv3",
+        &Job::System,
+        ["timeline of a ROCm program for Perfetto", "the GPU waits for the host", "higher: every HIP and HSA call"],
+    ),
+    Recipe::built_in(
+        "rocprof-counters",
+        "rocprofv3",
+        &Job::Counters,
+        [
+            "hardware counters of an AMD GPU, per launch",
+            "waves and memory traffic of a kernel; edit the list for others",
+            "kernels are serialized; counters that do not fit in one pass need another run",
+        ],
+    ),
+    Recipe::built_in(
+        "rocprof-att",
+        "rocprofv3",
+        &Job::Threads,
+        [
+            "thread trace: every instruction of one compute unit of an AMD GPU",
+            "the full analysis of one kernel: name it; without a name it is the first launch of each",
+            "100 MB of buffer per shader engine, and large files; needs the trace decoder and ROCm 7",
+        ],
+    ),
+    Recipe::built_in(
+        "rocprof-jobs",
+        "rocprofv3",
+        &Job::File,
+        [
+            "trace of a ROCm program by a job file; files for counters and a thread trace are written beside it",
+            "a deterministic program; edit the YAML for more",
+            "the program runs once for each file",
+        ],
+    ),
+];
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,9 @@
 //! Recipes that collect counters of individual kernels: ncu on selected launches, or on the first ones.
 
 use super::pattern::Pattern;
-use super::prepared::{Place, Prepared, Wanted, part};
+use super::prepared::{Accepts, Place, Prepared, Wanted, part};
 use super::ranks::{self, Ranks};
+use super::recipe::{CommandBuilder, Recipe};
 use crate::rerun::collect::{self, Collect};
 use crate::rerun::{CommandPart, PartId, nvtx, parts};
 
@@ -121,7 +122,22 @@ fn selection_parts(counters: &NcuJob, wanted: &Wanted, ranks: bool) -> Vec<Comma
     out
 }
 
-pub(super) fn prepare(counters: &NcuJob, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
+impl CommandBuilder for NcuJob {
+    fn prepare(&self, _id: &str, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
+        prepare(self, wanted, place)
+    }
+
+    fn accepts(&self) -> &'static [Accepts] {
+        &[Accepts::Range, Accepts::Launches, Accepts::Kernel, Accepts::Ranks]
+    }
+
+    #[cfg(test)]
+    fn collect(&self) -> Option<Collect> {
+        self.what.collect()
+    }
+}
+
+fn prepare(counters: &NcuJob, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
     let mut gate = Vec::new();
     if let Some(range) = &wanted.range {
         let why = "Only launches inside this push/pop range are counted, on the thread that opened it.";
@@ -151,6 +167,83 @@ pub(super) fn prepare(counters: &NcuJob, wanted: &Wanted, place: &Place<'_>) -> 
     };
     Ok(Prepared { parts: ranks.wrap_profiler(profiler(&ranks), wanted), reports: vec![reports], ..Prepared::default() })
 }
+
+const fn row(id: &'static str, words: [&'static str; 3], job: &'static NcuJob) -> Recipe<'static> {
+    Recipe::built_in(id, "ncu", job, words)
+}
+
+/// Costs were measured on an H200 with ncu 2025.3.1, for one-microsecond kernels, as in
+/// [`collect`](crate::rerun::collect).
+pub(super) const RECIPES: &[Recipe<'static>] = &[
+    row(
+        "scan",
+        [
+            "duration, grid and block of the first 2,000 launches",
+            "nsys is not installed on this machine",
+            "one pass per launch; kernels are serialized, so gaps and overlap are not as in the program",
+        ],
+        &NcuJob { what: NcuMetrics::Duration, count: 2000, of_kernel: 2000 },
+    ),
+    row(
+        "scan-light",
+        ["speed of light of the first 50 launches", "a small program, no nsys", "10 passes, about 0.3 s per launch"],
+        &NcuJob { what: NcuMetrics::Set("basic"), count: 50, of_kernel: 50 },
+    ),
+    row(
+        "ncu-sol",
+        [
+            "speed of light, launch and occupancy of chosen launches",
+            "is a kernel bound by compute, memory or latency?",
+            "10 passes, about 0.3 s and 52 kB per launch",
+        ],
+        &NcuJob { what: NcuMetrics::Question("bound"), count: 20, of_kernel: 1 },
+    ),
+    row(
+        "ncu-roofline",
+        [
+            "rooflines of chosen launches: half, single, double, tensor",
+            "how far is a kernel from what this GPU can do?",
+            "17 passes, about 0.4 s and 620 kB per launch",
+        ],
+        &NcuJob { what: NcuMetrics::Set("roofline"), count: 10, of_kernel: 1 },
+    ),
+    row(
+        "ncu-memory",
+        [
+            "traffic between all memory units of chosen launches",
+            "a kernel is bound by memory: why is it slow?",
+            "35 passes, about 1.1 s and 86 kB per launch",
+        ],
+        &NcuJob { what: NcuMetrics::Question("memory"), count: 5, of_kernel: 1 },
+    ),
+    row(
+        "ncu-stalls",
+        [
+            "what the warps of chosen launches wait for",
+            "a kernel is bound by latency: no unit is near its peak",
+            "17 passes, about 0.3 s and 41 kB per launch",
+        ],
+        &NcuJob { what: NcuMetrics::Question("stalls"), count: 10, of_kernel: 1 },
+    ),
+    row(
+        "ncu-source",
+        [
+            "stalls by source line and instruction of chosen launches",
+            "which line of a kernel is it?",
+            "13 passes, about 0.3 s and 40 kB per launch, plus the sources; build with -lineinfo",
+        ],
+        &NcuJob { what: NcuMetrics::Question("source"), count: 5, of_kernel: 1 },
+    ),
+    row(
+        "ncu-full",
+        [
+            "all sections of ncu, with sources, of chosen launches",
+            "the full analysis of one kernel",
+            "38 passes, about 1.7 s and 930 kB per launch: name the kernel",
+        ],
+        &NcuJob { what: NcuMetrics::SetWithSource("full"), count: 3, of_kernel: 1 },
+    ),
+];
 
 #[cfg(test)]
 mod tests {

@@ -50,13 +50,6 @@ pub(super) enum Accepts {
     Ranks,
 }
 
-/// A recipe without settings of its own, declared in the file of its tool.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Plain {
-    pub prepare: fn(&Wanted, &Place<'_>) -> Result<Prepared, String>,
-    pub accepts: &'static [Accepts],
-}
-
 /// A recipe prepared for one program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prepared {

@@ -1,9 +1,8 @@
 //! A recipe: the data it records, and the command that it builds for a program.
 
-use super::prepared::{Accepts, Place, Plain, Prepared, Wanted, is_multirun};
-use super::user::User;
-use super::{amd, ncu, nsys, servers, trace};
+use super::prepared::{Accepts, Place, Prepared, Wanted, is_multirun};
 use crate::rerun::command::CommandPart;
+use std::fmt::Debug;
 
 /// A way to record a program.
 #[derive(Clone, Copy, Debug)]
@@ -18,19 +17,45 @@ pub struct Recipe<'a> {
     pub cost: &'a str,
     /// The recipe requires the name of an NVTX range.
     pub needs_range: bool,
-    pub(super) how: RecipeKind<'a>,
+    pub(super) builder: &'a dyn CommandBuilder,
 }
 
-/// Implementation of a recipe.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum RecipeKind<'a> {
-    Nsys(nsys::Timeline),
-    Ncu(ncu::NcuJob),
-    Plain(Plain),
-    Trace(trace::Options),
-    Rocprof(amd::Job),
-    Server(servers::Server),
-    User(&'a User),
+/// Builds the commands of a profiler's recipes, in the profiler's own file.
+pub(super) trait CommandBuilder: Debug + Sync {
+    /// Builds the command of the recipe `id`. The error is one sentence.
+    fn prepare(&self, id: &str, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String>;
+
+    /// Options that the recipe does not ignore.
+    fn accepts(&self) -> &'static [Accepts] {
+        &[]
+    }
+
+    /// Rest of the sentence "recipe … takes no …" for an NVTX range that the recipe would ignore.
+    fn range_refusal(&self) -> &'static str {
+        "NVTX range"
+    }
+
+    /// The same for a launcher of several ranks.
+    fn ranks_refusal(&self) -> &'static str {
+        "separate launcher: put the profiler between launcher and program by hand"
+    }
+
+    /// Metrics that the command collects, whose cost the recipe names.
+    #[cfg(test)]
+    fn collect(&self) -> Option<crate::rerun::collect::Collect> {
+        None
+    }
+}
+
+impl Recipe<'static> {
+    pub(super) const fn built_in(
+        id: &'static str,
+        tool: &'static str,
+        builder: &'static dyn CommandBuilder,
+        [about, when, cost]: [&'static str; 3],
+    ) -> Self {
+        Recipe { id, tool, about, when, cost, needs_range: false, builder }
+    }
 }
 
 impl Recipe<'_> {
@@ -38,15 +63,7 @@ impl Recipe<'_> {
     pub fn prepare(&self, wanted: &Wanted) -> Result<Prepared, String> {
         let place = Place::from_output(&wanted.output)?;
         self.check_options(wanted)?;
-        let mut prepared = match self.how {
-            RecipeKind::Nsys(timeline) => nsys::prepare(self.id, &timeline, wanted, &place)?,
-            RecipeKind::Ncu(counters) => ncu::prepare(&counters, wanted, &place)?,
-            RecipeKind::Plain(plain) => (plain.prepare)(wanted, &place)?,
-            RecipeKind::Trace(options) => trace::prepare(&options, wanted, &place),
-            RecipeKind::Rocprof(job) => amd::prepare(job, wanted, &place)?,
-            RecipeKind::Server(server) => servers::prepare(server, wanted, &place)?,
-            RecipeKind::User(user) => user.prepare(wanted, &place),
-        };
+        let mut prepared = self.builder.prepare(self.id, wanted, &place)?;
         if wanted.program.is_empty() {
             prepared.by_hand = Some("no program given: put it and its arguments at the end".to_owned());
         }
@@ -74,21 +91,12 @@ impl Recipe<'_> {
         if self.needs_range && wanted.range.is_none() {
             return Err(format!("recipe {id} needs the name of an NVTX range"));
         }
-        let by_user = matches!(self.how, RecipeKind::User(_));
-        let accepts: &[Accepts] = match self.how {
-            RecipeKind::Nsys(_) => &[Accepts::Ranks],
-            RecipeKind::Ncu(_) => &[Accepts::Range, Accepts::Launches, Accepts::Kernel, Accepts::Ranks],
-            RecipeKind::Plain(plain) => plain.accepts,
-            RecipeKind::Trace(_) => &[Accepts::Seconds],
-            RecipeKind::Rocprof(job) if job.supports_filters() => &[Accepts::Launches, Accepts::Kernel],
-            RecipeKind::Server(server) if server.counts_iterations() => &[Accepts::Launches],
-            RecipeKind::Rocprof(_) | RecipeKind::Server(_) | RecipeKind::User(_) => &[],
-        };
+        let accepts = self.builder.accepts();
         let takes_range = self.needs_range || accepts.contains(&Accepts::Range);
         let refuse = |given: bool, takes: bool, what: &str| {
             if given && !takes { Err(format!("recipe {id} takes no {what}")) } else { Ok(()) }
         };
-        refuse(wanted.range.is_some(), takes_range, if by_user { "range: its argv has no {RANGE}" } else { "NVTX range" })?;
+        refuse(wanted.range.is_some(), takes_range, self.builder.range_refusal())?;
         refuse(wanted.kernel.is_some(), accepts.contains(&Accepts::Kernel), "kernel: it does not choose among them")?;
         refuse(
             wanted.skip.is_some() || wanted.count.is_some(),
@@ -96,14 +104,7 @@ impl Recipe<'_> {
             "number of launches: it does not choose among them",
         )?;
         refuse(wanted.seconds.is_some(), accepts.contains(&Accepts::Seconds), "seconds: it records from beginning to end")?;
-        if wanted.ranks && matches!(self.how, RecipeKind::Trace(_)) {
-            return Err(format!("recipe {id} writes a trace for each process anyway: leave --ranks out"));
-        }
-        refuse(
-            wanted.ranks,
-            accepts.contains(&Accepts::Ranks),
-            "separate launcher: put the profiler between launcher and program by hand",
-        )?;
+        refuse(wanted.ranks, accepts.contains(&Accepts::Ranks), self.builder.ranks_refusal())?;
         if wanted.count == Some(0) {
             return Err("0 launches would profile nothing: give at least 1".to_owned());
         }

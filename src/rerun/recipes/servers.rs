@@ -6,8 +6,9 @@
 
 use super::nsys::{self, API_EACH, CUDA, Group, NO_CPU, NODES};
 use super::pattern::Pattern;
-use super::prepared::{Place, Prepared, Wanted, program_part, program_words};
+use super::prepared::{Accepts, Place, Prepared, Wanted, program_part, program_words};
 use super::ranks::Ranks;
+use super::recipe::{CommandBuilder, Recipe};
 use super::steps::{RecipeStep, Role};
 use crate::rerun::{CommandPart, PartId};
 use serde_json::json;
@@ -45,7 +46,7 @@ const TRTLLM: &[Group] = &[
 
 impl Server {
     /// Returns true if the recipe counts in iterations.
-    pub(super) fn counts_iterations(self) -> bool {
+    fn counts_iterations(self) -> bool {
         matches!(self, Self::TrtllmNsys | Self::TrtllmTorch)
     }
 }
@@ -137,7 +138,17 @@ fn stop_step(why: &str) -> RecipeStep {
     step(Role::Stop, "End the server: Ctrl-C in its terminal, once.", Vec::new(), why)
 }
 
-pub(super) fn prepare(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
+impl CommandBuilder for Server {
+    fn prepare(&self, _id: &str, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
+        prepare(*self, wanted, place)
+    }
+
+    fn accepts(&self) -> &'static [Accepts] {
+        if self.counts_iterations() { &[Accepts::Launches] } else { &[] }
+    }
+}
+
+fn prepare(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
     match server {
         Server::TrtllmNsys | Server::TrtllmTorch => prepare_trtllm(server, wanted, place),
         _ => prepare_vllm(server, wanted, place),
@@ -278,6 +289,59 @@ fn prepare_trtllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<
     }
     Ok(prepared)
 }
+
+pub(super) const RECIPES: &[Recipe<'static>] = &[
+    Recipe::built_in(
+        "vllm",
+        "nsys",
+        &Server::VllmNsys,
+        [
+            "timeline of a vLLM server on demand, step by step",
+            "vllm serve, from 0.13 on: kernels and gaps under real load",
+            "low outside the recording; the server starts more slowly, because its workers are spawned",
+        ],
+    ),
+    Recipe::built_in(
+        "vllm-torch",
+        "torch",
+        &Server::VllmTorch,
+        [
+            "PyTorch's trace of a vLLM server on demand, step by step",
+            "vllm serve, from 0.13 on: which operator launched a kernel",
+            "high: a few requests fill a trace, and writing it takes minutes",
+        ],
+    ),
+    Recipe::built_in(
+        "vllm-torch-old",
+        "torch",
+        &Server::VllmTorchOld,
+        [
+            "PyTorch's trace of a vLLM server before 0.13, by VLLM_TORCH_PROFILER_DIR",
+            "a vllm serve without --profiler-config",
+            "as `vllm-torch`",
+        ],
+    ),
+    Recipe::built_in(
+        "trtllm",
+        "nsys",
+        &Server::TrtllmNsys,
+        [
+            "timeline of some iterations of TensorRT-LLM",
+            "trtllm-serve or trtllm-bench; choose iterations by --launch-skip and --launch-count",
+            "low outside the iterations; extra NVTX ranges and forks are traced, too",
+        ],
+    ),
+    Recipe::built_in(
+        "trtllm-torch",
+        "torch",
+        &Server::TrtllmTorch,
+        [
+            "PyTorch's trace of some iterations of TensorRT-LLM",
+            "its PyTorch workflow: which operator launched a kernel",
+            "high while it traces; not under nsys at the same time",
+        ],
+    ),
+];
 
 #[cfg(test)]
 mod tests {

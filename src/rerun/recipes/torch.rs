@@ -1,8 +1,9 @@
 //! PyTorch traces of unmodified Python programs: a small script runs between Python and the program.
 
 use super::pattern::Pattern;
-use super::prepared::{Accepts, Place, Plain, Prepared, Wanted, part, program_words};
+use super::prepared::{Accepts, Place, Prepared, Wanted, part, program_words};
 use super::ranks::{self, Ranks};
+use super::recipe::{CommandBuilder, Recipe};
 use crate::rerun::{CommandPart, PartId};
 
 /// Default trace duration, seconds. Training a small layer on an H200 with torch 2.11 produced 110,000 events per
@@ -75,7 +76,19 @@ fn split_python_command(argv: &[String]) -> Result<(Vec<String>, Vec<String>), S
     refuse("without a script", "there is nothing to trace")
 }
 
-pub(super) const PLAIN: Plain = Plain { prepare, accepts: &[Accepts::Seconds, Accepts::Ranks] };
+/// The script that traces a program by torch.profiler.
+#[derive(Clone, Copy, Debug)]
+struct TorchTrace;
+
+impl CommandBuilder for TorchTrace {
+    fn prepare(&self, _id: &str, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
+        prepare(wanted, place)
+    }
+
+    fn accepts(&self) -> &'static [Accepts] {
+        &[Accepts::Seconds, Accepts::Ranks]
+    }
+}
 
 fn prepare(wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
     let launcher = ranks::launcher_name(&wanted.program);
@@ -131,6 +144,17 @@ fn prepare(wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
     parts.push(CommandPart { id: PartId::Program, words: tail, why: "The program and its arguments.".to_owned() });
     Ok(Prepared { parts, files: vec![(wrapper, WRAPPER.to_owned())], reports: vec![report], ..Prepared::default() })
 }
+
+pub(super) const RECIPES: &[Recipe<'static>] = &[Recipe::built_in(
+    "torch",
+    "torch",
+    &TorchTrace,
+    [
+        "PyTorch's own trace (CPU and GPU) of an unmodified Python program",
+        "which operator launched a kernel; or neither nsys nor ncu is installed",
+        "for 60 s (--seconds) from `import torch` on; small kernels make 110,000 events a second, each second taking 1.7 MB compressed and 2.4 s to write; not under nsys or ncu, and not for a program that runs torch.profiler itself: only one of them can use CUPTI. A program that ends by os._exit or SIGKILL leaves no trace",
+    ],
+)];
 
 #[cfg(test)]
 mod tests {

@@ -2,7 +2,8 @@
 //! all of the program's processes.
 
 use super::pattern::Pattern;
-use super::prepared::{Place, Prepared, Wanted, part, program_part};
+use super::prepared::{Accepts, Place, Prepared, Wanted, part, program_part};
+use super::recipe::{CommandBuilder, Recipe};
 use crate::rerun::PartId;
 
 /// Options of a trace, and their explanations.
@@ -14,7 +15,21 @@ pub(super) struct Options {
 /// File extension of the traces of a run.
 const SUFFIX: &str = ".wstrace";
 
-pub(super) fn prepare(options: &Options, wanted: &Wanted, place: &Place<'_>) -> Prepared {
+impl CommandBuilder for Options {
+    fn prepare(&self, _id: &str, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
+        Ok(prepare(self, wanted, place))
+    }
+
+    fn accepts(&self) -> &'static [Accepts] {
+        &[Accepts::Seconds]
+    }
+
+    fn ranks_refusal(&self) -> &'static str {
+        "separate launcher: it writes a trace for each process anyway, so leave --ranks out"
+    }
+}
+
+fn prepare(options: &Options, wanted: &Wanted, place: &Place<'_>) -> Prepared {
     let mut parts =
         vec![part(PartId::Tool, &["warpscope", "trace"], "The built-in tracer: becomes the program, and is loaded by CUDA's driver.")];
     for (words, why) in options.words {
@@ -76,6 +91,100 @@ fn serves_requests(words: &[String]) -> bool {
             || (pair[0] == "-m" && (pair[1].starts_with("vllm.entrypoints.") || pair[1].starts_with("sglang.launch_server")))
     })
 }
+
+const fn row(id: &'static str, words: [&'static str; 3], options: &'static Options) -> Recipe<'static> {
+    Recipe::built_in(id, "trace", options, words)
+}
+
+/// Costs were measured on an H200.
+pub(super) const RECIPES: &[Recipe<'static>] = &[
+    row(
+        "trace",
+        [
+            "timeline of the built-in tracer, with exact launch counts for re-runs",
+            "the first report of any program that uses CUDA; needs no nsys, only the libcupti that PyTorch and CUDA bring",
+            "low: below nsys; about 15 bytes of trace per kernel with its call",
+        ],
+        &Options { words: &[] },
+    ),
+    row(
+        "trace-light",
+        [
+            "kernels only, CUDA graphs as a whole",
+            "a server or a job that must not be slowed down; memcpys, calls and kernels inside graphs are not wanted",
+            "lowest: about 8 bytes of trace per kernel",
+        ],
+        &Options {
+            words: &[
+                (&["--lean"], "Kernels only, in launch order: no calls, memcpys and memsets."),
+                (&["--graphs", "whole"], "A CUDA graph is one record; the kernels inside are not listed."),
+            ],
+        },
+    ),
+    Recipe {
+        needs_range: true,
+        ..row(
+            "trace-range",
+            [
+                "trace of an NVTX range, each time that it is entered",
+                "a long program with ranges",
+                "low; nothing is written outside the range",
+            ],
+            &Options {
+                words: &[(
+                    &["--range", "{RANGE}"],
+                    "What is launched inside is recorded; the program keeps running. RANGE or RANGE@DOMAIN, exact.",
+                )],
+            },
+        )
+    },
+    row(
+        "trace-profiler-api",
+        [
+            "trace between cudaProfilerStart and cudaProfilerStop, each time",
+            "the program calls them (torch.cuda.profiler.start and stop)",
+            "low; nothing is written outside",
+        ],
+        &Options { words: &[(&["--profiler-api"], "Recording begins with cudaProfilerStart and ends with cudaProfilerStop, each time.")] },
+    ),
+    row(
+        "trace-closed",
+        [
+            "trace that is opened and closed by hand: `warpscope attach --open`, `--close`",
+            "a server that runs for days",
+            "next to nothing while it is closed",
+        ],
+        &Options { words: &[(&["--closed"], "Nothing is recorded until it is opened.")] },
+    ),
+    row(
+        "trace-last",
+        [
+            "trace of the last 30 s, for as long as the program runs",
+            "a server that is watched for hours (`warpscope watch`), or a crash that comes at some time",
+            "low; the files on disk hold the last 30 to 60 s and do not grow",
+        ],
+        &Options {
+            words: &[(
+                &["--keep-last", "30"],
+                "Only the last 30 s or a little more are kept; older rows are deleted while the program runs.",
+            )],
+        },
+    ),
+    row(
+        "trace-survey",
+        [
+            "trace with counters of the kernels that take the most time, measured while the program runs",
+            "why its kernels are slow, without a second run under ncu",
+            "measuring adds up to 3% of the run's time; kernels in CUDA graphs, collectives and kernels that run side by side are not measured",
+        ],
+        &Options {
+            words: &[(
+                &["--survey"],
+                "Counters of the kernels that take 90% of the time, three launches of each configuration; may add 3% of the time.",
+            )],
+        },
+    ),
+];
 
 #[cfg(test)]
 mod tests {

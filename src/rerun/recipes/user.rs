@@ -2,6 +2,7 @@
 
 use super::pattern::Pattern;
 use super::prepared::{Place, Prepared, Wanted, program_part};
+use super::recipe::CommandBuilder;
 use crate::analysis::fuzzy::nearest_match;
 use crate::rerun::command::{CommandPart, PartId};
 use crate::rerun::shell;
@@ -57,6 +58,16 @@ fn fill_placeholders(text: &str, output: &str, range: &str) -> String {
     out
 }
 
+impl CommandBuilder for User {
+    fn prepare(&self, _id: &str, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
+        Ok(self.build(wanted, place))
+    }
+
+    fn range_refusal(&self) -> &'static str {
+        "range: its argv has no {RANGE}"
+    }
+}
+
 impl User {
     /// Checks that the recipe is valid, that its name is not one of a built-in recipe, and that its tool is one of
     /// `tools`; the error is one sentence with the recipe's name.
@@ -104,7 +115,7 @@ impl User {
         self.argv.iter().chain(self.env.iter().map(|(_, v)| v)).any(|w| w.contains(RANGE))
     }
 
-    pub(super) fn prepare(&self, wanted: &Wanted, place: &Place<'_>) -> Prepared {
+    fn build(&self, wanted: &Wanted, place: &Place<'_>) -> Prepared {
         // nsys and ncu expand macros in report names.
         let macros = matches!(self.tool.as_str(), "nsys" | "ncu");
         let escaped = if macros { shell::output_path(place.output) } else { place.output.to_owned() };
