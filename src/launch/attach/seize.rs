@@ -3,7 +3,7 @@
 use super::memory_map::{Mapping, find_gap};
 use super::refusal::{Refusal, ptrace_refusal};
 use super::registers::{REACH, Wait, write_return};
-use super::target::Target;
+use super::target::{Target, tracer_of};
 use super::wait_calls::wait_rank;
 use crate::launch::tracer::OBJECT;
 use nix::errno::Errno;
@@ -163,17 +163,25 @@ pub fn on_tracer_thread<T: Send>(work: impl Fn() -> Result<T, Refusal> + Sync) -
     }
 }
 
+fn is_own_thread(tid: i32) -> bool {
+    Path::new(&format!("/proc/self/task/{tid}")).exists()
+}
+
 /// Makes this thread the tracer of another one; false if that has ended.
 fn seize(target: &Target, tid: i32) -> Result<bool, Refusal> {
-    // Another thread of this process may have traced it, and be about to end.
-    let until = Instant::now() + LETTING_GO;
+    let since = Instant::now();
     loop {
         match ptrace::seize(Pid::from_raw(tid), ptrace::Options::empty()) {
             Ok(()) => return Ok(true),
             Err(Errno::ESRCH) => return Ok(false),
             // The kernel says so of threads that are ending, too (ptrace_attach in kernel/ptrace.c).
             Err(Errno::EPERM) if is_in_state(target.pid, tid, &['Z', 'X', 'x']) => return Ok(false),
-            Err(Errno::EPERM) if Instant::now() < until => nap(),
+            Err(Errno::EPERM) if since.elapsed() < LETTING_GO => nap(),
+            // A thread of this process that has traced it lets go when it ends, some time after it was joined.
+            Err(Errno::EPERM) if since.elapsed() < PATIENCE && tracer_of(target.pid, tid).is_some_and(is_own_thread) => nap(),
+            Err(Errno::EPERM) if let Some(tracer) = tracer_of(target.pid, tid) => {
+                return Err(Refusal::Debugged { pid: target.pid, tracer });
+            }
             Err(Errno::EPERM | Errno::ENOSYS | Errno::EACCES) => return Err(ptrace_refusal(target.pid)),
             Err(e) => return Err(Refusal::System { pid: target.pid, source: e.into() }),
         }

@@ -31,6 +31,13 @@ fn effective_user(pid: i32) -> Option<u32> {
     status.lines().find_map(|l| l.strip_prefix("Uid:"))?.split_whitespace().nth(1)?.parse().ok()
 }
 
+/// Thread that traces a thread.
+pub fn tracer_of(pid: i32, tid: i32) -> Option<i32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/status")).ok()?;
+    let tracer = status.lines().find_map(|l| l.strip_prefix("TracerPid:"))?.trim().parse().ok()?;
+    (tracer != 0).then_some(tracer)
+}
+
 impl Target {
     /// Checks that a process can be attached to, to the extent that this can be determined without touching it.
     pub fn find(pid: i32) -> Result<Self, Refusal> {
@@ -93,9 +100,7 @@ impl Target {
 
     /// Process that is tracing this one.
     fn debugger(&self) -> Option<i32> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
-        let tracer = status.lines().find_map(|l| l.strip_prefix("TracerPid:"))?.trim().parse().ok()?;
-        (tracer != 0).then_some(tracer)
+        tracer_of(self.pid, self.pid)
     }
 
     /// Checks the class and the machine of the executable (ELF specification, figure 4-3).
