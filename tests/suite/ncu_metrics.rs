@@ -18,6 +18,12 @@ fn read(path: &Path) -> Result<Metrics, warpscope::import::ImportError> {
     ncu::read_metrics(path, &Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) }, None)
 }
 
+fn written(name: &str, bytes: &[u8]) -> PathBuf {
+    let path = scratch().join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
 /// Returns whether ncu's text equals this value at the text's precision.
 fn same(text: &str, value: &Value) -> bool {
     let number = |have: f64| {
@@ -184,13 +190,52 @@ fn csv_of(name: &str, text: &str) -> Metrics {
     read(&path).unwrap_or_else(|e| panic!("{e}"))
 }
 
+/// What ncu prints without `--csv` says the same as its CSV, also in a live log between the program's own lines.
+#[test]
+fn pages_of_text_say_what_their_csv_says() {
+    let text = std::fs::read_to_string(fixture("one_details.txt")).unwrap();
+    let csv = read(&fixture("one_details.csv")).unwrap();
+    let log = format!(
+        "==PROF== Connected to process 959 (/tmp/launches)\nMetric Name Metric Unit Metric Value\n  loss, Context 3 of 4\n{text}done\n"
+    );
+    for text in [text, log] {
+        let page = read(&written("one.log", text.as_bytes())).unwrap();
+        let values = |of: &Metrics| {
+            let all = of.results[0]
+                .values
+                .iter()
+                .map(|(name, value)| (of.names[*name as usize].clone(), of.units[*name as usize].clone(), value.clone()));
+            let mut all: Vec<_> = all.map(|v| format!("{v:?}")).collect();
+            all.sort();
+            all
+        };
+        assert_eq!(values(&page), values(&csv));
+        let (a, b) = (&page.results[0], &csv.results[0]);
+        assert_eq!(
+            (&a.kernel, a.grid, a.block, a.pid, a.stream, a.context, a.device, a.compute_capability),
+            (&b.kernel, b.grid, b.block, b.pid, b.stream, b.context, b.device, b.compute_capability)
+        );
+    }
+    // A truncated page has what precedes.
+    let text = std::fs::read_to_string(fixture("one_details.txt")).unwrap();
+    for end in (0..text.len()).step_by(37) {
+        let _ = read(&written("cut.log", &text.as_bytes()[..end]));
+    }
+    assert!(read(&written("summary.log", b"==PROF== Connected to process 1\n  k, Device 0, CC 9.0, Invocations 1\n")).is_err());
+}
+
 #[test]
 fn csvs_of_all_pages_units_and_locales_say_what_the_report_says() {
     // Output of ncu 2024.1.1 for the report: raw in base units; raw, scaled, in a German locale;
-    // details with metric names in a French one.
-    for (csv, report, least) in [("full_values", "full", 2_100), ("full_auto_de", "full", 2_100), ("full_details_fr", "full", 60)] {
+    // details with metric names in a French one; the raw page as text.
+    for (csv, report, least) in [
+        ("full_values.csv", "full", 2_100),
+        ("full_auto_de.csv", "full", 2_100),
+        ("full_details_fr.csv", "full", 60),
+        ("full_raw.txt", "full", 2_100),
+    ] {
         let report = read(&fixture(&format!("{report}.ncu-rep.zst"))).unwrap();
-        let metrics = read(&fixture(&format!("{csv}.csv.zst"))).unwrap();
+        let metrics = read(&fixture(&format!("{csv}.zst"))).unwrap();
         assert!(metrics.notes.is_empty(), "{csv}: {:?}", metrics.notes);
         assert_eq!(metrics.results.len(), report.results.len(), "{csv}");
         for (have, want) in metrics.results.iter().zip(&report.results) {
@@ -202,7 +247,7 @@ fn csvs_of_all_pages_units_and_locales_say_what_the_report_says() {
             for (name, value) in &have.values {
                 let (name, unit) = (&metrics.names[*name as usize], &metrics.units[*name as usize]);
                 let Some(truth) = report.value(want, name) else {
-                    assert_eq!(csv, "full_details_fr", "{name} is not in the report");
+                    assert_eq!(csv, "full_details_fr.csv", "{name} is not in the report");
                     continue;
                 };
                 let number = |v: &Value| match v {

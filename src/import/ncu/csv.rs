@@ -1,7 +1,8 @@
-//! Reader for the output of `ncu --csv`, raw or details page: a table surrounded by lines from the profiler and, in a
-//! live log, by lines from the program.
+//! Reader for the output of ncu, raw or details page: with `--csv` a table, else text (`text_page.rs`), surrounded by
+//! lines from the profiler and, in a live log, by lines from the program.
 
 use super::numbers::{Decimal, Evidence, base_unit, parse_number};
+use super::text_page::{PageLine, ResultLine, TextPage};
 use super::units;
 use crate::import::{Budget, ImportError, Input, Job};
 use crate::model::{Kernel, Metrics, Note, NoteKind, ResultKind, ResultMetrics, Severity, Value};
@@ -83,6 +84,10 @@ struct Reader {
     scales: Vec<f64>,
     /// Key of the current result: process, id and kernel.
     current: Option<[String; 3]>,
+    page: TextPage,
+    /// Process and section of a page of text.
+    pid: Option<u32>,
+    section: String,
     errors: Vec<String>,
     /// True if the text contains lines from the profiler.
     profiled: bool,
@@ -109,12 +114,15 @@ pub fn read_csv(
         header: None,
         scales: Vec::new(),
         current: None,
+        page: TextPage::default(),
+        pid: None,
+        section: String::new(),
         errors: Vec::new(),
         warning: None,
         profiled: false,
     };
     state.read_lines(path, reader, job)?;
-    if state.header.is_none() {
+    if state.header.is_none() && state.out.results.is_empty() {
         return Err(state.refusal_error(path));
     }
     Ok(state.finish(decimal))
@@ -228,7 +236,54 @@ impl Reader {
             }
         } else if let Some(warning) = line.strip_prefix("==WARNING==").filter(|w| w.contains("No kernels") || w.contains("No results")) {
             self.warning.get_or_insert_with(|| warning.trim().to_owned());
+        } else if self.header.is_none() {
+            self.read_page_line(line);
         }
+    }
+
+    fn read_page_line(&mut self, line: &str) {
+        let within = !self.out.results.is_empty();
+        match self.page.read_line(line, within) {
+            PageLine::Process(pid) => self.pid = Some(pid),
+            PageLine::Result(found) => {
+                self.section.clear();
+                let pid = self.pid;
+                self.begin_result(&found, pid);
+            }
+            PageLine::Section(section) => section.clone_into(&mut self.section),
+            PageLine::Metric(m) => {
+                let section = std::mem::take(&mut self.section);
+                // A mark of values with a problem, which only text has.
+                self.read_details(&section, m.name, m.unit, m.value.trim_start_matches("(!) "));
+                self.section = section;
+            }
+            PageLine::Other => {}
+        }
+    }
+
+    fn begin_result(&mut self, found: &ResultLine<'_>, pid: Option<u32>) {
+        let kind = match found.name {
+            "range" => ResultKind::Range,
+            "graph" => ResultKind::Graph,
+            "cmdlist" => ResultKind::CommandList,
+            _ => ResultKind::Kernel,
+        };
+        let failed = kind == ResultKind::Kernel && found.grid == Some([0; 3]);
+        self.out.results.push(ResultMetrics {
+            kind,
+            kernel: parse_kernel(found.name),
+            grid: found.grid.filter(|_| kind == ResultKind::Kernel && !failed),
+            block: found.block.filter(|_| kind == ResultKind::Kernel && !failed),
+            pid,
+            device: found.device,
+            compute_capability: found.compute_capability,
+            context: found.context,
+            stream: found.stream,
+            failed,
+            ..ResultMetrics::from_values(Vec::new())
+        });
+        self.cells.push(Vec::new());
+        self.there.clear();
     }
 
     fn open_table(&mut self, titles: Vec<String>, quoted: bool) {
@@ -288,30 +343,16 @@ impl Reader {
             // The raw page has one row per result; the details page has many.
             if header.details.is_none() || self.current.as_ref() != Some(&key) {
                 self.current = Some(key);
-                let (grid, block) = (parse_dims(of("Grid Size")), parse_dims(of("Block Size")));
-                let name = of("Kernel Name");
-                let kind = match name {
-                    "range" => ResultKind::Range,
-                    "graph" => ResultKind::Graph,
-                    "cmdlist" => ResultKind::CommandList,
-                    _ => ResultKind::Kernel,
-                };
-                let failed = kind == ResultKind::Kernel && grid == Some([0; 3]);
-                self.out.results.push(ResultMetrics {
-                    kind,
-                    kernel: parse_kernel(name),
-                    grid: grid.filter(|_| kind == ResultKind::Kernel && !failed),
-                    block: block.filter(|_| kind == ResultKind::Kernel && !failed),
-                    pid: of("Process ID").parse().ok(),
-                    device: of("Device").parse().ok(),
-                    compute_capability: of("CC").split_once('.').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?))),
+                let found = ResultLine {
+                    name: of("Kernel Name"),
+                    grid: parse_dims(of("Grid Size")),
+                    block: parse_dims(of("Block Size")),
                     context: of("Context").parse().ok(),
                     stream: of("Stream").parse().ok(),
-                    failed,
-                    ..ResultMetrics::from_values(Vec::new())
-                });
-                self.cells.push(Vec::new());
-                self.there.clear();
+                    device: of("Device").parse().ok(),
+                    compute_capability: of("CC").split_once('.').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?))),
+                };
+                self.begin_result(&found, of("Process ID").parse().ok());
             }
             if let Some([section, name, unit, value]) = header.details {
                 self.read_details(text(section), text(name), text(unit), text(value));
@@ -336,7 +377,7 @@ impl Reader {
             return;
         }
         let real = name.contains("__") && !name.contains(' ');
-        let full = if real { name.to_owned() } else { format!("{section}: {name}") };
+        let full = if real || section.is_empty() { name.to_owned() } else { format!("{section}: {name}") };
         let metric = self.metric_id(&full);
         let scale = self.set_unit(metric, unit);
         let before = self.there.get(&metric).and_then(|at| self.cells.last()?.get(*at)).map(|c| c.text == value);

@@ -17,6 +17,7 @@ mod proto_sections;
 mod results;
 pub mod session;
 pub mod source;
+mod text_page;
 pub mod units;
 mod wire;
 

@@ -38,7 +38,12 @@ impl Importer for Ncu {
         }
         let head = String::from_utf8_lossy(&input.head);
         let has = |w: &str| head.contains(w);
-        !input.head.contains(&0) && (has("\"ID\",\"Process ID\"") || has("ID,Process ID") || has("==PROF==") || has("==ERROR=="))
+        !input.head.contains(&0)
+            && (has("\"ID\",\"Process ID\"")
+                || has("ID,Process ID")
+                || has("==PROF==")
+                || has("==ERROR==")
+                || has("Metric Name") && has(", Context "))
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
