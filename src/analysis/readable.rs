@@ -225,7 +225,7 @@ fn parse_argument(argument: &str, depth: usize) -> Option<Meaning> {
     }
     let plain = name.is_empty()
         || name.ends_with([')', '>', '}'])
-        || name.len() > 1 && name[1..].starts_with(|c: char| c.is_ascii_digit()) && name.starts_with('T');
+        || name.strip_prefix('T').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     if plain
         || PLAIN.contains(&name)
         || PLAIN_ENDS.iter().any(|end| name.ends_with(end))
@@ -397,6 +397,25 @@ mod tests {
 
     fn of(demangled: &str) -> String {
         readable_name(&Kernel { demangled: Some(demangled.into()), ..Kernel::default() }).into_owned()
+    }
+
+    /// `nsys stats` cuts names anywhere and puts `…` there.
+    #[test]
+    fn names_that_were_cut_have_some_readable_form() {
+        let names = [
+            "void at::native::vectorized_elementwise_kernel<(int)4, at::native::CUDAFunctor_add<float>, std::array<char *, 3>>(int, T2)",
+            "void cutlass::device_kernel<flash::FlashAttnFwdSm90<T1>>(T1::Params)",
+            "nvjet_sm90_tst_64x8_64x16_4x1_v_bz_TNT",
+            "triton_red_fused__softmax_0",
+        ];
+        for name in names {
+            for (at, _) in name.char_indices() {
+                for cut in ["…", "é", "µ<"] {
+                    let kernel = Kernel { demangled: Some(format!("{}{cut}", &name[..at]).into()), ..Kernel::default() };
+                    assert!(!readable_name(&kernel).is_empty(), "{name} {at}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "one for each switch of the command line")]
 pub struct MetricsArgs {
-    /// Report: .ncu-rep, the output of `ncu --csv`, or a trace with measured kernels; also compressed as .gz or .zst.
+    /// Report: .ncu-rep, the output of `ncu`, or a trace with measured kernels; also compressed as .gz or .zst.
     pub file: PathBuf,
     /// Only results of this kernel: an exact name, otherwise a fuzzy match that must be unique.
     #[arg(long, value_name = "SEL")]

@@ -21,6 +21,7 @@ pub mod server_metrics;
 pub mod source_file;
 pub mod sqlite;
 pub mod stats_csv;
+mod stats_text;
 mod times;
 pub mod torch;
 pub mod torch_memory_snapshot;

@@ -1,10 +1,12 @@
-//! CSV output of `nsys stats`: `cuda_gpu_trace` (one row per launch) and `cuda_gpu_kern_sum` (one row per kernel).
+//! Output of `nsys stats`, CSV or text (`stats_text.rs`): `cuda_gpu_trace` (one row per launch), `cuda_gpu_kern_sum` (one
+//! row per kernel) and `cuda_gpu_kern_gb_sum` (one row per kernel, grid and block).
 //!
 //! Columns are identified by header text, because their order and units differ between versions.
 
 use super::input::Bytes as Where;
-use super::{ImportError, Importer, Input, Job};
+use super::{ImportError, Importer, Input, Job, stats_text};
 use crate::launch::open;
+use crate::model::units::format_count;
 use crate::model::{
     Bytes, CopyKind, Device, Kernel, KernelId, KernelTotal, LaunchColumns, LaunchConfig, LaunchOrder, LaunchSite, Launches, MemOp,
     MemOpKind, Nanos, Note, NoteKind, PlaceId, Profile, Severity, Source, kernel,
@@ -22,14 +24,16 @@ enum Kind {
     Summary,
 }
 
-/// Finds the header line and the type of report. Other lines (`Processing […]`) may precede the header.
-fn find_header(text: &str) -> Option<(usize, Kind)> {
+/// Finds the header line, the type of report, and the delimiter of CSV or TSV. Other lines (`Processing […]`) may precede
+/// the header.
+fn find_header(text: &str) -> Option<(usize, Kind, u8)> {
     text.lines().take(20).enumerate().find_map(|(at, line)| {
-        let line = line.trim_start_matches('\u{feff}').trim_end().replace('"', "");
+        let delimiter = if line.contains('\t') { b'\t' } else { b',' };
+        let line = line.trim_start_matches('\u{feff}').trim_end().replace('"', "").replace('\t', ",");
         if line.contains("GrdX") && line.contains("Duration") {
-            Some((at, Kind::Trace))
-        } else if line.starts_with("Time (%)") && line.contains("Instances") && line.ends_with(",Name") && !line.contains("GridXYZ") {
-            Some((at, Kind::Summary))
+            Some((at, Kind::Trace, delimiter))
+        } else if (line.starts_with("Time (%)") || line.starts_with("Time(%)")) && line.contains("Instances") && line.ends_with(",Name") {
+            Some((at, Kind::Summary, delimiter))
         } else {
             None
         }
@@ -38,11 +42,11 @@ fn find_header(text: &str) -> Option<(usize, Kind)> {
 
 impl Importer for NsysStatsCsv {
     fn name(&self) -> &'static str {
-        "nsys stats CSV"
+        "nsys stats CSV and text"
     }
 
     fn files(&self) -> &'static [&'static str] {
-        &["`nsys stats` CSV"]
+        &["`nsys stats`"]
     }
 
     fn suffixes(&self) -> &'static [&'static str] {
@@ -50,7 +54,8 @@ impl Importer for NsysStatsCsv {
     }
 
     fn knows(&self, input: &Input) -> bool {
-        find_header(&String::from_utf8_lossy(&input.head)).is_some()
+        let head = String::from_utf8_lossy(&input.head);
+        find_header(&head).is_some() || (!input.head.contains(&0) && stats_text::has_tables(&head))
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
@@ -59,24 +64,66 @@ impl Importer for NsysStatsCsv {
             Where::BuiltIn(bytes) => Box::new(*bytes),
         };
         let mut reader = BufReader::with_capacity(1 << 18, reader);
-        let Some((skip, kind)) = find_header(&String::from_utf8_lossy(&input.head)) else {
-            return Err(ImportError::damaged(&input.path, "its header", "no header line"));
+        let header = find_header(&String::from_utf8_lossy(&input.head));
+        let (skip, kind, delimiter) = match header {
+            Some(found) => found,
+            None => {
+                let table = read_text(input, reader)?;
+                let found = find_header(&String::from_utf8_lossy(&table[..table.len().min(1 << 16)]));
+                let (_, kind, delimiter) = found.ok_or_else(|| ImportError::damaged(&input.path, "its header", "no header line"))?;
+                reader = BufReader::new(Box::new(std::io::Cursor::new(table)));
+                (0, kind, delimiter)
+            }
         };
         for _ in 0..skip {
             let mut line = Vec::new();
             reader.read_until(b'\n', &mut line).map_err(|e| ImportError::io(&input.path, e))?;
         }
-        let mut table = Table::new(reader, input, skip, job)?;
+        let mut table = Table::new(reader, input, (skip, delimiter), job)?;
         let mut profile = Profile::new(Source { tool: "nsys stats".to_owned(), version: None, schema: None, file: input.path.clone() });
         match kind {
             Kind::Trace => read_trace(&mut table, &mut profile)?,
             Kind::Summary => read_summary(&mut table, &mut profile)?,
+        }
+        if header.is_none() {
+            note_cut_names(&mut profile);
         }
         if table.bad > 0 {
             let text = format!("{} rows could not be read (the first is line {}); they are missing here.", table.bad, table.first_bad);
             profile.notes.insert(0, Note::new(Severity::Error, NoteKind::Damaged, text));
         }
         Ok(profile)
+    }
+}
+
+/// Reads the table of launches or kernels from text.
+fn read_text(input: &Input, reader: BufReader<Box<dyn Read>>) -> Result<Vec<u8>, ImportError> {
+    let budget = input.memory_budget();
+    let mut full = false;
+    let found = stats_text::read_table(reader, |bytes| {
+        full |= !budget.try_spend(bytes);
+        !full
+    });
+    if full {
+        return Err(budget.exceeded_error());
+    }
+    found.map_err(|e| ImportError::io(&input.path, e))?.ok_or_else(|| {
+        ImportError::refused(
+            &input.path,
+            "text of `nsys stats` without a table of kernels",
+            "the report has none, or it was not asked for: `nsys stats -r cuda_gpu_kern_sum REPORT`; better, open the .nsys-rep itself",
+        )
+    })
+}
+
+/// In text, nsys cuts long names: kernels that differ only behind the cut are one here.
+fn note_cut_names(profile: &mut Profile) {
+    let cut = profile.kernels.iter().filter(|k| k.demangled().ends_with('…')).count();
+    if cut > 0 {
+        let text = format!("nsys cut the names of {} in its text.", format_count(cut, "kernel"));
+        profile
+            .notes
+            .push(Note::new(Severity::Warning, NoteKind::Guess, text).with_fix("open the .nsys-rep, or print it with --format csv"));
     }
 }
 
@@ -93,9 +140,14 @@ struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    fn new(reader: BufReader<Box<dyn Read>>, input: &'a Input, skipped: usize, job: &'a Job<'a>) -> Result<Self, ImportError> {
+    fn new(
+        reader: BufReader<Box<dyn Read>>,
+        input: &'a Input,
+        (skipped, delimiter): (usize, u8),
+        job: &'a Job<'a>,
+    ) -> Result<Self, ImportError> {
         let boxed: Box<dyn Read> = Box::new(reader);
-        let mut csv = csv::ReaderBuilder::new().flexible(true).from_reader(boxed);
+        let mut csv = csv::ReaderBuilder::new().delimiter(delimiter).flexible(true).from_reader(boxed);
         let headers = csv.byte_headers().map_err(|e| ImportError::damaged(&input.path, "its header", e))?;
         let headers = headers.iter().map(|h| String::from_utf8_lossy(h).trim().to_owned()).collect();
         Ok(Self { csv, headers, input, job, skipped, rows: 0, bad: 0, first_bad: 0 })
@@ -358,7 +410,13 @@ fn read_summary(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Impo
         unit_ns(&unit).map(|s| (at, s)).ok_or_else(|| ImportError::damaged(&table.input.path, "its header", format!("unit `{unit}`")))
     };
     let total_at = scaled(table.require_column("Total Time")?)?;
-    let (min_at, max_at) = (scaled(table.require_column("Min")?)?, scaled(table.require_column("Max")?)?);
+    // Versions before 2021.3 write the words in full, and no unit.
+    let either = |short: &str, long: &str| table.find_column(short).or_else(|| table.find_column(long));
+    let required = |short: &str, long: &str| match either(short, long) {
+        Some(found) => scaled(found),
+        None => scaled(table.require_column(short)?),
+    };
+    let (min_at, max_at) = (required("Min", "Minimum")?, required("Max", "Maximum")?);
     let (count_at, name_at) = (table.require_column("Instances")?.0, table.require_column("Name")?.0);
     let optional = |name: &str| table.find_column(name).and_then(|(at, unit)| Some((at, unit_ns(&unit)?)));
     let (median_at, stddev_at) = (optional("Med"), optional("StdDev"));
@@ -372,7 +430,7 @@ fn read_summary(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Impo
             continue;
         };
         let float = |at: Option<(usize, f64)>| at.and_then(|(at, scale)| Some(parse_number(&row, at)? * scale));
-        profile.totals.push(KernelTotal {
+        let new = KernelTotal {
             kernel: KernelId(kernels.intern_kernel(name)),
             count,
             total: Nanos(total),
@@ -380,23 +438,46 @@ fn read_summary(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Impo
             max: Nanos(max),
             median_ns: float(median_at),
             stddev_ns: float(stddev_at),
-        });
+        };
+        match profile.totals.get_mut(new.kernel.0 as usize) {
+            Some(known) => *known = join_totals(known, &new),
+            None => profile.totals.push(new),
+        }
     }
     profile.kernels = kernels.kernels;
     profile.notes.push(
         Note::new(
             Severity::Warning,
             NoteKind::Guess,
-            "A cuda_gpu_kern_sum CSV has per-kernel totals only: no individual launches, percentiles, configurations, streams, memory copies or ranges.",
+            "A table of totals (cuda_gpu_kern_sum) has per-kernel totals only: no individual launches, percentiles, configurations, streams, memory copies or ranges.",
         )
         .with_fix("open the .nsys-rep or its SQLite export to see launches"),
     );
     if profile.totals.is_empty() {
         profile.notes.push(
-            Note::new(Severity::Error, NoteKind::Empty, "The CSV lists no kernels.").with_fix("open the .nsys-rep itself, which says why"),
+            Note::new(Severity::Error, NoteKind::Empty, "The table lists no kernels.")
+                .with_fix("open the .nsys-rep itself, which says why"),
         );
     }
     Ok(())
+}
+
+/// Joins the totals of a kernel with two grids or blocks. The median of both is not known.
+fn join_totals(a: &KernelTotal, b: &KernelTotal) -> KernelTotal {
+    let (n, m) = (a.count as f64, b.count as f64);
+    let between = a.total.0 as f64 / n - b.total.0 as f64 / m;
+    // Sums of squared differences from the mean (Chan et al., parallel variance).
+    let squares = |t: &KernelTotal| if t.count > 1 { t.stddev_ns.map(|s| s * s * (t.count as f64 - 1.0)) } else { Some(0.0) };
+    let sum = squares(a).zip(squares(b)).map(|(x, y)| x + y + between * between * n * m / (n + m));
+    KernelTotal {
+        kernel: a.kernel,
+        count: a.count.saturating_add(b.count),
+        total: Nanos(a.total.0.saturating_add(b.total.0)),
+        min: a.min.min(b.min),
+        max: a.max.max(b.max),
+        median_ns: None,
+        stddev_ns: sum.map(|s| (s / (n + m - 1.0)).sqrt()),
+    }
 }
 
 #[cfg(test)]
@@ -407,6 +488,6 @@ mod tests {
     fn units_come_from_the_header() {
         assert_eq!(unit_ns("ms"), Some(1e6));
         assert_eq!(unit_ns("fortnights"), None);
-        assert_eq!(find_header("Processing [x]\n\nStart (ns),Duration (ns),CorrId,GrdX,Name\n"), Some((2, Kind::Trace)));
+        assert_eq!(find_header("Processing [x]\n\nStart (ns),Duration (ns),CorrId,GrdX,Name\n"), Some((2, Kind::Trace, b',')));
     }
 }

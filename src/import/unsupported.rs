@@ -45,7 +45,7 @@ static KNOWN: &[Known] = &[
             .any(|w| text_has(h, &[w]))
         },
         what: "an `nsys stats` CSV of a report without kernel times",
-        next: "of these, cuda_gpu_trace and cuda_gpu_kern_sum can be opened; better, open the .nsys-rep or its SQLite export",
+        next: "of these, cuda_gpu_trace, cuda_gpu_kern_sum and cuda_gpu_kern_gb_sum can be opened; better, open the .nsys-rep or its SQLite export",
     },
     Known { is: |h| h == b"NVR", what: "a truncated Nsight Compute report (.ncu-rep)", next: "copy it again from where it was recorded" },
     Known {

@@ -117,3 +117,37 @@ fn the_trace_csv_of_a_report_has_its_launches() {
     let ms = read(&root().join("fixtures/stats/zoo_cuda_gpu_trace_ms.csv")).unwrap();
     assert_eq!(ms.memops.get(0).unwrap().duration.0, 28_720_400, "a unit of ms is read as one");
 }
+
+/// What `nsys stats` prints for people, as TSV, or by grid and block has the totals of its CSV.
+#[test]
+fn every_form_of_nsys_stats_has_the_same_totals() {
+    let at = |name: &str| root().join("fixtures/stats").join(name);
+    let totals = |path: &std::path::Path| {
+        let profile = read(path).unwrap();
+        let one = |t: &warpscope::model::KernelTotal| {
+            // In text, names are cut.
+            let name: String = profile.kernels[t.kernel.0 as usize].demangled().chars().take(90).collect();
+            (name, t.count, t.total, t.min, t.max)
+        };
+        let mut all: Vec<_> = profile.totals.iter().map(one).collect();
+        all.sort_by(|a, b| a.0.cmp(&b.0).then(a.2.cmp(&b.2)));
+        assert!(!all.is_empty(), "{}", path.display());
+        all
+    };
+    assert_eq!(totals(&at("single_stats.txt")), totals(&at("single_cuda_gpu_kern_sum.csv")));
+    assert_eq!(totals(&at("zoo_cuda_gpu_kern_gb_sum.csv")), totals(&at("zoo_cuda_gpu_kern_sum.csv")));
+    let csv = std::fs::read(at("zoo_cuda_gpu_kern_sum.csv")).unwrap();
+    let mut tsv = csv::WriterBuilder::new().delimiter(b'\t').from_writer(Vec::new());
+    for row in csv::ReaderBuilder::new().has_headers(false).from_reader(&csv[..]).records() {
+        tsv.write_record(&row.unwrap()).unwrap();
+    }
+    let copy = scratch().join("zoo.tsv");
+    std::fs::write(&copy, tsv.into_inner().unwrap()).unwrap();
+    assert_eq!(totals(&copy), totals(&at("zoo_cuda_gpu_kern_sum.csv")));
+    // A truncated or damaged text is read as far as it goes, or refused.
+    let text = std::fs::read(at("single_stats.txt")).unwrap();
+    for end in (0..text.len()).step_by(61) {
+        std::fs::write(&copy, &text[..end]).unwrap();
+        let _ = read(&copy);
+    }
+}

@@ -437,10 +437,14 @@ impl Reader {
     fn refusal_error(&self, path: &Path) -> ImportError {
         let Some(error) = self.errors.first().or(self.warning.as_ref()) else {
             if self.profiled {
-                let next = "if ncu wrote a report (--export), open that; else add --csv, without --print-summary";
+                let next = "if ncu wrote a report (--export), open that; else leave --print-summary out";
                 return ImportError::refused(path, "a log of ncu without a table of results", next);
             }
-            return ImportError::refused(path, "not an Nsight Compute report", "name a .ncu-rep, or the CSV that `ncu --csv` prints");
+            return ImportError::refused(
+                path,
+                "not an Nsight Compute report",
+                "name a .ncu-rep, or what ncu prints, with or without --csv",
+            );
         };
         let next = if self.errors.iter().any(|e| e.contains("ERR_NVGPUCTRPERM")) {
             "run ncu as root, or give the program CAP_PERFMON (in a container --cap-add=PERFMON or SYS_ADMIN), or load the nvidia module with \

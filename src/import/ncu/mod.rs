@@ -1,5 +1,5 @@
 //! Importer for Nsight Compute reports (`.ncu-rep`, `.nsight-cuprof-report`), which does not need ncu, and for the
-//! output of `ncu --csv`. Metric values are all read when a report is opened; sections, rules, sources and instance
+//! output of `ncu`, as text or CSV. Metric values are all read when a report is opened; sections, rules, sources and instance
 //! values are read on demand.
 
 pub mod blocks;
@@ -47,14 +47,18 @@ pub fn read_metrics(path: &Path, job: &Job<'_>, decimal: Option<Decimal>) -> Res
     // Decompress only reports and text.
     let is_text = |i: &Input| !i.head.contains(&0);
     let knows = |i: &Input| is_report(i) || is_text(i);
-    let refusal = |i: &Input| unsupported::unsupported_error(i, "Nsight Compute reports (.ncu-rep, `ncu --csv`)", "Nsight Compute");
+    let refusal = |i: &Input| unsupported::unsupported_error(i, "Nsight Compute reports (.ncu-rep, the output of `ncu`)", "Nsight Compute");
     let input = Input::open(path, job, Kinds { knows: &knows, salvages: &|_| false, refusal: &refusal })?;
     // Truncated reports can look like text.
     if input.head == b"NVR" {
         return Err(refusal(&input));
     }
     if !is_report(&input) && !is_text(&input) {
-        return Err(ImportError::refused(path, "not an Nsight Compute report", "name a .ncu-rep, or the CSV that `ncu --csv` prints"));
+        return Err(ImportError::refused(
+            path,
+            "not an Nsight Compute report",
+            "name a .ncu-rep, or what ncu prints, with or without --csv",
+        ));
     }
     read_input(&input, job, decimal)
 }

@@ -21,11 +21,11 @@ pub struct Ncu;
 
 impl Importer for Ncu {
     fn name(&self) -> &'static str {
-        "Nsight Compute reports and CSV"
+        "Nsight Compute reports, CSV and text"
     }
 
     fn files(&self) -> &'static [&'static str] {
-        &[".ncu-rep", "`ncu --csv`"]
+        &[".ncu-rep", "`ncu`"]
     }
 
     fn suffixes(&self) -> &'static [&'static str] {
