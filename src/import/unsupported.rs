@@ -59,6 +59,16 @@ static KNOWN: &[Known] = &[
         next: "lay it beside those of the other ranks: `warpscope ranks FILE…`",
     },
     Known {
+        is: |h| text_has(h, &["Self CPU %", "# of Calls"]),
+        what: "a table of torch.profiler (`key_averages().table()`), which has no kernels of their own",
+        next: "save the trace in the program, `prof.export_chrome_trace(\"trace.json\")`, and open that",
+    },
+    Known {
+        is: |h| h.starts_with(b"==") && text_has(h, &["NVPROF is profiling"]) || text_has(h, &["GPU activities:", "Time(%)"]),
+        what: "the output of nvprof, which CUDA 13 no longer has",
+        next: "record with `warpscope run -- PROGRAM`, or with nsys",
+    },
+    Known {
         is: |h| h.starts_with(b"OTF2"),
         what: "an OTF2 archive, such as rocprofv3 writes with `--output-format otf2`",
         next: "record with `--output-format rocpd` or csv",
@@ -120,6 +130,8 @@ mod tests {
     fn each_known_kind_gets_its_own_sentence() {
         assert!(sentence(b"version https://git-lfs.github.com/spec/v1\n").contains("git lfs pull"));
         assert!(sentence(b"NVR").contains("truncated"));
+        assert!(sentence(b"---\n Name  Self CPU %  Self CUDA  # of Calls\n").contains("export_chrome_trace"));
+        assert!(sentence(b"==27694== NVPROF is profiling process 27694, command: a.out\n").contains("nvprof"));
         assert!(sentence(b"OTF2 archive").contains("rocpd"));
         assert!(sentence(b"U3w[END]NVIDIA Nsight Systems Stream").contains("QdstrmImporter"));
     }
