@@ -111,7 +111,7 @@ pub fn checklist_items(parts: &[ReportFacts<'_>]) -> Vec<Item> {
     out.push(Item {
         what: "hot kernels analyzed",
         tick: tick_from_counts(analysed, hot.len()),
-        have: format!("{analysed} of the {} hottest, {:.0}% of kernel time", hot.len(), (share * 100.0).abs()),
+        have: format!("{analysed} of the {} hottest, {} of kernel time", hot.len(), units::format_whole_percent((share * 100.0).abs())),
         next: format!(
             "mark them ({}): {} shows the commands, and {} there runs them; the results join the timeline",
             key_of("mark"),

@@ -39,7 +39,10 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
     }
     let name = cut_middle(&top.name, 48);
     if profile.launches.is_empty() {
-        return format!("{:.0}% of kernel time is {name}; open the report itself to see its launches", top.share_percent);
+        return format!(
+            "{} of kernel time is {name}; open the report itself to see its launches",
+            units::format_whole_percent(top.share_percent)
+        );
     }
     if profile.metrics.is_some() {
         let (n, results) = (top.stats.count, profile.launches.len());
@@ -52,15 +55,21 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
         if let Some(hint) =
             longest_result(profile, top.kernel).and_then(|r| diagnose(&Facts::of_result(profile.metrics.as_ref()?, r)).into_iter().next())
         {
-            let takes =
-                if results == 1 { "one result".to_owned() } else { format!("{:.0}% of the time measured by ncu", top.share_percent) };
+            let takes = if results == 1 {
+                "one result".to_owned()
+            } else {
+                format!("{} of the time measured by ncu", units::format_whole_percent(top.share_percent))
+            };
             // Put the key first: a narrow terminal cuts off the end of the sentence.
             return format!("{name}, {takes}: why? ({}) {}", key_of("hints"), hint.headline);
         }
         return if results == 1 {
             format!("one result, {name}: {metrics} shows its metrics, {roofline} its roofline, {} its code", key_of("source"))
         } else {
-            format!("{:.0}% of the time measured by ncu is {name}: {what}, {roofline} its roofline", top.share_percent)
+            format!(
+                "{} of the time measured by ncu is {name}: {what}, {roofline} its roofline",
+                units::format_whole_percent(top.share_percent)
+            )
         };
     }
     // All other work waits while counters are collected.
@@ -109,7 +118,11 @@ pub fn next_step_sentence(profile: &Profile, overview: &Overview, kernels: &Grou
         );
     }
     let count = units::format_grouped(top.stats.count);
-    let what = format!("{:.0}% of kernel time is {name} ({count} × {})", top.share_percent, Nanos::format_ns(top.stats.avg));
+    let what = format!(
+        "{} of kernel time is {name} ({count} × {})",
+        units::format_whole_percent(top.share_percent),
+        Nanos::format_ns(top.stats.avg)
+    );
     // Hints based on the launch alone, before anything was measured.
     let launch = longest_result(profile, top.kernel).and_then(|row| Subject::of_launch(profile, u32::try_from(row).ok()?));
     let told = launch.and_then(|s| s.hints.into_iter().find(|h| h.severity >= hints::Severity::Medium));

@@ -35,7 +35,7 @@ impl Curve {
     /// Effect of a gain, given as a lower and an upper bound.
     pub fn evaluate_gain(&self, gain: Option<(f64, f64)>) -> Worth {
         let saves = gain.map(|(least, most)| (self.saved_share(least), self.saved_share(most)));
-        Worth { share: self.share, critical: self.saved_share(1.0), saves }
+        Worth { share: self.share, critical: self.saved_share(1.0), saves, launches: None }
     }
 }
 

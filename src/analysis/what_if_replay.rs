@@ -7,7 +7,9 @@
 //! recorded times.
 
 use super::Family;
+use super::finding::Severity;
 use super::triage::device_ops::{Class, DeviceOp, DeviceOps, OperationRow};
+use crate::model::units::format_whole_percent;
 use crate::model::{CallKind, Device, Kernel, Profile};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -93,22 +95,37 @@ pub struct Worth {
     pub critical: f64,
     /// Lower and upper bound on the share of the run that the gain saves; `None` without a gain.
     pub saves: Option<(f64, f64)>,
+    /// Share of the judged time that launching the kernel costs, for a change that saves launches, in a run that is
+    /// limited by launching. The replay only makes kernels shorter.
+    pub launches: Option<f64>,
 }
 
 impl Worth {
     /// Returns true if the gain does not make the run noticeably shorter.
     pub fn saves_nothing(&self) -> bool {
-        self.saves.is_some_and(|(_, most)| most < 0.005)
+        self.launches.is_none() && self.saves.is_some_and(|(_, most)| most < 0.005)
+    }
+
+    /// Severity in the run of a problem that has `own` severity in its kernel.
+    pub fn severity_in_run(&self, own: Severity) -> Severity {
+        match (self.launches, self.saves) {
+            (Some(share), _) if own > Severity::Healthy => Severity::High.limit_to_run(share),
+            (_, Some((_, most))) => own.limit_to_run(most),
+            _ => own,
+        }
     }
 
     /// Formats the effect as a sentence.
     pub fn describe_effect(&self) -> String {
         let (share, critical) = (self.share * 100.0, self.critical * 100.0);
-        let part = if share < 0.5 { "less than 1%".to_owned() } else { format!("{share:.0}%") };
+        let part = if share < 0.5 { "less than 1%".to_owned() } else { format_whole_percent(share) };
+        if self.launches.is_some() {
+            return format!("{part} of the run; what limits the run is its launches, not its duration");
+        }
         let run = if critical < 0.5 {
             format!("{part} of the run; without it, the run would not be shorter")
         } else {
-            format!("{part} of the run; at most {critical:.0}% of the run to gain")
+            format!("{part} of the run; at most {} of the run to gain", format_whole_percent(critical))
         };
         match self.saves.map(|(least, most)| (least * 100.0, most * 100.0)) {
             None => run,
@@ -237,7 +254,12 @@ impl Run {
         let total: i64 = self.steps.iter().filter(|s| s.kernel == kernel).map(|s| s.end - s.start).sum();
         let share = |ns: i64| (ns as f64 / length).clamp(0.0, 1.0);
         let saved = |gain: f64| share(self.time_saved(kernel, 1.0 - gain));
-        Some(Worth { share: total as f64 / length, critical: saved(1.0), saves: gain.map(|(least, most)| (saved(least), saved(most))) })
+        Some(Worth {
+            share: total as f64 / length,
+            critical: saved(1.0),
+            saves: gain.map(|(least, most)| (saved(least), saved(most))),
+            launches: None,
+        })
     }
 
     /// Lower and upper bound on the time saved, ns, if a kernel took no time. The lower bound counts only time in which
@@ -538,6 +560,17 @@ mod tests {
         assert_eq!((run.time_saved(0, 1.0), run.time_saved(1, 1.0)), (0, 0));
         let saved = run.time_saved(0, 0.0);
         assert!((2_900..=3_000).contains(&saved), "{saved}");
+    }
+
+    #[test]
+    fn saved_launches_count_in_a_run_that_is_limited_by_launching() {
+        let worth = Worth { share: 0.02, critical: 0.0, saves: Some((0.0, 0.0)), launches: None };
+        assert_eq!((worth.severity_in_run(Severity::High), worth.saves_nothing()), (Severity::Low, true));
+        let launched = |share| Worth { launches: Some(share), ..worth };
+        let severities = [0.2, 0.02, 0.001].map(|share| launched(share).severity_in_run(Severity::Medium));
+        assert_eq!(severities, [Severity::High, Severity::Medium, Severity::Low]);
+        assert_eq!(launched(0.2).severity_in_run(Severity::Healthy), Severity::Healthy);
+        assert!(!launched(0.2).saves_nothing() && launched(0.2).describe_effect().contains("its launches"));
     }
 
     #[test]

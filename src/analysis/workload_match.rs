@@ -1,6 +1,7 @@
 //! Comparison of a kernel's launches in two runs. Launches with the same grid and block count as the same work.
 
 use super::mann_whitney::mann_whitney;
+use crate::model::units;
 use crate::model::{ConfigId, LaunchConfig, Profile};
 use std::collections::{BTreeMap, HashMap};
 
@@ -32,7 +33,10 @@ impl Work {
     pub fn describe_work(self) -> Option<String> {
         match self {
             Self::Same => None,
-            Self::Part(share) => Some(format!("only of the launches whose grid and block both runs have, {:.0}% of them", share * 100.0)),
+            Self::Part(share) => Some(format!(
+                "only of the launches whose grid and block both runs have, {} of them",
+                units::format_whole_percent(share * 100.0)
+            )),
             Self::Reshaped => Some("of launches with another grid or block".to_owned()),
             Self::Other => Some("not compared: the two runs have no grid and block in common".to_owned()),
             Self::Uneven => {

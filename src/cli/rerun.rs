@@ -72,7 +72,7 @@ pub struct RerunArgs {
     /// Rank of the process to profile where several launch the kernel at the same time.
     #[arg(long, value_name = "N", help_heading = "Counting")]
     pub rank: Option<u32>,
-    /// Set of sections: basic, detailed, full, roofline, pmsampling, nvlink [default: basic].
+    /// Set of sections: basic, detailed, full, roofline, pmsampling, nvlink [default: detailed].
     #[arg(long, value_name = "SET", conflicts_with_all = ["section", "question"], help_heading = "Collecting")]
     pub set: Option<String>,
     /// A section by its identifier; may be repeated.
@@ -206,7 +206,7 @@ fn parse_options(args: &RerunArgs, amd: bool) -> Result<Options, Failure> {
     } else if !args.section.is_empty() {
         Collect::Sections(args.section.clone())
     } else {
-        Collect::Set(args.set.clone().unwrap_or_else(|| "basic".to_owned()))
+        args.set.clone().map_or_else(Collect::default, Collect::Set)
     };
     if let Some(set) = args.set.as_ref().filter(|_| amd) {
         print::error(&format!(

@@ -1,5 +1,6 @@
 //! Metrics of an inference server, sampled about once per second from its Prometheus endpoint while tracing.
 
+use crate::model::units;
 /// Sum and count of the observations in a Prometheus histogram.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Histogram {
@@ -76,7 +77,7 @@ impl ServerSummary {
         let parts = [
             self.requests_running.map(|n| format!("{} running", count(n))),
             self.requests_waiting.map(|n| format!("{} waiting", count(n))),
-            self.kv_cache_used.map(|n| format!("KV cache {:.0}%", n * 100.0)),
+            self.kv_cache_used.map(|n| format!("KV cache {}", units::format_whole_percent(n * 100.0))),
             self.tokens_per_second.map(|n| format!("{n:.0} tokens/s")),
             self.first_token.map(|s| format!("first token {}", ms(s))),
             self.per_token.map(|s| format!("per token {}", ms(s))),

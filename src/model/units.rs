@@ -27,7 +27,7 @@ fn three_digits(value: f64) -> String {
 /// Formats a share, 0 to 1, as a percentage: `87%`, `7.3%`.
 pub fn format_share(share: f64) -> String {
     let p = share * 100.0;
-    if p != 0.0 && p.abs() < 9.95 { format!("{p:.1}%") } else { format!("{p:.0}%") }
+    if p != 0.0 && p.abs() < 9.95 { format_percent(p) } else { format_whole_percent(p) }
 }
 
 /// Formats an integer with a `,` between groups of three digits; one beyond `i64` counts as its largest value.
@@ -151,9 +151,25 @@ pub fn format_plain(value: f64) -> String {
     }
 }
 
-/// Formats a percentage with one decimal; positive values that would round to `0.0%` become `<0.1%`.
+/// Distance from a whole within which a percentage counts as one: the error of a sum of shares.
+const WHOLE: f64 = 1e-6;
+
+/// Formats a percentage with one decimal. Only a whole is `100.0%`, and only nothing is `0.0%`.
 pub fn format_percent(percent: f64) -> String {
-    if percent > 0.0 && percent < 0.05 { "<0.1%".to_owned() } else { format!("{percent:.1}%") }
+    match percent {
+        p if p > 0.0 && p < 0.05 => "<0.1%".to_owned(),
+        p if (99.95..100.0 - WHOLE).contains(&p) => "99.9%".to_owned(),
+        p => format!("{p:.1}%"),
+    }
+}
+
+/// Formats a percentage without decimals; one that would round to a whole, but is none, keeps a decimal: `99.5%`.
+pub fn format_whole_percent(percent: f64) -> String {
+    match percent {
+        p if p > 0.0 && p < 0.5 => "<1%".to_owned(),
+        p if (99.5..100.0 - WHOLE).contains(&p) => format_percent(p),
+        p => format!("{p:.0}%"),
+    }
 }
 
 /// Formats a relative change in percent, with its sign; more than elevenfold growth becomes a factor: `+30262.4%` is
@@ -226,5 +242,15 @@ mod tests {
         assert_eq!(format_grouped(999), "999");
         assert_eq!(format_percent(0.01), "<0.1%");
         assert_eq!(format_percent(0.0), "0.0%");
+    }
+
+    #[test]
+    fn only_a_whole_is_100_percent() {
+        assert_eq!([99.94, 99.96, 99.999_999_999, 100.0].map(format_percent), ["99.9%", "99.9%", "100.0%", "100.0%"]);
+        assert_eq!(
+            [0.0, 0.3, 0.6, 99.4, 99.51, 100.0, 101.2].map(format_whole_percent),
+            ["0%", "<1%", "1%", "99%", "99.5%", "100%", "101%"]
+        );
+        assert_eq!([0.0, 0.000_1, 0.05, 0.998, 1.0].map(format_share), ["0%", "<0.1%", "5.0%", "99.8%", "100%"]);
     }
 }

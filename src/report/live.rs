@@ -41,7 +41,7 @@ pub fn status_line(live: &Live) -> String {
         }
     };
     if let Some(finding) = live.judged.as_ref().filter(|_| live.is_recording() == Some(true)).and_then(|j| j.triage.as_ref()?.verdict()) {
-        let _ = write!(out, "  {} ({:.0}%)", finding.id.id(), finding.gain_percent());
+        let _ = write!(out, "  {} ({})", finding.id.id(), units::format_whole_percent(finding.gain_percent()));
     }
     if let Some(kernel) = live.kernels.first().filter(|k| k.recent.0 > 0 && live.is_recording() == Some(true)) {
         let share = kernel.recent.1 as f64 / live.recent_ns.max(1) as f64 * 100.0;

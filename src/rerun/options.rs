@@ -102,15 +102,6 @@ pub struct Options {
     pub rank: Option<u32>,
 }
 
-impl Options {
-    /// Options for a first profile in the explorer: the smallest set that identifies the cause. On kernels with a known
-    /// cause (`fixtures/hints`), the first hint was correct in 19 of 19 and 32 of 33 cases with `detailed`, and in 16
-    /// of 33 with `basic`; `detailed` takes twice as many passes.
-    pub fn first_look() -> Self {
-        Self { collect: Collect::Set("detailed".to_owned()), ..Self::default() }
-    }
-}
-
 /// Name form, [`NameForm::Function`] by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Base(pub NameForm);

@@ -81,9 +81,12 @@ pub fn spark_line(values: &[f64], columns: usize) -> String {
         .collect()
 }
 
+/// A full block.
+pub const FULL: char = '█';
+
 /// Heights as filled columns in eighths, top row first, scaled to `most`.
 pub fn step_lines(heights: &[f64], most: f64, rows: usize) -> Vec<String> {
-    const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', FULL];
     (0..rows)
         .map(|row| {
             let below = (rows - 1 - row) * 8;

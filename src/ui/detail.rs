@@ -6,6 +6,8 @@ use super::view::View;
 use super::widgets::key_value_lines;
 use super::{Role, Theme};
 use crate::analysis::kernel_group_detail::{Counted, Detail};
+use crate::analysis::triage::copy_class::CopyClass;
+use crate::analysis::triage::device_ops::blit_class;
 use crate::analysis::{Family, Occupancy};
 use crate::app::screen::Selection;
 use crate::app::screens::Kind;
@@ -158,7 +160,12 @@ pub fn lines(app: &App, report: &Report, screen: u64, columns: usize, theme: &Th
     let name = of_launch.or(group.kernel).and_then(|k| profile.kernels.get(k.0 as usize)).map_or(group.name.as_str(), Kernel::demangled);
     out.push_wrapped(&escape_unsafe(name), Role::Title, 5);
     if group.kernel.is_some() {
-        let guess = if group.family == Family::Other {
+        let function = of_launch.or(group.kernel).and_then(|k| profile.kernels.get(k.0 as usize)).map_or("", Kernel::function);
+        let guess = if let Some(class) = blit_class(function) {
+            // The table counts it as a kernel, the overview by its purpose.
+            let what = if class == CopyClass::Set { "sets memory" } else { "copies" };
+            format!("HIP's own kernel that {what}: a copy on the overview")
+        } else if group.family == Family::Other {
             "not recognized from the name".to_owned()
         } else {
             format!("{}, judging by its name", group.family.vendor_name(profile.is_amd()))

@@ -2,7 +2,7 @@
 //! Colors mark better or worse only if the durations of individual launches differ by more than chance.
 
 use super::diff_sides;
-use super::panel::{Panel, fits_borders, split_top};
+use super::panel::{Panel, draw_message, fits_borders, split_top};
 use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, fit_parts, part};
@@ -36,7 +36,9 @@ const SELECTED: u16 = 9;
 const TABLE: u16 = 16;
 const GAP: usize = 2;
 const FATE: usize = 8;
+/// Width that is left for names, and for those in a narrow table, which needs both times more.
 const NAME: usize = 24;
+const NARROW: usize = 19;
 /// Threshold in percent below which an insignificant change is dimmed: the usual variation between runs.
 const QUIET: f64 = 1.0;
 /// Maximum difference in launch counts, in percent, between two runs of the same work.
@@ -205,8 +207,8 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, view:
             Some(crate::app::Stage::Failed(why)) => Some(format!("{}: {why}", report_file_name(app, i))),
             _ => None,
         });
-        let (text, role) = why.map_or(("comparing …".to_owned(), Role::Dim), |w| (w, Role::Bad));
-        frame.render_widget(Line::styled(escape_unsafe(&text).into_owned(), theme.style(role)), inner);
+        let text = why.map_or_else(|| "comparing …".to_owned(), |why| format!("There is nothing to compare. {why}"));
+        draw_message(frame, area, &text, theme);
         return;
     };
     let words = run_labels(app, screen);
@@ -280,7 +282,8 @@ fn draw_kernels(
     let columns = usize::from(area.width);
     let [heads, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
     let fate_width = if diff.rows.iter().any(|r| r.fate != Fate::Both) { FATE } else { 0 };
-    let shown = shown_columns(diff, columns.saturating_sub(fate_width + NAME));
+    let name = if columns >= 100 { NAME } else { NARROW };
+    let shown = shown_columns(diff, columns.saturating_sub(fate_width + name));
     let rest = columns.saturating_sub(fate_width + table::total_width(&shown, GAP));
     // Show a bar only if the names leave room for it.
     let longest = diff.rows.iter().map(|r| display_width(r.name())).max().unwrap_or(0).min(NAME * 2);

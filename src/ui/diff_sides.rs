@@ -247,7 +247,7 @@ fn measured_lines(app: &App, screen: &DiffScreen, row: &DiffRow, words: Words, t
     for (word, names) in MEASURED {
         let values = found.each_ref().map(|f| {
             let percent = f.as_ref().and_then(|m| Lookup::new(m.metrics, m.result).first_finite(names));
-            percent.map_or_else(|| "–".to_owned(), |p| format!("{p:.0}%"))
+            percent.map_or_else(|| "–".to_owned(), units::format_whole_percent)
         });
         if values.iter().any(|v| v != "–") {
             let line = format!("{}{}{}", align_left(word, 12), align_right(&values[0], 14), align_right(&values[1], 14));
@@ -355,7 +355,7 @@ fn utilization_lines(app: &App, screen: &DiffScreen, words: Words, columns: usiz
             vec![Span::styled(align_left(&cut_middle(&escape_unsafe(row.name()), UTILIZED - 1), UTILIZED), theme.style(Role::Text))];
         for (_, names) in MEASURED {
             let of = |m: &Measured<'_>| {
-                Lookup::new(m.metrics, m.result).first_finite(names).map_or_else(|| "–".to_owned(), |p| format!("{p:.0}%"))
+                Lookup::new(m.metrics, m.result).first_finite(names).map_or_else(|| "–".to_owned(), units::format_whole_percent)
             };
             spans.push(Span::styled(align_left(&format!("{} to {}", of(&was), of(&is)), each), theme.style(Role::Text)));
         }

@@ -140,7 +140,7 @@ fn second_line(app: &App, report: &Report, theme: &Theme, columns: usize) -> Lin
         let mut spans = vec![Span::styled(format!("reading {name} "), theme.style(Role::Warn))];
         if let Some(share) = (total > 0).then(|| done as f64 / total as f64) {
             spans.extend(shade_track(bar(share, 16, theme.style(Role::Warn), theme)));
-            spans.push(Span::styled(format!(" {:.0}%", share * 100.0), text));
+            spans.push(Span::styled(format!(" {}", units::format_whole_percent(share * 100.0)), text));
         }
         spans.push(Span::raw("  "));
         spans.push(Span::styled(app.session.key_label(ActionId::Back), theme.style(Role::Key)));

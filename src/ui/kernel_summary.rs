@@ -133,7 +133,7 @@ fn utilization_lines(app: &App, report: &Report, columns: usize, theme: &Theme) 
                 continue;
             };
             spans.extend(gauge(percent / 100.0, wide, at_limit(word), theme));
-            spans.push(Span::styled(align_right(&format!("{percent:.0}%"), 5), theme.style(Role::Title)));
+            spans.push(Span::styled(align_right(&units::format_whole_percent(percent), 5), theme.style(Role::Title)));
             spans.push(Span::raw(" ".repeat(each - wide - 5)));
         }
         Line::from(spans)
@@ -212,7 +212,7 @@ fn diagnosis_lines(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'
 
 /// Findings, with whole sentences or one line each.
 pub fn finding_lines(triage: &Triage, columns: usize, whole: bool, theme: &Theme) -> Vec<Line<'static>> {
-    const LEAD: usize = 27;
+    const LEAD: usize = 28;
     let room = columns.saturating_sub(LEAD);
     let rows = |f: &crate::analysis::triage::Finding| {
         let (mark, role) = severity_glyph(f.severity);
@@ -220,7 +220,7 @@ pub fn finding_lines(triage: &Triage, columns: usize, whole: bool, theme: &Theme
         let text = if whole { wrap_text(&text, room) } else { vec![cut_end(&text, room)] };
         let lead = vec![
             Span::styled(format!("{mark} {} ", align_left(f.id.id(), 18)), theme.style(role)),
-            Span::styled(align_right(&f.share_text(), 4), theme.style(Role::Title)),
+            Span::styled(align_right(&f.share_text(), 5), theme.style(Role::Title)),
         ];
         let lines = text.into_iter().enumerate().map(move |(at, text)| {
             let mut spans = if at == 0 { lead.clone() } else { vec![Span::raw(" ".repeat(LEAD - 2))] };

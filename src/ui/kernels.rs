@@ -67,8 +67,9 @@ impl Layout<'_> {
         if self.bar > 0 {
             align_right(&units::format_percent(percent), SHARE_TEXT + 1)
         } else {
-            let whole = if percent > 0.0 && percent < 0.5 { "<1%".to_owned() } else { format!("{percent:.0}%") };
-            align_right(&whole, WHOLE_SHARE_TEXT)
+            let whole = units::format_whole_percent(percent);
+            // A decimal has no room here.
+            align_right(if whole.len() > WHOLE_SHARE_TEXT { ">99%" } else { &whole }, WHOLE_SHARE_TEXT)
         }
     }
 }

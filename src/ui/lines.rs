@@ -1,6 +1,6 @@
 //! Tree of the program's calls, by the idle time of the devices.
 
-use super::panel::{Panel, draw_lines, draw_notice, split_top};
+use super::panel::{Panel, draw_lines, draw_message, split_top};
 use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, bar, fit_parts, part, wrap_text};
@@ -306,6 +306,5 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
             "This report has no stacks of the threads that launch. `warpscope run -- PROGRAM` records with the built-in tracer, which samples the stacks of Python and native code; nsys records CPU samples with `--sample process-tree` and Python stacks with `--python-sampling=true`, torch.profiler functions with `with_stack=True`. {back} goes back."
         )
     };
-    let columns = usize::from(area.width.saturating_sub(6)).clamp(20, 90);
-    draw_notice(frame, area, wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect());
+    draw_message(frame, area, &text, theme);
 }

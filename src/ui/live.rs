@@ -1,7 +1,7 @@
 //! Live view of a traced program: GPU utilization, limits, longest-running kernels, and overhead of the tracer.
 
 use super::live_measured;
-use super::panel::{Panel, draw_lines, draw_notice, fits_borders, split_top};
+use super::panel::{Panel, draw_lines, draw_message, fits_borders, split_top};
 use super::text::{align_left, align_right, bar, wrap_text};
 use super::widgets::stacked_bar::{Share, share_legend, stacked_bar};
 use super::widgets::{highlight_row, hint_badge, severity_glyph, share_sparkline};
@@ -38,9 +38,7 @@ pub fn draw_waiting(frame: &mut Frame<'_>, area: Rect, output: &std::path::Path,
         "No process is being traced here yet: nothing called {}.PID.wstrace is there. A trace begins with the first use of CUDA.",
         output.display()
     );
-    let columns = usize::from(area.width.saturating_sub(8)).clamp(20, 90);
-    let text = wrap_text(&escape_unsafe(&text), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
-    draw_notice(frame, area, text);
+    draw_message(frame, area, &text, theme);
 }
 
 /// Draws a panel with a title, followed by a dimmed note.
@@ -119,7 +117,7 @@ fn over_time(watched: &Watched, live: &Live, (columns, rows): (usize, usize), th
         row(
             &format!("GPU {i}"),
             area_rows(device.busy.iter().copied(), wide, high),
-            &format!("{:.0}%", live.recent_busy_share(device) * 100.0),
+            &units::format_whole_percent(live.recent_busy_share(device) * 100.0),
             Role::Bar,
         );
     }
@@ -206,7 +204,7 @@ fn draw_verdict(frame: &mut Frame<'_>, area: Rect, live: &Live, bordered: bool, 
         let (glyph, role) = severity_glyph(f.severity);
         title = vec![Span::styled(format!("{glyph} {}", f.id.id()), theme.style(role))];
         if f.severity != Severity::Healthy && f.stake > 0.0 {
-            title.push(Span::styled(format!("  up to {:.0}%", f.gain_percent()), theme.style(Role::Title)));
+            title.push(Span::styled(format!("  up to {}", units::format_whole_percent(f.gain_percent())), theme.style(Role::Title)));
         }
     }
     title.push(Span::styled(when, theme.style(Role::Dim)));

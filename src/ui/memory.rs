@@ -1,11 +1,12 @@
 //! Memory screen: use over time with the allocator's reserve above it, the owners at a chosen time, the stack of the
 //! selected owner, and the allocator's segments.
 
-use super::panel::{Panel, draw_panel, fits_borders, split_top};
+use super::panel::{Panel, draw_message, draw_panel, fits_borders, split_top};
 use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
 use super::text::{align_left, align_right, bar, wrap_text};
 use super::view::View;
+use super::widgets::severity_glyph;
 use super::{Role, Theme, chart};
 use crate::analysis::labels::{cut_end, cut_middle, display_width};
 use crate::analysis::memory::{Category, DeviceUsage, MemoryVerdict, StepBasis, device_segments, sites};
@@ -13,7 +14,7 @@ use crate::app::jobs::{Curve, MemoryView};
 use crate::app::screens::memory::BESIDE;
 use crate::app::{ActionId, App, MemoryScreen};
 use crate::model::text::escape_unsafe;
-use crate::model::{Block, BlockState, Bytes, Profile, Segment, units};
+use crate::model::{Block, BlockState, Bytes, Nanos, Profile, Segment, units};
 use crate::report::memory::{Memory, device_name, site_name, stack_frames, verdict_text};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -69,10 +70,13 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &MemoryScreen, vie
         (screen.memory_view(), screen.device_usage(), screen.visible_curve(), profile)
     else {
         let text = match &screen.view {
-            Some(None) => "nothing is recorded of memory in this report",
-            _ => "looking at the memory of this report …",
+            Some(None) => format!(
+                "This report has nothing of memory. Snapshots of torch.cuda.memory have the allocations with their stacks; `warpscope trace --memory` records those of the driver, nsys with --cuda-memory-usage=true. {} goes back.",
+                app.session.key_label(ActionId::Back)
+            ),
+            _ => "looking at the memory of this report …".to_owned(),
         };
-        frame.render_widget(Line::styled(text, theme.style(Role::Dim)), inner);
+        draw_message(frame, area, &text, theme);
         return;
     };
     let framed = fits_borders(area);
@@ -90,7 +94,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &MemoryScreen, vie
     super::panel::draw_lines(frame, if framed { at } else { Rect { x: at.x + 1, width: at.width.saturating_sub(2), ..at } }, found);
     let rows = (area.height / 3).clamp(CURVE.0, CURVE.1);
     let plot = split_top(&mut rest, rows + border);
-    let plot = draw_panel(frame, plot, over_time(screen, device, theme), framed, theme);
+    let plot = draw_panel(frame, plot, over_time(screen, device, usize::from(inner.width.saturating_sub(6)), theme), framed, theme);
     let plot = if framed { plot } else { Rect { x: plot.x + 1, width: plot.width.saturating_sub(2), ..plot } };
     draw_curve(frame, plot, screen, device, curve, view.ascii, theme);
     let of = Memory { profile, usage: &known.usage };
@@ -129,23 +133,22 @@ fn other_devices(known: &MemoryView, app: &App) -> String {
 /// Findings as sentences, with advice for the first one.
 fn finding_lines(device: &DeviceUsage, columns: usize, most: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
-    let role = match (device.findings.is_empty(), device.ledger.times.is_empty()) {
-        (false, _) => Role::Warn,
-        (true, false) => Role::Good,
-        (true, true) => Role::Dim,
+    let (mark, role) = match (device.findings.first(), device.ledger.times.is_empty()) {
+        (Some(finding), _) => severity_glyph(finding.severity),
+        (None, false) => ("✓", Role::Good),
+        (None, true) => ("·", Role::Dim),
     };
-    for line in wrap_text(&escape_unsafe(&verdict_text(device)), columns) {
-        out.push(Line::styled(line, theme.style(role)));
+    for (at, line) in wrap_text(&escape_unsafe(&verdict_text(device)), columns.saturating_sub(2)).into_iter().enumerate() {
+        out.push(Line::styled(format!("{} {line}", if at == 0 { mark } else { " " }), theme.style(role)));
     }
     for finding in device.findings.iter().skip(1) {
-        out.push(Line::styled(
-            cut_end(&format!("{}: {}", finding.id.id(), escape_unsafe(&finding.headline)), columns),
-            theme.style(Role::Warn),
-        ));
+        let (mark, role) = severity_glyph(finding.severity);
+        let text = format!("{mark} {}: {}", finding.id.id(), escape_unsafe(&finding.headline));
+        out.push(Line::styled(cut_end(&text, columns), theme.style(role)));
     }
     for action in device.findings.first().iter().flat_map(|f| &f.actions) {
         for (at, line) in wrap_text(action, columns.saturating_sub(2)).into_iter().enumerate() {
-            out.push(Line::styled(format!("{}{line}", if at == 0 { "· " } else { "  " }), theme.style(Role::Text)));
+            out.push(Line::styled(format!("{}{line}", if at == 0 { "→ " } else { "  " }), theme.style(Role::Text)));
         }
     }
     if out.len() > most.max(1) {
@@ -159,7 +162,7 @@ fn finding_lines(device: &DeviceUsage, columns: usize, most: usize, theme: &Them
     out
 }
 
-fn over_time(screen: &MemoryScreen, device: &DeviceUsage, theme: &Theme) -> Vec<Span<'static>> {
+fn over_time(screen: &MemoryScreen, device: &DeviceUsage, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
     let dim = |text: String| Span::styled(text, theme.style(Role::Dim));
     let mut out = vec![Span::styled("Over time", theme.style(Role::Title))];
     if let (Some((_, part)), Some(whole)) = (&screen.zoom, screen.whole_curve()) {
@@ -172,6 +175,14 @@ fn over_time(screen: &MemoryScreen, device: &DeviceUsage, theme: &Theme) -> Vec<
     }
     if let Some(step) = screen.cursor_position().1.and_then(|t| device.steps.step_at(t)) {
         out.push(dim(format!("  step {} of {}", step + 1, device.steps.list.len())));
+    }
+    // The header's span is that of the operations on a GPU.
+    if let Some((begin, end)) = screen.whole_curve().map(|c| c.span).filter(|_| device.ledger.timed) {
+        let text = format!("  {} of allocations", Nanos(end - begin));
+        let used: usize = out.iter().map(|s| display_width(&s.content)).sum();
+        if used + display_width(&text) <= columns {
+            out.push(dim(text));
+        }
     }
     out
 }
@@ -202,6 +213,8 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, device: 
     let allocated = fit(&curve.allocated, at_end);
     let reserved = if curve.reserved.is_empty() { Vec::new() } else { fit(&curve.reserved, None) };
     let most = allocated.iter().chain(&reserved).copied().max().unwrap_or(1).max(1) as f64;
+    // With colours, the reserve is a ground without gaps to the curve; otherwise it is shaded.
+    let ground = theme.style(Role::BarEmpty).fg.filter(|_| !ascii);
     let drawn = |values: &[u64]| chart::step_lines(&values.iter().map(|&v| v as f64).collect::<Vec<_>>(), most, rows);
     let (area_rows, line_rows) = (drawn(&allocated), drawn(&reserved));
     let column = |time: i64| if time >= end { columns - 1 } else { curve.column_of(time, columns - 1) };
@@ -224,7 +237,12 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, device: 
             let here = own.get(at).copied().unwrap_or(' ');
             let over = above.get(at).copied().unwrap_or(' ');
             let (glyph, style) = if here != ' ' {
-                (if ascii { '#' } else { here }, theme.style(Role::Bar))
+                let style = theme.style(Role::Bar);
+                let full = over == chart::FULL;
+                (if ascii { '#' } else { here }, ground.filter(|_| full).map_or(style, |color| style.bg(color)))
+            } else if let Some(color) = ground.filter(|_| over != ' ') {
+                // A full block is a blank on that ground, which takes fewer bytes.
+                if over == chart::FULL { (' ', Style::default().bg(color)) } else { (over, Style::default().fg(color)) }
             } else if over != ' ' {
                 (if ascii { '.' } else { '░' }, theme.style(Role::Faint))
             } else if cursor == Some(at) {
@@ -232,7 +250,8 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, device: 
             } else {
                 (' ', Style::default())
             };
-            let style = if cursor == Some(at) { theme.style(Role::Warn) } else { style };
+            let style = if cursor == Some(at) { style.patch(theme.style(Role::Warn)) } else { style };
+            let glyph = if cursor == Some(at) && glyph == ' ' { '│' } else { glyph };
             spans.push(Span::styled(glyph.to_string(), style));
         }
         lines.push(Line::from(spans));
@@ -301,8 +320,16 @@ fn axis_line(
             put(room.start, &text, Role::Dim);
         }
     }
-    let start = format_since(device, begin, first);
-    let mut spans = vec![Span::styled(format!("{} ", align_right(&start, SCALE)), theme.style(Role::Dim))];
+    // The scale ends with no bytes; a window says when it begins.
+    if begin > first {
+        let start = format!("{} ", format_since(device, begin, first));
+        if (0..display_width(&start)).all(|at| Some(at) != cursor && Some(at) != peak && at < taken.start) {
+            for (mark, letter) in marks.iter_mut().zip(start.chars()) {
+                *mark = (letter, Role::Dim);
+            }
+        }
+    }
+    let mut spans = vec![Span::styled(format!("{} ", align_right("0 B", SCALE)), theme.style(Role::Dim))];
     spans.extend(marks.into_iter().map(|(mark, role)| Span::styled(mark.to_string(), theme.style(role))));
     Line::from(spans)
 }

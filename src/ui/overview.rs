@@ -1,6 +1,6 @@
 //! Overview screen: verdict, time breakdown, findings, and the longest-running kernels.
 
-use super::panel::{BORDERED, draw_lines, draw_notice, draw_panel, split_top};
+use super::panel::{BORDERED, draw_lines, draw_message, draw_panel, split_top};
 use super::screens::{Place, ScreenView};
 use super::text::{align_left, align_right, bar, wrap_text};
 use super::view::View;
@@ -97,8 +97,9 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
             if triage.devices.len() > 1 { format!("  on {}", units::format_count(triage.devices.len(), "GPU")) } else { String::new() };
         let title = vec![
             Span::styled("Kernels", theme.style(Role::Title)),
-            Span::styled(sum, theme.style(Role::Dim)),
-            family_shares(triage, usize::from(list.width), theme),
+            // The kernel table may show another part of the run.
+            Span::styled(format!("  of {}{sum}", triage.base), theme.style(Role::Dim)),
+            family_shares(triage, usize::from(list.width).saturating_sub(display_width(triage.base) + 5), theme),
         ];
         // With the details next to the list, the kernels get the rest of the column; without borders, at most three
         // rows.
@@ -258,8 +259,7 @@ fn draw_waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, t
         (_, true) => format!("The report is being read; {table} goes to the table of kernels, which is there already."),
         _ => "Working out what limits the run …".to_owned(),
     };
-    let columns = usize::from(area.width.saturating_sub(8)).clamp(20, 90);
-    draw_notice(frame, area, wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect());
+    draw_message(frame, area, &text, theme);
 }
 
 /// Idle time that a finding is about, as the bar names it, if the bar shows another percentage than the finding.
@@ -286,7 +286,8 @@ fn draw_verdict(
     let Some(finding) = triage.verdict() else { return };
     let (glyph, role) = severity_glyph(finding.severity);
     let healthy = finding.severity == Severity::Healthy || finding.stake == 0.0 || finding.id == Verdict::GpuBound;
-    let gain = if healthy { String::new() } else { format!("  up to {:.0}% of {}", finding.gain_percent(), triage.base) };
+    let gain =
+        if healthy { String::new() } else { format!("  up to {} of {}", units::format_whole_percent(finding.gain_percent()), triage.base) };
     let gain = if healthy { gain } else { format!("{gain}{}", of_idle_parts(triage, finding)) };
     let sure = format!("  {}", finding.sure.as_str());
     let title = vec![
@@ -323,14 +324,14 @@ fn finding_rows(frame: &mut Frame<'_>, area: Rect, triage: &Triage, selected: us
     let top = view.scroll_to("overview", selected.min(triage.findings.len() - 1), triage.findings.len(), area.height.into());
     for (y, (at, f)) in (0..area.height).zip(triage.findings.iter().enumerate().skip(top)) {
         let (glyph, role) = severity_glyph(f.severity);
-        let room = usize::from(area.width).saturating_sub(3 + 2 + 19 + 5 + 2);
+        let room = usize::from(area.width).saturating_sub(3 + 2 + 19 + 6 + 2);
         // The first letters of a sentence are meaningless: show the confidence instead.
         let tail = if room >= SENTENCE { cut_end(&escape_unsafe(&f.headline), room) } else { f.sure.as_str().to_owned() };
         let spans = vec![
             Span::styled(format!("{} ", align_right(&(at + 1).to_string(), 2)), theme.style(Role::Faint)),
             Span::styled(format!("{glyph} "), theme.style(role)),
             Span::styled(align_left(f.id.id(), 19), theme.style(role)),
-            Span::styled(align_right(&f.share_text(), 4), theme.style(Role::Title)),
+            Span::styled(align_right(&f.share_text(), 5), theme.style(Role::Title)),
             Span::styled(format!("  {tail}"), theme.style(if room >= SENTENCE { Role::Text } else { Role::Dim })),
         ];
         let rect = Rect { y: area.y + y, height: 1, ..area };
@@ -362,7 +363,7 @@ fn family_shares(triage: &Triage, columns: usize, theme: &Theme) -> Span<'static
         .families
         .iter()
         .take(4)
-        .map(|(family, ns)| format!("{} {:.0}%", family.display_name(), *ns as f64 / total.max(1) as f64 * 100.0))
+        .map(|(family, ns)| format!("{} {}", family.display_name(), units::format_whole_percent(*ns as f64 / total.max(1) as f64 * 100.0)))
         .collect();
     let text = if shown.is_empty() { String::new() } else { format!("  by name: {}", shown.join(" · ")) };
     Span::styled(cut_end(&text, columns.saturating_sub(14)), theme.style(Role::Dim))

@@ -1,6 +1,8 @@
 //! Panels with borders or headings, and helpers for dividing an area.
 
+use super::text::wrap_text;
 use super::{Role, Theme};
+use crate::model::text::escape_unsafe;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Stylize};
@@ -96,6 +98,24 @@ pub fn draw_notice(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>)
     let top = area.height.saturating_sub(u16::try_from(lines.len()).unwrap_or(u16::MAX)) / 3;
     let place = Rect { x: area.x + left, y: area.y + top, width: area.width - left, height: area.height - top };
     draw_lines(frame, place, lines);
+}
+
+/// Draws the message of a screen without content: what is missing, and below it why, and the key or the command that
+/// gets it.
+pub fn draw_message(frame: &mut Frame<'_>, area: Rect, text: &str, theme: &Theme) {
+    let columns = usize::from(area.width.saturating_sub(8)).clamp(20, 90);
+    let (what, rest) = text.split_once(". ").map_or((text, ""), |(what, rest)| (what, rest));
+    let what = if rest.is_empty() { what.to_owned() } else { format!("{what}.") };
+    let styled =
+        |text: &str, role: Role| wrap_text(&escape_unsafe(text), columns).into_iter().map(move |l| Line::styled(l, theme.style(role)));
+    // While something is read or computed, nothing is missing.
+    let waits = what.ends_with('…');
+    let mut lines: Vec<Line<'static>> = styled(&what, if waits { Role::Dim } else { Role::Title }).collect();
+    if !rest.is_empty() {
+        lines.push(Line::default());
+        lines.extend(styled(rest, Role::Dim));
+    }
+    draw_notice(frame, area, lines);
 }
 
 pub fn draw_lines(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {

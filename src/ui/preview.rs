@@ -48,8 +48,9 @@ fn of_run(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Lin
     let alike = || profile.kernels.iter().filter(|k| k.function() == kernel.function() && readable_name(k) == name).count();
     let whole = grouping.by == GroupBy::Kernel || alike() == group.kernels as usize;
     let Some(curve) = report.worths.get(&name).filter(|_| whole) else { return Vec::new() };
-    let worth = curve.evaluate_gain(report.diagnosed.get(&row).and_then(|h| h.gain));
-    let effect = worth.describe_effect();
+    let hint = report.diagnosed.get(&row);
+    let worth = group.kernel.zip(hint).and_then(|(kernel, hint)| report.hint_worth(kernel.0, hint.id, hint.gain));
+    let effect = worth.unwrap_or_else(|| curve.evaluate_gain(hint.and_then(|h| h.gain))).describe_effect();
     let effect = if report.window.is_some() { effect.replacen("the run", "the whole run", 1) } else { effect };
     wrap_text(&effect, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect()
 }

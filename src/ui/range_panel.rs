@@ -1,16 +1,20 @@
-//! Panels below a short tree of ranges: the kernels launched inside the selected range, and its figures.
+//! Panels below a short tree of ranges: the kernels launched inside the selected range with their kinds, its figures, and
+//! its time on the host.
 
-use super::panel::{Panel, draw_lines};
+use super::panel::{Panel, draw_lines, split_top};
 use super::text::{align_left, align_right, bar, wrap_text};
+use super::widgets::stacked_bar::{Share, share_legend, stacked_bar};
 use super::{Role, Theme};
 use crate::analysis::Family;
 use crate::analysis::labels::{cut_end, cut_middle};
+use crate::analysis::range_tree::KernelTime;
 use crate::analysis::readable::readable_name;
 use crate::analysis::table::ranges::{self, RangeRow, node_label};
 use crate::analysis::table::{Outputs, columns_of};
+use crate::analysis::triage::TimeCategory;
 use crate::app::{App, RangesScreen};
 use crate::model::text::escape_unsafe;
-use crate::model::{Nanos, units};
+use crate::model::{Nanos, Profile, units};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -28,6 +32,11 @@ const TOTAL: usize = 9;
 const COUNT: usize = 8;
 const MEAN: usize = 9;
 const BAR: usize = 9;
+/// Widths of a kind of work, and of a count with its noun.
+const KIND: usize = 14;
+const COUNTED: usize = 15;
+/// Minimum height of the panel with the time on the host.
+const HOST: u16 = 5;
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, row: &RangeRow<'_>, theme: &Theme) {
     let [left, right] = if area.width >= BOTH {
@@ -36,10 +45,109 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen,
     } else {
         [area, Rect::default()]
     };
-    draw_kernels(frame, left, app, screen, row, theme);
+    draw_left(frame, left, app, screen, row, theme);
     if right.width > 0 {
-        draw_figures(frame, right, row, theme);
+        let lines = figure_lines(right, row, theme);
+        let wanted = panel_rows(lines.len());
+        let mut rest = right;
+        let place =
+            if wanted + HOST <= rest.height && right.width > FIGURES.0 { split_top(&mut rest, wanted) } else { std::mem::take(&mut rest) };
+        let inner = Panel::new(vec![Span::styled("Figures", theme.style(Role::Title))]).draw(frame, place, true, theme);
+        draw_lines(frame, inner, lines);
+        if rest.height > 0 {
+            draw_host_time(frame, rest, row, theme);
+        }
     }
+}
+
+/// Height of a panel with this many lines.
+fn panel_rows(lines: usize) -> u16 {
+    u16::try_from(lines + 2).unwrap_or(u16::MAX)
+}
+
+/// The kernels, and below a short list their kinds.
+fn draw_left(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, row: &RangeRow<'_>, theme: &Theme) {
+    let mut rest = area;
+    let profile = app.report().and_then(|r| r.profile.as_ref());
+    let kernels = screen.inside.as_ref().filter(|i| i.0 == row.id && !i.1.is_empty()).map(|i| &i.1);
+    if let Some((kernels, profile)) = kernels.zip(profile) {
+        let kinds = kind_lines(kernels, profile, usize::from(area.width.saturating_sub(4)), theme);
+        let wanted = panel_rows(kernels.len() + 1);
+        if wanted.saturating_add(panel_rows(kinds.len())) <= rest.height {
+            let place = split_top(&mut rest, wanted);
+            draw_kernels(frame, place, app, screen, row, theme);
+            let note = vec![Span::styled("share of kernel time, guessed from the names", theme.style(Role::Dim))];
+            let panel = Panel::new(vec![Span::styled("Kinds of work", theme.style(Role::Title))]).note(note);
+            let inner = panel.draw(frame, rest, true, theme);
+            draw_lines(frame, inner, kinds);
+            return;
+        }
+    }
+    draw_kernels(frame, rest, app, screen, row, theme);
+}
+
+/// Kernel time by family, longest first.
+fn kind_lines(kernels: &[KernelTime], profile: &Profile, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut kinds: Vec<(Family, i64, usize, u64)> = Vec::new();
+    for &(kernel, ns, count) in kernels {
+        let family = profile.kernels.get(kernel.0 as usize).map_or(Family::Other, |k| Family::guess(k.function(), k.demangled()));
+        match kinds.iter_mut().find(|k| k.0 == family) {
+            Some(kind) => *kind = (family, kind.1.saturating_add(ns), kind.2 + 1, kind.3 + count),
+            None => kinds.push((family, ns, 1, count)),
+        }
+    }
+    kinds.sort_by_key(|k| std::cmp::Reverse(k.1));
+    let all = kinds.iter().map(|k| k.1).sum::<i64>().max(1) as f64;
+    let most = kinds.first().map_or(1, |k| k.1).max(1) as f64;
+    let wide = columns.saturating_sub(KIND + 7 + TOTAL + 1 + 2 * COUNTED).clamp(BAR, 60);
+    let line = |(family, ns, kernels, launches): (Family, i64, usize, u64)| {
+        let style = theme.family_style(family);
+        let mut spans = vec![Span::styled(align_left(family.display_name(), KIND), style)];
+        spans.extend(bar(ns as f64 / most, wide, style, theme));
+        spans.push(Span::styled(align_right(&units::format_percent(ns as f64 / all * 100.0), 7), theme.style(Role::Title)));
+        spans.push(Span::styled(align_right(&Nanos(ns).to_string(), TOTAL + 1), theme.style(Role::Text)));
+        let counts = [units::format_count(kernels, "kernel"), units::format_count(launches, "launch")];
+        spans.extend(counts.map(|c| Span::styled(align_right(&c, COUNTED), theme.style(Role::Dim))));
+        Line::from(spans)
+    };
+    kinds.into_iter().map(line).collect()
+}
+
+/// Time on the host: with and without a GPU at work, and in the ranges inside.
+fn draw_host_time(frame: &mut Frame<'_>, area: Rect, row: &RangeRow<'_>, theme: &Theme) {
+    let node = row.node;
+    let note = vec![Span::styled(Nanos(node.wall).to_string(), theme.style(Role::Dim))];
+    let inner = Panel::new(vec![Span::styled("Time on the host", theme.style(Role::Title))]).note(note).draw(frame, area, true, theme);
+    let columns = usize::from(inner.width);
+    let wall = node.wall.max(1) as f64;
+    let share = |ns: i64| (ns as f64 / wall).clamp(0.0, 1.0);
+    let part = |name: &str, ns: i64, role: Role| Share { name: name.to_owned(), share: share(ns), style: theme.style(role), letter: None };
+    let parts = [
+        part("a GPU works", node.wall - node.idle, Role::Part(TimeCategory::Kernels)),
+        part("no GPU works", node.idle, Role::Part(TimeCategory::Waiting)),
+    ];
+    let mut lines = vec![stacked_bar(&parts, columns)];
+    lines.extend(share_legend(&parts, columns, 1, theme.style(Role::Text), theme));
+    let mut inside: Vec<(String, i64)> = node
+        .children
+        .iter()
+        .filter_map(|&id| row.tree.nodes.get(id as usize))
+        .map(|child| (escape_unsafe(&node_label(child)).into_owned(), child.wall))
+        .collect();
+    if !inside.is_empty() {
+        inside.push(("outside of inner ranges".to_owned(), node.own));
+        inside.sort_by_key(|i| std::cmp::Reverse(i.1));
+        lines.push(Line::default());
+        let name = columns.saturating_sub(BAR + 7 + TOTAL + 2).max(12);
+        for (label, ns) in inside {
+            let mut spans = vec![Span::styled(align_left(&cut_middle(&label, name), name + 1), theme.style(Role::Text))];
+            spans.extend(bar(share(ns), BAR, theme.style(Role::Bar), theme));
+            spans.push(Span::styled(align_right(&units::format_percent(ns as f64 / wall * 100.0), 7), theme.style(Role::Title)));
+            spans.push(Span::styled(align_right(&Nanos(ns).to_string(), TOTAL + 1), theme.style(Role::Text)));
+            lines.push(Line::from(spans));
+        }
+    }
+    draw_lines(frame, inner, lines);
 }
 
 fn panel_title(word: &str, row: &RangeRow<'_>, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
@@ -81,7 +189,7 @@ fn draw_kernels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScr
         let style = of.map_or(text, |k| theme.family_style(Family::guess(k.function(), k.demangled())));
         let label = cut_middle(&escape_unsafe(&of.map_or_else(Default::default, readable_name)), name);
         let mut spans = vec![Span::styled(align_left(&label, name), style), Span::raw(" ")];
-        spans.extend(bar(ns as f64 / longest as f64, BAR, theme.style(Role::Part(crate::analysis::triage::TimeCategory::Kernels)), theme));
+        spans.extend(bar(ns as f64 / longest as f64, BAR, theme.style(Role::Part(TimeCategory::Kernels)), theme));
         let share = units::format_percent(ns as f64 / all.max(1) as f64 * 100.0);
         let count_text = units::format_grouped(count);
         spans.push(Span::styled(align_right(&share, 7), theme.style(Role::Title)));
@@ -96,11 +204,11 @@ fn draw_kernels(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScr
     draw_lines(frame, inner, lines);
 }
 
-/// All figures of the range with explanations.
-fn draw_figures(frame: &mut Frame<'_>, area: Rect, row: &RangeRow<'_>, theme: &Theme) {
+/// All figures of the range with explanations, for a panel of this size.
+fn figure_lines(area: Rect, row: &RangeRow<'_>, theme: &Theme) -> Vec<Line<'static>> {
     const TITLE: usize = 10;
     const VALUE: usize = 12;
-    let inner = Panel::new(vec![Span::styled("Figures", theme.style(Role::Title))]).draw(frame, area, true, theme);
+    let inner = Rect { width: area.width.saturating_sub(4), height: area.height.saturating_sub(2), ..area };
     let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
     let room = usize::from(inner.width).saturating_sub(TITLE + VALUE + 2);
     let explained = room >= 20;
@@ -124,5 +232,5 @@ fn draw_figures(frame: &mut Frame<'_>, area: Rect, row: &RangeRow<'_>, theme: &T
             ]));
         }
     }
-    draw_lines(frame, inner, lines);
+    lines
 }

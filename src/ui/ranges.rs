@@ -1,10 +1,10 @@
 //! Tree of ranges with device times.
 
-use super::panel::{draw_notice, split_top};
+use super::panel::{draw_message, split_top};
 use super::range_panel;
 use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
-use super::text::{align_left, align_right, bar, fit_parts, part, wrap_text};
+use super::text::{align_left, align_right, bar, fit_parts, part};
 use super::view::View;
 use super::widgets::filter_part;
 use super::{Role, Theme};
@@ -44,7 +44,7 @@ impl ScreenView for RangesScreen {
 }
 
 fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, view: &mut View, theme: &Theme) {
-    let mut rest = area;
+    let (whole, mut rest) = (area, area);
     // A short tree leaves room for the selected range. Folding and filtering must not move the table.
     let listed = screen.tree.as_ref().map_or(0, |t| t.nodes.len());
     let wanted = u16::try_from(listed).unwrap_or(u16::MAX).saturating_add(3).max(LEAST_TREE);
@@ -56,7 +56,7 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, vie
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let columns = usize::from(inner.width);
     let Some(tree) = screen.tree.as_ref().filter(|t| !t.nodes.is_empty()) else {
-        draw_empty(frame, inner, app, screen, theme);
+        draw_empty(frame, whole, app, screen, theme);
         return;
     };
     let line = |row: u16| Rect { y: inner.y + row, height: 1, ..inner };
@@ -166,8 +166,7 @@ fn draw_empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScree
             app.session.key_label(ActionId::Back)
         )
     };
-    let columns = usize::from(area.width.saturating_sub(6)).clamp(20, 90);
-    draw_notice(frame, area, wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect());
+    draw_message(frame, area, &text, theme);
 }
 
 /// Suggested next step.
@@ -182,7 +181,7 @@ fn next(app: &App, screen: &RangesScreen) -> Option<String> {
     }
     let idle = node.idle as f64 / (node.wall.max(1)) as f64;
     let what = if idle >= 0.3 {
-        format!("the GPU is idle for {:.0}% of the time that the host spends in this range", idle * 100.0)
+        format!("the GPU is idle for {} of the time that the host spends in this range", units::format_whole_percent(idle * 100.0))
     } else {
         let copies = if node.copies > 0 { format!(" and {}", units::format_count(node.copies, "copy")) } else { String::new() };
         let kernels = match (node.kernels, node.collectives) {

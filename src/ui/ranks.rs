@@ -1,7 +1,7 @@
 //! Ranks screen: one row per rank with its time breakdown, its waiting time, the time that others wait for it, and a
 //! chart of both by step.
 
-use super::panel::{Panel, fits_borders, split_top};
+use super::panel::{Panel, draw_message, fits_borders, split_top};
 use super::ranks_steps;
 use super::screens::{Place, ScreenView};
 use super::table::{self, Head, Rows};
@@ -102,12 +102,17 @@ fn time_shares(digest: &Digest, member: &Member, theme: &Theme) -> Vec<Share> {
 }
 
 fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RanksScreen, view: &mut View, theme: &Theme) {
-    let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let Some(ranks) = &screen.ranks else {
         let reading = app.session.reports.iter().any(|r| r.is_reading() || (r.is_timeline() && r.triage.is_none()));
-        let text =
-            if reading { "reading the reports of all ranks …" } else { "no report of this session is of a run: there are no ranks" };
-        frame.render_widget(Line::styled(text, theme.style(Role::Dim)), inner);
+        let text = if reading {
+            "reading the reports of all ranks …".to_owned()
+        } else {
+            format!(
+                "There are no ranks to compare. No report of this session has the times of a run; `warpscope rank0.sqlite rank1.sqlite` opens those of several ranks. {} goes back.",
+                app.session.key_label(ActionId::Back)
+            )
+        };
+        draw_message(frame, area, &text, theme);
         return;
     };
     if let Some(collectives) = &screen.collectives {
@@ -342,8 +347,10 @@ fn job_lines(ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>>
     }
     for link in job.links.iter().take(5) {
         let bus = link.bus.map_or_else(String::new, |b| format!("{:.0} GB/s", b / 1e9));
-        let share =
-            link.bus.zip(link.peak).map_or_else(String::new, |(b, (peak, _))| format!("{:>6}", format!("{:.0}%", b / peak * 100.0)));
+        let share = link
+            .bus
+            .zip(link.peak)
+            .map_or_else(String::new, |(b, (peak, _))| format!("{:>6}", units::format_whole_percent(b / peak * 100.0)));
         let size = link.bytes.map_or_else(String::new, |b| format!("  {} each", Bytes(b)));
         let count = units::format_grouped(link.count);
         let text = format!(

@@ -422,7 +422,9 @@ fn draw_fields(frame: &mut Frame<'_>, area: Rect, app: &App, (screen, profile): 
         let (title, role, text, text_role) = match row {
             RerunRow::Warning(i) => {
                 let Some(w) = screen.current_rerun().and_then(|r| r.warnings.get(i)) else { continue };
-                (w.severity.as_str(), severity_role(w.severity), escape_unsafe(&w.text).into_owned(), Role::Text)
+                // A wide screen has the sentence beside the fields: here is what to do about it.
+                let text = w.fix.as_deref().filter(|_| app.session.size.0 >= WIDE).unwrap_or(&w.text);
+                (w.severity.as_str(), severity_role(w.severity), escape_unsafe(text).into_owned(), Role::Text)
             }
             RerunRow::Alternative(i) => {
                 let Some(other) = screen.alternatives().get(i) else { continue };

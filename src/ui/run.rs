@@ -12,6 +12,7 @@ use crate::app::{ActionId, App, RunScreen, Watched};
 use crate::launch::runs::{Progress, Stage};
 use crate::library::State;
 use crate::model::text::{escape_unsafe, one_line};
+use crate::model::units;
 use crate::report::runs::{format_clock, format_length};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -139,7 +140,7 @@ fn progress_line(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> 
         if let Some(rest) = spans.last_mut() {
             rest.content = rest.content.replace(' ', "░").into();
         }
-        spans.push(Span::styled(format!(" {:.0}%  ", share * 100.0), theme.style(Role::Title)));
+        spans.push(Span::styled(format!(" {}  ", units::format_whole_percent(share * 100.0)), theme.style(Role::Title)));
         spans
     };
     if screen.outside.is_some() && screen.ended {

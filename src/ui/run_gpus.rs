@@ -5,6 +5,7 @@ use super::widgets::{gauge, share_sparkline};
 use super::{Role, Theme};
 use crate::app::Watched;
 use crate::launch::doctor::smi::Busy;
+use crate::model::units;
 use ratatui::text::{Line, Span};
 use std::collections::VecDeque;
 
@@ -15,7 +16,7 @@ const NAME: usize = 7;
 const FIGURE: usize = 5;
 
 fn format_percent(value: Option<f32>) -> String {
-    value.map_or_else(|| "–".to_owned(), |v| format!("{v:.0}%"))
+    value.map_or_else(|| "–".to_owned(), |v| units::format_whole_percent(v.into()))
 }
 
 /// Memory, power and clock from the last sample.

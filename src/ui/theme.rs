@@ -347,7 +347,8 @@ fn to_16(r: u8, g: u8, b: u8) -> Color {
     };
     let bright = most >= 200;
     let (light, dark) = match hue.rem_euclid(360.0) {
-        h if !(18.0..340.0).contains(&h) => (Color::LightRed, Color::Red),
+        // Red is for problems: orange is a yellow, pink a magenta.
+        h if !(10.0..350.0).contains(&h) => (Color::LightRed, Color::Red),
         h if h <= 60.0 => (Color::LightYellow, Color::Yellow),
         h if h < 165.0 => (Color::LightGreen, Color::Green),
         h if h < 200.0 => (Color::LightCyan, Color::Cyan),
@@ -394,6 +395,19 @@ mod tests {
         }
         for (name, text) in THEMES {
             assert!(text.contains(&format!("name = \"{name}\"")), "{name}");
+        }
+    }
+
+    #[test]
+    fn red_is_for_problems_in_sixteen_colours_too() {
+        let library = Library::new(Vec::new());
+        for name in library.names().iter().filter(|n| *n != "mono") {
+            let theme = library.theme(name, ColorMode::Sixteen).unwrap();
+            let red = [Some(Color::Red), Some(Color::LightRed)];
+            assert!(red.contains(&theme.style(Role::Bad).fg), "{name}: {:?}", theme.style(Role::Bad));
+            for (word, role) in ROLES.into_iter().filter(|r| matches!(r.1, Role::Part(_) | Role::Family(_))) {
+                assert!(!red.contains(&theme.style(role).fg), "{name}: {word}");
+            }
         }
     }
 

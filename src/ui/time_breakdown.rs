@@ -67,7 +67,7 @@ fn stacked_spans(shares: &[(TimeCategory, f64)], columns: usize, theme: &Theme) 
     let sum = there.iter().map(|s| s.1).sum::<f64>().max(f64::MIN_POSITIVE);
     let cells = share_cells(&there.iter().map(|s| s.1 / sum).collect::<Vec<_>>(), columns);
     for (at, ((part, share), wide)) in there.into_iter().zip(cells).filter(|c| c.1 > 0).enumerate() {
-        let percent = format!("{:.0}%", share * 100.0);
+        let percent = units::format_whole_percent(share * 100.0);
         let text = [format!(" {} {percent} ", part.short_label()), format!(" {percent} ")].into_iter().find(|t| display_width(t) <= wide);
         let style = theme.style(Role::Part(*part));
         spans.extend(filled_spans(text.unwrap_or_default(), wide, style, at));
@@ -300,7 +300,7 @@ pub fn idle_causes(triage: &Triage, theme: &Theme) -> Vec<Span<'static>> {
         if at > 0 {
             spans.push(Span::styled(" · ", theme.style(Role::Faint)));
         }
-        spans.push(Span::styled(format!("{} {percent:.0}%", part.short_label()), theme.style(Role::Part(part))));
+        spans.push(Span::styled(format!("{} {}", part.short_label(), units::format_whole_percent(percent)), theme.style(Role::Part(part))));
     }
     spans
 }

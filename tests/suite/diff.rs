@@ -1,6 +1,6 @@
 //! Comparison of two runs: what changed, was added, removed or renamed, and whether the change is significant.
 
-use super::support::{edited_profile, packed, read, root, run};
+use super::support::{Explorer, edited_profile, packed, read, root, run};
 use serde_json::Value as Json;
 use warpscope::analysis::GroupBy;
 use warpscope::analysis::diff::{Fate, diff_profiles};
@@ -115,4 +115,18 @@ fn a_promise_stands_beside_what_came_of_it() {
     assert_eq!(found["transpose_conflict"].id, Diagnosis::BankConflicts);
     assert!(found["transpose_conflict"].gain.expected.is_some() && !found.contains_key("copy_coalesced"));
     assert!(predicted_gains(&read(&root().join("fixtures/probe/names.sqlite.zst")).unwrap()).is_empty());
+}
+
+/// Even the smallest table has the times of both runs, of the whole runs or of a step.
+#[test]
+fn a_small_terminal_has_before_and_after() {
+    let traces = ["eager_token", "graph_token"].map(|name| root().join(format!("fixtures/trace/{name}.wstrace.zst")));
+    let mut e = Explorer::open(&traces, (80, 24));
+    e.press("D");
+    let screen = e.screen();
+    let heads =
+        screen.lines().find(|l| l.trim_start().starts_with("kernel ") && l.contains("change")).unwrap_or_else(|| panic!("{screen}"));
+    assert!(heads.contains("first") && heads.contains("second"), "{screen}");
+    let row = screen.lines().find(|l| l.contains("direct_copy")).unwrap();
+    assert!(row.matches(" µs").count() >= 3, "{row}");
 }

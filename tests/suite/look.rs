@@ -343,7 +343,7 @@ fn a_cause_has_one_name_and_one_share_everywhere() {
         let Some(first) = json["findings"].get(0) else { continue };
         let (id, share) = (first["id"].as_str().unwrap(), first["share_percent"].as_f64().unwrap());
         let headline = first["headline"].as_str().unwrap();
-        let whole = format!("{share:.0}%");
+        let whole = warpscope::model::units::format_whole_percent(share);
         let gains = share > 0.0 && first["severity"] != "healthy" && id != "gpu-bound";
         let (_, text, _) = super::support::run(&["triage", &name, "--format", "table"]);
         let line = text.lines().find(|l| l.starts_with("1. ")).unwrap_or_else(|| panic!("{name}: {text}"));
@@ -353,6 +353,7 @@ fn a_cause_has_one_name_and_one_share_everywhere() {
         let html = std::fs::read_to_string(html).unwrap();
         let sentence = headline.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;");
         assert!(html.contains(id) && html.contains(&sentence), "{name}: {sentence}");
+        assert!(!html.contains(">Kernels<") || html.contains("shares are of the time of all kernels"), "{name}: shares without a base");
         let mut e = Explorer::open(std::slice::from_ref(&run), (120, 40));
         e.press("O");
         let overview = e.screen();
@@ -471,4 +472,45 @@ fn a_large_terminal_is_not_half_empty() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A range of a short tree has its kernels, their kinds, its figures and its time on the host.
+#[test]
+fn a_large_terminal_shows_more_of_a_range() {
+    let screen = at("V", (200, 50)).screen();
+    for panel in ["Kernels inside", "Kinds of work", "Figures", "Time on the host"] {
+        assert!(screen.contains(panel), "{panel}\n{screen}");
+    }
+}
+
+/// A screen without content has one message in its middle: what is missing, and how to get it.
+#[test]
+fn empty_screens_look_alike() {
+    let theme = warpscope::ui::theme::Library::new(Vec::new()).theme("dark", ColorMode::True).unwrap();
+    let title = theme.style(warpscope::ui::Role::Title);
+    let mut seen = 0;
+    for (file, keys, what) in [
+        ("fixtures/triage/gemm_healthy.sqlite.zst", "C", "This report has no stacks"),
+        ("fixtures/triage/loader_inline.wstrace.zst", "V", "This report has no ranges"),
+        ("fixtures/rocm/matmul.rpd.zst", "V", "This report has no ranges"),
+        ("fixtures/trace/zoo_survey.wstrace.zst", "A", "There are no ranks"),
+        ("fixtures/triage/gemm_healthy.sqlite.zst", "E", "This report has nothing of memory"),
+    ] {
+        let mut e = Explorer::open(&[root().join(file)], (120, 40));
+        e.press(keys);
+        let screen = e.screen();
+        if !screen.contains(what) {
+            continue;
+        }
+        seen += 1;
+        let (y, line) = screen.lines().enumerate().find(|(_, l)| l.contains(what)).unwrap();
+        let x = line.find(what).unwrap();
+        let buffer = e.buffer("dark", ColorMode::True);
+        let cell = &buffer[(u16::try_from(x).unwrap(), u16::try_from(y).unwrap())];
+        assert!(x >= 10 && (8..24).contains(&y), "{file}: at {x},{y}\n{screen}");
+        assert_eq!((Some(cell.fg), cell.modifier), (title.fg, title.add_modifier), "{file}");
+        let rest = screen.lines().nth(y + 2).unwrap_or_default();
+        assert!(!rest.trim().is_empty(), "{file}: no advice\n{screen}");
+    }
+    assert!(seen >= 2, "{seen}");
 }

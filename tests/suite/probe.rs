@@ -400,7 +400,7 @@ fn case_12_quoting() {
     let rerun = check(&p, &events, 17, &options, "--launch-skip 0 --launch-count 1");
     let name = "'void vk<int (*)(float, char)>(T1 *, unsigned long long, const char *)'";
     let want = format!(
-        "ncu --config-file off --kernel-name-base demangled --kernel-name {name} --launch-skip 0 --launch-count 1 --set basic --export r_100%% python3 -c 'print('\\''it'\\'')'"
+        "ncu --config-file off --kernel-name-base demangled --kernel-name {name} --launch-skip 0 --launch-count 1 --set detailed --export r_100%% python3 -c 'print('\\''it'\\'')'"
     );
     assert_eq!(rerun.shell_line(), want);
 }

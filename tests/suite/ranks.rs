@@ -491,7 +491,7 @@ fn ranks_on_the_screen() {
     assert!(one.screen().contains("only one rank is open"), "{}", one.screen());
     let mut none = Explorer::open(&[root().join("fixtures/ncu/full.ncu-rep.zst")], (80, 24));
     none.press("A");
-    assert!(none.screen().contains("there are no ranks"), "{}", none.screen());
+    assert!(none.screen().contains("There are no ranks to compare"), "{}", none.screen());
 }
 
 /// Digests of 8 ranks in the explorer: the ranks screen comes first, rows without a slice of a collective show its

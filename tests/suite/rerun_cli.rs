@@ -22,7 +22,8 @@ fn json_has_the_fields_of_the_contract() {
     let json = json(&["rerun", &path("single"), "--launch", "22"]);
     assert_eq!(json["tool"], "ncu");
     let argv: Vec<&str> = json["argv"].as_array().unwrap().iter().map(|w| w.as_str().unwrap()).collect();
-    let want = "ncu --config-file off --kernel-name saxpy --launch-skip 5 --launch-count 1 --set basic --export saxpy-22 ./launches single";
+    let want =
+        "ncu --config-file off --kernel-name saxpy --launch-skip 5 --launch-count 1 --set detailed --export saxpy-22 ./launches single";
     assert_eq!((argv.join(" "), json["shell"].as_str().unwrap()), (want.to_owned(), want));
     let s = &json["selects"];
     assert_eq!((s["kernel"].as_str(), s["launch"].as_u64(), s["nth"].as_u64()), (Some("saxpy"), Some(22), Some(5)));
@@ -31,7 +32,7 @@ fn json_has_the_fields_of_the_contract() {
     let other = &json["alternatives"][0];
     assert!(other["why"].as_str().unwrap().contains("mangled name") && other["argv"].as_array().unwrap().contains(&"_Z5saxpyPd".into()));
     assert_eq!((json["exact"].as_bool(), json["runnable"].as_bool(), json["directory"].as_str()), (Some(true), Some(true), Some("/tmp/w")));
-    assert_eq!((json["cost"]["passes"].as_u64(), json["output"].as_str()), (Some(10), Some("saxpy-22.ncu-rep")));
+    assert_eq!((json["cost"]["passes"].as_u64(), json["output"].as_str()), (Some(20), Some("saxpy-22.ncu-rep")));
     let parts: Vec<&str> =
         json["parts"].as_array().unwrap().iter().flat_map(|p| p["words"].as_array().unwrap()).map(|w| w.as_str().unwrap()).collect();
     assert_eq!(parts, argv, "the pieces are the command");

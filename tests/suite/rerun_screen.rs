@@ -212,3 +212,13 @@ fn hostile_names_stay_inside_the_screen() {
     assert!(!screen.chars().any(|c| c != '\n' && (c.is_control() || c == '\u{202e}')), "{screen}");
     assert!(screen.contains("^[[2J"), "{screen}");
 }
+
+/// A wide screen says once what is missing; the field says what to do about it.
+#[test]
+fn a_report_without_its_program_says_so_once() {
+    let mut e = Explorer::open(&[root().join("fixtures/triage/item_loop.pt.trace.json.gz")], (120, 40));
+    e.press("K r");
+    let screen = e.screen();
+    assert_eq!(screen.matches("The report does not say which program").count(), 1, "{screen}");
+    assert!(screen.contains("warning     give the program and its arguments"), "{screen}");
+}

@@ -3,6 +3,7 @@
 use super::support::{Explorer, demo_files, packed, root};
 use insta::assert_snapshot;
 use std::path::PathBuf;
+use warpscope::analysis::triage::TimeCategory;
 use warpscope::app::{KeyScope, Mouse, Msg, Pointer, TimelineScreen};
 use warpscope::config::ColorMode;
 
@@ -333,4 +334,22 @@ fn every_screen_leads_here_and_back() {
     assert!(e.screen().contains("--launch-skip"), "{}", e.screen());
     e.press("esc T");
     assert!(e.screen().contains("duration over time"), "T leaves it as it came: {}", e.screen());
+}
+
+/// Threads that only wait for events are muted; idle time at the cursor stands out.
+#[test]
+fn what_waits_for_nothing_draws_no_eye() {
+    use warpscope::ui::Role;
+    let mut e = opened(&[triage("two_causes.sqlite.zst")], (200, 50));
+    let theme = warpscope::ui::theme::Library::new(Vec::new()).theme("dark", ColorMode::True).unwrap();
+    let row = e.screen().lines().position(|l| l.contains("cuda-EvtHandlr")).unwrap();
+    let buffer = e.buffer("dark", ColorMode::True);
+    let cells = |y: usize| (40..buffer.area.width).map(move |x| (x, u16::try_from(y).unwrap()));
+    let waiting = theme.style(Role::Part(TimeCategory::Waiting)).fg;
+    let muted = theme.style(Role::BarEmpty).fg;
+    let colours: Vec<_> = cells(row).map(|at| &buffer[at]).filter(|c| c.symbol() != " ").map(|c| Some(c.fg)).collect();
+    assert!(colours.contains(&muted) && !colours.contains(&waiting), "{colours:?}");
+    e.press("i");
+    let zoomed = e.screen();
+    assert!(zoomed.contains('▓'), "{zoomed}");
 }

@@ -617,3 +617,23 @@ fn an_operation_that_waits_in_its_queue_says_for_what() {
         ]
     );
 }
+
+/// The cost of launching is divided among the kernels by their launches, if it limits the run.
+#[test]
+fn kernels_share_the_cost_of_launching() {
+    let mut bound = 0;
+    for run in ["tiny_ops.sqlite.zst", "decode_eager.wstrace.zst", "gemm_healthy.sqlite.zst"] {
+        let profile = super::support::read(&root().join("fixtures/triage").join(run)).unwrap();
+        let t = judge(&profile);
+        let costs = t.launch_costs(&profile);
+        let first = t.verdict().unwrap();
+        if first.id != Verdict::LaunchBound {
+            assert!(costs.is_empty(), "{run}");
+            continue;
+        }
+        bound += 1;
+        let sum: f64 = costs.values().sum();
+        assert!((sum - first.stake).abs() < 1e-9 && costs.values().all(|c| *c > 0.0), "{run}: {sum} of {}", first.stake);
+    }
+    assert!(bound > 0);
+}

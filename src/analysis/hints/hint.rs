@@ -5,6 +5,7 @@ use super::speedup_model::{DemandReduction, Gain, whole_percent};
 pub use crate::analysis::finding::{Evidence, OUTRANKS_HEALTHY, Severity, Sure, Threshold};
 use crate::analysis::finding::{Finding, FindingId};
 use crate::analysis::what_if_replay::Worth;
+use crate::model::units;
 
 /// Minimum share of a kernel's time for a cause to be reported.
 pub const LEAST: f64 = 0.04;
@@ -74,7 +75,7 @@ impl Hint {
     /// roof.
     pub fn gain_text(&self) -> String {
         match self.severity {
-            Severity::Healthy => format!("{:.0}% from its roof", self.gain_percent()),
+            Severity::Healthy => format!("{} from its roof", units::format_whole_percent(self.gain_percent())),
             _ => format!("saves {}", self.details.gain.to_text()),
         }
     }
@@ -89,13 +90,13 @@ impl Hint {
 
     /// Severity in the run of which the kernel is a part, if the effect on the run is known.
     pub fn severity_in_run(&self, worth: Option<&Worth>) -> Severity {
-        worth.and_then(|w| w.saves).map_or(self.severity, |(_, most)| self.severity.limit_to_run(most))
+        worth.map_or(self.severity, |w| w.severity_in_run(self.severity))
     }
 
     /// Formats the gain for a narrow column: `40–59%`, `≤90%`.
     pub fn short_gain_text(&self) -> String {
         match (self.severity, self.details.gain.expected) {
-            (Severity::Healthy, _) => format!("{:.0}%", self.gain_percent()),
+            (Severity::Healthy, _) => units::format_whole_percent(self.gain_percent()),
             (_, None) => format!("≤{:.0}%", whole_percent(self.details.gain.at_most)),
             _ => self.details.gain.to_text().replace("about ", ""),
         }

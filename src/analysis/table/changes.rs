@@ -115,11 +115,11 @@ pub fn columns() -> Vec<ChangeColumn> {
             .only(Outputs::JSON),
         ChangeColumn::new("before_ns", "before", Unit::Ns, "total duration in the first run", |r| total(r.before.as_ref()))
             .only(TEXTS)
-            .priority(3)
+            .priority(1)
             .on_screen(9),
         ChangeColumn::new("after_ns", "after", Unit::Ns, "total duration in the second run", |r| total(r.after.as_ref()))
             .only(TEXTS)
-            .priority(2)
+            .priority(1)
             .on_screen(9),
         ChangeColumn::new("delta_ns", "change", Unit::NsChange, "change of the total duration", |r| Value::Int(r.total_change()))
             .weighing()
@@ -135,10 +135,10 @@ pub fn columns() -> Vec<ChangeColumn> {
             "mean time in a step of the first run, if the runs have different numbers of steps",
             |r| step_time(r, |s| s.before),
         )
-        .priority(3)
+        .priority(1)
         .on_screen(11),
         ChangeColumn::new("step_after_ns", "step after", Unit::Ns, "mean time in a step of the second run", |r| step_time(r, |s| s.after))
-            .priority(2)
+            .priority(1)
             .on_screen(11),
         ChangeColumn::new("step_delta_ns", "a step", Unit::NsChange, "change of the time in a step", |r| {
             step_time(r, |s| s.after - s.before)
@@ -165,7 +165,7 @@ pub fn columns() -> Vec<ChangeColumn> {
         ChangeColumn::new("median_percent", "median", Unit::PercentChange, "change of the median duration of comparable launches", |r| {
             Value::maybe_real(r.each_percent())
         })
-        .priority(1)
+        .priority(2)
         .on_screen(8),
         ChangeColumn::new("p", "p", Unit::Probability, "probability that the durations differ as much by chance (Mann–Whitney)", |r| {
             Value::maybe_real(r.p)

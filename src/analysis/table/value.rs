@@ -1,7 +1,7 @@
 //! Values of table cells, and their machine-readable and human-readable forms.
 
 use crate::model::units::format_scaled;
-use crate::model::units::{format_grouped, format_percent, format_percent_change};
+use crate::model::units::{format_grouped, format_percent, format_percent_change, format_whole_percent};
 use crate::model::{Bytes, Nanos, config};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::borrow::Cow;
@@ -127,7 +127,7 @@ impl Unit {
             Self::Counter if v > 0.0 => format_grouped(v.round() as i64),
             Self::Counter => String::new(),
             Self::Percent => format_percent(v),
-            Self::WholePercent => format!("{v:.0}%"),
+            Self::WholePercent => format_whole_percent(v),
             Self::PercentChange => format_percent_change(v),
             Self::FlopPerSecond => {
                 let (value, unit) = format_scaled(v, "FLOP/s");

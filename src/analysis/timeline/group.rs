@@ -160,6 +160,12 @@ impl Group {
         }
     }
 
+    /// Returns true for a thread that only makes OS calls, such as the driver's and the profiler's own threads.
+    pub fn is_helper(&self) -> bool {
+        matches!(self.key, GroupKey::Thread(..))
+            && self.rows.iter().all(|r| matches!(r.key.kind, RowKind::Os | RowKind::State | RowKind::Profiler) || r.event_count() == 0)
+    }
+
     /// Returns true if the group has rows other than running states and profiler activity.
     pub fn is_relevant(&self) -> bool {
         self.rows.iter().any(|r| !matches!(r.key.kind, RowKind::State | RowKind::Profiler))

@@ -59,7 +59,7 @@ const LIBRARIES: [&str; 5] = ["nccl", "rccl", "nvshmem", "deep_ep", "cross_devic
 
 /// Class of the kernels with which AMD's runtime copies and sets memory (`__amd_rocclr_copyBuffer`,
 /// `__amd_rocclr_fillBufferAligned`; `rocclr/device/blitcl.cpp` in the runtime); `None` for other kernels.
-fn blit_class(function: &str) -> Option<CopyClass> {
+pub fn blit_class(function: &str) -> Option<CopyClass> {
     let name = function.strip_prefix("__amd_rocclr_")?;
     if name.starts_with("copy") { Some(CopyClass::Device) } else { name.starts_with("fill").then_some(CopyClass::Set) }
 }

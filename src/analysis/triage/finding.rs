@@ -4,6 +4,7 @@ use super::verdict::Verdict;
 use crate::analysis::finding;
 use crate::analysis::finding::FindingId;
 pub use crate::analysis::finding::{Evidence, OUTRANKS_HEALTHY, Place, PlaceKind, Severity, Sure};
+use crate::model::units;
 
 /// Minimum share of the window for a finding to be reported.
 pub const LEAST_SHARE: f64 = 0.03;
@@ -44,6 +45,6 @@ impl Finding {
     /// Formats the share of the analyzed time as `42%`; `-` for a finding that costs none, such as a capture that is
     /// too short.
     pub fn share_text(&self) -> String {
-        if self.stake > 0.0 { format!("{:.0}%", self.gain_percent()) } else { "-".to_owned() }
+        if self.stake > 0.0 { units::format_whole_percent(self.gain_percent()) } else { "-".to_owned() }
     }
 }

@@ -6,9 +6,13 @@ use super::run_context::{Outside, Slice};
 use super::step_kinds::StepKind;
 use super::steps::{LeftOut, Step, StepSource, lower_median};
 use super::time_category::{Cause, TimeCategory};
+use super::verdict::Verdict;
 use crate::analysis::Family;
 use crate::analysis::flops::Rate;
+use crate::analysis::readable::readable_name;
 use crate::analysis::run_estimate::RunEstimate;
+use crate::model::Profile;
+use std::collections::HashMap;
 
 /// A device and its time by category.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,6 +120,20 @@ impl Triage {
     /// Share of the window in which a device did anything, in percent.
     pub fn busy_percent(&self) -> f64 {
         100.0 - TimeCategory::ALL.into_iter().filter(|p| p.is_idle()).map(|p| self.part_percent(p)).sum::<f64>()
+    }
+
+    /// Share of the judged time that launching each kernel costs at most, by readable name: its part of the launches.
+    /// Empty unless launching limits the run.
+    pub fn launch_costs(&self, profile: &Profile) -> HashMap<String, f64> {
+        let all = self.kernels.iter().map(|k| k.2).sum::<u64>().max(1) as f64;
+        let stake = self.verdict().filter(|f| f.id == Verdict::LaunchBound).map(|f| f.stake);
+        let costs = stake.into_iter().flat_map(|stake| {
+            self.kernels.iter().filter_map(move |(kernel, _, count)| {
+                let kernel = profile.kernels.get(*kernel as usize)?;
+                Some((readable_name(kernel).into_owned(), stake * *count as f64 / all))
+            })
+        });
+        costs.collect()
     }
 
     pub fn step_stats(&self) -> Option<StepStats> {

@@ -3,7 +3,7 @@
 use super::groups::Groups;
 use super::settings::Settings;
 use crate::analysis::flops::Rate;
-use crate::analysis::hints::{FirstHint, Severity as HintSeverity};
+use crate::analysis::hints::{Diagnosis, FirstHint, Severity as HintSeverity};
 use crate::analysis::kernel_group_detail::Detail;
 use crate::analysis::next_step::key_of;
 use crate::analysis::range_tree::RangeTree;
@@ -60,6 +60,9 @@ pub struct Report {
     pub triage: Option<Option<Arc<Triage>>>,
     /// Effect of faster kernels on the duration of the run; empty until it is computed.
     pub worths: Arc<Worths>,
+    /// Share of the judged time that launching each kernel costs, by readable name; empty unless launching limits the
+    /// run.
+    launch_costs: HashMap<String, f64>,
     /// Floating-point rate of the run, from joined results.
     pub work: Option<Rate>,
     /// Tree of ranges, computed on request.
@@ -137,6 +140,7 @@ impl Report {
             next: None,
             triage: None,
             worths: Arc::default(),
+            launch_costs: HashMap::new(),
             work: None,
             tree: None,
             lanes: Arc::default(),
@@ -290,6 +294,7 @@ impl Report {
             }
             JobResult::Triage(found) => {
                 self.triage = Some(found.clone());
+                self.launch_costs = self.whole_triage().map(|t| t.launch_costs(&profile)).unwrap_or_default();
                 // The effects of faster kernels cover the whole run; a session that began with a time filter does not
                 // have them yet.
                 effects =
@@ -403,17 +408,17 @@ impl Report {
         self.joins.iter().find(|(o, _)| *o == other)?.1.of_result(result).copied()
     }
 
-    /// Effect on the whole run of a gain in a kernel; `None` if it is not known, or not yet.
-    pub fn worth(&self, kernel: u32, gain: Option<(f64, f64)>) -> Option<Worth> {
-        let kernel = self.profile.as_ref()?.kernels.get(kernel as usize)?;
-        Some(self.worths.get(&readable_name(kernel))?.evaluate_gain(gain))
+    /// Effect on the whole run of the change that a hint on a kernel recommends: shorter kernels, or fewer launches.
+    pub fn hint_worth(&self, kernel: u32, id: Diagnosis, gain: Option<(f64, f64)>) -> Option<Worth> {
+        let name = readable_name(self.profile.as_ref()?.kernels.get(kernel as usize)?);
+        let launches = (id == Diagnosis::LaunchOverhead).then(|| self.launch_costs.get(name.as_ref()).copied()).flatten();
+        Some(Worth { launches, ..self.worths.get(&name)?.evaluate_gain(gain) })
     }
 
     /// Severity of a hint on a launch, as far as it makes the run shorter.
     pub fn severity_of_launch(&self, launch: u32, hint: &FirstHint) -> HintSeverity {
         let kernel = self.profile.as_ref().filter(|p| (launch as usize) < p.launches.len()).map(|p| p.launches.kernel(launch as usize).0);
-        let saved = kernel.and_then(|k| self.worth(k, hint.gain)).and_then(|w| w.saves);
-        saved.map_or(hint.severity, |(_, most)| hint.severity.limit_to_run(most))
+        kernel.and_then(|k| self.hint_worth(k, hint.id, hint.gain)).map_or(hint.severity, |w| w.severity_in_run(hint.severity))
     }
 
     /// Representative result of a row: the longest result of this report; among other reports, the longest one that
@@ -462,10 +467,15 @@ impl Report {
         }
         // One severity for all screens: in a run, it depends on what the run would gain.
         let in_run = |kernel: Option<u32>, share: f64, hint: &FirstHint| {
-            let saved = kernel.and_then(|k| self.worth(k, hint.gain)).and_then(|w| w.saves);
-            let most = saved.or_else(|| hint.gain.map(|(least, most)| (least * share, most * share)));
-            let limited = most.filter(|_| self.is_timeline()).map_or(hint.severity, |(_, most)| hint.severity.limit_to_run(most));
-            FirstHint { severity: limited, ..hint.clone() }
+            // Without a replay, a gain counts by the kernel's share of the time.
+            let by_share = || hint.gain.map_or(hint.severity, |(_, most)| hint.severity.limit_to_run(most * share));
+            let replayed = kernel.and_then(|k| self.hint_worth(k, hint.id, hint.gain)).filter(|w| w.saves.is_some());
+            let severity = match replayed {
+                _ if !self.is_timeline() => hint.severity,
+                Some(worth) => worth.severity_in_run(hint.severity),
+                None => by_share(),
+            };
+            FirstHint { severity, ..hint.clone() }
         };
         let diagnosed = longest.into_iter().filter_map(|(row, (_, v))| {
             let group = grouping.rows.get(row)?;

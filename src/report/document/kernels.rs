@@ -10,7 +10,7 @@ use crate::model::{Metrics, Nanos, Profile, units};
 use crate::report::hints::{hint_text, no_hints_reason};
 use crate::report::triage::format_flops;
 use crate::rerun::confirm::Counted;
-use crate::rerun::{Collect, Options, Target, plan};
+use crate::rerun::{Options, Target, plan};
 use std::sync::Arc;
 
 /// Maximum numbers of listed kernels, of explained results, and of kernels with a re-run command.
@@ -35,15 +35,18 @@ pub fn of_launches(profile: &Profile) -> Vec<Block<'static>> {
         vec![cut_end(&r.name, NAME), Nanos(r.stats.total).to_string(), units::format_percent(r.share_percent), count, median, max]
     });
     let head = vec![("kernel", false), ("time", true), ("share", true), ("launches", true), ("median", true), ("longest", true)];
-    let mut out = vec![Block::Heading(3, "Kernels".to_owned()), Block::Table(Table { head, rows: cells.collect() })];
+    let mut out = vec![
+        Block::Heading(3, "Kernels".to_owned()),
+        Block::Text("Time in the whole run; shares are of the time of all kernels.".to_owned()),
+        Block::Table(Table { head, rows: cells.collect() }),
+    ];
     if rows.len() > KERNELS {
         out.push(Block::Text(format!("{} more are not listed.", units::format_count(rows.len() - KERNELS, "kernel"))));
     }
     let mut commands = Vec::new();
     for row in rows.iter().take(AGAIN) {
         let Some(launch) = median_launch(profile, row.kernel.map(|k| k.0)) else { continue };
-        let options = Options { collect: Collect::Set("detailed".to_owned()), ..Options::default() };
-        let made = plan(profile, &Target::Launches(vec![crate::model::LaunchId(launch)]), &options).ok();
+        let made = plan(profile, &Target::Launches(vec![crate::model::LaunchId(launch)]), &Options::default()).ok();
         commands.extend(made.and_then(|p| p.commands.into_iter().next()).and_then(|c| Block::command(c.argv())));
     }
     if !commands.is_empty() {

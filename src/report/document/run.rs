@@ -83,7 +83,12 @@ fn shares_picture(triage: &Triage) -> Picture {
             let about = format!("{}: {} ({})", part.short_label(), Nanos(*ns), units::format_percent(share * 100.0));
             svg.add_rect((x, y + 2.0, share * WIDTH, height - 6.0), &css_class(*part), &about);
             if share > 0.09 {
-                svg.add_text((x + 8.0, y + 20.0), "start", "on", &format!("{} {:.0}%", part.short_label(), share * 100.0));
+                svg.add_text(
+                    (x + 8.0, y + 20.0),
+                    "start",
+                    "on",
+                    &format!("{} {}", part.short_label(), units::format_whole_percent(share * 100.0)),
+                );
             }
             x += share * WIDTH;
             words.push(about);
@@ -121,7 +126,11 @@ fn strip_picture(triage: &Triage) -> Picture {
         for (part, share) in RUNNING.into_iter().zip(slice.running).filter(|s| s.1 > 0.0) {
             let high = f64::from(share) * top;
             y -= high;
-            svg.add_rect((x, y, cell, high), &css_class(part), &format!("{} {:.0}%", part.short_label(), share * 100.0));
+            svg.add_rect(
+                (x, y, cell, high),
+                &css_class(part),
+                &format!("{} {}", part.short_label(), units::format_whole_percent(f64::from(share) * 100.0)),
+            );
         }
     }
     let (begin, end) = triage.window;
@@ -129,7 +138,7 @@ fn strip_picture(triage: &Triage) -> Picture {
     svg.add_text((WIDTH / 2.0, 60.0), "middle", "dim", "GPU busy over time; behind it why it idles");
     svg.add_text((WIDTH, 60.0), "end", "dim", &Nanos(end).to_string());
     let mean = triage.strip.iter().map(|s| f64::from(s.busy())).sum::<f64>() / triage.strip.len().max(1) as f64;
-    svg.into_picture(format!("The GPU is busy for {:.0}% of {}", mean * 100.0, triage.base))
+    svg.into_picture(format!("The GPU is busy for {} of {}", units::format_whole_percent(mean * 100.0), triage.base))
 }
 
 /// Time range of the timeline picture: around the first finding, or otherwise a step in the middle.

@@ -134,7 +134,10 @@ fn link_table(links: &[Link]) -> Table {
         let count = units::format_grouped(l.count);
         let bytes = l.bytes.map_or_else(String::new, |b| Bytes(b).to_string());
         let bus = l.bus.map_or_else(String::new, |b| format!("{:.1} GB/s", b / 1e9));
-        let of = l.bus.zip(l.peak).map_or_else(String::new, |(b, (peak, name))| format!("{:.0}% of {name}", b / peak * 100.0));
+        let of = l
+            .bus
+            .zip(l.peak)
+            .map_or_else(String::new, |(b, (peak, name))| format!("{} of {name}", units::format_whole_percent(b / peak * 100.0)));
         vec![l.kind.to_string(), l.size.to_string(), count, bytes, format_ns(l.time), bus, of, format_ns(l.waited)]
     };
     Table { head, rows: links.iter().map(row).collect() }

@@ -182,9 +182,10 @@ pub fn work_sentence(r: &Rate) -> String {
         Counted::Operators(n) => {
             ("", format!("matrix products, convolutions and attention of {} by their shapes", units::format_count(n, "operator")))
         }
-        Counted::Results(share) => {
-            ("at least ", format!("by ncu's results for kernels that take {:.0}% of the time of all kernels", share * 100.0))
-        }
+        Counted::Results(share) => (
+            "at least ",
+            format!("by ncu's results for kernels that take {} of the time of all kernels", units::format_whole_percent(share * 100.0)),
+        ),
     };
     let share = match (r.utilization(), r.peak) {
         (Some(u), Some(peak)) => {
@@ -200,7 +201,7 @@ pub fn work_sentence(r: &Rate) -> String {
 /// Possible gain from fixing a finding.
 fn gain_text(f: &Finding, base: &str) -> String {
     let healthy = f.severity == Severity::Healthy || f.stake == 0.0 || f.id == Verdict::GpuBound;
-    if healthy { String::new() } else { format!(", up to {:.0}% of {base}", f.gain_percent()) }
+    if healthy { String::new() } else { format!(", up to {} of {base}", units::format_whole_percent(f.gain_percent())) }
 }
 
 /// Name of a time category, plus the main cause if the name alone is vague.

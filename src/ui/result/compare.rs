@@ -20,6 +20,7 @@ use crate::analysis::labels::{cut_end, cut_pair, display_width};
 use crate::app::{ActionId, App, ResultScreen};
 use crate::model::config::format_dim3;
 use crate::model::text::escape_unsafe;
+use crate::model::units;
 use crate::model::units::format_count;
 use crate::model::{Metrics, Nanos, ResultMetrics};
 use ratatui::Frame;
@@ -357,7 +358,10 @@ fn predicted_gain(side: &Side<'_>, sides: &[Side<'_>; 2], hint: &Hint) -> Option
         Outcome::Less => Role::Text,
         Outcome::Beyond => Role::Warn,
     };
-    Some((format!("predicted {}, the {} one saves {:.0}%", hint.details.gain.to_text(), other.word, saved * 100.0), role))
+    Some((
+        format!("predicted {}, the {} one saves {}", hint.details.gain.to_text(), other.word, units::format_whole_percent(saved * 100.0)),
+        role,
+    ))
 }
 
 /// Draws the first hint of each result: headline and advice.

@@ -16,6 +16,7 @@ use crate::analysis::metric::Lookup;
 use crate::app::{ActionId, App, ResultScreen};
 use crate::model::Nanos;
 use crate::model::text::escape_unsafe;
+use crate::model::units;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -104,7 +105,7 @@ fn draw_memory(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScre
     };
     let title = vec![Span::styled("Memory", theme.style(Role::Title)), Span::styled(", % of peak", theme.style(Role::Dim))];
     let most = flow.busiest_edge().map(|b| b.1).into_iter().chain(flow.busy.into_iter().flatten()).reduce(f64::max);
-    let busiest = most.map(|percent| format!("busiest {percent:.0}%")).unwrap_or_default();
+    let busiest = most.map(|percent| format!("busiest {}", units::format_whole_percent(percent))).unwrap_or_default();
     let inner = Panel::new(title).note(vec![Span::styled(busiest, theme.style(Role::Dim))]).draw(frame, area, true, theme);
     let mut all = memory_chart::lines(&flow, usize::from(inner.width), theme);
     all.truncate(usize::from(inner.height));
@@ -142,7 +143,7 @@ fn draw_verdict(frame: &mut Frame<'_>, area: Rect, (app, screen): (&App, &Result
     let mut out = Vec::new();
     if !healthy {
         let ns = case.facts.duration_ns();
-        let time = |share: f64| ns.map_or_else(|| format!("{:.0}%", share * 100.0), |ns| Nanos::format_ns(ns * share));
+        let time = |share: f64| ns.map_or_else(|| units::format_whole_percent(share * 100.0), |ns| Nanos::format_ns(ns * share));
         let wide = columns.saturating_sub(WORD + 10);
         let (least, most) = hint.gain_range();
         let word = if hint.details.gain.expected.is_some() { "then" } else { "at best" };
@@ -224,7 +225,7 @@ fn draw_stalls(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScre
     let issuing = stalls.share("selected");
     let waits: Vec<(String, f64)> = ranked.iter().filter(|r| r.0 != "selected").map(|r| (r.0.replace('_', " "), r.1)).collect();
     let title = vec![Span::styled("Warps wait for", theme.style(Role::Title)), Span::styled(", % of their cycles", theme.style(Role::Dim))];
-    let note = vec![Span::styled(format!("issuing {:.0}%", issuing * 100.0), theme.style(Role::Dim))];
+    let note = vec![Span::styled(format!("issuing {}", units::format_whole_percent(issuing * 100.0)), theme.style(Role::Dim))];
     draw_parts(frame, area, Panel::new(title).note(note), &waits, theme);
 }
 
@@ -235,7 +236,8 @@ fn draw_waves(frame: &mut Frame<'_>, area: Rect, spent: &[(&'static str, f64)], 
         return draw_missing(frame, area, "Waves", text, theme);
     }
     let title = vec![Span::styled("Waves", theme.style(Role::Title)), Span::styled(", % of their cycles", theme.style(Role::Dim))];
-    let active = spent.iter().find(|s| s.0 == "active").map(|s| format!("active {:.0}%", s.1 * 100.0)).unwrap_or_default();
+    let active =
+        spent.iter().find(|s| s.0 == "active").map(|s| format!("active {}", units::format_whole_percent(s.1 * 100.0))).unwrap_or_default();
     let note = vec![Span::styled(active, theme.style(Role::Dim))];
     let waits: Vec<(String, f64)> = spent.iter().filter(|s| s.0 != "active").map(|s| (s.0.to_owned(), s.1)).collect();
     draw_parts(frame, area, Panel::new(title).note(note), &waits, theme);

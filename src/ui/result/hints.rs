@@ -7,6 +7,7 @@ use super::super::view::View;
 use super::super::widgets::range_bar;
 use super::super::{Role, Theme};
 use super::diagnosis_charts;
+use crate::analysis::hints::speedup_model::whole_percent;
 use crate::analysis::hints::{Evidence, Hint, Severity};
 use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::path::{self, PathStep};
@@ -14,6 +15,7 @@ use crate::app::screens::result::hints::Line as Row;
 use crate::app::{ActionId, App, Mouse, ResultScreen};
 use crate::model::sections::Scope;
 use crate::model::text::escape_unsafe;
+use crate::model::units;
 use crate::report::hints::TOO_LITTLE;
 use crate::report::hints::{format_threshold, format_value};
 use ratatui::Frame;
@@ -157,14 +159,14 @@ impl Draw<'_> {
                 let mut out = match hint.details.gain.expected {
                     Some(_) => self.labelled_lines(
                         "at most",
-                        &format!("{:.0}%: {}", hint.details.gain.at_most * 100.0, hint.limit_text()),
+                        &format!("{:.0}%: {}", whole_percent(hint.details.gain.at_most), hint.limit_text()),
                         Role::Dim,
                     ),
                     None => self.labelled_lines("since", hint.limit_text(), Role::Dim),
                 };
-                // Cost of the cause on its own; a change that removes it may save more.
+                // Limit if only the cause went away. Its figure would be a second one for the same gain.
                 if !hint.bound.is_empty() {
-                    out.extend(self.labelled_lines("by itself", &format!("{:.0}%: {}", hint.gain_percent(), hint.bound), Role::Dim));
+                    out.extend(self.labelled_lines("by itself", &hint.bound, Role::Dim));
                 }
                 out
             }
@@ -310,7 +312,7 @@ impl Draw<'_> {
         let of = if scope == Scope::Global { "of the kernel" } else { "of this part" };
         let title = if message.title.is_empty() { &rule.name } else { &message.title };
         Line::from(vec![
-            Span::styled(align_right(&format!("{percent:.0}%"), 8), theme.style(Role::Text)),
+            Span::styled(align_right(&units::format_whole_percent(percent), 8), theme.style(Role::Text)),
             Span::styled(format!(" {of}  "), theme.style(Role::Dim)),
             Span::styled(cut_end(&escape_unsafe(title), self.columns.saturating_sub(24)), theme.style(Role::Text)),
         ])

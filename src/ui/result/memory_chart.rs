@@ -5,6 +5,7 @@ use super::super::{Role, Theme};
 use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::memory_chart::{Edge, Flow};
 use crate::analysis::metric::{format_count, human_number};
+use crate::model::units;
 use ratatui::text::{Line, Span};
 
 /// Width of a unit's box.
@@ -19,7 +20,7 @@ fn center_text(text: &str, columns: usize) -> String {
 /// Labels of a link: share of the peak, and rate.
 fn edge_labels(edge: Option<&Edge>) -> (String, String) {
     let Some(edge) = edge else { return (String::new(), String::new()) };
-    let percent = edge.percent.map_or_else(String::new, |p| format!("{p:.0}%"));
+    let percent = edge.percent.map_or_else(String::new, units::format_whole_percent);
     let rate = edge.rate.map_or_else(String::new, |r| {
         let (number, unit) = human_number(r, "byte/second");
         format!("{number} {unit}")
@@ -32,8 +33,8 @@ pub fn lines(flow: &Flow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     let busiest = flow.busiest_edge().map(|(e, _)| e.metric.clone());
     let way = (columns.saturating_sub(4 * UNIT + 4) / 3).clamp(8, 22);
-    let hit = |h: Option<f64>| h.map_or_else(String::new, |h| format!("hit {h:.0}%"));
-    let busy = |b: Option<f64>| b.map_or_else(String::new, |b| format!("busy {b:.0}%"));
+    let hit = |h: Option<f64>| h.map_or_else(String::new, |h| format!("hit {}", units::format_whole_percent(h)));
+    let busy = |b: Option<f64>| b.map_or_else(String::new, |b| format!("busy {}", units::format_whole_percent(b)));
     let boxes = [
         ["SM".to_owned(), String::new(), String::new()],
         ["L1/TEX".to_owned(), hit(flow.l1_hit), busy(flow.busy[0])],
@@ -103,7 +104,7 @@ pub fn lines(flow: &Flow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
             spans.push(Span::styled(format!("{sectors:>8.1} sectors/request"), theme.style(role)));
         }
         if let Some(hit) = kind.hit {
-            spans.push(Span::styled(format!("  hit {hit:.0}%"), theme.style(Role::Text)));
+            spans.push(Span::styled(format!("  hit {}", units::format_whole_percent(hit)), theme.style(Role::Text)));
         }
         out.push(Line::from(spans));
     }

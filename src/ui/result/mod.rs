@@ -26,6 +26,7 @@ use crate::app::{App, LaunchesScreen, ResultScreen, ResultView};
 use crate::model::config::format_dim3;
 use crate::model::metrics::IN_PLACE;
 use crate::model::text::escape_unsafe;
+use crate::model::units;
 use crate::ui::screens::{Place, ScreenView};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -127,7 +128,7 @@ fn summary_line(screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'s
     for ((word, names), rank) in FIGURES.into_iter().zip(0..) {
         if let Some(percent) = lookup.first_finite(names) {
             let mut spans = vec![Span::styled(format!("{word} "), theme.style(Role::Dim))];
-            spans.push(Span::styled(format!("{percent:.0}% "), theme.style(Role::Title)));
+            spans.push(Span::styled(format!("{} ", units::format_whole_percent(percent)), theme.style(Role::Title)));
             let limit = (word != "occupancy").then_some(AT_LIMIT.value / 100.0);
             spans.extend(gauge(percent / 100.0, bars, limit, theme));
             parts.push(part(rank, spans));
@@ -136,7 +137,7 @@ fn summary_line(screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'s
     if screen.subject.is_amd() {
         for ((unit, share), rank) in screen.subject.units.iter().zip(0..) {
             let mut spans = vec![Span::styled(format!("{unit} "), theme.style(Role::Dim))];
-            spans.push(Span::styled(format!("{:.0}% ", share * 100.0), theme.style(Role::Title)));
+            spans.push(Span::styled(format!("{} ", units::format_whole_percent(share * 100.0)), theme.style(Role::Title)));
             spans.extend(gauge(*share, bars, Some(AT_LIMIT.value / 100.0), theme));
             parts.push(part(rank, spans));
         }

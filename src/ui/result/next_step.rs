@@ -5,6 +5,7 @@ use crate::analysis::roofline;
 use crate::app::screens::result::Asked;
 use crate::app::screens::result::hints::Line;
 use crate::app::{ActionId, App, ResultScreen, ResultView};
+use crate::model::units;
 use crate::report::hints::{format_threshold, format_value};
 
 /// Result screens: the reason why this launch was matched, and the available actions.
@@ -150,7 +151,7 @@ fn of_point(plot: &roofline::Plot, p: &roofline::Point, screen: &ResultScreen, (
             .hints
             .first()
             .map_or_else(String::new, |hint| format!("; {hints} shows why {}: {}", hint.id.id(), hint.headline));
-        format!("nearest in bandwidth is {}: {:.0}%{limit}", roof(nearest), share(nearest))
+        format!("nearest in bandwidth is {}: {}{limit}", roof(nearest), units::format_whole_percent(share(nearest)))
     };
-    format!("{:.0}% of what {} allows at this intensity; {more}", share(p), roof(p))
+    format!("{} of what {} allows at this intensity; {more}", units::format_whole_percent(share(p)), roof(p))
 }

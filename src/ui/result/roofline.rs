@@ -16,6 +16,7 @@ use crate::analysis::roofline::Plot;
 use crate::app::ResultScreen;
 use crate::model::Vendor;
 use crate::model::text::escape_unsafe;
+use crate::model::units;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -134,7 +135,7 @@ fn rate_lines(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> 
         let mut spans = vec![Span::styled(format!("  {} {}  ", align_left(name, 13), align_right(&value, 13)), theme.style(Role::Text))];
         if let Some((share, peak)) = of {
             spans.extend(gauge(share, 20, None, theme));
-            spans.push(Span::styled(format!("  {:.0}% of {peak}", share * 100.0), theme.style(Role::Text)));
+            spans.push(Span::styled(format!("  {} of {peak}", units::format_whole_percent(share * 100.0)), theme.style(Role::Text)));
         }
         Line::from(spans)
     };

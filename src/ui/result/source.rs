@@ -6,6 +6,7 @@ use super::super::text::{align_left, align_right, bar, wrap_text};
 use super::super::view::View;
 use super::super::widgets::stacked_bar::{Share, share_legend, stacked_bar};
 use super::super::{Role, Theme};
+use crate::analysis::Family;
 use crate::analysis::code::{Counts, Instruction, Listing};
 use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::metric::format_count;
@@ -121,11 +122,13 @@ const BORDERED: u16 = 24;
 /// Minimum width to show the selected line's instructions next to the list.
 const BESIDE: u16 = 150;
 /// Number of rows of the panel with the stalls of the selected row.
-const WAITS: u16 = 8;
+const WAITS: u16 = 10;
 /// Minimum number of rows of the panel with the selected line's instructions.
 const SASS: u16 = 6;
-/// Brightness of the stall reasons that have their own part of the bar.
-const REASONS: [Role; 5] = [Role::Peak, Role::Bar, Role::Dim, Role::Faint, Role::Border];
+/// Colours of the stall reasons that have their own part of the bar: different in every theme, and none of a severity.
+const REASONS: [Role; 4] = [Role::Peak, Role::Bar, Role::Family(Family::Attention), Role::Family(Family::Nccl)];
+/// Colour of all other stall reasons.
+const OTHER: Role = Role::BarEmpty;
 
 /// Counters of the selected row.
 fn selected_counts<'a>(screen: &ResultScreen, listing: &'a Listing) -> Option<&'a Counts> {
@@ -141,6 +144,9 @@ fn draw_stalls(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing
     let inner = Panel::new(vec![Span::styled("Selected", theme.style(Role::Title))]).draw(frame, area, true, theme);
     let columns = usize::from(inner.width);
     let mut text = selected_lines(screen, listing, columns, theme);
+    // The list cuts a long line; here is all of it, as far as it fits.
+    let code = if screen.source.instructions { None } else { listing.lines.get(screen.source.selected).and_then(|l| l.text.as_deref()) };
+    let code = code.map(|code| wrap_text(&escape_unsafe(code.trim()), columns)).unwrap_or_default();
     let total: f64 = selected_counts(screen, listing).map_or(0.0, |c| c.stalls.iter().map(|s| s.1).sum());
     if let Some(counts) = selected_counts(screen, listing).filter(|_| total > 0.0) {
         let mut shares: Vec<Share> = Vec::new();
@@ -149,7 +155,7 @@ fn draw_stalls(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing
         }
         let rest = 1.0 - shares.iter().map(|s| s.share).sum::<f64>();
         if rest > 0.005 {
-            shares.push(Share { name: "other".to_owned(), share: rest, style: theme.style(Role::BarEmpty), letter: None });
+            shares.push(Share { name: "other".to_owned(), share: rest, style: theme.style(OTHER), letter: None });
         }
         // Replace the line of stalls with a bar and its legend.
         text.remove(1);
@@ -157,6 +163,8 @@ fn draw_stalls(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing
         picture.extend(share_legend(&shares, columns, 3, theme.style(Role::Text), theme));
         text.splice(1..1, picture);
     }
+    let room = usize::from(inner.height).saturating_sub(text.len());
+    text.splice(1..1, code.into_iter().take(room).map(|l| Line::styled(l, theme.style(Role::Title))));
     frame.render_widget(Text::from(text), inner);
 }
 
@@ -220,7 +228,22 @@ fn fit_layout(columns: usize, screen: &ResultScreen, listing: &Listing) -> Colum
         return Columns { bar, stall: 0, executed: 0, excess: false, place: if files { 16 } else { 5 } };
     }
     let place = if screen.source.instructions { 9 } else { 16 };
-    Columns { bar, stall: if columns >= 90 { 26 } else { 19 }, executed: 12, excess: columns >= 110, place }
+    // A column without a value in any row is left out.
+    let some = |has: fn(&Counts) -> bool| {
+        if screen.source.instructions {
+            listing.instructions.iter().any(|i| has(&i.counts))
+        } else {
+            listing.lines.iter().any(|l| has(&l.counts))
+        }
+    };
+    let stall = if columns >= 90 { 26 } else { 19 };
+    Columns {
+        bar,
+        stall: if some(|c| c.top_stall().is_some_and(|s| s.1 > 0.0)) { stall } else { 0 },
+        executed: if some(|c| c.executed.is_some()) { 12 } else { 0 },
+        excess: columns >= 110 && some(|c| c.excess_l2.unwrap_or(0.0) + c.excess_shared.unwrap_or(0.0) > 0.0),
+        place,
+    }
 }
 
 fn draw_list(
@@ -265,10 +288,8 @@ fn draw_list(
         if layout.stall > 0 {
             spans.push(Span::styled(align_right(&stall, layout.stall + 1), theme.style(Role::Dim)));
         }
-        spans.push(Span::styled(
-            align_right(&counts.executed.map_or_else(String::new, format_count), layout.executed),
-            theme.style(Role::Text),
-        ));
+        let executed = counts.executed.filter(|_| layout.executed > 0).map_or_else(String::new, format_count);
+        spans.push(Span::styled(align_right(&executed, layout.executed), theme.style(Role::Text)));
         if layout.excess {
             let excess = counts.excess_l2.unwrap_or(0.0) + counts.excess_shared.unwrap_or(0.0);
             let text = if excess > 0.0 { format_count(excess) } else { String::new() };
@@ -321,4 +342,30 @@ fn selected_lines(screen: &ResultScreen, listing: &Listing, columns: usize, them
         ),
         Line::styled(cut_end(&more.join("; "), columns), theme.style(Role::Dim)),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ColorMode;
+    use crate::ui::theme::Library;
+
+    #[test]
+    fn stall_reasons_and_the_rest_of_them_differ_in_colour() {
+        let library = Library::new(Vec::new());
+        for name in library.names().iter().filter(|n| *n != "mono") {
+            for mode in [ColorMode::True, ColorMode::Sixteen] {
+                // On such a terminal, this theme is the default.
+                if mode == ColorMode::Sixteen && name != "sixteen" {
+                    continue;
+                }
+                let theme = library.theme(name, mode).unwrap();
+                let mut styles: Vec<_> = REASONS.into_iter().chain([OTHER]).map(|r| theme.style(r).fg).collect();
+                let all = styles.len();
+                styles.sort_by_key(|s| format!("{s:?}"));
+                styles.dedup();
+                assert_eq!(styles.len(), all, "{name} {mode:?}: {styles:?}");
+            }
+        }
+    }
 }

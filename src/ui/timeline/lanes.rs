@@ -35,6 +35,10 @@ pub struct Lit {
     pub selected: Option<usize>,
     /// The event linked to the selected one.
     pub other: Option<usize>,
+    /// First and last column of the idle time at the cursor.
+    pub idle: Option<(usize, usize)>,
+    /// True for a thread whose waiting is nobody's concern.
+    pub helper: bool,
 }
 
 /// Draws glyphs into the rows of a lane; text is in the first row. `matched` is true for columns with search matches.
@@ -60,7 +64,9 @@ fn draw_row(
 ) {
     for (x, (column, glyph)) in (area.x..area.right()).zip(glyphs.iter().enumerate()) {
         let Some(cell) = buffer.cell_mut((x, area.y + row)) else { break };
-        let own = glyph.category.map_or_else(|| theme.style(Role::Text), |c| theme.style(category_role(c)));
+        let muted = lit.helper && glyph.category == Some(Category::OsWait);
+        let role = if muted { Role::BarEmpty } else { glyph.category.map_or(Role::Text, category_role) };
+        let own = theme.style(role);
         let own = if matched.get(column).copied().unwrap_or_default() { own.patch(theme.style(Role::Match)) } else { own };
         let chosen = glyph.event.is_some() && glyph.event == lit.selected;
         let other = glyph.event.is_some() && glyph.event == lit.other;
@@ -68,8 +74,8 @@ fn draw_row(
             theme.style(Role::Selected).add_modifier(Modifier::BOLD | if mono { Modifier::UNDERLINED } else { Modifier::empty() })
         } else if other {
             own.add_modifier(Modifier::REVERSED | Modifier::BOLD | Modifier::UNDERLINED)
-        } else if !mono && glyph.category.is_some_and(Category::is_enclosing) {
-            // Ranges enclose the activities and must not outshine them.
+        } else if !mono && (muted || glyph.category.is_some_and(Category::is_enclosing)) {
+            // Ranges enclose the activities and must not outshine them; neither must threads that wait for an event.
             theme.style(Role::Text).bg(theme.style(Role::Border).fg.unwrap_or_default())
         } else {
             own.add_modifier(Modifier::REVERSED)
@@ -94,12 +100,14 @@ fn draw_row(
             Fill::Inside | Fill::End => (" ", block),
             Fill::Idle(part) => {
                 let style = theme.style(Role::Part(*part));
+                let at_cursor = lit.idle.is_some_and(|(first, last)| (first..=last).contains(&column));
                 if ascii || mono {
-                    cell.set_symbol(&part.letter().to_lowercase());
-                    cell.set_style(style);
+                    let letter = part.letter();
+                    cell.set_symbol(&if at_cursor { letter.to_uppercase() } else { letter.to_lowercase() });
+                    cell.set_style(if at_cursor { style.add_modifier(Modifier::BOLD) } else { style });
                     continue;
                 }
-                ("░", style)
+                (if at_cursor { "▓" } else { "░" }, style)
             }
         };
         cell.set_symbol(symbol);

@@ -4,12 +4,12 @@ mod lanes;
 mod map;
 mod pane;
 
-use super::panel::{BORDERED, draw_lines, draw_panel, split_top};
-use super::text::{align_left, wrap_text};
+use super::panel::{BORDERED, draw_lines, draw_message, draw_panel, split_top};
+use super::text::align_left;
 use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, display_width};
-use crate::analysis::timeline::{Content, Event, Spot, Window, link};
+use crate::analysis::timeline::{Content, Event, Group, GroupKey, Spot, Window, link};
 use crate::analysis::triage::TimeCategory;
 use crate::app::overlay::FilterInput;
 use crate::app::screens::timeline::inspect::{CursorContent, Look};
@@ -25,7 +25,7 @@ use lanes::Lit;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
-use ratatui::text::{Line, Span, Text};
+use ratatui::text::{Line, Span};
 
 /// Minimum width to show the window's figures next to the details.
 const BESIDE: u16 = 120;
@@ -131,13 +131,7 @@ fn draw_waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, t
     } else {
         "Putting events in order …".to_owned()
     };
-    let columns = usize::from(area.width.saturating_sub(8)).clamp(20, 90);
-    let text: Vec<Line<'_>> = wrap_text(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
-    let down = area.height / 3;
-    frame.render_widget(
-        Text::from(text),
-        Rect { x: area.x + 4, y: area.y + down, width: area.width.saturating_sub(8), height: area.height - down },
-    );
+    draw_message(frame, area, &text, theme);
 }
 
 fn title_spans(app: &App, report: &Report, screen: &TimelineScreen, window: Window, theme: &Theme) -> Vec<Span<'static>> {
@@ -287,6 +281,14 @@ fn draw_rows(
     let line = screen.current_line();
     let selected = screen.place.zip(line).and_then(|(p, l)| look.event_at(l, p.cursor, window));
     let other = selected.and_then(|(_, e)| link::other_end(look.timeline, &look.events, e));
+    // The idle time at the cursor stands out from that around it.
+    let idle = screen.place.zip(line).and_then(|(p, l)| match look.content_at(l, p.cursor, window) {
+        CursorContent::Idle(gap, _) => {
+            let column = |time: i64| window.column_at(time.clamp(window.start, window.end - 1));
+            Some((GroupKey::Device(gap.most.device), (column(gap.start), column(gap.end - 1))))
+        }
+        _ => None,
+    });
     let mut shown: Vec<(Row, u16)> = Vec::new();
     let mut y = area.y;
     for (at, &row) in screen.lines.iter().enumerate().skip(top) {
@@ -305,7 +307,10 @@ fn draw_rows(
         view.hits.push((rect, Mouse::Spot(at, 0)));
         shown.push((row, y));
         let of = |spot: Option<Spot>| spot.filter(|s| row == Row::Lane(s.group, s.row, s.lane)).map(|s| s.at);
-        let lit = Lit { selected: of(selected.map(|s| s.0)), other: of(other) };
+        let group = look.group(row);
+        let helper = group.is_some_and(Group::is_helper);
+        let idle = idle.filter(|i| group.is_some_and(|g| g.key == i.0)).map(|i| i.1);
+        let lit = Lit { selected: of(selected.map(|s| s.0)), other: of(other), idle, helper };
         let (glyphs, matched) = row_glyphs(look, screen, row, window);
         lanes::draw(frame.buffer_mut(), rect, &glyphs, lit, &matched, view.ascii, theme);
         // The cursor line crosses blank cells and the selected row.
@@ -315,6 +320,10 @@ fn draw_rows(
             if glyphs.get(column).is_some_and(|g| g.fill == paint::Fill::Blank) {
                 cell.set_symbol("│");
                 cell.set_style(theme.style(if at == screen.selected { Role::Key } else { Role::Faint }));
+            } else if idle.is_some() && matches!(row, Row::Group(_)) {
+                // The ground of the selection would be darker than the idle time around it.
+                cell.set_symbol("│");
+                cell.set_style(theme.style(Role::Key));
             } else if at == screen.selected {
                 let own = Style::default().fg(cell.fg);
                 cell.set_style(own.patch(theme.style(Role::Selected)));

@@ -4,6 +4,7 @@ use super::super::{Role, Theme};
 use super::gauge;
 use crate::analysis::hints::limits::AT_LIMIT;
 use crate::analysis::metric::Lookup;
+use crate::model::units;
 use crate::model::{Metrics, ResultMetrics};
 use crate::ui::text::{align_left, align_right};
 use ratatui::text::{Line, Span};
@@ -39,7 +40,7 @@ pub fn gauge_lines(metrics: &Metrics, result: &ResultMetrics, columns: usize, th
         let percent = lookup.first_finite(names)?;
         let mut spans = vec![Span::styled(align_left(word, WORD), theme.style(Role::Dim))];
         spans.extend(gauge(percent / 100.0, bar, at_limit(word), theme));
-        spans.push(Span::styled(align_right(&format!("{percent:.0}%"), 5), theme.style(Role::Title)));
+        spans.push(Span::styled(align_right(&units::format_whole_percent(percent), 5), theme.style(Role::Title)));
         Some(Line::from(spans))
     };
     FIGURES.iter().filter_map(line).collect()

@@ -3,6 +3,7 @@
 use super::super::{Role, Theme};
 use crate::analysis::labels::{cut_end, display_width};
 use crate::analysis::triage::TimeCategory;
+use crate::model::units;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
@@ -61,7 +62,8 @@ pub fn stacked_bar(parts: &[Share], columns: usize) -> Line<'static> {
     let cells = share_cells(&parts.iter().map(|p| p.share).collect::<Vec<_>>(), columns);
     for (at, (part, wide)) in parts.iter().zip(cells).enumerate().filter(|(_, (_, wide))| *wide > 0) {
         let plain = part.style.fg.is_none();
-        let text = Some(format!(" {:.0}%", part.share * 100.0)).filter(|t| display_width(t) < wide).unwrap_or_default();
+        let text =
+            Some(format!(" {}", units::format_whole_percent(part.share * 100.0))).filter(|t| display_width(t) < wide).unwrap_or_default();
         if plain {
             spans.push(Span::styled(part.plain_glyph(at).repeat(wide), part.style));
         } else {
@@ -78,7 +80,7 @@ pub fn share_legend(parts: &[Share], columns: usize, rows: usize, dim: Style, th
     let mut used = usize::MAX;
     for (at, part) in parts.iter().enumerate() {
         let swatch = if part.style.fg.is_none() { part.plain_glyph(at) } else { "■" };
-        let text = format!("{} {:.0}%", part.name, part.share * 100.0);
+        let text = format!("{} {}", part.name, units::format_whole_percent(part.share * 100.0));
         let wide = 2 + display_width(&text) + 2;
         if used.saturating_add(wide) > columns + 2 {
             if out.len() == rows {

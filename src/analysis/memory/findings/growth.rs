@@ -1,6 +1,7 @@
 //! Memory that accumulates step after step.
 
 use super::Case;
+use crate::analysis::finding::Severity;
 use crate::analysis::memory::category::{Categories, Category};
 use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
 use crate::analysis::memory::ledger::Life;
@@ -93,8 +94,7 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
         Some(StepBasis::Code(stack)) => format!("that begin with {}", case.site_name(case.sites.site_of_stack(*stack))),
         _ => "in which memory rises and falls".to_owned(),
     };
-    Some(
-        MemoryFinding::new(
+    let finding = MemoryFinding::new(
             MemoryVerdict::Growth,
             (grown / ledger.bytes_at_end().max(1) as f64).max(0.25),
             format!(
@@ -113,8 +113,9 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
         .with_actions(&[
             "See what keeps it: a list or a dictionary that grows, a tensor that is kept with its graph (use .item() or .detach()), a cache without a limit.",
             "If it is meant to grow (a KV cache), reserve it once for its largest size.",
-        ]),
-    )
+        ]);
+    // However little a step keeps, enough steps fill the memory.
+    Some(MemoryFinding { severity: Severity::High, ..finding })
 }
 
 /// Detects a site that allocates repeatedly and keeps everything, in a program without steps.

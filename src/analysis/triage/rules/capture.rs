@@ -53,14 +53,16 @@ pub fn short_capture(case: &RunContext<'_>) -> Option<Finding> {
             match with_calls(case) {
                 (0, _) => {
                     format!(
-                        "the report does not say which calls started the work: why the GPU is idle for {} cannot be known",
-                        format_share(no_calls)
+                        "why the GPU is idle for {} of {} was not recorded: the report does not say which calls started the work",
+                        format_share(no_calls),
+                        case.base
                     )
                 }
                 (some, all) => format!(
-                    "the report has the calls of {some} of {} only: why the GPU is idle for {} cannot be known",
-                    units::format_count(all, "launch"),
-                    format_share(no_calls)
+                    "why the GPU is idle for {} of {} was not recorded: the report has the calls of {some} of {}",
+                    format_share(no_calls),
+                    case.base,
+                    units::format_count(all, "launch")
                 ),
             },
             format!("Record the host's {} calls, too ({}).", case.terms.gpu.api, case.terms.record_calls),

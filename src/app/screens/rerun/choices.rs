@@ -164,7 +164,7 @@ pub(super) fn edit_opened_by(s: &RerunScreen, p: &Profile) -> Edit {
 pub(super) fn edit_collect(s: &RerunScreen, _: &Profile) -> Edit {
     if is_traced(s) {
         return pick_request(s, "what to measure per launch", |c| {
-            let all = Options::first_look().collect;
+            let all = Options::default().collect;
             c.add_request("all counters", tracer_measure::describe_metrics(&all), 'a', |r| r.options.collect = all.clone());
             for (q, letter) in collect::QUESTIONS.iter().zip('1'..) {
                 let hint = format!("{}: {}", tracer_measure::describe_metrics(&Collect::Question(q.word)), q.asks);
@@ -174,7 +174,7 @@ pub(super) fn edit_collect(s: &RerunScreen, _: &Profile) -> Edit {
     }
     if is_rocprof(s) {
         return pick_request(s, "which counters to collect", |c| {
-            let all = Options::first_look().collect;
+            let all = Options::default().collect;
             c.add_request("waves and units", "how busy the compute units are, and with what", 'w', |r| r.options.collect = all);
             if let Some(q) = collect::find_question("memory") {
                 c.add_request("memory", "bytes read from memory", 'm', |r| r.options.collect = Collect::Question(q.word));

@@ -42,7 +42,7 @@ impl RerunScreen {
             grouping,
             groups,
             origin: choose.clone(),
-            request: Request { choose, options: Options::first_look() },
+            request: Request { choose, options: Options::default() },
             before: Vec::new(),
             plan: None,
             picked: None,

@@ -66,7 +66,7 @@ impl ResultScreen {
         let run = session.reports.get(report).filter(|r| r.is_timeline())?;
         let launches = &run.profile.as_ref()?.launches;
         let kernel = ((launch as usize) < launches.len()).then(|| launches.kernel(launch as usize).0)?;
-        run.worth(kernel, (hint.severity > Severity::Healthy).then(|| hint.gain_range()))
+        run.hint_worth(kernel, hint.id, (hint.severity > Severity::Healthy).then(|| hint.gain_range()))
     }
 
     /// Plots this result and the others on the roofline.

@@ -121,8 +121,8 @@ impl ResultScreen {
     /// Re-run options: in the hints view, those that confirm the selected hint; otherwise, the defaults.
     pub fn rerun_options(&self) -> Options {
         if self.view != ResultView::Hints {
-            return Options::first_look();
+            return Options::default();
         }
-        self.selected_confirm().and_then(|c| confirm::confirm_options(&c)).unwrap_or_else(Options::first_look)
+        self.selected_confirm().and_then(|c| confirm::confirm_options(&c)).unwrap_or_default()
     }
 }
