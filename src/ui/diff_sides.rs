@@ -290,13 +290,14 @@ pub fn draw_kinds(frame: &mut Frame<'_>, area: &mut Rect, app: &App, screen: &Di
         align_right("in %", TIME),
         align_right("", 14)
     );
+    let amd = app.session.reports.get(screen.after).and_then(|r| r.profile.as_ref()).is_some_and(|p| p.is_amd());
     let mut out = vec![Line::styled(head, theme.style(Role::Head))];
     for (family, was, is, kernels) in sums {
         let signed = format!("{}{}", if is < was { "-" } else { "+" }, Nanos::format_ns((is - was).abs()));
         let percent = (was > 0.0).then(|| (is - was) / was * 100.0).map_or_else(String::new, units::format_percent_change);
         let mut spans = vec![
             Span::styled("▌ ", theme.family_style(family)),
-            Span::styled(align_left(family.display_name(), KIND - 2), theme.style(Role::Text)),
+            Span::styled(align_left(family.vendor_name(amd), KIND - 2), theme.style(Role::Text)),
             Span::styled(align_right(&Nanos::format_ns(was), TIME), theme.style(Role::Text)),
             Span::styled(align_right(&Nanos::format_ns(is), TIME), theme.style(Role::Text)),
             Span::styled(align_right(&signed, TIME), theme.style(Role::Title)),

@@ -93,13 +93,14 @@ fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, v
         draw_host_lines(frame, split_top(&mut list, line_rows), app, triage, &lines, theme);
     }
     if kernels > 0 && list.height > edge {
+        let amd = app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.is_amd());
         let sum =
             if triage.devices.len() > 1 { format!("  on {}", units::format_count(triage.devices.len(), "GPU")) } else { String::new() };
         let title = vec![
             Span::styled("Kernels", theme.style(Role::Title)),
             // The kernel table may show another part of the run.
             Span::styled(format!("  of {}{sum}", triage.base), theme.style(Role::Dim)),
-            family_shares(triage, usize::from(list.width).saturating_sub(display_width(triage.base) + 5), theme),
+            family_shares(triage, amd, usize::from(list.width).saturating_sub(display_width(triage.base) + 5), theme),
         ];
         // With the details next to the list, the kernels get the rest of the column; without borders, at most three
         // rows.
@@ -357,13 +358,13 @@ fn missing_lines(report: &Report, triage: &Triage, columns: usize, theme: &Theme
 }
 
 /// Shares of kernel time by family, of the same whole as the rows below.
-fn family_shares(triage: &Triage, columns: usize, theme: &Theme) -> Span<'static> {
+fn family_shares(triage: &Triage, amd: bool, columns: usize, theme: &Theme) -> Span<'static> {
     let total: i64 = triage.families.iter().map(|f| f.1).sum();
     let shown: Vec<String> = triage
         .families
         .iter()
         .take(4)
-        .map(|(family, ns)| format!("{} {}", family.display_name(), units::format_whole_percent(*ns as f64 / total.max(1) as f64 * 100.0)))
+        .map(|(family, ns)| format!("{} {}", family.vendor_name(amd), units::format_whole_percent(*ns as f64 / total.max(1) as f64 * 100.0)))
         .collect();
     let text = if shown.is_empty() { String::new() } else { format!("  by name: {}", shown.join(" · ")) };
     Span::styled(cut_end(&text, columns.saturating_sub(14)), theme.style(Role::Dim))

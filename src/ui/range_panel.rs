@@ -100,9 +100,10 @@ fn kind_lines(kernels: &[KernelTime], profile: &Profile, columns: usize, theme: 
     let all = kinds.iter().map(|k| k.1).sum::<i64>().max(1) as f64;
     let most = kinds.first().map_or(1, |k| k.1).max(1) as f64;
     let wide = columns.saturating_sub(KIND + 7 + TOTAL + 1 + 2 * COUNTED).clamp(BAR, 60);
+    let amd = profile.is_amd();
     let line = |(family, ns, kernels, launches): (Family, i64, usize, u64)| {
         let style = theme.family_style(family);
-        let mut spans = vec![Span::styled(align_left(family.display_name(), KIND), style)];
+        let mut spans = vec![Span::styled(align_left(family.vendor_name(amd), KIND), style)];
         spans.extend(bar(ns as f64 / most, wide, style, theme));
         spans.push(Span::styled(align_right(&units::format_percent(ns as f64 / all * 100.0), 7), theme.style(Role::Title)));
         spans.push(Span::styled(align_right(&Nanos(ns).to_string(), TOTAL + 1), theme.style(Role::Text)));
