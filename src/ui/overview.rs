@@ -364,7 +364,9 @@ fn family_shares(triage: &Triage, amd: bool, columns: usize, theme: &Theme) -> S
         .families
         .iter()
         .take(4)
-        .map(|(family, ns)| format!("{} {}", family.vendor_name(amd), units::format_whole_percent(*ns as f64 / total.max(1) as f64 * 100.0)))
+        .map(|(family, ns)| {
+            format!("{} {}", family.vendor_name(amd), units::format_whole_percent(*ns as f64 / total.max(1) as f64 * 100.0))
+        })
         .collect();
     let text = if shown.is_empty() { String::new() } else { format!("  by name: {}", shown.join(" · ")) };
     Span::styled(cut_end(&text, columns.saturating_sub(14)), theme.style(Role::Dim))

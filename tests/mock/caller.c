@@ -1,7 +1,7 @@
 // Reaches functions of CUDA's libraries in the ways of programs, and prints what they return:
-// caller ask | caller look NAME LIBRARY ... | caller call NAME LIBRARY ...
+// caller ask | caller look NAME LIBRARY ... | caller call NAME LIBRARY ... | caller swap NAME LIBRARY ...
 // `look` opens libraries and looks a name up in the last one, `call` calls a function of the last one, `ask` asks for
-// names that nothing defines. A library behind `+` is opened for all.
+// names that nothing defines, `swap` calls a function of each library in turn and closes it. A library behind `+` is opened for all.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -17,6 +17,15 @@ int main(int c, char** v) {
     dlerror();
     dlsym(all, names[0]);
     printf("%d\n", dlerror() != NULL);
+    return 0;
+  }
+  if (!strcmp(v[1], "swap")) {
+    for (int i = 3; i < c; i++) {
+      void* library = dlopen(v[i], RTLD_NOW | RTLD_LOCAL);
+      if (!library) return puts(dlerror()), 3;
+      printf("%ld\n", ((long (*)(void))dlsym(library, v[2]))());
+      dlclose(library);
+    }
     return 0;
   }
   void* last = NULL;

@@ -2,6 +2,7 @@
 //! to the recorder.
 
 use super::tracer::{built, built_command};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -217,6 +218,27 @@ fn what_cannot_be_attached_to_is_refused_with_the_reason() {
     assert!(matches!(list.status.code(), Some(0 | 4)), "{}", text(&list));
     let wrong = attach(folder.path(), &["--pid", "0"]).output().unwrap();
     assert_eq!(wrong.status.code(), Some(2));
+}
+
+/// Waits are not interrupted, writes to pipes are complete, and nothing is written below a small stack.
+#[test]
+fn a_program_does_not_notice_that_its_threads_were_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    for kind in ["epoll", "pipe", "stack"] {
+        let mut program =
+            Command::new(built().join("delicate")).args([kind, "4"]).current_dir(folder.path()).stdout(Stdio::piped()).spawn().unwrap();
+        await_driver(program.id());
+        for _ in 0..2 {
+            let out = attach(folder.path(), &["--pid", &program.id().to_string(), "--seconds", "0.1", "-o", kind]).output().unwrap();
+            if text(&out).contains("(ptrace): Yama") {
+                program.kill().unwrap();
+                break;
+            }
+        }
+        let out = program.wait_with_output().unwrap();
+        assert!(out.status.code().is_none_or(|code| code == 0), "{kind}: {}", String::from_utf8_lossy(&out.stdout));
+        assert!(out.status.signal().is_none_or(|signal| signal == 9), "{kind}: {:?}", out.status);
+    }
 }
 
 /// A filter of system calls is told apart from Yama and from programs that cannot be looked into.

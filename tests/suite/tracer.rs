@@ -37,6 +37,7 @@ pub fn built() -> &'static Path {
             cc(&[&["-o", "strange", &source("strange.c")], &libraries[..]].concat(), at);
             cc(&[&["-o", "registers", &source("registers.c")], &libraries[..]].concat(), at);
             cc(&[&["-o", "signals", &source("signals.c")], &libraries[..]].concat(), at);
+            cc(&[&["-o", "delicate", &source("delicate.c")], &libraries[..]].concat(), at);
             cc(&[&["-o", "client", &source("client.c")], &libraries[..]].concat(), at);
             cc(&[&["-rdynamic", "-o", "false_python", &source("false_python.c")], &libraries[..]].concat(), at);
             cc(&["-o", "bare", &source("bare.c"), "-ldl"], at);

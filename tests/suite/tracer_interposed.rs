@@ -21,6 +21,9 @@ const CALLS: &[(&[&str], &str, &str)] = &[
     (&["call", "instantiate", "libcudart.so.12", "libuser13.so"], "", "13 13\n0\n"),
     (&["call", "instantiate", "libuser21.so"], "", "21 21\n0\n"),
     (&["call", "profile", "libcudart.so.12", "libuser13.so"], "", "13 13\n0\n"),
+    // A library at the address of one that was closed.
+    (&["swap", "instantiate", "libuser12.so", "libuser13.so", "libuser12.so"], "", "12\n13\n12\n"),
+    (&["swap", "profile", "libuser13.so", "libuser12.so"], "", "13\n12\n"),
     // Libraries whose functions of the same names look the real ones up.
     (&["call", "instantiate", "libuserstub.so"], "", "1012 1012\n0\n"),
     (&["call", "instantiate_by_driver", "libuserstub.so"], "", "1012 1012\n0\n"),

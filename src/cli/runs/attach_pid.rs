@@ -67,6 +67,8 @@ fn libraries_for(pid: i32) -> Vec<Library> {
 /// Records a program to traces named `output`, shows it while it is being recorded, and then detaches.
 pub fn attach_to_process(all: &GlobalArgs, output: Option<&Path>, watch: &WatchArgs, pid: i32, config: &Config) -> Result<(), Failure> {
     let target = Target::find(pid).map_err(failed)?;
+    // If this program is stopped (^Z), threads of the other one must not stay stopped.
+    let unstoppable = attach::Unstoppable::begin();
     // Before the tracer loads a libcupti.
     let may_profile_itself = target.has_cupti() && target.trace_prefix().is_none();
     let output = match target.trace_prefix() {
@@ -84,6 +86,7 @@ pub fn attach_to_process(all: &GlobalArgs, output: Option<&Path>, watch: &WatchA
         None => load_tracer(output, &target)?,
     };
     open_recording(&target, &output)?;
+    drop(unstoppable);
     // The first data to show comes from the recording in progress.
     let _ = tracer::send_command(&output, "flush");
     let trace = format!("{}.{pid}.{}", output.display(), crate::import::wstrace::SUFFIX);

@@ -10,15 +10,18 @@
 
 use super::memory_map::Mapping;
 use super::refusal::Refusal;
-use super::registers::stack_and_code;
+use super::registers::{keep_waiting, stack_and_code};
 use super::seize::{Stopped, is_in_state, mapped_file, stop_thread};
 use super::target::Target;
-use super::wait_calls::may_fail;
+use super::wait_calls::{is_write, may_fail};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
 use object::{Object, ObjectSymbol};
 use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Stack that is searched in each thread, bytes: below the driver's function there are a few frames.
@@ -27,6 +30,10 @@ const DEPTH: usize = 1 << 15;
 const QUIET: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_millis(5);
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Attempts to find a thread blocked before it is stopped, and the pause between them: one that writes to a pipe is woken
+/// again and again, and would write only a part.
+const LOOKS: usize = 5;
+const LOOK_PAUSE: Duration = Duration::from_micros(100);
 /// Time limit for finding all threads outside of the driver: after that, the rest keeps running.
 const GATHER: Duration = Duration::from_millis(400);
 /// First and longest pause between attempts: each stops the threads that run.
@@ -38,7 +45,7 @@ const HOLD: Duration = Duration::from_millis(500);
 const ADDRESS: u64 = (1 << 48) - 1;
 
 /// Memory of the process, and the code in it that matters.
-struct Code<'a> {
+pub struct Code<'a> {
     target: &'a Target,
     memory: File,
     map: Vec<Mapping>,
@@ -53,7 +60,7 @@ struct Seen {
 }
 
 impl<'a> Code<'a> {
-    fn read(target: &'a Target) -> Result<Self, Refusal> {
+    pub fn read(target: &'a Target) -> Result<Self, Refusal> {
         let memory = File::open(format!("/proc/{}/mem", target.pid)).map_err(|_| Refusal::Gone(target.pid))?;
         Ok(Self { target, memory, map: target.map()? })
     }
@@ -72,15 +79,20 @@ impl<'a> Code<'a> {
         self.map.iter().filter(|m| m.permissions.contains('x') && named(m.name())).map(|m| m.start..m.end).collect()
     }
 
+    /// Code of the dynamic loader.
+    pub fn loader_code(&self) -> Vec<Range<u64>> {
+        self.library_code(|name| name.starts_with("ld-linux") || name.starts_with("ld-2."))
+    }
+
     /// The program's threads: those of the driver instantiate nothing.
-    fn threads(&self) -> Vec<i32> {
+    pub fn threads(&self) -> Vec<i32> {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.target.pid)).into_iter().flatten().flatten();
         let driver = |task: &std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).is_ok_and(|c| is_of_driver(c.trim_end()));
         tasks.filter(|task| !driver(task)).filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
     }
 
-    /// Looks at a thread; one that runs is stopped. `None` if it has ended.
-    fn look_at(&self, tid: i32) -> Result<Option<Seen>, Refusal> {
+    /// Stack pointer and program counter of a blocked thread, and the number and the first argument of its system call.
+    pub fn blocked_thread(&self, tid: i32) -> Option<((u64, u64), (i64, u64))> {
         let text = std::fs::read_to_string(format!("/proc/{}/task/{tid}/syscall", self.target.pid)).unwrap_or_default();
         let words: Vec<&str> = text.split_whitespace().collect();
         // Number, six arguments, stack pointer and program counter of a blocked thread.
@@ -89,23 +101,41 @@ impl<'a> Code<'a> {
             && let Some(at) = hex(pointer).zip(hex(counter))
         {
             let first = words.get(1).and_then(|w| hex(w)).unwrap_or(0);
-            return Ok(Some(Seen { at, blocked: Some((number.parse().unwrap_or(-1), first)), stopped: None }));
+            return Some((at, (number.parse().unwrap_or(-1), first)));
+        }
+        None
+    }
+
+    /// Looks at a thread; one that runs is stopped. `None` if it has ended.
+    fn look_at(&self, tid: i32) -> Result<Option<Seen>, Refusal> {
+        for attempt in 0..LOOKS {
+            if let Some((at, call)) = self.blocked_thread(tid) {
+                return Ok(Some(Seen { at, blocked: Some(call), stopped: None }));
+            }
+            if attempt + 1 < LOOKS {
+                std::thread::park_timeout(LOOK_PAUSE);
+            }
         }
         let Some(stopped) = stop_thread(self.target, tid)? else { return Ok(None) };
         self.target.check_alive()?;
+        keep_waiting(stopped.thread);
         Ok(stack_and_code(stopped.thread).map(|at| Seen { at, blocked: None, stopped: Some(stopped) }))
     }
 
     /// Returns true if stopping a thread may make this system call fail.
     fn is_delicate(&self, (number, first): (i64, u64)) -> bool {
-        let file = || std::fs::read_link(format!("/proc/{}/fd/{first}", self.target.pid)).unwrap_or_default();
-        may_fail(number, || file().to_str().is_some_and(|name| name.starts_with("socket:") || name.contains("inotify")))
+        let path = format!("/proc/{}/fd/{first}", self.target.pid);
+        let file = || std::fs::read_link(&path).unwrap_or_default();
+        let is_pipe = || std::fs::metadata(&path).is_ok_and(|m| m.file_type().is_fifo() || m.file_type().is_char_device());
+        is_write(number) && is_pipe()
+            || may_fail(number, || file().to_str().is_some_and(|name| name.starts_with("socket:") || name.contains("inotify")))
     }
 
-    /// Returns true if a thread at this stack pointer and program counter is in this code, or was called from it.
-    fn is_inside(&self, (pointer, counter): (u64, u64), code: &[Range<u64>]) -> bool {
+    /// Returns true if a thread at this stack pointer and program counter is in this code, or was called from it. `depth`
+    /// is the part of its stack to search, bytes.
+    pub fn is_inside(&self, (pointer, counter): (u64, u64), code: &[Range<u64>], depth: usize) -> bool {
         let end = self.map.iter().find(|m| (m.start..m.end).contains(&pointer)).map_or(pointer + 4096, |m| m.end);
-        let mut stack = vec![0_u8; usize::try_from(end - pointer).unwrap_or(DEPTH).min(DEPTH)];
+        let mut stack = vec![0_u8; usize::try_from(end - pointer).unwrap_or(depth).min(depth)];
         let read = self.memory.read_exact_at(&mut stack, pointer).is_ok();
         let inside = |address: u64| code.iter().any(|c| c.contains(&address));
         inside(counter) || read && stack.as_chunks::<8>().0.iter().any(|word| inside(u64::from_ne_bytes(*word) & ADDRESS))
@@ -127,7 +157,7 @@ fn await_pause(target: &Target, until: Instant) -> Result<(), Refusal> {
         target.check_alive()?;
         code.map = target.map()?;
         for tid in code.threads() {
-            if code.look_at(tid)?.is_some_and(|thread| code.is_inside(thread.at, &functions)) {
+            if code.look_at(tid)?.is_some_and(|thread| code.is_inside(thread.at, &functions, DEPTH)) {
                 seen = Instant::now();
                 break;
             }
@@ -141,8 +171,9 @@ fn await_pause(target: &Target, until: Instant) -> Result<(), Refusal> {
 }
 
 /// Stops all threads outside of the driver and the loader, but for those of the tracer and those whose system call would
-/// fail. Also returns whether a graph was being instantiated when time was up.
-fn stop_threads(target: &Target) -> Result<(Vec<Stopped>, bool), Refusal> {
+/// fail. Also returns whether a graph was being instantiated when time was up. `known` lists the threads while they are
+/// being stopped.
+fn stop_threads(target: &Target, known: &Mutex<Vec<Pid>>) -> Result<(Vec<Stopped>, bool), Refusal> {
     let code = Code::read(target)?;
     let functions = code.instantiating_functions();
     let busy = code.library_code(|name| name.starts_with("libcuda.so") || name.starts_with("ld-linux") || name.starts_with("ld-2."));
@@ -156,15 +187,21 @@ fn stop_threads(target: &Target) -> Result<(Vec<Stopped>, bool), Refusal> {
             if held.iter().any(|h| h.thread.as_raw() == tid) {
                 continue;
             }
+            // There may be thousands of them, and those that are held wait.
+            if began.elapsed() > GATHER {
+                left = true;
+                break;
+            }
             let Some(mut seen) = code.look_at(tid)? else { continue };
-            if code.is_inside(seen.at, &tracer) || seen.blocked.is_some_and(|call| code.is_delicate(call)) {
+            if code.is_inside(seen.at, &tracer, DEPTH) || seen.blocked.is_some_and(|call| code.is_delicate(call)) {
                 continue;
             }
             let waits = seen.blocked.is_some_and(|(number, _)| number >= 0);
             // A thread that waits for a disk stops late.
-            if waits && !code.is_inside(seen.at, &busy) && !is_in_state(target.pid, tid, &['D']) {
+            if waits && !code.is_inside(seen.at, &busy, DEPTH) && !is_in_state(target.pid, tid, &['D']) {
                 // It may have gone on in the meantime.
                 let Some(stopped) = stop_thread(target, tid)? else { continue };
+                keep_waiting(stopped.thread);
                 seen = match stack_and_code(stopped.thread) {
                     Some(at) => Seen { at, blocked: None, stopped: Some(stopped) },
                     None => continue,
@@ -172,10 +209,15 @@ fn stop_threads(target: &Target) -> Result<(Vec<Stopped>, bool), Refusal> {
             }
             let in_allocator = !waits && allocators.iter().any(|c| c.contains(&seen.at.1));
             match seen.stopped {
-                Some(stopped) if !in_allocator && !code.is_inside(seen.at, &busy) => held.push(stopped),
+                Some(stopped) if !in_allocator && !code.is_inside(seen.at, &busy, DEPTH) => {
+                    if let Ok(mut all) = known.lock() {
+                        all.push(stopped.thread);
+                    }
+                    held.push(stopped);
+                }
                 _ => {
                     left = true;
-                    instantiating |= code.is_inside(seen.at, &functions);
+                    instantiating |= code.is_inside(seen.at, &functions, DEPTH);
                 }
             }
         }
@@ -184,6 +226,18 @@ fn stop_threads(target: &Target) -> Result<(Vec<Stopped>, bool), Refusal> {
         }
         std::thread::park_timeout(pause);
         pause = (pause * 2).min(GATHER_PAUSES.1);
+    }
+}
+
+/// Reaps stopped threads that have ended: a program that becomes another one (execve) waits for this, and the thread that
+/// stops others waits for the program. Any thread of the tracing process may do so (wait(2), `__WNOTHREAD`).
+fn reap_ended(stopped: &Mutex<Vec<Pid>>) {
+    let all = stopped.lock().map(|all| all.clone()).unwrap_or_default();
+    for thread in all {
+        // The folder of the process has its threads' own folders, too.
+        if is_in_state(thread.as_raw(), thread.as_raw(), &['Z']) {
+            let _ = waitpid(thread, Some(WaitPidFlag::__WALL | WaitPidFlag::WNOHANG));
+        }
     }
 }
 
@@ -208,8 +262,10 @@ pub fn hold_threads(target: &Target) -> Result<HeldThreads, Refusal> {
         let (release, released): (Sender<()>, Receiver<()>) = channel();
         let (tell, told) = channel();
         let target = target.clone();
+        let known: Arc<Mutex<Vec<Pid>>> = Arc::default();
+        let stopped = Arc::clone(&known);
         std::thread::spawn(move || {
-            let held = await_pause(&target, until).map(|()| match stop_threads(&target) {
+            let held = await_pause(&target, until).map(|()| match stop_threads(&target, &known) {
                 Err(Refusal::Signalled(_)) | Ok((_, true)) => (Vec::new(), Attempt::Repeat),
                 Ok((held, false)) => (held, Attempt::Held),
                 // If a thread cannot be stopped, the pause has to do.
@@ -226,7 +282,14 @@ pub fn hold_threads(target: &Target) -> Result<HeldThreads, Refusal> {
             let _ = released.recv_timeout(if holds { HOLD } else { Duration::ZERO });
             drop(held);
         });
-        if let Attempt::Held = told.recv().unwrap_or(Ok(Attempt::Held))? {
+        let attempt = loop {
+            match told.recv_timeout(PAUSE) {
+                Ok(attempt) => break attempt,
+                Err(RecvTimeoutError::Timeout) => reap_ended(&stopped),
+                Err(RecvTimeoutError::Disconnected) => break Ok(Attempt::Held),
+            }
+        };
+        if let Attempt::Held = attempt? {
             return Ok(HeldThreads { _release: release });
         }
         std::thread::park_timeout(PAUSE);

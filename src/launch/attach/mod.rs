@@ -7,12 +7,15 @@
 mod candidates;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod graph_instantiation;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod loader_wait;
 mod memory_map;
 mod refusal;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod registers;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod seize;
+mod stop_signals;
 mod target;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod wait_calls;
@@ -21,6 +24,7 @@ pub use candidates::{GpuProcess, list_processes};
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub use graph_instantiation::hold_threads;
 pub use refusal::Refusal;
+pub use stop_signals::Unstoppable;
 pub use target::Target;
 
 use std::path::Path;
@@ -28,6 +32,7 @@ use std::path::Path;
 /// Loads the object into a process, which then reads the settings and starts tracing. Returns once this has happened.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub fn load_object(target: &Target, object: &Path, settings: &Path) -> Result<(), Refusal> {
+    loader_wait::await_loader(target)?;
     seize::load_object(target, object, settings)
 }
 

@@ -91,10 +91,13 @@ fn find_rooms(target: &Target, map: &[Mapping], bytes: u64) -> Vec<u64> {
     map.iter().filter(|m| m.is_code() && m.end - m.start >= bytes).filter_map(room).collect()
 }
 
+/// Addresses at which the thread continues: after the code, and if a handler has run meanwhile.
+type WaysBack = (u64, Option<u64>);
+
 /// Returns the code with its words filled in.
-fn write_code(room: u64, loader: &Loader, stack: u64, back: u64, object: &Path, settings: &Path) -> Option<Vec<u8>> {
+fn write_code(room: u64, loader: &Loader, stack: u64, ways: WaysBack, object: &Path, settings: &Path) -> Option<Vec<u8>> {
     use std::os::unix::ffi::OsStrExt;
-    const WORDS: usize = 6 * 8;
+    const WORDS: usize = 7 * 8;
     let own = object::File::parse(OBJECT).ok()?;
     let symbol = own.dynamic_symbols().find(|s| s.name() == Ok("warpscope_attach_code"))?;
     let section = own.section_by_index(symbol.section_index()?).ok()?;
@@ -105,7 +108,7 @@ fn write_code(room: u64, loader: &Loader, stack: u64, back: u64, object: &Path, 
     for (n, word) in [loader.dlopen, loader.dlsym, stack, at_object, at_settings].into_iter().enumerate() {
         out[words + (n + 1) * 8..words + (n + 2) * 8].copy_from_slice(&word.to_le_bytes());
     }
-    write_return(&mut out, words, room, back);
+    write_return(&mut out, words, room, ways);
     for path in [object, settings] {
         out.extend_from_slice(path.as_os_str().as_bytes());
         out.push(0);
@@ -179,6 +182,8 @@ fn seize(target: &Target, tid: i32) -> Result<bool, Refusal> {
             Err(Errno::EPERM) if since.elapsed() < LETTING_GO => nap(),
             // A thread of this process that has traced it lets go when it ends, some time after it was joined.
             Err(Errno::EPERM) if since.elapsed() < PATIENCE && tracer_of(target.pid, tid).is_some_and(is_own_thread) => nap(),
+            // It may have ended or been let go of since.
+            Err(Errno::EPERM) if since.elapsed() < STOP && tracer_of(target.pid, tid).is_none() => nap(),
             Err(Errno::EPERM) if let Some(tracer) = tracer_of(target.pid, tid) => {
                 return Err(Refusal::Debugged { pid: target.pid, tracer });
             }
@@ -220,7 +225,7 @@ pub fn stop_thread(target: &Target, tid: i32) -> Result<Option<Stopped>, Refusal
 }
 
 /// Redirects a waiting thread to the code; returns false if it is no longer waiting.
-fn send_thread(target: &Target, tid: i32, rooms: &[u64], code: &dyn Fn(u64, u64) -> Option<Vec<u8>>) -> Result<bool, Refusal> {
+fn send_thread(target: &Target, tid: i32, rooms: &[u64], code: &dyn Fn(u64, WaysBack) -> Option<Vec<u8>>) -> Result<bool, Refusal> {
     let Some(stopped) = stop_thread(target, tid)? else { return Ok(false) };
     // The id may have been reused by another process since it was looked up.
     target.check_alive()?;
@@ -228,7 +233,7 @@ fn send_thread(target: &Target, tid: i32, rooms: &[u64], code: &dyn Fn(u64, u64)
     let Some(wait) = Wait::read(stopped.thread) else { return Ok(false) };
     let back = wait.back();
     let Some(&room) = rooms.iter().find(|room| room.abs_diff(back) < REACH) else { return Ok(false) };
-    let Some(code) = code(room, back) else { return Err(Refusal::Machine) };
+    let Some(code) = code(room, (back, wait.interrupted())) else { return Err(Refusal::Machine) };
     for (at, word) in code.as_chunks::<8>().0.iter().enumerate() {
         let address = std::ptr::with_exposed_provenance_mut((room + at as u64 * 8) as usize);
         ptrace::write(stopped.thread, address, i64::from_le_bytes(*word)).map_err(system)?;
@@ -284,12 +289,12 @@ fn send_and_await(target: &Target, object: &Path, settings: &Path) -> Result<(),
     let map = target.map()?;
     let loader = find_loader(target, &map)?;
     let stack = find_gap(&map, STACK).ok_or(Refusal::Busy(target.pid))?;
-    let length = write_code(0, &loader, stack, 0, object, settings).ok_or(Refusal::Machine)?.len() as u64;
+    let length = write_code(0, &loader, stack, (0, None), object, settings).ok_or(Refusal::Machine)?.len() as u64;
     let rooms = find_rooms(target, &map, length);
     if rooms.is_empty() {
         return Err(Refusal::Busy(target.pid));
     }
-    let code = |room, back| write_code(room, &loader, stack, back, object, settings);
+    let code = |room, ways| write_code(room, &loader, stack, ways, object, settings);
     let until = Instant::now() + PATIENCE;
     loop {
         for tid in waiting_threads(target.pid) {

@@ -122,7 +122,8 @@ impl Target {
         let ending = format!(".{}.wstrace", self.pid);
         entries.flatten().find_map(|e| {
             let path = std::fs::read_link(e.path()).ok()?;
-            let prefix = path.to_str()?.strip_suffix(&ending)?.to_owned();
+            let path = path.to_str()?;
+            let prefix = path.strip_suffix(" (deleted)").unwrap_or(path).strip_suffix(&ending)?.to_owned();
             Some(PathBuf::from(prefix))
         })
     }

@@ -26,7 +26,7 @@ const WAITS: [SystemCall; 16] = [
 
 /// System calls that fail with EINTR when a thread is stopped in them and goes on, those of sockets if these have a time
 /// limit (signal(7), "Interruption of system calls and library functions by stop signals"). All others continue.
-const FAILING: [SystemCall; 19] = [
+const FAILING: [SystemCall; 22] = [
     ("epoll_wait", 232, -1),
     ("epoll_pwait", 281, 22),
     ("epoll_pwait2", 441, 441),
@@ -46,9 +46,15 @@ const FAILING: [SystemCall; 19] = [
     ("semop", 65, 193),
     ("semtimedop", 220, 192),
     ("io_uring_enter", 426, 426),
+    // These move less than was asked for.
+    ("splice", 275, 76),
+    ("tee", 276, 77),
+    ("vmsplice", 278, 75),
 ];
 /// System calls that fail with EINTR if they are of a socket or of inotify.
-const OF_FILES: [SystemCall; 4] = [("read", 0, 63), ("readv", 19, 65), ("write", 1, 64), ("writev", 20, 66)];
+const OF_FILES: [SystemCall; 4] = [("read", 0, 63), ("readv", 19, 65), WRITES[0], WRITES[1]];
+/// System calls that write less than was asked for if they are of a pipe.
+const WRITES: [SystemCall; 2] = [("write", 1, 64), ("writev", 20, 66)];
 
 fn own_number(call: &SystemCall) -> i64 {
     if cfg!(target_arch = "aarch64") { call.2 } else { call.1 }
@@ -56,7 +62,15 @@ fn own_number(call: &SystemCall) -> i64 {
 
 /// Rank of a system call of this machine among those in which a thread can be used, best first.
 pub fn wait_rank(number: i64) -> Option<usize> {
-    WAITS.iter().position(|call| number >= 0 && own_number(call) == number)
+    let rank = WAITS.iter().position(|call| number >= 0 && own_number(call) == number)?;
+    // On aarch64, these fail, as the kernel decides that before the thread can be redirected.
+    let fails = cfg!(target_arch = "aarch64") && FAILING.iter().any(|call| own_number(call) == number);
+    Some(if fails { rank + WAITS.len() } else { rank })
+}
+
+/// Returns true for a system call that may write a part only if its thread is stopped in it.
+pub fn is_write(number: i64) -> bool {
+    WRITES.iter().any(|call| number >= 0 && own_number(call) == number)
 }
 
 /// Returns true if the system call may fail after its thread was stopped in it. `is_special` says whether its first

@@ -36,11 +36,19 @@ impl Wait {
         self.registers.pc
     }
 
+    /// The kernel has already decided that the system call is made again.
+    pub fn interrupted(&self) -> Option<u64> {
+        None
+    }
+
     /// Redirects the thread to the code at `room`.
     pub fn redirect(self, thread: Pid, room: u64) -> nix::Result<()> {
         ptrace::setregs(thread, nix::libc::user_regs_struct { pc: room, ..self.registers })
     }
 }
+
+/// The kernel has already decided if the system call fails or is made again (`do_signal` in arch/arm64/kernel/signal.c).
+pub fn keep_waiting(_thread: Pid) {}
 
 /// Returns the stack pointer and the program counter of a stopped thread.
 pub fn stack_and_code(thread: Pid) -> Option<(u64, u64)> {
@@ -49,7 +57,7 @@ pub fn stack_and_code(thread: Pid) -> Option<(u64, u64)> {
 
 /// Writes the way back into the code, which lies at `room`: a branch before its words, since a jump to an address in
 /// memory needs a register.
-pub fn write_return(code: &mut [u8], words: usize, room: u64, back: u64) {
+pub fn write_return(code: &mut [u8], words: usize, room: u64, (back, _): (u64, Option<u64>)) {
     const B: u32 = 0x1400_0000;
     let at = words - 8;
     let distance = back.wrapping_sub(room + at as u64) >> 2;

@@ -1,12 +1,18 @@
 //! Registers of a thread that waits in a system call, on x86-64.
 
-use crate::launch::attach::wait_calls::wait_rank;
+use crate::launch::attach::wait_calls::{may_fail, wait_rank};
 use nix::sys::ptrace;
 use nix::unistd::Pid;
 
 /// Results of an interrupted system call that must be restarted (include/linux/errno.h): `ERESTARTSYS`,
 /// `ERESTARTNOINTR`, `ERESTARTNOHAND`, `ERESTART_RESTARTBLOCK`.
 const AGAIN: [i64; 4] = [-512, -513, -514, -516];
+/// `EINTR`, which some system calls return after a stop, too; `ERESTARTNOHAND`, which the kernel turns into that only if
+/// a handler runs.
+const EINTR: i64 = -4;
+const RESTART_WITHOUT_HANDLER: i64 = -514;
+/// Results of waits that fail with EINTR after any handler, also with `SA_RESTART` (signal(7)).
+const INTERRUPTED: [i64; 3] = [EINTR, RESTART_WITHOUT_HANDLER, -516];
 /// Length of the `syscall` instruction, bytes.
 const SYSCALL_BYTES: u64 = 2;
 
@@ -24,8 +30,14 @@ impl Wait {
     /// Returns `None` if the thread is not in one of the listed system calls.
     pub fn read(thread: Pid) -> Option<Self> {
         let registers = ptrace::getregs(thread).ok()?;
-        let again = AGAIN.contains(&registers.rax.cast_signed());
-        wait_rank(registers.orig_rax.cast_signed()).map(|_| Self { registers, again })
+        let (call, result) = (registers.orig_rax.cast_signed(), registers.rax.cast_signed());
+        let again = AGAIN.contains(&result) || result == EINTR && may_fail(call, || true);
+        wait_rank(call).map(|_| Self { registers, again })
+    }
+
+    /// Address at which the thread must continue if a handler has run meanwhile: behind the call, which has failed.
+    pub fn interrupted(&self) -> Option<u64> {
+        (self.again && INTERRUPTED.contains(&self.registers.rax.cast_signed())).then_some(self.registers.rip)
     }
 
     /// Address at which the thread must continue.
@@ -46,12 +58,22 @@ impl Wait {
     }
 }
 
+/// Keeps the system call of a thread that was stopped in it from failing with EINTR unless a handler runs.
+pub fn keep_waiting(thread: Pid) {
+    let Ok(registers) = ptrace::getregs(thread) else { return };
+    if registers.rax.cast_signed() == EINTR && may_fail(registers.orig_rax.cast_signed(), || true) {
+        // If it fails, the call does, too.
+        let _ = ptrace::setregs(thread, nix::libc::user_regs_struct { rax: RESTART_WITHOUT_HANDLER.cast_unsigned(), ..registers });
+    }
+}
+
 /// Returns the stack pointer and the program counter of a stopped thread.
 pub fn stack_and_code(thread: Pid) -> Option<(u64, u64)> {
     ptrace::getregs(thread).ok().map(|r| (r.rsp, r.rip))
 }
 
-/// Writes the way back into the code, which lies at `room`: its first word.
-pub fn write_return(code: &mut [u8], words: usize, _room: u64, back: u64) {
+/// Writes the ways back into the code, which lies at `room`: its first and its last word.
+pub fn write_return(code: &mut [u8], words: usize, _room: u64, (back, interrupted): (u64, Option<u64>)) {
     code[words..words + 8].copy_from_slice(&back.to_le_bytes());
+    code[words + 48..words + 56].copy_from_slice(&interrupted.unwrap_or(0).to_le_bytes());
 }

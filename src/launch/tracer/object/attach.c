@@ -31,6 +31,10 @@ EXPORT int WarpscopeAttach(const char* path) {
 // and WarpscopeAttach on a separate stack, and returns to where the thread was, so that no other process has to wait
 // for it: if the helper is killed, the program keeps running. The code is copied, with the words at its end filled in,
 // and must be position-independent.
+//
+// On x86-64, the thread's own stack gets 264 bytes only, since those of fibers and of signal handlers are small.
+// Signals are blocked meanwhile, because a handler that jumps out of the code would leave the loader locked. If one
+// arrives that would have interrupted the thread's wait, such as pause(), the wait fails with EINTR.
 #if defined(__x86_64__)
 __asm__(
   ".section .rodata\n"
@@ -45,17 +49,7 @@ __asm__(
   "  pushq %r8\n  pushq %r9\n  pushq %r10\n  pushq %r11\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"
   "  cld\n"
   "  movq %rsp, %rbx\n"
-  // Save the vector registers: their area takes at most 11,008 bytes (with AMX), and its header must be zeroed.
-  "  andq $-64, %rsp\n"
-  "  subq $12288, %rsp\n"
-  "  xorl %eax, %eax\n"
-  "  leaq 512(%rsp), %rdi\n"
-  "  movl $8, %ecx\n"
-  "  rep stosq\n"
-  "  movl $-1, %eax\n"
-  "  movl $-1, %edx\n"
-  "  xsave64 (%rsp)\n"
-  "  movq %rsp, %r12\n"
+  "  xorl %r14d, %r14d\n"
   // mmap(stack, 1 MiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0)
   "  movl $9, %eax\n"
   "  movq 4f(%rip), %rdi\n"
@@ -66,11 +60,31 @@ __asm__(
   "  xorl %r9d, %r9d\n"
   "  syscall\n"
   "  cmpq 4f(%rip), %rax\n"
-  "  jne 9f\n"
+  "  jne 10f\n"
   // The first word records how far the code got.
   "  movq %rax, %r13\n"
   "  leaq 0x100000(%rax), %rsp\n"
   "  movq $1, (%r13)\n"
+  // Save the vector registers: their area takes at most 11,008 bytes (with AMX), and its header must be zeroed.
+  "  subq $12288, %rsp\n"
+  "  xorl %eax, %eax\n"
+  "  leaq 512(%rsp), %rdi\n"
+  "  movl $8, %ecx\n"
+  "  rep stosq\n"
+  "  movl $-1, %eax\n"
+  "  movl $-1, %edx\n"
+  "  xsave64 (%rsp)\n"
+  "  movq %rsp, %r12\n"
+  // rt_sigprocmask(SIG_BLOCK, all but ILL, TRAP, BUS, FPE, SEGV and SYS)
+  "  subq $16, %rsp\n"
+  "  movabsq $0xffffffffbffffb27, %rax\n"
+  "  movq %rax, (%rsp)\n"
+  "  movl $14, %eax\n"
+  "  xorl %edi, %edi\n"
+  "  movq %rsp, %rsi\n"
+  "  leaq 8(%rsp), %rdx\n"
+  "  movl $8, %r10d\n"
+  "  syscall\n"
   "  movq 5f(%rip), %rdi\n"
   "  movl $2, %esi\n"
   "  callq *2f(%rip)\n"
@@ -89,11 +103,42 @@ __asm__(
   "  addq $16, %rax\n"
   "  movq %rax, (%r13)\n"
   "9:\n"
+  // rt_sigpending: signals that the program does not block. Those that are ignored by default interrupt no wait unless
+  // they have a handler, which is not known here.
+  "  leaq -16(%r12), %rsp\n"
+  "  movl $127, %eax\n"
+  "  movq %rsp, %rdi\n"
+  "  movl $8, %esi\n"
+  "  syscall\n"
+  "  movq 8(%rsp), %r14\n"
+  "  notq %r14\n"
+  "  andq (%rsp), %r14\n"
+  "  andq $~0x8430000, %r14\n"
+  // rt_sigprocmask(SIG_SETMASK, as before): handlers run here.
+  "  movl $14, %eax\n"
+  "  movl $2, %edi\n"
+  "  leaq 8(%rsp), %rsi\n"
+  "  xorl %edx, %edx\n"
+  "  movl $8, %r10d\n"
+  "  syscall\n"
   "  movq %r12, %rsp\n"
   "  movl $-1, %eax\n"
   "  movl $-1, %edx\n"
   "  xrstor64 (%rsp)\n"
+  "10:\n"
   "  movq %rbx, %rsp\n"
+  "  testq %r14, %r14\n"
+  "  jz 11f\n"
+  "  cmpq $0, 12f(%rip)\n"
+  "  je 11f\n"
+  // The saved rax: EINTR.
+  "  movq $-4, 112(%rsp)\n"
+  "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %r11\n  popq %r10\n  popq %r9\n  popq %r8\n"
+  "  popq %rbp\n  popq %rdi\n  popq %rsi\n  popq %rdx\n  popq %rcx\n  popq %rbx\n  popq %rax\n"
+  "  popfq\n"
+  "  leaq 128(%rsp), %rsp\n"
+  "  jmpq *12f(%rip)\n"
+  "11:\n"
   "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %r11\n  popq %r10\n  popq %r9\n  popq %r8\n"
   "  popq %rbp\n  popq %rdi\n  popq %rsi\n  popq %rdx\n  popq %rcx\n  popq %rbx\n  popq %rax\n"
   "  popfq\n"
@@ -101,8 +146,9 @@ __asm__(
   "  jmpq *1f(%rip)\n"
   "7: .asciz \"WarpscopeAttach\"\n"
   ".balign 8\n"
-  // The return address, dlopen, dlsym, the stack, and the paths of the object and of the settings.
-  "1: .quad 0\n2: .quad 0\n3: .quad 0\n4: .quad 0\n5: .quad 0\n6: .quad 0\n"
+  // The return address, dlopen, dlsym, the stack, the paths of the object and of the settings, and the return address
+  // of a wait that was interrupted, or 0.
+  "1: .quad 0\n2: .quad 0\n3: .quad 0\n4: .quad 0\n5: .quad 0\n6: .quad 0\n12: .quad 0\n"
   ".size warpscope_attach_code, .-warpscope_attach_code\n"
   ".text\n");
 #elif defined(__aarch64__)
@@ -181,8 +227,8 @@ __asm__(
   ".balign 8\n"
   // The branch back.
   "8: .word 0x14000000, 0\n"
-  // Not used here, dlopen, dlsym, the stack, and the paths of the object and of the settings.
-  "1: .quad 0\n2: .quad 0\n3: .quad 0\n4: .quad 0\n5: .quad 0\n6: .quad 0\n"
+  // Not used here, dlopen, dlsym, the stack, the paths of the object and of the settings, and not used here.
+  "1: .quad 0\n2: .quad 0\n3: .quad 0\n4: .quad 0\n5: .quad 0\n6: .quad 0\n12: .quad 0\n"
   ".size warpscope_attach_code, .-warpscope_attach_code\n"
   ".text\n");
 #endif

@@ -30,8 +30,14 @@ static void* lookup_in(const char* file, const char* symbol) {
   return found && !is_own(found) ? found : NULL;
 }
 
-// The first part of dl_phdr_info.
-typedef struct { u64 base; const char* file; } LoadedModule;
+// dl_phdr_info.
+typedef struct {
+  u64 base;
+  const char* file;
+  const void* headers;
+  u16 count;
+  u64 loaded, unloaded;
+} LoadedModule;
 enum { CUDA_FILES = 8 };
 typedef struct { u32 count; char files[CUDA_FILES][512]; } CudaFiles;
 // The loader's lock is not taken here: other threads take it before that of dl_iterate_phdr.
@@ -62,20 +68,34 @@ static NOINLINE void* find_behind(const char* symbol, const void* caller) {
   return next ? next : lookup_in_cuda(symbol);
 }
 
-// A search takes the loader's lock, so the results are kept.
+static int unloaded_of(const LoadedModule* module, u64 size, u64* unloaded) {
+  if (size >= sizeof *module) *unloaded = module->unloaded;
+  return 1;
+}
+// Number of libraries that were unloaded so far: another one may be at the address of a caller or a function now.
+static u64 unloaded_libraries(void) {
+  u64 unloaded = 0;
+  dl_iterate_phdr((int (*)(void*, u64, void*))unloaded_of, &unloaded);
+  return unloaded;
+}
+
+// A search takes the loader's lock, so the results are kept until a library is unloaded.
 enum { KEPT_BEHIND = 64 };
-static struct { const char* symbol; const void* caller; void* volatile found; } kept_behind[KEPT_BEHIND];
+typedef struct { const char* symbol; const void* caller; u64 unloaded; void* volatile found; } KeptBehind;
+static KeptBehind kept_behind[KEPT_BEHIND];
 static u32 kept_count;
 static void* function_behind(const char* symbol, const void* caller) {
   u32 count = GET(kept_count);
+  u64 unloaded = unloaded_libraries();
   for (u32 i = 0; i < count && i < KEPT_BEHIND; i++) {
-    void* found = __atomic_load_n(&kept_behind[i].found, __ATOMIC_ACQUIRE);
-    if (found && kept_behind[i].symbol == symbol && kept_behind[i].caller == caller) return found;
+    const KeptBehind* kept = &kept_behind[i];
+    void* found = __atomic_load_n(&kept->found, __ATOMIC_ACQUIRE);
+    if (found && kept->symbol == symbol && kept->caller == caller && kept->unloaded == unloaded) return found;
   }
   void* found = find_behind(symbol, caller);
   u32 at = found && count < KEPT_BEHIND ? ADD(kept_count, 1) : KEPT_BEHIND;
   if (at < KEPT_BEHIND) {
-    kept_behind[at].symbol = symbol, kept_behind[at].caller = caller;
+    kept_behind[at].symbol = symbol, kept_behind[at].caller = caller, kept_behind[at].unloaded = unloaded;
     __atomic_store_n(&kept_behind[at].found, found, __ATOMIC_RELEASE);
   }
   return found;
@@ -103,8 +123,9 @@ static void* looked_up(void* library, const char* symbol, Entries* entries, void
   if (!found) return NULL;
   if (!is_own(found)) return library ? entry_for(entries, functions, found) : NULL;
   found = lookup((void*)RTLD_NEXT, symbol);
-  if (!found || is_own(found)) found = lookup_in_cuda(symbol);
-  if (found) return NULL;
+  // Without a library, what only some libraries see is not found.
+  if (library && (!found || is_own(found))) found = lookup_in_cuda(symbol);
+  if (found && !is_own(found)) return NULL;
   // For dlerror.
   lookup(NULL, "a function of CUDA, which is not loaded");
   return NOT_FOUND;

@@ -12,7 +12,12 @@ static const u64 RTLD_NEXT = ~0ul;
 static void* const NOT_FOUND = (void*)1;
 // Other preloaded objects may interpose dlsym, too; theirs has no version, and any version matches it.
 static void find_next_dlsym(void) {
-  static const char* const VERSIONS[] = { "GLIBC_2.2.5", "GLIBC_2.17", "GLIBC_2.34" };
+  // A version that does not exist costs an allocation, which may look a function up itself.
+#if defined(__aarch64__)
+  static const char* const VERSIONS[] = { "GLIBC_2.17", "GLIBC_2.34" };
+#else
+  static const char* const VERSIONS[] = { "GLIBC_2.2.5", "GLIBC_2.34" };
+#endif
   for (u32 i = 0; i < COUNT(VERSIONS) && !next_dlsym; i++)
     *(void**)&next_dlsym = dlvsym((void*)RTLD_NEXT, "dlsym", VERSIONS[i]);
 }
