@@ -37,7 +37,7 @@ pub struct ExportArgs {
     /// Only what happened in this window; of traces.
     #[command(flatten)]
     pub between: super::time_window::Between,
-    /// Only these tables; several with commas: launches, calls, memcpys, ranges, collectives, findings.
+    /// Export only these tables, separated by commas: launches, calls, memcpys, ranges, collectives, findings.
     #[arg(long, value_name = "TABLE", value_delimiter = ',')]
     pub tables: Vec<String>,
     /// Name of the run in the partitions [default: the common part of the reports' names].

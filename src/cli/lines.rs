@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// `warpscope lines`.
 #[derive(Debug, clap::Args)]
 pub struct LinesArgs {
-    /// Timeline with stacks of the threads that launch: of the built-in tracer, or of nsys with CPU samples.
+    /// Timeline with stacks of the launching threads: from the built-in tracer, or from nsys with CPU samples.
     pub file: PathBuf,
     #[command(flatten)]
     pub scope: ScopeArgs,

@@ -28,7 +28,7 @@ pub struct RangesArgs {
     pub format: Option<Format>,
 }
 
-/// Prints the tree of ranges.
+/// Runs `warpscope ranges`: prints NVTX ranges or operators with the GPU's time inside each.
 pub fn print_ranges(args: &RangesArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let profile = interrupt::open_report(&args.file, nsys, Wants::EXPLORER.with(Parts::RANGE_DETAILS))?;
     print::warn(&profile);

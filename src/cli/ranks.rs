@@ -261,7 +261,7 @@ fn goes_to(args: &DigestArgs, digest: &Digest, at: usize, several: bool) -> Resu
     Ok(PathBuf::from(text.replace("{rank}", &rank)))
 }
 
-/// Writes the digests of a report.
+/// Writes one digest for each rank in a report.
 pub fn write_digests(args: &DigestArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     if is_digest(&args.file) {
         return Err(Failure::wrong(format!("{}: it is a digest already; `warpscope ranks` reads it", args.file.display())));

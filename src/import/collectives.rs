@@ -249,7 +249,7 @@ mod tests {
             (28, What::GroupEnd(40)),
             (30, What::Launch(1)),
             (32, What::Launch(2)),
-            // A launch outside of any NCCL call, whose operation is unknown.
+            // A launch outside of any NCCL call: its operation is unknown.
             (50, What::Launch(3)),
             (60, What::Call(call(1, 0), 61)),
         ];

@@ -95,7 +95,7 @@ struct RowJson<'a> {
     result: Option<usize>,
     launch: u32,
     kernel: &'a str,
-    /// Extent of what was measured: from `timeline` (the launch alone) to `full`.
+    /// Amount of data collected: from `timeline` (only the launch and its duration) to `full`.
     depth: &'static str,
     failed: bool,
     hints: Vec<HintJson<'a>>,

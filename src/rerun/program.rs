@@ -26,7 +26,7 @@ pub struct Program {
     pub directory: Option<String>,
 }
 
-/// Returns the program of a re-run.
+/// Returns the program to run again: the user's, or else the recorded one, or else a placeholder.
 pub fn resolve_program(profile: &Profile, options: &Options) -> Program {
     let recorded = &profile.capture.argv;
     let (argv, from) = match &options.program {

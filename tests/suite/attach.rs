@@ -220,7 +220,7 @@ fn what_cannot_be_attached_to_is_refused_with_the_reason() {
     assert_eq!(wrong.status.code(), Some(2));
 }
 
-/// Waits are not interrupted, writes to pipes are complete, and nothing is written below a small stack.
+/// Waits are not interrupted, hardly a write to a pipe is cut, and nothing is written below a small stack.
 #[test]
 fn a_program_does_not_notice_that_its_threads_were_stopped() {
     let folder = tempfile::tempdir().unwrap();

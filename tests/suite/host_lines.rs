@@ -33,7 +33,7 @@ fn the_verdict_names_the_line_of_real_runs() {
         assert_eq!((lines[0].frame.line, lines[0].activity), (Some(line), activity), "{name}");
         // The samples identify the line, so nothing more needs to be recorded.
         assert!(first.confirm.is_none(), "{name}");
-        // Idle time of the host is divided completely.
+        // All idle time with a cause on the host is attributed to lines, except where there are no samples.
         let idle: i64 = Cause::ALL
             .into_iter()
             .filter(|c| c.is_of_host())
@@ -354,7 +354,7 @@ fn sampled_launches(name: &str, samples: i64) -> (Profile, [u64; 2]) {
     let (from, to) = triage(&profile).window;
     let step = ((to - from) / samples).max(1);
     for number in 0..samples {
-        // Sampling must not be synchronous with a regular loop.
+        // Vary the phase, because samples must not stay in step with a regular loop.
         let time = from + number * step + number.wrapping_mul(7919) % step;
         let launch = calls.partition_point(|c| c.1 <= time);
         let stack = Some(if launch % 4 == 0 { 2 } else { 1 });

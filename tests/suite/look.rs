@@ -394,7 +394,7 @@ const MORE: [(&str, &str); 6] = [
     ("changes", "] ] ] D enter"),
 ];
 
-/// Other reports, and keys to their screens.
+/// Reports to open, and the name and key sequence of each screen to check.
 type Opened = (&'static [&'static str], &'static [(&'static str, &'static str)]);
 const OTHERS: [Opened; 10] = [
     (

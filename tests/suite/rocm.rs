@@ -707,7 +707,8 @@ fn processes_of_one_table_are_told_apart_by_their_guid() {
     );
 }
 
-/// In such a table only the calls name their process; kernels and calls of one database belong to the same process.
+/// In the tables that `rocpd convert` writes, only calls have a process id; kernels with the same `Guid` belong to the
+/// same process.
 #[test]
 fn calls_and_kernels_of_a_guid_are_of_one_process() {
     let folder = tempfile::tempdir().unwrap();

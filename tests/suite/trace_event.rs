@@ -1,5 +1,4 @@
-//! Traces for Perfetto and Chrome's viewer: all data of a report is there
-//! exactly once, with its times; text is escaped.
+//! Traces for Perfetto and Chrome's viewer contain all data of a report exactly once, with its times, and escaped text.
 
 use super::support::{packed, read, root, run, scratch};
 use serde_json::Value;

@@ -474,7 +474,7 @@ fn a_closed_gate_subscribes_when_it_opens() {
     let mut seen = 0;
     for _ in 0..4 {
         assert_eq!((say("open").as_str(), subscribed()), ("open\n", 1));
-        // Waits until records arrived.
+        // Wait until records have arrived.
         while say("flush") != "flushed\n" || read(&file).launches.len() == seen {}
         assert_eq!(say("close"), "closed\n");
         // CUPTI keeps recording for a moment.
@@ -866,7 +866,7 @@ fn what_keeps_counters_from_being_measured_is_said() {
         assert!(profile.measured.is_none());
         assert!(profile.notes.iter().any(|n| n.text.contains(says)), "{says}: {:?}", profile.notes);
     }
-    // Requested launches that never come, and a run that is too short for its survey.
+    // Requested launches that never happen, and a run that is too short for its survey.
     let cases = [
         ("launch 5000 foo\n", "launch 5001 of foo was not reached: only 1000 were seen"),
         ("next baz\n", "baz was not launched again"),

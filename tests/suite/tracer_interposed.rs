@@ -24,7 +24,7 @@ const CALLS: &[(&[&str], &str, &str)] = &[
     // A library at the address of one that was closed.
     (&["swap", "instantiate", "libuser12.so", "libuser13.so", "libuser12.so"], "", "12\n13\n12\n"),
     (&["swap", "profile", "libuser13.so", "libuser12.so"], "", "13\n12\n"),
-    // Libraries whose functions of the same names look the real ones up.
+    // Stub libraries that define the same functions, and forward to the real ones.
     (&["call", "instantiate", "libuserstub.so"], "", "1012 1012\n0\n"),
     (&["call", "instantiate_by_driver", "libuserstub.so"], "", "1012 1012\n0\n"),
     (&["call", "profile", "libuserstub.so"], "", "1012 1012\n0\n"),

@@ -165,7 +165,7 @@ fn counters_are_measured_where_stalls_cannot_be_sampled() {
             .any(|n| n.starts_with("Stall reasons were not sampled") && n.contains("no permission to access GPU performance counters")),
         "{notes:?}"
     );
-    // A launch that never came.
+    // A requested launch that never happens.
     let (_, profile) = measured("survey 0\nstalls 500 foo\n", &["rate=500", "seconds=1", "kinds=4"], &[]);
     assert!(profile.measured.is_none());
     assert!(profile.notes.iter().any(|n| n.text.contains("launch 501 of foo was not reached")), "{:?}", profile.notes);

@@ -85,7 +85,8 @@ impl<'a> Categories<'a> {
             (_, Some(start), Some(end)) if end - start <= self.soon => Category::Temporary,
             (Some(Hint::Optimizer), ..) => Category::Temporary,
             (Some(Hint::Backward), ..) => Category::Gradients,
-            // Python's stack ends where autograd's engine begins; other threads also allocate without a stack.
+            // Allocations by autograd's engine have no Python stack. Those of other threads may have none either, so
+            // this applies only once a stack has shown that `backward()` ran.
             (None, Some(start), _) if self.backward.is_some_and(|b| start >= b) => Category::Gradients,
             (Some(Hint::Forward), ..) => Category::Activations,
             (None, None, _) => Category::Earlier,

@@ -107,7 +107,7 @@ pub fn find_exposed(all: &[Digest], job: &Job) -> Option<Finding> {
     let mut finding = Finding::new(
         Verdict::CommExposed,
         transfer,
-        format!("collectives that no computing hides take {} of a mean rank's time{spread}{of}{more}", format_share(exposed)),
+        format!("collectives that are not overlapped with compute take {} of a mean rank's time{spread}{of}{more}", format_share(exposed)),
     )
     .with_gain_basis("what a mean rank spends in collectives while nothing else runs, less what it waits there for others; with perfect overlap all of it would be gained")
     .with_number("collectives alone, mean of the ranks", exposed * 100.0, "%")

@@ -4,7 +4,7 @@
 const STANDS_OUT: i64 = 4;
 /// Waits are of the same kind if they are at least the longest wait divided by this.
 const ALIKE: i64 = 2;
-/// Minimum share of the time in such waits that the rank must cause.
+/// Minimum share of the total length of the long waits that one rank must cause.
 const MOSTLY: f64 = 0.8;
 /// Maximum distance, in collectives, between waits due to the same delay: a rank that fell behind may need several
 /// collectives to catch up.

@@ -61,7 +61,8 @@ fn at_the_start(case: &RunContext<'_>, id: V) -> bool {
 /// * a cost before the kernels begin in earnest may be start-up;
 /// * a finding is at most likely if the devices worked more outside the analyzed part than inside it;
 /// * a run is not healthy if kernels leave a seventh of the window to other activity;
-/// * kernels are not the only limit of a run if such idle time is worth a finding;
+/// * kernels are not the only limit of a run if much idle time has no finding of its own (next operation already
+///   queued, another driver call, nothing more to launch);
 /// * kernels limit only the analyzed part, not the run, if the devices are idle in the rest;
 /// * idle time in which the profiler handed over its records may be its own cost;
 /// * a small part of a run that was not marked by the user may not be representative.

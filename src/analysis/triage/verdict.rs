@@ -123,14 +123,14 @@ pub static VERDICTS: &[VerdictInfo] = &[
         .confirmed_by("python", "records Python stacks: which line makes these calls"),
     row(V::SmallCopies, "small-copies", "many tiny transfers, each with its fixed cost")
         .confirmed_by("python", "records Python stacks: which line makes these calls"),
-    row(V::CopyBound, "copy-bound", "transfers that nothing hides")
+    row(V::CopyBound, "copy-bound", "transfers that are not overlapped with kernels")
         .confirmed_by("python", "records Python stacks: which line makes these calls"),
     row(V::UnifiedMemory, "unified-memory", "page faults and migrations of managed memory")
         .explains(&[(0.7, &[V::PeriodicStall])])
         .confirmed_by("memory", "records every allocation: what is allocated, how large, and for how long"),
     row(V::CommBound, "comm-bound", "collectives take more of the window than computing")
         .confirmed_by("rank", "records every rank: who is late shows only when they are judged together"),
-    row(V::CommExposed, "comm-exposed", "collectives that no computing hides")
+    row(V::CommExposed, "comm-exposed", "collectives that are not overlapped with compute")
         .confirmed_by("rank", "records every rank: who is late shows only when they are judged together"),
     row(V::LaunchBound, "launch-bound", "the host cannot launch as fast as the GPU works")
         .of_idle_time(&[Cause::Launch])
@@ -138,7 +138,7 @@ pub static VERDICTS: &[VerdictInfo] = &[
         .confirmed_by("python", "records Python stacks: which line makes these calls"),
     row(V::SmallKernels, "small-kernels", "the GPU is busy with kernels so short that starting and ending them costs a large part")
         .of_kernels(),
-    row(V::Serialised, "serialised", "independent streams of work that could run together do not")
+    row(V::Serialised, "serialised", "independent streams could run concurrently, but do not")
         .of_kernels()
         .confirmed_by("full", "records calls of the operating system, of libraries, and CPU samples: what the threads do then"),
     // The GPU with less work waits regardless of its host's activity.

@@ -263,7 +263,8 @@ pub enum JobResult {
     Held(u64, usize, Option<u32>, Arc<[HeldMemory]>),
     /// Memory within a time window: screen, device, curve.
     MemoryWindow(u64, usize, Arc<Curve>),
-    /// Memory held by another report's program: screen, and the memory, or `None` if that report has no memory data.
+    /// Memory held by the program of the report to compare with: screen, and the memory, or `None` if that report has
+    /// no memory data.
     Beside(u64, Option<Arc<Beside>>),
     /// Details of a group: sequence number of the request, grouping, row.
     Detail(u64, GroupBy, usize, Arc<Detail>),

@@ -52,7 +52,7 @@ pub struct AttachArgs {
     /// Length of the snapshot, in seconds.
     #[arg(long, value_name = "SECONDS", requires = "snapshot", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=120))]
     pub last: u32,
-    /// Name of the snapshot [default: beside the run's traces]; with --pid, of the trace, PATH.PID.wstrace [default: attached].
+    /// With --snapshot: file to write [default: beside the run's traces]. With --pid: prefix of the trace, which is named FILE.PID.wstrace [default: attached].
     #[arg(long, short = 'o', value_name = "FILE")]
     pub output: Option<PathBuf>,
 }

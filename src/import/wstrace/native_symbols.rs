@@ -22,10 +22,10 @@ use std::path::{Path, PathBuf};
 
 type Cache = ReadCache<File>;
 
-/// Largest part of a file that is read, and of all files of a trace, bytes.
+/// Maximum size of one part of a file to read, and of all parts read for a trace, bytes.
 const LARGEST_PART: u64 = 64 << 20;
 const LARGEST_TOTAL: u64 = 256 << 20;
-/// Largest number of comparisons of symbols with addresses, which overlapping symbols of a damaged file multiply.
+/// Maximum number of matches of symbols with addresses; in a damaged file, overlapping symbols can make it huge.
 const MOST_STEPS: u64 = 50_000_000;
 
 /// Limits on reading the modules of a trace.

@@ -94,8 +94,8 @@ fn options_in_line(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Removes the options that the profiler does not support from a command (profiler, options, `program` words of the
-/// program).
+/// Removes the options that the profiler does not support from a command, which consists of the profiler, its options,
+/// and the program with its arguments (the last `program` words).
 pub fn drop_unknown_options(argv: &mut Vec<String>, program: usize, known: &BTreeSet<String>) -> Fitted {
     let mut out = Fitted::default();
     let mut end = argv.len().saturating_sub(program);

@@ -38,7 +38,7 @@ pub fn barrier_stalls(case: &Case<'_>) -> Option<Hint> {
             .with_actions(&[
                 "do more between two barriers: larger tiles, double buffering, so that there are fewer of them",
                 "even out the work of the warps before a barrier; let idle warps do something else",
-                "synchronise less: __syncwarp or named barriers for part of a block; smaller blocks, more of them to an SM",
+                "synchronize less: __syncwarp or named barriers for part of a block; smaller blocks, more of them to an SM",
             ])
             .with_confirmation(&["SourceCounters"], true, "the barriers that warps wait at"),
     )

@@ -45,7 +45,7 @@ pub fn describe_lanes(threads: f64, warp: f64, empty: Empty, (block, lane): (&st
     if threads < warp {
         format!("{block} of {threads:.0} {lane}{plural}: {lanes}")
     } else {
-        format!("{block} of {threads:.0} {lane}s: in the last {warp_word} of each {lanes}, {} of all lanes", format_share(empty.lanes))
+        format!("{block} of {threads:.0} {lane}s: in the last {warp_word} of each, {lanes} ({} of all lanes)", format_share(empty.lanes))
     }
 }
 
@@ -122,7 +122,8 @@ mod tests {
         }
     }
 
-    /// Launches of 0.1 s with these values: the first diagnosis, and its maximum gain in percent.
+    /// Each case is a launch of 0.1 s: true if `partial-warps` is its first diagnosis, and the range in which the first
+    /// hint's maximum gain must lie, in percent.
     #[test]
     fn lanes_that_never_work_go_first_where_they_cost() {
         let usual = [("duration", 1e8), ("sm_throughput", 15.0), ("memory_throughput", 50.0), ("dram_throughput", 50.0)];
@@ -154,6 +155,6 @@ mod tests {
         let say = |threads, warp| describe_lanes(threads, warp, empty_lanes(threads, None, warp).unwrap(), ("blocks", "thread"), "warp");
         assert_eq!(say(1.0, 32.0), "blocks of 1 thread: 31 of 32 lanes never work");
         assert_eq!(say(31.0, 32.0), "blocks of 31 threads: 1 of 32 lanes never works");
-        assert_eq!(say(48.0, 32.0), "blocks of 48 threads: in the last warp of each 16 of 32 lanes never work, 25% of all lanes");
+        assert_eq!(say(48.0, 32.0), "blocks of 48 threads: in the last warp of each, 16 of 32 lanes never work (25% of all lanes)");
     }
 }

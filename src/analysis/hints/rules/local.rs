@@ -71,7 +71,7 @@ pub fn local_memory(case: &Case<'_>) -> Option<Hint> {
         let spills = part.map_or_else(String::new, spills);
         Hint::new(id, stake, format!("registers spill{with}: {} of the L1 accesses go to local memory{spills}", format_share(share)))
             .with_actions(&[
-                "allow more registers: lower or drop the minimum of blocks in __launch_bounds__, or raise -maxrregcount",
+                "allow more registers: lower or drop minBlocksPerMultiprocessor in __launch_bounds__, or raise -maxrregcount",
                 "keep fewer values alive: smaller tiles per thread, less unrolling, recompute instead of keeping them",
                 "split the kernel, or move long-lived values to shared memory",
             ])

@@ -72,13 +72,13 @@ pub fn limited_occupancy(case: &Case<'_>) -> Option<Hint> {
     );
     let change: &[&str] = match id {
         Diagnosis::OccupancyRegisters => &[
-            "use fewer registers: __launch_bounds__ with a minimum of blocks, smaller tiles per thread (watch for spills)",
+            "use fewer registers: __launch_bounds__ with minBlocksPerMultiprocessor, smaller tiles per thread (watch for spills)",
             "or give each thread more independent work, so that fewer warps hide the same latency",
         ],
         Diagnosis::OccupancyShared => &[
             "use less shared memory per block: smaller tiles, fewer stages, smaller types",
             "let more threads share the same tile: larger blocks for the same shared memory",
-            "raise the carve-out (cudaFuncAttributePreferredSharedMemoryCarveout), if it is what limits",
+            "raise the shared memory carveout (cudaFuncAttributePreferredSharedMemoryCarveout), if it is the limit",
         ],
         Diagnosis::OccupancyBlock => {
             &["choose a block size of 128 to 512 threads that divides the SM's thread limit", "or do more in each thread"]

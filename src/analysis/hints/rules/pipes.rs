@@ -73,7 +73,7 @@ fn is_integer_bound(case: &Case<'_>, unit: Unit) -> bool {
 fn compute_bound(case: &Case<'_>, unit: Unit, share: f64) -> Hint {
     let near = share * 100.0 >= AT_LIMIT.value;
     let end = match unit {
-        Unit::Sm => "; which one is unknown, as it was not collected",
+        Unit::Sm => "; the limiting pipe is unknown, because its counters were not collected",
         _ if near => ": the kernel runs as fast as this unit allows",
         _ => "",
     };
@@ -95,7 +95,7 @@ fn compute_bound(case: &Case<'_>, unit: Unit, share: f64) -> Hint {
     ])
     .with_actions(&[
         "do less: reuse partial results, a cheaper formula, lower precision where it suffices",
-        "let multiply and add become one instruction (FMA); two halves at a time (half2) where FP16 suffices",
+        "fuse multiplies and adds into FMAs; process two FP16 values per instruction (half2) where FP16 suffices",
         "matrix products belong on the tensor cores",
     ])
     .with_confirmation(&["ComputeWorkloadAnalysis", "InstructionStats"], false, "which instructions fill the pipe");

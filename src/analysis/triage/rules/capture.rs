@@ -42,7 +42,7 @@ pub fn short_capture(case: &RunContext<'_>) -> Option<Finding> {
     let (headline, action) = if few || once {
         (
             format!(
-                "only {} in {}, and nothing repeats: too little to tell a steady state",
+                "only {} in {}, and nothing repeats: too little to identify a steady state",
                 units::format_count(operations, "operation"),
                 format_ns(case.length() as f64)
             ),
@@ -71,7 +71,7 @@ pub fn short_capture(case: &RunContext<'_>) -> Option<Finding> {
         (lost?.text.clone(), "Record a shorter part, or fewer kinds of events, so that none are lost.".to_owned())
     };
     let mut finding = Finding::new(Verdict::ShortCapture, 0.0, headline)
-        .with_gain_basis("nothing is gained: what follows may be wrong")
+        .with_gain_basis("no gain: the findings below may be wrong")
         .with_number(&format!("length of {}", case.base), case.length() as f64, "ns")
         .with_number("operations on devices", operations as f64, "")
         .with_number("steps", Some(case.steps.list.len()).filter(|&n| n > 0).map(|n| n as f64), "")

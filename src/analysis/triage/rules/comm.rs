@@ -28,7 +28,7 @@ pub fn exposed_collectives(case: &RunContext<'_>) -> Option<Finding> {
         )
     } else {
         format!(
-            "collectives run alone for {} of {base}: {} of their time is hidden behind computing",
+            "collectives are exposed for {} of {base}: {} of their time is overlapped with compute",
             format_share(share),
             format_share(hidden)
         )

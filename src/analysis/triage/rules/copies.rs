@@ -73,7 +73,7 @@ pub fn pageable_copies(case: &RunContext<'_>) -> Option<Finding> {
     Some(
         add_evidence(Finding::new(Verdict::PageableCopies, share, headline), case, sum)
             .with_number("idle after they were waited for", (after > 0).then_some(after as f64), "ns")
-            .with_gain_basis("the time in which only these copies ran, and the idle time while they were staged and after they were waited for; pinned and overlapped they take none of it")
+            .with_gain_basis("the time in which only these copies ran, and the idle time while they were staged and after they were waited for; if pinned and overlapped, they take none of it")
             .with_places(places::of_copies(case, &[CopyClass::Pageable]))
             .with_actions(&[
                 &format!("Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(), {}, {}HostRegister; pinned copies run at the link's speed and do not hold the host.", case.terms.malloc_host, case.terms.prefix),
@@ -119,7 +119,7 @@ pub fn copy_bound(case: &RunContext<'_>) -> Option<Finding> {
         _ => direction_text(sum),
     };
     let headline = format!(
-        "copies that nothing hides take {} of {base}: {}, {}{}",
+        "copies that are not overlapped take {} of {base}: {}, {}{}",
         format_share(share),
         format_amount(sum, what),
         units::format_count(sum.count, "copy"),

@@ -38,7 +38,9 @@ pub fn unbalanced_devices(case: &RunContext<'_>) -> Option<Finding> {
         most.0 - mean,
         format!("{} is busy for {} of {base}, {} for {}", most.1, format_share(most.0), least.1, format_share(least.0)),
     )
-    .with_gain_basis("what the busiest device does beyond the mean: evenly spread, the window is shorter by that")
+    .with_gain_basis(
+        "the busy time of the busiest device beyond the mean: with the work evenly spread, the window would be shorter by that much",
+    )
     .with_judged_number("percentage points between the busiest and the least busy", spread * 100.0, "", ("≥", SPREAD * 100.0));
     for (share, name) in &busy {
         finding = finding.with_number(&format!("{name} busy"), share * 100.0, "%");

@@ -115,7 +115,7 @@ fn mostly_guessed(case: &RunContext<'_>) -> bool {
 fn once_suffix(times: u64, longest: Option<f64>) -> String {
     match (times, longest) {
         (1, Some(long)) => format!(", all of it at once ({})", format_ns(long)),
-        (2, _) => ", in two times".to_owned(),
+        (2, _) => ", in two gaps".to_owned(),
         _ => String::new(),
     }
 }

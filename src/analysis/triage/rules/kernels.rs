@@ -102,7 +102,7 @@ pub fn serialised_streams(case: &RunContext<'_>) -> Option<Finding> {
             Verdict::Serialised,
             share,
             format!(
-                "{} streams take turns: their kernels fill a part of the GPU each, and hardly ever run together ({overlap:.2} at a time)",
+                "kernels of {} streams hardly ever run concurrently ({overlap:.2} at a time), although each fills only a part of the GPU",
                 streams.len()
             ),
         )
@@ -228,12 +228,12 @@ fn underused_gpu(case: &RunContext<'_>, mut finding: Finding, share: f64, used: 
     finding.stake = stake;
     finding.severity = Severity::from_share(stake);
     finding.headline = format!(
-        "kernels run for {} of {base}, and give work to {of} on average: their grids are too small for this GPU{first}",
+        "kernels run for {} of {base}, but occupy only {of} on average: their grids are too small for this GPU{first}",
         format_share(share)
     );
     finding
         .with_judged_number(&format!("{cores} with a block to work on, weighted by time"), used * 100.0, "%", ("<", FEW_SMS * 100.0))
-        .with_gain_basis(format!("the kernels' time as far as {cores} had no block, from the launch configurations: with grids that fill the GPU, or kernels that run side by side"))
+        .with_gain_basis(format!("the part of the kernels' time in which {cores} had no block, from the launch configurations; larger grids or concurrent kernels could use it"))
         .with_places(emptiest.into_iter().take(3).map(|(k, ns, _)| kernel_place(case, (k, ns, 0))))
         .with_actions(&[
             &format!("Launch at least as many blocks as the GPU has {cores}, better several for each: split the work finer, parallelize over more dimensions, split-K."),

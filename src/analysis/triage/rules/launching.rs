@@ -55,7 +55,7 @@ pub fn launch_bound(case: &RunContext<'_>) -> Option<Finding> {
             launcher.map_or_else(String::new, |line| name_launcher(case, line))
         ),
     )
-    .with_gain_basis("the idle time in which the launching thread was in launch calls or between close ones; with graphs or fewer kernels it goes nearly to zero")
+    .with_gain_basis("the idle time in which the launching thread was in launch calls or between close ones; with graphs or fewer kernels, it drops to nearly zero")
     .with_number("idle while launching", idle as f64, "ns")
     .with_number("of it after waits, beyond the time for which the GPU was busy", (late > 0).then_some(late as f64), "ns")
     .with_number("times that the GPU ran out of work", gaps as f64, "")
@@ -144,7 +144,7 @@ pub fn graph_recapture(case: &RunContext<'_>) -> Option<Finding> {
                 )
             } else {
                 format!(
-                    "{api} graphs are made again and again: {} instantiated for {}; the GPU is idle for {} of {base} while they are made",
+                    "{api} graphs are created again and again: {} instantiated for {}; the GPU is idle for {} of {base} meanwhile",
                     units::format_count(instantiated, "graph"),
                     units::format_count(launched, "launch"),
                     format_share(share)

@@ -50,14 +50,14 @@ pub fn single_delay(case: &RunContext<'_>) -> Option<Finding> {
         Verdict::SingleDelay,
         share,
         format!(
-            "the GPU waits {}{} {}, {when}, for {name}: {kind}, not what the run does again and again ({} of {base})",
+            "the GPU waits {}{} {}, {when}, for {name}: {kind}, not a recurring pattern ({} of {base})",
             of.1,
             format_ns(*longest as f64),
             of.0,
             format_share(case.share(first.ns))
         ),
     )
-    .with_gain_basis("the idle time in one or two gaps that make most of what their cause costs; they may not come back in a longer run")
+    .with_gain_basis("the idle time in one or two gaps that account for most of their cause's cost; they may not recur in a longer run")
     .with_number("idle in these gaps", idle as f64, "ns");
     for single in &case.single {
         let (gaps, _) = case.spreads.gap_stats(single.cause);

@@ -58,7 +58,7 @@ pub fn host_sync(case: &RunContext<'_>) -> Option<Finding> {
             format_share(share)
         ),
     )
-    .with_gain_basis("the idle time from the end of the wait to the next operation, as far as the GPU is busy for as long: without the wait the host would have launched it meanwhile")
+    .with_gain_basis("the idle time from the end of the wait to the next operation, up to the time for which the GPU is busy: without the wait, the host would have launched that operation in the meantime")
     .with_number("idle after synchronizing", idle as f64, "ns")
     .with_number("waits for the GPU", waits as f64, "")
     .with_number("idle after each", (waits > 0).then(|| idle as f64 / waits as f64), "ns")
@@ -87,7 +87,7 @@ pub fn host_sync(case: &RunContext<'_>) -> Option<Finding> {
         finding.with_actions(&[
             "Do not read values back in the loop: no .item(), .cpu(), print or if on a GPU tensor; keep them on the device and read every N steps.",
             "Read back without waiting: copy to pinned memory with non_blocking=True, record an event, look at the value a step later.",
-            "Replace what needs the value on the host (nonzero, boolean masks, dynamic shapes) by what stays on the device (torch.where, fixed shapes).",
+            "Replace operations that need the value on the host (nonzero, boolean masks, dynamic shapes) with ones that stay on the device (torch.where, fixed shapes).",
         ])
     } else if behind_copies * 2 > idle {
         finding.with_actions(&[

@@ -152,7 +152,8 @@ __asm__(
   ".size warpscope_attach_code, .-warpscope_attach_code\n"
   ".text\n");
 #elif defined(__aarch64__)
-// All registers are saved, so the way back is a branch, which needs none; launch/attach fills it in.
+// The code restores every register before it returns, so it cannot return through one: it ends in a direct branch,
+// which launch/attach fills in.
 __asm__(
   ".section .rodata\n"
   ".balign 16\n"

@@ -117,7 +117,7 @@ static void recording_switch(void) {
   // The flush takes time, so the answer may have changed.
   int due = recording_due();
   if (due == session.recording) return;
-  // Windows that closed since the last stop: recording continued between them.
+  // Recording did not stop when these windows closed, so all of them end only now.
   for (u32 i = windows; !due && i-- && !gate.list[i].closed;)
     __atomic_store_n(&gate.list[i].closed, stopped, __ATOMIC_RELEASE);
   recording(due);

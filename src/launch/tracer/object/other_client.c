@@ -5,7 +5,7 @@
 // ---- Clocks. If a client gives CUPTI its own clock (kineto: the processor's time stamp counter), only the client's
 // records use it; the tracer's records stay on CUPTI's clock.
 
-// Record kinds with times: the offsets of up to three times. The first one is when the activity began.
+// Offsets of the times in each kind of record, at most three. The first is the start of the activity.
 static const struct { u8 kind, times[3]; } TIMES[] = {
   { KIND_MEMCPY, { COPY_START, COPY_END } }, { KIND_MEMSET, { SET_START, SET_END } },
   { KIND_MEMCPY_PEER, { COPY_START, COPY_END } },
