@@ -173,7 +173,7 @@ const fn row(id: &'static str, words: [&'static str; 3], job: &'static NcuJob) -
 }
 
 /// Costs were measured on an H200 with ncu 2025.3.1, for one-microsecond kernels, as in
-/// [`collect`](crate::rerun::collect).
+/// [`collect`].
 pub(super) const RECIPES: &[Recipe<'static>] = &[
     row(
         "scan",
